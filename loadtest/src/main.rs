@@ -1,0 +1,3 @@
+//! The `loadtest` command.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! The `cronwheel` command.
+
+fn main() {}

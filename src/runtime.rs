@@ -1,0 +1,1 @@
+//! Layer 4, the shell: builds and joins every task.

@@ -1,0 +1,14 @@
+//! Layer 1, pure: what a schedule says, which slot is due, and what follows from it.
+//!
+//! Uses the standard library and jiff's zone data. Reads no clock: `now` is an argument everywhere.
+
+pub mod cron;
+pub mod due;
+pub mod fires;
+pub mod policy;
+pub mod wheel;
+pub mod zone;
+
+pub use cron::{ParseError, parse_standard};
+pub use fires::Schedule;
+pub use zone::{Zone, ZoneError};

@@ -1,0 +1,1 @@
+//! A hierarchical timer wheel that knows ticks, not clocks.

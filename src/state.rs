@@ -1,0 +1,19 @@
+//! Layer 2, pure: one shard's CronJobs and Jobs as data, and the transitions between.
+//!
+//! Facts come in as [`Input`], decisions go out as [`Effect`]; nothing else crosses. No clock, no network, no log.
+
+pub mod effect;
+pub mod ids;
+pub mod input;
+pub mod outcome;
+pub mod record;
+pub mod sharding;
+
+pub use effect::{CronJobEvent, Effect, EventReason, EventType, JobDelete, JobLookUp, JobOrder, StatusWrite};
+pub use ids::{CronJobIdentity, ResourceVersion, Uid};
+pub use input::Input;
+pub use outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome};
+pub use record::{
+    ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Finish, JobRecord, JobTemplate,
+};
+pub use sharding::ShardId;

@@ -1,0 +1,121 @@
+//! Identities, as small as they can be kept: a cluster has hundreds of thousands of each.
+
+use std::fmt;
+
+/// The uid of a Kubernetes object. Sixteen bytes where it is a UUID in its usual form, its text otherwise.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Uid(UidForm);
+
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum UidForm {
+    Uuid([u8; 16]),
+    Text(Box<str>),
+}
+
+impl Uid {
+    /// Takes a uid as the API server wrote it.
+    pub fn new(text: &str) -> Uid {
+        match parse_uuid(text) {
+            Some(bytes) => Uid(UidForm::Uuid(bytes)),
+            None => Uid(UidForm::Text(text.into())),
+        }
+    }
+}
+
+/// Parses only the canonical form (lower case, four hyphens), so that `Display` gives back the same text.
+fn parse_uuid(text: &str) -> Option<[u8; 16]> {
+    let text = text.as_bytes();
+    if text.len() != 36 {
+        return None;
+    }
+    let mut bytes = [0u8; 16];
+    let mut n_digits = 0usize;
+    for (position, &character) in text.iter().enumerate() {
+        if matches!(position, 8 | 13 | 18 | 23) {
+            if character != b'-' {
+                return None;
+            }
+            continue;
+        }
+        let digit = match character {
+            b'0'..=b'9' => character - b'0',
+            b'a'..=b'f' => character - b'a' + 10,
+            _ => return None,
+        };
+        bytes[n_digits / 2] = bytes[n_digits / 2] << 4 | digit;
+        n_digits += 1;
+    }
+    Some(bytes)
+}
+
+impl fmt::Display for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            UidForm::Text(text) => f.write_str(text),
+            UidForm::Uuid(bytes) => {
+                for (position, byte) in bytes.iter().enumerate() {
+                    if matches!(position, 4 | 6 | 8 | 10) {
+                        f.write_str("-")?;
+                    }
+                    write!(f, "{byte:02x}")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// Namespace, name and uid of a CronJob: what every order about it carries, shared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CronJobIdentity {
+    /// Its namespace.
+    pub namespace: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
+    /// Its uid.
+    pub uid: Uid,
+}
+
+/// A resource version. Since Kubernetes 1.35 two of one resource may be compared as numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceVersion(pub u64);
+
+impl fmt::Display for ResourceVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uid_prints_as_it_was_read() {
+        for text in [
+            "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0",
+            "0B1C2D3E-4F50-6172-8394-A5B6C7D8E9F0",
+            "0b1c2d3e4f5061728394a5b6c7d8e9f0",
+            "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9fé",
+            "mirror-pod",
+            "",
+        ] {
+            assert_eq!(Uid::new(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_uuid_takes_no_heap() {
+        assert!(std::mem::size_of::<Uid>() <= 24);
+        assert!(matches!(
+            Uid::new("0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0").0,
+            UidForm::Uuid(_)
+        ));
+    }
+}

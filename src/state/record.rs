@@ -1,0 +1,181 @@
+//! What we keep of a CronJob and of a Job: validated once when it is decoded, trusted afterwards.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::ids::{CronJobIdentity, ResourceVersion, Uid};
+use crate::schedule::{ParseError, Schedule, Zone, ZoneError, parse_standard};
+
+/// A CronJob as last seen.
+#[derive(Clone, Debug)]
+pub struct CronJobRecord {
+    /// Who it is.
+    pub identity: Arc<CronJobIdentity>,
+    /// The version that was seen.
+    pub resource_version: ResourceVersion,
+    /// `metadata.creationTimestamp`.
+    pub created: Timestamp,
+    /// Whether `metadata.deletionTimestamp` is set.
+    pub is_deleting: bool,
+    /// `spec.schedule` and `spec.timeZone`.
+    pub schedule: CronJobSchedule,
+    /// `spec.startingDeadlineSeconds`, never negative.
+    pub starting_deadline_seconds: Option<i64>,
+    /// `spec.concurrencyPolicy`.
+    pub concurrency_policy: ConcurrencyPolicy,
+    /// `spec.suspend`.
+    pub is_suspended: bool,
+    /// `spec.successfulJobsHistoryLimit`; none keeps all (B-4.1).
+    pub successful_jobs_history_limit: Option<u32>,
+    /// `spec.failedJobsHistoryLimit`; none keeps all (B-4.1).
+    pub failed_jobs_history_limit: Option<u32>,
+    /// What its Jobs are made from.
+    pub template: Arc<JobTemplate>,
+    /// The metadata that a status write must send back unchanged (B-16.4).
+    pub retained_metadata: Arc<RetainedMetadata>,
+    /// `status`.
+    pub status: CronJobStatus,
+}
+
+/// `spec.concurrencyPolicy`; a value of a newer server is treated as `Allow` (B-10.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConcurrencyPolicy {
+    /// Runs may overlap.
+    Allow,
+    /// A run waits for the one before (B-10.3).
+    Forbid,
+    /// A run ends the one before (B-10.4).
+    Replace,
+}
+
+/// `spec.schedule` with `spec.timeZone`, parsed once (B-7.1).
+#[derive(Clone, Debug)]
+pub struct CronJobSchedule {
+    /// `spec.schedule` as written.
+    pub text: Box<str>,
+    /// `spec.timeZone` as written.
+    pub time_zone: Option<Box<str>>,
+    /// The zone of `spec.timeZone`, or why it does not load (B-6.2).
+    pub zone: Option<Result<Zone, ZoneError>>,
+    /// The effective schedule, or why it does not parse (B-6.4).
+    pub parsed: Result<Schedule, ParseError>,
+    /// The zone of a schedule that names none (B-7.2).
+    pub default_zone: Zone,
+}
+
+impl CronJobSchedule {
+    /// Builds the effective schedule (B-7.1): a text that holds `TZ` anywhere is used as it is, whatever the zone field says.
+    pub fn new(text: &str, time_zone: Option<&str>, default_zone: &Zone) -> CronJobSchedule {
+        let zone = time_zone.map(Zone::load);
+        let parsed = match (time_zone, &zone) {
+            (Some(name), Some(Ok(_))) if !text.contains("TZ") => parse_standard(&format!("TZ={name} {text}")),
+            _ => parse_standard(text),
+        };
+        CronJobSchedule {
+            text: text.into(),
+            time_zone: time_zone.map(Into::into),
+            zone,
+            parsed,
+            default_zone: default_zone.clone(),
+        }
+    }
+
+    /// Whether the text itself names a zone, which Kubernetes does not support (B-7.1).
+    pub fn names_zone_in_text(&self) -> bool {
+        self.text.contains("TZ")
+    }
+
+    /// Whether another one was written by the user, by the rule of B-2.1.
+    pub fn differs_from(&self, other: &CronJobSchedule) -> bool {
+        self.text != other.text || self.time_zone != other.time_zone
+    }
+}
+
+/// A Job body but for its name and its slot, ready to be spliced. The core passes it through unread.
+#[derive(Debug, PartialEq, Eq)]
+pub struct JobTemplate {
+    /// The request body up to the place of the Job's name, between it and the slot, and after the slot.
+    pub body: Box<str>,
+    /// Byte offset in `body` where the name is inserted.
+    pub name_offset: usize,
+    /// Byte offsets in `body` where the slot is inserted: first `creationTimestamp`, then the annotation's value.
+    pub slot_offsets: [usize; 2],
+    /// `spec.ttlSecondsAfterFinished` of the template: a Job may be gone so soon after its end.
+    pub ttl_seconds_after_finished: Option<i64>,
+}
+
+/// Labels, annotations, finalizers and owner references as raw JSON members, for the body of a status write.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RetainedMetadata {
+    /// JSON object members with a leading comma each, or empty: `,"labels":{..},"annotations":{..}`.
+    pub members: Box<str>,
+}
+
+/// `status` of a CronJob.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CronJobStatus {
+    /// `status.active`, in its order.
+    pub active: Vec<ActiveJob>,
+    /// `status.lastScheduleTime`: the cursor.
+    pub last_schedule_time: Option<Timestamp>,
+    /// `status.lastSuccessfulTime`.
+    pub last_successful_time: Option<Timestamp>,
+    /// Members of `status` that this version does not know, as raw JSON with a leading comma each.
+    pub unknown_members: Option<Box<str>>,
+}
+
+/// One entry of `status.active` (B-12.5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActiveJob {
+    /// The Job's name.
+    pub name: Box<str>,
+    /// The Job's namespace, where the entry has one.
+    pub namespace: Box<str>,
+    /// The Job's uid.
+    pub uid: Uid,
+    /// The resource version of the Job when it was entered, as written.
+    pub resource_version: Box<str>,
+}
+
+/// A Job as last seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobRecord {
+    /// Its uid.
+    pub uid: Uid,
+    /// Its namespace.
+    pub namespace: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
+    /// The version that was seen.
+    pub resource_version: ResourceVersion,
+    /// The uid of its controller reference, where that is of kind `CronJob`.
+    pub controller: Option<Uid>,
+    /// The instant of its scheduled-timestamp annotation (B-11.3), where it has one that can be read.
+    pub scheduled: Option<Timestamp>,
+    /// How it ended, or none while it runs (B-4.2).
+    pub finish: Option<Finish>,
+    /// `status.startTime`.
+    pub started: Option<Timestamp>,
+    /// `status.completionTime`.
+    pub completed: Option<Timestamp>,
+}
+
+/// How a Job ended: its first condition of these types that is true (B-4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// `Complete`.
+    Complete,
+    /// `Failed`.
+    Failed,
+}
+
+impl Finish {
+    /// The condition's type, as Kubernetes spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Finish::Complete => "Complete",
+            Finish::Failed => "Failed",
+        }
+    }
+}

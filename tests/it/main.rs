@@ -1,0 +1,1 @@
+//! One integration crate: what the library promises at its public API.

@@ -11,7 +11,7 @@ pub mod sharding;
 
 pub use effect::{CronJobEvent, Effect, EventReason, EventType, JobDelete, JobLookUp, JobOrder, StatusWrite};
 pub use ids::{CronJobIdentity, ResourceVersion, Uid};
-pub use input::Input;
+pub use input::{Input, Scope};
 pub use outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome};
 pub use record::{
     ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Finish, JobRecord, JobTemplate,

@@ -1,32 +1,53 @@
 //! Every fact that can reach a shard.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::{
     ids::Uid,
     outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome},
-    record::{CronJobRecord, JobRecord},
+    record::{CronJobRecord, CronJobStatus, JobRecord},
 };
+
+/// What one watch covers; lists of different scopes do not overlap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All namespaces.
+    Cluster,
+    /// One namespace.
+    Namespace(Arc<str>),
+}
+
+impl Scope {
+    /// Whether an object of this namespace is within.
+    pub fn contains(&self, namespace: &str) -> bool {
+        match self {
+            Scope::Cluster => true,
+            Scope::Namespace(name) => **name == *namespace,
+        }
+    }
+}
 
 /// A fact, in the order in which it became known.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A new list of CronJobs begins: what is not applied before its end is gone.
-    CronJobRelistBegun,
+    /// A new list of CronJobs of a scope begins: what is not applied before its end is gone.
+    CronJobRelistBegun(Scope),
     /// A CronJob exists in this form.
     CronJobApplied(Box<CronJobRecord>),
     /// A CronJob is gone, or can no longer be understood.
     CronJobDeleted(Uid),
-    /// The list of CronJobs is complete.
-    CronJobRelistDone,
-    /// A new list of Jobs begins: what is not applied before its end is gone.
-    JobRelistBegun,
+    /// The list of CronJobs of a scope is complete.
+    CronJobRelistDone(Scope),
+    /// A new list of Jobs of a scope begins: what is not applied before its end is gone.
+    JobRelistBegun(Scope),
     /// A Job exists in this form.
     JobApplied(Box<JobRecord>),
     /// A Job is gone.
     JobDeleted(Uid),
-    /// The list of Jobs is complete.
-    JobRelistDone,
+    /// The list of Jobs of a scope is complete.
+    JobRelistDone(Scope),
     /// The answer to a `CreateJob`.
     JobCreateAnswered {
         /// The order's CronJob.
@@ -59,7 +80,7 @@ pub enum Input {
         /// The CronJob.
         cron_job: Uid,
         /// The status that was sent: the last one merged.
-        sent: Box<super::record::CronJobStatus>,
+        sent: Box<CronJobStatus>,
         /// What was said.
         answer: StatusOutcome,
     },

@@ -95,12 +95,10 @@ impl CronJobSchedule {
 /// A Job body but for its name and its slot, ready to be spliced. The core passes it through unread.
 #[derive(Debug, PartialEq, Eq)]
 pub struct JobTemplate {
-    /// The request body up to the place of the Job's name, between it and the slot, and after the slot.
+    /// The request body without what differs from run to run; `cluster::encode` knows where that goes.
     pub body: Box<str>,
-    /// Byte offset in `body` where the name is inserted.
-    pub name_offset: usize,
-    /// Byte offsets in `body` where the slot is inserted: first `creationTimestamp`, then the annotation's value.
-    pub slot_offsets: [usize; 2],
+    /// Byte offsets in `body`, ascending: where the Job's name, its `creationTimestamp` and its scheduled timestamp go.
+    pub splice_offsets: [u32; 3],
     /// `spec.ttlSecondsAfterFinished` of the template: a Job may be gone so soon after its end.
     pub ttl_seconds_after_finished: Option<i64>,
 }

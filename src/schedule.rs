@@ -14,4 +14,4 @@ pub use cron::{ParseError, parse_standard};
 pub use effective::CronJobSchedule;
 pub use fires::Schedule;
 pub use policy::ConcurrencyPolicy;
-pub use zone::{Zone, ZoneError};
+pub use zone::{Zone, ZoneError, tzdb_version};

@@ -1,3 +1,5 @@
 //! Layer 4, the shell: builds and joins every task.
 
 pub mod clock;
+pub mod dispatcher;
+pub mod pacing;

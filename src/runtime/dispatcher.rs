@@ -1,0 +1,3 @@
+//! Sends Job requests.
+
+mod fair_queue;

@@ -2,4 +2,6 @@
 
 pub mod clock;
 pub mod dispatcher;
+pub mod metrics;
 pub mod pacing;
+pub mod shutdown;

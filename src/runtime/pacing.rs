@@ -29,7 +29,7 @@ pub struct Ticket(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// Now.
-    Send(Ticket),
+    Now,
     /// Not before this instant.
     Wait(BootInstant),
     /// Not before another one is answered.
@@ -65,19 +65,25 @@ impl Pacer {
         self.limit.get()
     }
 
-    /// Asks to send one more request while `n_inflight` are out; one that is admitted must be sent.
-    pub fn admit(&mut self, now: BootInstant, n_inflight: u32) -> Admission {
+    /// Whether one more request may be sent while `n_inflight` are out.
+    pub fn admission(&self, now: BootInstant, n_inflight: u32) -> Admission {
         match self.lane {
-            Lane::Paused { until, .. } if now < until => return Admission::Wait(until),
-            Lane::Paused { then_probe: false, .. } => self.lane = Lane::Open,
-            Lane::Paused { then_probe: true, .. } => {
-                self.lane = Lane::Probing;
-                return Admission::Send(Ticket(self.period));
-            }
-            Lane::Probing => return Admission::Full,
-            Lane::Open => {}
+            Lane::Paused { until, .. } if now < until => Admission::Wait(until),
+            // What is left from before the incident does not stand in the way of the probe.
+            Lane::Paused { then_probe: true, .. } => Admission::Now,
+            Lane::Probing => Admission::Full,
+            Lane::Paused { .. } | Lane::Open if n_inflight >= self.limit.get() => Admission::Full,
+            Lane::Paused { .. } | Lane::Open => Admission::Now,
         }
-        if n_inflight >= self.limit.get() { Admission::Full } else { Admission::Send(Ticket(self.period)) }
+    }
+
+    /// Takes note that a request is sent, which was admitted.
+    pub fn on_sent(&mut self) -> Ticket {
+        self.lane = match self.lane {
+            Lane::Paused { then_probe: true, .. } | Lane::Probing => Lane::Probing,
+            Lane::Paused { then_probe: false, .. } | Lane::Open => Lane::Open,
+        };
+        Ticket(self.period)
     }
 
     /// The server did what was asked, or refused it for reasons of its own.

@@ -11,6 +11,12 @@ use std::{
 
 use jiff::Timestamp;
 
+/// What waits on behalf of a namespace.
+pub(super) trait Namespaced {
+    /// Whose turn it takes.
+    fn namespace(&self) -> &str;
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct FairQueue<T> {
@@ -77,7 +83,7 @@ impl<T> Default for FairQueue<T> {
     }
 }
 
-impl<T> FairQueue<T> {
+impl<T: Namespaced> FairQueue<T> {
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -87,8 +93,8 @@ impl<T> FairQueue<T> {
         self.by_deadline.first().map(|(deadline, ..)| *deadline)
     }
 
-    pub(super) fn push(&mut self, namespace: &str, deadline: Timestamp, item: T) {
-        let number = self.number_of(namespace);
+    pub(super) fn push(&mut self, deadline: Timestamp, item: T) {
+        let number = self.number_of(item.namespace());
         self.unlist(number);
         self.n_pushed += 1;
         self.len += 1;
@@ -160,16 +166,27 @@ mod tests {
         Timestamp::from_second(1_800_000_000 + second).unwrap()
     }
 
-    fn queue_of(items: &[(&str, i64)]) -> FairQueue<String> {
+    struct Item {
+        namespace: String,
+        position: usize,
+    }
+
+    impl Namespaced for Item {
+        fn namespace(&self) -> &str {
+            &self.namespace
+        }
+    }
+
+    fn queue_of(items: &[(&str, i64)]) -> FairQueue<Item> {
         let mut queue = FairQueue::default();
         for (position, (namespace, second)) in items.iter().enumerate() {
-            queue.push(namespace, deadline(*second), format!("{namespace}{position}"));
+            queue.push(deadline(*second), Item { namespace: (*namespace).into(), position });
         }
         queue
     }
 
-    fn drain(mut queue: FairQueue<String>) -> Vec<String> {
-        std::iter::from_fn(|| queue.pop()).collect()
+    fn drain(mut queue: FairQueue<Item>) -> Vec<String> {
+        std::iter::from_fn(|| queue.pop()).map(|item| format!("{}{}", item.namespace, item.position)).collect()
     }
 
     #[test]
@@ -205,13 +222,13 @@ mod tests {
     /// The same rules by scanning a list.
     #[derive(Default)]
     struct Model {
-        waiting: Vec<(String, Timestamp, u64)>,
+        waiting: Vec<(String, Timestamp, usize)>,
         last_turns: HashMap<String, u64>,
         turn: u64,
     }
 
     impl Model {
-        fn push(&mut self, namespace: &str, deadline: Timestamp, item: u64) {
+        fn push(&mut self, namespace: &str, deadline: Timestamp, item: usize) {
             if !self.waiting.iter().any(|(name, ..)| name == namespace) {
                 self.turn += 2;
                 self.last_turns.insert(namespace.into(), self.turn);
@@ -219,7 +236,7 @@ mod tests {
             self.waiting.push((namespace.into(), deadline, item));
         }
 
-        fn pop(&mut self) -> Option<u64> {
+        fn pop(&mut self) -> Option<usize> {
             self.turn += 1;
             let is_round_robin = self.turn.is_multiple_of(2);
             let (position, _) = self.waiting.iter().enumerate().min_by_key(|(_, (name, deadline, item))| {
@@ -243,14 +260,14 @@ mod tests {
                 random % below
             };
             let (mut queue, mut model) = (FairQueue::default(), Model::default());
-            for item in 0..3_000u64 {
+            for item in 0..3_000 {
                 if next(5) < 3 {
                     let namespace = format!("ns{}", next(7));
                     let deadline = deadline(i64::try_from(next(4)).unwrap());
-                    queue.push(&namespace, deadline, item);
                     model.push(&namespace, deadline, item);
+                    queue.push(deadline, Item { namespace, position: item });
                 } else {
-                    assert_eq!(queue.pop(), model.pop(), "seed {seed}, operation {item}");
+                    assert_eq!(queue.pop().map(|item| item.position), model.pop(), "seed {seed}, operation {item}");
                 }
                 assert_eq!(queue.len(), model.waiting.len(), "seed {seed}, operation {item}");
                 let earliest = model.waiting.iter().map(|(_, deadline, _)| *deadline).min();

@@ -34,7 +34,7 @@ mod backlog;
 mod fair_queue;
 mod request;
 
-use backlog::{Backlog, Queued};
+use backlog::{BACKLOG_MAX, Backlog, Queued};
 pub use request::{JobApi, Request};
 
 /// How often one request is sent again before the shard is told that it failed: more than five minutes of pauses, far
@@ -65,20 +65,34 @@ struct Shared {
 impl DispatchQueue {
     /// An empty queue.
     pub fn new(metrics: DispatchMetrics) -> DispatchQueue {
-        let shared = Shared { backlog: Mutex::default(), arrivals: Notify::new(), metrics };
-        DispatchQueue { shared: Arc::new(shared) }
+        let backlog = Mutex::new(Backlog::new(BACKLOG_MAX));
+        let shared = Shared {
+            backlog,
+            arrivals: Notify::new(),
+            metrics,
+        };
+        DispatchQueue {
+            shared: Arc::new(shared),
+        }
     }
 
     /// Takes a request in without waiting. When there is no room its answer is given back at once.
     pub fn push(&self, term: Term, request: Request, now: Timestamp) -> Result<(), Input> {
-        let queued = Queued { request, term, n_retries: 0, unanswered: None };
+        let queued = Queued {
+            request,
+            term,
+            n_retries: 0,
+            unanswered: None,
+        };
         self.insert(queued, now)
     }
 
     fn insert(&self, queued: Queued, now: Timestamp) -> Result<(), Input> {
         self.backlog().push(queued, now).map_err(|queued| {
             self.shared.metrics.overflows.inc();
-            queued.request.failed("too many requests wait to be sent".into(), Some(OVERFLOW_RETRY_AFTER))
+            queued
+                .request
+                .failed("too many requests wait to be sent".into(), Some(OVERFLOW_RETRY_AFTER))
         })?;
         self.shared.arrivals.notify_one();
         Ok(())
@@ -216,7 +230,9 @@ impl<A: JobApi> Dispatcher<A> {
         if let Request::Create(order) = &queued.request {
             self.n_creates_in_flight += 1;
             if queued.n_retries == 0 && order.n_attempts_before == 0 {
-                self.metrics.lateness.observe(now.duration_since(order.slot).as_secs_f64());
+                self.metrics
+                    .lateness
+                    .observe(now.duration_since(order.slot).as_secs_f64());
             }
         }
         let (api, clock) = (self.api.clone(), self.clock.clone());
@@ -226,13 +242,23 @@ impl<A: JobApi> Dispatcher<A> {
             if answered.code.is_some() {
                 clock.observe_answer(sent, answered.server_date);
             }
-            Exchanged { queued, ticket, answered, duration: clock.boot().since(sent) }
+            Exchanged {
+                queued,
+                ticket,
+                answered,
+                duration: clock.boot().since(sent),
+            }
         }));
     }
 
     /// Takes in what came of a request: an answer for the shard, or another try.
     async fn settle(&mut self, exchanged: Exchanged) {
-        let Exchanged { queued, ticket, answered, duration } = exchanged;
+        let Exchanged {
+            queued,
+            ticket,
+            answered,
+            duration,
+        } = exchanged;
         self.n_creates_in_flight -= usize::from(matches!(queued.request, Request::Create(_)));
         self.metrics.api.record(queued.request.call(), answered.code, duration);
         let now = self.clock.boot();
@@ -266,13 +292,18 @@ impl<A: JobApi> Dispatcher<A> {
 
     /// B-15.1, in the controller's time: the server knows nothing of `--clock-offset`.
     fn record_creation(&self, answer: &Input) {
-        if let Input::JobCreateAnswered { slot, answer: CreateOutcome::Created { created, .. }, .. } = answer {
+        if let Input::JobCreateAnswered {
+            slot,
+            answer: CreateOutcome::Created { created, .. },
+            ..
+        } = answer
+        {
             let skew = created.duration_since(*slot) + self.clock.offset();
             self.metrics.creation_skew.observe(skew.as_secs_f64());
         }
     }
 
-    async fn answer(&self, answer: Input) {
+    async fn answer(&mut self, answer: Input) {
         // Nobody listens any more when the shard has ended, and then nobody needs to know.
         let _ = self.links.answers.send(answer).await;
     }
@@ -292,7 +323,9 @@ impl<A: JobApi> Dispatcher<A> {
         set(&self.metrics.inflight, self.in_flight.len());
         self.metrics.inflight_limit.set(self.pacer.inflight_limit().into());
         let is_burst = n_creates + self.n_creates_in_flight > BURST_MIN;
-        self.links.burst.send_if_modified(|known| std::mem::replace(known, is_burst) != is_burst);
+        self.links
+            .burst
+            .send_if_modified(|known| std::mem::replace(known, is_burst) != is_burst);
     }
 
     /// Gives back what waits, and waits a while for what is on the way.
@@ -313,7 +346,7 @@ impl<A: JobApi> Dispatcher<A> {
         self.publish();
     }
 
-    async fn abandon_backlog(&self) {
+    async fn abandon_backlog(&mut self) {
         let now = self.clock.now();
         while let Some(queued) = self.links.queue.pop(now) {
             self.answer(queued.request.abandoned()).await;

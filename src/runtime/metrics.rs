@@ -20,7 +20,9 @@ const LATENESS_BUCKETS: &[f64] = &[
     60.0,
 ];
 
-const REQUEST_BUCKETS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+const REQUEST_BUCKETS: &[f64] = &[
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+];
 
 const STATUS_AGE_BUCKETS: &[f64] = &[0.01, 0.1, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 60.0];
 
@@ -218,7 +220,10 @@ impl Metrics {
 
 fn register_build(register: &Register<'_>) -> Result<(), prometheus::Error> {
     let tzdb = crate::schedule::zone::tzdb_version();
-    register.gauges(&table::BUILD)?.with_label_values(&[env!("CARGO_PKG_VERSION"), tzdb]).set(1);
+    register
+        .gauges(&table::BUILD)?
+        .with_label_values(&[env!("CARGO_PKG_VERSION"), tzdb])
+        .set(1);
     Ok(())
 }
 

@@ -40,7 +40,10 @@ pub enum Admission {
 enum Lane {
     Open,
     /// The server asked for it, or did not answer: then `then_probe`.
-    Paused { until: BootInstant, then_probe: bool },
+    Paused {
+        until: BootInstant,
+        then_probe: bool,
+    },
     /// A single request is out to see whether the server is back.
     Probing,
 }
@@ -57,7 +60,12 @@ pub struct Pacer {
 impl Pacer {
     /// A lane that never has more than `inflight_max` requests in flight.
     pub fn new(inflight_max: u32) -> Pacer {
-        Pacer { limit: InflightLimit::new(inflight_max), lane: Lane::Open, period: 0, n_incidents_in_row: 0 }
+        Pacer {
+            limit: InflightLimit::new(inflight_max),
+            lane: Lane::Open,
+            period: 0,
+            n_incidents_in_row: 0,
+        }
     }
 
     /// How many requests may be in flight at present.
@@ -123,7 +131,10 @@ impl Pacer {
         }
         let doubled = PAUSE_MIN.saturating_mul(1 << self.n_incidents_in_row.min(16));
         let pause = retry_after.map_or(doubled.min(PAUSE_MAX), |asked| asked.clamp(PAUSE_MIN, RETRY_AFTER_MAX));
-        self.lane = Lane::Paused { until: now + pause, then_probe };
+        self.lane = Lane::Paused {
+            until: now + pause,
+            then_probe,
+        };
         self.n_incidents_in_row = self.n_incidents_in_row.saturating_add(1);
         self.period += 1;
         true

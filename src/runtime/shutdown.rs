@@ -89,7 +89,10 @@ pub struct Signals {
 impl Signals {
     /// From here on the process does not end by itself on these signals.
     pub fn listen() -> std::io::Result<Signals> {
-        Ok(Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
     }
 
     /// Returns at the next signal, with its name.

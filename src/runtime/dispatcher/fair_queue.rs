@@ -98,7 +98,11 @@ impl<T: Namespaced> FairQueue<T> {
         self.unlist(number);
         self.n_pushed += 1;
         self.len += 1;
-        self.namespaces[number].waiting.push(Waiting { deadline, order: self.n_pushed, item });
+        self.namespaces[number].waiting.push(Waiting {
+            deadline,
+            order: self.n_pushed,
+            item,
+        });
         self.list(number);
     }
 
@@ -129,7 +133,11 @@ impl<T: Namespaced> FairQueue<T> {
             return *number;
         }
         self.turn += 2;
-        let namespace = Namespace { name: name.into(), last_turn: self.turn, waiting: BinaryHeap::new() };
+        let namespace = Namespace {
+            name: name.into(),
+            last_turn: self.turn,
+            waiting: BinaryHeap::new(),
+        };
         let number = if let Some(number) = self.free.pop() {
             self.namespaces[number] = namespace;
             number
@@ -180,13 +188,21 @@ mod tests {
     fn queue_of(items: &[(&str, i64)]) -> FairQueue<Item> {
         let mut queue = FairQueue::default();
         for (position, (namespace, second)) in items.iter().enumerate() {
-            queue.push(deadline(*second), Item { namespace: (*namespace).into(), position });
+            queue.push(
+                deadline(*second),
+                Item {
+                    namespace: (*namespace).into(),
+                    position,
+                },
+            );
         }
         queue
     }
 
     fn drain(mut queue: FairQueue<Item>) -> Vec<String> {
-        std::iter::from_fn(|| queue.pop()).map(|item| format!("{}{}", item.namespace, item.position)).collect()
+        std::iter::from_fn(|| queue.pop())
+            .map(|item| format!("{}{}", item.namespace, item.position))
+            .collect()
     }
 
     #[test]
@@ -208,14 +224,20 @@ mod tests {
         items.extend([("c", 3_600); 5]);
         let served = drain(queue_of(&items));
         let last_of_others = served.iter().rposition(|name| !name.starts_with("flood")).unwrap();
-        assert!(last_of_others < 40, "the last of the ten others is at position {last_of_others}");
+        assert!(
+            last_of_others < 40,
+            "the last of the ten others is at position {last_of_others}"
+        );
     }
 
     #[test]
     fn an_urgent_order_does_not_wait_behind_a_flood() {
         let mut items = vec![("flood", 3_600); 1_000];
         items.extend([("b", 5)]);
-        let position = drain(queue_of(&items)).iter().position(|name| name.starts_with('b')).unwrap();
+        let position = drain(queue_of(&items))
+            .iter()
+            .position(|name| name.starts_with('b'))
+            .unwrap();
         assert!(position <= 1, "served at {position}");
     }
 
@@ -239,10 +261,18 @@ mod tests {
         fn pop(&mut self) -> Option<usize> {
             self.turn += 1;
             let is_round_robin = self.turn.is_multiple_of(2);
-            let (position, _) = self.waiting.iter().enumerate().min_by_key(|(_, (name, deadline, item))| {
-                let last_turn = self.last_turns[name];
-                if is_round_robin { (last_turn, *deadline, 0, *item) } else { (0, *deadline, last_turn, *item) }
-            })?;
+            let (position, _) = self
+                .waiting
+                .iter()
+                .enumerate()
+                .min_by_key(|(_, (name, deadline, item))| {
+                    let last_turn = self.last_turns[name];
+                    if is_round_robin {
+                        (last_turn, *deadline, 0, *item)
+                    } else {
+                        (0, *deadline, last_turn, *item)
+                    }
+                })?;
             let (name, _, item) = self.waiting.remove(position);
             self.last_turns.insert(name, self.turn);
             Some(item)
@@ -265,9 +295,19 @@ mod tests {
                     let namespace = format!("ns{}", next(7));
                     let deadline = deadline(i64::try_from(next(4)).unwrap());
                     model.push(&namespace, deadline, item);
-                    queue.push(deadline, Item { namespace, position: item });
+                    queue.push(
+                        deadline,
+                        Item {
+                            namespace,
+                            position: item,
+                        },
+                    );
                 } else {
-                    assert_eq!(queue.pop().map(|item| item.position), model.pop(), "seed {seed}, operation {item}");
+                    assert_eq!(
+                        queue.pop().map(|item| item.position),
+                        model.pop(),
+                        "seed {seed}, operation {item}"
+                    );
                 }
                 assert_eq!(queue.len(), model.waiting.len(), "seed {seed}, operation {item}");
                 let earliest = model.waiting.iter().map(|(_, deadline, _)| *deadline).min();

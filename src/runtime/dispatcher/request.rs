@@ -57,8 +57,14 @@ pub(super) enum Lane {
 impl Request {
     pub(super) fn lane(&self) -> Lane {
         match self {
-            Request::Create(_) | Request::Delete(JobDelete { is_for_replace: true, .. }) => Lane::Creates,
-            Request::Delete(JobDelete { is_for_replace: false, .. }) | Request::LookUp(_) => Lane::Background,
+            Request::Create(_)
+            | Request::Delete(JobDelete {
+                is_for_replace: true, ..
+            }) => Lane::Creates,
+            Request::Delete(JobDelete {
+                is_for_replace: false, ..
+            })
+            | Request::LookUp(_) => Lane::Background,
         }
     }
 
@@ -141,23 +147,43 @@ impl Request {
 }
 
 fn created(order: &JobOrder, answer: CreateOutcome) -> Input {
-    Input::JobCreateAnswered { cron_job: order.cron_job.uid.clone(), slot: order.slot, answer }
+    Input::JobCreateAnswered {
+        cron_job: order.cron_job.uid.clone(),
+        slot: order.slot,
+        answer,
+    }
 }
 
 fn deleted(delete: &JobDelete, answer: DeleteOutcome) -> Input {
-    Input::JobDeleteAnswered { cron_job: delete.cron_job.uid.clone(), job: delete.uid.clone(), answer }
+    Input::JobDeleteAnswered {
+        cron_job: delete.cron_job.uid.clone(),
+        job: delete.uid.clone(),
+        answer,
+    }
 }
 
 fn looked_up(look_up: &JobLookUp, answer: LookUpOutcome) -> Input {
-    Input::JobLookedUp { cron_job: look_up.cron_job.uid.clone(), name: look_up.name.clone(), answer }
+    Input::JobLookedUp {
+        cron_job: look_up.cron_job.uid.clone(),
+        name: look_up.name.clone(),
+        answer,
+    }
 }
 
 fn with_answer<T>(answered: Answered<T>, into_input: impl FnOnce(T) -> Input) -> Answered<Input> {
-    let Answered { answer, code, server_date } = answered;
+    let Answered {
+        answer,
+        code,
+        server_date,
+    } = answered;
     let answer = match answer {
         Answer::Outcome(outcome) => Answer::Outcome(into_input(outcome)),
         Answer::Throttled { retry_after, message } => Answer::Throttled { retry_after, message },
         Answer::Unavailable { retry_after, message } => Answer::Unavailable { retry_after, message },
     };
-    Answered { answer, code, server_date }
+    Answered {
+        answer,
+        code,
+        server_date,
+    }
 }

@@ -3,9 +3,18 @@ use super::*;
 #[test]
 fn a_request_is_counted_by_verb_resource_and_code() {
     let metrics = Metrics::register().unwrap();
-    metrics.dispatch.api.record(ApiCall::CreateJob, Some(201), Duration::from_millis(4));
-    metrics.dispatch.api.record(ApiCall::CreateJob, Some(201), Duration::from_millis(4));
-    metrics.status.api.record(ApiCall::WriteStatus, None, Duration::from_secs(1));
+    metrics
+        .dispatch
+        .api
+        .record(ApiCall::CreateJob, Some(201), Duration::from_millis(4));
+    metrics
+        .dispatch
+        .api
+        .record(ApiCall::CreateJob, Some(201), Duration::from_millis(4));
+    metrics
+        .status
+        .api
+        .record(ApiCall::WriteStatus, None, Duration::from_secs(1));
     let text = metrics.render().unwrap();
     for line in [
         r#"cronwheel_api_requests_total{code="201",resource="jobs",verb="create"} 2"#,

@@ -55,7 +55,11 @@ impl InflightLimit {
         }
     }
 
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between one and a u32")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between one and a u32"
+    )]
     pub(super) fn get(&self) -> u32 {
         self.limit as u32
     }
@@ -113,7 +117,10 @@ mod tests {
         limit.on_outcome(Duration::from_millis(service_ms), 0);
         for _ in 0..50_000 {
             let n_inflight = limit.get();
-            limit.on_outcome(latency(n_inflight, parallel, Duration::from_millis(service_ms)), n_inflight - 1);
+            limit.on_outcome(
+                latency(n_inflight, parallel, Duration::from_millis(service_ms)),
+                n_inflight - 1,
+            );
         }
         assert!(expected.contains(&limit.get()), "{name}: settled at {}", limit.get());
     }

@@ -23,8 +23,16 @@ fn a_throttled_lane_waits_for_as_long_as_the_server_asks_within_reason() {
         let mut pacer = Pacer::new(128);
         let sent = ticket(&mut pacer, at(0));
         pacer.on_throttled(sent, at(7), asked_ms.map(Duration::from_millis));
-        assert_eq!(pacer.admission(at(7), 0), Admission::Wait(at(7 + expected_ms)), "{asked_ms:?}");
-        assert_eq!(pacer.admission(at(7 + expected_ms), 5), Admission::Now, "it opens for all at once");
+        assert_eq!(
+            pacer.admission(at(7), 0),
+            Admission::Wait(at(7 + expected_ms)),
+            "{asked_ms:?}"
+        );
+        assert_eq!(
+            pacer.admission(at(7 + expected_ms), 5),
+            Admission::Now,
+            "it opens for all at once"
+        );
         assert_eq!(pacer.inflight_limit(), 32, "the limit is halved");
     }
     check(None, 100);
@@ -52,7 +60,9 @@ fn an_unreachable_server_is_probed_by_single_requests_at_doubling_intervals() {
     for _ in 0..8 {
         let probe = ticket(&mut pacer, now);
         pacer.on_unavailable(probe, now, None);
-        let Admission::Wait(until) = pacer.admission(now, 0) else { panic!("it must wait") };
+        let Admission::Wait(until) = pacer.admission(now, 0) else {
+            panic!("it must wait")
+        };
         pauses.push(until.since(now).as_millis());
         now = until;
     }
@@ -64,7 +74,11 @@ fn an_unreachable_server_is_probed_by_single_requests_at_doubling_intervals() {
     assert_eq!(pacer.admission(now, 0), Admission::Now);
     let sent = ticket(&mut pacer, now);
     pacer.on_unavailable(sent, now, None);
-    assert_eq!(pacer.admission(now, 0), Admission::Wait(now + Duration::from_millis(100)), "it starts anew");
+    assert_eq!(
+        pacer.admission(now, 0),
+        Admission::Wait(now + Duration::from_millis(100)),
+        "it starts anew"
+    );
 }
 
 #[test]

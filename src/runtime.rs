@@ -5,3 +5,4 @@ pub mod dispatcher;
 pub mod metrics;
 pub mod pacing;
 pub mod shutdown;
+pub mod status_batcher;

@@ -44,9 +44,6 @@ const RETRIES_MAX: u32 = 64;
 /// More creates than this at once are a burst, which statuses and Events stay behind.
 const BURST_MIN: usize = 8;
 
-/// What a full queue tells the shard to wait: time for a few thousand creates.
-const OVERFLOW_RETRY_AFTER: Duration = Duration::from_secs(2);
-
 /// The way into the dispatcher. Clones are one queue.
 #[derive(Clone, Debug)]
 pub struct DispatchQueue {
@@ -90,9 +87,7 @@ impl DispatchQueue {
     fn insert(&self, queued: Queued, now: Timestamp) -> Result<(), Input> {
         self.backlog().push(queued, now).map_err(|queued| {
             self.shared.metrics.overflows.inc();
-            queued
-                .request
-                .failed("too many requests wait to be sent".into(), Some(OVERFLOW_RETRY_AFTER))
+            queued.request.abandoned()
         })?;
         self.shared.arrivals.notify_one();
         Ok(())

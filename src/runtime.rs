@@ -1,1 +1,3 @@
 //! Layer 4, the shell: builds and joins every task.
+
+pub mod next;

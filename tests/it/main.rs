@@ -1,1 +1,2 @@
 //! One integration crate: what the library promises at its public API.
+mod vectors;

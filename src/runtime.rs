@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod dispatcher;
 pub mod metrics;
+pub mod next;
 pub mod pacing;
 pub mod shutdown;
 pub mod status_batcher;

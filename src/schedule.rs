@@ -11,4 +11,4 @@ pub mod zone;
 
 pub use cron::{ParseError, parse_standard};
 pub use fires::Schedule;
-pub use zone::{Zone, ZoneError};
+pub use zone::{Zone, ZoneError, tzdb_version};

@@ -330,6 +330,7 @@ pub fn error_text(error: &(dyn Error + 'static)) -> String {
     bounded(&text)
 }
 
-fn bounded(message: &str) -> String {
+/// A message, cut to [`MESSAGE_MAX_BYTES`].
+pub(super) fn bounded(message: &str) -> String {
     message[..message.floor_char_boundary(MESSAGE_MAX_BYTES)].to_owned()
 }

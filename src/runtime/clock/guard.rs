@@ -4,6 +4,8 @@
 //! [`STEP_MAX`] against the boot clock is not followed until answers of the API server bear it out. A clock that is
 //! further from the API server's than the tolerance is an alarm, which ends by itself when the two agree again.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::state::sharding::BootInstant;
@@ -16,6 +18,12 @@ const AGREEING_ANSWERS_MIN: u32 = 2;
 
 /// So many answers without a date, and none with one, mean that the server tells no time: then the wall clock is believed.
 const UNDATED_ANSWERS_MIN: u32 = 3;
+
+/// Without an answer for so long one is asked for: a clock that drifts by a second a minute is noticed in time.
+const ANSWER_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The same while the clocks are in doubt. Not a divisor of a second, so that the answers narrow the skew down.
+const DOUBT_ANSWER_INTERVAL: Duration = Duration::from_millis(270);
 
 /// The `Date` of an answer has whole seconds.
 const DATE_RESOLUTION: SignedDuration = SignedDuration::from_secs(1);
@@ -89,6 +97,7 @@ pub struct ClockGuard {
     held: Option<SignedDuration>,
     server: Option<ServerOffset>,
     n_undated: u32,
+    last_answer: Option<BootInstant>,
     verdict: ClockVerdict,
 }
 
@@ -101,6 +110,7 @@ impl ClockGuard {
             held: None,
             server: None,
             n_undated: 0,
+            last_answer: None,
             verdict: ClockVerdict::Unknown,
         }
     }
@@ -119,6 +129,7 @@ impl ClockGuard {
 
     /// Takes note of an answer of the API server: when its request was sent, when it was received, and its `Date`.
     pub fn observe(&mut self, sent: BootInstant, received: BootInstant, date: Option<Timestamp>) {
+        self.last_answer = Some(received);
         let Some(date) = date else {
             return self.observe_undated();
         };
@@ -167,9 +178,11 @@ impl ClockGuard {
         self.server.map(|server| self.offset - server.middle())
     }
 
-    /// Whether answers are wanted soon, not only now and then.
-    pub fn wants_answers(&self) -> bool {
-        self.verdict != ClockVerdict::Fine || self.held.is_some()
+    /// When the next answer is wanted at the latest, for want of others: soon while there is doubt.
+    pub fn next_answer_wanted(&self, now: BootInstant) -> BootInstant {
+        let is_in_doubt = self.verdict != ClockVerdict::Fine || self.held.is_some();
+        let interval = if is_in_doubt { DOUBT_ANSWER_INTERVAL } else { ANSWER_INTERVAL };
+        self.last_answer.map_or(now, |last| last + interval)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Layer 4, the shell: builds and joins every task.
 
+pub mod admin;
 pub mod clock;
 pub mod clock_task;
 pub mod dispatcher;

@@ -10,7 +10,10 @@ use super::{
     metrics::{ApiCall, ClockMetrics},
     shutdown::{Phase, PhaseReceiver},
 };
-use crate::cluster::{Answered, ClusterApi};
+use crate::{
+    cluster::{Answered, ClusterApi},
+    state::sharding::BootInstant,
+};
 
 /// The least time between two questions, answered or not.
 const PROBE_INTERVAL_MIN: Duration = Duration::from_millis(250);
@@ -34,6 +37,8 @@ pub struct ClockTask<A> {
     clock: Clock,
     phase: PhaseReceiver,
     metrics: ClockMetrics,
+    /// No question before this.
+    not_before: BootInstant,
     told_verdict: ClockVerdict,
     told_holding: bool,
 }
@@ -41,7 +46,16 @@ pub struct ClockTask<A> {
 impl<A: ProbeApi> ClockTask<A> {
     /// A task for this clock.
     pub fn new(api: A, clock: Clock, phase: PhaseReceiver, metrics: ClockMetrics) -> ClockTask<A> {
-        ClockTask { api, clock, phase, metrics, told_verdict: ClockVerdict::Unknown, told_holding: false }
+        let not_before = clock.boot();
+        ClockTask {
+            api,
+            clock,
+            phase,
+            metrics,
+            not_before,
+            told_verdict: ClockVerdict::Unknown,
+            told_holding: false,
+        }
     }
 
     /// Works until the end.
@@ -50,33 +64,30 @@ impl<A: ProbeApi> ClockTask<A> {
         let mut verdict = self.clock.watch_verdict();
         loop {
             self.tell();
-            let pause = self.clock.until_answer_wanted();
+            let not_yet = self.not_before.since(self.clock.boot());
+            let pause = self.clock.until_answer_wanted().max(not_yet);
             tokio::select! {
                 biased;
                 () = phase.reached(Phase::End) => return,
                 _ = verdict.changed() => {}
-                () = tokio::time::sleep(pause) => self.probe_if_wanted().await,
+                () = self.probe_after(pause) => {}
             }
         }
     }
 
-    async fn probe_if_wanted(&mut self) {
+    /// May be dropped and called again.
+    async fn probe_after(&mut self, pause: Duration) {
+        tokio::time::sleep(pause).await;
         if !self.clock.until_answer_wanted().is_zero() {
             return;
         }
         let sent = self.clock.boot();
-        let mut phase = self.phase.clone();
-        let answered = tokio::select! {
-            biased;
-            () = phase.reached(Phase::End) => return,
-            answered = self.api.probe() => answered,
-        };
+        self.not_before = sent + PROBE_INTERVAL_MIN;
+        let answered = self.api.probe().await;
         self.metrics.api.record(ApiCall::Probe, answered.code, self.clock.boot().since(sent));
         if answered.code.is_some() {
             self.clock.observe_answer(sent, answered.server_date);
         }
-        self.tell();
-        tokio::time::sleep(PROBE_INTERVAL_MIN).await;
     }
 
     fn tell(&mut self) {

@@ -144,6 +144,9 @@ impl<A: EventApi> EventTask<A> {
             if self.current.is_none() {
                 let Some(happened) = self.events.recv().await else { return };
                 self.current = self.admit(&happened);
+                if self.current.is_none() {
+                    continue;
+                }
                 self.wait_behind_burst(happened.boot, burst_wait_max).await;
             }
             self.deliver_current().await;

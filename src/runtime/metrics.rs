@@ -7,8 +7,11 @@ use prometheus::{
     TextEncoder,
 };
 
+pub mod shard_figures;
 pub mod table;
 
+use shard_figures::ShardCollector;
+pub use shard_figures::{ShardBoard, ShardFigures};
 use table::MetricSpec;
 
 /// Buckets of B-15.1, in seconds.
@@ -184,6 +187,8 @@ pub struct Metrics {
     pub clock: ClockMetrics,
     /// Number of shards led.
     pub leader: IntGauge,
+    /// What the shard publishes.
+    pub shard: ShardBoard,
 }
 
 impl Metrics {
@@ -195,6 +200,8 @@ impl Metrics {
         let overflows = register.counters(&table::QUEUE_OVERFLOWS)?;
         let overflows_of = |queue: &str| overflows.with_label_values(&[queue]);
         register_build(&register)?;
+        let shard = ShardBoard::default();
+        registry.register(Box::new(ShardCollector::new(shard.clone())?))?;
         let watch = register.watch()?;
         Ok(Metrics {
             dispatch: register.dispatch(api.clone(), overflows_of("dispatch"))?,
@@ -208,6 +215,7 @@ impl Metrics {
                 alarm: register.gauge(&table::CLOCK_ALARM)?,
             },
             leader: register.gauge(&table::LEADER)?,
+            shard,
             registry,
         })
     }

@@ -34,11 +34,19 @@ const NOW_TICK: u64 = 29_612_345;
 
 fn main() {
     let is_smoke_test = std::env::args().any(|argument| argument == "--test");
-    let sizes: &[usize] = if is_smoke_test { &[1_000] } else { &[1_000, 10_000, 100_000, 1_000_000] };
+    let sizes: &[usize] = if is_smoke_test {
+        &[1_000]
+    } else {
+        &[1_000, 10_000, 100_000, 1_000_000]
+    };
     println!("{:>8}  {:<11}  {:<11} {COLUMNS}", "entries", "due", "structure");
     for &n_entries in sizes {
         for due in [Due::OneInstant, Due::SixtyMinutes, Due::Month] {
-            let n_rounds = if is_smoke_test { 1 } else { (1_000_000 / n_entries).clamp(7, 101) };
+            let n_rounds = if is_smoke_test {
+                1
+            } else {
+                (1_000_000 / n_entries).clamp(7, 101)
+            };
             compare(n_entries, due, n_rounds);
         }
     }
@@ -87,7 +95,10 @@ impl Plan {
         let mut random = Random(seed);
         let drawn: Vec<[u64; 2]> = (0..n_entries).map(|_| due.ticks(&mut random)).collect();
         let numbers: Vec<u32> = (0..).take(n_entries).collect();
-        let mut moves: Vec<(u32, u64)> = numbers.iter().map(|&number| (number, drawn[number as usize][1])).collect();
+        let mut moves: Vec<(u32, u64)> = numbers
+            .iter()
+            .map(|&number| (number, drawn[number as usize][1]))
+            .collect();
         let mut cancels = numbers;
         random.shuffle(&mut moves);
         random.shuffle(&mut cancels);
@@ -146,8 +157,11 @@ fn insert_and_move<T: Timers>(plan: &Plan) -> Moved<T> {
             handles.push(timers.insert(number, tick));
         }
     });
-    let moves: Vec<(T::Handle, u64)> =
-        plan.moves.iter().map(|&(number, tick)| (handles[number as usize], tick)).collect();
+    let moves: Vec<(T::Handle, u64)> = plan
+        .moves
+        .iter()
+        .map(|&(number, tick)| (handles[number as usize], tick))
+        .collect();
     let moved = timed(|| {
         for (handle, tick) in moves {
             timers.set(handle, tick);
@@ -193,7 +207,10 @@ fn compare(n_entries: usize, due: Due, n_rounds: usize) {
     }
     let best_other = |which: usize| sums[1..].iter().map(|sums| sums[which]).fold(f64::INFINITY, f64::min);
     let ratios = [0, 1].map(|which| sums[0][which] / best_other(which));
-    println!("{:>8}  {:<11}  {:<43} |{:>8.2}{:>8.2}", "", "", "Wheel / best other", ratios[0], ratios[1]);
+    println!(
+        "{:>8}  {:<11}  {:<43} |{:>8.2}{:>8.2}",
+        "", "", "Wheel / best other", ratios[0], ratios[1]
+    );
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of entries are far below 2^52")]
@@ -249,7 +266,10 @@ impl Timers for DelayQueueTimers {
 
     #[expect(clippy::disallowed_methods, reason = "a paused clock")]
     fn new(_: usize) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build();
         let runtime = runtime.expect("a runtime with no I/O needs nothing that could fail");
         let _in_runtime = runtime.enter();
         let start = tokio::time::Instant::now();
@@ -279,7 +299,8 @@ impl Timers for DelayQueueTimers {
         let mut context = Context::from_waker(Waker::noop());
         while let Some(next) = self.queue.peek() {
             let next = self.queue.deadline(&next);
-            self.runtime.block_on(async { tokio::time::advance(next - tokio::time::Instant::now()).await });
+            self.runtime
+                .block_on(async { tokio::time::advance(next - tokio::time::Instant::now()).await });
             let _in_runtime = self.runtime.enter();
             let tick = NOW_TICK + (next - self.start).as_secs() / 60;
             while let Poll::Ready(Some(expired)) = self.queue.poll_expired(&mut context) {
@@ -306,7 +327,8 @@ impl Timers for HeapTimers {
     }
 
     fn insert(&mut self, number: u32, tick: u64) -> u32 {
-        self.heap.push(Reverse((tick, number, self.generations[number as usize])));
+        self.heap
+            .push(Reverse((tick, number, self.generations[number as usize])));
         number
     }
 
@@ -361,7 +383,9 @@ impl Timers for MapTimers {
 
     fn drain(&mut self, due: &mut Vec<(u64, u32)>) {
         while let Some((tick, entries)) = self.map.pop_first() {
-            let live = entries.into_iter().filter(|(number, generation)| self.generations[*number as usize] == *generation);
+            let live = entries
+                .into_iter()
+                .filter(|(number, generation)| self.generations[*number as usize] == *generation);
             due.extend(live.map(|(number, _)| (tick, number)));
         }
     }

@@ -58,7 +58,10 @@ impl Admin {
         let turned = self.metrics.shard.read().turned;
         let age = turned.map(|turned| self.clock.boot().since(turned));
         let hanging = age.filter(|age| *age > TURN_AGE_MAX);
-        hanging.map(|age| format!("the shard's task has not had a turn for {} seconds", age.as_secs())).into_iter().collect()
+        hanging
+            .map(|age| format!("the shard's task has not had a turn for {} seconds", age.as_secs()))
+            .into_iter()
+            .collect()
     }
 
     /// Why no Jobs are started at present.
@@ -69,7 +72,9 @@ impl Admin {
         }
         match self.clock.verdict() {
             ClockVerdict::Fine => {}
-            ClockVerdict::Unknown => obstacles.push("the clock has not been compared with the API server's yet".to_owned()),
+            ClockVerdict::Unknown => {
+                obstacles.push("the clock has not been compared with the API server's yet".to_owned())
+            }
             ClockVerdict::Alarm => obstacles.push(format!(
                 "the clock is {:.1} seconds off the API server's",
                 self.clock.skew().map_or(0.0, |skew| skew.as_secs_f64())
@@ -127,7 +132,11 @@ mod tests {
         fn new() -> Bench {
             let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
             let phases = phases();
-            let admin = Admin { metrics: Metrics::register().unwrap(), clock, phase: phases.subscribe() };
+            let admin = Admin {
+                metrics: Metrics::register().unwrap(),
+                clock,
+                phase: phases.subscribe(),
+            };
             Bench { admin, phases }
         }
 
@@ -156,7 +165,10 @@ mod tests {
         bench.trust();
         assert_eq!(bench.get("/readyz").await, (200, "ok\n".to_owned()));
         bench.phases.advance(Phase::StopIntake);
-        assert_eq!(bench.get("/readyz").await, (503, "the process is going down\n".to_owned()));
+        assert_eq!(
+            bench.get("/readyz").await,
+            (503, "the process is going down\n".to_owned())
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -84,7 +84,9 @@ impl<A: ProbeApi> ClockTask<A> {
         let sent = self.clock.boot();
         self.not_before = sent + PROBE_INTERVAL_MIN;
         let answered = self.api.probe().await;
-        self.metrics.api.record(ApiCall::Probe, answered.code, self.clock.boot().since(sent));
+        self.metrics
+            .api
+            .record(ApiCall::Probe, answered.code, self.clock.boot().since(sent));
         if answered.code.is_some() {
             self.clock.observe_answer(sent, answered.server_date);
         }
@@ -98,7 +100,10 @@ impl<A: ProbeApi> ClockTask<A> {
         if verdict != self.told_verdict {
             match verdict {
                 ClockVerdict::Alarm => {
-                    tracing::error!(skew_seconds, "clock differs from the API server's too much: nothing is fired");
+                    tracing::error!(
+                        skew_seconds,
+                        "clock differs from the API server's too much: nothing is fired"
+                    );
                 }
                 ClockVerdict::Fine => tracing::info!(skew_seconds, "clock agrees with the API server's"),
                 ClockVerdict::Unknown => {}
@@ -137,14 +142,21 @@ mod tests {
     impl ProbeApi for FakeApi {
         async fn probe(&self) -> Answered<()> {
             self.n_probes.fetch_add(1, Ordering::Relaxed);
-            Answered { answer: Answer::Outcome(()), code: Some(200), server_date: Some(self.clock.now()) }
+            Answered {
+                answer: Answer::Outcome(()),
+                code: Some(200),
+                server_date: Some(self.clock.now()),
+            }
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn it_asks_soon_until_the_clock_is_known_and_then_when_idle() {
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse::<Timestamp>().unwrap());
-        let api = FakeApi { clock: clock.clone(), n_probes: Arc::default() };
+        let api = FakeApi {
+            clock: clock.clone(),
+            n_probes: Arc::default(),
+        };
         let phases = phases();
         let metrics = Metrics::register().unwrap().clock;
         let task = tokio::spawn(ClockTask::new(api.clone(), clock.clone(), phases.subscribe(), metrics).run());

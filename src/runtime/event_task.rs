@@ -109,7 +109,11 @@ impl<A: EventApi> EventTask<A> {
     /// The lane and the way into it.
     pub fn new(api: A, clock: Clock, links: EventLinks, metrics: EventMetrics) -> (EventQueue, EventTask<A>) {
         let (sender, events) = mpsc::channel(QUEUE_MAX);
-        let queue = EventQueue { sender, clock: clock.clone(), metrics: metrics.clone() };
+        let queue = EventQueue {
+            sender,
+            clock: clock.clone(),
+            metrics: metrics.clone(),
+        };
         let task = EventTask {
             api,
             clock,
@@ -142,7 +146,9 @@ impl<A: EventApi> EventTask<A> {
     async fn work(&mut self, burst_wait_max: Duration) {
         loop {
             if self.current.is_none() {
-                let Some(happened) = self.events.recv().await else { return };
+                let Some(happened) = self.events.recv().await else {
+                    return;
+                };
                 self.current = self.admit(&happened);
                 if self.current.is_none() {
                     continue;
@@ -192,8 +198,16 @@ impl<A: EventApi> EventTask<A> {
         match (outcome, self.current.take()?) {
             (EventOutcome::Stored, EventAction::Create { .. }) => self.metrics.created.inc(),
             (EventOutcome::Stored, EventAction::Patch { .. }) => self.metrics.raised.inc(),
-            (EventOutcome::Gone, EventAction::Patch { namespace, create_body, .. }) => {
-                return Some(EventAction::Create { namespace, body: create_body });
+            (
+                EventOutcome::Gone,
+                EventAction::Patch {
+                    namespace, create_body, ..
+                },
+            ) => {
+                return Some(EventAction::Create {
+                    namespace,
+                    body: create_body,
+                });
             }
             (EventOutcome::Gone | EventOutcome::Rejected { .. }, _) => self.metrics.dropped_failed.inc(),
             (EventOutcome::Stored, EventAction::Drop) => {}
@@ -211,9 +225,9 @@ impl<A: EventApi> EventTask<A> {
             EventAction::Create { namespace, body } => {
                 (ApiCall::CreateEvent, self.api.post_event(&namespace, body).await)
             }
-            EventAction::Patch { namespace, name, body, .. } => {
-                (ApiCall::PatchEvent, self.api.patch_event(&namespace, &name, body).await)
-            }
+            EventAction::Patch {
+                namespace, name, body, ..
+            } => (ApiCall::PatchEvent, self.api.patch_event(&namespace, &name, body).await),
             EventAction::Drop => return Answer::Outcome(EventOutcome::Stored),
         };
         let now = self.clock.boot();

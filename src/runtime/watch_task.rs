@@ -108,5 +108,10 @@ fn undecodable_event(
     resource_version: ResourceVersion,
     error: &DecodeError,
 ) -> CronJobEvent {
-    CronJobEvent { cron_job, resource_version, reason: EventReason::UndecodableCronJob, message: error.to_string() }
+    CronJobEvent {
+        cron_job,
+        resource_version,
+        reason: EventReason::UndecodableCronJob,
+        message: error.to_string(),
+    }
 }

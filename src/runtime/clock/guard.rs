@@ -181,7 +181,11 @@ impl ClockGuard {
     /// When the next answer is wanted at the latest, for want of others: soon while there is doubt.
     pub fn next_answer_wanted(&self, now: BootInstant) -> BootInstant {
         let is_in_doubt = self.verdict != ClockVerdict::Fine || self.held.is_some();
-        let interval = if is_in_doubt { DOUBT_ANSWER_INTERVAL } else { ANSWER_INTERVAL };
+        let interval = if is_in_doubt {
+            DOUBT_ANSWER_INTERVAL
+        } else {
+            ANSWER_INTERVAL
+        };
         self.last_answer.map_or(now, |last| last + interval)
     }
 }

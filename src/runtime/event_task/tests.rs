@@ -34,7 +34,11 @@ impl FakeApi {
             seen.script.pop_front()
         };
         tokio::time::sleep(self.latency).await;
-        Answered { answer: answer.unwrap_or(Answer::Outcome(EventOutcome::Stored)), code: None, server_date: None }
+        Answered {
+            answer: answer.unwrap_or(Answer::Outcome(EventOutcome::Stored)),
+            code: None,
+            server_date: None,
+        }
     }
 }
 
@@ -61,17 +65,39 @@ struct Bench {
 impl Bench {
     fn new(script: Vec<Answer<EventOutcome>>, latency: Duration) -> Bench {
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
-        let seen = Seen { script: script.into(), ..Seen::default() };
-        let api = FakeApi { clock: clock.clone(), latency, seen: Arc::new(Mutex::new(seen)) };
+        let seen = Seen {
+            script: script.into(),
+            ..Seen::default()
+        };
+        let api = FakeApi {
+            clock: clock.clone(),
+            latency,
+            seen: Arc::new(Mutex::new(seen)),
+        };
         let (phases, burst) = (phases(), watch::Sender::new(false));
         let metrics = Metrics::register().unwrap().events;
-        let links = EventLinks { phase: phases.subscribe(), burst: burst.subscribe() };
+        let links = EventLinks {
+            phase: phases.subscribe(),
+            burst: burst.subscribe(),
+        };
         let (queue, task) = EventTask::new(api.clone(), clock.clone(), links, metrics.clone());
-        Bench { clock, api, queue, phases, burst, metrics, task: tokio::spawn(task.run()) }
+        Bench {
+            clock,
+            api,
+            queue,
+            phases,
+            burst,
+            metrics,
+            task: tokio::spawn(task.run()),
+        }
     }
 
     fn push(&self, cron_job: &str, message: &str) {
-        let identity = CronJobIdentity { namespace: "a".into(), name: cron_job.into(), uid: Uid::new(cron_job) };
+        let identity = CronJobIdentity {
+            namespace: "a".into(),
+            name: cron_job.into(),
+            uid: Uid::new(cron_job),
+        };
         let event = CronJobEvent {
             cron_job: Arc::new(identity),
             resource_version: ResourceVersion(1),
@@ -87,7 +113,10 @@ impl Bench {
 }
 
 fn unavailable() -> Answer<EventOutcome> {
-    Answer::Unavailable { retry_after: None, message: "connection refused".into() }
+    Answer::Unavailable {
+        retry_after: None,
+        message: "connection refused".into(),
+    }
 }
 
 async fn pass(seconds: u64) {
@@ -107,7 +136,10 @@ async fn events_are_sent_one_after_the_other_and_equal_ones_raise_a_count() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_to_patch_that_is_gone_is_created() {
-    let script = vec![Answer::Outcome(EventOutcome::Stored), Answer::Outcome(EventOutcome::Gone)];
+    let script = vec![
+        Answer::Outcome(EventOutcome::Stored),
+        Answer::Outcome(EventOutcome::Gone),
+    ];
     let bench = Bench::new(script, Duration::from_millis(5));
     bench.push("one", "Created job x");
     bench.push("one", "Created job x");
@@ -123,7 +155,10 @@ async fn an_event_that_does_not_get_through_is_dropped_and_counted() {
     bench.push("two", "Created job y");
     pass(60).await;
     assert_eq!(bench.requests().len(), 6);
-    assert_eq!((bench.metrics.dropped_failed.get(), bench.metrics.created.get()), (1, 1));
+    assert_eq!(
+        (bench.metrics.dropped_failed.get(), bench.metrics.created.get()),
+        (1, 1)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,5 +193,8 @@ async fn at_the_end_what_is_left_is_sent_for_a_short_time() {
     bench.phases.advance(Phase::FlushEvents);
     (&mut bench.task).await.unwrap();
     assert_eq!(bench.clock.boot().since_boot(), EVENT_GRACE);
-    assert_eq!((bench.metrics.created.get(), bench.metrics.dropped_shutdown.get()), (6, 4));
+    assert_eq!(
+        (bench.metrics.created.get(), bench.metrics.dropped_shutdown.get()),
+        (6, 4)
+    );
 }

@@ -104,12 +104,17 @@ fn family(spec: &MetricSpec, values: impl IntoIterator<Item = (Vec<LabelPair>, u
         MetricKind::Gauge => MetricType::GAUGE,
         MetricKind::Histogram => MetricType::HISTOGRAM,
     });
-    let metrics = values.into_iter().map(|(labels, value)| metric(spec.kind, labels, value));
+    let metrics = values
+        .into_iter()
+        .map(|(labels, value)| metric(spec.kind, labels, value));
     family.set_metric(metrics.collect());
     family
 }
 
-#[expect(clippy::cast_precision_loss, reason = "the text format has floats; counts stay below 2^53")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "the text format has floats; counts stay below 2^53"
+)]
 fn metric(kind: MetricKind, labels: Vec<LabelPair>, value: u64) -> Metric {
     let value = value as f64;
     let mut metric = Metric::from_label(labels);

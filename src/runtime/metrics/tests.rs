@@ -5,8 +5,12 @@ use crate::state::InstantOutcome;
 
 /// The value of a line of the text format.
 fn value(text: &str, series: &str) -> u64 {
-    let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("{series} is not in\n{text}")).parse().unwrap()
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("{series} is not in\n{text}"))
+        .parse()
+        .unwrap()
 }
 
 #[test]
@@ -19,7 +23,10 @@ fn every_row_of_the_table_is_registered_and_nothing_else() {
     let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let registered: BTreeSet<String> = names.map(str::to_owned).collect();
     let kind = |spec: &MetricSpec| format!("{:?}", spec.kind).to_lowercase();
-    let expected: BTreeSet<String> = table::ALL.iter().map(|spec| format!("{} {}", spec.name, kind(spec))).collect();
+    let expected: BTreeSet<String> = table::ALL
+        .iter()
+        .map(|spec| format!("{} {}", spec.name, kind(spec)))
+        .collect();
     assert_eq!(registered, expected);
 }
 
@@ -33,10 +40,17 @@ fn the_account_of_instants_balances_at_a_scrape() {
         figures.tally.outcomes[InstantOutcome::Forbidden as usize] = 2;
     });
     let text = metrics.render().unwrap();
-    let outcomes = InstantOutcome::ALL
-        .map(|outcome| value(&text, &format!("cronwheel_instant_outcomes_total{{outcome=\"{}\"}}", outcome.as_str())));
+    let outcomes = InstantOutcome::ALL.map(|outcome| {
+        value(
+            &text,
+            &format!("cronwheel_instant_outcomes_total{{outcome=\"{}\"}}", outcome.as_str()),
+        )
+    });
     let ended: u64 = outcomes.iter().sum();
-    assert_eq!(value(&text, "cronwheel_due_instants_total"), ended + value(&text, "cronwheel_instants_open"));
+    assert_eq!(
+        value(&text, "cronwheel_due_instants_total"),
+        ended + value(&text, "cronwheel_instants_open")
+    );
     assert_eq!(ended, 7);
 }
 

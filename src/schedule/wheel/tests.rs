@@ -191,7 +191,10 @@ impl Pair {
         let (Some(next), Some(earliest)) = (self.wheel.next_tick(), earliest) else {
             return;
         };
-        assert!(next >= self.model.elapsed && next <= earliest, "next {next}, earliest {earliest}");
+        assert!(
+            next >= self.model.elapsed && next <= earliest,
+            "next {next}, earliest {earliest}"
+        );
         if Address::of(earliest, self.model.elapsed).level == 0 {
             assert_eq!(next, earliest, "the lowest level is exact");
         }
@@ -201,7 +204,10 @@ impl Pair {
 /// Counts by hand what the wheel keeps as totals and bits.
 fn check_invariants(wheel: &Wheel<u32>) {
     let mut n_per_slot = vec![[0u32; N_SLOTS]; N_LEVELS];
-    let standing = wheel.entries.iter().filter(|entry| entry.place != super::Place::NOWHERE);
+    let standing = wheel
+        .entries
+        .iter()
+        .filter(|entry| entry.place != super::Place::NOWHERE);
     for entry in standing {
         let Address { level, slot } = Address::of(entry.tick(), wheel.elapsed);
         n_per_slot[level][slot] += 1;
@@ -389,7 +395,14 @@ fn the_whole_range_of_ticks_is_usable() {
     for (key, tick) in (0..).zip(ticks) {
         wheel.insert(tick, key);
     }
-    let expected = [(0, 5), (1, 4), (year_9999, 3), (1 << 63, 2), (u64::MAX - 1, 1), (u64::MAX, 0)];
+    let expected = [
+        (0, 5),
+        (1, 4),
+        (year_9999, 3),
+        (1 << 63, 2),
+        (u64::MAX - 1, 1),
+        (u64::MAX, 0),
+    ];
     assert_eq!(advanced(&mut wheel, u64::MAX), expected);
     wheel.insert(u64::MAX, 6);
     assert_eq!(wheel.next_tick(), Some(u64::MAX));
@@ -407,7 +420,10 @@ fn who_sleeps_until_the_next_tick_misses_nothing_and_wakes_at_most_once_a_level(
     while let Some(next) = wheel.next_tick() {
         n_wakeups += 1;
         wheel.advance(next, &mut due);
-        assert!(due.iter().all(|(tick, _)| *tick == next), "woken at {next}, late for {due:?}");
+        assert!(
+            due.iter().all(|(tick, _)| *tick == next),
+            "woken at {next}, late for {due:?}"
+        );
         n_due += due.len();
         due.clear();
     }

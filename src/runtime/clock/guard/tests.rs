@@ -175,7 +175,10 @@ fn the_alarm_ends_by_itself_when_the_clocks_agree_again() {
     world.ask_often(3);
     assert_eq!(world.guard.verdict(), ClockVerdict::Alarm);
     let now = BootInstant::after_boot(world.boot);
-    assert!(world.guard.next_answer_wanted(now) < now + Duration::from_secs(1), "answers are wanted soon");
+    assert!(
+        world.guard.next_answer_wanted(now) < now + Duration::from_secs(1),
+        "answers are wanted soon"
+    );
     world.server_ahead = SignedDuration::ZERO;
     world.ask_often(3);
     assert_eq!(world.guard.verdict(), ClockVerdict::Fine);

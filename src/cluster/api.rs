@@ -1,0 +1,224 @@
+//! The few calls that we make, as bytes: requests come ready from `encode`, answers are sorted by `classify`.
+//!
+//! No retries: whoever asked decides, knowing the deadline and the leadership.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, header};
+use http_body_util::{BodyExt, Limited};
+use jiff::{Timestamp, fmt::rfc2822};
+use kube::client::Body;
+
+use super::{
+    classify::{self, Answer, EventOutcome, RawAnswer},
+    connection::{USER_AGENT, WriteConnections},
+    encode,
+};
+use crate::state::{
+    CreateOutcome, DeleteOutcome, JobDelete, JobLookUp, JobOrder, LookUpOutcome, StatusOutcome, StatusWrite,
+};
+
+/// How long an answer may take. An API server lets an admission webhook take 30 seconds.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(35);
+
+/// Longest body of an answer: an API server stores no object larger than its request limit of 3 MiB.
+const BODY_MAX_BYTES: usize = 4 << 20;
+
+/// An answer with what it says beyond its outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered<T> {
+    /// What it means.
+    pub answer: Answer<T>,
+    /// The HTTP status, if there was an answer.
+    pub code: Option<u16>,
+    /// The `Date` header: the server's clock, in whole seconds.
+    pub server_date: Option<Timestamp>,
+}
+
+/// The API server, for writing. Cheap to clone.
+#[derive(Clone)]
+pub struct ClusterApi {
+    connections: WriteConnections,
+}
+
+impl ClusterApi {
+    /// Over these connections.
+    pub fn new(connections: WriteConnections) -> ClusterApi {
+        ClusterApi { connections }
+    }
+
+    /// Over one client, as tests do.
+    pub fn from_client(client: kube::Client) -> ClusterApi {
+        ClusterApi::new(WriteConnections::from_client(client))
+    }
+
+    /// Creates a Job (B-12).
+    pub async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
+        let path = jobs_path(&order.cron_job.namespace);
+        let request = request(Method::POST, &path, "application/json", encode::job_body(order));
+        self.ask(request, classify::create).await
+    }
+
+    /// Deletes a Job (B-4.4).
+    pub async fn delete_job(&self, delete: &JobDelete) -> Answered<DeleteOutcome> {
+        let path = job_path(&delete.namespace, &delete.name);
+        let request = request(Method::DELETE, &path, "application/json", encode::delete_body(delete));
+        self.ask(request, classify::delete).await
+    }
+
+    /// Looks a Job up by name (B-5.4, B-12.3).
+    pub async fn look_up_job(&self, look_up: &JobLookUp) -> Answered<LookUpOutcome> {
+        let path = job_path(&look_up.namespace, &look_up.name);
+        let request = request(Method::GET, &path, "", Vec::new());
+        self.ask(request, classify::look_up).await
+    }
+
+    /// Writes a CronJob's status (B-13).
+    pub async fn write_status(&self, write: &StatusWrite) -> Answered<StatusOutcome> {
+        let mut path = String::from("/apis/batch/v1/namespaces/");
+        push_segment(&mut path, &write.cron_job.namespace);
+        path.push_str("/cronjobs/");
+        push_segment(&mut path, &write.cron_job.name);
+        path.push_str("/status");
+        let request = request(Method::PUT, &path, "application/json", encode::status_body(write));
+        self.ask(request, classify::status_write).await
+    }
+
+    /// Creates an Event (B-14).
+    pub async fn post_event(&self, namespace: &str, body: Vec<u8>) -> Answered<EventOutcome> {
+        let request = request(Method::POST, &events_path(namespace), "application/json", body);
+        self.ask(request, classify::event).await
+    }
+
+    /// Patches an Event (B-14.1).
+    pub async fn patch_event(&self, namespace: &str, name: &str, body: Vec<u8>) -> Answered<EventOutcome> {
+        let mut path = events_path(namespace);
+        path.push('/');
+        push_segment(&mut path, name);
+        let request = request(Method::PATCH, &path, "application/merge-patch+json", body);
+        self.ask(request, classify::event).await
+    }
+
+    /// Asks for the server's version, for the sake of the answer's `Date`: any answer will do.
+    pub async fn probe(&self) -> Answered<()> {
+        let request = request(Method::GET, "/version", "", Vec::new());
+        self.ask(request, |_| Answer::Outcome(())).await
+    }
+
+    async fn ask<T>(
+        &self,
+        request: Result<Request<Body>, http::Error>,
+        classify: fn(&RawAnswer) -> Answer<T>,
+    ) -> Answered<T> {
+        match self.send(request).await {
+            Ok((answer, server_date)) => Answered {
+                answer: classify(&answer),
+                code: Some(answer.status.as_u16()),
+                server_date,
+            },
+            Err(error) => Answered {
+                answer: classify::unanswered(&error),
+                code: None,
+                server_date: None,
+            },
+        }
+    }
+
+    async fn send(
+        &self,
+        request: Result<Request<Body>, http::Error>,
+    ) -> Result<(RawAnswer, Option<Timestamp>), SendError> {
+        let request = request?;
+        let permit = self.connections.acquire().await;
+        let exchange = async {
+            let response = permit.client().send(request).await.map_err(SendError::Transport)?;
+            let (parts, body) = response.into_parts();
+            let body = Limited::new(body, BODY_MAX_BYTES)
+                .collect()
+                .await
+                .map_err(SendError::Body)?;
+            Ok::<_, SendError>((parts, body.to_bytes()))
+        };
+        let (parts, body) = tokio::time::timeout(REQUEST_TIMEOUT, exchange)
+            .await
+            .map_err(|_| SendError::Timeout)??;
+        let answer = RawAnswer {
+            status: parts.status,
+            retry_after: retry_after(&parts.headers),
+            body,
+        };
+        Ok((answer, server_date(&parts.headers)))
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+enum SendError {
+    #[error("the request cannot be built")]
+    Request(#[from] http::Error),
+    #[error("the API server cannot be reached")]
+    Transport(#[source] kube::Error),
+    #[error("the answer broke off")]
+    Body(#[source] tower::BoxError),
+    #[error("no answer within {} seconds", REQUEST_TIMEOUT.as_secs())]
+    Timeout,
+}
+
+fn request(method: Method, path: &str, content_type: &str, body: Vec<u8>) -> Result<Request<Body>, http::Error> {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::ACCEPT, "application/json")
+        .header(header::USER_AGENT, USER_AGENT);
+    if !content_type.is_empty() {
+        request = request.header(header::CONTENT_TYPE, content_type);
+    }
+    request.body(Body::from(Bytes::from(body)))
+}
+
+fn jobs_path(namespace: &str) -> String {
+    let mut path = String::with_capacity(96);
+    path.push_str("/apis/batch/v1/namespaces/");
+    push_segment(&mut path, namespace);
+    path.push_str("/jobs");
+    path
+}
+
+fn job_path(namespace: &str, name: &str) -> String {
+    let mut path = jobs_path(namespace);
+    path.push('/');
+    push_segment(&mut path, name);
+    path
+}
+
+fn events_path(namespace: &str) -> String {
+    let mut path = String::from("/api/v1/namespaces/");
+    push_segment(&mut path, namespace);
+    path.push_str("/events");
+    path
+}
+
+/// Appends a path segment. Names that the API server accepts need no escapes, but those in `status.active` may be anyone's.
+fn push_segment(path: &mut String, segment: &str) {
+    const HEX_DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in segment.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            path.push(char::from(byte));
+        } else {
+            path.push('%');
+            path.push(char::from(HEX_DIGITS[usize::from(byte >> 4)]));
+            path.push(char::from(HEX_DIGITS[usize::from(byte & 15)]));
+        }
+    }
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+fn server_date(headers: &HeaderMap) -> Option<Timestamp> {
+    static PARSER: rfc2822::DateTimeParser = rfc2822::DateTimeParser::new();
+    PARSER.parse_timestamp(headers.get(header::DATE)?.as_bytes()).ok()
+}

@@ -1,0 +1,336 @@
+//! Answers of the API server to outcomes. Pure: status, headers and body in, what it means for us out.
+//!
+//! What every kind of request can meet (too many requests, no server behind the address) is told apart
+//! here from what the one request was told, so that back-off is decided in one place for all.
+
+#[cfg(test)]
+mod tests;
+
+use std::{borrow::Cow, error::Error, fmt::Write as _, time::Duration};
+
+use bytes::Bytes;
+use http::StatusCode;
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::decode::SlimJob;
+use crate::state::{CreateOutcome, DeleteOutcome, LookUpOutcome, ResourceVersion, StatusOutcome};
+
+/// What came back for a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer<T> {
+    /// The server dealt with it.
+    Outcome(T),
+    /// 429: not dealt with, come again later.
+    Throttled {
+        /// How long the server asked to wait.
+        retry_after: Option<Duration>,
+        /// The server's text.
+        message: String,
+    },
+    /// 502, 503, 504, a transport error, a timeout, or an answer that cannot be read: whether it was applied is unknown.
+    Unavailable {
+        /// How long the server asked to wait.
+        retry_after: Option<Duration>,
+        /// The server's text, or the transport's.
+        message: String,
+    },
+}
+
+/// The answer to posting or patching an Event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventOutcome {
+    /// Stored.
+    Stored,
+    /// 404 or 409: the Event to patch is gone, the one to create exists, or the namespace is gone.
+    Gone,
+    /// Anything else; not worth another try (B-14.1).
+    Rejected {
+        /// The server's text.
+        message: String,
+    },
+}
+
+/// A whole answer.
+#[derive(Clone, Debug)]
+pub struct RawAnswer {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// The `Retry-After` header, where it is a number of seconds.
+    pub retry_after: Option<Duration>,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// The answer to the creation of a Job (B-12).
+pub fn create(answer: &RawAnswer) -> Answer<CreateOutcome> {
+    sorted(answer, |answer, refusal| match refusal {
+        None => created(answer),
+        Some(refusal) => Ok(create_refused(answer.status, refusal)),
+    })
+}
+
+fn created(answer: &RawAnswer) -> Result<CreateOutcome, Unreadable> {
+    let stored: StoredObject<'_> = serde_json::from_slice(&answer.body)?;
+    let created: Timestamp = stored.metadata.creation_timestamp.parse().map_err(|_| Unreadable)?;
+    Ok(CreateOutcome::Created {
+        uid: crate::state::Uid::new(&stored.metadata.uid),
+        resource_version: stored.metadata.resource_version.into(),
+        created,
+    })
+}
+
+fn create_refused(status: StatusCode, refusal: Refusal) -> CreateOutcome {
+    match status {
+        StatusCode::CONFLICT if refusal.reason == "AlreadyExists" => CreateOutcome::AlreadyExists {
+            message: refusal.message,
+        },
+        StatusCode::FORBIDDEN if refusal.is_namespace_terminating => CreateOutcome::NamespaceTerminating,
+        StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY => {
+            CreateOutcome::Refused {
+                message: refusal.message,
+            }
+        }
+        _ => CreateOutcome::Failed {
+            message: refusal.message,
+            retry_after: refusal.retry_after,
+        },
+    }
+}
+
+/// The answer to the deletion of a Job (B-4.4).
+pub fn delete(answer: &RawAnswer) -> Answer<DeleteOutcome> {
+    sorted(answer, |answer, refusal| {
+        Ok(match refusal {
+            None => DeleteOutcome::Deleted,
+            Some(refusal) if is_gone(answer.status, &refusal) => DeleteOutcome::Gone,
+            Some(refusal) => DeleteOutcome::Failed {
+                message: refusal.message,
+                retry_after: refusal.retry_after,
+            },
+        })
+    })
+}
+
+/// The answer to looking a Job up (B-5.4, B-12.3).
+pub fn look_up(answer: &RawAnswer) -> Answer<LookUpOutcome> {
+    sorted(answer, |answer, refusal| {
+        Ok(match refusal {
+            None => found(&answer.body)?,
+            Some(_) if answer.status == StatusCode::NOT_FOUND => LookUpOutcome::Gone,
+            Some(refusal) => LookUpOutcome::Failed {
+                message: refusal.message,
+                retry_after: refusal.retry_after,
+            },
+        })
+    })
+}
+
+fn found(body: &[u8]) -> Result<LookUpOutcome, Unreadable> {
+    let job: SlimJob = serde_json::from_slice(body)?;
+    Ok(match job.into_record() {
+        Ok(record) => LookUpOutcome::Found(Box::new(record)),
+        Err(error) => LookUpOutcome::Failed {
+            message: bounded(&error.to_string()),
+            retry_after: None,
+        },
+    })
+}
+
+/// The answer to a status write (B-13).
+pub fn status_write(answer: &RawAnswer) -> Answer<StatusOutcome> {
+    sorted(answer, |answer, refusal| {
+        Ok(match refusal {
+            None => StatusOutcome::Stored {
+                resource_version: stored_version(&answer.body)?,
+            },
+            Some(refusal) if is_gone(answer.status, &refusal) => StatusOutcome::Gone,
+            Some(_) if answer.status == StatusCode::CONFLICT => StatusOutcome::Conflict,
+            Some(refusal) => StatusOutcome::Failed {
+                message: refusal.message,
+                retry_after: refusal.retry_after,
+            },
+        })
+    })
+}
+
+fn stored_version(body: &[u8]) -> Result<ResourceVersion, Unreadable> {
+    let stored: StoredObject<'_> = serde_json::from_slice(body)?;
+    let version = stored.metadata.resource_version.parse();
+    version.map(ResourceVersion).map_err(|_| Unreadable)
+}
+
+/// The answer to posting or patching an Event (B-14.1).
+pub fn event(answer: &RawAnswer) -> Answer<EventOutcome> {
+    sorted(answer, |answer, refusal| {
+        Ok(match refusal {
+            None => EventOutcome::Stored,
+            Some(_) if matches!(answer.status, StatusCode::NOT_FOUND | StatusCode::CONFLICT) => EventOutcome::Gone,
+            Some(refusal) => EventOutcome::Rejected {
+                message: refusal.message,
+            },
+        })
+    })
+}
+
+/// No answer at all: the request may have been applied or not.
+pub fn unanswered<T>(error: &(dyn Error + 'static)) -> Answer<T> {
+    Answer::Unavailable {
+        retry_after: None,
+        message: error_text(error),
+    }
+}
+
+/// 404, or an object of another uid under the name: the text of both of the server's places that compare uids holds these words.
+fn is_gone(status: StatusCode, refusal: &Refusal) -> bool {
+    match status {
+        StatusCode::NOT_FOUND => true,
+        StatusCode::CONFLICT => {
+            refusal.message.contains("UID in precondition") || refusal.message.contains("UID in the precondition")
+        }
+        _ => false,
+    }
+}
+
+/// Deals with what every kind of request can meet, and leaves the rest to `outcome`.
+fn sorted<T>(
+    answer: &RawAnswer,
+    outcome: impl FnOnce(&RawAnswer, Option<Refusal>) -> Result<T, Unreadable>,
+) -> Answer<T> {
+    let refusal = (!answer.status.is_success()).then(|| Refusal::read(answer));
+    match (answer.status, refusal) {
+        (StatusCode::TOO_MANY_REQUESTS, Some(refusal)) => Answer::Throttled {
+            retry_after: refusal.retry_after,
+            message: refusal.message,
+        },
+        (StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT, Some(refusal)) => {
+            Answer::Unavailable {
+                retry_after: refusal.retry_after,
+                message: refusal.message,
+            }
+        }
+        (_, refusal) => outcome(answer, refusal).map_or_else(
+            |Unreadable| Answer::Unavailable {
+                retry_after: None,
+                message: format!("the answer with status {} cannot be read", answer.status.as_u16()),
+            },
+            Answer::Outcome,
+        ),
+    }
+}
+
+/// A success whose body is not what it should be.
+struct Unreadable;
+
+impl From<serde_json::Error> for Unreadable {
+    fn from(_: serde_json::Error) -> Unreadable {
+        Unreadable
+    }
+}
+
+#[derive(Deserialize)]
+struct StoredObject<'a> {
+    #[serde(borrow)]
+    metadata: StoredMetadata<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredMetadata<'a> {
+    #[serde(borrow)]
+    uid: Cow<'a, str>,
+    #[serde(borrow)]
+    resource_version: Cow<'a, str>,
+    #[serde(borrow)]
+    creation_timestamp: Cow<'a, str>,
+}
+
+/// What the server says about a request that it did not fulfil.
+struct Refusal {
+    reason: String,
+    message: String,
+    is_namespace_terminating: bool,
+    retry_after: Option<Duration>,
+}
+
+/// A `Status`, as far as it is there: a proxy may answer anything.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StatusBody {
+    reason: Option<String>,
+    message: Option<String>,
+    details: Option<StatusDetails>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct StatusDetails {
+    causes: Option<Vec<StatusCause>>,
+    retry_after_seconds: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StatusCause {
+    reason: Option<String>,
+}
+
+impl Refusal {
+    fn read(answer: &RawAnswer) -> Refusal {
+        let body: StatusBody = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let details = body.details.unwrap_or_default();
+        let message = match body.message {
+            Some(message) if !message.is_empty() => message,
+            _ => plain_text(answer),
+        };
+        Refusal {
+            reason: body.reason.unwrap_or_default(),
+            message: bounded(&message),
+            is_namespace_terminating: details
+                .causes
+                .iter()
+                .flatten()
+                .any(|cause| cause.reason.as_deref() == Some("NamespaceTerminating")),
+            retry_after: answer.retry_after.or_else(|| {
+                details
+                    .retry_after_seconds
+                    .filter(|&seconds| seconds > 0)
+                    .map(Duration::from_secs)
+            }),
+        }
+    }
+}
+
+/// The text of an answer without a `Status` message.
+fn plain_text(answer: &RawAnswer) -> String {
+    let text = String::from_utf8_lossy(&answer.body[..answer.body.len().min(MESSAGE_MAX_BYTES)]);
+    let text = text.trim();
+    if text.is_empty() || text.starts_with('{') {
+        format!("the server answered with status {}", answer.status.as_u16())
+    } else {
+        text.to_owned()
+    }
+}
+
+/// Longest message that we pass on, in bytes: it goes into Events, whose own text is short.
+pub const MESSAGE_MAX_BYTES: usize = 1024;
+
+/// The text of an error with those of its sources, each said once.
+pub fn error_text(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let part = error.to_string();
+        if !text.contains(&part) {
+            // Writing to a string does not fail.
+            let _ = write!(text, ": {part}");
+        }
+        source = error.source();
+    }
+    bounded(&text)
+}
+
+/// A message, cut to [`MESSAGE_MAX_BYTES`].
+pub(super) fn bounded(message: &str) -> String {
+    message[..message.floor_char_boundary(MESSAGE_MAX_BYTES)].to_owned()
+}

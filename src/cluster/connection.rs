@@ -1,0 +1,174 @@
+//! Connections to the API server: several over HTTP/2 for our writes, and a client apart for watches.
+//!
+//! One HTTP/2 connection carries 100 requests at a time, and a burst is larger; each is its own client here,
+//! filled evenly. Invariant: no connection ever has more than [`MAX_IN_FLIGHT_PER_CONNECTION`] requests in flight.
+
+mod transport;
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use kube::{Client, Config, client::ConfigExt};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower::Layer;
+
+use self::transport::{Transport, TransportParts};
+
+/// Requests in flight on one connection. The API server allows 100 streams by default; ten are left for the
+/// moment in which it has answered but not yet counted a stream as closed.
+pub const MAX_IN_FLIGHT_PER_CONNECTION: usize = 90;
+
+/// What we call ourselves; the API server makes the manager of fields of its first part.
+pub const USER_AGENT: &str = concat!("cronwheel/", env!("CARGO_PKG_VERSION"));
+
+/// Why there can be no connections: always the configuration, the network is not touched before the first request.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// We connect to the API server itself.
+    #[error("a proxy is configured, which is not supported")]
+    Proxy,
+    /// Certificates or keys.
+    #[error("the TLS configuration cannot be used")]
+    Tls(#[source] kube::Error),
+    /// `tls-server-name`.
+    #[error("{name:?} cannot be the server name of a TLS connection")]
+    ServerName {
+        /// As configured.
+        name: String,
+    },
+    /// Tokens, passwords, plugins.
+    #[error("the credentials cannot be used")]
+    Credentials(#[source] kube::Error),
+    /// The client for watches.
+    #[error("the client for watches cannot be built")]
+    Watch(#[source] kube::Error),
+}
+
+/// The client for watches: `kube`'s own, without its retries, which would hide a failing server for minutes.
+pub fn watch_client(config: &Config) -> Result<Client, ConnectError> {
+    let mut config = config.clone();
+    config.default_retry = false;
+    config
+        .headers
+        .push((http::header::USER_AGENT, http::HeaderValue::from_static(USER_AGENT)));
+    Client::try_from(config).map_err(ConnectError::Watch)
+}
+
+/// The connections that our writes share. Cheap to clone.
+#[derive(Clone)]
+pub struct WriteConnections {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    clients: Box<[Client]>,
+    /// Requests in flight by connection; its sum is at most what the semaphore has given out.
+    n_in_flight: Mutex<Box<[usize]>>,
+    room: Arc<Semaphore>,
+}
+
+impl WriteConnections {
+    /// Prepares `n_connections` (at least one) connections, each opened by the first request on it. Within a tokio runtime only.
+    pub fn connect(config: &Config, n_connections: usize) -> Result<WriteConnections, ConnectError> {
+        let parts = TransportParts::new(config)?;
+        let clients: Result<Vec<Client>, ConnectError> = (0..n_connections.max(1))
+            .map(|_| client(config, parts.transport()))
+            .collect();
+        Ok(WriteConnections::from_clients(clients?))
+    }
+
+    /// One connection that is already there.
+    pub fn from_client(client: Client) -> WriteConnections {
+        WriteConnections::from_clients(vec![client])
+    }
+
+    fn from_clients(clients: Vec<Client>) -> WriteConnections {
+        WriteConnections {
+            shared: Arc::new(Shared {
+                n_in_flight: Mutex::new(vec![0; clients.len()].into()),
+                room: Arc::new(Semaphore::new(clients.len() * MAX_IN_FLIGHT_PER_CONNECTION)),
+                clients: clients.into(),
+            }),
+        }
+    }
+
+    /// How many requests can be in flight at a time.
+    pub fn capacity(&self) -> usize {
+        self.shared.clients.len() * MAX_IN_FLIGHT_PER_CONNECTION
+    }
+
+    /// Waits for room and takes it, on the least busy connection. First come, first served.
+    pub async fn acquire(&self) -> ConnectionPermit {
+        let room = Arc::clone(&self.shared.room).acquire_owned().await;
+        let room = room.expect("the semaphore is never closed");
+        let connection = self.shared.enter_least_busy();
+        ConnectionPermit {
+            shared: Arc::clone(&self.shared),
+            connection,
+            _room: room,
+        }
+    }
+}
+
+impl Shared {
+    fn enter_least_busy(&self) -> usize {
+        let mut n_in_flight = self.n_in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        let least_busy = (0..n_in_flight.len()).min_by_key(|&connection| n_in_flight[connection]);
+        let connection = least_busy.unwrap_or_default();
+        n_in_flight[connection] += 1;
+        // The semaphore holds the sum to the capacity of all, so the least busy has room.
+        debug_assert!(
+            n_in_flight[connection] <= MAX_IN_FLIGHT_PER_CONNECTION,
+            "{n_in_flight:?}"
+        );
+        connection
+    }
+
+    fn leave(&self, connection: usize) {
+        let mut n_in_flight = self.n_in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        n_in_flight[connection] -= 1;
+    }
+}
+
+/// The right to one request on one connection, given back when dropped.
+pub struct ConnectionPermit {
+    shared: Arc<Shared>,
+    connection: usize,
+    /// Dropped after `leave`, as fields are after `drop`.
+    _room: OwnedSemaphorePermit,
+}
+
+impl ConnectionPermit {
+    /// The client to send it with.
+    pub fn client(&self) -> &Client {
+        &self.shared.clients[self.connection]
+    }
+}
+
+impl Drop for ConnectionPermit {
+    fn drop(&mut self) {
+        self.shared.leave(self.connection);
+    }
+}
+
+/// A client over one transport, with `kube`'s layers for the address and the credentials (which it reloads), but not its retries.
+fn client(config: &Config, transport: Transport) -> Result<Client, ConnectError> {
+    let headers = config.extra_headers_layer().map_err(ConnectError::Credentials)?;
+    let transport = headers.layer(transport);
+    let base_uri = config.base_uri_layer();
+    let namespace = config.default_namespace.clone();
+    Ok(match config.auth_layer().map_err(ConnectError::Credentials)? {
+        Some(auth) => Client::new(base_uri.layer(auth.layer(transport)), namespace),
+        None => Client::new(base_uri.layer(transport), namespace),
+    })
+}
+
+/// How long connecting may take, TLS apart: within a cluster it is a millisecond or it is broken.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How often a connection is asked whether it is alive, and how long it may take to say so. A dead
+/// connection is so replaced within ten seconds, while what is in flight on it ends as unanswered.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,0 +1,162 @@
+//! The transport under one client: HTTP/2 where the server speaks it, HTTP/1.1 where it does not.
+//!
+//! The HTTP/2 client is told to speak nothing else: only so do requests that come together while there is no
+//! connection wait for one handshake, where otherwise each would make its own. A server behind TLS that
+//! does not agree to HTTP/2 is found out before anything is sent, and HTTP/1.1 is used from then on.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use http::{Request, Response, Uri, uri::Scheme};
+use hyper::body::Incoming;
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::{
+    client::legacy::{
+        self,
+        connect::{Connection, HttpConnector},
+    },
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+};
+use kube::{
+    Config,
+    client::{Body, ConfigExt},
+};
+use tokio::net::TcpStream;
+use tower::{BoxError, Service};
+
+use super::{CONNECT_TIMEOUT, ConnectError, KEEP_ALIVE_INTERVAL, KEEP_ALIVE_TIMEOUT, MAX_IN_FLIGHT_PER_CONNECTION};
+
+/// What all transports of one configuration share: certificates are read once.
+pub(super) struct TransportParts {
+    connector: HttpsConnector<HttpConnector>,
+    is_plain: bool,
+    speaks_http1_only: Arc<AtomicBool>,
+}
+
+impl TransportParts {
+    pub(super) fn new(config: &Config) -> Result<TransportParts, ConnectError> {
+        if config.proxy_url.is_some() {
+            return Err(ConnectError::Proxy);
+        }
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        // Headers and body of a request are two writes; with Nagle's algorithm the second waits for the acknowledgement of the first.
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        let tls = config.rustls_client_config().map_err(ConnectError::Tls)?;
+        let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+        if let Some(name) = &config.tls_server_name {
+            let server_name = name
+                .clone()
+                .try_into()
+                .map_err(|_| ConnectError::ServerName { name: name.clone() })?;
+            builder = builder.with_server_name_resolver(FixedServerNameResolver::new(server_name));
+        }
+        Ok(TransportParts {
+            connector: builder.enable_all_versions().wrap_connector(tcp),
+            is_plain: config.cluster_url.scheme() == Some(&Scheme::HTTP),
+            speaks_http1_only: Arc::new(AtomicBool::new(false)),
+        })
+    }
+
+    pub(super) fn transport(&self) -> Transport {
+        let mut http1 = legacy::Client::builder(TokioExecutor::new());
+        http1
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_max_idle_per_host(MAX_IN_FLIGHT_PER_CONNECTION);
+        let mut http2 = legacy::Client::builder(TokioExecutor::new());
+        http2
+            .http2_only(true)
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            // CronJobs may be due once a day, and are to find the connection open.
+            .pool_idle_timeout(None)
+            .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
+            .http2_keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
+            .http2_keep_alive_while_idle(true);
+        let http2_connector = Http2Connector {
+            inner: self.connector.clone(),
+            speaks_http1_only: Arc::clone(&self.speaks_http1_only),
+        };
+        Transport {
+            http1: http1.build(self.connector.clone()),
+            http2: http2.build(http2_connector),
+            is_plain: self.is_plain,
+            speaks_http1_only: Arc::clone(&self.speaks_http1_only),
+        }
+    }
+}
+
+/// Sends requests over HTTP/2 or HTTP/1.1.
+#[derive(Clone)]
+pub(super) struct Transport {
+    http1: legacy::Client<HttpsConnector<HttpConnector>, Body>,
+    http2: legacy::Client<Http2Connector, Body>,
+    /// There is no negotiation without TLS, and servers that expect HTTP/2 there are rare.
+    is_plain: bool,
+    speaks_http1_only: Arc<AtomicBool>,
+}
+
+type BoxFuture<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
+
+impl Service<Request<Body>> for Transport {
+    type Response = Response<Incoming>;
+    type Error = BoxError;
+    type Future = BoxFuture<Self::Response, Self::Error>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let answer = if self.is_plain || self.speaks_http1_only.load(Ordering::Relaxed) {
+            self.http1.request(request)
+        } else {
+            self.http2.request(request)
+        };
+        Box::pin(async move { answer.await.map_err(BoxError::from) })
+    }
+}
+
+/// Connects, and turns down what is not HTTP/2.
+#[derive(Clone)]
+struct Http2Connector {
+    inner: HttpsConnector<HttpConnector>,
+    speaks_http1_only: Arc<AtomicBool>,
+}
+
+/// The server does not agree to HTTP/2. The request fails before it is sent, the next ones go over HTTP/1.1.
+#[derive(Debug, thiserror::Error)]
+#[error("the server speaks HTTP/1.1 only")]
+struct Http1Only;
+
+impl Service<Uri> for Http2Connector {
+    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
+    type Error = BoxError;
+    type Future = BoxFuture<Self::Response, Self::Error>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let connecting = self.inner.call(uri);
+        let speaks_http1_only = Arc::clone(&self.speaks_http1_only);
+        Box::pin(async move {
+            let stream = connecting.await?;
+            if stream.connected().is_negotiated_h2() {
+                return Ok(stream);
+            }
+            speaks_http1_only.store(true, Ordering::Relaxed);
+            Err(Http1Only.into())
+        })
+    }
+}

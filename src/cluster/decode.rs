@@ -1,0 +1,182 @@
+//! Kubernetes objects to records: parsed once, here, and trusted afterwards.
+//!
+//! An object is read while its list or watch event is read, borrowing from the received text. What cannot be
+//! understood is an error of that one object, kept until [`Decoder`] is asked for its record: it can fail
+//! neither the list nor the watch, and unknown fields and values of newer servers cost nothing.
+
+mod cron_job;
+mod fields;
+mod job;
+mod metadata;
+mod template;
+#[cfg(test)]
+mod tests;
+
+use std::{borrow::Cow, sync::Arc};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::NamespaceResourceScope;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+pub use self::{cron_job::CronJobContent, job::JobContent};
+use self::{fields::FieldError, metadata::Metadata};
+use crate::{
+    schedule::Zone,
+    state::{CronJobIdentity, CronJobRecord, JobRecord, ResourceVersion, Uid},
+};
+
+/// An object that cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} {namespace}/{name} cannot be understood: {field}: {problem}")]
+pub struct DecodeError {
+    /// Its kind.
+    pub kind: &'static str,
+    /// Its namespace, empty where not even that can be read.
+    pub namespace: Box<str>,
+    /// Its name, empty where not even that can be read.
+    pub name: Box<str>,
+    /// The field that cannot be understood, e.g. `spec.suspend`.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub problem: Box<str>,
+}
+
+impl DecodeError {
+    fn new(kind: &'static str, metadata: &Metadata<'_>, error: FieldError) -> DecodeError {
+        DecodeError {
+            kind,
+            namespace: metadata.namespace().unwrap_or_default(),
+            name: metadata.name().unwrap_or_default(),
+            field: error.field,
+            problem: error.problem,
+        }
+    }
+}
+
+/// Makes records of objects.
+#[derive(Clone, Debug)]
+pub struct Decoder {
+    /// The zone of schedules that name none (B-7.2).
+    pub default_zone: Zone,
+}
+
+impl Decoder {
+    /// The record of a CronJob.
+    pub fn cron_job(&self, slim: &SlimCronJob) -> Result<CronJobRecord, DecodeError> {
+        slim.content.record(&self.default_zone)
+    }
+
+    /// The record of a Job.
+    pub fn job(&self, slim: &SlimJob) -> Result<JobRecord, DecodeError> {
+        slim.content.record()
+    }
+}
+
+/// A CronJob as a watch brings it: what we keep of it, but for the effective schedule.
+pub type SlimCronJob = Slim<CronJobContent>;
+
+impl SlimCronJob {
+    /// Who it is and in which version, where that can be read, whatever else cannot.
+    pub fn identity(&self) -> Option<&(Arc<CronJobIdentity>, ResourceVersion)> {
+        self.content.identity()
+    }
+}
+
+/// A Job as a watch brings it: what we keep of it.
+pub type SlimJob = Slim<JobContent>;
+
+impl SlimJob {
+    /// Its uid, where that can be read, whatever else cannot.
+    pub fn uid(&self) -> Option<&Uid> {
+        self.content.uid()
+    }
+
+    /// Its record, without a copy.
+    pub fn into_record(self) -> Result<JobRecord, DecodeError> {
+        self.content.into_record()
+    }
+}
+
+/// What we keep of an object, in the form that `kube` asks of whatever it watches.
+#[derive(Clone, Debug)]
+pub struct Slim<C> {
+    /// Holds the resource version alone, which is all that the watcher looks at.
+    meta: ObjectMeta,
+    content: C,
+}
+
+/// A kind that [`Slim`] can hold.
+pub trait SlimContent: Sized {
+    /// As Kubernetes spells it.
+    const KIND: &'static str;
+    /// As it stands in paths.
+    const PLURAL: &'static str;
+
+    /// Reads an object, whatever is wrong with it.
+    fn read(object: &RawObject<'_>) -> Self;
+}
+
+/// An object in three parts, unread but for where the members of its metadata are.
+pub struct RawObject<'a> {
+    metadata: Metadata<'a>,
+    spec: Option<&'a RawValue>,
+    status: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct RawParts<'a> {
+    #[serde(borrow)]
+    metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    spec: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+}
+
+impl<'de, C: SlimContent> Deserialize<'de> for Slim<C> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let parts = RawParts::deserialize(deserializer)?;
+        let object = RawObject {
+            metadata: Metadata::split(parts.metadata),
+            spec: parts.spec,
+            status: parts.status,
+        };
+        Ok(Slim {
+            meta: ObjectMeta {
+                resource_version: object.metadata.resource_version_text(),
+                ..ObjectMeta::default()
+            },
+            content: C::read(&object),
+        })
+    }
+}
+
+impl<C: SlimContent> kube::Resource for Slim<C> {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        C::KIND.into()
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        "batch".into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        "v1".into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        C::PLURAL.into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}

@@ -1,0 +1,249 @@
+//! Watch streams of CronJobs and of Jobs as inputs, over `kube`'s watcher, which pages lists, resumes watches and lists anew after 410.
+//!
+//! Never ends. An object that cannot be understood is handed over as such, and as gone: it must not run on
+//! what it was before.
+
+mod backoff;
+
+use std::{collections::VecDeque, pin::Pin, sync::Arc};
+
+use futures::{Stream, StreamExt};
+use kube::{
+    Api, Client,
+    runtime::watcher::{self, Event, watcher},
+};
+use serde::de::DeserializeOwned;
+
+use self::backoff::Backoff;
+use super::{
+    classify::{bounded, error_text},
+    decode::{DecodeError, Decoder, SlimCronJob, SlimJob},
+};
+use crate::state::{CronJobIdentity, Input, ResourceVersion, Scope};
+
+/// What a watch brings.
+#[derive(Clone, Debug)]
+pub enum WatchItem {
+    /// A fact.
+    Input(Input),
+    /// An object that cannot be understood.
+    Undecodable {
+        /// What is wrong with it.
+        error: DecodeError,
+        /// The CronJob to report it on, in the version that was seen; none for a Job.
+        cron_job: Option<(Arc<CronJobIdentity>, ResourceVersion)>,
+        /// What follows for the shard: the object counts as gone. None where not even its uid can be read.
+        input: Option<Input>,
+    },
+    /// The list or the watch failed; it goes on by itself after a back-off.
+    Error {
+        /// The server's text, or the transport's.
+        message: String,
+    },
+}
+
+/// Lists and watches the CronJobs of a scope.
+pub fn cron_jobs(client: Client, scope: Scope, decoder: Arc<Decoder>) -> impl Stream<Item = WatchItem> + Send {
+    watch(client, scope, CronJobs { decoder })
+}
+
+/// Lists and watches the Jobs of a scope.
+pub fn jobs(client: Client, scope: Scope, _decoder: Arc<Decoder>) -> impl Stream<Item = WatchItem> + Send {
+    watch(client, scope, Jobs)
+}
+
+/// What differs between the two kinds.
+trait Kind: Send + 'static {
+    type Object: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+        + Clone
+        + std::fmt::Debug
+        + DeserializeOwned
+        + Send
+        + 'static;
+
+    fn applied(&self, object: Self::Object) -> WatchItem;
+    fn deleted(&self, object: &Self::Object) -> Option<Input>;
+    fn relist_begun(&self, scope: Scope) -> Input;
+    fn relist_done(&self, scope: Scope) -> Input;
+}
+
+struct CronJobs {
+    decoder: Arc<Decoder>,
+}
+
+impl Kind for CronJobs {
+    type Object = SlimCronJob;
+
+    fn applied(&self, object: SlimCronJob) -> WatchItem {
+        match self.decoder.cron_job(&object) {
+            Ok(record) => WatchItem::Input(Input::CronJobApplied(Box::new(record))),
+            Err(error) => WatchItem::Undecodable {
+                error,
+                cron_job: object.identity().cloned(),
+                input: self.deleted(&object),
+            },
+        }
+    }
+
+    fn deleted(&self, object: &SlimCronJob) -> Option<Input> {
+        let (identity, _) = object.identity()?;
+        Some(Input::CronJobDeleted(identity.uid.clone()))
+    }
+
+    fn relist_begun(&self, scope: Scope) -> Input {
+        Input::CronJobRelistBegun(scope)
+    }
+
+    fn relist_done(&self, scope: Scope) -> Input {
+        Input::CronJobRelistDone(scope)
+    }
+}
+
+struct Jobs;
+
+impl Kind for Jobs {
+    type Object = SlimJob;
+
+    fn applied(&self, object: SlimJob) -> WatchItem {
+        let deleted = self.deleted(&object);
+        match object.into_record() {
+            Ok(record) => WatchItem::Input(Input::JobApplied(Box::new(record))),
+            Err(error) => WatchItem::Undecodable {
+                error,
+                cron_job: None,
+                input: deleted,
+            },
+        }
+    }
+
+    fn deleted(&self, object: &SlimJob) -> Option<Input> {
+        Some(Input::JobDeleted(object.uid()?.clone()))
+    }
+
+    fn relist_begun(&self, scope: Scope) -> Input {
+        Input::JobRelistBegun(scope)
+    }
+
+    fn relist_done(&self, scope: Scope) -> Input {
+        Input::JobRelistDone(scope)
+    }
+}
+
+fn watch<K: Kind>(client: Client, scope: Scope, kind: K) -> impl Stream<Item = WatchItem> + Send {
+    let watch = Watch {
+        events: events(&client, &scope),
+        client,
+        scope,
+        kind,
+        is_relist_ahead: false,
+        ready: VecDeque::new(),
+        backoff: Backoff::new(),
+    };
+    futures::stream::unfold(watch, |mut watch| async move {
+        let item = watch.next().await;
+        Some((item, watch))
+    })
+}
+
+type Events<O> = Pin<Box<dyn Stream<Item = watcher::Result<Event<O>>> + Send>>;
+
+fn events<O>(client: &Client, scope: &Scope) -> Events<O>
+where
+    O: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+        + Clone
+        + std::fmt::Debug
+        + DeserializeOwned
+        + Send
+        + 'static,
+{
+    let api: Api<O> = match scope {
+        Scope::Cluster => Api::all(client.clone()),
+        Scope::Namespace(namespace) => Api::namespaced(client.clone(), namespace),
+    };
+    Box::pin(watcher(api, watcher::Config::default().page_size(PAGE_SIZE)))
+}
+
+/// Objects in one page of a list: as many as the built-in controllers ask for.
+const PAGE_SIZE: u32 = 500;
+
+struct Watch<K: Kind> {
+    client: Client,
+    scope: Scope,
+    kind: K,
+    events: Events<K::Object>,
+    /// A relist was announced, but its first page is not here: it may yet fail, and be announced again.
+    is_relist_ahead: bool,
+    /// At most two items.
+    ready: VecDeque<WatchItem>,
+    backoff: Backoff,
+}
+
+impl<K: Kind> Watch<K> {
+    async fn next(&mut self) -> WatchItem {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return item;
+            }
+            self.backoff.wait().await;
+            match self.events.next().await {
+                Some(Ok(event)) => self.take(event),
+                Some(Err(error)) => self.fail(&error),
+                // The watcher never ends; should it, another takes its place.
+                None => self.restart(),
+            }
+        }
+    }
+
+    fn take(&mut self, event: Event<K::Object>) {
+        let item = match event {
+            // The watcher says this before it asks for the list, so it is no sign of a server that answers.
+            Event::Init => {
+                self.is_relist_ahead = true;
+                return;
+            }
+            Event::InitApply(object) | Event::Apply(object) => Some(self.kind.applied(object)),
+            Event::InitDone => Some(WatchItem::Input(self.kind.relist_done(self.scope.clone()))),
+            Event::Delete(object) => self.kind.deleted(&object).map(WatchItem::Input),
+        };
+        self.backoff.reset();
+        if std::mem::take(&mut self.is_relist_ahead) {
+            let begun = self.kind.relist_begun(self.scope.clone());
+            self.ready.push_back(WatchItem::Input(begun));
+        }
+        self.ready.extend(item);
+    }
+
+    fn fail(&mut self, error: &watcher::Error) {
+        self.backoff.fail();
+        if loses_events(error) {
+            self.restart();
+        }
+        self.ready.push_back(WatchItem::Error {
+            message: message(error),
+        });
+    }
+
+    fn restart(&mut self) {
+        self.events = events(&self.client, &self.scope);
+    }
+}
+
+/// Whether the watcher would go on although an event is lost: one that could not be parsed, or a version too old to
+/// watch from that was answered with a status instead of an event.
+fn loses_events(error: &watcher::Error) -> bool {
+    if let watcher::Error::WatchStartFailed(kube::Error::Api(status)) = error {
+        return status.code == 410;
+    }
+    matches!(error, watcher::Error::WatchFailed(kube::Error::SerdeError(_)))
+}
+
+fn message(error: &watcher::Error) -> String {
+    if let watcher::Error::InitialListFailed(kube::Error::Api(status))
+    | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+    | watcher::Error::WatchFailed(kube::Error::Api(status))
+    | watcher::Error::WatchError(status) = error
+    {
+        return bounded(&format!("{} ({})", status.message, status.code));
+    }
+    error_text(error)
+}

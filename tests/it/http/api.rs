@@ -1,0 +1,261 @@
+//! `ClusterApi`: paths, verbs, bodies, headers; what answers become, end to end.
+
+use std::{sync::Arc, time::Duration};
+
+use cronwheel::{
+    cluster::{Answer, Answered, ClusterApi, EventOutcome},
+    state::{
+        CreateOutcome, CronJobIdentity, CronJobStatus, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate,
+        LookUpOutcome, ResourceVersion, StatusOutcome, StatusWrite, Uid, record::RetainedMetadata,
+    },
+};
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::{Script, status};
+
+fn time(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn cron_job() -> Arc<CronJobIdentity> {
+    Arc::new(CronJobIdentity {
+        namespace: "shop".into(),
+        name: "backup".into(),
+        uid: Uid::new("c1"),
+    })
+}
+
+fn order() -> JobOrder {
+    JobOrder {
+        cron_job: cron_job(),
+        name: "backup-29600000".into(),
+        slot: time("2026-04-12T09:20:00Z"),
+        scheduled_timestamp: "2026-04-12T11:20:00+02:00".into(),
+        template: Arc::new(JobTemplate {
+            body: r#"{"n":"","c":"","s":""}"#.into(),
+            splice_offsets: [6, 13, 20],
+            ttl_seconds_after_finished: None,
+        }),
+        deadline: time("2026-04-12T09:21:00Z"),
+        expires_at: None,
+        n_attempts_before: 0,
+    }
+}
+
+fn delete(name: &str) -> JobDelete {
+    JobDelete {
+        cron_job: cron_job(),
+        namespace: "shop".into(),
+        name: name.into(),
+        uid: Uid::new("j1"),
+        is_for_replace: false,
+    }
+}
+
+fn look_up() -> JobLookUp {
+    JobLookUp {
+        cron_job: cron_job(),
+        namespace: "shop".into(),
+        name: "backup-29600000".into(),
+    }
+}
+
+fn status_write() -> StatusWrite {
+    StatusWrite {
+        cron_job: cron_job(),
+        resource_version: ResourceVersion(7),
+        retained_metadata: Arc::new(RetainedMetadata {
+            members: r#","labels":{"a":"b"}"#.into(),
+        }),
+        status: CronJobStatus {
+            last_schedule_time: Some(time("2026-04-12T09:20:00Z")),
+            ..CronJobStatus::default()
+        },
+        is_urgent: true,
+    }
+}
+
+fn stored(name: &str) -> String {
+    json!({"metadata": {"name": name, "namespace": "shop", "uid": "j1", "resourceVersion": "812",
+        "creationTimestamp": "2026-04-12T09:20:01Z"}, "spec": {}, "status": {}})
+    .to_string()
+}
+
+#[tokio::test]
+async fn a_job_is_posted_as_spliced() {
+    let script = Script::default().answer_with(
+        201,
+        &[("date", "Sun, 12 Apr 2026 09:20:01 GMT")],
+        stored("backup-29600000"),
+    );
+    let answered = ClusterApi::from_client(script.client()).create_job(&order()).await;
+    assert_eq!(
+        answered,
+        Answered {
+            answer: Answer::Outcome(CreateOutcome::Created {
+                uid: Uid::new("j1"),
+                resource_version: "812".into(),
+                created: time("2026-04-12T09:20:01Z"),
+            }),
+            code: Some(201),
+            server_date: Some(time("2026-04-12T09:20:01Z")),
+        }
+    );
+    let received = script.only();
+    assert_eq!(received.line(), "POST /apis/batch/v1/namespaces/shop/jobs");
+    assert_eq!(received.header("content-type"), "application/json");
+    assert_eq!(received.header("accept"), "application/json");
+    assert_eq!(
+        received.header("user-agent"),
+        format!("cronwheel/{}", env!("CARGO_PKG_VERSION"))
+    );
+    assert_eq!(
+        received.body,
+        r#"{"n":"backup-29600000","c":"2026-04-12T09:20:00Z","s":"2026-04-12T11:20:00+02:00"}"#
+    );
+}
+
+#[tokio::test]
+async fn a_job_is_deleted_by_name_and_uid() {
+    let script = Script::default().answer(200, stored("backup-1"));
+    let answered = ClusterApi::from_client(script.client())
+        .delete_job(&delete("backup-1"))
+        .await;
+    assert_eq!(answered.answer, Answer::Outcome(DeleteOutcome::Deleted));
+    let received = script.only();
+    assert_eq!(received.line(), "DELETE /apis/batch/v1/namespaces/shop/jobs/backup-1");
+    assert_eq!(received.json()["preconditions"]["uid"], "j1");
+    assert_eq!(received.json()["propagationPolicy"], "Background");
+}
+
+#[tokio::test]
+async fn a_name_cannot_leave_its_path_segment() {
+    let script = Script::default().answer(404, "");
+    let answered = ClusterApi::from_client(script.client())
+        .delete_job(&delete("../ä?x#"))
+        .await;
+    assert_eq!(answered.answer, Answer::Outcome(DeleteOutcome::Gone));
+    assert_eq!(
+        script.only().line(),
+        "DELETE /apis/batch/v1/namespaces/shop/jobs/..%2F%C3%A4%3Fx%23"
+    );
+}
+
+#[tokio::test]
+async fn a_job_is_looked_up_by_name() {
+    let script = Script::default().answer(200, stored("backup-29600000"));
+    let answered = ClusterApi::from_client(script.client()).look_up_job(&look_up()).await;
+    let Answer::Outcome(LookUpOutcome::Found(record)) = answered.answer else {
+        panic!("{answered:?}");
+    };
+    assert_eq!((&*record.name, record.controller), ("backup-29600000", None));
+    let received = script.only();
+    assert_eq!(
+        received.line(),
+        "GET /apis/batch/v1/namespaces/shop/jobs/backup-29600000"
+    );
+    assert!(received.body.is_empty());
+}
+
+#[tokio::test]
+async fn a_status_is_put_on_the_version_that_was_seen() {
+    let script = Script::default().answer(200, stored("backup"));
+    let answered = ClusterApi::from_client(script.client())
+        .write_status(&status_write())
+        .await;
+    assert_eq!(
+        answered.answer,
+        Answer::Outcome(StatusOutcome::Stored {
+            resource_version: ResourceVersion(812)
+        })
+    );
+    let received = script.only();
+    assert_eq!(
+        received.line(),
+        "PUT /apis/batch/v1/namespaces/shop/cronjobs/backup/status"
+    );
+    assert_eq!(
+        received.json(),
+        json!({"apiVersion": "batch/v1", "kind": "CronJob",
+            "metadata": {"name": "backup", "namespace": "shop", "uid": "c1", "resourceVersion": "7", "labels": {"a": "b"}},
+            "status": {"lastScheduleTime": "2026-04-12T09:20:00Z"}})
+    );
+}
+
+#[tokio::test]
+async fn events_are_posted_and_patched() {
+    let script = Script::default()
+        .answer(201, "{}")
+        .answer(404, status(404, "NotFound", "gone"));
+    let api = ClusterApi::from_client(script.client());
+    let posted = api.post_event("shop", br#"{"a":1}"#.to_vec()).await;
+    assert_eq!(posted.answer, Answer::Outcome(EventOutcome::Stored));
+    let patched = api.patch_event("shop", "backup.18ad", br#"{"count":2}"#.to_vec()).await;
+    assert_eq!(patched.answer, Answer::Outcome(EventOutcome::Gone));
+    let received = script.received.lock().unwrap();
+    assert_eq!(received[0].line(), "POST /api/v1/namespaces/shop/events");
+    assert_eq!(received[0].header("content-type"), "application/json");
+    assert_eq!(received[1].line(), "PATCH /api/v1/namespaces/shop/events/backup.18ad");
+    assert_eq!(received[1].header("content-type"), "application/merge-patch+json");
+    assert_eq!(received[1].json(), json!({"count": 2}));
+}
+
+#[tokio::test]
+async fn a_busy_server_says_when_to_come_again() {
+    let script = Script::default().answer_with(429, &[("retry-after", "3")], "Too many requests");
+    let answered = ClusterApi::from_client(script.client()).create_job(&order()).await;
+    assert_eq!(
+        answered.answer,
+        Answer::Throttled {
+            retry_after: Some(Duration::from_secs(3)),
+            message: "Too many requests".into(),
+        }
+    );
+    assert_eq!(answered.code, Some(429));
+    assert_eq!(script.lines().len(), 1, "nobody retries under us");
+}
+
+#[tokio::test]
+async fn a_refusal_is_the_server_s_text() {
+    let message = r#"jobs.batch "backup-29600000" already exists"#;
+    let script = Script::default().answer(409, status(409, "AlreadyExists", message));
+    let answered = ClusterApi::from_client(script.client()).create_job(&order()).await;
+    let expected = CreateOutcome::AlreadyExists {
+        message: message.into(),
+    };
+    assert_eq!(answered.answer, Answer::Outcome(expected));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_answers_is_given_up() {
+    let script = Script::default();
+    let answered = ClusterApi::from_client(script.client()).create_job(&order()).await;
+    assert_eq!(
+        answered,
+        Answered {
+            answer: Answer::Unavailable {
+                retry_after: None,
+                message: "no answer within 35 seconds".into(),
+            },
+            code: None,
+            server_date: None,
+        }
+    );
+}
+
+#[tokio::test]
+async fn a_transport_error_leaves_open_what_was_applied() {
+    let service = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+        Err::<http::Response<kube::client::Body>, _>(std::io::Error::other("connection refused"))
+    });
+    let api = ClusterApi::from_client(kube::Client::new(service, "default"));
+    let answered = api.write_status(&status_write()).await;
+    assert_eq!(
+        answered.answer,
+        Answer::Unavailable {
+            retry_after: None,
+            message: "the API server cannot be reached: ServiceError: connection refused".into(),
+        }
+    );
+}

@@ -1,0 +1,91 @@
+//! `WriteConnections`: how requests are spread, and what is sent over a real socket.
+
+use std::{
+    future::IntoFuture,
+    sync::{Arc, Mutex},
+};
+
+use cronwheel::cluster::{ClusterApi, WriteConnections, connection::MAX_IN_FLIGHT_PER_CONNECTION, watch_client};
+use futures::{FutureExt, future::join_all};
+use http::HeaderMap;
+use kube::Config;
+use tokio::net::TcpListener;
+
+fn config(address: &str) -> Config {
+    Config::new(format!("http://{address}").parse().unwrap())
+}
+
+#[tokio::test]
+async fn connections_are_filled_evenly_and_never_over_their_bound() {
+    let connections = WriteConnections::connect(&config("127.0.0.1:1"), 3).unwrap();
+    assert_eq!(connections.capacity(), 3 * MAX_IN_FLIGHT_PER_CONNECTION);
+    let mut permits = join_all((0..connections.capacity()).map(|_| connections.acquire())).await;
+    assert!(connections.acquire().now_or_never().is_none());
+    permits.pop();
+    let permit = connections.acquire().now_or_never();
+    assert!(permit.is_some());
+    permits.clear();
+    drop(permit);
+    join_all((0..connections.capacity()).map(|_| connections.acquire())).await;
+}
+
+#[tokio::test]
+async fn there_is_at_least_one_connection() {
+    let connections = WriteConnections::connect(&config("127.0.0.1:1"), 0).unwrap();
+    assert_eq!(connections.capacity(), MAX_IN_FLIGHT_PER_CONNECTION);
+}
+
+#[tokio::test]
+async fn a_proxy_is_refused_and_not_bypassed() {
+    let mut config = config("127.0.0.1:1");
+    config.proxy_url = Some("http://127.0.0.1:2".parse().unwrap());
+    assert!(WriteConnections::connect(&config, 1).is_err());
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_unavailable() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    drop(listener);
+    let api = ClusterApi::new(WriteConnections::connect(&config(&address), 1).unwrap());
+    let answered = api.post_event("shop", b"{}".to_vec()).await;
+    assert_eq!(answered.code, None);
+    let message = format!("{answered:?}");
+    assert!(
+        message.contains("Unavailable") && message.contains("refused"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn a_plain_server_is_spoken_to_with_our_name_and_token() {
+    let seen: Arc<Mutex<Vec<HeaderMap>>> = Arc::default();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut config = config(&listener.local_addr().unwrap().to_string());
+    config.auth_info.token = Some("t0ken".to_owned().into());
+    let app = axum::Router::new().fallback({
+        let seen = Arc::clone(&seen);
+        move |headers: HeaderMap| async move {
+            seen.lock().unwrap().push(headers);
+            "{}"
+        }
+    });
+    let calls = async {
+        let api = ClusterApi::new(WriteConnections::connect(&config, 2).unwrap());
+        join_all((0..8).map(|_| api.post_event("shop", b"{}".to_vec()))).await;
+        let version = http::Request::get("/version").body(Vec::new()).unwrap();
+        watch_client(&config).unwrap().request_text(version).await.unwrap();
+    };
+    tokio::select! {
+        biased;
+        () = calls => {}
+        served = axum::serve(listener, app).into_future() => panic!("{served:?}"),
+    }
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 9);
+    for headers in &*seen {
+        let ours = concat!("cronwheel/", env!("CARGO_PKG_VERSION"));
+        assert_eq!(headers.get_all("user-agent").iter().collect::<Vec<_>>(), [ours]);
+        assert_eq!(headers["authorization"], "Bearer t0ken");
+    }
+}

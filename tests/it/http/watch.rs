@@ -1,0 +1,272 @@
+//! Watch streams: relists, bookmarks, 410, objects that cannot be understood.
+
+use std::sync::Arc;
+
+use cronwheel::{
+    cluster::{Decoder, WatchItem, watch},
+    schedule::Zone,
+    state::{Input, Scope},
+};
+use futures::{Stream, StreamExt};
+use serde_json::json;
+
+use super::{Script, status};
+
+fn decoder() -> Arc<Decoder> {
+    Arc::new(Decoder {
+        default_zone: Zone::utc(),
+    })
+}
+
+fn cron_job(name: &str, version: u64, suspend: &str) -> String {
+    format!(
+        r#"{{"metadata":{{"name":"{name}","namespace":"shop","uid":"uid-{name}","resourceVersion":"{version}",
+        "creationTimestamp":"2026-01-02T03:04:05Z"}},"spec":{{"schedule":"* * * * *","suspend":{suspend},"jobTemplate":{{}}}}}}"#
+    )
+    .replace('\n', "")
+}
+
+fn job(name: &str, version: u64, status: &str) -> String {
+    format!(
+        r#"{{"metadata":{{"name":"{name}","namespace":"shop","uid":"uid-{name}","resourceVersion":"{version}",
+        "ownerReferences":[{{"kind":"CronJob","uid":"c1","controller":true}}]}},"status":{status}}}"#
+    )
+    .replace('\n', "")
+}
+
+fn list(version: &str, continue_token: &str, items: &[String]) -> String {
+    format!(
+        r#"{{"kind":"CronJobList","apiVersion":"batch/v1","metadata":{{"resourceVersion":"{version}","continue":"{continue_token}"}},"items":[{}]}}"#,
+        items.join(",")
+    )
+}
+
+fn event(kind: &str, object: &str) -> String {
+    format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
+}
+
+fn bookmark(version: &str) -> String {
+    event(
+        "BOOKMARK",
+        &format!(r#"{{"kind":"CronJob","apiVersion":"batch/v1","metadata":{{"resourceVersion":"{version}"}}}}"#),
+    )
+}
+
+/// An item in a few words.
+fn told(item: &WatchItem) -> String {
+    match item {
+        WatchItem::Input(input) => told_input(input),
+        WatchItem::Undecodable { error, cron_job, input } => {
+            let identity = cron_job
+                .as_ref()
+                .map(|(identity, version)| format!("{}@{version}", identity.name));
+            format!(
+                "undecodable {} on {} so {}",
+                error.field,
+                identity.unwrap_or_default(),
+                input.as_ref().map(told_input).unwrap_or_default()
+            )
+        }
+        WatchItem::Error { message } => format!("error {message}"),
+    }
+}
+
+fn told_input(input: &Input) -> String {
+    match input {
+        Input::CronJobRelistBegun(_) | Input::JobRelistBegun(_) => "begun".to_owned(),
+        Input::CronJobRelistDone(_) | Input::JobRelistDone(_) => "done".to_owned(),
+        Input::CronJobApplied(record) => format!("{}@{}", record.identity.name, record.resource_version),
+        Input::JobApplied(record) => format!("{}@{}", record.name, record.resource_version),
+        Input::CronJobDeleted(uid) | Input::JobDeleted(uid) => format!("{uid} gone"),
+        Input::JobCreateAnswered { .. }
+        | Input::JobDeleteAnswered { .. }
+        | Input::JobLookedUp { .. }
+        | Input::StatusAnswered { .. } => panic!("{input:?}"),
+    }
+}
+
+/// The next items of a stream, and then nothing more.
+async fn check(stream: impl Stream<Item = WatchItem>, expected: &[&str]) {
+    let mut stream = std::pin::pin!(stream);
+    let mut items = Vec::new();
+    // Time is virtual: it passes once nothing else can happen. The watcher itself gives up on a silent watch later than that.
+    while let Ok(item) = tokio::time::timeout(std::time::Duration::from_secs(60), stream.next()).await {
+        items.push(told(&item.unwrap()));
+    }
+    assert_eq!(items, expected);
+}
+
+async fn check_cron_jobs(script: &Script, expected: &[&str]) {
+    check(watch::cron_jobs(script.client(), Scope::Cluster, decoder()), expected).await;
+}
+
+const LIST: &str = "GET /apis/batch/v1/cronjobs?&limit=500";
+
+#[tokio::test(start_paused = true)]
+async fn a_list_is_paged_and_then_watched_from_its_version_or_that_of_the_last_bookmark() {
+    let first_watch = [
+        event("ADDED", &cron_job("d", 12, "false")),
+        event("DELETED", &cron_job("a", 13, "false")),
+        bookmark("20"),
+    ];
+    let script = Script::default()
+        .answer(
+            200,
+            list("", "more", &[cron_job("a", 3, "false"), cron_job("b", 4, "true")]),
+        )
+        .answer(200, list("11", "", &[cron_job("c", 5, "null")]))
+        .answer(200, first_watch.concat())
+        .answer(200, event("MODIFIED", &cron_job("d", 21, "true")));
+    check_cron_jobs(
+        &script,
+        &["begun", "a@3", "b@4", "c@5", "done", "d@12", "uid-a gone", "d@21"],
+    )
+    .await;
+    let watched = "GET /apis/batch/v1/cronjobs?&watch=true&timeoutSeconds=290&allowWatchBookmarks=true";
+    assert_eq!(
+        script.lines(),
+        [
+            LIST.to_owned(),
+            format!("{LIST}&continue=more"),
+            format!("{watched}&resourceVersion=11"),
+            format!("{watched}&resourceVersion=20"),
+            format!("{watched}&resourceVersion=21"),
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_namespace_is_listed_alone() {
+    let script = Script::default().answer(200, list("11", "", &[job("j", 3, "{}")]));
+    let stream = watch::jobs(script.client(), Scope::Namespace("shop".into()), decoder());
+    check(stream, &["begun", "j@3", "done"]).await;
+    assert_eq!(script.lines()[0], "GET /apis/batch/v1/namespaces/shop/jobs?&limit=500");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_is_too_old_brings_a_new_list() {
+    let too_old = event("ERROR", &status(410, "Expired", "too old resource version: 11 (12)"));
+    let script = Script::default()
+        .answer(200, list("11", "", &[cron_job("a", 3, "false")]))
+        .answer(200, too_old)
+        .answer(200, list("15", "", &[cron_job("b", 14, "false")]))
+        .answer(410, status(410, "Expired", "too old"))
+        .answer(200, list("16", "", &[]));
+    check_cron_jobs(
+        &script,
+        &[
+            "begun",
+            "a@3",
+            "done",
+            "error too old resource version: 11 (12) (410)",
+            "begun",
+            "b@14",
+            "done",
+            "error too old (410)",
+            "begun",
+            "done",
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_fails_is_not_begun() {
+    let script = Script::default()
+        .answer(403, status(403, "Forbidden", "cronjobs.batch is forbidden"))
+        .answer(503, "")
+        .answer(200, list("11", "", &[]));
+    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder()));
+    assert_eq!(
+        told(&stream.next().await.unwrap()),
+        "error cronjobs.batch is forbidden (403)"
+    );
+    assert!(told(&stream.next().await.unwrap()).starts_with("error "));
+    assert_eq!(told(&stream.next().await.unwrap()), "begun");
+    assert_eq!(told(&stream.next().await.unwrap()), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_understood_is_gone_and_the_others_go_on() {
+    let watched = [
+        event("MODIFIED", &cron_job("a", 12, "7")),
+        event("MODIFIED", &cron_job("a", 13, "false")),
+        event("DELETED", &cron_job("b", 14, r#""yes""#)),
+        event("ADDED", r#"{"metadata":{"resourceVersion":"15"},"spec":[],"status":3}"#),
+    ];
+    let script = Script::default()
+        .answer(
+            200,
+            list(
+                "11",
+                "",
+                &[
+                    cron_job("a", 3, "false"),
+                    cron_job("b", 4, r#""yes""#),
+                    r#"{"metadata":{"name":7},"spec":"?"}"#.to_owned(),
+                    cron_job("c", 5, "false"),
+                ],
+            ),
+        )
+        .answer(200, watched.concat());
+    check_cron_jobs(
+        &script,
+        &[
+            "begun",
+            "a@3",
+            "undecodable spec.suspend on b@4 so uid-b gone",
+            "undecodable metadata.namespace on  so ",
+            "c@5",
+            "done",
+            "undecodable spec.suspend on a@12 so uid-a gone",
+            "a@13",
+            "uid-b gone",
+            "undecodable metadata.namespace on  so ",
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_cannot_be_understood_is_gone() {
+    let script = Script::default().answer(
+        200,
+        list("11", "", &[job("j", 3, r#"{"startTime":1}"#), job("k", 4, "{}")]),
+    );
+    let stream = watch::jobs(script.client(), Scope::Cluster, decoder());
+    check(
+        stream,
+        &["begun", "undecodable status.startTime on  so uid-j gone", "k@4", "done"],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_is_no_json_brings_a_new_list() {
+    let script = Script::default()
+        .answer(200, list("11", "", &[]))
+        .answer(200, "{\"type\":\"ADDED\",\"object\":oops}\n")
+        .answer(200, list("12", "", &[cron_job("a", 12, "false")]));
+    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder()));
+    let mut items = Vec::new();
+    for _ in 0..6 {
+        items.push(told(&stream.next().await.unwrap()));
+    }
+    assert!(items[2].starts_with("error "), "{items:?}");
+    items.remove(2);
+    assert_eq!(items, ["begun", "done", "begun", "a@12", "done"]);
+    assert_eq!(script.lines().iter().filter(|line| *line == LIST).count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_objects_of_a_real_list_are_read() {
+    // Kind and version are left out of the items of a list, and members come in the order in which Go writes them.
+    let item = json!({"metadata": {"name": "a", "namespace": "shop", "uid": "uid-a", "resourceVersion": "3", "generation": 1,
+        "creationTimestamp": "2026-01-02T03:04:05Z", "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}]},
+        "spec": {"schedule": "*/5 * * * *", "concurrencyPolicy": "Allow", "suspend": false,
+            "jobTemplate": {"metadata": {}, "spec": {"template": {"spec": {"containers": []}}}},
+            "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1},
+        "status": {"lastScheduleTime": "2026-04-12T09:20:00Z"}});
+    let script = Script::default().answer(200, list("11", "", &[item.to_string()]));
+    check_cron_jobs(&script, &["begun", "a@3", "done"]).await;
+}

@@ -36,7 +36,8 @@ pub struct Kubectl {
 }
 
 impl Kubectl {
-    pub(crate) fn new(program: PathBuf, kubeconfig: PathBuf, cache_folder: PathBuf) -> Kubectl {
+    /// The program, the kubeconfig of who it acts as, and a folder for what it learns about the API server.
+    pub fn new(program: PathBuf, kubeconfig: PathBuf, cache_folder: PathBuf) -> Kubectl {
         Kubectl {
             program,
             kubeconfig,

@@ -29,6 +29,6 @@ pub use binaries::{Binaries, BinariesError};
 pub use component::{Component, JobLife, ReferenceLimits};
 pub use instance::{Instance, InstanceError};
 pub use kubectl::{Kubectl, KubectlError};
-pub use process::ProcessError;
+pub use process::{ProcessError, ask_to_end};
 pub use state_root::{StateRoot, StateRootError};
 pub use testbed::{Options, Testbed, TestbedError};

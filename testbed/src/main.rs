@@ -10,8 +10,9 @@ use anyhow::{Context as _, bail};
 use clap::{Parser, Subcommand};
 use testbed::{Binaries, Component, Instance, JobLife, Options, ReferenceLimits, StateRoot, Testbed};
 
-/// A real Kubernetes control plane on loopback: etcd, kube-apiserver, kube-controller-manager without its `CronJob`
+/// A real Kubernetes control plane on loopback: etcd, kube-apiserver, kube-controller-manager without its CronJob
 /// controller, and kwok to end Jobs.
+#[expect(clippy::doc_markdown, reason = "the doc comments are help texts")]
 #[derive(Debug, Parser)]
 #[command(name = "testbed", version, propagate_version = true)]
 struct Arguments {
@@ -22,6 +23,7 @@ struct Arguments {
     command: Command,
 }
 
+#[expect(clippy::doc_markdown, reason = "the doc comments are help texts")]
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Starts one that runs until `down`.
@@ -29,7 +31,7 @@ enum Command {
         /// Who brings Jobs to their end.
         #[arg(long, value_enum, default_value_t)]
         jobs: JobLife,
-        /// Have the API server write an audit log of Jobs, `CronJob`s, Events and Leases.
+        /// Have the API server write an audit log of Jobs, CronJobs, Events and Leases.
         #[arg(long)]
         audit: bool,
     },
@@ -45,7 +47,7 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// The `CronJob` controller of kube-controller-manager, to compare with.
+    /// The CronJob controller of kube-controller-manager, to compare with.
     Reference {
         #[command(subcommand)]
         command: ReferenceCommand,

@@ -6,6 +6,7 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    process::Child,
     thread,
     time::{Duration, Instant},
 };
@@ -142,6 +143,11 @@ impl ProcessRecord {
     }
 }
 
+/// Asks a child process to end, by SIGTERM, which the standard library cannot send.
+pub fn ask_to_end(child: &Child) -> Result<(), ProcessError> {
+    ProcessRecord::of(child.id())?.ask_to_end()
+}
+
 /// The two facts that we need of `/proc/<pid>/stat`.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
@@ -185,7 +191,7 @@ fn proc_path(pid: u32, file: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Child, Command};
+    use std::process::Command;
 
     use super::*;
 

@@ -288,6 +288,12 @@ impl Instance {
         })?;
         Ok(child)
     }
+
+    /// The metrics of the built-in `CronJob` controller, in Prometheus' text format.
+    pub fn reference_metrics(&self) -> Result<String, TestbedError> {
+        let server = format!("--server=https://127.0.0.1:{}", self.ports().reference);
+        Ok(self.kubectl().run(&["get", &server, "--raw", "/metrics"])?)
+    }
 }
 
 impl Deref for Testbed {

@@ -416,3 +416,6 @@ impl CronJobState {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+pub(crate) use tests::test_record;

@@ -39,6 +39,7 @@ pub(super) fn after(instant: Timestamp, wait: SignedDuration) -> Timestamp {
 impl ShardState {
     /// Decides a CronJob, unless an answer is awaited that the decision hangs on.
     pub(super) fn decide(&mut self, owner: OwnerIndex, now: Timestamp) {
+        self.close_behind_cursor(owner);
         if !self.may_decide(owner, now) {
             return;
         }
@@ -138,7 +139,7 @@ impl ShardState {
         now: Timestamp,
     ) {
         match *reason {
-            SkipReason::NotDue => self.close_behind_cursor(owner),
+            SkipReason::NotDue => {}
             SkipReason::Deleting => self.close_unless_in_flight(owner, InstantOutcome::Deleted),
             SkipReason::UnknownTimeZone(_) | SkipReason::Unparseable(_) | SkipReason::NeverRuns(_) => {
                 self.close_unless_in_flight(owner, InstantOutcome::Unschedulable);
@@ -258,7 +259,7 @@ impl ShardState {
         let cursor = cron_job.view.last_schedule_time;
         if cron_job
             .open
-            .take_if(|open| cursor.is_some_and(|cursor| open.slot <= cursor))
+            .take_if(|open| !open.is_in_flight() && cursor >= Some(open.slot))
             .is_some()
         {
             self.tally.close(InstantOutcome::Adopted);

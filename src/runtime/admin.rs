@@ -18,7 +18,7 @@ use super::{
 };
 
 /// The shard's task has a turn every second or so; without one for so long it hangs, and a restart helps.
-const TURN_AGE_MAX: Duration = Duration::from_secs(60);
+const TURN_AGE_MAX: Duration = Duration::from_mins(1);
 
 /// What the endpoints look at.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ impl Admin {
         tokio::select! {
             biased;
             () = phase.reached(Phase::End) => Ok(()),
-            served = server => served,
+            result = server => result,
         }
     }
 
@@ -73,7 +73,7 @@ impl Admin {
         match self.clock.verdict() {
             ClockVerdict::Fine => {}
             ClockVerdict::Unknown => {
-                obstacles.push("the clock has not been compared with the API server's yet".to_owned())
+                obstacles.push("the clock has not been compared with the API server's yet".to_owned());
             }
             ClockVerdict::Alarm => obstacles.push(format!(
                 "the clock is {:.1} seconds off the API server's",
@@ -177,7 +177,7 @@ mod tests {
         bench.admin.metrics.shard.publish(|figures| figures.is_synced = true);
         let clock = &bench.admin.clock;
         for _ in 0..2 {
-            clock.observe_answer(clock.boot(), Some(clock.now() + Duration::from_secs(60)));
+            clock.observe_answer(clock.boot(), Some(clock.now() + Duration::from_mins(1)));
         }
         let (status, text) = bench.get("/readyz").await;
         assert_eq!(status, 503);
@@ -187,7 +187,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn health_fails_when_the_shard_hangs_and_not_before_its_first_turn() {
         let bench = Bench::new();
-        tokio::time::sleep(Duration::from_secs(3_600)).await;
+        tokio::time::sleep(Duration::from_hours(1)).await;
         assert_eq!(bench.get("/healthz").await.0, 200);
         let turned = Some(bench.admin.clock.boot());
         bench.admin.metrics.shard.publish(|figures| figures.turned = turned);

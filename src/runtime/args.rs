@@ -69,7 +69,7 @@ pub struct RunArgs {
     pub default_time_zone: Zone,
 
     /// How long changes of a CronJob's status gather before they are written, from 0s to 1m
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_flush_interval)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_flush_interval, allow_hyphen_values = true)]
     pub status_flush_interval: Duration,
 
     /// The most requests about Jobs on the way at a time; fewer when the API server is slow or throttles
@@ -77,7 +77,7 @@ pub struct RunArgs {
     pub max_inflight: u32,
 
     /// How far our clock may be from the API server's before nothing is fired any more, from 1s
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_clock_skew)]
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_clock_skew, allow_hyphen_values = true)]
     pub max_clock_skew: SignedDuration,
 
     /// By how much the controller's time runs ahead of the machine's, negative for behind; for tests of schedules

@@ -55,9 +55,9 @@ impl Backlog {
     }
 
     /// Takes a request in, or gives it back when there is no room.
-    pub(super) fn push(&mut self, queued: Queued, now: Timestamp) -> Result<(), Queued> {
+    pub(super) fn push(&mut self, queued: Queued, now: Timestamp) -> Result<(), Box<Queued>> {
         if self.creates.len() + self.background.len() >= self.len_max {
-            return Err(queued);
+            return Err(Box::new(queued));
         }
         let lane = match queued.request.lane() {
             Lane::Creates => &mut self.creates,

@@ -225,12 +225,17 @@ impl Bench {
     }
 
     async fn answer(&mut self) -> String {
-        match self.answers.recv().await.unwrap() {
-            Input::JobCreateAnswered { cron_job, answer, .. } => format!("{cron_job} {}", kind(&format!("{answer:?}"))),
-            Input::JobDeleteAnswered { job, answer, .. } => format!("{job} {}", kind(&format!("{answer:?}"))),
-            Input::JobLookedUp { name, answer, .. } => format!("{name} {}", kind(&format!("{answer:?}"))),
-            other => panic!("not an answer about a Job: {other:?}"),
-        }
+        let input = self.answers.recv().await.unwrap();
+        let (of, answer) = if let Input::JobCreateAnswered { cron_job, answer, .. } = input {
+            (cron_job.to_string(), format!("{answer:?}"))
+        } else if let Input::JobDeleteAnswered { name, answer, .. } = input {
+            (name.to_string(), format!("{answer:?}"))
+        } else if let Input::JobLookedUp { name, answer, .. } = input {
+            (name.to_string(), format!("{answer:?}"))
+        } else {
+            panic!("not an answer about a Job: {input:?}")
+        };
+        format!("{of} {}", kind(&answer))
     }
 
     async fn n_answers(&mut self, count: usize) -> Vec<String> {
@@ -418,7 +423,7 @@ async fn at_the_end_what_is_on_the_way_is_answered_and_what_waits_is_abandoned()
 async fn a_server_that_hangs_does_not_hold_up_the_end() {
     let mut bench = Bench::new(Vec::new());
     if let Some(dispatcher) = &mut bench.dispatcher {
-        dispatcher.api.latency = Duration::from_secs(3_600);
+        dispatcher.api.latency = Duration::from_hours(1);
     }
     bench.push(create("a", "one", 60));
     let dispatcher = bench.start();

@@ -335,7 +335,7 @@ async fn at_the_end_everything_is_written_whatever_its_age() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_hangs_does_not_hold_up_the_end() {
-    let mut bench = Bench::with_latency(Vec::new(), Duration::from_secs(3_600));
+    let mut bench = Bench::with_latency(Vec::new(), Duration::from_hours(1));
     bench.push(write("one", 7, 1));
     bench.phases.advance(Phase::FlushStatuses);
     (&mut bench.batcher).await.unwrap();

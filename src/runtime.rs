@@ -202,7 +202,13 @@ impl Shell {
 
     fn spawn_clock(&self) -> Task {
         let metrics = self.metrics.clock.clone();
-        let task = ClockTask::new(self.api.clone(), self.clock.clone(), self.phases.subscribe(), metrics);
+        let task = ClockTask::new(
+            self.api.clone(),
+            N_WRITE_CONNECTIONS,
+            self.clock.clone(),
+            self.phases.subscribe(),
+            metrics,
+        );
         spawn("clock", Phase::End, task.run())
     }
 

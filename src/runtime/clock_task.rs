@@ -1,9 +1,11 @@
 //! Keeps the clock guard supplied with answers, and tells what it finds.
 //!
 //! While requests flow their answers are enough; otherwise this task asks for one now and then, and often while the
-//! clocks are in doubt.
+//! clocks are in doubt. It asks over every connection at once: so they are open when something is due, also after hours.
 
 use std::{future::Future, time::Duration};
+
+use futures::future::join_all;
 
 use super::{
     clock::{Clock, ClockVerdict},
@@ -20,7 +22,7 @@ const PROBE_INTERVAL_MIN: Duration = Duration::from_millis(250);
 
 /// The call that brings a `Date`; a fake of it stands for the API server in tests.
 pub trait ProbeApi: Clone + Send + Sync + 'static {
-    /// Asks something cheap.
+    /// Asks something cheap, over the least busy connection.
     fn probe(&self) -> impl Future<Output = Answered<()>> + Send;
 }
 
@@ -34,6 +36,7 @@ impl ProbeApi for ClusterApi {
 #[derive(Debug)]
 pub struct ClockTask<A> {
     api: A,
+    n_connections: usize,
     clock: Clock,
     phase: PhaseReceiver,
     metrics: ClockMetrics,
@@ -44,11 +47,18 @@ pub struct ClockTask<A> {
 }
 
 impl<A: ProbeApi> ClockTask<A> {
-    /// A task for this clock.
-    pub fn new(api: A, clock: Clock, phase: PhaseReceiver, metrics: ClockMetrics) -> ClockTask<A> {
+    /// A task for this clock, which asks over so many connections.
+    pub fn new(
+        api: A,
+        n_connections: usize,
+        clock: Clock,
+        phase: PhaseReceiver,
+        metrics: ClockMetrics,
+    ) -> ClockTask<A> {
         let not_before = clock.boot();
         ClockTask {
             api,
+            n_connections,
             clock,
             phase,
             metrics,
@@ -81,8 +91,12 @@ impl<A: ProbeApi> ClockTask<A> {
         if !self.clock.until_answer_wanted().is_zero() {
             return;
         }
+        self.not_before = self.clock.boot() + PROBE_INTERVAL_MIN;
+        join_all((0..self.n_connections).map(|_| self.probe())).await;
+    }
+
+    async fn probe(&self) {
         let sent = self.clock.boot();
-        self.not_before = sent + PROBE_INTERVAL_MIN;
         let answered = self.api.probe().await;
         self.metrics
             .api
@@ -159,7 +173,7 @@ mod tests {
         };
         let phases = phases();
         let metrics = Metrics::register().unwrap().clock;
-        let task = tokio::spawn(ClockTask::new(api.clone(), clock.clone(), phases.subscribe(), metrics).run());
+        let task = tokio::spawn(ClockTask::new(api.clone(), 1, clock.clone(), phases.subscribe(), metrics).run());
         let n_probes = || api.n_probes.load(Ordering::Relaxed);
         tokio::time::sleep(Duration::from_millis(500)).await;
         assert_eq!((n_probes(), clock.verdict()), (2, ClockVerdict::Fine));

@@ -1,5 +1,7 @@
 //! The log: fixed messages, values as fields, to standard error.
 
+use std::io::{IsTerminal, stderr};
+
 use clap::ValueEnum;
 use tracing_subscriber::{EnvFilter, util::SubscriberInitExt};
 
@@ -48,7 +50,8 @@ pub fn start(format: LogFormat, level: LogLevel) {
     let filter = EnvFilter::new(format!("{quiet},cronwheel={}", level.as_str()));
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+        .with_ansi(stderr().is_terminal())
+        .with_writer(stderr);
     let started = match format {
         LogFormat::Text => lines.finish().try_init(),
         LogFormat::Json => lines.json().flatten_event(true).finish().try_init(),

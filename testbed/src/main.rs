@@ -1,6 +1,8 @@
 //! The `testbed` command: a control plane for a person.
 #![allow(clippy::print_stdout, reason = "a command answers on standard output")]
 
+mod demo;
+
 use std::{
     ffi::OsString,
     process::{ExitCode, Stdio},
@@ -26,6 +28,12 @@ struct Arguments {
 #[expect(clippy::doc_markdown, reason = "the doc comments are help texts")]
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Builds cronwheel and runs it on a control plane of its own with one example CronJob, until Ctrl-C.
+    Demo {
+        /// Address of cronwheel's probes and metrics.
+        #[arg(long, default_value = "127.0.0.1:8080")]
+        listen: String,
+    },
     /// Starts one that runs until `down`.
     Up {
         /// Who brings Jobs to their end.
@@ -68,6 +76,7 @@ enum ReferenceCommand {
 fn main() -> anyhow::Result<ExitCode> {
     let Arguments { name, command } = Arguments::parse();
     match command {
+        Command::Demo { listen } => demo::run(name, &listen)?,
         Command::Up { jobs, audit } => up(name, jobs, audit)?,
         Command::Down => down(&name)?,
         Command::Status => return status(&name),

@@ -49,7 +49,7 @@ impl Controller {
 
     /// Ends it as a rollout does, and expects that it goes of itself, well.
     pub(super) async fn terminate(mut self) {
-        testbed::ask_to_end(self.process.id()).expect("a signal");
+        testbed::ask_to_end(&self.process).expect("a signal");
         for _ in 0..150 {
             if let Some(status) = self.process.try_wait().expect("a status") {
                 assert!(status.success(), "{status}");

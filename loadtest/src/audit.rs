@@ -150,6 +150,14 @@ impl RequestCounts {
         }
         counts
     }
+
+    /// Jobs that were made.
+    pub(crate) fn n_job_creates(&self) -> u64 {
+        self.accepted
+            .get(&("create".to_owned(), "jobs".to_owned()))
+            .copied()
+            .unwrap_or_default()
+    }
 }
 
 #[cfg(test)]
@@ -221,6 +229,9 @@ mod tests {
         assert_eq!(accepted("create", "events"), Some(1));
         assert_eq!(accepted("list", "jobs"), Some(1));
         assert_eq!(counts.refused.get(&("create".into(), "jobs".into(), 409)), Some(&1));
-        assert_eq!((counts.n_writes, counts.n_event_writes), (4, 1));
+        assert_eq!(
+            (counts.n_writes, counts.n_event_writes, counts.n_job_creates()),
+            (4, 1, 1)
+        );
     }
 }

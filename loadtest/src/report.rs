@@ -38,14 +38,20 @@ impl Report {
         self.tally.is_clean()
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "counts of one run are small")]
-    fn per_run(&self, count: u64) -> f64 {
-        count as f64 / self.tally.measured.n_jobs().max(1) as f64
+    /// Runs begun in the measured time, whose requests and CPU time these figures are about. A controller that is late
+    /// by more than a minute starts some of them for earlier slots.
+    fn n_runs(&self) -> u32 {
+        let n_created = self.counts.n_job_creates();
+        u32::try_from(n_created).unwrap_or(u32::MAX)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "more Jobs than that are never made here")]
+    #[expect(clippy::cast_precision_loss, reason = "counts of one run are small")]
+    fn per_run(&self, count: u64) -> f64 {
+        count as f64 / f64::from(self.n_runs().max(1))
+    }
+
     fn cpu_per_run_ms(&self, cpu: Duration) -> f64 {
-        (cpu / (self.tally.measured.n_jobs() as u32).max(1)).as_secs_f64() * 1e3
+        (cpu / self.n_runs().max(1)).as_secs_f64() * 1e3
     }
 
     fn write_jobs(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -78,7 +84,7 @@ impl Report {
 
     fn write_requests(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let counts = &self.counts;
-        writeln!(f, "Requests per run, of {} measured runs", self.tally.measured.n_jobs())?;
+        writeln!(f, "Requests per run, of {} runs in the measured time", self.n_runs())?;
         for ((verb, resource), count) in &counts.accepted {
             writeln!(
                 f,

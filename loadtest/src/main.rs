@@ -30,7 +30,6 @@ use crate::{controller::Candidate, generator::Load, report::Report, scenario::mi
 
 /// Drives synthetic CronJobs at a real API server and measures what a CronJob controller makes of them. Exits with 0
 /// only where each due instant has exactly one Job.
-#[expect(clippy::doc_markdown, reason = "the doc comments are help texts")]
 #[derive(Debug, Parser)]
 #[command(name = "loadtest", version)]
 struct Arguments {
@@ -38,14 +37,12 @@ struct Arguments {
     scenario: Scenario,
 }
 
-#[expect(clippy::doc_markdown, reason = "the doc comments are help texts")]
 #[derive(Debug, Subcommand)]
 enum Scenario {
     /// All CronJobs due at every whole minute.
     Minutely(MinutelyArguments),
 }
 
-#[expect(clippy::doc_markdown, reason = "the doc comments are help texts")]
 #[derive(Debug, Args)]
 struct MinutelyArguments {
     /// How many CronJobs.

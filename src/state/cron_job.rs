@@ -190,4 +190,53 @@ impl CronJobState {
             self.view.last_schedule_time = Some(slot);
         }
     }
+
+    /// Takes a status in that was seen; says whether it is news to us, not our own echo.
+    ///
+    /// Without an unsaved change of ours what was seen is the truth, wherever it moved the cursor (B-16.4). With
+    /// one, ours is put on top of it.
+    pub(crate) fn take_status(&mut self, seen: &CronJobStatus) -> bool {
+        if self.is_status_stored() {
+            let is_news = self.view != *seen;
+            self.view = seen.clone();
+            return is_news;
+        }
+        let is_cursor_news = seen.last_schedule_time > self.view.last_schedule_time;
+        self.view.last_schedule_time = self.view.last_schedule_time.max(seen.last_schedule_time);
+        self.view.last_successful_time = self.view.last_successful_time.max(seen.last_successful_time);
+        self.view.unknown_members.clone_from(&seen.unknown_members);
+        is_cursor_news
+    }
+
+    /// Takes the version in which our own write was stored.
+    pub(crate) fn take_version(&mut self, resource_version: ResourceVersion) {
+        self.record.resource_version = self.record.resource_version.max(resource_version);
+    }
+}
+
+/// Which parts of a CronJob that we act on differ between two versions.
+pub(crate) struct SpecChange {
+    pub(crate) is_schedule: bool,
+    pub(crate) is_any: bool,
+}
+
+impl SpecChange {
+    pub(crate) fn between(old: &CronJobRecord, new: &CronJobRecord) -> SpecChange {
+        let is_schedule = new.schedule.differs_from(&old.schedule);
+        let key = |record: &CronJobRecord| {
+            (
+                record.is_deleting,
+                record.is_suspended,
+                record.starting_deadline_seconds,
+                record.concurrency_policy,
+                record.successful_jobs_history_limit,
+                record.failed_jobs_history_limit,
+                record.created,
+            )
+        };
+        SpecChange {
+            is_schedule,
+            is_any: is_schedule || key(old) != key(new),
+        }
+    }
 }

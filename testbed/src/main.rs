@@ -14,7 +14,6 @@ use testbed::{Binaries, Component, Instance, JobLife, Options, ReferenceLimits, 
 
 /// A real Kubernetes control plane on loopback: etcd, kube-apiserver, kube-controller-manager without its CronJob
 /// controller, and kwok to end Jobs.
-#[expect(clippy::doc_markdown, reason = "the doc comments are help texts")]
 #[derive(Debug, Parser)]
 #[command(name = "testbed", version, propagate_version = true)]
 struct Arguments {
@@ -25,7 +24,6 @@ struct Arguments {
     command: Command,
 }
 
-#[expect(clippy::doc_markdown, reason = "the doc comments are help texts")]
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Builds cronwheel and runs it on a control plane of its own with one example CronJob, until Ctrl-C.

@@ -1,4 +1,7 @@
 //! One integration crate: what the library promises at its public API.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod cluster;
 mod http;
 mod vectors;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::state::{CronJobRecord, ResourceVersion};
+use crate::state::{CronJobRecord, Finish, JobRecord, ResourceVersion};
 
 /// A small generator with a seed: the same numbers on every machine.
 struct Random(u64);

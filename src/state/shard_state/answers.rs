@@ -253,7 +253,7 @@ impl ShardState {
         };
         match answer {
             DeleteOutcome::Deleted => {
-                self.emit_event(owner, EventReason::SuccessfulDelete, format!("Deleted job {name}"))
+                self.emit_event(owner, EventReason::SuccessfulDelete, format!("Deleted job {name}"));
             }
             // Somebody else was faster: what we wanted gone is gone.
             DeleteOutcome::Gone => {}

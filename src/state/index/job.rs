@@ -1,0 +1,59 @@
+//! One Job as the index keeps it, as small as it can be: a cluster has several for each CronJob.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::{JobIndex, OwnerIndex};
+use crate::state::{ids::Uid, record::Finish};
+
+/// What we keep of a Job: times in whole seconds, which is all that the API has.
+pub(crate) struct Job {
+    pub(crate) uid: Uid,
+    pub(crate) name: Box<str>,
+    pub(crate) namespace: Arc<str>,
+    pub(crate) resource_version: u64,
+    pub(super) scheduled: Seconds,
+    pub(super) started: Seconds,
+    pub(super) completed: Seconds,
+    pub(super) owner: OwnerIndex,
+    pub(super) next: JobIndex,
+    /// The relist in which it was last seen.
+    pub(crate) mark: u32,
+    pub(crate) finish: Option<Finish>,
+    /// A delete of ours was answered or is on its way: neither counted as running nor deleted again (B-4.5).
+    pub(crate) is_delete_requested: bool,
+    /// Its `UnexpectedJob` was told (B-5.1 and its difference).
+    pub(crate) is_told_unexpected: bool,
+}
+
+/// An optional instant of whole seconds in eight bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Seconds(i64);
+
+impl Seconds {
+    pub(super) fn new(instant: Option<Timestamp>) -> Seconds {
+        Seconds(instant.map_or(i64::MIN, Timestamp::as_second))
+    }
+
+    fn get(self) -> Option<Timestamp> {
+        Timestamp::from_second(self.0).ok()
+    }
+}
+
+impl Job {
+    /// The slot that its annotation names (B-11.3).
+    pub(crate) fn scheduled(&self) -> Option<Timestamp> {
+        self.scheduled.get()
+    }
+
+    /// `status.startTime`.
+    pub(crate) fn started(&self) -> Option<Timestamp> {
+        self.started.get()
+    }
+
+    /// `status.completionTime`.
+    pub(crate) fn completed(&self) -> Option<Timestamp> {
+        self.completed.get()
+    }
+}

@@ -1,0 +1,158 @@
+//! Jobs come, change, change hands and go.
+
+use super::{
+    Index, JobIndex, NONE, OwnerIndex, hash,
+    job::{Job, Seconds},
+    put,
+};
+use crate::state::record::JobRecord;
+
+/// What the arrival of a Job changed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct JobChange {
+    /// Whose Job it is, if it has an owner.
+    pub(crate) owner: Option<OwnerIndex>,
+    /// Whose it was before, if that is another (B-2.1).
+    pub(crate) former_owner: Option<OwnerIndex>,
+    /// Whether anything that we keep is different.
+    pub(crate) is_relevant: bool,
+}
+
+impl Index {
+    /// Takes in what is known of a Job; one that no CronJob controls is not kept.
+    pub(crate) fn apply_job(&mut self, record: JobRecord, mark: u32) -> JobChange {
+        let known = self.find_job(&record.uid);
+        let former_owner = known.and_then(|index| self.job(index)).map(|job| job.owner);
+        let Some(controller) = &record.controller else {
+            if let Some(index) = known {
+                self.remove_job(index);
+            }
+            return JobChange {
+                owner: None,
+                former_owner,
+                is_relevant: former_owner.is_some(),
+            };
+        };
+        let owner = self.owner_or_insert(controller);
+        match known {
+            Some(index) if former_owner == Some(owner) => {
+                let is_relevant = self.update_job(index, &record, mark);
+                JobChange {
+                    owner: Some(owner),
+                    former_owner: None,
+                    is_relevant,
+                }
+            }
+            Some(index) => {
+                self.unlink_job(index);
+                self.link_job(index, owner);
+                self.update_job(index, &record, mark);
+                if let Some(former_owner) = former_owner {
+                    self.release_owner(former_owner);
+                }
+                JobChange {
+                    owner: Some(owner),
+                    former_owner,
+                    is_relevant: true,
+                }
+            }
+            None => {
+                self.insert_job(record, owner, mark);
+                JobChange {
+                    owner: Some(owner),
+                    former_owner: None,
+                    is_relevant: true,
+                }
+            }
+        }
+    }
+
+    /// Removes a Job and says whose it was.
+    pub(crate) fn remove_job(&mut self, index: JobIndex) -> Option<(OwnerIndex, Job)> {
+        self.job(index)?;
+        self.unlink_job(index);
+        let job = self.jobs[index as usize].take()?;
+        let found = self.jobs_by_uid.find_entry(hash(&job.uid), |&other| other == index);
+        if let Ok(entry) = found {
+            entry.remove();
+        }
+        self.free_jobs.push(index);
+        self.release_owner(job.owner);
+        Some((job.owner, job))
+    }
+
+    fn insert_job(&mut self, record: JobRecord, owner: OwnerIndex, mark: u32) {
+        let namespace = self.intern(&record.namespace);
+        let key = hash(&record.uid);
+        let job = Job {
+            namespace,
+            resource_version: record.resource_version.0,
+            scheduled: Seconds::new(record.scheduled),
+            started: Seconds::new(record.started),
+            completed: Seconds::new(record.completed),
+            uid: record.uid,
+            name: record.name,
+            owner,
+            next: NONE,
+            mark,
+            finish: record.finish,
+            is_delete_requested: false,
+            is_told_unexpected: false,
+        };
+        let index = put(&mut self.jobs, &mut self.free_jobs, job);
+        let jobs = &self.jobs;
+        let rehash = |&index: &JobIndex| jobs[index as usize].as_ref().map_or(0, |job| hash(&job.uid));
+        self.jobs_by_uid.insert_unique(key, index, rehash);
+        self.link_job(index, owner);
+    }
+
+    /// Brings a Job up to date and says whether anything that bears on a decision changed.
+    fn update_job(&mut self, index: JobIndex, record: &JobRecord, mark: u32) -> bool {
+        let Some(job) = self.jobs[index as usize].as_mut() else {
+            return false;
+        };
+        let new = (
+            record.finish,
+            Seconds::new(record.scheduled),
+            Seconds::new(record.started),
+            Seconds::new(record.completed),
+        );
+        let is_relevant = (job.finish, job.scheduled, job.started, job.completed) != new;
+        (job.finish, job.scheduled, job.started, job.completed) = new;
+        job.resource_version = record.resource_version.0;
+        job.mark = mark;
+        is_relevant
+    }
+
+    fn link_job(&mut self, index: JobIndex, owner: OwnerIndex) {
+        let Some(owner_place) = self.owners[owner as usize].as_mut() else {
+            return;
+        };
+        if let Some(job) = self.jobs[index as usize].as_mut() {
+            job.owner = owner;
+            job.next = std::mem::replace(&mut owner_place.first_job, index);
+            owner_place.n_jobs += 1;
+        }
+    }
+
+    fn unlink_job(&mut self, index: JobIndex) {
+        let Some(job) = self.job(index) else { return };
+        let (owner, next) = (job.owner, job.next);
+        let Some(owner_place) = self.owners[owner as usize].as_mut() else {
+            return;
+        };
+        owner_place.n_jobs -= 1;
+        if owner_place.first_job == index {
+            owner_place.first_job = next;
+            return;
+        }
+        let mut at = owner_place.first_job;
+        while let Some(job) = self.jobs.get_mut(at as usize).and_then(Option::as_mut) {
+            if job.next == index {
+                job.next = next;
+                return;
+            }
+            at = job.next;
+        }
+    }
+}

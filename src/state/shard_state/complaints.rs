@@ -1,0 +1,59 @@
+//! What is wrong with a schedule, told once for each schedule (B-6.2, B-6.4, B-6.5, B-7.1).
+
+use super::ShardState;
+use crate::{
+    schedule::policy::{Decision, SkipReason},
+    state::{effect::EventReason, index::OwnerIndex, naming},
+};
+
+impl ShardState {
+    /// Tells what is wrong with the schedule, once for each schedule (B-6.2, B-6.4, B-6.5, B-7.1).
+    pub(super) fn complain(&mut self, owner: OwnerIndex, decision: &Decision) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        let schedule = &cron_job.record.schedule;
+        let text = &schedule.text;
+        let told = &mut cron_job.told;
+        let mut complaints = Vec::new();
+        let is_before_parsing = matches!(
+            decision,
+            Decision::Skip(SkipReason::Deleting | SkipReason::UnknownTimeZone(_) | SkipReason::Suspended)
+        );
+        if schedule.names_zone_in_text()
+            && !is_before_parsing
+            && !std::mem::replace(&mut told.unsupported_schedule, true)
+        {
+            complaints.push((EventReason::UnsupportedSchedule, format!(
+                "CRON_TZ or TZ used in schedule {} is not officially supported, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details",
+                naming::quoted(text)
+            )));
+        }
+        match decision {
+            Decision::Skip(SkipReason::UnknownTimeZone(error)) if !told.unknown_time_zone => {
+                told.unknown_time_zone = true;
+                let zone = naming::quoted(schedule.time_zone.as_deref().unwrap_or_default());
+                complaints.push((
+                    EventReason::UnknownTimeZone,
+                    format!("invalid timeZone: {zone}: {error}"),
+                ));
+            }
+            Decision::Skip(SkipReason::Unparseable(error)) if !told.unparseable_schedule => {
+                told.unparseable_schedule = true;
+                let message = format!("unparseable schedule: {} : {error}", naming::quoted(text));
+                complaints.push((EventReason::UnparseableSchedule, message));
+            }
+            Decision::Skip(SkipReason::NeverRuns(error)) if !told.invalid_schedule => {
+                told.invalid_schedule = true;
+                complaints.push((
+                    EventReason::InvalidSchedule,
+                    format!("invalid schedule: {text} : {error}"),
+                ));
+            }
+            Decision::Skip(_) | Decision::Start { .. } => {}
+        }
+        for (reason, message) in complaints {
+            self.emit_event(owner, reason, message);
+        }
+    }
+}

@@ -8,7 +8,7 @@ use std::{hint::black_box, sync::Arc};
 
 use criterion::{Criterion, Throughput, criterion_group};
 use cronwheel::{
-    cluster::{Decoder, SlimCronJob, SlimJob},
+    cluster::{SlimCronJob, SlimJob},
     schedule::Zone,
     state::{CronJobRecord, JobRecord},
 };
@@ -50,12 +50,6 @@ fn object<T: DeserializeOwned>(event: &str) -> T {
         WatchEvent::Added(_) | WatchEvent::Deleted(_) | WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {
             panic!("no modification")
         }
-    }
-}
-
-fn decoder() -> Decoder {
-    Decoder {
-        default_zone: Zone::utc(),
     }
 }
 

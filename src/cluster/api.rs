@@ -100,6 +100,12 @@ impl ClusterApi {
         self.ask(request, classify::event).await
     }
 
+    /// Asks for the server's version, for the sake of the answer's `Date`: any answer will do.
+    pub async fn probe(&self) -> Answered<()> {
+        let request = request(Method::GET, "/version", "", Vec::new());
+        self.ask(request, |_| Answer::Outcome(())).await
+    }
+
     async fn ask<T>(
         &self,
         request: Result<Request<Body>, http::Error>,

@@ -277,9 +277,12 @@ impl<'de> Value<'de> for RawStatus<'de> {
 /// Reads `status`; its times must be readable, since one of them is the cursor.
 fn status(raw: Field<RawStatus<'_>>) -> Result<CronJobStatus, FieldError> {
     let raw = raw.optional("status")?.unwrap_or_default();
-    let active = raw.active.optional("status.active")?.unwrap_or_default();
+    let raw_active = raw.active.optional("status.active")?.unwrap_or_default();
+    let mut active: Vec<ActiveJob> = raw_active.into_iter().filter_map(active_job).collect();
+    // It is kept for long, and mostly has one entry or none.
+    active.shrink_to_fit();
     Ok(CronJobStatus {
-        active: active.into_iter().filter_map(active_job).collect(),
+        active,
         last_schedule_time: raw.last_schedule_time.time("status.lastScheduleTime")?,
         last_successful_time: raw.last_successful_time.time("status.lastSuccessfulTime")?,
         unknown_members: (!raw.unknown_members.is_empty()).then(|| raw.unknown_members.into()),

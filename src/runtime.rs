@@ -1,3 +1,345 @@
-//! Layer 4, the shell: builds and joins every task.
+//! Layer 4, the shell: builds and joins every task. The only file that spawns.
+//!
+//! A task that ends before its phase of the shutdown ends the process: half a controller is worse than a restart.
 
+use std::sync::Arc;
+
+use futures::future::select_all;
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, watch},
+    task::{JoinError, JoinHandle},
+};
+
+pub mod admin;
+pub mod args;
+pub mod clock;
+pub mod clock_task;
+pub mod commands;
+pub mod config;
+pub mod dispatcher;
+pub mod event_task;
+pub mod logging;
+pub mod metrics;
 pub mod next;
+pub mod pacing;
+pub mod shard_task;
+pub mod shutdown;
+pub mod status_batcher;
+pub mod watch_task;
+
+use self::{
+    admin::Admin,
+    args::N_WRITE_CONNECTIONS,
+    clock::Clock,
+    clock_task::ClockTask,
+    config::RunConfig,
+    dispatcher::{DispatchQueue, Dispatcher, DispatcherLinks},
+    event_task::{EventLinks, EventQueue, EventTask},
+    metrics::Metrics,
+    shard_task::{ShardLinks, ShardTask},
+    shutdown::{Phase, PhaseSender, Signals, phases},
+    status_batcher::{StatusBatcher, StatusLinks, StatusQueue},
+    watch_task::WatchLinks,
+};
+use crate::{
+    cluster::{
+        ClusterApi, Decoder, WriteConnections,
+        connection::ConnectError,
+        watch::{cron_jobs, jobs},
+        watch_client,
+    },
+    state::{
+        Input, Scope, ShardConfig, ShardState,
+        sharding::{Leadership, ShardId, Term},
+    },
+};
+
+/// Facts from watches on their way to the shard: one page of a list, so that decoding goes on during a turn; 8 MiB.
+const INPUTS_MAX: usize = 512;
+
+/// Answers on their way to the shard: those of all requests that can be in flight, so that no lane waits for a turn.
+const ANSWERS_MAX: usize = 1024;
+
+/// The only shard, led for as long as the process lives.
+const SHARD: ShardId = ShardId(0);
+const TERM: Term = Term(1);
+
+/// Why a run ended otherwise than it should.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    /// Signals cannot be received.
+    #[error("cannot listen for signals")]
+    Signals(#[source] std::io::Error),
+    /// Metrics cannot be registered.
+    #[error("cannot register metrics")]
+    Metrics(#[from] prometheus::Error),
+    /// The endpoints have no address.
+    #[error("--listen {address}: cannot listen there; give an address of this machine and a free port")]
+    Listen {
+        /// As configured.
+        address: std::net::SocketAddr,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The configuration does not allow connections.
+    #[error("cannot prepare connections to the API server")]
+    Connect(#[from] ConnectError),
+    /// A task ended while it was needed.
+    #[error("the {task} task ended unexpectedly")]
+    TaskEnded {
+        /// Which.
+        task: &'static str,
+    },
+    /// A task panicked.
+    #[error("the {task} task failed")]
+    TaskFailed {
+        /// Which.
+        task: &'static str,
+        /// The panic.
+        source: JoinError,
+    },
+    /// A second signal came while the process was going down.
+    #[error("{signal} while going down: ended at once")]
+    Interrupted {
+        /// Its name.
+        signal: &'static str,
+    },
+}
+
+/// Runs the CronJobs of a cluster until a signal says to end.
+pub async fn run(config: RunConfig) -> Result<(), RuntimeError> {
+    let signals = Signals::listen().map_err(RuntimeError::Signals)?;
+    let address = config.listen;
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|source| RuntimeError::Listen { address, source })?;
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, "serves /healthz, /readyz and /metrics");
+    }
+    let shell = Shell::new(config)?;
+    let tasks = shell.spawn_all(listener)?;
+    supervise(tasks, &shell.phases, signals).await
+}
+
+/// A task that runs.
+struct Task {
+    name: &'static str,
+    /// The phase of the shutdown in which it ends.
+    ends_in: Phase,
+    handle: JoinHandle<()>,
+}
+
+/// What tasks share.
+struct Shell {
+    config: RunConfig,
+    clock: Clock,
+    metrics: Metrics,
+    phases: PhaseSender,
+    leadership: watch::Sender<Leadership>,
+    burst: watch::Sender<bool>,
+    api: ClusterApi,
+}
+
+impl Shell {
+    fn new(config: RunConfig) -> Result<Shell, RuntimeError> {
+        let metrics = Metrics::register()?;
+        metrics.leader.set(1);
+        Ok(Shell {
+            clock: Clock::system(config.clock_offset, config.clock_skew_max),
+            metrics,
+            phases: phases(),
+            leadership: watch::Sender::new(Leadership {
+                shard: SHARD,
+                term: TERM,
+                until: None,
+            }),
+            burst: watch::Sender::new(false),
+            api: ClusterApi::new(WriteConnections::connect(&config.kube, N_WRITE_CONNECTIONS)?),
+            config,
+        })
+    }
+
+    fn spawn_all(&self, listener: TcpListener) -> Result<Vec<Task>, RuntimeError> {
+        let (inputs_in, inputs) = mpsc::channel(INPUTS_MAX);
+        let (answers_in, answers) = mpsc::channel(ANSWERS_MAX);
+        let dispatch = DispatchQueue::new(self.metrics.dispatch.clone());
+        let statuses = StatusQueue::new(self.metrics.status.clone());
+        let (events, event_task) = self.spawn_events()?;
+        let mut tasks = vec![
+            self.spawn_admin(listener),
+            self.spawn_clock(),
+            self.spawn_dispatcher(dispatch.clone(), answers_in.clone()),
+            self.spawn_status_batcher(statuses.clone(), answers_in),
+            event_task,
+            self.spawn_shard(ShardLinks {
+                inputs,
+                answers,
+                dispatch,
+                statuses,
+                events: events.clone(),
+                leadership: self.leadership.subscribe(),
+                phase: self.phases.subscribe(),
+                board: self.metrics.shard.clone(),
+            }),
+        ];
+        tasks.extend(self.spawn_watches(&inputs_in, &events)?);
+        Ok(tasks)
+    }
+
+    fn spawn_admin(&self, listener: TcpListener) -> Task {
+        let admin = Admin {
+            metrics: self.metrics.clone(),
+            clock: self.clock.clone(),
+            phase: self.phases.subscribe(),
+        };
+        spawn("admin", Phase::End, async move {
+            if let Err(error) = admin.serve(listener).await {
+                tracing::error!(%error, "endpoints cannot be served");
+            }
+        })
+    }
+
+    fn spawn_clock(&self) -> Task {
+        let metrics = self.metrics.clock.clone();
+        let task = ClockTask::new(
+            self.api.clone(),
+            N_WRITE_CONNECTIONS,
+            self.clock.clone(),
+            self.phases.subscribe(),
+            metrics,
+        );
+        spawn("clock", Phase::End, task.run())
+    }
+
+    fn spawn_dispatcher(&self, queue: DispatchQueue, answers: mpsc::Sender<Input>) -> Task {
+        let links = DispatcherLinks {
+            queue,
+            answers,
+            leadership: self.leadership.subscribe(),
+            phase: self.phases.subscribe(),
+            burst: self.burst.clone(),
+        };
+        let dispatcher = Dispatcher::new(self.api.clone(), self.clock.clone(), links, self.config.inflight_max);
+        spawn("dispatcher", Phase::StopIntake, dispatcher.run())
+    }
+
+    fn spawn_status_batcher(&self, queue: StatusQueue, answers: mpsc::Sender<Input>) -> Task {
+        let links = StatusLinks {
+            queue,
+            answers,
+            leadership: self.leadership.subscribe(),
+            phase: self.phases.subscribe(),
+            burst: self.burst.subscribe(),
+        };
+        let flush_interval = self.config.status_flush_interval;
+        let batcher = StatusBatcher::new(self.api.clone(), self.clock.clone(), links, flush_interval);
+        spawn("status batcher", Phase::FlushStatuses, batcher.run())
+    }
+
+    /// Events have a connection of their own, so that they never take the place of a create.
+    fn spawn_events(&self) -> Result<(EventQueue, Task), RuntimeError> {
+        let api = ClusterApi::new(WriteConnections::connect(&self.config.kube, 1)?);
+        let links = EventLinks {
+            phase: self.phases.subscribe(),
+            burst: self.burst.subscribe(),
+        };
+        let (queue, task) = EventTask::new(api, self.clock.clone(), links, self.metrics.events.clone());
+        Ok((queue, spawn("events", Phase::FlushEvents, task.run())))
+    }
+
+    fn spawn_shard(&self, links: ShardLinks) -> Task {
+        let now = self.clock.now();
+        let config = ShardConfig {
+            shard: SHARD,
+            scopes: self.config.scopes.clone(),
+        };
+        let task = ShardTask::new(ShardState::new(config, now), self.clock.clone(), now, links);
+        spawn("shard", Phase::EndShards, task.run())
+    }
+
+    fn spawn_watches(&self, inputs: &mpsc::Sender<Input>, events: &EventQueue) -> Result<Vec<Task>, RuntimeError> {
+        let client = watch_client(&self.config.kube)?;
+        let decoder = Arc::new(Decoder {
+            default_zone: self.config.default_zone.clone(),
+        });
+        let links = |resource: &'static str| WatchLinks {
+            resource,
+            inputs: inputs.clone(),
+            events: events.clone(),
+            phase: self.phases.subscribe(),
+            metrics: match resource {
+                "cronjobs" => self.metrics.cron_job_watch.clone(),
+                _ => self.metrics.job_watch.clone(),
+            },
+            clock: self.clock.clone(),
+        };
+        let spawn_two = |scope: &Scope| {
+            let cron_jobs = cron_jobs(client.clone(), scope.clone(), Arc::clone(&decoder));
+            let jobs = jobs(client.clone(), scope.clone(), Arc::clone(&decoder));
+            [
+                spawn("CronJob watch", Phase::StopIntake, links("cronjobs").run(cron_jobs)),
+                spawn("Job watch", Phase::StopIntake, links("jobs").run(jobs)),
+            ]
+        };
+        Ok(self.config.scopes.iter().flat_map(spawn_two).collect())
+    }
+}
+
+fn spawn(name: &'static str, ends_in: Phase, task: impl Future<Output = ()> + Send + 'static) -> Task {
+    Task {
+        name,
+        ends_in,
+        handle: tokio::spawn(task),
+    }
+}
+
+/// Waits for a signal, then takes the process through the phases of its end.
+async fn supervise(mut tasks: Vec<Task>, phases: &PhaseSender, mut signals: Signals) -> Result<(), RuntimeError> {
+    let signal = tokio::select! {
+        biased;
+        error = first_to_end(&mut tasks) => return Err(error),
+        signal = signals.next() => signal,
+    };
+    tracing::info!(signal, "going down");
+    tokio::select! {
+        biased;
+        result = wind_down(tasks, phases) => result,
+        signal = signals.next() => Err(RuntimeError::Interrupted { signal }),
+    }
+}
+
+async fn first_to_end(tasks: &mut [Task]) -> RuntimeError {
+    let (result, position, _) = select_all(tasks.iter_mut().map(|task| &mut task.handle)).await;
+    let task = tasks[position].name;
+    match result {
+        Ok(()) => RuntimeError::TaskEnded { task },
+        Err(source) => RuntimeError::TaskFailed { task, source },
+    }
+}
+
+/// Every task bounds its own end in time.
+async fn wind_down(tasks: Vec<Task>, phases: &PhaseSender) -> Result<(), RuntimeError> {
+    let mut left = tasks;
+    let all = [
+        Phase::StopIntake,
+        Phase::EndShards,
+        Phase::FlushStatuses,
+        Phase::FlushEvents,
+        Phase::End,
+    ];
+    for phase in all {
+        phases.advance(phase);
+        let (ending, later): (Vec<Task>, Vec<Task>) = left.into_iter().partition(|task| task.ends_in == phase);
+        for task in ending {
+            let name = task.name;
+            task.handle
+                .await
+                .map_err(|source| RuntimeError::TaskFailed { task: name, source })?;
+            tracing::debug!(task = name, "ended");
+        }
+        left = later;
+    }
+    tracing::info!("ended");
+    Ok(())
+}

@@ -4,11 +4,14 @@
 
 pub mod cron;
 pub mod due;
+pub mod effective;
 pub mod fires;
 pub mod policy;
 pub mod wheel;
 pub mod zone;
 
 pub use cron::{ParseError, parse_standard};
+pub use effective::CronJobSchedule;
 pub use fires::Schedule;
+pub use policy::ConcurrencyPolicy;
 pub use zone::{Zone, ZoneError, tzdb_version};

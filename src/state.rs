@@ -2,12 +2,17 @@
 //!
 //! Facts come in as [`Input`], decisions go out as [`Effect`]; nothing else crosses. No clock, no network, no log.
 
+mod cron_job;
 pub mod effect;
 pub mod ids;
+mod index;
 pub mod input;
+pub mod naming;
 pub mod outcome;
 pub mod record;
+pub mod shard_state;
 pub mod sharding;
+pub mod tally;
 
 pub use effect::{CronJobEvent, Effect, EventReason, EventType, JobDelete, JobLookUp, JobOrder, StatusWrite};
 pub use ids::{CronJobIdentity, ResourceVersion, Uid};
@@ -16,4 +21,6 @@ pub use outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome};
 pub use record::{
     ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Finish, JobRecord, JobTemplate,
 };
-pub use sharding::ShardId;
+pub use shard_state::{ShardConfig, ShardState, Sizes, Wakeup};
+pub use sharding::{ShardId, Term};
+pub use tally::{InstantOutcome, Tally};

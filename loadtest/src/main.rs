@@ -1,3 +1,208 @@
-//! The `loadtest` command.
+//! The `loadtest` command: drives synthetic `CronJobs` at a real API server and measures from outside what a `CronJob`
+//! controller makes of them. Its exit code is the verdict.
+#![allow(clippy::disallowed_methods, reason = "a load test is about wall time")]
+#![allow(clippy::print_stdout, reason = "a command answers on standard output")]
 
-fn main() {}
+mod audit;
+mod controller;
+mod exposition;
+mod generator;
+mod measure;
+mod own_figures;
+mod report;
+mod scenario;
+mod slots;
+mod target;
+mod tracker;
+
+use std::{
+    env, fs,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, Stdio},
+};
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Parser, Subcommand};
+use testbed::ReferenceLimits;
+
+use crate::{controller::Candidate, generator::Load, report::Report, scenario::minutely::Minutely, target::Target};
+
+/// Drives synthetic CronJobs at a real API server and measures what a CronJob controller makes of them. Exits with 0
+/// only where each due instant has exactly one Job.
+#[expect(clippy::doc_markdown, reason = "the doc comments are help texts")]
+#[derive(Debug, Parser)]
+#[command(name = "loadtest", version)]
+struct Arguments {
+    #[command(subcommand)]
+    scenario: Scenario,
+}
+
+#[expect(clippy::doc_markdown, reason = "the doc comments are help texts")]
+#[derive(Debug, Subcommand)]
+enum Scenario {
+    /// All CronJobs due at every whole minute.
+    Minutely(MinutelyArguments),
+}
+
+#[expect(clippy::doc_markdown, reason = "the doc comments are help texts")]
+#[derive(Debug, Args)]
+struct MinutelyArguments {
+    /// How many CronJobs.
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
+    cronjobs: u32,
+    /// Over how many namespaces they are spread.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    namespaces: u32,
+    /// Whole minutes to measure.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    minutes: u32,
+    /// Whole minutes before that, whose Jobs must be there as well.
+    #[arg(long, default_value_t = 1)]
+    warm_up_minutes: u32,
+    /// How long a Job runs.
+    #[arg(long, default_value_t = 3)]
+    job_seconds: u32,
+    /// An administrator's kubeconfig of an API server that runs, in place of one of our own. kwok must end its Jobs.
+    #[arg(long, requires = "audit_log", conflicts_with = "reference")]
+    in_kubeconfig: Option<PathBuf>,
+    /// The audit log of that API server, on this machine.
+    #[arg(long, requires = "in_kubeconfig")]
+    audit_log: Option<PathBuf>,
+    /// Measure kube-controller-manager's own CronJob controller instead of cronwheel.
+    #[arg(long)]
+    reference: bool,
+    #[command(flatten)]
+    reference_limits: ReferenceLimits,
+    /// The executable of cronwheel; without it the release build of this workspace, brought up to date first.
+    #[arg(long, conflicts_with = "reference")]
+    cronwheel: Option<PathBuf>,
+    /// More arguments of `cronwheel run`.
+    #[arg(last = true)]
+    cronwheel_arguments: Vec<String>,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<ExitCode> {
+    let Scenario::Minutely(arguments) = Arguments::parse().scenario;
+    // Dropping the run stops everything that it has started.
+    let report = tokio::select! {
+        report = run(arguments) => report?,
+        _ = tokio::signal::ctrl_c() => bail!("interrupted"),
+    };
+    println!("{report}");
+    Ok(if report.is_clean() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+async fn run(arguments: MinutelyArguments) -> anyhow::Result<Report> {
+    let candidate = if arguments.reference {
+        Candidate::Reference(arguments.reference_limits)
+    } else {
+        let program = arguments.cronwheel.map_or_else(build_cronwheel, Ok)?;
+        Candidate::Cronwheel {
+            program,
+            arguments: arguments.cronwheel_arguments,
+        }
+    };
+    let scratch = Scratch::new()?;
+    let mut target = match (arguments.in_kubeconfig, arguments.audit_log) {
+        (Some(kubeconfig), Some(audit_log)) => Target::running(kubeconfig, audit_log, &scratch.0)?,
+        _ => Target::start()?,
+    };
+    let scenario = Minutely {
+        load: Load {
+            run_id: format!("load-{}", std::process::id()),
+            n_cron_jobs: arguments.cronjobs,
+            n_namespaces: arguments.namespaces,
+            job_seconds: arguments.job_seconds,
+        },
+        candidate,
+        n_warm_up_minutes: arguments.warm_up_minutes,
+        n_minutes: arguments.minutes,
+    };
+    scenario.run(&mut target, &scratch.0).await
+}
+
+/// Builds the release executable, which is quick where nothing has changed: a stale one would be measured unnoticed.
+fn build_cronwheel() -> anyhow::Result<PathBuf> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args([
+            "build",
+            "--release",
+            "--package",
+            "cronwheel",
+            "--message-format",
+            "json-render-diagnostics",
+        ])
+        .current_dir(workspace)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run cargo to build cronwheel; --cronwheel names an executable")?;
+    if !output.status.success() {
+        bail!("cronwheel does not build ({})", output.status);
+    }
+    executable_in(&String::from_utf8_lossy(&output.stdout)).context("the build has made no executable of cronwheel")
+}
+
+/// The executable that cargo's messages name, one JSON object per line.
+fn executable_in(messages: &str) -> Option<PathBuf> {
+    let mut messages = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let executable = |message: serde_json::Value| {
+        let is_cronwheel = message.get("target")?.get("name")? == "cronwheel";
+        if is_cronwheel {
+            Some(PathBuf::from(message.get("executable")?.as_str()?))
+        } else {
+            None
+        }
+    };
+    messages.find_map(executable)
+}
+
+/// A folder for tokens and logs, ours alone and gone with this value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> anyhow::Result<Scratch> {
+        let path = env::temp_dir().join(format!("cronwheel-loadtest-{}", std::process::id()));
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .with_context(|| format!("cannot make {}", path.display()))?;
+        Ok(Scratch(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            eprintln!("loadtest: {} was not removed: {error}", self.0.display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_executable_is_the_one_that_cargo_names() {
+        let messages = "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"cronwheel\"},\"executable\":null}\n\
+             {\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"cronwheel\"},\"executable\":\"/t/cronwheel\"}\n\
+             {\"reason\":\"build-finished\",\"success\":true}\n";
+        assert_eq!(executable_in(messages), Some("/t/cronwheel".into()));
+        assert_eq!(executable_in(""), None);
+    }
+
+    #[test]
+    fn arguments_are_consistent() {
+        use clap::CommandFactory as _;
+        Arguments::command().debug_assert();
+    }
+}

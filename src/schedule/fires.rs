@@ -72,7 +72,7 @@ impl Spec {
     }
 
     fn has_every_day(&self) -> bool {
-        let (in_month, in_week) = (self.days_of_month == u32::MAX & !1, self.days_of_week == (1 << 7) - 1);
+        let (in_month, in_week) = (self.days_of_month == !1, self.days_of_week == (1 << 7) - 1);
         match self.day_rule {
             DayRule::Both => in_month && in_week,
             DayRule::Either => in_month || in_week,

@@ -34,7 +34,7 @@ struct Table {
     /// Seconds east of UTC: before the first change, then after each.
     offsets_seconds: Box<[i32]>,
     /// The zone itself where its rule goes on changing offsets after the table's end.
-    beyond_table: Option<TimeZone>,
+    rule_after_end: Option<TimeZone>,
 }
 
 /// A stretch of time with one offset; `end` is not in it. Unix seconds.
@@ -108,7 +108,7 @@ impl Zone {
 
     /// Offset from UTC in force at an instant, in seconds east.
     pub fn offset_seconds_at(&self, unix_seconds: i64) -> i32 {
-        match &self.table.beyond_table {
+        match &self.table.rule_after_end {
             Some(time_zone) if unix_seconds >= TABLE_END_SECONDS => {
                 let instant = Timestamp::from_second(unix_seconds).unwrap_or(Timestamp::MAX);
                 time_zone.to_offset(instant).seconds()
@@ -120,7 +120,7 @@ impl Zone {
     /// The stretch of equal offset around an instant. Beyond the table it is that second alone.
     pub(super) fn span_at(&self, unix_seconds: i64) -> Span {
         let table = &self.table;
-        if table.beyond_table.is_some() && unix_seconds >= TABLE_END_SECONDS {
+        if table.rule_after_end.is_some() && unix_seconds >= TABLE_END_SECONDS {
             let offset = self.offset_seconds_at(unix_seconds).into();
             return Span {
                 start: unix_seconds,
@@ -129,7 +129,7 @@ impl Zone {
             };
         }
         let index = table.index_at(unix_seconds);
-        let table_end = if table.beyond_table.is_some() {
+        let table_end = if table.rule_after_end.is_some() {
             TABLE_END_SECONDS
         } else {
             i64::MAX
@@ -141,16 +141,14 @@ impl Zone {
         }
     }
 
-    fn fixed(name: &str, offset_seconds: i32) -> Zone {
-        let (changes, offsets_seconds) = (Box::default(), Box::new([offset_seconds]));
-        Zone {
-            table: Arc::new(Table {
-                name: name.into(),
-                changes,
-                offsets_seconds,
-                beyond_table: None,
-            }),
-        }
+    fn fixed(name: &str, offset: i32) -> Zone {
+        let table = Table {
+            name: name.into(),
+            changes: Box::default(),
+            offsets_seconds: Box::new([offset]),
+            rule_after_end: None,
+        };
+        Zone { table: Arc::new(table) }
     }
 
     fn from_time_zone(name: &str, time_zone: TimeZone) -> Zone {
@@ -174,7 +172,7 @@ impl Zone {
                 name: name.into(),
                 changes: changes.into(),
                 offsets_seconds: offsets_seconds.into(),
-                beyond_table: goes_on.then_some(time_zone),
+                rule_after_end: goes_on.then_some(time_zone),
             }),
         }
     }

@@ -63,6 +63,8 @@ pub enum Input {
         cron_job: Uid,
         /// The Job.
         job: Uid,
+        /// The Job's name.
+        name: Box<str>,
         /// What was said.
         answer: DeleteOutcome,
     },

@@ -1,5 +1,7 @@
 //! Shards as a type. There is one shard for now; what crosses layers names it all the same.
 
+use std::{ops::Add, time::Duration};
+
 /// The number of one shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardId(pub u16);
@@ -7,3 +9,82 @@ pub struct ShardId(pub u16);
 /// One unbroken period of leadership of a shard; a later one has a higher number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term(pub u64);
+
+/// An instant of the boot clock: it never steps, counts while the machine sleeps, and means nothing on another machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BootInstant(Duration);
+
+impl BootInstant {
+    /// The instant so long after the boot.
+    pub const fn after_boot(elapsed: Duration) -> BootInstant {
+        BootInstant(elapsed)
+    }
+
+    /// Time since the boot.
+    pub const fn since_boot(self) -> Duration {
+        self.0
+    }
+
+    /// Time since an earlier instant; nothing when that is later.
+    pub fn since(self, earlier: BootInstant) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl Add<Duration> for BootInstant {
+    type Output = BootInstant;
+
+    fn add(self, duration: Duration) -> BootInstant {
+        BootInstant(self.0.saturating_add(duration))
+    }
+}
+
+/// That this replica leads a shard: effects exist, and are performed, only inside a term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leadership {
+    /// Which shard.
+    pub shard: ShardId,
+    /// In which term.
+    pub term: Term,
+    /// The first instant at which it is over unless it is renewed; none where nobody competes for it.
+    pub until: Option<BootInstant>,
+}
+
+impl Leadership {
+    /// Whether an effect of this term may be performed at this instant.
+    pub fn covers(&self, term: Term, now: BootInstant) -> bool {
+        self.term == term && self.until.is_none_or(|until| now < until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leadership_covers_its_own_term_until_its_end() {
+        let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
+        let lasting = Leadership {
+            shard: ShardId(0),
+            term: Term(3),
+            until: None,
+        };
+        let ending = Leadership {
+            until: Some(at(10)),
+            ..lasting
+        };
+        for (leadership, term, now, covered) in [
+            (lasting, 3, at(0), true),
+            (lasting, 2, at(0), false),
+            (lasting, 4, at(0), false),
+            (ending, 3, at(9), true),
+            (ending, 3, at(10), false),
+        ] {
+            assert_eq!(
+                leadership.covers(Term(term), now),
+                covered,
+                "{leadership:?} {term} {now:?}"
+            );
+        }
+    }
+}

@@ -1,3 +1,189 @@
-//! The `testbed` command.
+//! The `testbed` command: a control plane for a person.
+#![allow(clippy::print_stdout, reason = "a command answers on standard output")]
 
-fn main() {}
+mod demo;
+
+use std::{
+    ffi::OsString,
+    process::{ExitCode, Stdio},
+};
+
+use anyhow::{Context as _, bail};
+use clap::{Parser, Subcommand};
+use testbed::{Binaries, Component, Instance, JobLife, Options, ReferenceLimits, StateRoot, Testbed};
+
+/// A real Kubernetes control plane on loopback: etcd, kube-apiserver, kube-controller-manager without its CronJob
+/// controller, and kwok to end Jobs.
+#[expect(clippy::doc_markdown, reason = "the doc comments are help texts")]
+#[derive(Debug, Parser)]
+#[command(name = "testbed", version, propagate_version = true)]
+struct Arguments {
+    /// Which control plane, where one is not enough.
+    #[arg(long, global = true, default_value = "default")]
+    name: String,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[expect(clippy::doc_markdown, reason = "the doc comments are help texts")]
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Builds cronwheel and runs it on a control plane of its own with one example CronJob, until Ctrl-C.
+    Demo {
+        /// Address of cronwheel's probes and metrics.
+        #[arg(long, default_value = "127.0.0.1:8080")]
+        listen: String,
+    },
+    /// Starts one that runs until `down`.
+    Up {
+        /// Who brings Jobs to their end.
+        #[arg(long, value_enum, default_value_t)]
+        jobs: JobLife,
+        /// Have the API server write an audit log of Jobs, CronJobs, Events and Leases.
+        #[arg(long)]
+        audit: bool,
+    },
+    /// Stops it and removes all its state, also after a crash; sweeps what killed tests have left.
+    Down,
+    /// Says what runs. Exits with 1 unless all does.
+    Status,
+    /// Only builds the programs, where they are missing, and prints the folder that holds them.
+    Build,
+    /// Runs kubectl against it: `testbed kubectl -- get jobs -A`.
+    Kubectl {
+        /// Arguments of kubectl.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+    /// The CronJob controller of kube-controller-manager, to compare with.
+    Reference {
+        #[command(subcommand)]
+        command: ReferenceCommand,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum ReferenceCommand {
+    /// Starts it.
+    Up {
+        #[command(flatten)]
+        limits: ReferenceLimits,
+    },
+    /// Stops it.
+    Down,
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let Arguments { name, command } = Arguments::parse();
+    match command {
+        Command::Demo { listen } => demo::run(name, &listen)?,
+        Command::Up { jobs, audit } => up(name, jobs, audit)?,
+        Command::Down => down(&name)?,
+        Command::Status => return status(&name),
+        Command::Build => {
+            for folder in Binaries::find_or_build()?.folders() {
+                println!("{}", folder.display());
+            }
+        }
+        Command::Kubectl { arguments } => return kubectl(&name, &arguments),
+        Command::Reference {
+            command: ReferenceCommand::Up { limits },
+        } => {
+            running(&name)?.start_reference(limits)?;
+            println!("The built-in CronJob controller runs. No other may run at the same time.");
+        }
+        Command::Reference {
+            command: ReferenceCommand::Down,
+        } => running(&name)?.stop(Component::Reference)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn up(name: String, jobs: JobLife, audit: bool) -> anyhow::Result<()> {
+    let root = StateRoot::usual()?;
+    root.sweep()?;
+    if let Some(instance) = root.find(&name)? {
+        if !instance.is_complete() {
+            bail!("{name} was started before and does not run whole; `down` cleans it away");
+        }
+        println!("Runs already.");
+        print_usage(&instance);
+        return Ok(());
+    }
+    let testbed = Testbed::start(Options {
+        jobs,
+        audit,
+        name: Some(name),
+        ..Options::default()
+    })?;
+    print_usage(&testbed.detach()?);
+    Ok(())
+}
+
+fn down(name: &str) -> anyhow::Result<()> {
+    let root = StateRoot::usual()?;
+    for swept in root.sweep()? {
+        println!("Swept {swept}, whose owner is gone.");
+    }
+    match root.find(name)? {
+        Some(instance) => {
+            root.remove(&instance)?;
+            println!("Stopped {name}.");
+        }
+        None => println!("Nothing to stop."),
+    }
+    Ok(())
+}
+
+fn status(name: &str) -> anyhow::Result<ExitCode> {
+    let Some(instance) = StateRoot::usual()?.find(name)? else {
+        println!("Not started.");
+        return Ok(ExitCode::FAILURE);
+    };
+    for component in Component::ALL {
+        match instance.pid(component) {
+            Some(pid) => println!("{component:<28} runs, process {pid}"),
+            None => println!("{component:<28} does not run"),
+        }
+    }
+    print_usage(&instance);
+    Ok(if instance.is_complete() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn kubectl(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    let status = running(name)?
+        .kubectl()
+        .command()
+        .args(arguments)
+        .stdin(Stdio::inherit())
+        .status()
+        .context("cannot run kubectl")?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    Ok(ExitCode::from(code))
+}
+
+fn running(name: &str) -> anyhow::Result<Instance> {
+    StateRoot::usual()?
+        .find(name)?
+        .with_context(|| format!("{name} is not started; `up` starts it"))
+}
+
+fn print_usage(instance: &Instance) {
+    println!("API server  {}", instance.api_server_url());
+    println!("state       {}", instance.folder().display());
+    if let Some(path) = instance.audit_log_path() {
+        println!("audit log   {}", path.display());
+    }
+    println!();
+    println!("export KUBECONFIG={}", instance.kubeconfig().display());
+    println!(
+        "{} get cronjobs,jobs --all-namespaces",
+        instance.kubectl().program().display()
+    );
+    println!();
+    println!("To stop it: cargo run -q -p testbed -- down");
+}

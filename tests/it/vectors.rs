@@ -1,5 +1,7 @@
 //! Answers of robfig/cron v3.0.1 behind Kubernetes 1.36.3's parser, row by row (`tests/vectors/README.md`).
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use std::fmt::Write as _;
 
 use clap::Parser as _;

@@ -65,7 +65,7 @@ pub(super) fn day_number(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// The day of the week; Sunday is 0.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 6")]
+#[expect(clippy::cast_possible_truncation, reason = "between 0 and 6")]
 pub(super) fn weekday(day_number: i64) -> u8 {
     (day_number + 4).rem_euclid(7) as u8
 }

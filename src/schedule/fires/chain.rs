@@ -22,7 +22,7 @@ use super::{
 };
 use crate::schedule::zone::{Span, Zone};
 
-/// Chains are begun no longer ago than this. No CronJob is so old, but anyone who may write a status can claim it.
+/// Chains are begun no longer ago than this. No object is so old, but whoever may write a status can claim that it is.
 const AGE_MAX_SECONDS: i64 = 30 * 366 * DAY_SECONDS;
 
 /// Jumps end here (2100-01-01T00:00:00Z). A 29 February is missing then, and with it a chain may end (B-8.1).

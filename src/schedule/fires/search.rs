@@ -51,7 +51,7 @@ pub(in crate::schedule) fn last_day_before(spec: &Spec, day: i64, day_min: i64) 
         if spec.has_month(month) {
             let days = matching_days(spec, year, month, first) & (u32::MAX >> (32 - before));
             if days != 0 {
-                return Some(first + i64::from(31 - days.leading_zeros()) - 1).filter(|found| *found >= day_min);
+                return Some(first + i64::from(days.ilog2()) - 1).filter(|found| *found >= day_min);
             }
         }
         if first <= day_min {
@@ -115,9 +115,8 @@ fn last_minute_until(spec: &Spec, minute_of_day: i64) -> Option<i64> {
     let (hour, minute) = (minute_of_day / 60, minute_of_day % 60);
     let minutes = spec.minutes & (u64::MAX >> (63 - minute));
     if spec.has_hour(hour) && minutes != 0 {
-        return Some(hour * 60 + i64::from(63 - minutes.leading_zeros()));
+        return Some(hour * 60 + i64::from(minutes.ilog2()));
     }
     let hours = spec.hours & ((1 << hour) - 1);
-    (hours != 0 && spec.minutes != 0)
-        .then(|| i64::from(31 - hours.leading_zeros()) * 60 + i64::from(63 - spec.minutes.leading_zeros()))
+    (hours != 0 && spec.minutes != 0).then(|| i64::from(hours.ilog2()) * 60 + i64::from(spec.minutes.ilog2()))
 }

@@ -59,11 +59,11 @@ impl<'a> Walk<'a> {
     fn run(mut self) -> Option<i64> {
         let year_max = self.date().year + 5;
         while self.date().year <= year_max {
-            if self.to_month()? == Turn::Matches
-                && self.to_day()? == Turn::Matches
-                && self.to_hour()? == Turn::Matches
-                && self.to_minute()? == Turn::Matches
-                && self.to_full_minute()? == Turn::Matches
+            if self.match_month()? == Turn::Matches
+                && self.match_day()? == Turn::Matches
+                && self.match_hour()? == Turn::Matches
+                && self.match_minute()? == Turn::Matches
+                && self.match_second()? == Turn::Matches
             {
                 return Some(self.at);
             }
@@ -71,7 +71,7 @@ impl<'a> Walk<'a> {
         None
     }
 
-    fn to_month(&mut self) -> Option<Turn> {
+    fn match_month(&mut self) -> Option<Turn> {
         loop {
             let date = self.date();
             if self.spec.has_month(date.month) {
@@ -90,7 +90,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn to_day(&mut self) -> Option<Turn> {
+    fn match_day(&mut self) -> Option<Turn> {
         loop {
             let day = self.wall().div_euclid(DAY_SECONDS);
             let date = Date::of_day(day);
@@ -113,7 +113,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn to_hour(&mut self) -> Option<Turn> {
+    fn match_hour(&mut self) -> Option<Turn> {
         while !self.spec.has_hour(self.hour()) {
             self.count_step()?;
             if !self.is_zeroed {
@@ -130,7 +130,7 @@ impl<'a> Walk<'a> {
         Some(Turn::Matches)
     }
 
-    fn to_minute(&mut self) -> Option<Turn> {
+    fn match_minute(&mut self) -> Option<Turn> {
         while !self.spec.has_minute(self.minute()) {
             self.count_step()?;
             if !self.is_zeroed {
@@ -147,7 +147,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Second by second there; here at once to the next second 0, or to a zone change on the way.
-    fn to_full_minute(&mut self) -> Option<Turn> {
+    fn match_second(&mut self) -> Option<Turn> {
         let mut second = self.wall().rem_euclid(60);
         if second == 0 {
             return Some(Turn::Matches);
@@ -155,7 +155,7 @@ impl<'a> Walk<'a> {
         self.is_zeroed = true;
         while second != 0 {
             self.count_step()?;
-            self.at += (60 - second).min(self.span.end - self.at);
+            self.at += (60 - second).min(self.span.end.saturating_sub(self.at));
             second = self.wall().rem_euclid(60);
         }
         Some(Turn::Restart)

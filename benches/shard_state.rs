@@ -1,0 +1,164 @@
+//! A whole shard: what a burst costs without I/O, and what stays in memory.
+//!
+//! Expected growth: linear in the number of due CronJobs; a decision reads its own record and no other. Each figure is
+//! of one core, from the wake-up at the instant to the last order taken from the outbox, every CronJob armed for its
+//! next slot again. Memory is resident memory under the allocator of the product, all overhead in.
+//! `--test` runs the smallest size once.
+
+#![expect(clippy::print_stdout, reason = "a bench prints its table")]
+#![expect(clippy::disallowed_methods, reason = "a bench measures time")]
+#![expect(clippy::unwrap_used, reason = "a bench")]
+
+use std::{hint::black_box, time::Instant};
+
+use cronwheel::{
+    cluster::{Decoder, SlimCronJob},
+    schedule::Zone,
+    state::{Effect, Input, JobRecord, ResourceVersion, Scope, ShardConfig, ShardId, ShardState, Uid, naming},
+};
+use jiff::{SignedDuration, Timestamp};
+
+/// The allocator of the product.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// Zones and schedules of the mix: all due at the full hour.
+const SCHEDULES: [(&str, Option<&str>); 5] = [
+    ("* * * * *", None),
+    ("*/5 * * * *", Some("Europe/Berlin")),
+    ("0 * * * *", Some("America/New_York")),
+    ("*/15 * * * 1-5", None),
+    ("0 */2 * * *", Some("Asia/Tokyo")),
+];
+
+fn main() {
+    let is_smoke_test = std::env::args().any(|argument| argument == "--test");
+    let sizes: &[u32] = if is_smoke_test { &[1_000] } else { &[100_000, 1_000_000] };
+    println!("decide and re-arm, all due at one instant");
+    println!(
+        "{:>10} {:>14} {:>14} {:>14} {:>14}",
+        "CronJobs", "decide s", "take s", "ns each", "listed s"
+    );
+    for &n_cron_jobs in sizes {
+        burst(n_cron_jobs);
+    }
+    memory(if is_smoke_test { 1_000 } else { 100_000 });
+}
+
+/// The hour before the burst; the burst is on a Tuesday at 12:00 UTC, which is 21:00 in Tokyo.
+fn start() -> Timestamp {
+    "2026-05-05T11:59:30Z".parse().unwrap()
+}
+
+fn cron_job(number: u32) -> Input {
+    let (schedule, zone) = SCHEDULES[number as usize % SCHEDULES.len()];
+    // Tokyo's even hours are not due at 21:00: keep the burst whole.
+    let (schedule, zone) = if zone == Some("Asia/Tokyo") {
+        ("0 1-23/2 * * *", zone)
+    } else {
+        (schedule, zone)
+    };
+    let zone = zone.map_or(String::new(), |zone| format!(r#""timeZone":"{zone}","#));
+    let text = format!(
+        r#"{{"metadata":{{"name":"backup-{number:07}","namespace":"shop-{:03}","uid":"0b1c2d3e-4f50-6172-8394-a5b6{number:08x}","resourceVersion":"{number}","creationTimestamp":"2026-01-02T03:04:05Z","labels":{{"team":"shop"}}}},"spec":{{"schedule":"{schedule}",{zone}"concurrencyPolicy":"Allow","suspend":false,"successfulJobsHistoryLimit":3,"failedJobsHistoryLimit":1,"jobTemplate":{{"metadata":{{}},"spec":{{"template":{{"spec":{{"restartPolicy":"Never","containers":[{{"name":"work","image":"example/backup:1","args":["--all"]}}]}}}}}}}}}},"status":{{"lastScheduleTime":"2026-05-05T11:59:00Z"}}}}"#,
+        number % 500
+    );
+    let slim: SlimCronJob = serde_json::from_str(&text).unwrap();
+    Input::CronJobApplied(Box::new(
+        Decoder {
+            default_zone: Zone::utc(),
+        }
+        .cron_job(&slim)
+        .unwrap(),
+    ))
+}
+
+fn listed(n_cron_jobs: u32) -> ShardState {
+    let now = start();
+    let mut shard = ShardState::new(
+        ShardConfig {
+            shard: ShardId(0),
+            scopes: vec![Scope::Cluster],
+        },
+        now,
+    );
+    shard.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
+    for number in 0..n_cron_jobs {
+        shard.handle(cron_job(number), now);
+    }
+    shard.handle(Input::CronJobRelistDone(Scope::Cluster), now);
+    shard.handle(Input::JobRelistBegun(Scope::Cluster), now);
+    shard.handle(Input::JobRelistDone(Scope::Cluster), now);
+    shard
+}
+
+fn burst(n_cron_jobs: u32) {
+    let begun = Instant::now();
+    let mut shard = listed(n_cron_jobs);
+    let listed_secs = begun.elapsed().as_secs_f64();
+    let instant = start() + SignedDuration::from_secs(30);
+    let begun = Instant::now();
+    shard.handle_timeout(instant);
+    let decided_secs = begun.elapsed().as_secs_f64();
+    let begun = Instant::now();
+    let mut n_orders = 0;
+    while let Some(effect) = shard.poll_effect() {
+        n_orders += u32::from(matches!(effect, Effect::CreateJob(_)));
+        black_box(effect);
+    }
+    let taken_secs = begun.elapsed().as_secs_f64();
+    assert_eq!(n_orders, n_cron_jobs, "each was due");
+    assert_eq!(shard.sizes().wheel_entries, n_cron_jobs as usize, "each is armed again");
+    let nanos = (decided_secs + taken_secs) * 1e9 / f64::from(n_cron_jobs);
+    println!("{n_cron_jobs:>10} {decided_secs:>14.3} {taken_secs:>14.3} {nanos:>14.0} {listed_secs:>14.2}");
+}
+
+/// What a CronJob keeps besides its template, and what a Job keeps, in a listed shard.
+fn memory(n_cron_jobs: u32) {
+    const JOBS_PER_CRON_JOB: u32 = 4;
+    let Input::CronJobApplied(record) = cron_job(0) else {
+        return;
+    };
+    let template_bytes = record.template.body.len() as f64;
+    let before = resident_bytes();
+    let mut shard = listed(n_cron_jobs);
+    let with_cron_jobs = resident_bytes();
+    for number in 0..n_cron_jobs {
+        for run in 0..JOBS_PER_CRON_JOB {
+            shard.handle(Input::JobApplied(Box::new(job(number, run))), start());
+        }
+    }
+    let with_jobs = resident_bytes();
+    let per_cron_job = (with_cron_jobs - before) / f64::from(n_cron_jobs) - template_bytes;
+    let per_job = (with_jobs - with_cron_jobs) / f64::from(n_cron_jobs * JOBS_PER_CRON_JOB);
+    println!(
+        "memory: {per_cron_job:.0} B a CronJob besides its template of {template_bytes:.0} B, {per_job:.0} B a Job"
+    );
+    black_box(&shard);
+}
+
+fn job(number: u32, run: u32) -> JobRecord {
+    let slot = start() - SignedDuration::from_secs(30 + 60 * i64::from(run));
+    JobRecord {
+        uid: Uid::new(&format!("{run:08x}-4f50-6172-8394-a5b6{number:08x}")),
+        namespace: format!("shop-{:03}", number % 500).into(),
+        name: naming::job_name(&format!("backup-{number:07}"), slot),
+        resource_version: ResourceVersion(u64::from(number)),
+        controller: Some(Uid::new(&format!("0b1c2d3e-4f50-6172-8394-a5b6{number:08x}"))),
+        scheduled: Some(slot),
+        finish: Some(cronwheel::state::Finish::Failed),
+        started: Some(slot),
+        completed: Some(slot),
+    }
+}
+
+/// Resident memory in bytes.
+fn resident_bytes() -> f64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: f64 = statm
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse().ok())
+        .unwrap_or(0.0);
+    pages * 4096.0
+}

@@ -1,0 +1,225 @@
+//! The controller under test: cronwheel as a child process, or the built-in one.
+
+use std::{
+    fs::{self, File},
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, bail};
+use testbed::{Component, ReferenceLimits};
+
+use crate::{
+    exposition::Exposition,
+    own_figures::{self, MetricNames},
+    target::Target,
+};
+
+/// A controller that has not seen all `CronJobs` by then will not.
+const READY_WAIT_MAX: Duration = Duration::from_mins(1);
+const READY_POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// For one exchange with its admin endpoint.
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// It flushes status and releases its leases meanwhile.
+const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// The built-in controller's account, where each controller uses its own.
+const REFERENCE_USER: &str = "system:serviceaccount:kube-system:cronjob-controller";
+
+/// Which controller to run.
+#[derive(Clone, Debug)]
+pub(crate) enum Candidate {
+    /// This executable, with these arguments behind our own.
+    Cronwheel { program: PathBuf, arguments: Vec<String> },
+    /// kube-controller-manager's own.
+    Reference(ReferenceLimits),
+}
+
+impl Candidate {
+    /// The executable, where it is cronwheel's.
+    pub(crate) fn program(&self) -> Option<&Path> {
+        match self {
+            Candidate::Cronwheel { program, .. } => Some(program),
+            Candidate::Reference(_) => None,
+        }
+    }
+}
+
+/// A running controller, which ends with this value.
+#[derive(Debug)]
+pub(crate) enum Controller {
+    Cronwheel { child: Child, port: u16, log: PathBuf },
+    Reference,
+}
+
+impl Controller {
+    /// Starts it and waits until it is ready.
+    pub(crate) async fn start(
+        candidate: &Candidate,
+        target: &mut Target,
+        scratch: &Path,
+    ) -> anyhow::Result<Controller> {
+        match candidate {
+            Candidate::Cronwheel { program, arguments } => {
+                let kubeconfig = target.candidate_kubeconfig(scratch)?;
+                let mut controller = start_cronwheel(program, arguments, &kubeconfig, scratch)?;
+                controller.wait_until_ready().await?;
+                Ok(controller)
+            }
+            Candidate::Reference(limits) => {
+                let testbed = target
+                    .testbed_mut()
+                    .context("the built-in controller runs on our own API server only")?;
+                testbed.start_reference(*limits)?;
+                Ok(Controller::Reference)
+            }
+        }
+    }
+
+    /// As whom it acts.
+    pub(crate) fn user(&self) -> String {
+        match self {
+            Controller::Cronwheel { .. } => Target::candidate_user(),
+            Controller::Reference => REFERENCE_USER.to_owned(),
+        }
+    }
+
+    pub(crate) fn metric_names(&self) -> &'static MetricNames {
+        match self {
+            Controller::Cronwheel { .. } => &own_figures::CRONWHEEL,
+            Controller::Reference => &own_figures::REFERENCE,
+        }
+    }
+
+    pub(crate) fn pid(&self, target: &Target) -> anyhow::Result<u32> {
+        match self {
+            Controller::Cronwheel { child, .. } => Ok(child.id()),
+            Controller::Reference => target
+                .testbed()
+                .and_then(|testbed| testbed.pid(Component::Reference))
+                .context("it has ended"),
+        }
+    }
+
+    /// Its metrics now.
+    pub(crate) fn metrics(&self, target: &Target) -> anyhow::Result<Exposition> {
+        let text = match self {
+            Controller::Cronwheel { port, .. } => get(*port, "/metrics").context("cannot read cronwheel's metrics")?,
+            Controller::Reference => target
+                .testbed()
+                .context("no control plane of our own")?
+                .reference_metrics()?,
+        };
+        Ok(Exposition::parse(&text))
+    }
+
+    /// Asks it to end and waits for that.
+    pub(crate) async fn stop(mut self, target: &mut Target) -> anyhow::Result<()> {
+        match &mut self {
+            Controller::Cronwheel { child, log, .. } => {
+                if child.try_wait()?.is_none() {
+                    testbed::ask_to_end(child)?;
+                }
+                let begin = Instant::now();
+                while child.try_wait()?.is_none() {
+                    if begin.elapsed() > STOP_WAIT_MAX {
+                        bail!(
+                            "cronwheel does not end within {} s of SIGTERM\n{}",
+                            STOP_WAIT_MAX.as_secs(),
+                            tail(log)
+                        );
+                    }
+                    tokio::time::sleep(READY_POLL_INTERVAL).await;
+                }
+            }
+            Controller::Reference => {
+                if let Some(testbed) = target.testbed_mut() {
+                    testbed.stop_reference()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn wait_until_ready(&mut self) -> anyhow::Result<()> {
+        let Controller::Cronwheel { child, port, log } = self else {
+            return Ok(());
+        };
+        let begin = Instant::now();
+        while get(*port, "/readyz").is_err() {
+            if let Some(status) = child.try_wait()? {
+                bail!("cronwheel ended ({status}) before it was ready\n{}", tail(log));
+            }
+            if begin.elapsed() > READY_WAIT_MAX {
+                bail!(
+                    "cronwheel is not ready after {} s\n{}",
+                    READY_WAIT_MAX.as_secs(),
+                    tail(log)
+                );
+            }
+            tokio::time::sleep(READY_POLL_INTERVAL).await;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        if let Controller::Cronwheel { child, .. } = self {
+            // Both fail only where it has ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn start_cronwheel(
+    program: &Path,
+    arguments: &[String],
+    kubeconfig: &Path,
+    scratch: &Path,
+) -> anyhow::Result<Controller> {
+    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let log = scratch.join("cronwheel.log");
+    let output = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+    let child = Command::new(program)
+        .arg("run")
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .args(["--listen", &format!("127.0.0.1:{port}")])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .spawn()
+        .with_context(|| format!("cannot run {}", program.display()))?;
+    Ok(Controller::Cronwheel { child, port, log })
+}
+
+/// The body of a 200 answer over plain HTTP.
+fn get(port: u16, path: &str) -> anyhow::Result<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(EXCHANGE_TIMEOUT))?;
+    // HTTP/1.0: the answer comes in one piece and ends with the connection.
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("not an HTTP answer")?;
+    let status = head.lines().next().unwrap_or_default();
+    if status.split(' ').nth(1) != Some("200") {
+        bail!("{path} answers {status}");
+    }
+    Ok(body.to_owned())
+}
+
+/// The last lines of its log.
+fn tail(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}

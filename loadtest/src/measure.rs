@@ -1,0 +1,128 @@
+//! What processes use, and on what machine: from `/proc`.
+
+use std::{fs, path::Path, process::Command, thread, time::Duration};
+
+use anyhow::Context as _;
+use testbed::Kubectl;
+
+/// Linux counts CPU time for user programs in hundredths of a second, on every architecture.
+const CLOCK_TICK: Duration = Duration::from_millis(10);
+
+/// What one process has used since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProcessUsage {
+    /// User and system time.
+    pub(crate) cpu: Duration,
+    /// Resident memory now.
+    pub(crate) resident_kib: u64,
+    /// Resident memory at its highest.
+    pub(crate) resident_max_kib: u64,
+}
+
+impl ProcessUsage {
+    /// What it has used so far.
+    pub(crate) fn of(pid: u32) -> anyhow::Result<ProcessUsage> {
+        let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}"));
+        let context = || format!("cannot read what process {pid} uses");
+        let (stat, status) = (
+            read("stat").with_context(context)?,
+            read("status").with_context(context)?,
+        );
+        ProcessUsage::parse(&stat, &status).with_context(context)
+    }
+
+    fn parse(stat: &str, status: &str) -> Option<ProcessUsage> {
+        // The program's name is in brackets and may hold spaces; user time is field 14 of the line, system time field 15.
+        let mut times = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
+        let user: u32 = times.next()?.parse().ok()?;
+        let system: u32 = times.next()?.parse().ok()?;
+        let kib = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_ascii_whitespace().next()?.parse().ok()
+        };
+        Some(ProcessUsage {
+            cpu: CLOCK_TICK * (user + system),
+            resident_kib: kib("VmRSS:")?,
+            resident_max_kib: kib("VmHWM:")?,
+        })
+    }
+
+    /// The same, with CPU time counted from `earlier`.
+    #[must_use]
+    pub(crate) fn since(self, earlier: ProcessUsage) -> ProcessUsage {
+        ProcessUsage {
+            cpu: self.cpu.saturating_sub(earlier.cpu),
+            ..self
+        }
+    }
+}
+
+/// Everything about where figures were taken, in one line.
+pub(crate) fn machine_line(kubectl: &Kubectl, cronwheel: Option<&Path>) -> String {
+    let n_cores = thread::available_parallelism().map_or(0, usize::from);
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let cpu_text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cpu = cpu_text
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .unwrap_or("unknown CPU");
+    let server = kubectl
+        .run(&["version", "--output=json"])
+        .ok()
+        .and_then(|text| server_version(&text));
+    let controller = cronwheel.map_or_else(|| "the built-in controller".to_owned(), program_version);
+    format!(
+        "{n_cores} cores ({}), Linux {}, kube-apiserver {}, {controller}",
+        cpu.trim_start_matches([':', ' ', '\t']),
+        kernel.trim(),
+        server.as_deref().unwrap_or("of unknown version"),
+    )
+}
+
+fn server_version(text: &str) -> Option<String> {
+    let version: serde_json::Value = serde_json::from_str(text).ok()?;
+    Some(version.get("serverVersion")?.get("gitVersion")?.as_str()?.to_owned())
+}
+
+fn program_version(program: &Path) -> String {
+    let output = Command::new(program).arg("--version").output();
+    let text = output
+        .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        .unwrap_or_default();
+    if text.is_empty() {
+        "cronwheel of unknown version".to_owned()
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "77 (kube (x) y) S 1 77 77 0 -1 4194560 1 2 3 4 150 50 7 8 20 0 1 0 123456 9 10";
+    const STATUS: &str = "Name:\tx\nVmHWM:\t  2048 kB\nVmRSS:\t  1024 kB\n";
+
+    #[test]
+    fn cpu_time_and_memory_are_read() {
+        let usage = ProcessUsage::parse(STAT, STATUS).unwrap();
+        assert_eq!(usage.cpu, Duration::from_secs(2));
+        assert_eq!((usage.resident_kib, usage.resident_max_kib), (1_024, 2_048));
+        assert_eq!(ProcessUsage::parse("77 (x) S", STATUS), None);
+        assert_eq!(ProcessUsage::parse(STAT, ""), None);
+    }
+
+    #[test]
+    fn this_process_can_be_measured() {
+        assert!(ProcessUsage::of(std::process::id()).unwrap().resident_kib > 0);
+    }
+
+    #[test]
+    fn the_server_tells_its_version() {
+        assert_eq!(
+            server_version(r#"{"serverVersion":{"gitVersion":"v1.36.3"}}"#).as_deref(),
+            Some("v1.36.3")
+        );
+        assert_eq!(server_version("{}"), None);
+    }
+}

@@ -1,0 +1,3 @@
+//! What is driven and when.
+
+pub(crate) mod minutely;

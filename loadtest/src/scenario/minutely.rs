@@ -1,0 +1,169 @@
+//! N `CronJobs`, all due at every whole minute: the hardest regular load, and one whose every instant is known.
+
+use std::{path::Path, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use testbed::Component;
+
+use crate::{
+    audit::{self, Request, RequestCounts},
+    controller::{Candidate, Controller},
+    exposition::Exposition,
+    generator::Load,
+    measure::{self, ProcessUsage},
+    own_figures::OwnFigures,
+    report::Report,
+    slots::{Slot, Slots},
+    target::Target,
+    tracker::Tally,
+};
+
+/// Figures are taken this long before a slot, so that no burst is cut in two.
+const BEFORE_SLOT: SignedDuration = SignedDuration::from_secs(1);
+
+/// How long a slow controller may go on after the last minute before its Jobs count as missed.
+const SETTLE_MAX: SignedDuration = SignedDuration::from_secs(60);
+
+/// The audit log is written behind the requests: it is whole when it has not grown for so long.
+const AUDIT_LOG_QUIET: Duration = Duration::from_millis(500);
+
+/// How fast `CronJobs` are made even on a small, busy machine, and what is kept besides until the first slot.
+const CREATES_PER_SECOND_MIN: u32 = 200;
+const MARGIN_BEFORE_FIRST_SLOT: SignedDuration = SignedDuration::from_secs(5);
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub(crate) struct Minutely {
+    pub(crate) load: Load,
+    pub(crate) candidate: Candidate,
+    /// Minutes whose Jobs must be there, but that give no figures: connections are opened, nothing is cleaned up yet.
+    pub(crate) n_warm_up_minutes: u32,
+    /// Minutes that give the figures.
+    pub(crate) n_minutes: u32,
+}
+
+/// What was used and told up to one moment.
+#[derive(Debug)]
+struct Snapshot {
+    taken: Timestamp,
+    controller: ProcessUsage,
+    servers: Vec<(Component, ProcessUsage)>,
+    metrics: Exposition,
+}
+
+impl Snapshot {
+    fn take(controller: &Controller, target: &Target) -> anyhow::Result<Snapshot> {
+        let server = |(component, pid): (Component, u32)| Ok((component, ProcessUsage::of(pid)?));
+        Ok(Snapshot {
+            taken: Timestamp::now(),
+            controller: ProcessUsage::of(controller.pid(target)?)?,
+            servers: target
+                .server_pids()
+                .into_iter()
+                .map(server)
+                .collect::<anyhow::Result<_>>()?,
+            metrics: controller.metrics(target)?,
+        })
+    }
+}
+
+impl Minutely {
+    /// Runs it on `target` and judges. `scratch` is a folder for what is needed meanwhile.
+    pub(crate) async fn run(&self, target: &mut Target, scratch: &Path) -> anyhow::Result<Report> {
+        target.kubectl().apply(&self.load.namespaces_manifest())?;
+        let controller = Controller::start(&self.candidate, target, scratch).await?;
+        let first_slot = self.create_between_slots(target).await?;
+        let slots = Slots::starting_at(first_slot.start(), self.n_warm_up_minutes, self.n_minutes);
+        progress(&format!(
+            "first slot {}, last one before {}",
+            slots.first().start(),
+            slots.end().start()
+        ));
+
+        sleep_until(slots.first_measured().start() - BEFORE_SLOT).await;
+        let begin = Snapshot::take(&controller, target)?;
+        sleep_until(slots.end().start() - BEFORE_SLOT).await;
+        let end = Snapshot::take(&controller, target)?;
+
+        let user = controller.user();
+        let names = controller.metric_names();
+        self.settle(target, &user, &slots).await?;
+        controller.stop(target).await?;
+        let requests = self.whole_audit_log(target, &user).await?;
+        target.check_audit_log()?;
+        let tally = Tally::of(&self.load.cron_jobs(), &slots, &requests);
+        let measured = requests
+            .iter()
+            .filter(|one| (begin.taken..end.taken).contains(&one.received));
+        Ok(Report {
+            machine: measure::machine_line(target.kubectl(), self.candidate.program()),
+            counts: RequestCounts::of(measured),
+            controller: end.controller.since(begin.controller),
+            servers: usage_between(&begin, &end),
+            own: OwnFigures::of(names, &begin.metrics, &end.metrics),
+            n_cron_jobs: self.load.n_cron_jobs,
+            tally,
+        })
+    }
+
+    /// Creates the `CronJobs` in one go between two slots, so that all have the same first one.
+    async fn create_between_slots(&self, target: &Target) -> anyhow::Result<Slot> {
+        let creation = SignedDuration::from_secs(i64::from(self.load.n_cron_jobs / CREATES_PER_SECOND_MIN) + 1);
+        let next_slot = Slot::at_or_after(Timestamp::now());
+        if Timestamp::now() + creation + MARGIN_BEFORE_FIRST_SLOT > next_slot.start() {
+            progress("waiting for the next minute to begin");
+            sleep_until(next_slot.start() + SignedDuration::from_secs(1)).await;
+        }
+        progress(&format!("creating {} CronJobs", self.load.n_cron_jobs));
+        self.load.create(target.kubeconfig()).await?;
+        // Where it took longer after all, some fire before the others; the first slot that counts is one for all.
+        Ok(Slot::at_or_after(Timestamp::now() + BEFORE_SLOT))
+    }
+
+    /// Waits until every Job was created, or for as long as a slow controller is given.
+    async fn settle(&self, target: &Target, user: &str, slots: &Slots) -> anyhow::Result<()> {
+        let deadline = slots.end().start() + SETTLE_MAX;
+        let cron_jobs = self.load.cron_jobs();
+        while Timestamp::now() < deadline {
+            let requests = audit::read(target.audit_log(), user)?;
+            if Tally::of(&cron_jobs, slots, &requests).missed.is_empty() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        Ok(())
+    }
+
+    async fn whole_audit_log(&self, target: &Target, user: &str) -> anyhow::Result<Vec<Request>> {
+        let mut requests = audit::read(target.audit_log(), user)?;
+        loop {
+            tokio::time::sleep(AUDIT_LOG_QUIET).await;
+            let later = audit::read(target.audit_log(), user)?;
+            if later.len() == requests.len() {
+                return Ok(later);
+            }
+            requests = later;
+        }
+    }
+}
+
+fn usage_between(begin: &Snapshot, end: &Snapshot) -> Vec<(Component, ProcessUsage)> {
+    let pairs = begin.servers.iter().zip(&end.servers);
+    pairs
+        .map(|((component, before), (_, after))| (*component, after.since(*before)))
+        .collect()
+}
+
+async fn sleep_until(instant: Timestamp) {
+    // Wall time may be set meanwhile, so what is left is looked at again.
+    while let Ok(left) = Duration::try_from(instant.duration_since(Timestamp::now())) {
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left.min(Duration::from_secs(1))).await;
+    }
+}
+
+fn progress(text: &str) {
+    eprintln!("loadtest: {text}");
+}

@@ -1,0 +1,235 @@
+//! Which Jobs must exist, which do, and how late each came. The verdict.
+//!
+//! A Job's name gives its slot (B-11.1), so one name is one instant of one `CronJob`: created not once is missed,
+//! created more than once is doubled, also where the first was deleted meanwhile.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::{
+    audit::Request,
+    generator::CronJobName,
+    slots::{Slot, Slots},
+};
+
+/// How the Jobs of one slot, or of several, were created.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Burst {
+    /// From slot to arrival, ascending, microseconds; negative would be too early.
+    lateness_us: Vec<i64>,
+}
+
+impl Burst {
+    /// How many Jobs.
+    pub(crate) fn n_jobs(&self) -> usize {
+        self.lateness_us.len()
+    }
+
+    /// The lateness that a share of the Jobs does not exceed, by nearest rank; none where there are none.
+    pub(crate) fn quantile_us(&self, share: f64) -> Option<i64> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_precision_loss,
+            clippy::cast_sign_loss,
+            reason = "a rank is between 0 and the number of Jobs"
+        )]
+        let rank = (share * self.n_jobs() as f64).ceil() as usize;
+        self.lateness_us.get(rank.saturating_sub(1)).copied()
+    }
+}
+
+/// What became of all due instants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Due instants.
+    pub(crate) n_expected: usize,
+    /// Those for which a Job was created.
+    pub(crate) n_created: usize,
+    /// Names of the Jobs that were never created.
+    pub(crate) missed: Vec<String>,
+    /// Names of the Jobs that were created more than once.
+    pub(crate) doubled: Vec<String>,
+    /// Jobs created for slots outside the window, which prove nothing.
+    pub(crate) n_outside: usize,
+    /// The bursts of the measured slots.
+    pub(crate) bursts: BTreeMap<Slot, Burst>,
+    /// All measured slots together.
+    pub(crate) measured: Burst,
+}
+
+impl Tally {
+    /// Compares what must be with what the audit log shows.
+    pub(crate) fn of(cron_jobs: &[CronJobName], slots: &Slots, requests: &[Request]) -> Tally {
+        let mut arrivals: HashMap<(&str, &str), Vec<&Request>> = HashMap::new();
+        let mut n_creates = 0;
+        for request in requests.iter().filter(|request| request.is_job_create()) {
+            arrivals
+                .entry((&request.namespace, &request.name))
+                .or_default()
+                .push(request);
+            n_creates += 1;
+        }
+        let mut tally = Tally {
+            n_outside: n_creates,
+            ..Tally::default()
+        };
+        for slot in slots.all() {
+            for cron_job in cron_jobs {
+                let name = slot.job_name(&cron_job.name);
+                let created = arrivals.get(&(cron_job.namespace.as_str(), name.as_str()));
+                let full_name = format!("{}/{name}", cron_job.namespace);
+                tally.add(
+                    full_name,
+                    slot,
+                    slots.is_measured(slot),
+                    created.map_or(&[], Vec::as_slice),
+                );
+            }
+        }
+        tally.measured.lateness_us.sort_unstable();
+        tally
+            .bursts
+            .values_mut()
+            .for_each(|burst| burst.lateness_us.sort_unstable());
+        tally
+    }
+
+    /// Whether each instant has exactly one Job.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.missed.is_empty() && self.doubled.is_empty()
+    }
+
+    fn add(&mut self, full_name: String, slot: Slot, is_measured: bool, created: &[&Request]) {
+        self.n_expected += 1;
+        self.n_outside -= created.len();
+        // The log is in the order of answers, which among doubles need not be that of arrivals.
+        let Some(first) = created.iter().map(|request| request.received).min() else {
+            self.missed.push(full_name);
+            return;
+        };
+        self.n_created += 1;
+        if created.len() > 1 {
+            self.doubled.push(full_name);
+        }
+        if is_measured {
+            let lateness_us = first.as_microsecond() - slot.start().as_microsecond();
+            self.bursts.entry(slot).or_default().lateness_us.push(lateness_us);
+            self.measured.lateness_us.push(lateness_us);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::{SignedDuration, Timestamp};
+
+    use super::*;
+
+    const NAMES: [&str; 2] = ["a", "b"];
+
+    fn cron_jobs() -> Vec<CronJobName> {
+        NAMES
+            .map(|name| CronJobName {
+                namespace: "load-0".into(),
+                name: name.into(),
+            })
+            .into()
+    }
+
+    /// One warm-up slot at minute 100, measured ones at 101 and 102.
+    fn slots() -> Slots {
+        Slots::starting_at(Timestamp::from_second(6_000).unwrap(), 1, 2)
+    }
+
+    fn create(name: &str, minute: i64, lateness_ms: i64) -> Request {
+        Request {
+            verb: "create".into(),
+            resource: "jobs".into(),
+            namespace: "load-0".into(),
+            name: format!("{name}-{minute}"),
+            code: 201,
+            received: Timestamp::from_second(minute * 60).unwrap() + SignedDuration::from_millis(lateness_ms),
+        }
+    }
+
+    fn all_once() -> Vec<Request> {
+        (100..103)
+            .flat_map(|minute| NAMES.map(|name| create(name, minute, minute - 99)))
+            .collect()
+    }
+
+    fn tally(requests: &[Request]) -> Tally {
+        Tally::of(&cron_jobs(), &slots(), requests)
+    }
+
+    #[test]
+    fn every_instant_with_one_job_is_clean() {
+        let tally = tally(&all_once());
+        assert!(tally.is_clean());
+        assert_eq!((tally.n_expected, tally.n_created, tally.n_outside), (6, 6, 0));
+    }
+
+    #[test]
+    fn an_instant_without_a_job_is_missed() {
+        let mut requests = all_once();
+        requests.remove(3);
+        let tally = tally(&requests);
+        assert!(!tally.is_clean());
+        assert_eq!(tally.missed, ["load-0/b-101"]);
+        assert_eq!(tally.n_created, 5);
+    }
+
+    #[test]
+    fn a_refused_create_makes_no_job() {
+        let mut requests = all_once();
+        requests[3].code = 409;
+        assert_eq!(tally(&requests).missed, ["load-0/b-101"]);
+    }
+
+    #[test]
+    fn a_job_created_twice_is_doubled_and_its_first_arrival_counts() {
+        let mut requests = all_once();
+        requests.insert(0, create("a", 102, 59_000));
+        let tally = tally(&requests);
+        assert_eq!(tally.doubled, ["load-0/a-102"]);
+        assert_eq!(tally.measured.quantile_us(1.0), Some(3_000));
+    }
+
+    #[test]
+    fn a_job_of_the_same_name_in_another_namespace_is_none_of_ours() {
+        let mut requests = all_once();
+        requests[3].namespace = "other".into();
+        let tally = tally(&requests);
+        assert_eq!(tally.missed, ["load-0/b-101"]);
+        assert_eq!(tally.n_outside, 1);
+    }
+
+    #[test]
+    fn slots_outside_the_window_are_counted_and_judge_nothing() {
+        let mut requests = all_once();
+        requests.extend([create("a", 99, 7), create("a", 103, 7)]);
+        let tally = tally(&requests);
+        assert!(tally.is_clean());
+        assert_eq!(tally.n_outside, 2);
+    }
+
+    #[test]
+    fn lateness_is_that_of_the_measured_slots() {
+        let tally = tally(&all_once());
+        assert_eq!(tally.measured.lateness_us, [2_000, 2_000, 3_000, 3_000]);
+        assert_eq!(tally.bursts.values().map(Burst::n_jobs).collect::<Vec<_>>(), [2, 2]);
+    }
+
+    #[test]
+    fn quantiles_are_by_nearest_rank() {
+        let burst = Burst {
+            lateness_us: (1..=100).collect(),
+        };
+        let check = |share: f64, expected: i64| assert_eq!(burst.quantile_us(share), Some(expected), "{share}");
+        check(0.0, 1);
+        check(0.5, 50);
+        check(0.99, 99);
+        check(1.0, 100);
+        assert_eq!(Burst { lateness_us: vec![7] }.quantile_us(0.5), Some(7));
+        assert_eq!(Burst::default().quantile_us(0.5), None);
+    }
+}

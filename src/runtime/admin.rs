@@ -1,0 +1,206 @@
+//! The endpoints for probes and scrapes: `/healthz`, `/readyz`, `/metrics`.
+
+use std::{fmt::Write as _, time::Duration};
+
+use axum::{
+    Router,
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use tokio::net::TcpListener;
+
+use super::{
+    clock::{Clock, ClockVerdict},
+    metrics::Metrics,
+    shutdown::{Phase, PhaseReceiver},
+};
+
+/// The shard's task has a turn every second or so; without one for so long it hangs, and a restart helps.
+const TURN_AGE_MAX: Duration = Duration::from_mins(1);
+
+/// What the endpoints look at.
+#[derive(Clone, Debug)]
+pub struct Admin {
+    /// Metrics, and what the shard publishes.
+    pub metrics: Metrics,
+    /// The clock.
+    pub clock: Clock,
+    /// How far the process is from its end.
+    pub phase: PhaseReceiver,
+}
+
+impl Admin {
+    /// Serves until the end.
+    pub async fn serve(self, listener: TcpListener) -> std::io::Result<()> {
+        let mut phase = self.phase.clone();
+        let server = axum::serve(listener, self.router()).into_future();
+        // Connections that scrapers keep open must not hold up the end.
+        tokio::select! {
+            biased;
+            () = phase.reached(Phase::End) => Ok(()),
+            result = server => result,
+        }
+    }
+
+    /// The endpoints.
+    pub fn router(self) -> Router {
+        Router::new()
+            .route("/healthz", get(healthz))
+            .route("/readyz", get(readyz))
+            .route("/metrics", get(metrics))
+            .with_state(self)
+    }
+
+    /// What a restart would mend. A task that ends takes the process with it, so what is left is one that hangs.
+    fn ailments(&self) -> Vec<String> {
+        let turned = self.metrics.shard.read().turned;
+        let age = turned.map(|turned| self.clock.boot().since(turned));
+        let hanging = age.filter(|age| *age > TURN_AGE_MAX);
+        hanging
+            .map(|age| format!("the shard's task has not had a turn for {} seconds", age.as_secs()))
+            .into_iter()
+            .collect()
+    }
+
+    /// Why no Jobs are started at present.
+    fn obstacles(&self) -> Vec<String> {
+        let mut obstacles = Vec::new();
+        if !self.metrics.shard.read().is_synced {
+            obstacles.push("CronJobs and Jobs have not all been listed yet".to_owned());
+        }
+        match self.clock.verdict() {
+            ClockVerdict::Fine => {}
+            ClockVerdict::Unknown => {
+                obstacles.push("the clock has not been compared with the API server's yet".to_owned());
+            }
+            ClockVerdict::Alarm => obstacles.push(format!(
+                "the clock is {:.1} seconds off the API server's",
+                self.clock.skew().map_or(0.0, |skew| skew.as_secs_f64())
+            )),
+        }
+        if self.phase.has_reached(Phase::StopIntake) {
+            obstacles.push("the process is going down".to_owned());
+        }
+        obstacles
+    }
+}
+
+async fn healthz(State(admin): State<Admin>) -> Response {
+    report(&admin.ailments())
+}
+
+async fn readyz(State(admin): State<Admin>) -> Response {
+    report(&admin.obstacles())
+}
+
+async fn metrics(State(admin): State<Admin>) -> Response {
+    match admin.metrics.render() {
+        Ok(text) => ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+fn report(reasons: &[String]) -> Response {
+    if reasons.is_empty() {
+        return (StatusCode::OK, "ok\n").into_response();
+    }
+    let mut text = String::new();
+    for reason in reasons {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{reason}");
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{body::Body, http::Request};
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::runtime::shutdown::{PhaseSender, phases};
+
+    struct Bench {
+        admin: Admin,
+        phases: PhaseSender,
+    }
+
+    impl Bench {
+        fn new() -> Bench {
+            let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
+            let phases = phases();
+            let admin = Admin {
+                metrics: Metrics::register().unwrap(),
+                clock,
+                phase: phases.subscribe(),
+            };
+            Bench { admin, phases }
+        }
+
+        fn trust(&self) {
+            let clock = &self.admin.clock;
+            for _ in 0..2 {
+                clock.observe_answer(clock.boot(), Some(clock.now()));
+            }
+        }
+
+        async fn get(&self, path: &str) -> (u16, String) {
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            let response = self.admin.clone().router().oneshot(request).await.unwrap();
+            let status = response.status().as_u16();
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            (status, String::from_utf8(body.to_vec()).unwrap())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn readiness_names_every_obstacle() {
+        let bench = Bench::new();
+        let (status, text) = bench.get("/readyz").await;
+        assert_eq!((status, text.lines().count()), (503, 2), "{text}");
+        bench.admin.metrics.shard.publish(|figures| figures.is_synced = true);
+        bench.trust();
+        assert_eq!(bench.get("/readyz").await, (200, "ok\n".to_owned()));
+        bench.phases.advance(Phase::StopIntake);
+        assert_eq!(
+            bench.get("/readyz").await,
+            (503, "the process is going down\n".to_owned())
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_is_off_is_an_obstacle() {
+        let bench = Bench::new();
+        bench.admin.metrics.shard.publish(|figures| figures.is_synced = true);
+        let clock = &bench.admin.clock;
+        for _ in 0..2 {
+            clock.observe_answer(clock.boot(), Some(clock.now() + Duration::from_mins(1)));
+        }
+        let (status, text) = bench.get("/readyz").await;
+        assert_eq!(status, 503);
+        assert!(text.contains("-60.5 seconds off"), "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn health_fails_when_the_shard_hangs_and_not_before_its_first_turn() {
+        let bench = Bench::new();
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert_eq!(bench.get("/healthz").await.0, 200);
+        let turned = Some(bench.admin.clock.boot());
+        bench.admin.metrics.shard.publish(|figures| figures.turned = turned);
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(bench.get("/healthz").await.0, 200);
+        tokio::time::sleep(Duration::from_secs(31)).await;
+        assert_eq!(bench.get("/healthz").await.0, 503);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn metrics_are_in_the_text_format() {
+        let (status, text) = Bench::new().get("/metrics").await;
+        assert_eq!(status, 200);
+        assert!(text.contains("# TYPE cronwheel_lateness_seconds histogram"), "{text}");
+    }
+}

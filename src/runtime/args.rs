@@ -1,0 +1,145 @@
+//! The command line: flags to typed configuration. What cannot work is refused here, naming the flag and the remedy.
+
+use std::{net::SocketAddr, path::PathBuf, sync::LazyLock, time::Duration};
+
+use clap::{Args, Parser, Subcommand, value_parser};
+use clap_complete::Shell;
+use jiff::SignedDuration;
+
+use super::{
+    logging::{LogFormat, LogLevel},
+    next::NextArgs,
+};
+use crate::schedule::{Zone, zone::tzdb_version};
+
+/// Connections for our writes. One carries a hundred requests at a time, and a burst needs more.
+pub const N_WRITE_CONNECTIONS: usize = 4;
+
+/// What so many connections can carry.
+const INFLIGHT_MAX: i64 = 360;
+
+static VERSION: LazyLock<String> =
+    LazyLock::new(|| format!("{} (time zone data {})", env!("CARGO_PKG_VERSION"), tzdb_version()));
+
+/// A CronJob controller for Kubernetes that fires at the instant.
+#[derive(Debug, Parser)]
+#[command(name = "cronwheel", version = VERSION.as_str(), max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the CronJobs of a cluster
+    Run(RunArgs),
+    /// Print when a schedule fires next
+    Next(NextArgs),
+    /// Print the script by which a shell completes our command lines
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+/// Runs the CronJobs of a cluster, in place of the controller in kube-controller-manager.
+#[derive(Clone, Debug, Args)]
+pub struct RunArgs {
+    /// The kubeconfig to reach the API server by; without it and --context KUBECONFIG, then ~/.kube/config, then the
+    /// Pod's service account
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// The context of the kubeconfig; its current one without it
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+
+    /// A namespace to work in; may be given several times; all namespaces without it
+    #[arg(long = "namespace", value_name = "NAME", value_parser = parse_namespace)]
+    pub namespaces: Vec<String>,
+
+    /// Address and port of /healthz, /readyz and /metrics
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
+    pub listen: SocketAddr,
+
+    /// The time zone of schedules that name none, e.g. Europe/Berlin
+    #[arg(long, value_name = "ZONE", default_value = "UTC", value_parser = parse_zone)]
+    pub default_time_zone: Zone,
+
+    /// How long changes of a CronJob's status gather before they are written, from 0s to 1m
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_flush_interval, allow_hyphen_values = true)]
+    pub status_flush_interval: Duration,
+
+    /// The most requests about Jobs on the way at a time; fewer when the API server is slow or throttles
+    #[arg(long, value_name = "COUNT", default_value_t = 128, value_parser = value_parser!(u32).range(1..=INFLIGHT_MAX))]
+    pub max_inflight: u32,
+
+    /// How far our clock may be from the API server's before nothing is fired any more, from 1s
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_clock_skew, allow_hyphen_values = true)]
+    pub max_clock_skew: SignedDuration,
+
+    /// By how much the controller's time runs ahead of the machine's, negative for behind; for tests of schedules
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_clock_offset, allow_hyphen_values = true)]
+    pub clock_offset: SignedDuration,
+
+    /// How a line of the log looks
+    #[arg(long, value_enum, default_value_t)]
+    pub log_format: LogFormat,
+
+    /// Which lines the log has
+    #[arg(long, value_enum, default_value_t)]
+    pub log_level: LogLevel,
+}
+
+fn parse_duration(text: &str) -> Result<SignedDuration, String> {
+    text.parse()
+        .map_err(|_| "write a number with its unit, such as 500ms, 2s, 1m or 1h30m".to_owned())
+}
+
+fn parse_within(text: &str, least: SignedDuration, most: SignedDuration) -> Result<SignedDuration, String> {
+    let duration = parse_duration(text)?;
+    if duration < least || duration > most {
+        return Err(format!("give a duration from {least:#} to {most:#}"));
+    }
+    Ok(duration)
+}
+
+fn parse_flush_interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_within(text, SignedDuration::ZERO, SignedDuration::from_mins(1))?;
+    Ok(interval.unsigned_abs())
+}
+
+/// Less than a second cannot be told by answers whose `Date` has whole seconds.
+fn parse_clock_skew(text: &str) -> Result<SignedDuration, String> {
+    parse_within(text, SignedDuration::from_secs(1), SignedDuration::from_hours(1))
+}
+
+fn parse_clock_offset(text: &str) -> Result<SignedDuration, String> {
+    let years = SignedDuration::from_hours(20 * 365 * 24);
+    parse_within(text, -years, years)
+}
+
+fn parse_zone(name: &str) -> Result<Zone, String> {
+    Zone::load(name).map_err(|error| match Zone::exact_name(name) {
+        Some(exact_name) => format!("{error}; names are case-sensitive, write {exact_name}"),
+        None => format!("{error}; write a name of the IANA database, such as UTC or Europe/Berlin"),
+    })
+}
+
+/// A DNS label, as a namespace's name is.
+fn parse_namespace(name: &str) -> Result<String, String> {
+    let is_alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let has_good_ends =
+        name.bytes().next().is_some_and(is_alphanumeric) && name.bytes().last().is_some_and(is_alphanumeric);
+    let is_label = has_good_ends && name.len() <= 63 && name.bytes().all(|byte| is_alphanumeric(byte) || byte == b'-');
+    if is_label {
+        Ok(name.to_owned())
+    } else {
+        Err("write the name of one namespace: lower-case letters, digits and '-', at most 63".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+use clap::CommandFactory;
+
+use super::*;
+
+fn parse(arguments: &[&str]) -> Result<RunArgs, String> {
+    let line = ["cronwheel", "run"].into_iter().chain(arguments.iter().copied());
+    match Cli::try_parse_from(line).map_err(|error| error.to_string())?.command {
+        Command::Run(args) => Ok(args),
+        other @ (Command::Next(_) | Command::Completions { .. }) => Err(format!("{other:?}")),
+    }
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn defaults_are_those_of_the_help() {
+    let args = parse(&[]).unwrap();
+    assert_eq!(args.listen.port(), 8080);
+    assert_eq!(args.default_time_zone.name(), "UTC");
+    assert_eq!(args.status_flush_interval, Duration::from_secs(1));
+    assert_eq!(args.max_inflight, 128);
+    assert_eq!(args.max_clock_skew, SignedDuration::from_secs(2));
+    assert_eq!(args.clock_offset, SignedDuration::ZERO);
+}
+
+#[test]
+fn durations_are_read_with_their_units() {
+    #[track_caller]
+    fn check(text: &str, seconds: f64) {
+        let args = parse(&["--clock-offset", text]).unwrap();
+        assert!(
+            (args.clock_offset.as_secs_f64() - seconds).abs() < 1e-9,
+            "{text}: {:?}",
+            args.clock_offset
+        );
+    }
+    check("0s", 0.0);
+    check("500ms", 0.5);
+    check("1h30m", 5_400.0);
+    check("-2h", -7_200.0);
+    check("-90s", -90.0);
+}
+
+#[test]
+fn what_cannot_work_is_refused_with_its_flag_and_a_remedy() {
+    #[track_caller]
+    fn check(arguments: &[&str], flag: &str, remedy: &str) {
+        let error = parse(arguments).unwrap_err();
+        assert!(error.contains(flag) && error.contains(remedy), "{arguments:?}: {error}");
+    }
+    check(&["--max-inflight", "0"], "--max-inflight", "1..=360");
+    check(&["--max-inflight", "361"], "--max-inflight", "1..=360");
+    check(
+        &["--default-time-zone", "europe/berlin"],
+        "--default-time-zone",
+        "write Europe/Berlin",
+    );
+    check(&["--default-time-zone", "Mars/Base"], "--default-time-zone", "IANA");
+    check(&["--status-flush-interval", "5"], "--status-flush-interval", "500ms");
+    check(
+        &["--status-flush-interval", "-1s"],
+        "--status-flush-interval",
+        "from 0s to 1m",
+    );
+    check(
+        &["--status-flush-interval", "2m"],
+        "--status-flush-interval",
+        "from 0s to 1m",
+    );
+    check(&["--max-clock-skew", "100ms"], "--max-clock-skew", "from 1s");
+    check(&["--clock-offset", "1e99h"], "--clock-offset", "unit");
+    check(&["--listen", "8080"], "--listen", "invalid socket address");
+    check(&["--namespace", ""], "--namespace", "lower-case");
+    check(&["--namespace", "a,b"], "--namespace", "one namespace");
+    check(&["--log-level", "loud"], "--log-level", "debug");
+}

@@ -1,0 +1,255 @@
+//! Time: the only place that reads a clock.
+//!
+//! [`Clock::now`] is wall time as the [guard](guard::ClockGuard) lets it through, plus `--clock-offset`; durations are
+//! measured by the boot clock. A sleeper never returns before its instant, whatever the wall clock does meanwhile.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use rustix::{
+    fd::OwnedFd,
+    time::{
+        ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+    },
+};
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    sync::watch,
+    time::{Instant, sleep},
+};
+
+use crate::state::sharding::BootInstant;
+
+pub mod guard;
+
+use guard::ClockGuard;
+pub use guard::ClockVerdict;
+
+/// A sleeper looks at the clock at least so often, so that a step of the wall clock is noticed within it.
+const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(1);
+
+/// The clocks of this process and their guard. Clones are one clock.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    source: Source,
+    offset: SignedDuration,
+    guard: Mutex<ClockGuard>,
+    verdict: watch::Sender<ClockVerdict>,
+}
+
+#[derive(Debug)]
+enum Source {
+    System,
+    /// Follows the timer of the async runtime, which tests can pause.
+    Simulated {
+        epoch: Timestamp,
+        start: Instant,
+    },
+}
+
+impl Source {
+    fn read(&self) -> (Timestamp, BootInstant) {
+        match self {
+            Source::System => (system_wall(), system_boot()),
+            Source::Simulated { epoch, start } => {
+                let elapsed = start.elapsed();
+                (*epoch + elapsed, BootInstant::after_boot(elapsed))
+            }
+        }
+    }
+}
+
+impl Clock {
+    /// The machine's clocks. `offset` is by how much the controller's time runs ahead of them, `skew_max` how far they
+    /// may be from the API server's.
+    pub fn system(offset: SignedDuration, skew_max: SignedDuration) -> Clock {
+        Clock::over(Source::System, offset, skew_max)
+    }
+
+    /// A clock that starts at `epoch` and follows the async runtime's timer: for tests with paused time.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads clocks")]
+    pub fn simulated(epoch: Timestamp) -> Clock {
+        let start = Instant::now();
+        Clock::over(
+            Source::Simulated { epoch, start },
+            SignedDuration::ZERO,
+            SignedDuration::from_secs(2),
+        )
+    }
+
+    fn over(source: Source, offset: SignedDuration, skew_max: SignedDuration) -> Clock {
+        let (wall, boot) = source.read();
+        let guard = ClockGuard::new(skew_max, wall, boot);
+        let verdict = watch::Sender::new(guard.verdict());
+        Clock {
+            shared: Arc::new(Shared {
+                source,
+                offset,
+                guard: Mutex::new(guard),
+                verdict,
+            }),
+        }
+    }
+
+    /// The controller's wall time.
+    pub fn now(&self) -> Timestamp {
+        let (wall, boot) = self.shared.source.read();
+        let trusted = self.guard().read(wall, boot);
+        trusted.saturating_add(self.shared.offset).unwrap_or(trusted)
+    }
+
+    /// The boot clock: for durations and leases.
+    pub fn boot(&self) -> BootInstant {
+        self.shared.source.read().1
+    }
+
+    /// By how much the controller's time runs ahead of the machine's (`--clock-offset`).
+    pub fn offset(&self) -> SignedDuration {
+        self.shared.offset
+    }
+
+    /// Takes note of an answer of the API server: when its request was sent, and its `Date`. The answer came just now.
+    pub fn observe_answer(&self, sent: BootInstant, date: Option<Timestamp>) {
+        let (wall, boot) = self.shared.source.read();
+        let mut guard = self.guard();
+        guard.read(wall, boot);
+        guard.observe(sent, boot, date);
+        let verdict = guard.verdict();
+        drop(guard);
+        self.shared
+            .verdict
+            .send_if_modified(|known| std::mem::replace(known, verdict) != verdict);
+    }
+
+    /// Whether the controller may act by this clock.
+    pub fn verdict(&self) -> ClockVerdict {
+        *self.shared.verdict.borrow()
+    }
+
+    /// The verdict, and a notice of each change of it.
+    pub fn watch_verdict(&self) -> watch::Receiver<ClockVerdict> {
+        self.shared.verdict.subscribe()
+    }
+
+    /// Our clock minus the API server's, as well as it is known.
+    pub fn skew(&self) -> Option<SignedDuration> {
+        self.guard().skew()
+    }
+
+    /// Whether a step of the wall clock is being held.
+    pub fn is_holding_step(&self) -> bool {
+        self.guard().is_holding_step()
+    }
+
+    /// In which time an answer of the API server is wanted, if none comes by itself.
+    pub fn until_answer_wanted(&self) -> Duration {
+        let boot = self.boot();
+        self.guard().next_answer_wanted(boot).since(boot)
+    }
+
+    /// Something to sleep with until an instant of this clock.
+    pub fn sleeper(&self) -> Sleeper {
+        let timer = match self.shared.source {
+            Source::System => kernel_timer(),
+            Source::Simulated { .. } => None,
+        };
+        Sleeper {
+            clock: self.clone(),
+            timer,
+        }
+    }
+
+    /// The guard is consistent after every statement, so a panic elsewhere does not spoil it.
+    fn guard(&self) -> MutexGuard<'_, ClockGuard> {
+        self.shared.guard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sleeps until instants of wall time, to some tens of microseconds where the kernel's timers are to be had.
+///
+/// The async runtime's own timer counts whole milliseconds, upwards: too coarse for Jobs that are due now.
+#[derive(Debug)]
+pub struct Sleeper {
+    clock: Clock,
+    timer: Option<AsyncFd<OwnedFd>>,
+}
+
+impl Sleeper {
+    /// Returns at `instant` or as soon after it as can be, never before. May be dropped and called again.
+    pub async fn sleep_until(&mut self, instant: Timestamp) {
+        loop {
+            let remaining = instant.duration_since(self.clock.now());
+            let Ok(remaining) = Duration::try_from(remaining) else {
+                return;
+            };
+            if remaining.is_zero() {
+                return;
+            }
+            self.pause(remaining.min(LOOK_INTERVAL_MAX)).await;
+        }
+    }
+
+    async fn pause(&mut self, duration: Duration) {
+        let is_over = match &self.timer {
+            Some(timer) => wait_for_kernel_timer(timer, duration).await.is_ok(),
+            None => false,
+        };
+        if !is_over {
+            self.timer = None;
+            sleep(duration).await;
+        }
+    }
+}
+
+/// None where the kernel or a sandbox refuses: the coarser timer serves.
+fn kernel_timer() -> Option<AsyncFd<OwnedFd>> {
+    let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC).ok()?;
+    #[expect(
+        deprecated,
+        reason = "its successor is unsafe for the sake of types that do not own what they name"
+    )]
+    AsyncFd::with_interest(timer, Interest::READABLE).ok()
+}
+
+async fn wait_for_kernel_timer(timer: &AsyncFd<OwnedFd>, duration: Duration) -> std::io::Result<()> {
+    let never_again = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let once = Timespec::try_from(duration).map_err(|_| std::io::ErrorKind::InvalidInput)?;
+    // Setting the timer also forgets an expiry that nobody has read.
+    timerfd_settime(
+        timer,
+        TimerfdTimerFlags::empty(),
+        &Itimerspec {
+            it_interval: never_again,
+            it_value: once,
+        },
+    )?;
+    loop {
+        let mut readiness = timer.readable().await?;
+        let mut n_expiries = [0u8; 8];
+        match readiness.try_io(|timer| Ok(rustix::io::read(timer, &mut n_expiries)?)) {
+            Ok(read) => return read.map(drop),
+            Err(_would_block) => {}
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads clocks")]
+fn system_wall() -> Timestamp {
+    Timestamp::now()
+}
+
+fn system_boot() -> BootInstant {
+    let elapsed = rustix::time::clock_gettime(ClockId::Boottime);
+    BootInstant::after_boot(Duration::try_from(elapsed).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

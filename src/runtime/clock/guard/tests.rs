@@ -1,0 +1,197 @@
+use super::*;
+
+/// A machine and an API server whose clocks can be set apart; the boot clock starts at an odd fraction of a second.
+struct World {
+    guard: ClockGuard,
+    boot: Duration,
+    wall_ahead: SignedDuration,
+    server_ahead: SignedDuration,
+}
+
+const EPOCH: i64 = 1_800_000_000;
+
+impl World {
+    fn new(wall_ahead: SignedDuration) -> World {
+        let boot = Duration::from_millis(98_765);
+        let wall = true_time(boot) + wall_ahead;
+        World {
+            guard: ClockGuard::new(SignedDuration::from_secs(2), wall, BootInstant::after_boot(boot)),
+            boot,
+            wall_ahead,
+            server_ahead: SignedDuration::ZERO,
+        }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.boot += time;
+    }
+
+    /// How far the time that the guard gives is ahead of the true time.
+    fn read_ahead(&mut self) -> SignedDuration {
+        let truth = true_time(self.boot);
+        let given = self
+            .guard
+            .read(truth + self.wall_ahead, BootInstant::after_boot(self.boot));
+        given.duration_since(truth)
+    }
+
+    /// One request that takes `round_trip`, answered in its middle.
+    fn ask(&mut self, round_trip: Duration) {
+        let sent = BootInstant::after_boot(self.boot);
+        self.pass(round_trip / 2);
+        let server = true_time(self.boot) + self.server_ahead;
+        let date = Timestamp::from_second(server.as_second()).unwrap();
+        self.pass(round_trip / 2);
+        self.read_ahead();
+        self.guard.observe(sent, BootInstant::after_boot(self.boot), Some(date));
+    }
+
+    fn ask_often(&mut self, n_requests: u32) {
+        for _ in 0..n_requests {
+            self.ask(Duration::from_millis(4));
+            self.pass(Duration::from_millis(273));
+        }
+    }
+}
+
+fn true_time(boot: Duration) -> Timestamp {
+    Timestamp::from_second(EPOCH).unwrap() + boot
+}
+
+fn millis(count: i64) -> SignedDuration {
+    SignedDuration::from_millis(count)
+}
+
+#[test]
+fn nothing_is_fired_before_two_answers_agree() {
+    let mut world = World::new(SignedDuration::ZERO);
+    assert_eq!(world.guard.verdict(), ClockVerdict::Unknown);
+    world.ask(Duration::from_millis(4));
+    assert_eq!(world.guard.verdict(), ClockVerdict::Unknown);
+    world.ask(Duration::from_millis(4));
+    assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
+}
+
+#[test]
+fn a_clock_too_far_from_the_servers_is_an_alarm() {
+    #[track_caller]
+    fn check(wall_ahead_ms: i64, expected: ClockVerdict) {
+        let mut world = World::new(millis(wall_ahead_ms));
+        world.ask_often(10);
+        assert_eq!(world.guard.verdict(), expected, "{wall_ahead_ms} ms ahead");
+    }
+    for ahead in [0, 400, -400, 1_900, -1_900, 2_000, -2_000] {
+        check(ahead, ClockVerdict::Fine);
+    }
+    for ahead in [3_010, -3_010, 3_600_000, -3_600_000] {
+        check(ahead, ClockVerdict::Alarm);
+    }
+}
+
+#[test]
+fn many_answers_tell_the_skew_better_than_whole_seconds() {
+    for ahead in [-700, 0, 250, 1_300] {
+        let mut world = World::new(millis(ahead));
+        world.ask_often(40);
+        let skew = world.guard.skew().unwrap();
+        assert!((skew - millis(ahead)).abs() < millis(100), "{skew:?} for {ahead} ms");
+    }
+}
+
+#[test]
+fn a_slow_answer_is_no_alarm() {
+    let mut world = World::new(SignedDuration::ZERO);
+    for _ in 0..5 {
+        world.ask(Duration::from_secs(40));
+    }
+    assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
+}
+
+#[test]
+fn one_odd_answer_changes_nothing() {
+    let mut world = World::new(SignedDuration::ZERO);
+    world.ask_often(5);
+    world.server_ahead = SignedDuration::from_hours(1);
+    world.ask(Duration::from_millis(4));
+    assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
+    world.server_ahead = SignedDuration::ZERO;
+    world.ask_often(2);
+    assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
+}
+
+#[test]
+fn a_wrong_step_is_never_followed() {
+    for step in [
+        millis(1_100),
+        SignedDuration::from_hours(1),
+        SignedDuration::from_hours(-1),
+    ] {
+        let mut world = World::new(SignedDuration::ZERO);
+        world.ask_often(20);
+        world.wall_ahead = step;
+        assert_eq!(world.read_ahead(), SignedDuration::ZERO, "step of {step:?}");
+        assert!(world.guard.is_holding_step());
+        world.ask_often(20);
+        assert_eq!(world.read_ahead(), SignedDuration::ZERO, "step of {step:?}");
+        assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
+        world.wall_ahead = SignedDuration::ZERO;
+        world.read_ahead();
+        assert!(!world.guard.is_holding_step());
+    }
+}
+
+#[test]
+fn a_right_step_is_followed_once_answers_bear_it_out() {
+    for wrong_by in [
+        SignedDuration::from_hours(1),
+        SignedDuration::from_hours(-1),
+        millis(2_500),
+    ] {
+        let mut world = World::new(wrong_by);
+        world.ask_often(8);
+        world.wall_ahead = SignedDuration::ZERO;
+        assert_eq!(world.read_ahead(), wrong_by, "held at first");
+        world.ask_often(2);
+        assert_eq!(world.read_ahead(), SignedDuration::ZERO);
+        assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
+    }
+}
+
+#[test]
+fn a_small_step_and_a_slow_drift_are_followed_at_once() {
+    let mut world = World::new(SignedDuration::ZERO);
+    for _ in 0..100 {
+        world.wall_ahead += millis(90);
+        world.pass(Duration::from_secs(1));
+        assert_eq!(world.read_ahead(), world.wall_ahead);
+    }
+}
+
+#[test]
+fn the_alarm_ends_by_itself_when_the_clocks_agree_again() {
+    let mut world = World::new(SignedDuration::ZERO);
+    world.ask_often(5);
+    world.server_ahead = SignedDuration::from_secs(30);
+    world.ask_often(3);
+    assert_eq!(world.guard.verdict(), ClockVerdict::Alarm);
+    let now = BootInstant::after_boot(world.boot);
+    assert!(
+        world.guard.next_answer_wanted(now) < now + Duration::from_secs(1),
+        "answers are wanted soon"
+    );
+    world.server_ahead = SignedDuration::ZERO;
+    world.ask_often(3);
+    assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
+}
+
+#[test]
+fn a_server_that_tells_no_time_is_not_waited_for() {
+    let mut world = World::new(SignedDuration::ZERO);
+    let now = BootInstant::after_boot(world.boot);
+    for _ in 0..3 {
+        assert_eq!(world.guard.verdict(), ClockVerdict::Unknown);
+        world.guard.observe(now, now, None);
+    }
+    assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
+    assert_eq!(world.guard.skew(), None);
+}

@@ -1,0 +1,78 @@
+use super::*;
+
+fn epoch() -> Timestamp {
+    "2026-11-01T12:00:00Z".parse().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sleeper_returns_at_its_instant_and_not_before() {
+    let clock = Clock::simulated(epoch());
+    let mut sleeper = clock.sleeper();
+    for after in [
+        Duration::ZERO,
+        Duration::from_micros(300),
+        Duration::from_millis(1),
+        Duration::from_secs(3_601),
+    ] {
+        let instant = clock.now() + after;
+        sleeper.sleep_until(instant).await;
+        let late = clock.now().duration_since(instant);
+        assert!(
+            late >= SignedDuration::ZERO && late <= SignedDuration::from_millis(2),
+            "{late:?} after {after:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sleeper_returns_at_once_for_an_instant_that_is_past() {
+    let clock = Clock::simulated(epoch());
+    clock
+        .sleeper()
+        .sleep_until(epoch() - SignedDuration::from_hours(1))
+        .await;
+    assert_eq!(clock.now(), epoch());
+}
+
+#[tokio::test]
+async fn the_kernel_timer_serves_again_after_a_sleep_was_given_up() {
+    let clock = Clock::system(SignedDuration::ZERO, SignedDuration::from_secs(2));
+    let mut sleeper = clock.sleeper();
+    let far = clock.now() + SignedDuration::from_hours(1);
+    tokio::select! {
+        biased;
+        () = sleeper.sleep_until(far) => panic!("an hour is not over yet"),
+        () = std::future::ready(()) => {}
+    }
+    let near = clock.now() + SignedDuration::from_millis(2);
+    sleeper.sleep_until(near).await;
+    assert!(clock.now() >= near);
+}
+
+#[test]
+fn the_offset_is_in_the_time_given_and_not_in_the_comparison() {
+    let clock = Clock::system(SignedDuration::from_hours(-2), SignedDuration::from_secs(2));
+    let machine = system_wall();
+    let behind = machine.duration_since(clock.now());
+    assert!(
+        (behind - SignedDuration::from_hours(2)).abs() < SignedDuration::from_secs(1),
+        "{behind:?}"
+    );
+    for _ in 0..2 {
+        clock.observe_answer(clock.boot(), Some(machine));
+    }
+    assert_eq!(clock.verdict(), ClockVerdict::Fine);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_the_verdict_is_told() {
+    let clock = Clock::simulated(epoch());
+    let mut verdict = clock.watch_verdict();
+    for _ in 0..2 {
+        clock.observe_answer(clock.boot(), Some(epoch()));
+    }
+    assert!(verdict.has_changed().unwrap());
+    assert_eq!(*verdict.borrow_and_update(), ClockVerdict::Fine);
+    clock.observe_answer(clock.boot(), Some(epoch()));
+    assert!(!verdict.has_changed().unwrap());
+}

@@ -1,0 +1,64 @@
+//! From a parsed command line to its execution. The only place that writes to standard output.
+
+use std::io;
+
+use clap::CommandFactory;
+use jiff::SignedDuration;
+
+use super::{
+    RuntimeError,
+    args::{Cli, Command, RunArgs},
+    clock::Clock,
+    config::{ConfigError, RunConfig},
+    logging,
+    next::{self, NextError},
+};
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// `run`, before it began.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// `run`.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// `next`.
+    #[error(transparent)]
+    Next(#[from] NextError),
+    /// The threads for tasks cannot be started.
+    #[error("cannot start the async runtime")]
+    Threads(#[source] io::Error),
+}
+
+/// Executes a command line.
+pub fn execute(cli: Cli) -> Result<(), CommandError> {
+    match cli.command {
+        Command::Run(args) => run(&args),
+        Command::Next(args) => {
+            let now = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO).now();
+            next::run(args, now, io::stdin().lock(), io::stdout().lock())?;
+            Ok(())
+        }
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "cronwheel", &mut io::stdout());
+            Ok(())
+        }
+    }
+}
+
+fn run(args: &RunArgs) -> Result<(), CommandError> {
+    logging::start(args.log_format, args.log_level);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(CommandError::Threads)?;
+    let result = runtime.block_on(async {
+        let config = RunConfig::load(args).await?;
+        config.tell();
+        Ok(super::run(config).await?)
+    });
+    // What still runs now was not waited for on purpose.
+    runtime.shutdown_background();
+    result
+}

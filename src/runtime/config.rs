@@ -1,0 +1,165 @@
+//! What `cronwheel run` needs to know, checked once at the start and passed down.
+
+use std::{collections::BTreeSet, fmt, net::SocketAddr, path::Path, time::Duration};
+
+use jiff::SignedDuration;
+use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+use super::args::RunArgs;
+use crate::{
+    schedule::{Zone, zone::tzdb_version},
+    state::Scope,
+};
+
+/// Why there is no way to the API server.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// Neither a kubeconfig nor a service account.
+    #[error("no way to the API server is configured; give --kubeconfig FILE, or run in a Pod with a service account")]
+    Infer(#[source] InferConfigError),
+    /// `--kubeconfig` cannot be read.
+    #[error("--kubeconfig {file}: cannot be used; give a kubeconfig that can be read")]
+    Read {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        source: KubeconfigError,
+    },
+    /// No kubeconfig where `--context` needs one.
+    #[error("--context {context}: there is no kubeconfig to find it in; give --kubeconfig FILE too")]
+    NoKubeconfig {
+        /// The context.
+        context: String,
+        /// Why not.
+        source: KubeconfigError,
+    },
+    /// `--context` is not in the kubeconfig.
+    #[error("--context {context}: not in the kubeconfig; it has {}", list(.known))]
+    UnknownContext {
+        /// The context.
+        context: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// The kubeconfig's context does not lead to an API server.
+    #[error("the kubeconfig's context cannot be used; check its cluster and its user")]
+    Context(#[source] KubeconfigError),
+}
+
+/// Everything that a run depends on.
+#[derive(Clone, Debug)]
+pub struct RunConfig {
+    /// The way to the API server.
+    pub kube: kube::Config,
+    /// What is watched; never empty, without overlaps.
+    pub scopes: Vec<Scope>,
+    /// Where the endpoints are.
+    pub listen: SocketAddr,
+    /// The zone of schedules that name none (B-7.2).
+    pub default_zone: Zone,
+    /// How long statuses gather.
+    pub status_flush_interval: Duration,
+    /// The most requests about Jobs on the way.
+    pub inflight_max: u32,
+    /// The tolerance against the API server's clock.
+    pub clock_skew_max: SignedDuration,
+    /// By how much the controller's time runs ahead.
+    pub clock_offset: SignedDuration,
+}
+
+impl RunConfig {
+    /// Checks what the flags name and finds the way to the API server.
+    pub async fn load(args: &RunArgs) -> Result<RunConfig, ConfigError> {
+        Ok(RunConfig {
+            kube: kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?,
+            scopes: scopes(&args.namespaces),
+            listen: args.listen,
+            default_zone: args.default_time_zone.clone(),
+            status_flush_interval: args.status_flush_interval,
+            inflight_max: args.max_inflight,
+            clock_skew_max: args.max_clock_skew,
+            clock_offset: args.clock_offset,
+        })
+    }
+
+    /// Tells the log, once, what the run goes by.
+    pub fn tell(&self) {
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            time_zone_data = tzdb_version(),
+            api_server = %self.kube.cluster_url,
+            scopes = %Scopes(&self.scopes),
+            listen = %self.listen,
+            default_time_zone = self.default_zone.name(),
+            status_flush_interval = ?self.status_flush_interval,
+            max_inflight = self.inflight_max,
+            max_clock_skew = %format_args!("{:#}", self.clock_skew_max),
+            clock_offset = %format_args!("{:#}", self.clock_offset),
+            "cronwheel starts"
+        );
+    }
+}
+
+struct Scopes<'a>(&'a [Scope]);
+
+impl fmt::Display for Scopes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, scope) in self.0.iter().enumerate() {
+            let separator = if position == 0 { "" } else { "," };
+            match scope {
+                Scope::Cluster => write!(f, "{separator}all namespaces")?,
+                Scope::Namespace(name) => write!(f, "{separator}{name}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn scopes(namespaces: &[String]) -> Vec<Scope> {
+    if namespaces.is_empty() {
+        return vec![Scope::Cluster];
+    }
+    let distinct: BTreeSet<&str> = namespaces.iter().map(String::as_str).collect();
+    distinct.into_iter().map(|name| Scope::Namespace(name.into())).collect()
+}
+
+async fn kube_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConfigError> {
+    let kubeconfig = match (file, context) {
+        (None, None) => return kube::Config::infer().await.map_err(ConfigError::Infer),
+        (Some(file), _) => Kubeconfig::read_from(file).map_err(|source| ConfigError::Read {
+            file: file.display().to_string(),
+            source,
+        })?,
+        (None, Some(context)) => Kubeconfig::read().map_err(|source| ConfigError::NoKubeconfig {
+            context: context.to_owned(),
+            source,
+        })?,
+    };
+    if let Some(context) = context
+        && !kubeconfig.contexts.iter().any(|known| known.name == context)
+    {
+        let known = kubeconfig.contexts.iter().map(|known| known.name.clone()).collect();
+        return Err(ConfigError::UnknownContext {
+            context: context.to_owned(),
+            known,
+        });
+    }
+    let options = KubeConfigOptions {
+        context: context.map(str::to_owned),
+        ..KubeConfigOptions::default()
+    };
+    kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .map_err(ConfigError::Context)
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests;

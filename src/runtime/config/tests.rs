@@ -1,0 +1,102 @@
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::*;
+use crate::runtime::args::{Cli, Command};
+
+const KUBECONFIG: &str = r#"
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:6443"}}]
+users: [{name: u, user: {}}]
+contexts: [{name: blue, context: {cluster: c, user: u}}, {name: green, context: {cluster: gone, user: u}}]
+current-context: blue
+"#;
+
+/// A file that is removed when the test ends.
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str, text: &str) -> File {
+        let path = std::env::temp_dir().join(format!("cronwheel-{}-{name}", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        File(path)
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+async fn load(arguments: &[&str]) -> Result<RunConfig, ConfigError> {
+    let line = ["cronwheel", "run"].into_iter().chain(arguments.iter().copied());
+    let Command::Run(args) = Cli::try_parse_from(line).unwrap().command else {
+        panic!("not a run")
+    };
+    RunConfig::load(&args).await
+}
+
+#[tokio::test]
+async fn a_kubeconfig_and_its_context_lead_to_the_api_server() {
+    let file = File::new("good", KUBECONFIG);
+    let path = file.0.to_str().unwrap();
+    for arguments in [
+        vec!["--kubeconfig", path],
+        vec!["--kubeconfig", path, "--context", "blue"],
+    ] {
+        let config = load(&arguments).await.unwrap();
+        assert_eq!(config.kube.cluster_url.to_string(), "https://127.0.0.1:6443/");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_kubeconfig_or_context_is_named_with_a_remedy() {
+    let good = File::new("contexts", KUBECONFIG);
+    let bad = File::new("bad", "contexts: 3");
+    let (good, bad) = (good.0.to_str().unwrap(), bad.0.to_str().unwrap());
+    for (arguments, expected) in [
+        (
+            vec!["--kubeconfig", "/does/not/exist"],
+            "--kubeconfig /does/not/exist: cannot be used",
+        ),
+        (vec!["--kubeconfig", bad], "cannot be used; give a kubeconfig"),
+        (
+            vec!["--kubeconfig", good, "--context", "red"],
+            "--context red: not in the kubeconfig; it has blue, green",
+        ),
+        (
+            vec!["--kubeconfig", good, "--context", "green"],
+            "check its cluster and its user",
+        ),
+    ] {
+        let error = load(&arguments).await.unwrap_err().to_string();
+        assert!(error.contains(expected), "{arguments:?}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn each_namespace_is_watched_once() {
+    let file = File::new("scopes", KUBECONFIG);
+    let path = file.0.to_str().unwrap();
+    let all = load(&["--kubeconfig", path]).await.unwrap();
+    assert_eq!(all.scopes, [Scope::Cluster]);
+    let some = load(&[
+        "--kubeconfig",
+        path,
+        "--namespace",
+        "b",
+        "--namespace",
+        "a",
+        "--namespace",
+        "b",
+    ])
+    .await
+    .unwrap();
+    assert_eq!(
+        some.scopes,
+        [Scope::Namespace("a".into()), Scope::Namespace("b".into())]
+    );
+}

@@ -1,0 +1,364 @@
+//! Sends what the shard orders about Jobs: creates by deadline and fairly between namespaces, everything else behind.
+//!
+//! One task drives all requests in flight. It keeps these promises: a request is sent only inside the term in which it
+//! was ordered, only while the clock may be acted by, never at or after its `expires_at`; every request that was taken
+//! in is answered exactly once with an [`Input`]. "Too many requests" and an unreachable server are no answers: the
+//! request goes back to its place in the queue and the whole lane pauses.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::{StreamExt, stream::FuturesUnordered};
+use jiff::Timestamp;
+use tokio::sync::{Notify, mpsc, watch};
+
+use super::{
+    clock::{Clock, ClockVerdict},
+    metrics::DispatchMetrics,
+    pacing::{Admission, Pacer, Ticket},
+    shutdown::{INFLIGHT_GRACE, Phase, PhaseReceiver},
+};
+use crate::{
+    cluster::{Answer, Answered},
+    state::{
+        CreateOutcome, Input,
+        sharding::{BootInstant, Leadership, Term},
+    },
+};
+
+mod backlog;
+mod fair_queue;
+mod request;
+
+use backlog::{BACKLOG_MAX, Backlog, Queued};
+pub use request::{JobApi, Request};
+
+/// How often one request is sent again before the shard is told that it failed: more than five minutes of pauses, far
+/// beyond any slot's `expires_at`, which ends most of them earlier.
+const RETRIES_MAX: u32 = 64;
+
+/// More creates than this at once are a burst, which statuses and Events stay behind.
+const BURST_MIN: usize = 8;
+
+/// The way into the dispatcher. Clones are one queue.
+#[derive(Clone, Debug)]
+pub struct DispatchQueue {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// Held for one insertion or removal, never across an await.
+    backlog: Mutex<Backlog>,
+    /// Told at each insertion.
+    arrivals: Notify,
+    metrics: DispatchMetrics,
+}
+
+impl DispatchQueue {
+    /// An empty queue.
+    pub fn new(metrics: DispatchMetrics) -> DispatchQueue {
+        let backlog = Mutex::new(Backlog::new(BACKLOG_MAX));
+        let shared = Shared {
+            backlog,
+            arrivals: Notify::new(),
+            metrics,
+        };
+        DispatchQueue {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Takes a request in without waiting. When there is no room its answer is given back at once.
+    pub fn push(&self, term: Term, request: Request, now: Timestamp) -> Result<(), Input> {
+        let queued = Queued {
+            request,
+            term,
+            n_retries: 0,
+            unanswered: None,
+        };
+        self.insert(queued, now)
+    }
+
+    fn insert(&self, queued: Queued, now: Timestamp) -> Result<(), Input> {
+        self.backlog().push(queued, now).map_err(|queued| {
+            self.shared.metrics.overflows.inc();
+            queued.request.abandoned()
+        })?;
+        self.shared.arrivals.notify_one();
+        Ok(())
+    }
+
+    fn pop(&self, now: Timestamp) -> Option<Queued> {
+        self.backlog().pop(now)
+    }
+
+    /// The backlog is consistent after every statement, so a panic elsewhere does not spoil it.
+    fn backlog(&self) -> MutexGuard<'_, Backlog> {
+        self.shared.backlog.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the dispatcher is connected to.
+#[derive(Debug)]
+pub struct DispatcherLinks {
+    /// Where requests come from.
+    pub queue: DispatchQueue,
+    /// Where answers go.
+    pub answers: mpsc::Sender<Input>,
+    /// Whether we lead.
+    pub leadership: watch::Receiver<Leadership>,
+    /// When to end.
+    pub phase: PhaseReceiver,
+    /// Told whether a burst is going on.
+    pub burst: watch::Sender<bool>,
+}
+
+/// See the module.
+pub struct Dispatcher<A> {
+    api: A,
+    clock: Clock,
+    links: DispatcherLinks,
+    pacer: Pacer,
+    in_flight: FuturesUnordered<Exchange>,
+    n_creates_in_flight: usize,
+    metrics: DispatchMetrics,
+}
+
+type Exchange = Pin<Box<dyn Future<Output = Exchanged> + Send>>;
+
+/// A request that has been sent, with what came of it.
+struct Exchanged {
+    queued: Queued,
+    ticket: Ticket,
+    answered: Answered<Input>,
+    duration: Duration,
+}
+
+/// Why nothing more is sent at present.
+enum Stall {
+    /// Nothing waits, the limit is reached, or the clock is in doubt: an event will tell.
+    UntilEvent,
+    /// The lane pauses.
+    UntilInstant(BootInstant),
+}
+
+impl<A: JobApi> Dispatcher<A> {
+    /// A dispatcher that has at most `inflight_max` requests on the way.
+    pub fn new(api: A, clock: Clock, links: DispatcherLinks, inflight_max: u32) -> Dispatcher<A> {
+        let metrics = links.queue.shared.metrics.clone();
+        Dispatcher {
+            api,
+            clock,
+            links,
+            pacer: Pacer::new(inflight_max),
+            in_flight: FuturesUnordered::new(),
+            n_creates_in_flight: 0,
+            metrics,
+        }
+    }
+
+    /// Works until the intake stops, then sees to what is on the way and gives every other request back as abandoned.
+    pub async fn run(mut self) {
+        let queue = self.links.queue.clone();
+        let mut phase = self.links.phase.clone();
+        let mut verdict = self.clock.watch_verdict();
+        loop {
+            let stall = self.send_what_may_be_sent().await;
+            self.publish();
+            let pause = pause_of(&stall, self.clock.boot());
+            tokio::select! {
+                biased;
+                () = phase.reached(Phase::StopIntake) => break,
+                Some(exchanged) = self.in_flight.next() => self.settle(exchanged).await,
+                () = queue.shared.arrivals.notified() => {}
+                _ = verdict.changed() => {}
+                () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
+            }
+        }
+        self.wind_up().await;
+    }
+
+    /// Hands requests to connections until there is a reason not to.
+    async fn send_what_may_be_sent(&mut self) -> Stall {
+        loop {
+            if self.clock.verdict() != ClockVerdict::Fine {
+                return Stall::UntilEvent;
+            }
+            let (now, boot) = (self.clock.now(), self.clock.boot());
+            match self.pacer.admission(boot, self.n_in_flight()) {
+                Admission::Now => {}
+                Admission::Wait(until) => return Stall::UntilInstant(until),
+                Admission::Full => return Stall::UntilEvent,
+            }
+            let Some(queued) = self.links.queue.pop(now) else {
+                return Stall::UntilEvent;
+            };
+            match self.answer_instead_of_sending(&queued, now, boot) {
+                Some(answer) => self.answer(answer).await,
+                None => self.send(queued, now),
+            }
+        }
+    }
+
+    /// What is to be said of a request that must not be sent at this instant.
+    fn answer_instead_of_sending(&self, queued: &Queued, now: Timestamp, boot: BootInstant) -> Option<Input> {
+        let request = &queued.request;
+        let is_led = self.links.leadership.borrow().covers(queued.term, boot);
+        if !is_led || request.is_early(now) {
+            return Some(request.abandoned());
+        }
+        if !request.is_expired(now) {
+            return None;
+        }
+        // Once it was sent and nothing was heard, nobody can say that it was not created.
+        let unanswered = queued.unanswered.clone();
+        Some(unanswered.map_or_else(|| request.expired(), |message| request.failed(message, None)))
+    }
+
+    fn send(&mut self, queued: Queued, now: Timestamp) {
+        let ticket = self.pacer.on_sent();
+        if let Request::Create(order) = &queued.request {
+            self.n_creates_in_flight += 1;
+            if queued.n_retries == 0 && order.n_attempts_before == 0 {
+                self.metrics
+                    .lateness
+                    .observe(now.duration_since(order.slot).as_secs_f64());
+            }
+        }
+        let (api, clock) = (self.api.clone(), self.clock.clone());
+        self.in_flight.push(Box::pin(async move {
+            let sent = clock.boot();
+            let answered = queued.request.send(&api).await;
+            if answered.code.is_some() {
+                clock.observe_answer(sent, answered.server_date);
+            }
+            Exchanged {
+                queued,
+                ticket,
+                answered,
+                duration: clock.boot().since(sent),
+            }
+        }));
+    }
+
+    /// Takes in what came of a request: an answer for the shard, or another try.
+    async fn settle(&mut self, exchanged: Exchanged) {
+        let Exchanged {
+            queued,
+            ticket,
+            answered,
+            duration,
+        } = exchanged;
+        self.n_creates_in_flight -= usize::from(matches!(queued.request, Request::Create(_)));
+        self.metrics.api.record(queued.request.call(), answered.code, duration);
+        let now = self.clock.boot();
+        match answered.answer {
+            Answer::Outcome(answer) => {
+                self.pacer.on_outcome(ticket, duration, self.n_in_flight());
+                self.record_creation(&answer);
+                self.answer(answer).await;
+            }
+            Answer::Throttled { retry_after, message } => {
+                self.pacer.on_throttled(ticket, now, retry_after);
+                self.try_again(queued, message).await;
+            }
+            Answer::Unavailable { retry_after, message } => {
+                self.pacer.on_unavailable(ticket, now, retry_after);
+                let unanswered = Some(message.clone());
+                self.try_again(Queued { unanswered, ..queued }, message).await;
+            }
+        }
+    }
+
+    async fn try_again(&mut self, mut queued: Queued, message: String) {
+        queued.n_retries += 1;
+        if queued.n_retries > RETRIES_MAX {
+            return self.answer(queued.request.failed(message, None)).await;
+        }
+        if let Err(answer) = self.links.queue.insert(queued, self.clock.now()) {
+            self.answer(answer).await;
+        }
+    }
+
+    /// B-15.1, in the controller's time: the server knows nothing of `--clock-offset`.
+    fn record_creation(&self, answer: &Input) {
+        if let Input::JobCreateAnswered {
+            slot,
+            answer: CreateOutcome::Created { created, .. },
+            ..
+        } = answer
+        {
+            let skew = created.duration_since(*slot) + self.clock.offset();
+            self.metrics.creation_skew.observe(skew.as_secs_f64());
+        }
+    }
+
+    async fn answer(&mut self, answer: Input) {
+        // Nobody listens any more when the shard has ended, and then nobody needs to know.
+        let _ = self.links.answers.send(answer).await;
+    }
+
+    fn n_in_flight(&self) -> u32 {
+        self.in_flight.len().try_into().unwrap_or(u32::MAX)
+    }
+
+    /// Tells the gauges and the lanes behind us how much is going on.
+    fn publish(&self) {
+        let (n_creates, n_background) = {
+            let backlog = self.links.queue.backlog();
+            (backlog.n_creates(), backlog.n_background())
+        };
+        set(&self.metrics.creates_waiting, n_creates);
+        set(&self.metrics.background_waiting, n_background);
+        set(&self.metrics.inflight, self.in_flight.len());
+        self.metrics.inflight_limit.set(self.pacer.inflight_limit().into());
+        let is_burst = n_creates + self.n_creates_in_flight > BURST_MIN;
+        self.links
+            .burst
+            .send_if_modified(|known| std::mem::replace(known, is_burst) != is_burst);
+    }
+
+    /// Gives back what waits, and waits a while for what is on the way.
+    async fn wind_up(mut self) {
+        self.abandon_backlog().await;
+        let deadline = self.clock.boot() + INFLIGHT_GRACE;
+        while !self.in_flight.is_empty() {
+            let remaining = deadline.since(self.clock.boot());
+            let Ok(Some(exchanged)) = tokio::time::timeout(remaining, self.in_flight.next()).await else {
+                break;
+            };
+            self.settle(exchanged).await;
+            // What would be tried again is not: it is back in the queue.
+            self.abandon_backlog().await;
+        }
+        tracing::debug!(n_unanswered = self.in_flight.len(), "dispatcher ended");
+        self.links.burst.send_replace(false);
+        self.publish();
+    }
+
+    async fn abandon_backlog(&mut self) {
+        let now = self.clock.now();
+        while let Some(queued) = self.links.queue.pop(now) {
+            self.answer(queued.request.abandoned()).await;
+        }
+    }
+}
+
+fn pause_of(stall: &Stall, now: BootInstant) -> Option<Duration> {
+    match stall {
+        Stall::UntilEvent => None,
+        Stall::UntilInstant(until) => Some(until.since(now)),
+    }
+}
+
+fn set(gauge: &prometheus::IntGauge, value: usize) {
+    gauge.set(value.try_into().unwrap_or(i64::MAX));
+}
+
+#[cfg(test)]
+mod tests;

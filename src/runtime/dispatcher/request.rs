@@ -1,0 +1,190 @@
+//! What the dispatcher can be asked to do, and how each answer becomes a fact for the shard.
+
+use std::{future::Future, time::Duration};
+
+use jiff::Timestamp;
+
+use crate::{
+    cluster::{Answer, Answered, ClusterApi},
+    runtime::metrics::ApiCall,
+    state::{CreateOutcome, DeleteOutcome, Input, JobDelete, JobLookUp, JobOrder, LookUpOutcome},
+};
+
+/// The calls about Jobs; a fake of it stands for the API server in tests.
+pub trait JobApi: Clone + Send + Sync + 'static {
+    /// Creates a Job.
+    fn create_job(&self, order: &JobOrder) -> impl Future<Output = Answered<CreateOutcome>> + Send;
+    /// Deletes a Job.
+    fn delete_job(&self, delete: &JobDelete) -> impl Future<Output = Answered<DeleteOutcome>> + Send;
+    /// Looks a Job up.
+    fn look_up_job(&self, look_up: &JobLookUp) -> impl Future<Output = Answered<LookUpOutcome>> + Send;
+}
+
+impl JobApi for ClusterApi {
+    async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
+        ClusterApi::create_job(self, order).await
+    }
+
+    async fn delete_job(&self, delete: &JobDelete) -> Answered<DeleteOutcome> {
+        ClusterApi::delete_job(self, delete).await
+    }
+
+    async fn look_up_job(&self, look_up: &JobLookUp) -> Answered<LookUpOutcome> {
+        ClusterApi::look_up_job(self, look_up).await
+    }
+}
+
+/// A request about one Job.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// Create it.
+    Create(JobOrder),
+    /// Delete it.
+    Delete(JobDelete),
+    /// Look it up.
+    LookUp(JobLookUp),
+}
+
+/// Which of the two queues a request waits in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// Creates, and deletes that a create waits for.
+    Creates,
+    /// What nobody waits for: sent when no create waits.
+    Background,
+}
+
+impl Request {
+    pub(super) fn lane(&self) -> Lane {
+        match self {
+            Request::Create(_)
+            | Request::Delete(JobDelete {
+                is_for_replace: true, ..
+            }) => Lane::Creates,
+            Request::Delete(JobDelete {
+                is_for_replace: false, ..
+            })
+            | Request::LookUp(_) => Lane::Background,
+        }
+    }
+
+    pub(super) fn call(&self) -> ApiCall {
+        match self {
+            Request::Create(_) => ApiCall::CreateJob,
+            Request::Delete(_) => ApiCall::DeleteJob,
+            Request::LookUp(_) => ApiCall::LookUpJob,
+        }
+    }
+
+    pub(super) fn namespace(&self) -> &str {
+        match self {
+            Request::Create(order) => &order.cron_job.namespace,
+            Request::Delete(delete) => &delete.namespace,
+            Request::LookUp(look_up) => &look_up.namespace,
+        }
+    }
+
+    /// What orders it within its lane: what has no deadline of its own is as urgent as its coming is early.
+    pub(super) fn deadline(&self, now: Timestamp) -> Timestamp {
+        match self {
+            Request::Create(order) => order.deadline,
+            Request::Delete(_) | Request::LookUp(_) => now,
+        }
+    }
+
+    /// Whether it is too late to send it (B-9.7 and its difference).
+    pub(super) fn is_expired(&self, now: Timestamp) -> bool {
+        match self {
+            Request::Create(order) => order.expires_at.is_some_and(|expires_at| now >= expires_at),
+            Request::Delete(_) | Request::LookUp(_) => false,
+        }
+    }
+
+    /// Whether it is for a slot that has not come: it was decided by a clock that has been set back since.
+    pub(super) fn is_early(&self, now: Timestamp) -> bool {
+        match self {
+            Request::Create(order) => order.slot > now,
+            Request::Delete(_) | Request::LookUp(_) => false,
+        }
+    }
+
+    /// Sends it.
+    pub(super) async fn send<A: JobApi>(&self, api: &A) -> Answered<Input> {
+        match self {
+            Request::Create(order) => with_answer(api.create_job(order).await, |answer| created(order, answer)),
+            Request::Delete(delete) => with_answer(api.delete_job(delete).await, |answer| deleted(delete, answer)),
+            Request::LookUp(look_up) => {
+                with_answer(api.look_up_job(look_up).await, |answer| looked_up(look_up, answer))
+            }
+        }
+    }
+
+    /// The answer to one that came up for sending too late.
+    pub(super) fn expired(&self) -> Input {
+        match self {
+            Request::Create(order) => created(order, CreateOutcome::Expired),
+            Request::Delete(_) | Request::LookUp(_) => self.abandoned(),
+        }
+    }
+
+    /// The answer to one that is not sent, or whose answer is not waited for.
+    pub(super) fn abandoned(&self) -> Input {
+        match self {
+            Request::Create(order) => created(order, CreateOutcome::Abandoned),
+            Request::Delete(delete) => deleted(delete, DeleteOutcome::Abandoned),
+            Request::LookUp(look_up) => looked_up(look_up, LookUpOutcome::Abandoned),
+        }
+    }
+
+    /// The answer to one that did not get through.
+    pub(super) fn failed(&self, message: String, retry_after: Option<Duration>) -> Input {
+        match self {
+            Request::Create(order) => created(order, CreateOutcome::Failed { message, retry_after }),
+            Request::Delete(delete) => deleted(delete, DeleteOutcome::Failed { message, retry_after }),
+            Request::LookUp(look_up) => looked_up(look_up, LookUpOutcome::Failed { message, retry_after }),
+        }
+    }
+}
+
+fn created(order: &JobOrder, answer: CreateOutcome) -> Input {
+    Input::JobCreateAnswered {
+        cron_job: order.cron_job.uid.clone(),
+        slot: order.slot,
+        answer,
+    }
+}
+
+fn deleted(delete: &JobDelete, answer: DeleteOutcome) -> Input {
+    Input::JobDeleteAnswered {
+        cron_job: delete.cron_job.uid.clone(),
+        job: delete.uid.clone(),
+        name: delete.name.clone(),
+        answer,
+    }
+}
+
+fn looked_up(look_up: &JobLookUp, answer: LookUpOutcome) -> Input {
+    Input::JobLookedUp {
+        cron_job: look_up.cron_job.uid.clone(),
+        name: look_up.name.clone(),
+        answer,
+    }
+}
+
+fn with_answer<T>(answered: Answered<T>, into_input: impl FnOnce(T) -> Input) -> Answered<Input> {
+    let Answered {
+        answer,
+        code,
+        server_date,
+    } = answered;
+    let answer = match answer {
+        Answer::Outcome(outcome) => Answer::Outcome(into_input(outcome)),
+        Answer::Throttled { retry_after, message } => Answer::Throttled { retry_after, message },
+        Answer::Unavailable { retry_after, message } => Answer::Unavailable { retry_after, message },
+    };
+    Answered {
+        answer,
+        code,
+        server_date,
+    }
+}

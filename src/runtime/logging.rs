@@ -1,0 +1,61 @@
+//! The log: fixed messages, values as fields, to standard error.
+
+use std::io::{IsTerminal, stderr};
+
+use clap::ValueEnum;
+use tracing_subscriber::{EnvFilter, util::SubscriberInitExt};
+
+/// How a line looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For reading.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Which lines there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    /// An operator must act.
+    Error,
+    /// It still works, but is worth a look.
+    Warn,
+    /// What a person cares about: start, stop, lists, leadership.
+    #[default]
+    Info,
+    /// Single objects.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl LogLevel {
+    fn as_str(self) -> &'static str {
+        match self {
+            LogLevel::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
+            LogLevel::Debug => "debug",
+            LogLevel::Trace => "trace",
+        }
+    }
+}
+
+/// Starts the log. A second call does nothing.
+pub fn start(format: LogFormat, level: LogLevel) {
+    // Libraries tell of each failed request what we count, so only their warnings are shown.
+    let quiet = if level == LogLevel::Error { "error" } else { "warn" };
+    let filter = EnvFilter::new(format!("{quiet},cronwheel={}", level.as_str()));
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(stderr().is_terminal())
+        .with_writer(stderr);
+    let started = match format {
+        LogFormat::Text => lines.finish().try_init(),
+        LogFormat::Json => lines.json().flatten_event(true).finish().try_init(),
+    };
+    // There is a log already: in tests, which run in one process.
+    drop(started);
+}

@@ -1,0 +1,124 @@
+//! Every metric by name, with what it says and what to do when it moves: the one list that the documentation, the
+//! dashboards and the alerts are checked against.
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetricSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// What kind of metric it is.
+    pub kind: MetricKind,
+    /// The names of its labels; each has a small, fixed set of values.
+    pub labels: &'static [&'static str],
+    /// What it says.
+    pub help: &'static str,
+    /// What to do when it moves.
+    pub when_it_moves: &'static str,
+}
+
+/// The kind of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricKind {
+    /// Only rises.
+    Counter,
+    /// Rises and falls.
+    Gauge,
+    /// Counts by size.
+    Histogram,
+}
+
+macro_rules! table {
+    ($($constant:ident: $kind:ident $name:literal [$($label:literal),*] $help:literal, $when:literal;)*) => {
+        $(
+            #[doc = $help]
+            pub const $constant: MetricSpec = MetricSpec {
+                name: $name,
+                kind: MetricKind::$kind,
+                labels: &[$($label),*],
+                help: $help,
+                when_it_moves: $when,
+            };
+        )*
+
+        /// Every metric.
+        pub const ALL: &[MetricSpec] = &[$($constant),*];
+    };
+}
+
+table! {
+    JOB_CREATION_SKEW: Histogram "cronjob_controller_job_creation_skew_duration_seconds" []
+        "Time between when a cronjob is scheduled to be run, and when the corresponding job is created.",
+        "The built-in controller's metric (B-15.1): compare with cronwheel_lateness_seconds; what is more is the API server's.";
+    LATENESS: Histogram "cronwheel_lateness_seconds" []
+        "Time from a slot to the moment when the first request for its Job is handed to a connection.",
+        "Look at cronwheel_dispatch_backlog and cronwheel_dispatch_inflight_limit: the API server is slow or throttles.";
+    DUE_INSTANTS: Counter "cronwheel_due_instants_total" []
+        "Instants that became due. Equals the sum of cronwheel_instant_outcomes_total and cronwheel_instants_open.",
+        "It follows the schedules of the cluster.";
+    INSTANT_OUTCOMES: Counter "cronwheel_instant_outcomes_total" ["outcome"]
+        "Due instants that ended, by how: as a Job or by a named reason.",
+        "Anything but created is a run that did not start; the reason says which rule held it back, an Event says whose.";
+    INSTANTS_OPEN: Gauge "cronwheel_instants_open" []
+        "Due instants that have not ended: ordered, being retried, or held back by a running Job.",
+        "It rises in a burst and falls again; if it stays up, look at the outcomes of requests.";
+    UNEXPECTED_JOBS: Counter "cronwheel_unexpected_jobs_total" []
+        "Jobs seen under a CronJob that no slot of it explains, such as manual runs; they are left alone (B-5.1).",
+        "Nothing, unless nobody starts Jobs by hand.";
+    API_REQUESTS: Counter "cronwheel_api_requests_total" ["verb", "resource", "code"]
+        "Answers of the API server to our requests by HTTP status; the code is none where there was no answer.",
+        "429 is throttling, 403 a missing permission, 409 on statuses another writer, none a network or a server that is down.";
+    API_REQUEST_DURATION: Histogram "cronwheel_api_request_duration_seconds" ["verb", "resource"]
+        "Time from handing a request to a connection to its answer.",
+        "The API server or the way to it is slow; the limit of requests in flight follows by itself.";
+    DISPATCH_BACKLOG: Gauge "cronwheel_dispatch_backlog" ["lane"]
+        "Requests about Jobs that wait to be sent: creates, and what goes behind them.",
+        "A burst; if it does not fall, the API server takes fewer creates than are due.";
+    DISPATCH_INFLIGHT: Gauge "cronwheel_dispatch_inflight" []
+        "Requests about Jobs that are on the way.",
+        "At cronwheel_dispatch_inflight_limit for long: the API server is the limit.";
+    DISPATCH_INFLIGHT_LIMIT: Gauge "cronwheel_dispatch_inflight_limit" []
+        "How many requests about Jobs may be on the way at once, as learnt from the API server's answers.",
+        "At its least: the API server throttles us, see its priority and fairness configuration.";
+    QUEUE_OVERFLOWS: Counter "cronwheel_queue_overflows_total" ["queue"]
+        "Requests that found their queue full and were handed back to be retried.",
+        "More CronJobs than one replica is built for, or an API server that has been away for long.";
+    STATUS_PENDING: Gauge "cronwheel_status_pending" []
+        "Status writes that wait to be flushed, merged per CronJob.",
+        "It rises in a burst, statuses go behind creates; if it does not fall, the API server is slow or away.";
+    STATUS_AGE: Histogram "cronwheel_status_age_seconds" []
+        "Time from the first change that a status write carries to the moment when it is sent.",
+        "Above the flush interval: statuses wait behind creates, or the API server is slow.";
+    WHEEL_ENTRIES: Gauge "cronwheel_wheel_entries" []
+        "Timers that are armed.",
+        "It follows the number of CronJobs.";
+    CRON_JOBS: Gauge "cronwheel_cron_jobs" []
+        "CronJobs that are kept.",
+        "It follows the cluster.";
+    JOBS: Gauge "cronwheel_jobs" []
+        "Jobs of CronJobs that are kept.",
+        "It follows the cluster; history limits and ttlSecondsAfterFinished bound it.";
+    EVENTS: Counter "cronwheel_events_total" ["result"]
+        "Events by what became of them: posted, raised in count, or dropped and why.",
+        "Drops lose no runs, only their notices; the reason says which bound was met.";
+    UNDECODABLE_OBJECTS: Counter "cronwheel_undecodable_objects_total" ["resource"]
+        "Objects that were received and could not be understood.",
+        "An Event on the CronJob says why; others are not affected.";
+    WATCH_ERRORS: Counter "cronwheel_watch_errors_total" ["resource"]
+        "Watches that broke and were begun again.",
+        "Now and then is normal; a steady rise is a network or a permission.";
+    RELISTS: Counter "cronwheel_relists_total" ["resource"]
+        "Lists begun anew, the first included.",
+        "A steady rise: watches break and their place in the history is gone.";
+    CLOCK_SKEW: Gauge "cronwheel_clock_skew_seconds" []
+        "Our clock minus the API server's, --clock-offset taken off, to about half a second.",
+        "Mend the time service of this node or of the API server's.";
+    CLOCK_ALARM: Gauge "cronwheel_clock_alarm" []
+        "1 while our clock is further from the API server's than --max-clock-skew and nothing is fired.",
+        "Runs are held back: mend the time service of this node or of the API server's.";
+    LEADER: Gauge "cronwheel_leader" []
+        "Number of shards that this process leads.",
+        "It moves when replicas come and go.";
+    BUILD: Gauge "cronwheel_build_info" ["version", "tzdb"]
+        "1, with the version of cronwheel and of its time zone data.",
+        "It changes with an upgrade.";
+}

@@ -1,0 +1,87 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::state::InstantOutcome;
+
+/// The value of a line of the text format.
+fn value(text: &str, series: &str) -> u64 {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("{series} is not in\n{text}"))
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn every_row_of_the_table_is_registered_and_nothing_else() {
+    let metrics = Metrics::register().unwrap();
+    for call in ApiCall::ALL {
+        metrics.dispatch.api.record(call, None, Duration::ZERO);
+    }
+    let text = metrics.render().unwrap();
+    let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let registered: BTreeSet<String> = names.map(str::to_owned).collect();
+    let kind = |spec: &MetricSpec| format!("{:?}", spec.kind).to_lowercase();
+    let expected: BTreeSet<String> = table::ALL
+        .iter()
+        .map(|spec| format!("{} {}", spec.name, kind(spec)))
+        .collect();
+    assert_eq!(registered, expected);
+}
+
+#[test]
+fn the_account_of_instants_balances_at_a_scrape() {
+    let metrics = Metrics::register().unwrap();
+    metrics.shard.publish(|figures| {
+        figures.tally.due_instants = 10;
+        figures.tally.open_instants = 3;
+        figures.tally.outcomes[InstantOutcome::Created as usize] = 5;
+        figures.tally.outcomes[InstantOutcome::Forbidden as usize] = 2;
+    });
+    let text = metrics.render().unwrap();
+    let outcomes = InstantOutcome::ALL.map(|outcome| {
+        value(
+            &text,
+            &format!("cronwheel_instant_outcomes_total{{outcome=\"{}\"}}", outcome.as_str()),
+        )
+    });
+    let ended: u64 = outcomes.iter().sum();
+    assert_eq!(
+        value(&text, "cronwheel_due_instants_total"),
+        ended + value(&text, "cronwheel_instants_open")
+    );
+    assert_eq!(ended, 7);
+}
+
+#[test]
+fn a_request_is_counted_by_verb_resource_and_code() {
+    let metrics = Metrics::register().unwrap();
+    metrics
+        .dispatch
+        .api
+        .record(ApiCall::CreateJob, Some(201), Duration::from_millis(4));
+    metrics
+        .dispatch
+        .api
+        .record(ApiCall::CreateJob, Some(201), Duration::from_millis(4));
+    metrics
+        .status
+        .api
+        .record(ApiCall::WriteStatus, None, Duration::from_secs(1));
+    let text = metrics.render().unwrap();
+    for line in [
+        r#"cronwheel_api_requests_total{code="201",resource="jobs",verb="create"} 2"#,
+        r#"cronwheel_api_requests_total{code="none",resource="cronjobs/status",verb="update"} 1"#,
+        r#"cronwheel_api_request_duration_seconds_count{resource="jobs",verb="create"} 2"#,
+    ] {
+        assert!(text.lines().any(|have| have == line), "{line} is not in\n{text}");
+    }
+}
+
+#[test]
+fn the_calls_stand_in_the_order_of_their_numbers() {
+    for (position, call) in ApiCall::ALL.into_iter().enumerate() {
+        assert_eq!(call as usize, position, "{call:?}");
+    }
+}

@@ -1,0 +1,157 @@
+//! The number of requests in flight, adapted: up by one a round while answers are quick, down by a factor when the
+//! server throttles or its answers slow down.
+
+use std::time::Duration;
+
+/// Never fewer than this: below it a healthy server idles between answers.
+const LIMIT_MIN: f64 = 8.0;
+
+/// Where a lane starts: enough to saturate the API server of a small cluster, whose throughput is flat from 64 on.
+const LIMIT_START: f64 = 64.0;
+
+/// Factor on "too many requests".
+const THROTTLED_FACTOR: f64 = 0.5;
+
+/// Factor when answers have slowed down.
+const SLOW_FACTOR: f64 = 0.8;
+
+/// Answers slower than this, and than four times the quickest, are the sign of a queue in the server that we feed.
+const SLOW_SECONDS: f64 = 0.25;
+
+/// Answers quicker than this, or than twice the quickest, leave room for more.
+const QUICK_SECONDS: f64 = 0.02;
+
+/// Weight of one answer in the mean.
+const MEAN_WEIGHT: f64 = 1.0 / 16.0;
+
+/// The quickest answer known creeps up towards answers that few others were in flight with, by this weight: so a server
+/// that moved away is learnt, while one that is busy is not taken for far.
+const QUICKEST_WEIGHT: f64 = 1.0 / 256.0;
+
+/// A mean of fewer answers than this decides nothing.
+const N_ANSWERS_MIN: u32 = 16;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct InflightLimit {
+    limit: f64,
+    limit_min: f64,
+    limit_max: f64,
+    quickest_seconds: Option<f64>,
+    mean_seconds: f64,
+    n_answers: u32,
+}
+
+impl InflightLimit {
+    pub(super) fn new(inflight_max: u32) -> InflightLimit {
+        let limit_max = f64::from(inflight_max.max(1));
+        InflightLimit {
+            limit: LIMIT_START.min(limit_max),
+            limit_min: LIMIT_MIN.min(limit_max),
+            limit_max,
+            quickest_seconds: None,
+            mean_seconds: 0.0,
+            n_answers: 0,
+        }
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between one and a u32"
+    )]
+    pub(super) fn get(&self) -> u32 {
+        self.limit as u32
+    }
+
+    /// Learns from an answer; says whether the limit went down, so that answers to what is in flight are not held
+    /// against the new one.
+    pub(super) fn on_outcome(&mut self, latency: Duration, n_inflight: u32) -> bool {
+        let seconds = latency.as_secs_f64();
+        let mut quickest = self.quickest_seconds.map_or(seconds, |known| known.min(seconds));
+        if f64::from(n_inflight) < self.limit_min {
+            quickest += (seconds - quickest) * QUICKEST_WEIGHT;
+        }
+        self.quickest_seconds = Some(quickest);
+        self.n_answers = self.n_answers.saturating_add(1);
+        // The first answers weigh equally, later ones by the constant.
+        let weight = MEAN_WEIGHT.max(1.0 / f64::from(self.n_answers));
+        self.mean_seconds += (seconds - self.mean_seconds) * weight;
+        if self.n_answers < N_ANSWERS_MIN {
+            return false;
+        }
+        if self.mean_seconds > SLOW_SECONDS.max(4.0 * quickest) {
+            self.lower(SLOW_FACTOR);
+            return true;
+        }
+        let is_used = n_inflight.saturating_add(1) >= self.get();
+        if is_used && self.mean_seconds < QUICK_SECONDS.max(2.0 * quickest) {
+            self.limit = (self.limit + 1.0 / self.limit).min(self.limit_max);
+        }
+        false
+    }
+
+    pub(super) fn on_throttled(&mut self) {
+        self.lower(THROTTLED_FACTOR);
+    }
+
+    fn lower(&mut self, factor: f64) {
+        self.limit = (self.limit * factor).max(self.limit_min);
+        self.mean_seconds = 0.0;
+        self.n_answers = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that works on `parallel` requests at once, each for `service`, and queues the rest.
+    fn latency(n_inflight: u32, parallel: u32, service: Duration) -> Duration {
+        service * n_inflight.max(parallel) / parallel
+    }
+
+    #[track_caller]
+    fn check(name: &str, inflight_max: u32, parallel: u32, service_ms: u64, expected: std::ops::RangeInclusive<u32>) {
+        let mut limit = InflightLimit::new(inflight_max);
+        limit.on_outcome(Duration::from_millis(service_ms), 0);
+        for _ in 0..50_000 {
+            let n_inflight = limit.get();
+            limit.on_outcome(
+                latency(n_inflight, parallel, Duration::from_millis(service_ms)),
+                n_inflight - 1,
+            );
+        }
+        assert!(expected.contains(&limit.get()), "{name}: settled at {}", limit.get());
+    }
+
+    #[test]
+    fn the_limit_settles_where_the_server_is_busy_but_answers_soon() {
+        check("a strong server close by", 128, 256, 3, 128..=128);
+        check("a strong server far away", 128, 256, 300, 128..=128);
+        check("a small server close by", 128, 6, 4, 60..=64);
+        check("a weak server", 128, 1, 20, 8..=13);
+        check("a limit below the least", 2, 16, 3, 2..=2);
+    }
+
+    #[test]
+    fn throttling_halves_the_limit_down_to_the_least() {
+        let mut limit = InflightLimit::new(128);
+        let seen: Vec<u32> = (0..5)
+            .map(|_| {
+                limit.on_throttled();
+                limit.get()
+            })
+            .collect();
+        assert_eq!(seen, [32, 16, 8, 8, 8]);
+    }
+
+    #[test]
+    fn a_limit_that_is_not_used_does_not_grow() {
+        let mut limit = InflightLimit::new(128);
+        for _ in 0..10_000 {
+            limit.on_outcome(Duration::from_millis(3), 2);
+        }
+        assert_eq!(limit.get(), 64);
+    }
+}

@@ -1,0 +1,91 @@
+use super::*;
+
+fn at(millis: u64) -> BootInstant {
+    BootInstant::after_boot(Duration::from_millis(millis))
+}
+
+fn ticket(pacer: &mut Pacer, now: BootInstant) -> Ticket {
+    assert_eq!(pacer.admission(now, 0), Admission::Now);
+    pacer.on_sent()
+}
+
+#[test]
+fn no_more_are_in_flight_than_the_limit() {
+    let pacer = Pacer::new(16);
+    assert_eq!(pacer.admission(at(0), 15), Admission::Now);
+    assert_eq!(pacer.admission(at(0), 16), Admission::Full);
+}
+
+#[test]
+fn a_throttled_lane_waits_for_as_long_as_the_server_asks_within_reason() {
+    #[track_caller]
+    fn check(asked_ms: Option<u64>, expected_ms: u64) {
+        let mut pacer = Pacer::new(128);
+        let sent = ticket(&mut pacer, at(0));
+        pacer.on_throttled(sent, at(7), asked_ms.map(Duration::from_millis));
+        assert_eq!(
+            pacer.admission(at(7), 0),
+            Admission::Wait(at(7 + expected_ms)),
+            "{asked_ms:?}"
+        );
+        assert_eq!(
+            pacer.admission(at(7 + expected_ms), 5),
+            Admission::Now,
+            "it opens for all at once"
+        );
+        assert_eq!(pacer.inflight_limit(), 32, "the limit is halved");
+    }
+    check(None, 100);
+    check(Some(1_000), 1_000);
+    check(Some(0), 100);
+    check(Some(3_600_000), 30_000);
+}
+
+#[test]
+fn failures_of_one_burst_are_one_incident() {
+    let mut pacer = Pacer::new(128);
+    let burst: Vec<Ticket> = (0..64).map(|_| ticket(&mut pacer, at(0))).collect();
+    for (millis, sent) in (1..).zip(burst) {
+        pacer.on_throttled(sent, at(millis), None);
+    }
+    assert_eq!(pacer.inflight_limit(), 32);
+    assert_eq!(pacer.admission(at(50), 0), Admission::Wait(at(101)));
+}
+
+#[test]
+fn an_unreachable_server_is_probed_by_single_requests_at_doubling_intervals() {
+    let mut pacer = Pacer::new(128);
+    let mut now = at(0);
+    let mut pauses = Vec::new();
+    for _ in 0..8 {
+        let probe = ticket(&mut pacer, now);
+        pacer.on_unavailable(probe, now, None);
+        let Admission::Wait(until) = pacer.admission(now, 0) else {
+            panic!("it must wait")
+        };
+        pauses.push(until.since(now).as_millis());
+        now = until;
+    }
+    assert_eq!(pauses, [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]);
+
+    let probe = ticket(&mut pacer, now);
+    assert_eq!(pacer.admission(now, 1), Admission::Full, "one probe at a time");
+    pacer.on_outcome(probe, Duration::from_millis(3), 0);
+    assert_eq!(pacer.admission(now, 0), Admission::Now);
+    let sent = ticket(&mut pacer, now);
+    pacer.on_unavailable(sent, now, None);
+    assert_eq!(
+        pacer.admission(now, 0),
+        Admission::Wait(now + Duration::from_millis(100)),
+        "it starts anew"
+    );
+}
+
+#[test]
+fn an_answer_to_a_request_from_before_the_pause_does_not_end_it() {
+    let mut pacer = Pacer::new(128);
+    let (early, late) = (ticket(&mut pacer, at(0)), ticket(&mut pacer, at(0)));
+    pacer.on_unavailable(late, at(1), None);
+    pacer.on_outcome(early, Duration::from_millis(2), 0);
+    assert_eq!(pacer.admission(at(2), 0), Admission::Wait(at(101)));
+}

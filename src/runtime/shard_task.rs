@@ -1,0 +1,227 @@
+//! The event loop around one shard's state: facts in, effects out, and the passing of time.
+//!
+//! One turn takes what has come (the passing of time first, so that a flood of events does not hold up what is due),
+//! hands every effect to its lane without waiting, and publishes figures. While the clock is in doubt the shard's time
+//! stands still: facts are taken in, nothing becomes due.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::{mpsc, watch};
+
+use super::{
+    clock::{Clock, ClockVerdict, Sleeper},
+    dispatcher::{DispatchQueue, Request},
+    event_task::EventQueue,
+    metrics::ShardBoard,
+    shutdown::{Phase, PhaseReceiver},
+    status_batcher::StatusQueue,
+};
+use crate::state::{
+    Effect, Input, ShardState,
+    sharding::{Leadership, Term},
+};
+
+/// Facts taken in one turn: some hundred microseconds of work, the most by which a due instant can wait for them.
+const BATCH_MAX: usize = 128;
+
+/// A turn at least so often: what a health check goes by.
+const TURN_INTERVAL_MAX: Duration = Duration::from_secs(1);
+
+/// A clock that falls back by no more than this is waited for; further back the shard follows it.
+const FALL_BACK_MAX: SignedDuration = SignedDuration::from_secs(1);
+
+/// What a shard is connected to.
+#[derive(Debug)]
+pub struct ShardLinks {
+    /// What watches see.
+    pub inputs: mpsc::Receiver<Input>,
+    /// What our requests were answered.
+    pub answers: mpsc::Receiver<Input>,
+    /// Where requests about Jobs go.
+    pub dispatch: DispatchQueue,
+    /// Where statuses go.
+    pub statuses: StatusQueue,
+    /// Where Events go.
+    pub events: EventQueue,
+    /// Whether we lead.
+    pub leadership: watch::Receiver<Leadership>,
+    /// When to end.
+    pub phase: PhaseReceiver,
+    /// Where figures go.
+    pub board: ShardBoard,
+}
+
+/// See the module.
+pub struct ShardTask {
+    state: ShardState,
+    clock: Clock,
+    sleeper: Sleeper,
+    /// The shard's time: the clock's, unless that is in doubt.
+    time: Timestamp,
+    links: ShardLinks,
+    /// Facts taken from their queues in this turn.
+    answers: Vec<Input>,
+    inputs: Vec<Input>,
+    was_synced: bool,
+}
+
+/// Why a turn is taken.
+enum Turn {
+    End,
+    Due,
+    Facts,
+    Look,
+}
+
+impl ShardTask {
+    /// The loop around a state that starts at `time`.
+    pub fn new(state: ShardState, clock: Clock, time: Timestamp, links: ShardLinks) -> ShardTask {
+        let sleeper = clock.sleeper();
+        ShardTask {
+            state,
+            clock,
+            sleeper,
+            time,
+            links,
+            answers: Vec::new(),
+            inputs: Vec::new(),
+            was_synced: false,
+        }
+    }
+
+    /// Works until the intake stops, then takes in what is still answered.
+    pub async fn run(mut self) {
+        if !self.wait_for_clock().await {
+            return;
+        }
+        let mut phase = self.links.phase.clone();
+        let mut verdict = self.clock.watch_verdict();
+        loop {
+            let wakeup = self.wakeup();
+            let turn = tokio::select! {
+                biased;
+                () = phase.reached(Phase::StopIntake) => Turn::End,
+                () = self.sleeper.sleep_until(wakeup.unwrap_or_default()), if wakeup.is_some() => Turn::Due,
+                1.. = self.links.answers.recv_many(&mut self.answers, BATCH_MAX) => Turn::Facts,
+                1.. = self.links.inputs.recv_many(&mut self.inputs, BATCH_MAX) => Turn::Facts,
+                _ = verdict.changed() => Turn::Look,
+                () = tokio::time::sleep(TURN_INTERVAL_MAX) => Turn::Look,
+            };
+            match turn {
+                Turn::End => break,
+                Turn::Due | Turn::Look => self.pass_time(),
+                Turn::Facts => self.take_facts(),
+            }
+            self.perform_effects();
+            self.publish();
+        }
+        self.wind_up().await;
+    }
+
+    /// Waits until there is a time to go by at all; says whether there is, or the end has come before.
+    async fn wait_for_clock(&mut self) -> bool {
+        let mut verdict = self.clock.watch_verdict();
+        let is_fine = tokio::select! {
+            biased;
+            () = self.links.phase.reached(Phase::StopIntake) => false,
+            known = verdict.wait_for(|verdict| *verdict == ClockVerdict::Fine) => known.is_ok(),
+        };
+        self.time = self.clock.now();
+        is_fine
+    }
+
+    /// When to wake for the state; not at all while the clock is in doubt.
+    fn wakeup(&self) -> Option<Timestamp> {
+        let wakeup = self.state.next_wakeup()?;
+        (self.clock.verdict() == ClockVerdict::Fine).then_some(wakeup.at)
+    }
+
+    fn update_time(&mut self) {
+        if self.clock.verdict() != ClockVerdict::Fine {
+            return;
+        }
+        let now = self.clock.now();
+        let fall_back = self.time.duration_since(now);
+        if fall_back <= SignedDuration::ZERO || fall_back > FALL_BACK_MAX {
+            self.time = now;
+        }
+    }
+
+    fn pass_time(&mut self) {
+        self.update_time();
+        if self.clock.verdict() == ClockVerdict::Fine {
+            self.state.handle_timeout(self.time);
+        }
+    }
+
+    fn take_facts(&mut self) {
+        self.update_time();
+        for input in self.answers.drain(..).chain(self.inputs.drain(..)) {
+            self.state.handle(input, self.time);
+        }
+    }
+
+    /// Hands every effect to its lane. A lane that is full answers at once, which may have effects in turn.
+    fn perform_effects(&mut self) {
+        let term = self.links.leadership.borrow().term;
+        while let Some(effect) = self.state.poll_effect() {
+            if let Err(answer) = self.perform(effect, term) {
+                self.state.handle(answer, self.time);
+            }
+        }
+    }
+
+    fn perform(&self, effect: Effect, term: Term) -> Result<(), Input> {
+        match effect {
+            Effect::CreateJob(order) => self.links.dispatch.push(term, Request::Create(order), self.time),
+            Effect::DeleteJob(delete) => self.links.dispatch.push(term, Request::Delete(delete), self.time),
+            Effect::LookUpJob(look_up) => self.links.dispatch.push(term, Request::LookUp(look_up), self.time),
+            Effect::WriteStatus(write) => self.links.statuses.push(term, write, self.clock.boot()),
+            Effect::EmitEvent(event) => {
+                self.links.events.push(event, self.time);
+                Ok(())
+            }
+        }
+    }
+
+    fn publish(&mut self) {
+        let (state, turned) = (&self.state, self.clock.boot());
+        self.links.board.publish(|figures| {
+            figures.tally.clone_from(state.tally());
+            figures.sizes = state.sizes();
+            figures.is_synced = state.is_synced();
+            figures.turned = Some(turned);
+        });
+        if state.is_synced() && !self.was_synced {
+            self.was_synced = true;
+            let sizes = state.sizes();
+            tracing::info!(
+                n_cron_jobs = sizes.cron_jobs,
+                n_jobs = sizes.jobs,
+                "all listed: Jobs are started from here on"
+            );
+        }
+    }
+
+    /// Takes in answers until every lane that gives them an outcome has ended: they are statuses still to be written.
+    async fn wind_up(mut self) {
+        let mut phase = self.links.phase.clone();
+        loop {
+            let is_over = tokio::select! {
+                biased;
+                1.. = self.links.answers.recv_many(&mut self.answers, BATCH_MAX) => false,
+                () = phase.reached(Phase::EndShards) => true,
+            };
+            self.take_facts();
+            self.perform_effects();
+            self.publish();
+            if is_over {
+                break;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,298 @@
+//! Writes statuses: merged per CronJob, behind the burst, one at a time for each CronJob.
+//!
+//! A status write costs the API server as much as starting the Job, so what changes within the flush interval becomes
+//! one write, and while creates wait statuses wait too, up to [`AGE_MAX`]. Urgent ones go at once. A conflict or any
+//! other refusal goes back to the shard, which knows what to write instead; "too many requests" and an unreachable
+//! server are no answers: the newest write of that CronJob is sent again after a pause of the whole lane.
+
+use std::{collections::HashSet, future::Future, pin::Pin, time::Duration};
+
+use futures::{StreamExt, stream::FuturesUnordered};
+use tokio::sync::{mpsc, watch};
+
+use super::{
+    clock::Clock,
+    metrics::{ApiCall, StatusMetrics},
+    pacing::{Admission, Pacer, Ticket},
+    shutdown::{Phase, PhaseReceiver, STATUS_GRACE},
+};
+use crate::{
+    cluster::{Answer, Answered, ClusterApi},
+    state::{
+        Input, StatusOutcome, StatusWrite, Uid,
+        sharding::{BootInstant, Leadership},
+    },
+};
+
+mod pending;
+
+pub use pending::StatusQueue;
+use pending::{FLUSH_SIZE, Pending, answer, came_by};
+
+/// The longest that a status waits behind a burst of creates. A bound, not an aim: until it is stored the cursor is
+/// not, and history may not delete.
+pub const AGE_MAX: Duration = Duration::from_secs(10);
+
+/// Writes on the way: enough to keep the API server of a small cluster busy.
+const INFLIGHT_MAX: u32 = 32;
+
+/// Writes on the way during a burst, when only urgent and old ones go at all.
+const INFLIGHT_MAX_IN_BURST: u32 = 8;
+
+/// How often one write is sent again before the shard is told that it failed: more than five minutes of pauses.
+const RETRIES_MAX: u32 = 64;
+
+/// The call that writes a status; a fake of it stands for the API server in tests.
+pub trait StatusApi: Clone + Send + Sync + 'static {
+    /// Writes a CronJob's status.
+    fn write_status(&self, write: &StatusWrite) -> impl Future<Output = Answered<StatusOutcome>> + Send;
+}
+
+impl StatusApi for ClusterApi {
+    async fn write_status(&self, write: &StatusWrite) -> Answered<StatusOutcome> {
+        ClusterApi::write_status(self, write).await
+    }
+}
+
+/// What the batcher is connected to.
+#[derive(Debug)]
+pub struct StatusLinks {
+    /// Where writes come from.
+    pub queue: StatusQueue,
+    /// Where answers go.
+    pub answers: mpsc::Sender<Input>,
+    /// Whether we lead.
+    pub leadership: watch::Receiver<Leadership>,
+    /// When to end.
+    pub phase: PhaseReceiver,
+    /// Whether a burst of creates is going on.
+    pub burst: watch::Receiver<bool>,
+}
+
+/// See the module.
+pub struct StatusBatcher<A> {
+    api: A,
+    clock: Clock,
+    links: StatusLinks,
+    flush_interval: Duration,
+    pacer: Pacer,
+    in_flight: FuturesUnordered<Exchange>,
+    /// CronJobs with a write on the way.
+    busy: HashSet<Uid>,
+    /// Those of them whose next write is due.
+    parked: HashSet<Uid>,
+    is_flushing: bool,
+}
+
+type Exchange = Pin<Box<dyn Future<Output = Exchanged> + Send>>;
+
+/// A write that has been sent, with what came of it.
+struct Exchanged {
+    pending: Pending,
+    ticket: Ticket,
+    answered: Answered<StatusOutcome>,
+    duration: Duration,
+}
+
+impl<A: StatusApi> StatusBatcher<A> {
+    /// A batcher that lets changes gather for `flush_interval`.
+    pub fn new(api: A, clock: Clock, links: StatusLinks, flush_interval: Duration) -> StatusBatcher<A> {
+        StatusBatcher {
+            api,
+            clock,
+            links,
+            flush_interval,
+            pacer: Pacer::new(INFLIGHT_MAX),
+            in_flight: FuturesUnordered::new(),
+            busy: HashSet::new(),
+            parked: HashSet::new(),
+            is_flushing: false,
+        }
+    }
+
+    /// Works until statuses are to be flushed, then writes what is left, for a limited time.
+    pub async fn run(mut self) {
+        let queue = self.links.queue.clone();
+        let mut phase = self.links.phase.clone();
+        loop {
+            let pause = self.send_what_is_due().await;
+            tokio::select! {
+                biased;
+                () = phase.reached(Phase::FlushStatuses) => break,
+                Some(exchanged) = self.in_flight.next() => self.settle(exchanged).await,
+                () = queue.news() => {}
+                _ = self.links.burst.changed() => {}
+                () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
+            }
+        }
+        self.flush().await;
+    }
+
+    async fn flush(mut self) {
+        self.is_flushing = true;
+        let deadline = self.clock.boot() + STATUS_GRACE;
+        loop {
+            let pause = self.send_what_is_due().await.unwrap_or(STATUS_GRACE);
+            let remaining = deadline.since(self.clock.boot());
+            let is_done = self.links.queue.is_empty() && self.in_flight.is_empty();
+            if is_done || remaining.is_zero() {
+                break;
+            }
+            tokio::select! {
+                biased;
+                Some(exchanged) = self.in_flight.next() => self.settle(exchanged).await,
+                () = tokio::time::sleep(pause.min(remaining)) => {}
+            }
+        }
+        let n_left = self.links.queue.len() + self.in_flight.len();
+        if n_left > 0 {
+            tracing::warn!(
+                n_left,
+                "ended before every status was written; the next leader derives them anew"
+            );
+        }
+    }
+
+    /// Sends until nothing is due or nothing may be sent; says after which time there may be more, unless told before.
+    async fn send_what_is_due(&mut self) -> Option<Duration> {
+        loop {
+            let now = self.clock.boot();
+            match self.pacer.admission(now, self.n_in_flight()) {
+                Admission::Now if self.n_in_flight() < self.inflight_max() => {}
+                Admission::Now | Admission::Full => return None,
+                Admission::Wait(until) => return Some(until.since(now)),
+            }
+            let age = self.age_when_due();
+            let Some(uid) = self.links.queue.next_due(came_by(now, age)) else {
+                return self.links.queue.oldest().map(|oldest| (oldest + age).since(now));
+            };
+            if self.busy.contains(&uid) {
+                self.parked.insert(uid);
+            } else if let Some(pending) = self.links.queue.take(&uid) {
+                self.send(pending, now).await;
+            }
+        }
+    }
+
+    /// How old a write that is not urgent must be at present.
+    fn age_when_due(&self) -> Duration {
+        if self.is_flushing {
+            Duration::ZERO
+        } else if *self.links.burst.borrow() {
+            AGE_MAX.max(self.flush_interval)
+        } else if self.links.queue.len() > FLUSH_SIZE {
+            Duration::ZERO
+        } else {
+            self.flush_interval
+        }
+    }
+
+    fn inflight_max(&self) -> u32 {
+        if *self.links.burst.borrow() {
+            INFLIGHT_MAX_IN_BURST
+        } else {
+            INFLIGHT_MAX
+        }
+    }
+
+    async fn send(&mut self, pending: Pending, now: BootInstant) {
+        if !self.links.leadership.borrow().covers(pending.term, now) {
+            return self.answer(pending.write, StatusOutcome::Abandoned).await;
+        }
+        let ticket = self.pacer.on_sent();
+        self.busy.insert(pending.write.cron_job.uid.clone());
+        self.metrics().age.observe(now.since(pending.since).as_secs_f64());
+        let (api, clock) = (self.api.clone(), self.clock.clone());
+        self.in_flight.push(Box::pin(async move {
+            let sent = clock.boot();
+            let answered = api.write_status(&pending.write).await;
+            if answered.code.is_some() {
+                clock.observe_answer(sent, answered.server_date);
+            }
+            Exchanged {
+                pending,
+                ticket,
+                answered,
+                duration: clock.boot().since(sent),
+            }
+        }));
+    }
+
+    async fn settle(&mut self, exchanged: Exchanged) {
+        let Exchanged {
+            pending,
+            ticket,
+            answered,
+            duration,
+        } = exchanged;
+        let uid = pending.write.cron_job.uid.clone();
+        self.metrics().api.record(ApiCall::WriteStatus, answered.code, duration);
+        self.busy.remove(&uid);
+        let now = self.clock.boot();
+        match answered.answer {
+            Answer::Outcome(outcome) => {
+                self.pacer.on_outcome(ticket, duration, self.n_in_flight());
+                self.follow_up(&pending.write, &outcome).await;
+                self.answer(pending.write, outcome).await;
+            }
+            Answer::Throttled { retry_after, message } => {
+                self.pacer.on_throttled(ticket, now, retry_after);
+                self.try_again(pending, message).await;
+            }
+            Answer::Unavailable { retry_after, message } => {
+                self.pacer.on_unavailable(ticket, now, retry_after);
+                self.try_again(pending, message).await;
+            }
+        }
+        if self.parked.remove(&uid) {
+            self.links.queue.make_due(uid);
+        }
+    }
+
+    /// Brings what waits for the same CronJob in line with the answer to the write before it.
+    async fn follow_up(&mut self, sent: &StatusWrite, outcome: &StatusOutcome) {
+        let doomed = match outcome {
+            StatusOutcome::Stored { resource_version } => {
+                self.links.queue.rebase(sent, *resource_version);
+                None
+            }
+            StatusOutcome::Conflict => self
+                .links
+                .queue
+                .take_if_built_on(&sent.cron_job.uid, sent.resource_version),
+            StatusOutcome::Gone => self.links.queue.take(&sent.cron_job.uid),
+            StatusOutcome::Failed { .. } | StatusOutcome::Abandoned => None,
+        };
+        if let Some(doomed) = doomed {
+            self.answer(doomed.write, outcome.clone()).await;
+        }
+    }
+
+    async fn try_again(&mut self, mut pending: Pending, message: String) {
+        pending.n_retries += 1;
+        if pending.n_retries > RETRIES_MAX {
+            let failed = StatusOutcome::Failed {
+                message,
+                retry_after: None,
+            };
+            return self.answer(pending.write, failed).await;
+        }
+        self.links.queue.put_back(pending);
+    }
+
+    async fn answer(&mut self, write: StatusWrite, outcome: StatusOutcome) {
+        // Nobody listens any more when the shard has ended, and then nobody needs to know.
+        let _ = self.links.answers.send(answer(write, outcome)).await;
+    }
+
+    fn n_in_flight(&self) -> u32 {
+        self.in_flight.len().try_into().unwrap_or(u32::MAX)
+    }
+
+    fn metrics(&self) -> &StatusMetrics {
+        self.links.queue.metrics()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! Brings what a watch sees to the shard, and tells what cannot be understood. A full queue holds the watch up.
+
+use std::pin::pin;
+
+use futures::{Stream, StreamExt};
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+
+use super::{
+    clock::Clock,
+    event_task::EventQueue,
+    metrics::WatchMetrics,
+    shutdown::{Phase, PhaseReceiver},
+};
+use crate::{
+    cluster::{DecodeError, WatchItem},
+    state::{CronJobEvent, CronJobIdentity, EventReason, Input, ResourceVersion},
+};
+
+/// What a watch is connected to.
+#[derive(Debug)]
+pub struct WatchLinks {
+    /// The resource, for the log.
+    pub resource: &'static str,
+    /// Where facts go.
+    pub inputs: mpsc::Sender<Input>,
+    /// Where complaints about objects go.
+    pub events: EventQueue,
+    /// When to end.
+    pub phase: PhaseReceiver,
+    /// Counters.
+    pub metrics: WatchMetrics,
+    /// The time of complaints.
+    pub clock: Clock,
+}
+
+impl WatchLinks {
+    /// Forwards a watch until the intake stops.
+    pub async fn run(mut self, items: impl Stream<Item = WatchItem> + Send) {
+        let mut phase = self.phase.clone();
+        tokio::select! {
+            biased;
+            () = phase.reached(Phase::StopIntake) => {}
+            () = self.forward(items) => {}
+        }
+    }
+
+    async fn forward(&mut self, items: impl Stream<Item = WatchItem> + Send) {
+        let mut items = pin!(items);
+        while let Some(item) = items.next().await {
+            let Some(input) = self.take(item) else { continue };
+            if self.inputs.send(input).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn take(&self, item: WatchItem) -> Option<Input> {
+        match item {
+            WatchItem::Input(input) => {
+                self.note_relist(&input);
+                Some(input)
+            }
+            WatchItem::Undecodable { error, cron_job, input } => {
+                self.metrics.undecodable.inc();
+                tracing::debug!(resource = self.resource, %error, "object not understood");
+                if let Some((identity, version)) = cron_job {
+                    let event = undecodable_event(identity, version, &error);
+                    self.events.push(event, self.now());
+                }
+                input
+            }
+            WatchItem::Error { message } => {
+                self.metrics.errors.inc();
+                tracing::warn!(resource = self.resource, message, "watch broke, it is begun again");
+                None
+            }
+        }
+    }
+
+    fn note_relist(&self, input: &Input) {
+        match input {
+            Input::CronJobRelistBegun(scope) | Input::JobRelistBegun(scope) => {
+                self.metrics.relists.inc();
+                tracing::info!(resource = self.resource, ?scope, "list begun");
+            }
+            Input::CronJobRelistDone(scope) | Input::JobRelistDone(scope) => {
+                tracing::info!(resource = self.resource, ?scope, "list complete");
+            }
+            Input::CronJobApplied(_)
+            | Input::CronJobDeleted(_)
+            | Input::JobApplied(_)
+            | Input::JobDeleted(_)
+            | Input::JobCreateAnswered { .. }
+            | Input::JobDeleteAnswered { .. }
+            | Input::JobLookedUp { .. }
+            | Input::StatusAnswered { .. } => {}
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+}
+
+fn undecodable_event(
+    cron_job: std::sync::Arc<CronJobIdentity>,
+    resource_version: ResourceVersion,
+    error: &DecodeError,
+) -> CronJobEvent {
+    CronJobEvent {
+        cron_job,
+        resource_version,
+        reason: EventReason::UndecodableCronJob,
+        message: error.to_string(),
+    }
+}

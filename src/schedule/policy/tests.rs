@@ -1,0 +1,190 @@
+//! The decision as a table, rule by rule; the scenarios of a shard hold the rest.
+
+use super::*;
+use crate::schedule::{Zone, due};
+
+fn at(text: &str) -> Timestamp {
+    let text = if text.len() <= 13 {
+        format!("2026-05-05T{text}Z")
+    } else {
+        text.to_owned()
+    };
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+struct Case {
+    schedule: CronJobSchedule,
+    last: Option<&'static str>,
+    deadline_secs: Option<i64>,
+    policy: ConcurrencyPolicy,
+    n_active_jobs: usize,
+    changed: Option<&'static str>,
+    armed: Option<&'static str>,
+    is_held: bool,
+}
+
+fn case(text: &str) -> Case {
+    Case {
+        schedule: CronJobSchedule::new(text, None, &Zone::utc()),
+        last: Some("09:00:00"),
+        deadline_secs: None,
+        policy: ConcurrencyPolicy::Allow,
+        n_active_jobs: 0,
+        changed: None,
+        armed: None,
+        is_held: false,
+    }
+}
+
+fn verdict(case: &Case, now: &str) -> Verdict {
+    let facts = Facts {
+        schedule: &case.schedule,
+        is_deleting: false,
+        is_suspended: false,
+        created: at("2026-01-01T00:00:00Z"),
+        last_schedule_time: case.last.map(at),
+        starting_deadline_seconds: case.deadline_secs,
+        concurrency_policy: case.policy,
+        n_active_jobs: case.n_active_jobs,
+        is_active_slot: &|_| false,
+        schedule_changed: case.changed.map(at),
+        armed: case.armed.map(at),
+        is_held: case.is_held,
+    };
+    decide(&facts, at(now))
+}
+
+fn check(case: &Case, now: &str, expected: &str) {
+    let verdict = verdict(case, now);
+    let time = |slot: Timestamp| slot.strftime("%T").to_string();
+    let decision = match verdict.decision {
+        Decision::Start { slot, replaces } => format!("{} {}", if replaces { "replace" } else { "start" }, time(slot)),
+        Decision::Skip(SkipReason::DeadlineExceeded { slot }) => format!("late {}", time(slot)),
+        Decision::Skip(SkipReason::ScheduleChanged { slot }) => format!("changed {}", time(slot)),
+        Decision::Skip(SkipReason::Forbidden { slot }) => format!("forbidden {}", time(slot)),
+        Decision::Skip(reason) => format!("{reason:?}"),
+    };
+    let next = verdict.next.map_or("-".to_owned(), time);
+    assert_eq!(
+        format!("{decision}, next {next}"),
+        expected,
+        "{} at {now}",
+        case.schedule.text
+    );
+}
+
+#[test]
+fn b_9_5_before_the_slot_nothing_is_due() {
+    check(&case("0 * * * *"), "09:59:59.999", "NotDue, next 10:00:00");
+}
+
+#[test]
+fn b_9_4_the_latest_slot_starts() {
+    check(&case("0 * * * *"), "10:00:00", "start 10:00:00, next 11:00:00");
+    check(&case("*/10 * * * *"), "10:25:00", "start 10:20:00, next 10:30:00");
+}
+
+#[test]
+fn the_armed_slot_gives_the_same_verdict_as_the_whole_rule() {
+    for now in ["09:59:00", "10:00:00", "10:00:01", "10:59:59", "11:00:00", "13:30:00"] {
+        let plain = case("0 * * * *");
+        let armed = Case {
+            armed: Some("10:00:00"),
+            is_held: true,
+            ..case("0 * * * *")
+        };
+        assert_eq!(verdict(&plain, now), verdict(&armed, now), "{now}");
+    }
+}
+
+#[test]
+fn b_10_3_and_b_10_4_a_running_job_forbids_or_is_replaced() {
+    let with = |policy| Case {
+        policy,
+        n_active_jobs: 1,
+        ..case("0 * * * *")
+    };
+    check(
+        &with(ConcurrencyPolicy::Allow),
+        "10:00:01",
+        "start 10:00:00, next 11:00:00",
+    );
+    check(
+        &with(ConcurrencyPolicy::Forbid),
+        "10:00:01",
+        "forbidden 10:00:00, next 11:00:00",
+    );
+    check(
+        &with(ConcurrencyPolicy::Replace),
+        "10:00:01",
+        "replace 10:00:00, next 11:00:00",
+    );
+    let idle = Case {
+        policy: ConcurrencyPolicy::Replace,
+        ..case("0 * * * *")
+    };
+    check(&idle, "10:00:01", "start 10:00:00, next 11:00:00");
+}
+
+#[test]
+fn b_9_7_deadlines() {
+    let with = |deadline_secs| Case {
+        deadline_secs: Some(deadline_secs),
+        ..case("0 * * * *")
+    };
+    check(&with(60), "10:01:00", "start 10:00:00, next 11:00:00");
+    check(&with(60), "10:01:00.001", "late 10:00:00, next 11:00:00");
+    check(&with(5), "10:00:05", "start 10:00:00, next 11:00:00");
+    check(&with(5), "10:00:05.001", "late 10:00:00, next 11:00:00");
+    check(&with(0), "10:00:00", "start 10:00:00, next 11:00:00");
+    let held = Case {
+        armed: Some("10:00:00"),
+        is_held: true,
+        ..with(0)
+    };
+    check(&held, "10:00:10", "start 10:00:00, next 11:00:00");
+    check(&held, "10:00:10.001", "late 10:00:00, next 11:00:00");
+    let every = Case {
+        deadline_secs: Some(60),
+        ..case("@every 20m")
+    };
+    check(&every, "10:00:30", "start 10:00:00, next 10:20:00");
+    check(&every, "10:01:30", "late 10:00:00, next 10:20:00");
+}
+
+#[test]
+fn b_2_2_a_slot_before_the_change_of_the_schedule_is_not_started() {
+    let changed = Case {
+        changed: Some("10:30:00"),
+        ..case("*/15 * * * *")
+    };
+    check(&changed, "10:29:59", "changed 10:15:00, next 10:30:00");
+    check(&changed, "10:30:00", "start 10:30:00, next 10:45:00");
+}
+
+#[test]
+fn b_9_2_the_estimate_says_when_there_are_too_many() {
+    let minutely = case("* * * * *");
+    assert!(!verdict(&minutely, "10:40:00").is_many_missed);
+    assert!(verdict(&minutely, "10:41:00").is_many_missed);
+    let estimate = due::estimate(
+        minutely.schedule.parsed.as_ref().expect("a schedule"),
+        &Zone::utc(),
+        at("09:00:00"),
+        at("10:41:00"),
+    );
+    assert_eq!(estimate.expect("an estimate").activations, 101);
+}
+
+#[test]
+fn what_is_passed_over_is_counted() {
+    for (now, n_superseded) in [
+        ("09:00:30", 0),
+        ("09:01:00", 0),
+        ("09:02:00", 1),
+        ("10:40:00", 99),
+        ("19:00:00", 599),
+    ] {
+        assert_eq!(verdict(&case("* * * * *"), now).n_superseded, n_superseded, "{now}");
+    }
+}

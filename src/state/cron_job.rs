@@ -1,0 +1,193 @@
+//! What a shard knows of one CronJob beyond its record: our view of its status, its timers, the slot in work.
+
+use jiff::Timestamp;
+
+use super::{
+    ids::{ResourceVersion, Uid},
+    record::{ActiveJob, CronJobRecord, CronJobStatus},
+    tally::InstantOutcome,
+};
+use crate::schedule::wheel::TimerKey;
+
+/// One CronJob of the shard.
+pub(crate) struct CronJobState {
+    /// As last seen, or as stored by our own last write.
+    pub(crate) record: CronJobRecord,
+    /// The relist in which it was last seen.
+    pub(crate) mark: u32,
+    /// The status as it will be when all that we know is stored: what decisions are made on (B-5.3 and its difference).
+    pub(crate) view: CronJobStatus,
+    /// The status write that was handed out and not answered.
+    pub(crate) emitted: Option<Box<EmittedStatus>>,
+    /// No status write before this: the last one failed or met a conflict.
+    pub(crate) status_not_before: Option<Timestamp>,
+    /// History cannot go on until the cursor is stored, or the Job may be gone before a flush: the next write is urgent.
+    pub(crate) is_status_urgent: bool,
+    /// The first activation that is not decided yet; a timer stands for it.
+    pub(crate) armed: Option<Timestamp>,
+    /// The timer of `armed`.
+    pub(crate) slot_timer: Option<SlotTimer>,
+    /// The instant and the timer of whatever else is waited for: back-off, deadline, retry.
+    pub(crate) wake_timer: Option<(Timestamp, TimerKey)>,
+    /// The due slot in work.
+    pub(crate) open: Option<OpenSlot>,
+    /// The last slot that ended without a Job: it is not taken up again.
+    pub(crate) ended_slot: Option<Timestamp>,
+    /// When the schedule was changed, where we saw it.
+    pub(crate) schedule_changed: Option<Timestamp>,
+    /// Entries of `status.active` without a Job that we know (B-5.4).
+    pub(crate) lookups: Vec<LookUp>,
+    /// No history deletes before this: one failed.
+    pub(crate) history_not_before: Option<Timestamp>,
+    /// Which complaints about the schedule were told already.
+    pub(crate) told: Told,
+}
+
+/// The wheel that a slot's timer is on.
+#[derive(Clone, Copy)]
+pub(crate) enum SlotTimer {
+    /// Whole minutes.
+    Minute(TimerKey),
+    /// Everything else.
+    Fine(TimerKey),
+}
+
+/// A status that was handed out.
+pub(crate) struct EmittedStatus {
+    pub(crate) status: CronJobStatus,
+    pub(crate) resource_version: ResourceVersion,
+    pub(crate) is_urgent: bool,
+}
+
+/// A due slot that has not ended.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenSlot {
+    pub(crate) slot: Timestamp,
+    pub(crate) stage: Stage,
+    /// Creates of this slot that failed.
+    pub(crate) n_failures: u32,
+    /// The slot's Job, if the watch showed it come and go before the create was answered.
+    pub(crate) gone: Option<Uid>,
+}
+
+/// Where an open slot stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Held back by `spec.suspend`.
+    Suspended,
+    /// Held back by Forbid.
+    Forbidden,
+    /// Held back by a running Job of its name.
+    AlreadyActive,
+    /// The Jobs that it replaces are being deleted.
+    Replacing { jobs: Vec<Uid>, has_failed: bool },
+    /// Its create was handed out.
+    Ordered,
+    /// A Job of its name exists, and we ask whose it is; the server's refusal.
+    LookingUp { message: String },
+    /// To be tried again.
+    BackingOff { until: Timestamp },
+}
+
+impl OpenSlot {
+    /// Whether an answer is awaited: nothing is decided until it comes.
+    pub(crate) fn is_in_flight(&self) -> bool {
+        match self.stage {
+            Stage::Replacing { .. } | Stage::Ordered | Stage::LookingUp { .. } => true,
+            Stage::Suspended | Stage::Forbidden | Stage::AlreadyActive | Stage::BackingOff { .. } => false,
+        }
+    }
+
+    /// How it ends when a later slot takes its place.
+    pub(crate) fn outcome_when_passed(&self) -> InstantOutcome {
+        match self.stage {
+            Stage::Suspended => InstantOutcome::Suspended,
+            Stage::Forbidden => InstantOutcome::Forbidden,
+            Stage::AlreadyActive => InstantOutcome::AlreadyActive,
+            Stage::Replacing { .. } | Stage::Ordered | Stage::LookingUp { .. } | Stage::BackingOff { .. } => {
+                InstantOutcome::Superseded
+            }
+        }
+    }
+}
+
+/// An entry of `status.active` whose Job we do not know.
+pub(crate) struct LookUp {
+    pub(crate) name: Box<str>,
+    pub(crate) progress: LookUpProgress,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LookUpProgress {
+    /// Asked.
+    Pending,
+    /// Something of that name exists: the entry stays (B-5.4).
+    Kept,
+    /// Not answered: to be asked again.
+    Failed { until: Timestamp },
+}
+
+/// Complaints that are told once for each schedule, not at each look.
+#[derive(Clone, Copy, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a set of independent flags, each with a name"
+)]
+pub(crate) struct Told {
+    pub(crate) unknown_time_zone: bool,
+    pub(crate) unsupported_schedule: bool,
+    pub(crate) unparseable_schedule: bool,
+    pub(crate) invalid_schedule: bool,
+}
+
+impl CronJobState {
+    pub(crate) fn new(record: CronJobRecord, mark: u32) -> CronJobState {
+        CronJobState {
+            view: record.status.clone(),
+            record,
+            mark,
+            emitted: None,
+            status_not_before: None,
+            is_status_urgent: false,
+            armed: None,
+            slot_timer: None,
+            wake_timer: None,
+            open: None,
+            ended_slot: None,
+            schedule_changed: None,
+            lookups: Vec::new(),
+            history_not_before: None,
+            told: Told::default(),
+        }
+    }
+
+    /// Whether all that we know is stored.
+    pub(crate) fn is_status_stored(&self) -> bool {
+        self.view == self.record.status
+    }
+
+    pub(crate) fn is_listed_active(&self, uid: &Uid) -> bool {
+        self.view.active.iter().any(|active| active.uid == *uid)
+    }
+
+    /// Takes a Job off the active list; says whether it was on it.
+    pub(crate) fn remove_active(&mut self, uid: &Uid) -> bool {
+        let n_before = self.view.active.len();
+        self.view.active.retain(|active| active.uid != *uid);
+        self.view.active.len() != n_before
+    }
+
+    /// Puts a Job on the active list (B-12.5).
+    pub(crate) fn add_active(&mut self, active: ActiveJob) {
+        if !self.is_listed_active(&active.uid) {
+            self.view.active.push(active);
+        }
+    }
+
+    /// Moves the cursor forward, never back (B-12.5).
+    pub(crate) fn advance_cursor(&mut self, slot: Timestamp) {
+        if self.view.last_schedule_time.is_none_or(|last| last < slot) {
+            self.view.last_schedule_time = Some(slot);
+        }
+    }
+}

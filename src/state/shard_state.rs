@@ -1,0 +1,421 @@
+//! One shard: its CronJobs, their Jobs, its timers, its outbox.
+//!
+//! Four verbs: [`ShardState::handle`] takes a fact, [`ShardState::handle_timeout`] takes the passing of time,
+//! [`ShardState::poll_effect`] gives what is to be done, [`ShardState::next_wakeup`] says when to come back.
+//! Nothing is decided before both lists are complete, and nothing about a CronJob while an answer about its slot
+//! is awaited; so a slot is ordered once at a time.
+
+mod active;
+mod answers;
+mod decision;
+mod history;
+mod status;
+mod timers;
+
+use std::collections::VecDeque;
+
+use jiff::Timestamp;
+
+use super::{
+    cron_job::{CronJobState, Told},
+    effect::{CronJobEvent, Effect, EventReason},
+    ids::{ResourceVersion, Uid},
+    index::{Index, OwnerIndex},
+    input::{Input, Scope},
+    record::{CronJobRecord, CronJobStatus, JobRecord},
+    sharding::ShardId,
+    tally::{InstantOutcome, Tally},
+};
+use timers::Timers;
+
+/// What a shard is told once.
+#[derive(Clone, Debug)]
+pub struct ShardConfig {
+    /// Which shard it is.
+    pub shard: ShardId,
+    /// What is watched; every scope must have been listed before anything is decided.
+    pub scopes: Vec<Scope>,
+}
+
+/// When to call [`ShardState::handle_timeout`], and whose timer it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wakeup {
+    /// The instant.
+    pub at: Timestamp,
+    /// The name of the timer, for the log.
+    pub timer: &'static str,
+}
+
+/// How much a shard holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// CronJobs.
+    pub cron_jobs: usize,
+    /// Jobs that a CronJob controls.
+    pub jobs: usize,
+    /// Timers on both wheels.
+    pub wheel_entries: usize,
+    /// Effects not yet taken.
+    pub outbox: usize,
+}
+
+/// One shard's state.
+pub struct ShardState {
+    config: ShardConfig,
+    index: Index,
+    timers: Timers,
+    outbox: VecDeque<Effect>,
+    tally: Tally,
+    relists: Relists,
+}
+
+/// Which lists were complete once, and the running number of the latest relist of each kind.
+struct Relists {
+    /// Raised by each relist; objects carry the number in which they were last seen.
+    mark: u32,
+    cron_jobs: Vec<ScopeRelist>,
+    jobs: Vec<ScopeRelist>,
+    is_synced: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct ScopeRelist {
+    /// The mark of the relist that is going on.
+    begun: Option<u32>,
+    was_done: bool,
+}
+
+impl ShardState {
+    /// An empty shard, which decides nothing until every scope has been listed.
+    pub fn new(config: ShardConfig, now: Timestamp) -> ShardState {
+        let scopes = vec![ScopeRelist::default(); config.scopes.len()];
+        ShardState {
+            index: Index::new(),
+            timers: Timers::new(now),
+            outbox: VecDeque::new(),
+            tally: Tally::default(),
+            relists: Relists {
+                mark: 0,
+                cron_jobs: scopes.clone(),
+                jobs: scopes,
+                is_synced: false,
+            },
+            config,
+        }
+    }
+
+    /// Which shard this is.
+    pub fn shard(&self) -> ShardId {
+        self.config.shard
+    }
+
+    /// Takes in a fact.
+    pub fn handle(&mut self, input: Input, now: Timestamp) {
+        self.follow_clock(now);
+        match input {
+            Input::CronJobRelistBegun(scope) => self.begin_relist(&scope, |relists| &mut relists.cron_jobs),
+            Input::CronJobApplied(record) => self.apply_cron_job(*record, now),
+            Input::CronJobDeleted(uid) => self.delete_cron_job(&uid),
+            Input::CronJobRelistDone(scope) => self.end_cron_job_relist(&scope, now),
+            Input::JobRelistBegun(scope) => self.begin_relist(&scope, |relists| &mut relists.jobs),
+            Input::JobApplied(record) => self.apply_job(*record, now),
+            Input::JobDeleted(uid) => self.delete_job(&uid, now),
+            Input::JobRelistDone(scope) => self.end_job_relist(&scope, now),
+            Input::JobCreateAnswered { cron_job, slot, answer } => self.create_answered(&cron_job, slot, answer, now),
+            Input::JobDeleteAnswered {
+                cron_job,
+                job,
+                name,
+                answer,
+            } => {
+                self.delete_answered(&cron_job, &job, &name, answer, now);
+            }
+            Input::JobLookedUp { cron_job, name, answer } => self.looked_up(&cron_job, &name, answer, now),
+            Input::StatusAnswered { cron_job, sent, answer } => self.status_answered(&cron_job, *sent, answer, now),
+        }
+    }
+
+    /// Takes in that it is `now`: everything due by then is decided. Calling it early or twice does no harm.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        if !self.relists.is_synced {
+            return;
+        }
+        self.follow_clock(now);
+        let mut due = self.timers.take_buffer();
+        self.timers.advance(now, &mut due);
+        for &timer in &due {
+            match timer {
+                timers::Due::Slot(owner) => {
+                    if let Some(cron_job) = self.index.cron_job_mut(owner) {
+                        cron_job.slot_timer = None;
+                    }
+                    self.decide(owner, now);
+                }
+                timers::Due::Wake(owner) => {
+                    if let Some(cron_job) = self.index.cron_job_mut(owner) {
+                        cron_job.wake_timer = None;
+                    }
+                    self.evaluate(owner, now);
+                }
+            }
+        }
+        self.timers.return_buffer(due);
+    }
+
+    /// The next thing to be done, oldest first.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.outbox.pop_front()
+    }
+
+    /// When time alone will next make something due; it may be early, never late.
+    pub fn next_wakeup(&self) -> Option<Wakeup> {
+        if self.relists.is_synced {
+            self.timers.next_wakeup()
+        } else {
+            None
+        }
+    }
+
+    /// Whether every scope has been listed, so that decisions are made.
+    pub fn is_synced(&self) -> bool {
+        self.relists.is_synced
+    }
+
+    /// The account of due instants.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// How much it holds.
+    pub fn sizes(&self) -> Sizes {
+        Sizes {
+            cron_jobs: self.index.n_cron_jobs(),
+            jobs: self.index.n_jobs(),
+            wheel_entries: self.timers.len(),
+            outbox: self.outbox.len(),
+        }
+    }
+
+    /// One look at a CronJob, in the order of B-3.1. Idempotent: a second look at the same facts does nothing.
+    fn evaluate(&mut self, owner: OwnerIndex, now: Timestamp) {
+        if !self.relists.is_synced || self.index.cron_job(owner).is_none() {
+            return;
+        }
+        self.clean_history(owner, now);
+        self.reconcile_active(owner, now);
+        self.decide(owner, now);
+        self.emit_status(owner, now);
+    }
+
+    fn apply_cron_job(&mut self, record: CronJobRecord, now: Timestamp) {
+        let mark = self.relists.mark;
+        let uid = record.identity.uid.clone();
+        let Some(owner) = self.index.find_cron_job(&uid) else {
+            let owner = self
+                .index
+                .insert_cron_job(&uid, Box::new(CronJobState::new(record, mark)));
+            self.evaluate(owner, now);
+            return;
+        };
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        cron_job.mark = mark;
+        // An event older than the answer to our own write holds nothing that we did not know when we wrote.
+        if record.resource_version < cron_job.record.resource_version {
+            return;
+        }
+        let change = SpecChange::between(&cron_job.record, &record);
+        let is_status_news = cron_job.take_status(&record.status);
+        cron_job.record = record;
+        cron_job.status_not_before = None;
+        if change.is_schedule {
+            self.schedule_changed(owner, now);
+        }
+        if change.is_any || is_status_news {
+            if let Some(cron_job) = self.index.cron_job_mut(owner) {
+                // Whatever was armed was computed from facts that no longer hold.
+                cron_job.armed = None;
+            }
+            self.evaluate(owner, now);
+        } else {
+            self.emit_status(owner, now);
+        }
+    }
+
+    /// The schedule is another one: what was due by the old one ends, what the new one says of the past is not
+    /// started (B-2.2 and its difference).
+    fn schedule_changed(&mut self, owner: OwnerIndex, now: Timestamp) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        cron_job.schedule_changed = Some(now);
+        cron_job.told = Told::default();
+        cron_job.ended_slot = None;
+        let is_unparseable = cron_job.record.schedule.parsed.is_err();
+        let message = format!("unparseable schedule for cronjob: {}", cron_job.record.schedule.text);
+        self.disarm(owner);
+        self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged);
+        if is_unparseable {
+            self.emit_event(owner, EventReason::UnParseableCronJobSchedule, message);
+        }
+    }
+
+    fn delete_cron_job(&mut self, uid: &Uid) {
+        if let Some(owner) = self.index.find_cron_job(uid) {
+            self.remove_cron_job(owner);
+        }
+    }
+
+    fn remove_cron_job(&mut self, owner: OwnerIndex) {
+        self.disarm(owner);
+        self.cancel_wake(owner);
+        if let Some(cron_job) = self.index.remove_cron_job(owner)
+            && cron_job.open.is_some()
+        {
+            self.tally.close(InstantOutcome::Deleted);
+        }
+    }
+
+    fn apply_job(&mut self, record: JobRecord, now: Timestamp) {
+        let change = self.index.apply_job(record, self.relists.mark);
+        if !change.is_relevant {
+            return;
+        }
+        for owner in [change.former_owner, change.owner].into_iter().flatten() {
+            self.evaluate(owner, now);
+        }
+    }
+
+    fn delete_job(&mut self, uid: &Uid, now: Timestamp) {
+        let Some(job) = self.index.find_job(uid) else { return };
+        self.forget_job(job, now);
+    }
+
+    fn begin_relist(&mut self, scope: &Scope, kind: fn(&mut Relists) -> &mut Vec<ScopeRelist>) {
+        self.relists.mark += 1;
+        let mark = self.relists.mark;
+        let Some(position) = self.config.scopes.iter().position(|known| known == scope) else {
+            return;
+        };
+        kind(&mut self.relists)[position].begun = Some(mark);
+    }
+
+    /// Ends a relist and gives its mark: what was not seen since is gone.
+    fn end_relist(&mut self, scope: &Scope, kind: fn(&mut Relists) -> &mut Vec<ScopeRelist>) -> Option<u32> {
+        let position = self.config.scopes.iter().position(|known| known == scope)?;
+        let relist = &mut kind(&mut self.relists)[position];
+        relist.was_done = true;
+        relist.begun.take()
+    }
+
+    fn end_cron_job_relist(&mut self, scope: &Scope, now: Timestamp) {
+        if let Some(mark) = self.end_relist(scope, |relists| &mut relists.cron_jobs) {
+            for owner in self.index.owner_indexes() {
+                let is_gone = self.index.cron_job(owner).is_some_and(|cron_job| {
+                    cron_job.mark < mark && scope.contains(&cron_job.record.identity.namespace)
+                });
+                if is_gone {
+                    self.remove_cron_job(owner);
+                }
+            }
+        }
+        self.sync(now);
+    }
+
+    fn end_job_relist(&mut self, scope: &Scope, now: Timestamp) {
+        if let Some(mark) = self.end_relist(scope, |relists| &mut relists.jobs) {
+            for job in self.index.job_indexes() {
+                if self
+                    .index
+                    .job(job)
+                    .is_some_and(|job| job.mark < mark && scope.contains(&job.namespace))
+                {
+                    self.forget_job(job, now);
+                }
+            }
+        }
+        self.sync(now);
+    }
+
+    /// Looks at every CronJob once when the last list has become complete.
+    fn sync(&mut self, now: Timestamp) {
+        let is_complete = |relists: &[ScopeRelist]| relists.iter().all(|relist| relist.was_done);
+        if self.relists.is_synced || !is_complete(&self.relists.cron_jobs) || !is_complete(&self.relists.jobs) {
+            return;
+        }
+        self.relists.is_synced = true;
+        for owner in self.index.owner_indexes() {
+            self.evaluate(owner, now);
+        }
+    }
+
+    fn emit_event(&mut self, owner: OwnerIndex, reason: EventReason, message: String) {
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return;
+        };
+        self.outbox.push_back(Effect::EmitEvent(CronJobEvent {
+            cron_job: cron_job.record.identity.clone(),
+            resource_version: cron_job.record.resource_version,
+            reason,
+            message,
+        }));
+    }
+}
+
+/// Which parts of a CronJob that we act on differ between two versions.
+struct SpecChange {
+    is_schedule: bool,
+    is_any: bool,
+}
+
+impl SpecChange {
+    fn between(old: &CronJobRecord, new: &CronJobRecord) -> SpecChange {
+        let is_schedule = new.schedule.differs_from(&old.schedule);
+        let key = |record: &CronJobRecord| {
+            (
+                record.is_deleting,
+                record.is_suspended,
+                record.starting_deadline_seconds,
+                record.concurrency_policy,
+                record.successful_jobs_history_limit,
+                record.failed_jobs_history_limit,
+                record.created,
+            )
+        };
+        SpecChange {
+            is_schedule,
+            is_any: is_schedule || key(old) != key(new),
+        }
+    }
+}
+
+impl CronJobState {
+    /// Takes a status in that was seen; says whether it is news to us, not our own echo.
+    ///
+    /// Without an unsaved change of ours what was seen is the truth, wherever it moved the cursor (B-16.4). With
+    /// one, ours is put on top of it.
+    fn take_status(&mut self, seen: &CronJobStatus) -> bool {
+        if self.is_status_stored() {
+            let is_news = self.view != *seen;
+            self.view = seen.clone();
+            return is_news;
+        }
+        let is_cursor_news = seen.last_schedule_time > self.view.last_schedule_time;
+        self.view.last_schedule_time = self.view.last_schedule_time.max(seen.last_schedule_time);
+        self.view.last_successful_time = self.view.last_successful_time.max(seen.last_successful_time);
+        self.view.unknown_members.clone_from(&seen.unknown_members);
+        is_cursor_news
+    }
+
+    /// Takes the version in which our own write was stored.
+    fn take_version(&mut self, resource_version: ResourceVersion) {
+        self.record.resource_version = self.record.resource_version.max(resource_version);
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(test)]
+pub(crate) use tests::test_record;

@@ -1,0 +1,209 @@
+//! The active list, `lastSuccessfulTime`, adoption and missing Jobs (B-5).
+
+use jiff::Timestamp;
+
+use super::ShardState;
+use crate::state::{
+    cron_job::{LookUp, LookUpProgress, Stage},
+    effect::{Effect, EventReason, JobLookUp},
+    index::{JobIndex, OwnerIndex},
+    naming,
+    record::{ActiveJob, Finish},
+};
+
+/// What the look at one Job asks for.
+enum Finding {
+    /// A running Job of ours that is not on the list (B-5.1 and its difference).
+    Adopt,
+    /// A running Job that we did not create.
+    Unexpected,
+    /// A Job on the list has ended.
+    Ended(Finish),
+}
+
+impl ShardState {
+    /// Brings the active list in line with the Jobs (B-5.1), then asks for those entries that have none (B-5.4).
+    pub(super) fn reconcile_active(&mut self, owner: OwnerIndex, now: Timestamp) {
+        for (job, finding) in self.findings(owner) {
+            match finding {
+                Finding::Adopt => self.adopt(owner, job),
+                Finding::Unexpected => self.tell_unexpected(owner, job),
+                Finding::Ended(finish) => self.take_off(owner, job, finish),
+            }
+        }
+        self.note_success(owner);
+        self.look_up_missing(owner, now);
+    }
+
+    /// What is to be done, by slot and name; usually nothing.
+    fn findings(&self, owner: OwnerIndex) -> Vec<(JobIndex, Finding)> {
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return Vec::new();
+        };
+        let mut findings = Vec::new();
+        for (index, job) in self.index.jobs_of(owner) {
+            let finding = match (job.finish, cron_job.is_listed_active(&job.uid)) {
+                (Some(finish), true) => Finding::Ended(finish),
+                (None, false) if job.is_delete_requested => continue,
+                (None, false) if self.is_ours(owner, index) => Finding::Adopt,
+                (None, false) if !job.is_told_unexpected => Finding::Unexpected,
+                (None, _) | (Some(_), false) => continue,
+            };
+            findings.push((index, finding));
+        }
+        findings.sort_by_key(|(index, _)| self.index.job(*index).map(|job| (job.scheduled(), &job.name)));
+        findings
+    }
+
+    /// Whether the Job bears the name that its scheduled timestamp gives.
+    fn is_ours(&self, owner: OwnerIndex, job: JobIndex) -> bool {
+        let (Some(cron_job), Some(job)) = (self.index.cron_job(owner), self.index.job(job)) else {
+            return false;
+        };
+        job.scheduled()
+            .is_some_and(|slot| naming::is_job_name(&job.name, &cron_job.record.identity.name, slot))
+    }
+
+    fn adopt(&mut self, owner: OwnerIndex, job: JobIndex) {
+        let Some(active) = self.active_entry(job) else { return };
+        let scheduled = self.index.job(job).and_then(crate::state::index::Job::scheduled);
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        cron_job.add_active(active);
+        if let Some(slot) = scheduled
+            && cron_job.view.last_schedule_time.is_none_or(|last| last < slot)
+        {
+            cron_job.advance_cursor(slot);
+            // What is due is counted from the cursor.
+            cron_job.armed = None;
+        }
+    }
+
+    /// The entry of `status.active` for a Job (B-12.5).
+    pub(super) fn active_entry(&self, job: JobIndex) -> Option<ActiveJob> {
+        let job = self.index.job(job)?;
+        Some(ActiveJob {
+            name: job.name.clone(),
+            namespace: (*job.namespace).into(),
+            uid: job.uid.clone(),
+            resource_version: job.resource_version.to_string().into(),
+        })
+    }
+
+    fn tell_unexpected(&mut self, owner: OwnerIndex, job: JobIndex) {
+        let Some(job) = self.index.job_mut(job) else { return };
+        job.is_told_unexpected = true;
+        let message = format!("Saw a job that the controller did not create or forgot: {}", job.name);
+        self.tally.unexpected_jobs += 1;
+        self.emit_event(owner, EventReason::UnexpectedJob, message);
+    }
+
+    fn take_off(&mut self, owner: OwnerIndex, job: JobIndex, finish: Finish) {
+        let Some(job) = self.index.job(job) else { return };
+        let (uid, message) = (
+            job.uid.clone(),
+            format!("Saw completed job: {}, condition: {}", job.name, finish.as_str()),
+        );
+        if let Some(cron_job) = self.index.cron_job_mut(owner) {
+            cron_job.remove_active(&uid);
+        }
+        self.emit_event(owner, EventReason::SawCompletedJob, message);
+    }
+
+    /// `lastSuccessfulTime` is the latest completion that was seen (B-5.1).
+    fn note_success(&mut self, owner: OwnerIndex) {
+        let completed = |(_, job): (JobIndex, &crate::state::index::Job)| {
+            if job.finish == Some(Finish::Complete) {
+                job.completed()
+            } else {
+                None
+            }
+        };
+        let latest = self.index.jobs_of(owner).filter_map(completed).max();
+        if let Some(cron_job) = self.index.cron_job_mut(owner) {
+            cron_job.view.last_successful_time = cron_job.view.last_successful_time.max(latest);
+        }
+    }
+
+    /// Asks for the Jobs of entries that no Job answers to (B-5.4); once, and again after a failure.
+    fn look_up_missing(&mut self, owner: OwnerIndex, now: Timestamp) {
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return;
+        };
+        if cron_job.view.active.is_empty() && cron_job.lookups.is_empty() {
+            return;
+        }
+        let is_known = |active: &ActiveJob| self.index.jobs_of(owner).any(|(_, job)| job.uid == active.uid);
+        let missing: Vec<(Box<str>, Box<str>)> = cron_job
+            .view
+            .active
+            .iter()
+            .filter(|active| !is_known(active))
+            .map(|active| (active.name.clone(), active.namespace.clone()))
+            .collect();
+        let identity = cron_job.record.identity.clone();
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        cron_job
+            .lookups
+            .retain(|look_up| missing.iter().any(|(name, _)| *name == look_up.name));
+        let mut wake = None;
+        for (name, namespace) in missing {
+            let known = cron_job.lookups.iter_mut().find(|look_up| look_up.name == name);
+            match known.map(|look_up| &mut look_up.progress) {
+                Some(LookUpProgress::Pending | LookUpProgress::Kept) => continue,
+                Some(LookUpProgress::Failed { until }) if now < *until => {
+                    wake = Some(*until);
+                    continue;
+                }
+                Some(progress) => *progress = LookUpProgress::Pending,
+                None => {
+                    cron_job.lookups.push(LookUp {
+                        name: name.clone(),
+                        progress: LookUpProgress::Pending,
+                    });
+                }
+            }
+            let namespace = if namespace.is_empty() {
+                identity.namespace.clone()
+            } else {
+                namespace
+            };
+            self.outbox.push_back(Effect::LookUpJob(JobLookUp {
+                cron_job: identity.clone(),
+                namespace,
+                name,
+            }));
+        }
+        if let Some(until) = wake {
+            self.wake_at(owner, until);
+        }
+    }
+
+    /// A Job is gone. One that was on the list and that we did not delete went missing (B-5.4).
+    pub(super) fn forget_job(&mut self, job: JobIndex, now: Timestamp) {
+        let Some((owner, job)) = self.index.remove_job(job) else {
+            return;
+        };
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        let was_active = cron_job.remove_active(&job.uid);
+        if let Some(open) = &mut cron_job.open
+            && open.stage == Stage::Ordered
+            && job.scheduled() == Some(open.slot)
+        {
+            open.gone = Some(job.uid.clone());
+        }
+        if was_active && !job.is_delete_requested && job.finish.is_none() && self.is_synced() {
+            self.emit_event(
+                owner,
+                EventReason::MissingJob,
+                format!("Active job went missing: {}", job.name),
+            );
+        }
+        self.evaluate(owner, now);
+    }
+}

@@ -1,0 +1,16 @@
+//! Scenarios: inputs in, effects out as lines of text. Each test names the rule that it holds.
+
+mod world;
+
+pub(crate) use world::cron_job as test_record;
+
+mod active_list;
+mod cold_start;
+mod creation;
+mod deadlines;
+mod gates;
+mod history;
+mod own_writes;
+mod policies;
+mod schedule_changes;
+mod status_writes;

@@ -1,0 +1,170 @@
+//! B-5: the active list, completion, adoption, missing Jobs.
+
+use super::world::{World, at, complete, cron_job, entry, failed, job, manual_job, uid};
+use crate::state::{CronJobRecord, CronJobStatus, Input, JobRecord, LookUpOutcome};
+
+/// Listed at 09:59:30 with these active Jobs and these Jobs.
+fn world(active: &[&JobRecord], jobs: Vec<JobRecord>) -> World {
+    let active = active.iter().map(|job| entry(job)).collect();
+    let status = CronJobStatus {
+        active,
+        ..cron_job("hello").status
+    };
+    World::new(
+        "09:59:30",
+        vec![CronJobRecord {
+            status,
+            ..cron_job("hello")
+        }],
+        jobs,
+    )
+}
+
+#[test]
+fn b_5_1_a_running_job_on_the_list_changes_nothing() {
+    let running = job("hello", "09:59:00");
+    world(&[&running], vec![running.clone()]).expect(&[]);
+}
+
+#[test]
+fn b_5_1_a_running_job_of_ours_is_adopted_and_moves_the_cursor() {
+    let mut world = world(&[], vec![job("hello", "09:58:00"), job("hello", "10:00:00")]);
+    world.expect(&["status last=10:00:00 successful=- active=[hello-29632918 hello-29632920]"]);
+}
+
+#[test]
+fn b_5_1_a_manual_run_is_told_once_and_left_alone() {
+    let by_hand = manual_job("hello", "by-hand");
+    let mut world = world(&[], vec![by_hand.clone()]);
+    world.expect(&["Warning UnexpectedJob: Saw a job that the controller did not create or forgot: by-hand"]);
+    world.apply_job(JobRecord {
+        started: Some(at("09:59:31")),
+        ..by_hand.clone()
+    });
+    world.expect(&[]);
+    world.apply_job(complete(by_hand, "09:59:40"));
+    world.expect(&["status last=09:59:00 successful=09:59:40 active=[]"]);
+}
+
+#[test]
+fn b_5_1_a_job_whose_annotation_and_name_disagree_is_not_adopted() {
+    let odd = JobRecord {
+        scheduled: Some(at("09:58:00")),
+        ..job("hello", "09:59:00")
+    };
+    let effects = world(&[], vec![odd]).effects();
+    assert_eq!(
+        effects,
+        ["Warning UnexpectedJob: Saw a job that the controller did not create or forgot: hello-29632919"]
+    );
+}
+
+#[test]
+fn b_5_1_a_listed_job_that_ended_is_told_and_taken_off() {
+    let running = job("hello", "09:59:00");
+    let mut completed = world(&[&running], vec![running.clone()]);
+    completed.apply_job(complete(running.clone(), "09:59:20"));
+    completed.expect(&[
+        "Normal SawCompletedJob: Saw completed job: hello-29632919, condition: Complete",
+        "status last=09:59:00 successful=09:59:20 active=[]",
+    ]);
+    let mut ended = world(&[&running], vec![running.clone()]);
+    ended.apply_job(failed(running));
+    ended.expect(&[
+        "Normal SawCompletedJob: Saw completed job: hello-29632919, condition: Failed",
+        "status last=09:59:00 successful=- active=[]",
+    ]);
+}
+
+#[test]
+fn b_5_1_the_latest_completion_counts() {
+    let early = complete(job("hello", "09:57:00"), "09:57:30");
+    let late = complete(job("hello", "09:56:00"), "09:58:30");
+    world(&[], vec![early, late]).expect(&["status last=09:59:00 successful=09:58:30 active=[]"]);
+}
+
+#[test]
+fn b_5_4_an_entry_without_a_job_is_looked_up_and_dropped_when_gone() {
+    let gone = job("hello", "09:58:00");
+    let mut world = world(&[&gone], vec![]);
+    world.expect(&["look up hello-29632918"]);
+    world.answer_look_up(LookUpOutcome::Gone);
+    world.expect(&[
+        "Normal MissingJob: Active job went missing: hello-29632918",
+        "status last=09:59:00 successful=- active=[]",
+    ]);
+}
+
+#[test]
+fn b_5_4_an_entry_whose_name_lives_on_is_kept_and_not_asked_again() {
+    let released = JobRecord {
+        controller: None,
+        ..job("hello", "09:58:00")
+    };
+    let mut world = world(&[&released], vec![released.clone()]);
+    world.expect(&["look up hello-29632918"]);
+    world.answer_look_up(LookUpOutcome::Found(Box::new(released)));
+    world.expect(&[]);
+    world.advance_to("10:00:00");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+}
+
+#[test]
+fn b_5_4_a_look_up_that_failed_is_repeated() {
+    let gone = job("hello", "09:58:00");
+    let mut world = world(&[&gone], vec![]);
+    world.effects();
+    world.answer_look_up(LookUpOutcome::Failed {
+        message: "no".into(),
+        retry_after: None,
+    });
+    world.expect(&[]);
+    world.advance_to("09:59:32");
+    world.expect(&["look up hello-29632918"]);
+}
+
+#[test]
+fn b_5_4_a_listed_job_that_the_watch_shows_deleted_went_missing() {
+    let running = job("hello", "09:59:00");
+    let mut world = world(&[&running], vec![running.clone()]);
+    world.input(Input::JobDeleted(uid("hello-29632919")));
+    world.expect(&[
+        "Normal MissingJob: Active job went missing: hello-29632919",
+        "status last=09:59:00 successful=- active=[]",
+    ]);
+}
+
+#[test]
+fn b_5_6_a_job_that_went_before_it_was_seen_to_end_is_no_success() {
+    let gone = job("hello", "09:58:00");
+    let mut world = world(&[&gone], vec![]);
+    world.effects();
+    world.answer_look_up(LookUpOutcome::Gone);
+    assert_eq!(world.effects()[1], "status last=09:59:00 successful=- active=[]");
+}
+
+#[test]
+fn b_3_2_jobs_of_a_cron_job_of_the_same_name_and_another_uid_are_not_ours() {
+    let other = JobRecord {
+        controller: Some(uid("hello-of-old")),
+        ..job("hello", "09:58:00")
+    };
+    world(&[], vec![other]).expect(&[]);
+}
+
+#[test]
+fn b_2_1_a_job_that_changes_owner_is_taken_from_the_old_one() {
+    let running = job("hello", "09:59:00");
+    let mut world = world(&[&running], vec![running.clone()]);
+    world.apply_job(JobRecord {
+        controller: None,
+        ..running.clone()
+    });
+    world.expect(&["look up hello-29632919"]);
+    world.answer_look_up(LookUpOutcome::Found(Box::new(JobRecord {
+        controller: None,
+        ..running
+    })));
+    world.expect(&[]);
+    assert_eq!(world.shard.sizes().jobs, 0);
+}

@@ -1,0 +1,152 @@
+//! B-5.3 and its difference: our own writes are known before the watch shows them, and their echo changes nothing.
+
+use super::world::{World, at, cron_job, job};
+use crate::state::{CronJobRecord, CronJobStatus, ResourceVersion, StatusOutcome};
+
+fn fired() -> World {
+    let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
+    world.advance_to("10:00:00");
+    world.effects();
+    world.created();
+    world.effects();
+    world
+}
+
+#[test]
+fn the_echo_of_our_job_changes_nothing() {
+    let mut world = fired();
+    world.apply_job(job("hello", "10:00:00"));
+    world.expect(&[]);
+}
+
+#[test]
+fn an_event_from_before_our_status_write_decides_nothing() {
+    let mut world = fired();
+    let renamed_label = CronJobRecord {
+        resource_version: ResourceVersion(11),
+        ..cron_job("hello")
+    };
+    world.apply(renamed_label);
+    // The cursor is ours, not the stored one; the write is rebuilt on the new version.
+    world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
+    assert_eq!(
+        world.pending_write("hello").map(|write| write.resource_version),
+        Some(ResourceVersion(11))
+    );
+}
+
+#[test]
+fn the_echo_of_our_status_write_changes_nothing_before_or_after_the_answer() {
+    let echo = |world: &World| CronJobRecord {
+        status: world.pending_write("hello").expect("a write").status.clone(),
+        resource_version: ResourceVersion(101),
+        ..cron_job("hello")
+    };
+    let mut before = fired();
+    let seen = echo(&before);
+    before.apply(seen.clone());
+    before.expect(&[]);
+    before.stored("hello");
+    before.expect(&[]);
+    let mut after = fired();
+    after.stored("hello");
+    after.apply(seen);
+    after.expect(&[]);
+    after.advance_to("10:00:59");
+    after.expect(&[]);
+}
+
+#[test]
+fn an_event_that_is_older_than_what_we_stored_is_passed_over() {
+    let mut world = fired();
+    world.stored("hello");
+    world.apply(CronJobRecord {
+        resource_version: ResourceVersion(50),
+        is_suspended: true,
+        ..cron_job("hello")
+    });
+    world.expect(&[]);
+    world.advance_to("10:01:00");
+    world.expect(&["create hello-29632921 for 2026-05-05T10:01:00Z"]);
+}
+
+#[test]
+fn a_conflict_waits_for_the_event_and_is_rebuilt_on_it() {
+    let mut world = fired();
+    world.answer_status("hello", StatusOutcome::Conflict);
+    world.expect(&[]);
+    world.apply(CronJobRecord {
+        resource_version: ResourceVersion(12),
+        ..cron_job("hello")
+    });
+    world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
+}
+
+#[test]
+fn a_conflict_whose_event_came_before_is_rebuilt_at_once() {
+    let mut world = fired();
+    let first = world.pending_write("hello").expect("a write").status.clone();
+    world.apply(CronJobRecord {
+        resource_version: ResourceVersion(12),
+        ..cron_job("hello")
+    });
+    world.effects();
+    world.input(crate::state::Input::StatusAnswered {
+        cron_job: super::world::uid("hello"),
+        sent: Box::new(first),
+        answer: StatusOutcome::Conflict,
+    });
+    world.advance_to("10:00:06");
+    assert_eq!(world.effects().len(), 1);
+}
+
+#[test]
+fn a_status_that_could_not_be_written_is_tried_again() {
+    let mut world = fired();
+    world.answer_status(
+        "hello",
+        StatusOutcome::Failed {
+            message: "no".into(),
+            retry_after: None,
+        },
+    );
+    world.expect(&[]);
+    world.advance_to("10:00:06");
+    world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
+}
+
+#[test]
+fn a_cursor_that_somebody_else_moved_is_the_truth() {
+    let mut world = fired();
+    world.stored("hello");
+    world.effects();
+    let moved = CronJobStatus {
+        last_schedule_time: Some(at("09:30:00")),
+        ..world_status()
+    };
+    world.apply(CronJobRecord {
+        resource_version: ResourceVersion(200),
+        status: moved,
+        ..cron_job("hello")
+    });
+    let effects = world.effects();
+    assert!(
+        effects.contains(&"status last=10:00:00 successful=- active=[hello-29632920]".to_owned()),
+        "{effects:#?}"
+    );
+}
+
+fn world_status() -> CronJobStatus {
+    CronJobStatus::default()
+}
+
+#[test]
+fn one_that_is_deleted_takes_its_timers_along() {
+    let mut world = fired();
+    world.input(crate::state::Input::CronJobDeleted(super::world::uid("hello")));
+    assert_eq!(world.shard.sizes().wheel_entries, 0);
+    world.advance_to("10:05:00");
+    world.expect(&[]);
+    world.stored("hello");
+    world.expect(&[]);
+}

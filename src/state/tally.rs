@@ -1,0 +1,118 @@
+//! The account of due instants: every one ends in exactly one outcome, or is still open.
+
+/// How a due instant ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstantOutcome {
+    /// Its Job was created (B-12.1).
+    Created,
+    /// Its Job was there already and is ours (B-12.3, B-5.1).
+    Adopted,
+    /// A later slot became due before its Job could be created (B-9.4).
+    Superseded,
+    /// A later slot became due while a running Job and Forbid held it back (B-10.3).
+    Forbidden,
+    /// A running Job bore its name until a later slot became due (B-10.2).
+    AlreadyActive,
+    /// Its starting deadline passed (B-10.1).
+    DeadlineExceeded,
+    /// The CronJob was suspended until a later slot became due (B-6.3).
+    Suspended,
+    /// The CronJob was deleted, or began to be (B-6.1).
+    Deleted,
+    /// The schedule was changed (B-2.2).
+    ScheduleChanged,
+    /// A Job of its name is there and not ours (B-12.3).
+    ForeignJob,
+    /// The API server refused its Job in a way that no retry mends (B-12.4).
+    Refused,
+    /// Its schedule can no longer be run: the zone or the text went bad while it was open (B-6.2, B-6.4).
+    Unschedulable,
+}
+
+impl InstantOutcome {
+    /// All of them, in the order of [`Tally::outcomes`].
+    pub const ALL: [InstantOutcome; 12] = [
+        InstantOutcome::Created,
+        InstantOutcome::Adopted,
+        InstantOutcome::Superseded,
+        InstantOutcome::Forbidden,
+        InstantOutcome::AlreadyActive,
+        InstantOutcome::DeadlineExceeded,
+        InstantOutcome::Suspended,
+        InstantOutcome::Deleted,
+        InstantOutcome::ScheduleChanged,
+        InstantOutcome::ForeignJob,
+        InstantOutcome::Refused,
+        InstantOutcome::Unschedulable,
+    ];
+
+    /// As a label value.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            InstantOutcome::Created => "created",
+            InstantOutcome::Adopted => "adopted",
+            InstantOutcome::Superseded => "superseded",
+            InstantOutcome::Forbidden => "forbidden",
+            InstantOutcome::AlreadyActive => "already_active",
+            InstantOutcome::DeadlineExceeded => "deadline_exceeded",
+            InstantOutcome::Suspended => "suspended",
+            InstantOutcome::Deleted => "deleted",
+            InstantOutcome::ScheduleChanged => "schedule_changed",
+            InstantOutcome::ForeignJob => "foreign_job",
+            InstantOutcome::Refused => "refused",
+            InstantOutcome::Unschedulable => "unschedulable",
+        }
+    }
+}
+
+/// Counts since the process began. `due_instants` is always the sum of `outcomes` and `open_instants`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Instants that became due.
+    pub due_instants: u64,
+    /// Instants that ended, by outcome, in the order of [`InstantOutcome::ALL`].
+    pub outcomes: [u64; InstantOutcome::ALL.len()],
+    /// Instants that are due and have not ended.
+    pub open_instants: u64,
+    /// Jobs without our mark that run under a CronJob and that we leave alone (B-5.1).
+    pub unexpected_jobs: u64,
+}
+
+impl Tally {
+    pub(crate) fn open(&mut self) {
+        self.due_instants += 1;
+        self.open_instants += 1;
+    }
+
+    pub(crate) fn close(&mut self, outcome: InstantOutcome) {
+        debug_assert!(
+            self.open_instants > 0,
+            "an instant ended that was not open: {outcome:?}"
+        );
+        self.open_instants = self.open_instants.saturating_sub(1);
+        self.outcomes[outcome as usize] += 1;
+    }
+
+    /// Counts instants that were due and over before anyone looked.
+    pub(crate) fn pass(&mut self, n_instants: u64, outcome: InstantOutcome) {
+        self.due_instants += n_instants;
+        self.outcomes[outcome as usize] += n_instants;
+    }
+
+    /// How many instants ended so.
+    pub fn outcome(&self, outcome: InstantOutcome) -> u64 {
+        self.outcomes[outcome as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_stand_in_the_order_of_their_numbers() {
+        for (position, outcome) in InstantOutcome::ALL.into_iter().enumerate() {
+            assert_eq!(outcome as usize, position, "{outcome:?}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The programs of a control plane: taken from `KUBEBUILDER_ASSETS` where they are there, else built once from the
+//! pinned Go modules into a cache folder outside the repository.
+
+mod go_build;
+
+use std::{
+    env,
+    ffi::OsString,
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use go_build::{Go, MODULES, build};
+
+/// The folder of envtest: programs found there are used as they are.
+const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
+
+/// Overrides the cache folder.
+const CACHE_VARIABLE: &str = "CRONWHEEL_TESTBED_CACHE";
+
+/// What went wrong while looking for the programs or building them.
+#[derive(Debug, thiserror::Error)]
+pub enum BinariesError {
+    /// Go is not installed, or not in the path.
+    #[error(
+        "the programs of the control plane are built with Go, and `go version` does not run: install Go {minimum} or \
+         newer (https://go.dev/dl), or set {ASSETS_VARIABLE} to a folder with etcd, kube-apiserver, \
+         kube-controller-manager, kubectl and kwok"
+    )]
+    GoMissing {
+        /// The oldest Go that will do.
+        minimum: GoVersion,
+        /// Why it does not run.
+        source: io::Error,
+    },
+    /// Go is older than the modules ask for.
+    #[error("Go {found} is too old: the modules of the test bed ask for {minimum} or newer (https://go.dev/dl)")]
+    GoTooOld {
+        /// What `go version` says.
+        found: String,
+        /// The oldest Go that will do.
+        minimum: GoVersion,
+    },
+    /// There is no place for the cache.
+    #[error("no folder for the programs: set {CACHE_VARIABLE}, XDG_CACHE_HOME or HOME")]
+    NoCacheFolder,
+    /// The cache folder cannot be read or written.
+    #[error("cannot use {path} as cache of programs")]
+    Cache {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The build command does not start.
+    #[error("cannot run `go build`")]
+    RunBuild {
+        /// Why.
+        source: io::Error,
+    },
+    /// The build failed; its output has gone to stderr.
+    #[error("`go build` of {module} failed ({status}), see its output above")]
+    Build {
+        /// The module.
+        module: &'static str,
+        /// How it ended.
+        status: std::process::ExitStatus,
+    },
+}
+
+/// A version of Go, major and minor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GoVersion(u32, u32);
+
+impl std::fmt::Display for GoVersion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.0, self.1)
+    }
+}
+
+/// Where each program is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Binaries {
+    /// etcd.
+    pub etcd: PathBuf,
+    /// kube-apiserver.
+    pub kube_apiserver: PathBuf,
+    /// kube-controller-manager.
+    pub kube_controller_manager: PathBuf,
+    /// kubectl.
+    pub kubectl: PathBuf,
+    /// kwok.
+    pub kwok: PathBuf,
+}
+
+impl Binaries {
+    /// Finds all programs and builds those that are missing, which takes about four minutes the first time. Progress
+    /// goes to stderr. Two callers at once build once.
+    pub fn find_or_build() -> Result<Binaries, BinariesError> {
+        let assets = env::var_os(ASSETS_VARIABLE)
+            .filter(|folder| !folder.is_empty())
+            .map(PathBuf::from);
+        let is_in_assets = |program: &str| assets.as_ref().is_some_and(|folder| folder.join(program).is_file());
+        let programs = || MODULES.iter().flat_map(|module| module.programs);
+        let cache = if programs().all(|program| is_in_assets(program.file_name)) {
+            None
+        } else {
+            Some(find_or_build_cache(&is_in_assets)?)
+        };
+        let locate = |program: &str| {
+            let folder = if is_in_assets(program) { &assets } else { &cache };
+            folder.as_ref().map(|folder| folder.join(program)).unwrap_or_default()
+        };
+        Ok(Binaries {
+            etcd: locate("etcd"),
+            kube_apiserver: locate("kube-apiserver"),
+            kube_controller_manager: locate("kube-controller-manager"),
+            kubectl: locate("kubectl"),
+            kwok: locate("kwok"),
+        })
+    }
+
+    /// The folders that hold them: one, or two where `KUBEBUILDER_ASSETS` holds some.
+    pub fn folders(&self) -> Vec<&Path> {
+        let all = [
+            &self.etcd,
+            &self.kube_apiserver,
+            &self.kube_controller_manager,
+            &self.kubectl,
+            &self.kwok,
+        ];
+        let mut folders: Vec<&Path> = all.into_iter().filter_map(|program| program.parent()).collect();
+        folders.sort_unstable();
+        folders.dedup();
+        folders
+    }
+}
+
+/// The folder in the cache that holds every program that is not found elsewhere.
+fn find_or_build_cache(is_elsewhere: &dyn Fn(&str) -> bool) -> Result<PathBuf, BinariesError> {
+    let go = Go::find()?;
+    let root = cache_root(|name| env::var_os(name)).ok_or(BinariesError::NoCacheFolder)?;
+    let folder = root.join(go.cache_key());
+    let is_missing = |program: &str| !is_elsewhere(program) && !folder.join(program).is_file();
+    let is_complete = || {
+        MODULES
+            .iter()
+            .flat_map(|module| module.programs)
+            .all(|program| !is_missing(program.file_name))
+    };
+    if is_complete() {
+        return Ok(folder);
+    }
+    fs::create_dir_all(&folder).map_err(|source| BinariesError::Cache {
+        path: folder.clone(),
+        source,
+    })?;
+    let _lock = lock(&folder.join(".lock"))?;
+    for module in &MODULES {
+        let missing: Vec<_> = module
+            .programs
+            .iter()
+            .filter(|program| is_missing(program.file_name))
+            .collect();
+        if !missing.is_empty() {
+            build(module, &missing, &folder)?;
+        }
+    }
+    Ok(folder)
+}
+
+fn cache_root(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let folder = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    folder(CACHE_VARIABLE)
+        .or_else(|| Some(folder("XDG_CACHE_HOME")?.join("cronwheel-testbed")))
+        .or_else(|| Some(folder("HOME")?.join(".cache/cronwheel-testbed")))
+}
+
+/// Held until the file is dropped, also by a crash.
+fn lock(path: &Path) -> Result<File, BinariesError> {
+    let cache_error = |source| BinariesError::Cache {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::options()
+        .create(true)
+        .append(true)
+        .open(path)
+        .map_err(cache_error)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            eprintln!("testbed: another build is under way, waiting for it");
+            file.lock().map_err(cache_error)?;
+        }
+        Err(TryLockError::Error(source)) => return Err(cache_error(source)),
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn the_cache_folder_is_ours_then_that_of_xdg_then_that_of_home() {
+        let check = |variables: &[(&str, &str)], expected: Option<&str>| {
+            let variables: BTreeMap<&str, &str> = variables.iter().copied().collect();
+            let found = cache_root(|name| variables.get(name).map(OsString::from));
+            assert_eq!(found, expected.map(PathBuf::from), "{variables:?}");
+        };
+        check(
+            &[("HOME", "/h"), ("XDG_CACHE_HOME", "/x"), (CACHE_VARIABLE, "/own")],
+            Some("/own"),
+        );
+        check(
+            &[("HOME", "/h"), ("XDG_CACHE_HOME", "/x")],
+            Some("/x/cronwheel-testbed"),
+        );
+        check(
+            &[("HOME", "/h"), ("XDG_CACHE_HOME", "")],
+            Some("/h/.cache/cronwheel-testbed"),
+        );
+        check(&[], None);
+    }
+
+    #[test]
+    fn folders_are_named_once() {
+        let binaries = Binaries {
+            etcd: "/assets/etcd".into(),
+            kube_apiserver: "/assets/kube-apiserver".into(),
+            kube_controller_manager: "/cache/kube-controller-manager".into(),
+            kubectl: "/assets/kubectl".into(),
+            kwok: "/cache/kwok".into(),
+        };
+        assert_eq!(binaries.folders(), [Path::new("/assets"), Path::new("/cache")]);
+    }
+}

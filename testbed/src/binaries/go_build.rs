@@ -1,0 +1,339 @@
+//! The pinned Go modules and how they are built.
+//!
+//! Three modules, not one: in one, minimal version selection would raise libraries above what each project was tested
+//! with. Their texts are part of this program, so a build never writes into the repository.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Instant,
+};
+
+use ring::digest;
+
+use super::{BinariesError, GoVersion};
+
+/// What the `go` lines of the modules ask for.
+const GO_MINIMUM: GoVersion = GoVersion(1, 26);
+
+/// One Go module.
+#[derive(Debug)]
+pub(super) struct Module {
+    name: &'static str,
+    go_mod: &'static str,
+    go_sum: &'static str,
+    /// The versions are stamped: without them `/version` answers v0.0.0-master, and clients that compare misbehave.
+    ldflags: &'static str,
+    pub(super) programs: &'static [Program],
+}
+
+/// One program of a module.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) file_name: &'static str,
+    package: &'static str,
+}
+
+macro_rules! module_text {
+    ($module:literal, $file:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/modules/", $module, "/", $file))
+    };
+}
+
+/// In the order in which they are built: the quick ones first, so that a fault of the set-up shows early.
+pub(super) const MODULES: [Module; 3] = [
+    Module {
+        name: "etcd",
+        go_mod: module_text!("etcd", "go.mod"),
+        go_sum: module_text!("etcd", "go.sum"),
+        ldflags: "-s -w",
+        programs: &[Program {
+            file_name: "etcd",
+            package: "go.etcd.io/etcd/server/v3",
+        }],
+    },
+    Module {
+        name: "kwok",
+        go_mod: module_text!("kwok", "go.mod"),
+        go_sum: module_text!("kwok", "go.sum"),
+        ldflags: "-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=v0.8.0",
+        programs: &[Program {
+            file_name: "kwok",
+            package: "sigs.k8s.io/kwok/cmd/kwok",
+        }],
+    },
+    Module {
+        name: "k8s",
+        go_mod: module_text!("k8s", "go.mod"),
+        go_sum: module_text!("k8s", "go.sum"),
+        ldflags: "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3 \
+                  -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36 \
+                  -X k8s.io/component-base/version.gitTreeState=clean -X k8s.io/component-base/version.gitCommit=unknown",
+        programs: &[
+            Program {
+                file_name: "kube-apiserver",
+                package: "k8s.io/kubernetes/cmd/kube-apiserver",
+            },
+            Program {
+                file_name: "kube-controller-manager",
+                package: "k8s.io/kubernetes/cmd/kube-controller-manager",
+            },
+            Program {
+                file_name: "kubectl",
+                package: "k8s.io/kubernetes/cmd/kubectl",
+            },
+        ],
+    },
+];
+
+/// The Go of this machine.
+#[derive(Debug)]
+pub(super) struct Go {
+    /// The whole line of `go version`: release, operating system, architecture.
+    version_line: String,
+}
+
+impl Go {
+    /// Finds Go in the path and checks that it is new enough.
+    pub(super) fn find() -> Result<Go, BinariesError> {
+        let output = go_command()
+            .arg("version")
+            .output()
+            .map_err(|source| BinariesError::GoMissing {
+                minimum: GO_MINIMUM,
+                source,
+            })?;
+        let version_line = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        // A development build has no release number; whoever runs one knows.
+        if parse_version(&version_line).is_some_and(|version| version < GO_MINIMUM) {
+            return Err(BinariesError::GoTooOld {
+                found: version_line,
+                minimum: GO_MINIMUM,
+            });
+        }
+        Ok(Go { version_line })
+    }
+
+    /// Names everything that the programs depend on: the Go release and platform, the modules, the flags.
+    pub(super) fn cache_key(&self) -> String {
+        cache_key(&self.version_line, &MODULES)
+    }
+}
+
+/// Builds the programs of one module into `folder`. A program appears there whole or not at all.
+pub(super) fn build(module: &Module, programs: &[&Program], folder: &Path) -> Result<(), BinariesError> {
+    let begin = Instant::now();
+    let names: Vec<_> = programs.iter().map(|program| program.file_name).collect();
+    eprintln!("testbed: building {} into {}", names.join(", "), folder.display());
+    // One name for all builds: the caller holds the lock, and what a crashed build left goes with the next.
+    let workshop = folder.join(".building");
+    prepare(&workshop, module).map_err(|source| BinariesError::Cache {
+        path: workshop.clone(),
+        source,
+    })?;
+    for program in programs {
+        let status = build_command(&workshop, module, program)
+            .status()
+            .map_err(|source| BinariesError::RunBuild { source })?;
+        if !status.success() {
+            return Err(BinariesError::Build {
+                module: module.name,
+                status,
+            });
+        }
+        let built = workshop.join(program.file_name);
+        fs::rename(&built, folder.join(program.file_name))
+            .map_err(|source| BinariesError::Cache { path: built, source })?;
+    }
+    fs::remove_dir_all(&workshop).map_err(|source| BinariesError::Cache { path: workshop, source })?;
+    eprintln!(
+        "testbed: built {} in {:.0} s",
+        names.join(", "),
+        begin.elapsed().as_secs_f64()
+    );
+    Ok(())
+}
+
+/// `go` with an environment in which equal inputs give equal programs.
+fn go_command() -> Command {
+    let mut command = Command::new("go");
+    command
+        .env("CGO_ENABLED", "0")
+        .env("GOTOOLCHAIN", "local")
+        .env("GOFLAGS", "")
+        .env("GOWORK", "off");
+    command
+}
+
+fn build_command(workshop: &Path, module: &Module, program: &Program) -> Command {
+    let mut command = go_command();
+    command
+        .args(build_arguments(module))
+        .arg("-o")
+        .arg(workshop.join(program.file_name))
+        .arg(program.package)
+        .current_dir(workshop)
+        .stdin(Stdio::null())
+        // Standard output belongs to the caller's own results.
+        .stdout(Stdio::null());
+    command
+}
+
+fn build_arguments(module: &Module) -> [&'static str; 4] {
+    ["build", "-trimpath", "-ldflags", module.ldflags]
+}
+
+fn prepare(workshop: &PathBuf, module: &Module) -> std::io::Result<()> {
+    if workshop.exists() {
+        fs::remove_dir_all(workshop)?;
+    }
+    fs::create_dir_all(workshop)?;
+    fs::write(workshop.join("go.mod"), module.go_mod)?;
+    fs::write(workshop.join("go.sum"), module.go_sum)
+}
+
+fn cache_key(version_line: &str, modules: &[Module]) -> String {
+    let mut context = digest::Context::new(&digest::SHA256);
+    let mut add = |part: &str| {
+        // The length in front keeps the parts apart.
+        context.update(&part.len().to_le_bytes());
+        context.update(part.as_bytes());
+    };
+    add(version_line);
+    for module in modules {
+        add(module.go_mod);
+        add(module.go_sum);
+        build_arguments(module).into_iter().for_each(&mut add);
+    }
+    let digest = context.finish();
+    digest
+        .as_ref()
+        .iter()
+        .take(8)
+        .fold(String::new(), |key, byte| key + &format!("{byte:02x}"))
+}
+
+/// The release in a line such as `go version go1.26.8 linux/amd64`.
+fn parse_version(version_line: &str) -> Option<GoVersion> {
+    let release = version_line
+        .strip_prefix("go version go")?
+        .split_ascii_whitespace()
+        .next()?;
+    let (major, rest) = release.split_once('.')?;
+    let minor: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    Some(GoVersion(major.parse().ok()?, minor.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODULE: Module = Module {
+        name: "m",
+        go_mod: "module m",
+        go_sum: "sums",
+        ldflags: "-s -w",
+        programs: &[],
+    };
+
+    #[test]
+    fn the_cache_key_depends_on_the_release_the_modules_and_the_flags() {
+        let key = cache_key("go version go1.26.8 linux/amd64", &[MODULE]);
+        assert_eq!(key, cache_key("go version go1.26.8 linux/amd64", &[MODULE]));
+        assert_eq!(key.len(), 16);
+        let others = [
+            cache_key("go version go1.26.9 linux/amd64", &[MODULE]),
+            cache_key("go version go1.26.8 linux/arm64", &[MODULE]),
+            cache_key(
+                "go version go1.26.8 linux/amd64",
+                &[Module {
+                    go_mod: "module n",
+                    ..MODULE
+                }],
+            ),
+            cache_key(
+                "go version go1.26.8 linux/amd64",
+                &[Module {
+                    go_sum: "sums2",
+                    ..MODULE
+                }],
+            ),
+            cache_key(
+                "go version go1.26.8 linux/amd64",
+                &[Module {
+                    ldflags: "-s",
+                    ..MODULE
+                }],
+            ),
+            cache_key(
+                "go version go1.26.8 linux/amd64",
+                &[Module {
+                    go_mod: "module ms",
+                    go_sum: "ums",
+                    ..MODULE
+                }],
+            ),
+            cache_key("go version go1.26.8 linux/amd64", &[MODULE, MODULE]),
+        ];
+        assert!(others.iter().all(|other| *other != key), "{key} {others:?}");
+    }
+
+    #[test]
+    fn go_releases_are_read_and_compared() {
+        let check = |line: &str, expected: Option<GoVersion>| assert_eq!(parse_version(line), expected, "{line}");
+        check("go version go1.26.8 linux/amd64", Some(GoVersion(1, 26)));
+        check("go version go1.27rc1 darwin/arm64", Some(GoVersion(1, 27)));
+        check("go version go1.9 linux/amd64", Some(GoVersion(1, 9)));
+        check("go version devel +abc linux/amd64", None);
+        check("", None);
+        assert!(GoVersion(1, 9) < GO_MINIMUM && GoVersion(1, 26) >= GO_MINIMUM && GoVersion(2, 0) > GO_MINIMUM);
+    }
+
+    #[test]
+    fn the_minimum_is_what_the_modules_ask_for() {
+        for module in &MODULES {
+            let line = module.go_mod.lines().find_map(|line| line.strip_prefix("go ")).unwrap();
+            let asked = parse_version(&format!("go version go{line} linux/amd64")).unwrap();
+            assert!(asked <= GO_MINIMUM, "{}: {asked}", module.name);
+        }
+    }
+
+    #[test]
+    fn every_program_is_a_tool_of_its_module_and_its_version_is_the_one_stamped() {
+        for module in &MODULES {
+            for program in module.programs {
+                assert!(
+                    module.go_mod.contains(program.package),
+                    "{} in {}",
+                    program.package,
+                    module.name
+                );
+            }
+        }
+        assert!(MODULES[2].go_mod.contains("k8s.io/kubernetes v1.36.3"));
+        assert!(MODULES[2].ldflags.contains("gitVersion=v1.36.3"));
+        assert!(MODULES[1].go_mod.contains("sigs.k8s.io/kwok v0.8.0"));
+    }
+
+    #[test]
+    fn a_build_strips_paths_stamps_the_version_and_ignores_the_flags_of_the_environment() {
+        let command = build_command(Path::new("/w"), &MODULES[0], &MODULES[0].programs[0]);
+        let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
+        let expected = [
+            "build",
+            "-trimpath",
+            "-ldflags",
+            "-s -w",
+            "-o",
+            "/w/etcd",
+            "go.etcd.io/etcd/server/v3",
+        ];
+        assert_eq!(arguments, expected);
+        assert!(
+            command
+                .get_envs()
+                .any(|(name, value)| name == "GOFLAGS" && value.is_some_and(std::ffi::OsStr::is_empty))
+        );
+    }
+}

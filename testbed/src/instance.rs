@@ -1,0 +1,362 @@
+//! One control plane: a folder with all that belongs to it, and its processes by their pid files.
+//!
+//! The folder alone is enough to stop everything, so it serves the owner, a later command and a sweep alike.
+
+use std::{
+    fs::{self, DirBuilder, File},
+    io,
+    os::unix::{fs::DirBuilderExt, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    binaries::Binaries,
+    component::{Component, JobLife, Setup},
+    kubectl::Kubectl,
+    ports::Ports,
+    process::{ProcessError, ProcessRecord},
+};
+
+/// Between SIGTERM and SIGKILL. The API server would drain watches longer than one wants to wait.
+const STOP_GRACE: Duration = Duration::from_secs(3);
+
+/// Lines of a log that an error shows.
+const N_TAIL_LINES: usize = 15;
+
+/// What went wrong with the folder or a process of one control plane.
+#[derive(Debug, thiserror::Error)]
+pub enum InstanceError {
+    /// The folder lacks the file that describes it.
+    #[error("{folder} holds no control plane")]
+    NoManifest {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The file that describes it, or a pid file, is not what we write.
+    #[error("cannot understand {path}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// A file cannot be read, written or removed.
+    #[error("cannot use {path}")]
+    Access {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A program does not start.
+    #[error("cannot run {program}")]
+    Spawn {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It runs.
+    #[error("{component} runs")]
+    Running {
+        /// What was to be started.
+        component: Component,
+    },
+    /// A process cannot be inspected or stopped.
+    #[error("{component} cannot be controlled")]
+    Process {
+        /// Which.
+        component: Component,
+        /// Why.
+        source: ProcessError,
+    },
+}
+
+/// What describes a control plane, in `instance.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    /// Who stops it; none where it outlives the command that started it.
+    pub(crate) owner: Option<ProcessRecord>,
+    pub(crate) ports: Ports,
+    pub(crate) jobs: JobLife,
+    pub(crate) audit: bool,
+    pub(crate) binaries: Binaries,
+}
+
+/// One control plane, running or not.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    folder: PathBuf,
+    manifest: Manifest,
+}
+
+impl Instance {
+    pub(crate) fn create(folder: PathBuf, manifest: Manifest) -> Result<Instance, InstanceError> {
+        let instance = Instance { folder, manifest };
+        let mut builder = DirBuilder::new();
+        builder.mode(0o700);
+        for sub_folder in ["", "pids", "logs", "pki"] {
+            let path = instance.path(sub_folder);
+            builder
+                .create(&path)
+                .map_err(|source| InstanceError::Access { path, source })?;
+        }
+        instance.write_manifest()?;
+        Ok(instance)
+    }
+
+    pub(crate) fn open(folder: PathBuf) -> Result<Instance, InstanceError> {
+        let path = folder.join("instance.json");
+        match read_json(&path)? {
+            Some(manifest) => Ok(Instance { folder, manifest }),
+            None => Err(InstanceError::NoManifest { folder }),
+        }
+    }
+
+    /// Its name: that of its folder.
+    pub fn name(&self) -> String {
+        self.folder
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The kubeconfig of a cluster administrator, who is exempt from API priority and fairness.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.path("kubeconfig")
+    }
+
+    /// kubectl as a cluster administrator.
+    pub fn kubectl(&self) -> Kubectl {
+        Kubectl::new(
+            self.manifest.binaries.kubectl.clone(),
+            self.kubeconfig(),
+            self.path("kubectl-cache"),
+        )
+    }
+
+    /// The address of the API server.
+    pub fn api_server_url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.manifest.ports.api_server)
+    }
+
+    /// What a process wrote to its standard output and standard error.
+    pub fn log_path(&self, component: Component) -> PathBuf {
+        self.path(&format!("logs/{component}.log"))
+    }
+
+    /// The audit log, where it was asked for: one JSON object per line, in batches, so the last lines come late.
+    pub fn audit_log_path(&self) -> Option<PathBuf> {
+        self.manifest.audit.then(|| self.path("audit.log"))
+    }
+
+    /// Whether that process runs.
+    pub fn is_running(&self, component: Component) -> bool {
+        matches!(self.record(component), Ok(Some(record)) if record.is_running())
+    }
+
+    /// The process id, where that process runs.
+    pub fn pid(&self, component: Component) -> Option<u32> {
+        self.record(component)
+            .ok()
+            .flatten()
+            .filter(ProcessRecord::is_running)
+            .map(|record| record.pid())
+    }
+
+    /// Whether all processes run that belong to it; the reference is an addition.
+    pub fn is_complete(&self) -> bool {
+        let is_expected = |component: &Component| match component {
+            Component::Etcd | Component::ApiServer | Component::ControllerManager => true,
+            Component::Kwok => self.manifest.jobs != JobLife::None,
+            Component::Reference => false,
+        };
+        Component::ALL
+            .into_iter()
+            .filter(is_expected)
+            .all(|component| self.is_running(component))
+    }
+
+    /// Stops one process, where it runs.
+    pub fn stop(&self, component: Component) -> Result<(), InstanceError> {
+        let Some(record) = self.record(component)? else {
+            return Ok(());
+        };
+        record
+            .stop(STOP_GRACE)
+            .map_err(|source| InstanceError::Process { component, source })?;
+        let path = self.pid_path(component);
+        fs::remove_file(&path).map_err(|source| InstanceError::Access { path, source })
+    }
+
+    /// Stops all: the clients together, then the API server, then etcd.
+    pub fn stop_all(&self) -> Result<(), InstanceError> {
+        for component in [Component::Reference, Component::Kwok, Component::ControllerManager] {
+            if let Some(record) = self.record(component)? {
+                record
+                    .ask_to_end()
+                    .map_err(|source| InstanceError::Process { component, source })?;
+            }
+        }
+        Component::ALL
+            .into_iter()
+            .rev()
+            .try_for_each(|component| self.stop(component))
+    }
+
+    pub(crate) fn remove_folder(&self) -> Result<(), InstanceError> {
+        match fs::remove_dir_all(&self.folder) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(source) => Err(InstanceError::Access {
+                path: self.folder.clone(),
+                source,
+            }),
+        }
+    }
+
+    /// Starts a process, apart from the terminal: an interrupt there is for the owner, who stops all in order.
+    pub(crate) fn spawn(&self, component: Component, arguments: &[String]) -> Result<Child, InstanceError> {
+        if self.is_running(component) {
+            return Err(InstanceError::Running { component });
+        }
+        let program = component.program(&self.manifest.binaries);
+        let log_path = self.log_path(component);
+        let log_error = |source| InstanceError::Access {
+            path: log_path.clone(),
+            source,
+        };
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(&log_path)
+            .map_err(log_error)?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            // Schedules without a zone follow the reference's local one: the same everywhere.
+            .env("TZ", "UTC")
+            .env_remove("KUBECONFIG")
+            .current_dir(&self.folder)
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().map_err(log_error)?)
+            .stderr(log)
+            .spawn()
+            .map_err(|source| InstanceError::Spawn {
+                program: program.to_owned(),
+                source,
+            })?;
+        let recorded = ProcessRecord::of(child.id())
+            .map_err(|source| InstanceError::Process { component, source })
+            .and_then(|record| write_json(&self.pid_path(component), &record));
+        if let Err(error) = recorded {
+            // A process without a pid file would be found by nobody. It may have ended by itself, hence no check.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(error);
+        }
+        Ok(child)
+    }
+
+    /// The last lines of a process's log.
+    pub(crate) fn log_tail(&self, component: Component) -> String {
+        let text = fs::read(self.log_path(component)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(N_TAIL_LINES)..].join("\n")
+    }
+
+    /// Makes it outlive its owner: from here on only a command stops it.
+    pub(crate) fn disown(&mut self) -> Result<(), InstanceError> {
+        self.manifest.owner = None;
+        self.write_manifest()
+    }
+
+    /// Whether its owner is gone, so that nobody else will stop it.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.manifest.owner.as_ref().is_some_and(|owner| !owner.is_running())
+    }
+
+    pub(crate) fn ports(&self) -> &Ports {
+        &self.manifest.ports
+    }
+
+    pub(crate) fn jobs(&self) -> JobLife {
+        self.manifest.jobs
+    }
+
+    pub(crate) fn setup(&self) -> Setup<'_> {
+        Setup {
+            folder: &self.folder,
+            ports: &self.manifest.ports,
+            jobs: self.manifest.jobs,
+            audit: self.manifest.audit,
+        }
+    }
+
+    pub(crate) fn write(&self, file: &str, text: &str) -> Result<PathBuf, InstanceError> {
+        let path = self.path(file);
+        match fs::write(&path, text) {
+            Ok(()) => Ok(path),
+            Err(source) => Err(InstanceError::Access { path, source }),
+        }
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.folder.join(file)
+    }
+
+    fn pid_path(&self, component: Component) -> PathBuf {
+        self.path(&format!("pids/{component}.json"))
+    }
+
+    fn record(&self, component: Component) -> Result<Option<ProcessRecord>, InstanceError> {
+        read_json(&self.pid_path(component))
+    }
+
+    fn write_manifest(&self) -> Result<(), InstanceError> {
+        write_json(&self.path("instance.json"), &self.manifest)
+    }
+}
+
+/// None where there is no such file.
+fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, InstanceError> {
+    match fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|source| InstanceError::Malformed {
+                path: path.to_owned(),
+                source,
+            }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(InstanceError::Access {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
+
+/// Whole or not at all: a reader or a crash in between sees the file as it was.
+fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), InstanceError> {
+    let text = serde_json::to_vec_pretty(value).map_err(|source| InstanceError::Malformed {
+        path: path.to_owned(),
+        source,
+    })?;
+    let new_path = path.with_extension("new");
+    fs::write(&new_path, text)
+        .and_then(|()| fs::rename(&new_path, path))
+        .map_err(|source| InstanceError::Access {
+            path: path.to_owned(),
+            source,
+        })
+}

@@ -1,0 +1,90 @@
+//! Waiting until a process serves, and noticing when it never will.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{component::Component, instance::Instance};
+
+/// How often we ask.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The longest wait for one process; seconds are usual, a loaded machine may need many.
+const READY_WAIT_MAX: Duration = Duration::from_mins(1);
+
+/// For one exchange with a process on loopback.
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Why a process does not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadinessError {
+    /// It ended.
+    #[error("{component} ended while it was waited for; its log ends with:\n{log_tail}")]
+    Ended {
+        /// Which.
+        component: Component,
+        /// The end of its log.
+        log_tail: String,
+    },
+    /// It runs and does not serve.
+    #[error("{component} is not ready after {} s; its log ends with:\n{log_tail}", READY_WAIT_MAX.as_secs())]
+    Late {
+        /// Which.
+        component: Component,
+        /// The end of its log.
+        log_tail: String,
+    },
+}
+
+/// Waits until `is_ready` says so.
+pub(crate) fn wait_until(
+    instance: &Instance,
+    component: Component,
+    mut is_ready: impl FnMut() -> bool,
+) -> Result<(), ReadinessError> {
+    let begin = Instant::now();
+    loop {
+        if is_ready() {
+            return Ok(());
+        }
+        if !instance.is_running(component) {
+            return Err(ReadinessError::Ended {
+                component,
+                log_tail: instance.log_tail(component),
+            });
+        }
+        if begin.elapsed() > READY_WAIT_MAX {
+            return Err(ReadinessError::Late {
+                component,
+                log_tail: instance.log_tail(component),
+            });
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// Whether etcd answers that it is healthy. It speaks plain HTTP here.
+pub(crate) fn is_etcd_healthy(port: u16) -> bool {
+    let exchange = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(EXCHANGE_TIMEOUT))?;
+        stream.write_all(b"GET /health HTTP/1.0\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    exchange().is_ok_and(|answer| answer.contains(r#""health":"true""#))
+}
+
+/// Whether a Kubernetes server answers 200. A closed port is noticed without the cost of a kubectl.
+pub(crate) fn answers(instance: &Instance, port: u16, path: &str) -> bool {
+    let server = format!("--server=https://127.0.0.1:{port}");
+    TcpStream::connect(("127.0.0.1", port)).is_ok()
+        && instance
+            .kubectl()
+            .run(&["get", &server, "--request-timeout=2s", "--raw", path])
+            .is_ok()
+}

@@ -1,0 +1,82 @@
+//! Identities for clients under test.
+//!
+//! Identity matters for fairness: `system:masters` is exempt from API priority and fairness, service accounts of
+//! kube-system fall into `workload-high`, others into `workload-low`. A fair comparison with the built-in controller
+//! needs an account of kube-system.
+
+use std::path::PathBuf;
+
+use crate::{
+    instance::Instance,
+    kubeconfig::{self, Credential},
+    testbed::TestbedError,
+};
+
+/// Longer than any test.
+const TOKEN_DURATION: &str = "--duration=24h";
+
+impl Instance {
+    /// A kubeconfig with a token of a new `ServiceAccount` that is bound to a `ClusterRole` of its own.
+    /// `rules` is the YAML list of that role's rules, as under its `rules:`.
+    pub fn service_account_kubeconfig(
+        &self,
+        namespace: &str,
+        name: &str,
+        rules: &str,
+    ) -> Result<PathBuf, TestbedError> {
+        self.kubectl().apply(&manifest(namespace, name, rules))?;
+        self.token_kubeconfig(namespace, name)
+    }
+
+    /// A kubeconfig with a token of a `ServiceAccount` that exists.
+    pub fn token_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf, TestbedError> {
+        let token = self
+            .kubectl()
+            .run(&["create", "token", name, "--namespace", namespace, TOKEN_DURATION])?;
+        let setup = self.setup();
+        let keys = setup.key_path("");
+        let text = kubeconfig::text(&self.api_server_url(), &keys, &Credential::Token(token.trim()));
+        Ok(self.write(&format!("{namespace}-{name}.kubeconfig"), &text)?)
+    }
+}
+
+fn manifest(namespace: &str, name: &str, rules: &str) -> String {
+    let rules = if rules.trim().is_empty() {
+        " []"
+    } else {
+        &format!("\n{rules}")
+    };
+    format!(
+        "apiVersion: v1
+kind: ServiceAccount
+metadata: {{name: {name}, namespace: {namespace}}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: {name}}}
+rules:{rules}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: {name}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {name}}}
+subjects: [{{kind: ServiceAccount, name: {name}, namespace: {namespace}}}]
+"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_stand_below_their_key_and_no_rules_are_an_empty_list() {
+        let with_rules = manifest(
+            "kube-system",
+            "candidate",
+            "- {apiGroups: [batch], resources: [jobs], verbs: [get]}",
+        );
+        assert!(with_rules.contains("\nrules:\n- {apiGroups: [batch]"), "{with_rules}");
+        assert!(manifest("kube-system", "candidate", "").contains("\nrules: []\n"));
+    }
+}

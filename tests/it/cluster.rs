@@ -1,0 +1,124 @@
+//! The controller as a process on a real kube-apiserver, started by the test bed.
+//!
+//! One API server serves all cases, each in a namespace of its own with a controller of its own; they run side by
+//! side. A case does not wait for the minute: its controller's clock runs ahead (`--clock-offset`) so that the minute
+//! comes at once. `CRONWHEEL_CASE=name` runs one case.
+
+#![allow(clippy::disallowed_methods, reason = "a real server keeps real time")]
+
+mod controller;
+mod kubernetes;
+
+mod firing;
+mod policies;
+mod restarts;
+mod templates;
+
+use std::{
+    future::Future,
+    pin::Pin,
+    time::{Duration, Instant},
+};
+
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use testbed::{Options, Testbed};
+
+use kubernetes::Namespace;
+
+type Run = Pin<Box<dyn Future<Output = ()>>>;
+
+/// A case has a name, which is also its namespace's, and what it does there.
+type Case = (&'static str, fn(Namespace) -> Run);
+
+macro_rules! cases {
+    ($($module:ident :: $case:ident),* $(,)?) => {
+        &[$((stringify!($case), |namespace| Box::pin($module::$case(namespace)) as Run)),*]
+    };
+}
+
+const CASES: &[Case] = cases![
+    firing::a_cron_job_fires_on_the_minute_and_its_job_completes,
+    firing::history_keeps_to_its_limits,
+    firing::a_suspended_cron_job_starts_its_latest_slot_when_resumed,
+    policies::allow_starts_beside_a_running_job,
+    policies::forbid_waits_for_the_running_job,
+    policies::replace_deletes_the_running_job_first,
+    restarts::a_kill_between_create_and_status_write_doubles_nothing,
+    restarts::several_slots_without_a_controller_are_caught_up_by_one_job,
+    templates::a_field_newer_than_our_bindings_reaches_the_job,
+    templates::metadata_survives_status_writes,
+];
+
+/// Most of a case is waiting, but each has a process.
+const N_AT_ONCE: usize = 4;
+const CASE_DURATION_MAX: Duration = Duration::from_secs(90);
+
+#[test]
+fn on_a_real_api_server() {
+    let testbed = Testbed::start(Options::default()).expect("a control plane");
+    let kubeconfig = testbed
+        .service_account_kubeconfig("kube-system", "cronwheel", &rules())
+        .expect("an account");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let failed = runtime.block_on(async {
+        let admin = kubernetes::connect(&testbed.kubeconfig()).await;
+        let only = std::env::var("CRONWHEEL_CASE").ok();
+        let selected = CASES
+            .iter()
+            .filter(|(name, _)| only.as_ref().is_none_or(|only| name.contains(only.as_str())));
+        let local = tokio::task::LocalSet::new();
+        local.run_until(run_all(selected, &admin, &kubeconfig)).await
+    });
+    testbed.stop().expect("everything stops");
+    assert!(failed.is_empty(), "failed: {failed:?}");
+}
+
+async fn run_all<'a>(
+    selected: impl Iterator<Item = &'a Case>,
+    admin: &kube::Client,
+    kubeconfig: &std::path::Path,
+) -> Vec<&'static str> {
+    let mut waiting = selected;
+    let mut running = FuturesUnordered::new();
+    let mut failed = Vec::new();
+    loop {
+        while running.len() < N_AT_ONCE
+            && let Some((name, run)) = waiting.next()
+        {
+            running.push(run_one(name, *run, admin, kubeconfig));
+        }
+        match running.next().await {
+            Some((name, true)) => eprintln!("ok      {name}"),
+            Some((name, false)) => failed.push(name),
+            None => return failed,
+        }
+    }
+}
+
+async fn run_one(
+    name: &'static str,
+    run: fn(Namespace) -> Run,
+    admin: &kube::Client,
+    kubeconfig: &std::path::Path,
+) -> (&'static str, bool) {
+    let begun = Instant::now();
+    let namespace = Namespace::create(admin.clone(), kubeconfig, name).await;
+    // A task of its own, so that its panic is its own.
+    let case = tokio::task::spawn_local(tokio::time::timeout(CASE_DURATION_MAX, run(namespace)));
+    let outcome = case.await;
+    let is_ok = matches!(outcome, Ok(Ok(())));
+    if !is_ok {
+        eprintln!("FAILED  {name} after {:?}: {outcome:?}", begun.elapsed());
+    }
+    (name, is_ok)
+}
+
+/// The rules under which cronwheel is installed.
+fn rules() -> String {
+    let manifest = include_str!("../../deploy/rbac.yaml");
+    let role = manifest.split("\nrules:\n").nth(1).expect("a role");
+    role.split("\n---").next().expect("its rules").to_owned()
+}

@@ -165,7 +165,7 @@ fn client(config: &Config, transport: Transport) -> Result<Client, ConnectError>
     })
 }
 
-/// How long connecting may take, TLS apart: within a cluster it is a millisecond or it is broken.
+/// How long connecting may take: within a cluster it is milliseconds or it is broken.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often a connection is asked whether it is alive, and how long it may take to say so. A dead

@@ -17,10 +17,9 @@ use std::{borrow::Cow, sync::Arc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::NamespaceResourceScope;
 use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
 
 pub use self::{cron_job::CronJobContent, job::JobContent};
-use self::{fields::FieldError, metadata::Metadata};
+use self::{fields::FieldError, metadata::Head};
 use crate::{
     schedule::Zone,
     state::{CronJobIdentity, CronJobRecord, JobRecord, ResourceVersion, Uid},
@@ -43,11 +42,11 @@ pub struct DecodeError {
 }
 
 impl DecodeError {
-    fn new(kind: &'static str, metadata: &Metadata<'_>, error: FieldError) -> DecodeError {
+    fn new(kind: &'static str, head: &Head<'_>, error: FieldError) -> DecodeError {
         DecodeError {
             kind,
-            namespace: metadata.namespace().unwrap_or_default(),
-            name: metadata.name().unwrap_or_default(),
+            namespace: head.namespace.clone().if_read().unwrap_or_default().into(),
+            name: head.name.clone().if_read().unwrap_or_default().into(),
             field: error.field,
             problem: error.problem,
         }
@@ -64,12 +63,12 @@ pub struct Decoder {
 impl Decoder {
     /// The record of a CronJob.
     pub fn cron_job(&self, slim: &SlimCronJob) -> Result<CronJobRecord, DecodeError> {
-        slim.content.record(&self.default_zone)
+        slim.clone().into_record(&self.default_zone)
     }
 
     /// The record of a Job.
     pub fn job(&self, slim: &SlimJob) -> Result<JobRecord, DecodeError> {
-        slim.content.record()
+        slim.clone().into_record()
     }
 }
 
@@ -80,6 +79,11 @@ impl SlimCronJob {
     /// Who it is and in which version, where that can be read, whatever else cannot.
     pub fn identity(&self) -> Option<&(Arc<CronJobIdentity>, ResourceVersion)> {
         self.content.identity()
+    }
+
+    /// Its record, without a copy.
+    pub fn into_record(self, default_zone: &Zone) -> Result<CronJobRecord, DecodeError> {
+        self.content.into_record(default_zone)
     }
 }
 
@@ -113,42 +117,18 @@ pub trait SlimContent: Sized {
     /// As it stands in paths.
     const PLURAL: &'static str;
 
-    /// Reads an object, whatever is wrong with it.
-    fn read(object: &RawObject<'_>) -> Self;
-}
-
-/// An object in three parts, unread but for where the members of its metadata are.
-pub struct RawObject<'a> {
-    metadata: Metadata<'a>,
-    spec: Option<&'a RawValue>,
-    status: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct RawParts<'a> {
-    #[serde(borrow)]
-    metadata: Option<&'a RawValue>,
-    #[serde(borrow)]
-    spec: Option<&'a RawValue>,
-    #[serde(borrow)]
-    status: Option<&'a RawValue>,
+    /// Reads an object, whatever is wrong with it, and its resource version as written. Only text that is no JSON fails.
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(Self, Option<String>), D::Error>;
 }
 
 impl<'de, C: SlimContent> Deserialize<'de> for Slim<C> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let parts = RawParts::deserialize(deserializer)?;
-        let object = RawObject {
-            metadata: Metadata::split(parts.metadata),
-            spec: parts.spec,
-            status: parts.status,
+        let (content, resource_version) = C::read(deserializer)?;
+        let meta = ObjectMeta {
+            resource_version,
+            ..ObjectMeta::default()
         };
-        Ok(Slim {
-            meta: ObjectMeta {
-                resource_version: object.metadata.resource_version_text(),
-                ..ObjectMeta::default()
-            },
-            content: C::read(&object),
-        })
+        Ok(Slim { meta, content })
     }
 }
 

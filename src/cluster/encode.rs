@@ -6,7 +6,7 @@ mod tests;
 
 use jiff::Timestamp;
 
-pub use self::json::push_escaped;
+pub(super) use self::json::{push_escaped, push_raw_member};
 use self::json::{push_string, push_time};
 use crate::state::{ActiveJob, CronJobEvent, JobDelete, JobOrder, StatusWrite};
 

@@ -75,12 +75,15 @@ impl Kind for CronJobs {
     type Object = SlimCronJob;
 
     fn applied(&self, object: SlimCronJob) -> WatchItem {
-        match self.decoder.cron_job(&object) {
+        let cron_job = object.identity().cloned();
+        match object.into_record(&self.decoder.default_zone) {
             Ok(record) => WatchItem::Input(Input::CronJobApplied(Box::new(record))),
             Err(error) => WatchItem::Undecodable {
                 error,
-                cron_job: object.identity().cloned(),
-                input: self.deleted(&object),
+                input: cron_job
+                    .as_ref()
+                    .map(|(identity, _)| Input::CronJobDeleted(identity.uid.clone())),
+                cron_job,
             },
         }
     }

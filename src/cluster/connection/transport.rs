@@ -126,17 +126,22 @@ impl Service<Request<Body>> for Transport {
     }
 }
 
-/// Connects, and turns down what is not HTTP/2.
+/// Connects, and turns down what is not HTTP/2 or takes too long.
 #[derive(Clone)]
 struct Http2Connector {
     inner: HttpsConnector<HttpConnector>,
     speaks_http1_only: Arc<AtomicBool>,
 }
 
-/// The server does not agree to HTTP/2. The request fails before it is sent, the next ones go over HTTP/1.1.
+/// Why there is no HTTP/2 connection; the request fails before it is sent.
 #[derive(Debug, thiserror::Error)]
-#[error("the server speaks HTTP/1.1 only")]
-struct Http1Only;
+enum Http2Error {
+    /// The next requests go over HTTP/1.1.
+    #[error("the server speaks HTTP/1.1 only")]
+    Http1Only,
+    #[error("no connection within {} seconds", CONNECT_TIMEOUT.as_secs())]
+    Timeout,
+}
 
 impl Service<Uri> for Http2Connector {
     type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
@@ -151,12 +156,14 @@ impl Service<Uri> for Http2Connector {
         let connecting = self.inner.call(uri);
         let speaks_http1_only = Arc::clone(&self.speaks_http1_only);
         Box::pin(async move {
-            let stream = connecting.await?;
+            // TLS included: a server that is stopped still has its connections accepted.
+            let stream = tokio::time::timeout(CONNECT_TIMEOUT, connecting).await;
+            let stream = stream.map_err(|_| Http2Error::Timeout)??;
             if stream.connected().is_negotiated_h2() {
                 return Ok(stream);
             }
             speaks_http1_only.store(true, Ordering::Relaxed);
-            Err(Http1Only.into())
+            Err(Http2Error::Http1Only.into())
         })
     }
 }

@@ -1,18 +1,18 @@
 //! CronJob: everything of the record but the effective schedule, which needs the default zone.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde::{Deserialize, Deserializer, de::MapAccess};
 
 use super::{
-    DecodeError, RawObject, SlimContent,
-    fields::{FieldError, Members, Text, is_null, read, read_optional, text, time},
-    metadata::Metadata,
-    template::job_template,
+    DecodeError, SlimContent,
+    fields::{Field, FieldError, Name, Value, ignore, raw_value},
+    metadata::Head,
+    template::{RawTemplate, job_template},
 };
 use crate::{
+    cluster::encode::push_raw_member,
     schedule::Zone,
     state::{
         ActiveJob, ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, JobTemplate,
@@ -54,16 +54,19 @@ impl SlimContent for CronJobContent {
     const KIND: &'static str = "CronJob";
     const PLURAL: &'static str = "cronjobs";
 
-    fn read(object: &RawObject<'_>) -> CronJobContent {
-        let identity = identity(&object.metadata);
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(CronJobContent, Option<String>), D::Error> {
+        let raw: RawCronJob<'de> = Field::deserialize(deserializer)?.if_read().unwrap_or_default();
+        let head = raw.metadata.head.clone();
+        let identity = identity(&head);
         let parts = match &identity {
-            Ok((identity, resource_version)) => parts(object, identity, *resource_version),
+            Ok((identity, resource_version)) => parts(raw, identity, *resource_version),
             Err(error) => Err(error.clone()),
         };
-        CronJobContent {
+        let content = CronJobContent {
             identity: identity.ok(),
-            parts: parts.map_err(|error| DecodeError::new(Self::KIND, &object.metadata, error)),
-        }
+            parts: parts.map_err(|error| DecodeError::new(Self::KIND, &head, error)),
+        };
+        Ok((content, head.resource_version_text()))
     }
 }
 
@@ -72,8 +75,8 @@ impl CronJobContent {
         self.identity.as_ref()
     }
 
-    pub(super) fn record(&self, default_zone: &Zone) -> Result<CronJobRecord, DecodeError> {
-        let parts = self.parts.clone()?;
+    pub(super) fn into_record(self, default_zone: &Zone) -> Result<CronJobRecord, DecodeError> {
+        let parts = self.parts?;
         let schedule = CronJobSchedule::new(&parts.spec.schedule, parts.spec.time_zone.as_deref(), default_zone);
         Ok(CronJobRecord {
             identity: parts.identity,
@@ -93,132 +96,232 @@ impl CronJobContent {
     }
 }
 
-fn identity(metadata: &Metadata<'_>) -> Result<(Arc<CronJobIdentity>, ResourceVersion), FieldError> {
+fn identity(head: &Head<'_>) -> Result<(Arc<CronJobIdentity>, ResourceVersion), FieldError> {
+    let identity = head.identity()?;
+    let resource_version = identity.resource_version;
     let identity = CronJobIdentity {
-        namespace: metadata.namespace()?,
-        name: metadata.name()?,
-        uid: metadata.uid()?,
+        namespace: identity.namespace,
+        name: identity.name,
+        uid: identity.uid,
     };
-    Ok((Arc::new(identity), metadata.resource_version()?))
+    Ok((Arc::new(identity), resource_version))
 }
 
 fn parts(
-    object: &RawObject<'_>,
+    raw: RawCronJob<'_>,
     identity: &Arc<CronJobIdentity>,
     resource_version: ResourceVersion,
 ) -> Result<Parts, FieldError> {
-    let raw: RawSpec<'_> = read_optional("spec", object.spec)?.ok_or_else(|| FieldError::new("spec", "missing"))?;
+    let (head, retained_members) = (raw.metadata.head, raw.metadata.retained_members);
+    let raw_spec = raw
+        .spec
+        .optional("spec")?
+        .ok_or_else(|| FieldError::new("spec", "missing"))?;
+    let (spec, raw_template) = spec(raw_spec)?;
     Ok(Parts {
         identity: Arc::clone(identity),
         resource_version,
-        created: object.metadata.created()?,
-        is_deleting: object.metadata.is_deleting(),
-        spec: spec(&raw)?,
-        template: Arc::new(job_template(raw.job_template, &identity.name, &identity.uid)?),
+        created: head.created()?,
+        is_deleting: head.is_deleting(),
+        spec,
+        template: Arc::new(job_template(raw_template, &identity.name, &identity.uid)?),
         retained_metadata: Arc::new(RetainedMetadata {
-            members: object.metadata.retained_members(),
+            members: retained_members.into(),
         }),
-        status: status(object.status)?,
+        status: status(raw.status)?,
     })
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawSpec<'a> {
-    #[serde(borrow)]
-    schedule: Option<&'a RawValue>,
-    #[serde(borrow)]
-    time_zone: Option<&'a RawValue>,
-    #[serde(borrow)]
-    starting_deadline_seconds: Option<&'a RawValue>,
-    #[serde(borrow)]
-    concurrency_policy: Option<&'a RawValue>,
-    #[serde(borrow)]
-    suspend: Option<&'a RawValue>,
-    #[serde(borrow)]
-    successful_jobs_history_limit: Option<&'a RawValue>,
-    #[serde(borrow)]
-    failed_jobs_history_limit: Option<&'a RawValue>,
-    #[serde(borrow)]
-    job_template: Option<&'a RawValue>,
+#[derive(Default)]
+struct RawCronJob<'a> {
+    metadata: RawMetadata<'a>,
+    spec: Field<RawSpec<'a>>,
+    status: Field<RawStatus<'a>>,
 }
 
-fn spec(raw: &RawSpec<'_>) -> Result<Spec, FieldError> {
-    let deadline: Option<i64> = read_optional("spec.startingDeadlineSeconds", raw.starting_deadline_seconds)?;
-    Ok(Spec {
+impl<'de> Value<'de> for RawCronJob<'de> {
+    const EXPECTED: &'static str = "an object";
+
+    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
+        let mut raw = RawCronJob::default();
+        while let Some(Name(name)) = members.next_key()? {
+            match &*name {
+                "metadata" => raw.metadata = members.next_value::<Field<_>>()?.if_read().unwrap_or_default(),
+                "spec" => raw.spec = members.next_value()?,
+                "status" => raw.status = members.next_value()?,
+                _ => ignore(&mut members)?,
+            }
+        }
+        Ok(Some(raw))
+    }
+}
+
+#[derive(Default)]
+struct RawMetadata<'a> {
+    head: Head<'a>,
+    /// What a status write sends back, with a leading comma each (B-16.4): all but what an API server keeps by itself, so
+    /// labels, annotations, finalizers and owner references, but also `generateName` and what a newer server may know.
+    retained_members: String,
+}
+
+impl<'de> Value<'de> for RawMetadata<'de> {
+    const EXPECTED: &'static str = "an object";
+
+    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
+        let mut raw = RawMetadata::default();
+        while let Some(Name(name)) = members.next_key()? {
+            if raw.head.take(&name, &mut members)? {
+                continue;
+            }
+            match &*name {
+                "generation" | "deletionGracePeriodSeconds" | "selfLink" | "managedFields" => ignore(&mut members)?,
+                name => {
+                    if let Some(value) = raw_value(&mut members)? {
+                        push_raw_member(&mut raw.retained_members, name, value.get());
+                    }
+                }
+            }
+        }
+        Ok(Some(raw))
+    }
+}
+
+#[derive(Default)]
+struct RawSpec<'a> {
+    schedule: Field<Cow<'a, str>>,
+    time_zone: Field<Cow<'a, str>>,
+    starting_deadline_seconds: Field<i64>,
+    concurrency_policy: Field<Cow<'a, str>>,
+    suspend: Field<bool>,
+    successful_jobs_history_limit: Field<i64>,
+    failed_jobs_history_limit: Field<i64>,
+    job_template: Field<RawTemplate<'a>>,
+}
+
+impl<'de> Value<'de> for RawSpec<'de> {
+    const EXPECTED: &'static str = "an object";
+
+    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
+        let mut raw = RawSpec::default();
+        while let Some(Name(name)) = members.next_key()? {
+            match &*name {
+                "schedule" => raw.schedule = members.next_value()?,
+                "timeZone" => raw.time_zone = members.next_value()?,
+                "startingDeadlineSeconds" => raw.starting_deadline_seconds = members.next_value()?,
+                "concurrencyPolicy" => raw.concurrency_policy = members.next_value()?,
+                "suspend" => raw.suspend = members.next_value()?,
+                "successfulJobsHistoryLimit" => raw.successful_jobs_history_limit = members.next_value()?,
+                "failedJobsHistoryLimit" => raw.failed_jobs_history_limit = members.next_value()?,
+                "jobTemplate" => raw.job_template = members.next_value()?,
+                _ => ignore(&mut members)?,
+            }
+        }
+        Ok(Some(raw))
+    }
+}
+
+fn spec(raw: RawSpec<'_>) -> Result<(Spec, Field<RawTemplate<'_>>), FieldError> {
+    let deadline = raw.starting_deadline_seconds.optional("spec.startingDeadlineSeconds")?;
+    let spec = Spec {
         // An absent schedule is an empty one, which the parser refuses in its own words.
-        schedule: text("spec.schedule", raw.schedule)?.unwrap_or_default().into(),
-        time_zone: text("spec.timeZone", raw.time_zone)?.map(Into::into),
+        schedule: raw.schedule.optional("spec.schedule")?.unwrap_or_default().into(),
+        time_zone: raw.time_zone.optional("spec.timeZone")?.map(Into::into),
         // The API server lets no negative value pass (B-16.2).
         starting_deadline_seconds: deadline.map(|seconds| seconds.max(0)),
-        concurrency_policy: match text("spec.concurrencyPolicy", raw.concurrency_policy)?.as_deref() {
+        concurrency_policy: match raw.concurrency_policy.optional("spec.concurrencyPolicy")?.as_deref() {
             Some("Forbid") => ConcurrencyPolicy::Forbid,
             Some("Replace") => ConcurrencyPolicy::Replace,
             _ => ConcurrencyPolicy::Allow,
         },
-        is_suspended: read_optional("spec.suspend", raw.suspend)?.unwrap_or(false),
+        is_suspended: raw.suspend.optional("spec.suspend")?.unwrap_or(false),
         successful_jobs_history_limit: limit("spec.successfulJobsHistoryLimit", raw.successful_jobs_history_limit)?,
         failed_jobs_history_limit: limit("spec.failedJobsHistoryLimit", raw.failed_jobs_history_limit)?,
-    })
+    };
+    Ok((spec, raw.job_template))
 }
 
-fn limit(field: &'static str, value: Option<&RawValue>) -> Result<Option<u32>, FieldError> {
-    let limit: Option<i64> = read_optional(field, value)?;
+fn limit(field: &'static str, value: Field<i64>) -> Result<Option<u32>, FieldError> {
+    let limit = value.optional(field)?;
     Ok(limit.map(|limit| u32::try_from(limit.max(0)).unwrap_or(u32::MAX)))
 }
 
-/// Reads `status`; its times must be readable, since one of them is the cursor.
-fn status(raw: Option<&RawValue>) -> Result<CronJobStatus, FieldError> {
-    let Some(Members(members)) = read_optional("status", raw)? else {
-        return Ok(CronJobStatus::default());
-    };
-    let mut status = CronJobStatus::default();
-    let mut unknown_members = String::new();
-    for member in members {
-        let value = Some(member.value);
-        match &*member.name() {
-            "active" => status.active = active(value)?,
-            "lastScheduleTime" => status.last_schedule_time = time("status.lastScheduleTime", value)?,
-            "lastSuccessfulTime" => status.last_successful_time = time("status.lastSuccessfulTime", value)?,
-            _ => {
-                unknown_members.push(',');
-                unknown_members.push_str(member.raw_name);
-                unknown_members.push(':');
-                unknown_members.push_str(member.value.get());
+#[derive(Default)]
+struct RawStatus<'a> {
+    active: Field<Vec<Field<RawActiveJob<'a>>>>,
+    last_schedule_time: Field<Cow<'a, str>>,
+    last_successful_time: Field<Cow<'a, str>>,
+    unknown_members: String,
+}
+
+impl<'de> Value<'de> for RawStatus<'de> {
+    const EXPECTED: &'static str = "an object";
+
+    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
+        let mut raw = RawStatus::default();
+        while let Some(Name(name)) = members.next_key()? {
+            match &*name {
+                "active" => raw.active = members.next_value()?,
+                "lastScheduleTime" => raw.last_schedule_time = members.next_value()?,
+                "lastSuccessfulTime" => raw.last_successful_time = members.next_value()?,
+                name => {
+                    if let Some(value) = raw_value(&mut members)? {
+                        push_raw_member(&mut raw.unknown_members, name, value.get());
+                    }
+                }
             }
         }
+        Ok(Some(raw))
     }
-    status.unknown_members = (!unknown_members.is_empty()).then(|| unknown_members.into());
-    Ok(status)
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// Reads `status`; its times must be readable, since one of them is the cursor.
+fn status(raw: Field<RawStatus<'_>>) -> Result<CronJobStatus, FieldError> {
+    let raw = raw.optional("status")?.unwrap_or_default();
+    let raw_active = raw.active.optional("status.active")?.unwrap_or_default();
+    let mut active: Vec<ActiveJob> = raw_active.into_iter().filter_map(active_job).collect();
+    // It is kept for long, and mostly has one entry or none.
+    active.shrink_to_fit();
+    Ok(CronJobStatus {
+        active,
+        last_schedule_time: raw.last_schedule_time.time("status.lastScheduleTime")?,
+        last_successful_time: raw.last_successful_time.time("status.lastSuccessfulTime")?,
+        unknown_members: (!raw.unknown_members.is_empty()).then(|| raw.unknown_members.into()),
+    })
+}
+
+#[derive(Default)]
 struct RawActiveJob<'a> {
-    #[serde(borrow)]
-    name: Option<Text<'a>>,
-    #[serde(borrow)]
-    namespace: Option<Text<'a>>,
-    #[serde(borrow)]
-    uid: Option<Text<'a>>,
-    #[serde(borrow)]
-    resource_version: Option<Text<'a>>,
+    name: Field<Cow<'a, str>>,
+    namespace: Field<Cow<'a, str>>,
+    uid: Field<Cow<'a, str>>,
+    resource_version: Field<Cow<'a, str>>,
 }
 
-/// Reads `status.active`. The server validates nothing of it (B-16.4): an entry that cannot be read, or
-/// that names no Job or no uid, is left out.
-fn active(value: Option<&RawValue>) -> Result<Vec<ActiveJob>, FieldError> {
-    let entries: Vec<&RawValue> = read_optional("status.active", value)?.unwrap_or_default();
-    let entries = entries.into_iter().filter(|entry| !is_null(entry));
-    Ok(entries.filter_map(active_job).collect())
+impl<'de> Value<'de> for RawActiveJob<'de> {
+    const EXPECTED: &'static str = "an object";
+
+    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
+        let mut raw = RawActiveJob::default();
+        while let Some(Name(name)) = members.next_key()? {
+            match &*name {
+                "name" => raw.name = members.next_value()?,
+                "namespace" => raw.namespace = members.next_value()?,
+                "uid" => raw.uid = members.next_value()?,
+                "resourceVersion" => raw.resource_version = members.next_value()?,
+                _ => ignore(&mut members)?,
+            }
+        }
+        Ok(Some(raw))
+    }
 }
 
-fn active_job(entry: &RawValue) -> Option<ActiveJob> {
-    let entry: RawActiveJob<'_> = read("status.active", entry).ok()?;
+/// An entry of `status.active`. The server validates nothing of it (B-16.4): one that names no Job or no uid is left out.
+fn active_job(entry: Field<RawActiveJob<'_>>) -> Option<ActiveJob> {
+    let entry = entry.if_read()?;
     Some(ActiveJob {
-        name: entry.name?.0.into(),
-        namespace: entry.namespace.map(|text| text.0.into()).unwrap_or_default(),
-        uid: Uid::new(&entry.uid?.0),
-        resource_version: entry.resource_version.map(|text| text.0.into()).unwrap_or_default(),
+        name: entry.name.if_read()?.into(),
+        namespace: entry.namespace.if_read().unwrap_or_default().into(),
+        uid: Uid::new(&entry.uid.if_read()?),
+        resource_version: entry.resource_version.if_read().unwrap_or_default().into(),
     })
 }

@@ -1,11 +1,11 @@
-//! Reading JSON member by member, so that a value that cannot be read spoils its own field and nothing else.
+//! Reading JSON in one pass, so that a value of an unexpected form spoils its own field and nothing else.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use jiff::Timestamp;
 use serde::{
     Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
+    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -32,104 +32,194 @@ impl FieldError {
     }
 }
 
-/// The members of a JSON object, in their order, unread.
-pub(super) struct Members<'a>(pub(super) Vec<Member<'a>>);
-
-/// One member of a JSON object.
-pub(super) struct Member<'a> {
-    /// The name as written, in its quotes.
-    pub(super) raw_name: &'a str,
-    /// The value as written.
-    pub(super) value: &'a RawValue,
+/// A value that was read, is absent or null, or has another form than expected. Only text that is no JSON fails to deserialize.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Field<T> {
+    #[default]
+    Absent,
+    Read(T),
+    /// What there is instead, e.g. `a string`.
+    Wrong(&'static str),
 }
 
-impl<'a> Member<'a> {
-    /// The name without its quotes and escapes.
-    pub(super) fn name(&self) -> Cow<'a, str> {
-        let bare = self.raw_name.trim_matches('"');
-        if self.raw_name.contains('\\') {
-            serde_json::from_str(self.raw_name).map_or(Cow::Borrowed(bare), Cow::Owned)
-        } else {
-            Cow::Borrowed(bare)
+impl<T> Field<T> {
+    /// The value, none if it is absent or null.
+    pub(super) fn optional<'de>(self, field: &'static str) -> Result<Option<T>, FieldError>
+    where
+        T: Value<'de>,
+    {
+        match self {
+            Field::Absent => Ok(None),
+            Field::Read(value) => Ok(Some(value)),
+            Field::Wrong(found) => {
+                let problem = format!("expected {}, found {found}", T::EXPECTED);
+                Err(FieldError::new(field, &problem))
+            }
+        }
+    }
+
+    /// The value, none if it is not there or cannot be read.
+    pub(super) fn if_read(self) -> Option<T> {
+        match self {
+            Field::Read(value) => Some(value),
+            Field::Absent | Field::Wrong(_) => None,
+        }
+    }
+
+    pub(super) fn is_absent(&self) -> bool {
+        matches!(self, Field::Absent)
+    }
+}
+
+impl<'a> Field<Cow<'a, str>> {
+    /// A string that must be there and must not be empty.
+    pub(super) fn required(self, field: &'static str) -> Result<Cow<'a, str>, FieldError> {
+        let text = self.optional(field)?.filter(|text| !text.is_empty());
+        text.ok_or_else(|| FieldError::new(field, "missing"))
+    }
+
+    /// A string that is an RFC 3339 time, if it is there.
+    pub(super) fn time(self, field: &'static str) -> Result<Option<Timestamp>, FieldError> {
+        let Some(text) = self.optional(field)? else {
+            return Ok(None);
+        };
+        match text.parse() {
+            Ok(time) => Ok(Some(time)),
+            Err(_) => Err(FieldError::new(field, &format!("{text:?} is no RFC 3339 time"))),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct MembersVisitor;
+/// A form that a field can have. What is not taken is read over.
+pub(super) trait Value<'de>: Sized {
+    /// In words, e.g. `a string`.
+    const EXPECTED: &'static str;
 
-        impl<'de> Visitor<'de> for MembersVisitor {
-            type Value = Members<'de>;
+    fn from_bool(_value: bool) -> Option<Self> {
+        None
+    }
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
+    fn from_integer(_value: i64) -> Option<Self> {
+        None
+    }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some((name, value)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
-                    members.push(Member {
-                        raw_name: name.get(),
-                        value,
-                    });
-                }
-                Ok(Members(members))
-            }
-        }
+    fn from_text(_value: Cow<'de, str>) -> Option<Self> {
+        None
+    }
 
-        deserializer.deserialize_map(MembersVisitor)
+    fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
+        while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
     }
 }
 
-/// A string, borrowed where it holds no escapes.
+impl Value<'_> for bool {
+    const EXPECTED: &'static str = "a boolean";
+
+    fn from_bool(value: bool) -> Option<bool> {
+        Some(value)
+    }
+}
+
+impl Value<'_> for i64 {
+    const EXPECTED: &'static str = "an integer";
+
+    fn from_integer(value: i64) -> Option<i64> {
+        Some(value)
+    }
+}
+
+impl<'de> Value<'de> for Cow<'de, str> {
+    const EXPECTED: &'static str = "a string";
+
+    fn from_text(value: Cow<'de, str>) -> Option<Cow<'de, str>> {
+        Some(value)
+    }
+}
+
+impl<'de, T: Value<'de>> Value<'de> for Vec<Field<T>> {
+    const EXPECTED: &'static str = "a list";
+
+    fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = list.next_element()? {
+            values.push(value);
+        }
+        Ok(Some(values))
+    }
+}
+
+/// The name of a member.
 #[derive(Deserialize)]
-pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+pub(super) struct Name<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
-/// Reads a value, or says what is wrong with it.
-pub(super) fn read<'a, T: Deserialize<'a>>(field: &'static str, value: &'a RawValue) -> Result<T, FieldError> {
-    serde_json::from_str(value.get()).map_err(|error| {
-        let text = error.to_string();
-        // The position is within the value, which says nothing about the object.
-        let end = text.rfind(" at line ").unwrap_or(text.len());
-        FieldError::new(field, &text[..end])
-    })
+/// A value as written, none if it is null.
+pub(super) fn raw_value<'de, A: MapAccess<'de>>(members: &mut A) -> Result<Option<&'de RawValue>, A::Error> {
+    let value: &'de RawValue = members.next_value()?;
+    Ok((value.get() != "null").then_some(value))
 }
 
-/// Reads a value unless it is absent or null.
-pub(super) fn read_optional<'a, T: Deserialize<'a>>(
-    field: &'static str,
-    value: Option<&'a RawValue>,
-) -> Result<Option<T>, FieldError> {
-    match value {
-        Some(value) if !is_null(value) => read(field, value).map(Some),
-        _ => Ok(None),
+/// Reads over a value.
+pub(super) fn ignore<'de, A: MapAccess<'de>>(members: &mut A) -> Result<(), A::Error> {
+    members.next_value::<IgnoredAny>()?;
+    Ok(())
+}
+
+impl<'de, T: Value<'de>> Deserialize<'de> for Field<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(FieldVisitor(PhantomData))
     }
 }
 
-/// Reads a string unless it is absent or null.
-pub(super) fn text<'a>(field: &'static str, value: Option<&'a RawValue>) -> Result<Option<Cow<'a, str>>, FieldError> {
-    Ok(read_optional::<Text<'a>>(field, value)?.map(|text| text.0))
-}
+struct FieldVisitor<T>(PhantomData<T>);
 
-/// Reads a string that must be there and must not be empty.
-pub(super) fn required_text<'a>(field: &'static str, value: Option<&'a RawValue>) -> Result<Cow<'a, str>, FieldError> {
-    let text = text(field, value)?.filter(|text| !text.is_empty());
-    text.ok_or_else(|| FieldError::new(field, "missing"))
-}
+impl<'de, T: Value<'de>> Visitor<'de> for FieldVisitor<T> {
+    type Value = Field<T>;
 
-/// Reads an RFC 3339 time unless it is absent or null.
-pub(super) fn time(field: &'static str, value: Option<&RawValue>) -> Result<Option<Timestamp>, FieldError> {
-    let Some(text) = text(field, value)? else {
-        return Ok(None);
-    };
-    match text.parse() {
-        Ok(time) => Ok(Some(time)),
-        Err(_) => Err(FieldError::new(field, &format!("{text:?} is no RFC 3339 time"))),
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
     }
-}
 
-/// Whether a value is the literal null.
-pub(super) fn is_null(value: &RawValue) -> bool {
-    value.get() == "null"
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Field::Absent)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(T::from_bool(value).map_or(Field::Wrong("a boolean"), Field::Read))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(T::from_integer(value).map_or(Field::Wrong("a number"), Field::Read))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        let value = i64::try_from(value).ok().and_then(T::from_integer);
+        Ok(value.map_or(Field::Wrong("a number"), Field::Read))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Field::Wrong("a number"))
+    }
+
+    fn visit_borrowed_str<E>(self, value: &'de str) -> Result<Self::Value, E> {
+        Ok(T::from_text(Cow::Borrowed(value)).map_or(Field::Wrong("a string"), Field::Read))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
+        let value = T::from_text(Cow::Owned(value.to_owned()));
+        Ok(value.map_or(Field::Wrong("a string"), Field::Read))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+        Ok(T::from_list(list)?.map_or(Field::Wrong("a list"), Field::Read))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Self::Value, A::Error> {
+        Ok(T::from_members(members)?.map_or(Field::Wrong("an object"), Field::Read))
+    }
 }

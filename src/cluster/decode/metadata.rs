@@ -1,66 +1,68 @@
-//! `metadata` of any object, read once.
+//! What we read of `metadata` of any object.
+
+use std::borrow::Cow;
 
 use jiff::Timestamp;
-use serde_json::value::RawValue;
+use serde::de::MapAccess;
 
-use super::fields::{FieldError, Member, Members, is_null, read, required_text, text, time};
+use super::fields::{Field, FieldError};
 use crate::state::{ResourceVersion, Uid};
 
-/// The members of `metadata` that an API server keeps by itself, or that we write anew. All others a
-/// status write must send back (B-16.4): labels, annotations, finalizers, owner references, but also `generateName`.
-const NOT_RETAINED: [&str; 10] = [
-    "name",
-    "namespace",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "selfLink",
-    "managedFields",
-];
-
-/// `metadata`, split into its members.
-pub(super) struct Metadata<'a> {
-    members: Vec<Member<'a>>,
+/// The members of `metadata` that every kind needs, as they came.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Head<'a> {
+    pub(super) namespace: Field<Cow<'a, str>>,
+    pub(super) name: Field<Cow<'a, str>>,
+    uid: Field<Cow<'a, str>>,
+    resource_version: Field<Cow<'a, str>>,
+    created: Field<Cow<'a, str>>,
+    deleting_since: Field<Cow<'a, str>>,
 }
 
-impl<'a> Metadata<'a> {
-    /// Metadata that is absent or no object has no members.
-    pub(super) fn split(raw: Option<&'a RawValue>) -> Metadata<'a> {
-        let members = raw.and_then(|raw| read("metadata", raw).ok());
-        Metadata {
-            members: members.map_or_else(Vec::new, |Members(members)| members),
+/// The same, understood.
+pub(super) struct Identity {
+    pub(super) namespace: Box<str>,
+    pub(super) name: Box<str>,
+    pub(super) uid: Uid,
+    pub(super) resource_version: ResourceVersion,
+}
+
+impl<'de> Head<'de> {
+    /// Takes the value of the next member if it belongs here.
+    pub(super) fn take<A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
+        match name {
+            "namespace" => self.namespace = members.next_value()?,
+            "name" => self.name = members.next_value()?,
+            "uid" => self.uid = members.next_value()?,
+            "resourceVersion" => self.resource_version = members.next_value()?,
+            "creationTimestamp" => self.created = members.next_value()?,
+            "deletionTimestamp" => self.deleting_since = members.next_value()?,
+            _ => return Ok(false),
         }
-    }
-
-    pub(super) fn member(&self, name: &str) -> Option<&'a RawValue> {
-        let member = self.members.iter().find(|member| member.name() == name)?;
-        (!is_null(member.value)).then_some(member.value)
-    }
-
-    pub(super) fn name(&self) -> Result<Box<str>, FieldError> {
-        Ok(required_text("metadata.name", self.member("name"))?.into())
-    }
-
-    pub(super) fn namespace(&self) -> Result<Box<str>, FieldError> {
-        Ok(required_text("metadata.namespace", self.member("namespace"))?.into())
-    }
-
-    pub(super) fn uid(&self) -> Result<Uid, FieldError> {
-        Ok(Uid::new(&required_text("metadata.uid", self.member("uid"))?))
+        Ok(true)
     }
 
     /// The resource version as written.
     pub(super) fn resource_version_text(&self) -> Option<String> {
-        let text = text("metadata.resourceVersion", self.member("resourceVersion"));
-        Some(text.ok()??.into_owned())
+        self.resource_version.clone().if_read().map(Cow::into_owned)
     }
 
-    pub(super) fn resource_version(&self) -> Result<ResourceVersion, FieldError> {
+    pub(super) fn uid(&self) -> Result<Uid, FieldError> {
+        Ok(Uid::new(&self.uid.clone().required("metadata.uid")?))
+    }
+
+    pub(super) fn identity(&self) -> Result<Identity, FieldError> {
+        Ok(Identity {
+            namespace: self.namespace.clone().required("metadata.namespace")?.into(),
+            name: self.name.clone().required("metadata.name")?.into(),
+            uid: self.uid()?,
+            resource_version: self.resource_version()?,
+        })
+    }
+
+    fn resource_version(&self) -> Result<ResourceVersion, FieldError> {
         const FIELD: &str = "metadata.resourceVersion";
-        let text = required_text(FIELD, self.member("resourceVersion"))?;
+        let text = self.resource_version.clone().required(FIELD)?;
         match text.parse() {
             Ok(number) => Ok(ResourceVersion(number)),
             Err(_) => Err(FieldError::new(FIELD, &format!("{text:?} is no number"))),
@@ -69,25 +71,11 @@ impl<'a> Metadata<'a> {
 
     pub(super) fn created(&self) -> Result<Timestamp, FieldError> {
         const FIELD: &str = "metadata.creationTimestamp";
-        time(FIELD, self.member("creationTimestamp"))?.ok_or_else(|| FieldError::new(FIELD, "missing"))
+        let created = self.created.clone().time(FIELD)?;
+        created.ok_or_else(|| FieldError::new(FIELD, "missing"))
     }
 
     pub(super) fn is_deleting(&self) -> bool {
-        self.member("deletionTimestamp").is_some()
-    }
-
-    /// The members that a status write sends back, as they came, with a leading comma each.
-    pub(super) fn retained_members(&self) -> Box<str> {
-        let mut retained = String::new();
-        for member in &self.members {
-            if is_null(member.value) || NOT_RETAINED.contains(&&*member.name()) {
-                continue;
-            }
-            retained.push(',');
-            retained.push_str(member.raw_name);
-            retained.push(':');
-            retained.push_str(member.value.get());
-        }
-        retained.into()
+        !self.deleting_since.is_absent()
     }
 }

@@ -11,8 +11,16 @@ pub(super) fn push_string(text: &mut String, value: &str) {
     text.push('"');
 }
 
+/// Appends `,"<name>":<value>`, the value as it is.
+pub(in crate::cluster) fn push_raw_member(text: &mut String, name: &str, value: &str) {
+    text.push(',');
+    push_string(text, name);
+    text.push(':');
+    text.push_str(value);
+}
+
 /// Appends the inside of a JSON string.
-pub fn push_escaped(text: &mut String, value: &str) {
+pub(in crate::cluster) fn push_escaped(text: &mut String, value: &str) {
     let mut rest = value;
     while let Some(position) = rest.find(|character: char| matches!(character, '"' | '\\' | '\0'..='\u{1f}')) {
         text.push_str(&rest[..position]);

@@ -202,6 +202,17 @@ async fn events_are_posted_and_patched() {
 }
 
 #[tokio::test]
+async fn a_probe_brings_the_server_s_clock_whatever_the_answer() {
+    for code in [200, 403, 503] {
+        let script = Script::default().answer_with(code, &[("date", "Sun, 12 Apr 2026 09:20:01 GMT")], "");
+        let answered = ClusterApi::from_client(script.client()).probe().await;
+        assert_eq!(answered.answer, Answer::Outcome(()));
+        assert_eq!(answered.server_date, Some(time("2026-04-12T09:20:01Z")));
+        assert_eq!(script.only().line(), "GET /version");
+    }
+}
+
+#[tokio::test]
 async fn a_busy_server_says_when_to_come_again() {
     let script = Script::default().answer_with(429, &[("retry-after", "3")], "Too many requests");
     let answered = ClusterApi::from_client(script.client()).create_job(&order()).await;

@@ -53,7 +53,7 @@ table! {
         "Time from a slot to the moment when the first request for its Job is handed to a connection.",
         "Look at cronwheel_dispatch_backlog and cronwheel_dispatch_inflight_limit: the API server is slow or throttles.";
     DUE_INSTANTS: Counter "cronwheel_due_instants_total" []
-        "Instants that became due. Equals the sum of cronwheel_instant_outcomes_total and cronwheel_instants_open.",
+        "Instants that became due: always the outcomes and the open instants together.",
         "It follows the schedules of the cluster.";
     INSTANT_OUTCOMES: Counter "cronwheel_instant_outcomes_total" ["outcome"]
         "Due instants that ended, by how: as a Job or by a named reason.",

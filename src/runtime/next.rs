@@ -90,7 +90,8 @@ pub enum NextError {
     Write(#[source] io::Error),
 }
 
-/// Runs the command; `now` is the instant to count from where none is given.
+/// Runs the command; `now` is the instant to count from where none is given. Answers are written one by one, so give
+/// `output` a buffer.
 ///
 /// A reader that has seen enough and closes `output` ends the command, which is no error.
 pub fn run(args: NextArgs, now: Timestamp, input: impl BufRead, mut output: impl Write) -> Result<(), NextError> {

@@ -186,14 +186,49 @@ fn next_of_spec(spec: &Spec, zone: &Zone, reference: i64) -> Option<i64> {
 
 fn library_next(spec: &Spec, zone: &Zone, reference: i64) -> Option<i64> {
     let span = zone.span_at(reference);
-    if starts_undisturbed(spec, &span, reference) {
+    if span.offset % 60 == 0 {
         match search::first_after(spec, reference + span.offset) {
-            Some(wall) if wall - span.offset <= undisturbed_until(&span) => return Some(wall - span.offset),
-            None if span.end == i64::MAX => return None,
-            _ => {}
+            Some(wall) => {
+                let answer = undisturbed_answer(spec, zone, span, reference, wall);
+                if answer.is_some() {
+                    return answer;
+                }
+            }
+            None if span.end == i64::MAX && starts_undisturbed(spec, &span, reference) => return None,
+            None => {}
         }
     }
     walk::next(spec, zone, reference)
+}
+
+/// The instant of the first matching minute of wall-clock time after the reference, if the library must find that one.
+fn undisturbed_answer(spec: &Spec, zone: &Zone, mut span: Span, reference: i64, wall: i64) -> Option<i64> {
+    // Within an hour that matches the path goes by minutes alone, and never back.
+    let is_same_hour = wall.div_euclid(3_600) == (reference + 1 + span.offset).div_euclid(3_600);
+    if is_same_hour && wall - span.offset < span.end {
+        return Some(wall - span.offset);
+    }
+    if !starts_undisturbed(spec, &span, reference) || reference > undisturbed_until(&span) {
+        return None;
+    }
+    while wall - span.offset > undisturbed_until(&span) {
+        // Between the ends of the path there are whole days and months, counted at their midnights. A change that
+        // leaves these alone is not seen, if it is near neither end.
+        let next = zone.span_at(span.end);
+        let is_long = next.end.saturating_sub(next.start) > PATH_AFTER_SECONDS;
+        let is_near = wall - next.offset - PATH_BEFORE_SECONDS < next.start;
+        if moves_midnight(&span, &next) || next.offset % 60 != 0 || !is_long || is_near {
+            return None;
+        }
+        span = next;
+    }
+    Some(wall - span.offset)
+}
+
+/// Whether a midnight is skipped or repeated where one span follows the other.
+fn moves_midnight(before: &Span, after: &Span) -> bool {
+    let (from, to) = (after.start + before.offset, after.start + after.offset);
+    (from.min(to) - 1).div_euclid(calendar::DAY_SECONDS) != from.max(to).div_euclid(calendar::DAY_SECONDS)
 }
 
 /// Whether the library's path from `reference` begins in the span's offset, with minutes that are whole in it.
@@ -204,7 +239,7 @@ fn starts_undisturbed(spec: &Spec, span: &Span, reference: i64) -> bool {
             || (reference - PATH_BEFORE_SECONDS >= span.start && is_month()))
 }
 
-/// The latest answer to which the library's path sees no offset but the span's.
+/// The latest answer whose surroundings have no offset but the span's.
 fn undisturbed_until(span: &Span) -> i64 {
     if span.end == i64::MAX {
         i64::MAX

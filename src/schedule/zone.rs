@@ -60,10 +60,12 @@ impl std::error::Error for ZoneError {}
 
 impl fmt::Display for ZoneError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if is_invalid(&self.0) {
-            return formatter.write_str("time: invalid location name");
+        match self.0.as_str() {
+            name if is_invalid(name) => formatter.write_str("time: invalid location name"),
+            // What the operating system says of such a file name.
+            name if name.contains('\0') => formatter.write_str("invalid argument"),
+            name => write!(formatter, "unknown time zone {name}"),
         }
-        write!(formatter, "unknown time zone {}", self.0)
     }
 }
 

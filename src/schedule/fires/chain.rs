@@ -5,7 +5,8 @@
 //! walk by seeded tests.
 //!
 //! 1. *Inside a span.* Where path and answer see a single offset, the next activation is the first matching minute.
-//!    From a chain member on, all matching minutes up to the margin before the span's end are members: [`jump`].
+//!    From a chain member on, all matching minutes up to the margin before the span's end are members. Within an hour
+//!    that matches, the path needs no margin: [`jump`].
 //! 2. *Merging.* Let a search enter a span in whatever state. In there its time of day goes wrong no further: a step of
 //!    a day or past midnight makes the hour 0, the next minute 0 makes minute and second 0, and whatever is skipped
 //!    until then lies on the first days that match, at most five. The day of the month can be off only while months are
@@ -75,20 +76,29 @@ struct Jump {
     is_final: bool,
 }
 
-/// From a chain member, or the chain's reference, to the last member in the same span (fact 1).
+/// From a chain member, or the chain's reference, to the last member in the same span, or in the same hour if a change
+/// is near (fact 1).
 fn jump(spec: &Spec, zone: &Zone, from: i64, now: i64) -> Jump {
     let span = zone.span_at(from);
-    if !starts_undisturbed(spec, &span, from) {
+    if span.offset % 60 != 0 {
         return Jump {
             to: None,
             is_final: false,
         };
     }
-    let limit = now.min(undisturbed_until(&span)).min(JUMP_END_SECONDS);
-    let found = search::last_until(spec, limit + span.offset, from + 1 + span.offset);
+    let wall_min = from + 1 + span.offset;
+    let hour_end = wall_min - wall_min.rem_euclid(3_600) + 3_599 - span.offset;
+    let is_settled = starts_undisturbed(spec, &span, from);
+    let settled_until = if is_settled {
+        undisturbed_until(&span).min(JUMP_END_SECONDS)
+    } else {
+        i64::MIN
+    };
+    let limit = now.min(settled_until.max(hour_end.min(span.end - 1)));
+    let found = search::last_until(spec, limit + span.offset, wall_min);
     Jump {
         to: found.map(|wall| wall - span.offset),
-        is_final: limit == now,
+        is_final: now <= settled_until,
     }
 }
 

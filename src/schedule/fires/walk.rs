@@ -10,7 +10,7 @@ use super::{
 use crate::schedule::zone::{Span, Zone};
 
 /// Bounds one search. The longest that ends by itself, for an impossible date, takes six years of month steps with the
-/// days of each matching month, a day of hours, an hour of minutes: below 4,000.
+/// days of each matching month, a day of hours, an hour of minutes: a few thousand.
 const STEPS_MAX: u32 = 20_000;
 
 /// The library's answer to `reference`, in Unix seconds. Where an offset changes just after midnight that can be the

@@ -27,6 +27,7 @@ fn names_load_as_in_go_b_6_2() {
     check_error("Mars/Base", "unknown time zone Mars/Base");
     check_error("Europe/Berlin ", "unknown time zone Europe/Berlin ");
     check_error("+02:00", "unknown time zone +02:00");
+    check_error("UTC\0", "invalid argument");
     check_error("/UTC", "time: invalid location name");
     check_error("\\UTC", "time: invalid location name");
     check_error("../etc", "time: invalid location name");

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Zone, zone as load};
 
-/// A small generator (SplitMix64); its `Display` is what a failing test prints.
+/// A small generator (`SplitMix64`); its `Display` is what a failing test prints.
 pub(super) struct Random {
     seed: u64,
     state: u64,

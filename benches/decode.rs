@@ -67,7 +67,7 @@ fn timings(criterion: &mut Criterion) {
     group.throughput(Throughput::Bytes(cron_job.len() as u64));
     group.bench_function("ours", |bencher| bencher.iter(|| cron_job_record(black_box(&cron_job))));
     group.bench_function("typed", |bencher| {
-        bencher.iter(|| object::<CronJob>(black_box(&cron_job)))
+        bencher.iter(|| object::<CronJob>(black_box(&cron_job)));
     });
     group.finish();
     let mut group = criterion.benchmark_group("decode_job");

@@ -1,4 +1,5 @@
 //! The HTTP edge: what goes to an API server and what is made of its answers, against an in-memory service.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod api;
 mod connections;

@@ -59,55 +59,58 @@ fn a_created_job_is_its_uid_its_version_and_the_server_s_time() {
     }
 }
 
+fn check_create(answer: &RawAnswer, expected: CreateOutcome) {
+    assert_eq!(outcome(create(answer)), expected);
+}
+
+fn failed(message: &str) -> CreateOutcome {
+    CreateOutcome::Failed {
+        message: message.into(),
+        retry_after: None,
+    }
+}
+
+fn refused(message: &str) -> CreateOutcome {
+    CreateOutcome::Refused {
+        message: message.into(),
+    }
+}
+
 #[test]
-fn a_refused_create_is_sorted_by_what_a_retry_would_bring() {
+fn a_create_that_failed_may_succeed_later() {
     // B-12.2 to B-12.4
-    fn check(answer: &RawAnswer, expected: CreateOutcome) {
-        assert_eq!(outcome(create(answer)), expected);
-    }
-    fn failed(message: &str) -> CreateOutcome {
-        CreateOutcome::Failed {
-            message: message.into(),
-            retry_after: None,
-        }
-    }
-    fn refused(message: &str) -> CreateOutcome {
-        CreateOutcome::Refused {
-            message: message.into(),
-        }
-    }
     let details = job_details();
-    check(
+    check_create(
         &refusal(409, "AlreadyExists", EXISTS, &details),
         CreateOutcome::AlreadyExists { message: EXISTS.into() },
     );
-    check(
+    check_create(
         &refusal(409, "Conflict", QUOTA_CONFLICT, &details),
         failed(QUOTA_CONFLICT),
     );
     let causes = json!({"name": "backup-1", "group": "batch", "kind": "jobs", "causes": [
         {"reason": "NamespaceTerminating", "message": "namespace shop is being terminated", "field": "metadata.namespace"}]});
-    check(
+    check_create(
         &refusal(403, "Forbidden", TERMINATING, &causes),
         CreateOutcome::NamespaceTerminating,
     );
-    check(&refusal(403, "Forbidden", QUOTA, &details), failed(QUOTA));
-    check(
+    check_create(&refusal(403, "Forbidden", QUOTA, &details), failed(QUOTA));
+    check_create(
         &refusal(403, "Forbidden", RBAC, &json!({"group": "batch", "kind": "jobs"})),
         failed(RBAC),
     );
-    check(
+    check_create(
         &answer(
             403,
             json!({"kind": "Status", "message": DENIED, "code": 403}).to_string(),
         ),
         failed(DENIED),
     );
-    check(
+    check_create(
         &refusal(401, "Unauthorized", "Unauthorized", &json!(null)),
         failed("Unauthorized"),
     );
-    check(
+    check_create(
         &refusal(
             404,
             "NotFound",
@@ -116,7 +119,7 @@ fn a_refused_create_is_sorted_by_what_a_retry_would_bring() {
         ),
         failed(NO_NAMESPACE),
     );
-    check(
+    check_create(
         &refusal(
             500,
             "InternalError",
@@ -125,19 +128,23 @@ fn a_refused_create_is_sorted_by_what_a_retry_would_bring() {
         ),
         failed(UNCOMPLETED),
     );
-    check(
+    check_create(
         &refusal(500, "ServerTimeout", "come back", &json!({"retryAfterSeconds": 2})),
         CreateOutcome::Failed {
             message: "come back".into(),
             retry_after: Some(Duration::from_secs(2)),
         },
     );
+}
+
+#[test]
+fn a_create_that_is_refused_for_good_is_told_from_one_that_failed() {
     let invalid = json!({"name": "backup-1", "group": "batch", "kind": "Job", "causes": [
         {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.template.spec.restartPolicy"}]});
-    check(&refusal(422, "Invalid", INVALID, &invalid), refused(INVALID));
-    check(&refusal(400, "BadRequest", "bad", &json!(null)), refused("bad"));
+    check_create(&refusal(422, "Invalid", INVALID, &invalid), refused(INVALID));
+    check_create(&refusal(400, "BadRequest", "bad", &json!(null)), refused("bad"));
     let too_large = "Request entity too large: limit is 3145728";
-    check(
+    check_create(
         &refusal(413, "RequestEntityTooLarge", too_large, &json!(null)),
         refused(too_large),
     );

@@ -39,3 +39,33 @@ impl Backoff {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_double_up_to_the_longest_and_begin_anew_after_success() {
+        let mut backoff = Backoff::new();
+        let mut delays_millis = Vec::new();
+        for _ in 0..8 {
+            backoff.fail();
+            delays_millis.push(backoff.due_delay.unwrap().as_millis());
+        }
+        assert_eq!(delays_millis, [200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
+        backoff.reset();
+        backoff.fail();
+        assert_eq!(backoff.due_delay, Some(FIRST_DELAY));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_failure_is_waited_for_once() {
+        let mut backoff = Backoff::new();
+        backoff.wait().await;
+        backoff.fail();
+        let waited = tokio::time::timeout(FIRST_DELAY / 2, backoff.wait()).await;
+        assert!(waited.is_err());
+        backoff.wait().await;
+        assert_eq!(backoff.due_delay, None);
+    }
+}

@@ -45,9 +45,9 @@ impl LogLevel {
 
 /// Starts the log. A second call does nothing.
 pub fn start(format: LogFormat, level: LogLevel) {
-    // Libraries tell of each failed request what we count, so only their warnings are shown.
+    // The client tells of every failed request as an error; we count them, and say what follows ourselves.
     let quiet = if level == LogLevel::Error { "error" } else { "warn" };
-    let filter = EnvFilter::new(format!("{quiet},cronwheel={}", level.as_str()));
+    let filter = EnvFilter::new(format!("{quiet},kube_client=off,cronwheel={}", level.as_str()));
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(stderr().is_terminal())

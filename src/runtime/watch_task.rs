@@ -72,7 +72,11 @@ impl WatchLinks {
             }
             WatchItem::Error { message } => {
                 self.metrics.errors.inc();
-                tracing::warn!(resource = self.resource, message, "watch broke, it is begun again");
+                tracing::warn!(
+                    resource = self.resource,
+                    error = message,
+                    "watch broke, it is begun again"
+                );
                 None
             }
         }

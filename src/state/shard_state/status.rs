@@ -15,6 +15,9 @@ use crate::state::{
 /// After a failure; and after a conflict, if no event has come to rebuild the write on.
 const STATUS_RETRY: SignedDuration = SignedDuration::from_secs(5);
 
+/// After a write that was not sent.
+const ABANDONED_RETRY: SignedDuration = SignedDuration::from_secs(1);
+
 impl ShardState {
     /// Hands the status out when it differs from what is stored and from what was handed out last.
     pub(super) fn emit_status(&mut self, owner: OwnerIndex, now: Timestamp) {
@@ -89,7 +92,8 @@ impl ShardState {
                     .unwrap_or_default();
                 cron_job.status_not_before = Some(after(now, asked.max(STATUS_RETRY)));
             }
-            StatusOutcome::Abandoned => {}
+            // Turned away before it was sent; at once it would only be turned away again.
+            StatusOutcome::Abandoned => cron_job.status_not_before = Some(after(now, ABANDONED_RETRY)),
         }
         self.evaluate(owner, now);
     }

@@ -150,3 +150,12 @@ fn one_that_is_deleted_takes_its_timers_along() {
     world.stored("hello");
     world.expect(&[]);
 }
+
+#[test]
+fn a_status_write_that_was_not_sent_comes_back_and_not_at_once() {
+    let mut world = fired();
+    world.answer_status("hello", StatusOutcome::Abandoned);
+    world.expect(&[]);
+    world.advance_to("10:00:02");
+    world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
+}

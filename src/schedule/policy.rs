@@ -64,8 +64,6 @@ pub struct Verdict {
     pub next: Option<Timestamp>,
     /// More than a hundred activations were missed by the estimate (B-9.4).
     pub is_many_missed: bool,
-    /// Undecided activations before the due one, given up for it; beyond a hundred an estimate.
-    pub n_superseded: u64,
 }
 
 /// What to do now.
@@ -80,6 +78,29 @@ pub enum Decision {
     },
     /// Create nothing.
     Skip(SkipReason),
+}
+
+impl Decision {
+    /// The due slot that it is about.
+    pub fn slot(&self) -> Option<Timestamp> {
+        match self {
+            Decision::Start { slot, .. }
+            | Decision::Skip(
+                SkipReason::ScheduleChanged { slot }
+                | SkipReason::DeadlineExceeded { slot }
+                | SkipReason::AlreadyActive { slot }
+                | SkipReason::Forbidden { slot },
+            ) => Some(*slot),
+            Decision::Skip(
+                SkipReason::Deleting
+                | SkipReason::UnknownTimeZone(_)
+                | SkipReason::Suspended
+                | SkipReason::Unparseable(_)
+                | SkipReason::NeverRuns(_)
+                | SkipReason::NotDue,
+            ) => None,
+        }
+    }
 }
 
 /// Every way not to start a Job.
@@ -144,7 +165,6 @@ pub fn decide(facts: &Facts<'_>, now: Timestamp) -> Verdict {
         decision,
         next: due.next,
         is_many_missed,
-        n_superseded: due.n_superseded,
     }
 }
 
@@ -153,7 +173,6 @@ fn skip(reason: SkipReason, next: Option<Timestamp>) -> Verdict {
         decision: Decision::Skip(reason),
         next,
         is_many_missed: false,
-        n_superseded: 0,
     }
 }
 
@@ -229,7 +248,6 @@ struct Due {
     slot: Option<Timestamp>,
     next: Option<Timestamp>,
     is_many_missed: bool,
-    n_superseded: u64,
 }
 
 fn due_slot(schedule: &Schedule, facts: &Facts<'_>, now: Timestamp) -> Result<Due, due::NeverRuns> {
@@ -241,7 +259,6 @@ fn due_slot(schedule: &Schedule, facts: &Facts<'_>, now: Timestamp) -> Result<Du
                 slot: None,
                 next: Some(armed),
                 is_many_missed: false,
-                n_superseded: 0,
             });
         }
         if let Some(next) = schedule.next_after(armed, local).filter(|next| now < *next) {
@@ -249,7 +266,6 @@ fn due_slot(schedule: &Schedule, facts: &Facts<'_>, now: Timestamp) -> Result<Du
                 slot: Some(armed),
                 next: Some(next),
                 is_many_missed: false,
-                n_superseded: 0,
             });
         }
     }
@@ -275,31 +291,29 @@ fn due_slot(schedule: &Schedule, facts: &Facts<'_>, now: Timestamp) -> Result<Du
             .filter(|next| now < *next)
             .or_else(|| schedule.next_after(now, local)),
         is_many_missed: estimate.missed == Missed::Many,
-        n_superseded: match (slot, facts.armed.or_else(|| schedule.next_after(earliest, local))) {
-            (Some(slot), Some(first)) => count_before(schedule, facts, first, slot),
-            (None, _) | (_, None) => 0,
-        },
     })
 }
 
-/// How many activations lie from `first` on and before `slot`: counted up to a hundred, by their mean distance beyond.
-fn count_before(schedule: &Schedule, facts: &Facts<'_>, first: Timestamp, slot: Timestamp) -> u64 {
+/// How many activations lie after `base` and before `slot`: counted up to a hundred, by their mean distance beyond.
+pub fn count_between(schedule: &CronJobSchedule, base: Timestamp, slot: Timestamp) -> u64 {
     const N_COUNTED_MAX: u64 = 100;
+    let Ok(parsed) = &schedule.parsed else { return 0 };
+    let next = |at| {
+        parsed
+            .next_after(at, &schedule.default_zone)
+            .filter(|next| *next < slot)
+    };
+    let Some(first) = next(base) else { return 0 };
     let mut at = first;
-    let mut n_before = 0;
-    while at < slot && n_before < N_COUNTED_MAX {
-        n_before += 1;
-        match schedule.next_after(at, &facts.schedule.default_zone) {
-            Some(next) => at = next,
-            None => return n_before,
+    for n_counted in 1..N_COUNTED_MAX {
+        match next(at) {
+            Some(later) => at = later,
+            None => return n_counted,
         }
-    }
-    if at >= slot {
-        return n_before;
     }
     let counted_secs = u64::try_from(at.as_second() - first.as_second()).unwrap_or(0).max(1);
     let all_secs = u64::try_from(slot.as_second() - first.as_second()).unwrap_or(0);
-    all_secs.saturating_mul(N_COUNTED_MAX) / counted_secs
+    all_secs.saturating_mul(N_COUNTED_MAX - 1) / counted_secs
 }
 
 fn add_secs(instant: Timestamp, secs: i64) -> Timestamp {

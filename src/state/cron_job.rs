@@ -25,6 +25,10 @@ pub(crate) struct CronJobState {
     pub(crate) is_status_urgent: bool,
     /// The first activation that is not decided yet; a timer stands for it.
     pub(crate) armed: Option<Timestamp>,
+    /// Something changed that bears on the decision: what was armed for later does not stand in the way of a look.
+    pub(crate) must_look: bool,
+    /// Instants up to here are in the account.
+    pub(crate) counted_until: Option<Timestamp>,
     /// The timer of `armed`.
     pub(crate) slot_timer: Option<SlotTimer>,
     /// The instant and the timer of whatever else is waited for: back-off, deadline, retry.
@@ -39,6 +43,8 @@ pub(crate) struct CronJobState {
     pub(crate) lookups: Vec<LookUp>,
     /// No history deletes before this: one failed.
     pub(crate) history_not_before: Option<Timestamp>,
+    /// History deletes that failed since one succeeded.
+    pub(crate) n_history_failures: u32,
     /// Which complaints about the schedule were told already.
     pub(crate) told: Told,
 }
@@ -85,6 +91,8 @@ pub(crate) enum Stage {
     Ordered,
     /// A Job of its name exists, and we ask whose it is; the server's refusal.
     LookingUp { message: String },
+    /// The look-up was not answered: to be asked again.
+    AskingLater { message: String, until: Timestamp },
     /// To be tried again.
     BackingOff { until: Timestamp },
 }
@@ -93,7 +101,7 @@ impl OpenSlot {
     /// Whether an answer is awaited: nothing is decided until it comes.
     pub(crate) fn is_in_flight(&self) -> bool {
         match self.stage {
-            Stage::Replacing { .. } | Stage::Ordered | Stage::LookingUp { .. } => true,
+            Stage::Replacing { .. } | Stage::Ordered | Stage::LookingUp { .. } | Stage::AskingLater { .. } => true,
             Stage::Suspended | Stage::Forbidden | Stage::AlreadyActive | Stage::BackingOff { .. } => false,
         }
     }
@@ -104,17 +112,22 @@ impl OpenSlot {
             Stage::Suspended => InstantOutcome::Suspended,
             Stage::Forbidden => InstantOutcome::Forbidden,
             Stage::AlreadyActive => InstantOutcome::AlreadyActive,
-            Stage::Replacing { .. } | Stage::Ordered | Stage::LookingUp { .. } | Stage::BackingOff { .. } => {
-                InstantOutcome::Superseded
-            }
+            Stage::Replacing { .. }
+            | Stage::Ordered
+            | Stage::LookingUp { .. }
+            | Stage::AskingLater { .. }
+            | Stage::BackingOff { .. } => InstantOutcome::Superseded,
         }
     }
 }
 
 /// An entry of `status.active` whose Job we do not know.
 pub(crate) struct LookUp {
+    pub(crate) uid: Uid,
     pub(crate) name: Box<str>,
     pub(crate) progress: LookUpProgress,
+    /// Look-ups of it that failed.
+    pub(crate) n_failures: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,6 +163,8 @@ impl CronJobState {
             status_not_before: None,
             is_status_urgent: false,
             armed: None,
+            must_look: false,
+            counted_until: None,
             slot_timer: None,
             wake_timer: None,
             open: None,
@@ -157,6 +172,7 @@ impl CronJobState {
             schedule_changed: None,
             lookups: Vec::new(),
             history_not_before: None,
+            n_history_failures: 0,
             told: Told::default(),
         }
     }
@@ -182,6 +198,13 @@ impl CronJobState {
         if !self.is_listed_active(&active.uid) {
             self.view.active.push(active);
         }
+    }
+
+    /// A Job that is deleted so soon after its end is no lock until the next flush: its slot is stored at once (B-13.1).
+    pub(crate) fn note_short_life(&mut self) {
+        const SHORT_TTL_SECS: i64 = 60;
+        let ttl_secs = self.record.template.ttl_seconds_after_finished;
+        self.is_status_urgent |= ttl_secs.is_some_and(|secs| secs < SHORT_TTL_SECS);
     }
 
     /// Moves the cursor forward, never back (B-12.5).

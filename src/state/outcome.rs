@@ -40,6 +40,11 @@ pub enum CreateOutcome {
         /// How long the server asked to wait.
         retry_after: Option<Duration>,
     },
+    /// Sent, and no answer came: whether the Job exists is unknown, so it is looked up before anything else.
+    Unanswered {
+        /// The transport's text.
+        message: String,
+    },
     /// Not sent: it came up for sending at or after its `expires_at`.
     Expired,
     /// Not sent, or sent and unanswered: leadership ended or the process is going down.

@@ -10,6 +10,7 @@ mod answers;
 mod complaints;
 mod decision;
 mod history;
+mod look_ups;
 mod status;
 mod timers;
 
@@ -144,20 +145,25 @@ impl ShardState {
         self.follow_clock(now);
         let mut due = self.timers.take_buffer();
         self.timers.advance(now, &mut due);
+        // All keys that were handed out are dead; a decision about one timer must not move the other by a dead key.
         for &timer in &due {
             match timer {
                 timers::Due::Slot(owner) => {
                     if let Some(cron_job) = self.index.cron_job_mut(owner) {
                         cron_job.slot_timer = None;
                     }
-                    self.decide(owner, now);
                 }
                 timers::Due::Wake(owner) => {
                     if let Some(cron_job) = self.index.cron_job_mut(owner) {
                         cron_job.wake_timer = None;
                     }
-                    self.evaluate(owner, now);
                 }
+            }
+        }
+        for &timer in &due {
+            match timer {
+                timers::Due::Slot(owner) => self.decide(owner, now),
+                timers::Due::Wake(owner) => self.evaluate(owner, now),
             }
         }
         self.timers.return_buffer(due);
@@ -235,8 +241,7 @@ impl ShardState {
         }
         if change.is_any || is_status_news {
             if let Some(cron_job) = self.index.cron_job_mut(owner) {
-                // Whatever was armed was computed from facts that no longer hold.
-                cron_job.armed = None;
+                cron_job.must_look = true;
             }
             self.evaluate(owner, now);
         } else {
@@ -332,7 +337,7 @@ impl ShardState {
                     .job(job)
                     .is_some_and(|job| job.mark < mark && scope.contains(&job.namespace))
                 {
-                    self.forget_job(job, now);
+                    self.lose_job(job, now);
                 }
             }
         }

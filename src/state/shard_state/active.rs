@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::ShardState;
 use crate::state::{
-    cron_job::{LookUp, LookUpProgress, Stage},
+    cron_job::{LookUp, LookUpProgress},
     effect::{Effect, EventReason, JobLookUp},
     index::{JobIndex, OwnerIndex},
     naming,
@@ -75,8 +75,8 @@ impl ShardState {
             && cron_job.view.last_schedule_time.is_none_or(|last| last < slot)
         {
             cron_job.advance_cursor(slot);
-            // What is due is counted from the cursor.
-            cron_job.armed = None;
+            cron_job.must_look = true;
+            cron_job.note_short_life();
         }
     }
 
@@ -135,12 +135,12 @@ impl ShardState {
             return;
         }
         let is_known = |active: &ActiveJob| self.index.jobs_of(owner).any(|(_, job)| job.uid == active.uid);
-        let missing: Vec<(Box<str>, Box<str>)> = cron_job
+        let missing: Vec<ActiveJob> = cron_job
             .view
             .active
             .iter()
             .filter(|active| !is_known(active))
-            .map(|active| (active.name.clone(), active.namespace.clone()))
+            .cloned()
             .collect();
         let identity = cron_job.record.identity.clone();
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
@@ -148,21 +148,27 @@ impl ShardState {
         };
         cron_job
             .lookups
-            .retain(|look_up| missing.iter().any(|(name, _)| *name == look_up.name));
-        let mut wake = None;
-        for (name, namespace) in missing {
-            let known = cron_job.lookups.iter_mut().find(|look_up| look_up.name == name);
+            .retain(|look_up| missing.iter().any(|active| active.uid == look_up.uid));
+        let mut wake: Option<Timestamp> = None;
+        for ActiveJob {
+            name, namespace, uid, ..
+        } in missing
+        {
+            let known = cron_job.lookups.iter_mut().find(|look_up| look_up.uid == uid);
             match known.map(|look_up| &mut look_up.progress) {
                 Some(LookUpProgress::Pending | LookUpProgress::Kept) => continue,
                 Some(LookUpProgress::Failed { until }) if now < *until => {
-                    wake = Some(*until);
+                    wake = Some(wake.map_or(*until, |wake| wake.min(*until)));
                     continue;
                 }
                 Some(progress) => *progress = LookUpProgress::Pending,
                 None => {
+                    let name = name.clone();
                     cron_job.lookups.push(LookUp {
-                        name: name.clone(),
+                        uid,
+                        name,
                         progress: LookUpProgress::Pending,
+                        n_failures: 0,
                     });
                 }
             }
@@ -182,6 +188,13 @@ impl ShardState {
         }
     }
 
+    /// A list does not have a Job. It may be younger than the list: an entry of the active list is asked for first.
+    pub(super) fn lose_job(&mut self, job: JobIndex, now: Timestamp) {
+        if let Some((owner, _)) = self.index.remove_job(job) {
+            self.evaluate(owner, now);
+        }
+    }
+
     /// A Job is gone. One that was on the list and that we did not delete went missing (B-5.4).
     pub(super) fn forget_job(&mut self, job: JobIndex, now: Timestamp) {
         let Some((owner, job)) = self.index.remove_job(job) else {
@@ -191,9 +204,10 @@ impl ShardState {
             return;
         };
         let was_active = cron_job.remove_active(&job.uid);
+        let cron_job_name = &cron_job.record.identity.name;
         if let Some(open) = &mut cron_job.open
-            && open.stage == Stage::Ordered
-            && job.scheduled() == Some(open.slot)
+            && open.is_in_flight()
+            && naming::is_job_name(&job.name, cron_job_name, open.slot)
         {
             open.gone = Some(job.uid.clone());
         }

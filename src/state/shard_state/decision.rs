@@ -4,7 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::ShardState;
 use crate::{
-    schedule::policy::{self, Decision, Facts, SkipReason, Verdict},
+    schedule::{
+        due,
+        policy::{self, Decision, Facts, SkipReason, Verdict},
+    },
     state::{
         cron_job::{CronJobState, LookUpProgress, OpenSlot, Stage},
         effect::{Effect, EventReason, JobDelete, JobOrder},
@@ -40,19 +43,22 @@ impl ShardState {
     /// Decides a CronJob, unless an answer is awaited that the decision hangs on.
     pub(super) fn decide(&mut self, owner: OwnerIndex, now: Timestamp) {
         self.close_behind_cursor(owner);
+        self.ask_again(owner, now);
         if !self.may_decide(owner, now) {
             return;
         }
         let Some(verdict) = self.verdict(owner, now) else {
             return;
         };
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        cron_job.must_look = false;
+        let passed = cron_job.armed.filter(|armed| *armed <= now);
+        let is_given_up = cron_job.ended_slot.is_some() && cron_job.ended_slot == verdict.decision.slot();
         self.complain(owner, &verdict.decision);
-        let passed = self
-            .index
-            .cron_job(owner)
-            .and_then(|cron_job| cron_job.armed)
-            .filter(|armed| *armed <= now);
         match &verdict.decision {
+            _ if is_given_up => {}
             Decision::Start { slot, replaces } => self.start(owner, *slot, *replaces, &verdict),
             Decision::Skip(reason) => self.skip(owner, reason, &verdict, passed, now),
         }
@@ -63,19 +69,19 @@ impl ShardState {
         let Some(cron_job) = self.index.cron_job(owner) else {
             return false;
         };
-        let is_armed_due = cron_job.armed.is_none_or(|armed| armed <= now);
+        let may_be_due = cron_job.must_look || cron_job.armed.is_none_or(|armed| armed <= now);
         match &cron_job.open {
             Some(open) if open.is_in_flight() => return false,
             Some(OpenSlot {
                 stage: Stage::BackingOff { until },
                 ..
-            }) if now < *until && !is_armed_due => {
+            }) if now < *until && !may_be_due => {
                 let until = *until;
                 self.wake_at(owner, until);
                 return false;
             }
             // The usual case: nothing is due before the armed slot.
-            None if !is_armed_due => return false,
+            None if !may_be_due => return false,
             Some(_) | None => {}
         }
         // Whether an unknown entry of the active list still runs bears on all policies but Allow.
@@ -89,7 +95,12 @@ impl ShardState {
     fn verdict(&self, owner: OwnerIndex, now: Timestamp) -> Option<Verdict> {
         let cron_job = self.index.cron_job(owner)?;
         let record = &cron_job.record;
-        let armed_due = cron_job.armed.filter(|armed| *armed <= now);
+        // What the cursor has passed is not due, whatever was armed.
+        let armed = cron_job
+            .armed
+            .filter(|armed| cron_job.view.last_schedule_time < Some(*armed));
+        let armed_due = armed.filter(|armed| *armed <= now);
+        let armed_later = armed.filter(|_| !cron_job.must_look);
         let open = cron_job.open.as_ref();
         let is_retry = open.is_some_and(|open| matches!(open.stage, Stage::BackingOff { .. }));
         let is_active_slot = |slot: Timestamp| {
@@ -107,7 +118,7 @@ impl ShardState {
             n_active_jobs: self.running(owner).count(),
             is_active_slot: &is_active_slot,
             schedule_changed: cron_job.schedule_changed,
-            armed: armed_due.or(open.map(|open| open.slot)).or(cron_job.armed),
+            armed: armed_due.or(open.map(|open| open.slot)).or(armed_later),
             is_held: armed_due.is_some() || is_retry,
         };
         Some(policy::decide(&facts, now))
@@ -115,13 +126,6 @@ impl ShardState {
 
     /// Begins to create the Job of a slot.
     fn start(&mut self, owner: OwnerIndex, slot: Timestamp, replaces: bool, verdict: &Verdict) {
-        if self
-            .index
-            .cron_job(owner)
-            .is_some_and(|cron_job| cron_job.ended_slot == Some(slot))
-        {
-            return;
-        }
         self.open(owner, slot, Stage::Ordered, verdict);
         if replaces {
             self.replace(owner);
@@ -145,8 +149,8 @@ impl ShardState {
                 self.close_unless_in_flight(owner, InstantOutcome::Unschedulable);
             }
             SkipReason::Suspended => {
-                if let Some(slot) = passed {
-                    self.open(owner, slot, Stage::Suspended, verdict);
+                if let Some(passed) = passed {
+                    self.open(owner, self.latest_slot(owner, passed, now), Stage::Suspended, verdict);
                 } else if let Some(open) = self.open_slot_mut(owner) {
                     open.stage = Stage::Suspended;
                 }
@@ -167,6 +171,22 @@ impl ShardState {
         }
     }
 
+    /// The latest slot that is due, where `due` is one.
+    fn latest_slot(&self, owner: OwnerIndex, due: Timestamp, now: Timestamp) -> Timestamp {
+        let schedule = self.index.cron_job(owner).map(|cron_job| &cron_job.record.schedule);
+        let later = schedule.and_then(|schedule| {
+            let parsed = schedule.parsed.as_ref().ok()?;
+            due::most_recent(parsed, &schedule.default_zone, due, now)
+        });
+        later.unwrap_or(due)
+    }
+
+    /// The first slot after the open one and after `now`: by then its order is superseded.
+    pub(super) fn next_slot(&self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
+        let schedule = &self.index.cron_job(owner)?.record.schedule;
+        schedule.parsed.as_ref().ok()?.next_after(now, &schedule.default_zone)
+    }
+
     /// A slot that cannot start yet stays open: until the Job in its way ends, or its deadline.
     fn hold(&mut self, owner: OwnerIndex, slot: Timestamp, stage: Stage, verdict: &Verdict, now: Timestamp) -> bool {
         let is_new = self.open(owner, slot, stage.clone(), verdict);
@@ -182,9 +202,7 @@ impl ShardState {
                 slot,
                 SignedDuration::from_secs(secs).saturating_add(SignedDuration::from_millis(1)),
             );
-            if now < lost {
-                self.wake_at(owner, lost);
-            }
+            self.wake_at(owner, lost.max(now));
         }
         is_new || former != Some(stage)
     }
@@ -200,14 +218,28 @@ impl ShardState {
             }
             self.tally.close(open.outcome_when_passed());
         }
+        // The armed slot is the next in line; only a slot beyond it has passed others over.
+        let n_passed = if cron_job.armed == Some(slot) {
+            0
+        } else {
+            let cursor = cron_job.view.last_schedule_time.unwrap_or(cron_job.record.created);
+            let base = cron_job.counted_until.map_or(cursor, |counted| counted.max(cursor));
+            policy::count_between(&cron_job.record.schedule, base, slot)
+        };
+        cron_job.counted_until = cron_job.counted_until.max(Some(slot));
         cron_job.open = Some(OpenSlot {
             slot,
             stage,
             n_failures: 0,
             gone: None,
         });
+        let outcome = if cron_job.record.is_suspended {
+            InstantOutcome::Suspended
+        } else {
+            InstantOutcome::Superseded
+        };
         self.tally.open();
-        self.tally.pass(verdict.n_superseded, InstantOutcome::Superseded);
+        self.tally.pass(n_passed, outcome);
         if verdict.is_many_missed {
             let message =
                 "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
@@ -217,13 +249,6 @@ impl ShardState {
     }
 
     fn lose_to_deadline(&mut self, owner: OwnerIndex, slot: Timestamp, verdict: &Verdict) {
-        if self
-            .index
-            .cron_job(owner)
-            .is_none_or(|cron_job| cron_job.ended_slot == Some(slot))
-        {
-            return;
-        }
         self.open(owner, slot, Stage::Ordered, verdict);
         self.end_open(owner, InstantOutcome::DeadlineExceeded);
         let message = format!("Missed scheduled time to start a job: {}", naming::rfc1123(slot));

@@ -64,6 +64,16 @@ impl ShardState {
             return;
         };
         let identity = cron_job.record.identity.clone();
+        let is_awaited = cron_job
+            .open
+            .as_ref()
+            .is_some_and(|open| open.is_in_flight() && Some(open.slot) == scheduled);
+        if is_awaited {
+            // While its create is not answered it is the lock against a second one.
+            return;
+        }
+        // Cleanup comes before the active list: no SawCompletedJob for what it takes (B-4.6).
+        cron_job.remove_active(&uid);
         if let Some(slot) = scheduled
             && naming::is_job_name(&name, &identity.name, slot)
             && cron_job
@@ -77,8 +87,6 @@ impl ShardState {
             cron_job.is_status_urgent = true;
             return;
         }
-        // Cleanup comes before the active list: no SawCompletedJob for what it takes (B-4.6).
-        cron_job.remove_active(&uid);
         if let Some(job) = self.index.job_mut(job_index) {
             job.is_delete_requested = true;
         }

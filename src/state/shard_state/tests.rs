@@ -4,12 +4,14 @@ mod world;
 
 pub(crate) use world::cron_job as test_record;
 
+mod accounts;
 mod active_list;
 mod cold_start;
 mod creation;
 mod deadlines;
 mod gates;
 mod history;
+mod lost_answers;
 mod own_writes;
 mod policies;
 mod schedule_changes;

@@ -97,13 +97,13 @@ impl ShardState {
                 continue;
             };
             cron_job.slot_timer = None;
-            let (armed, wake) = (cron_job.armed, cron_job.wake_timer.take());
-            if armed.is_some() {
-                self.arm(owner, armed);
-            }
-            if let Some((at, _)) = wake {
-                self.wake_at(owner, at);
-            }
+            cron_job.wake_timer = None;
+            cron_job.armed = None;
+            // Instants of the time that was wrong must not hold anything back.
+            cron_job.schedule_changed = cron_job.schedule_changed.map(|changed| changed.min(now));
+            cron_job.status_not_before = None;
+            cron_job.history_not_before = None;
+            self.evaluate(owner, now);
         }
     }
 

@@ -142,10 +142,7 @@ fn no_job_is_deleted_before_its_slot_is_stored() {
     world.created();
     world.effects();
     world.apply_job(complete(job("hello", "10:00:00"), "10:00:01"));
-    world.expect(&[
-        "Normal SawCompletedJob: Saw completed job: hello-29632920, condition: Complete",
-        "status last=10:00:00 successful=10:00:01 active=[] urgent",
-    ]);
+    world.expect(&["status last=10:00:00 successful=10:00:01 active=[] urgent"]);
     world.stored("hello");
     world.expect(&["delete hello-29632920"]);
 }

@@ -28,7 +28,8 @@ pub enum Answer<T> {
         /// The server's text.
         message: String,
     },
-    /// 502, 503, 504, a transport error, a timeout, or an answer that cannot be read: whether it was applied is unknown.
+    /// 502, 503, a 504 that is not the API server's own, a transport error, or an answer that cannot be read: whether
+    /// it was applied is unknown.
     Unavailable {
         /// How long the server asked to wait.
         retry_after: Option<Duration>,
@@ -86,15 +87,24 @@ fn create_refused(status: StatusCode, refusal: Refusal) -> CreateOutcome {
             message: refusal.message,
         },
         StatusCode::FORBIDDEN if refusal.is_namespace_terminating => CreateOutcome::NamespaceTerminating,
-        StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY => {
-            CreateOutcome::Refused {
-                message: refusal.message,
-            }
-        }
+        _ if is_refused_for_good(status, &refusal) => CreateOutcome::Refused {
+            message: refusal.message,
+        },
         _ => CreateOutcome::Failed {
             message: refusal.message,
             retry_after: refusal.retry_after,
         },
+    }
+}
+
+/// Whether the Job itself is at fault, which another try cannot mend. Policies change, so what admission denies may
+/// pass later: a webhook that names no code denies with 400 and no reason, a `ValidatingAdmissionPolicy` with 422 `Invalid`.
+fn is_refused_for_good(status: StatusCode, refusal: &Refusal) -> bool {
+    match status {
+        StatusCode::PAYLOAD_TOO_LARGE => true,
+        StatusCode::BAD_REQUEST => refusal.reason == "BadRequest",
+        StatusCode::UNPROCESSABLE_ENTITY => refusal.reason == "Invalid" && !refusal.is_denied_by_policy,
+        _ => false,
     }
 }
 
@@ -173,6 +183,39 @@ pub fn event(answer: &RawAnswer) -> Answer<EventOutcome> {
     })
 }
 
+/// What the outcomes of all orders can say: this one failed, whatever the state of the server.
+pub trait FailedOutcome {
+    /// The order failed; it backs off by itself.
+    fn failed(message: String, retry_after: Option<Duration>) -> Self;
+}
+
+macro_rules! failed_outcome {
+    ($($outcome:ident),*) => {$(
+        impl FailedOutcome for $outcome {
+            fn failed(message: String, retry_after: Option<Duration>) -> $outcome {
+                $outcome::Failed { message, retry_after }
+            }
+        }
+    )*};
+}
+
+failed_outcome!(CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome);
+
+impl FailedOutcome for EventOutcome {
+    fn failed(message: String, _: Option<Duration>) -> EventOutcome {
+        EventOutcome::Rejected { message }
+    }
+}
+
+impl FailedOutcome for () {
+    fn failed(_: String, _: Option<Duration>) {}
+}
+
+/// No answer to this one request, which says nothing of the others: it may have been applied or not.
+pub fn failed<T: FailedOutcome>(error: &(dyn Error + 'static)) -> Answer<T> {
+    Answer::Outcome(T::failed(error_text(error), None))
+}
+
 /// No answer at all: the request may have been applied or not.
 pub fn unanswered<T>(error: &(dyn Error + 'static)) -> Answer<T> {
     Answer::Unavailable {
@@ -193,12 +236,15 @@ fn is_gone(status: StatusCode, refusal: &Refusal) -> bool {
 }
 
 /// Deals with what every kind of request can meet, and leaves the rest to `outcome`.
-fn sorted<T>(
+fn sorted<T: FailedOutcome>(
     answer: &RawAnswer,
     outcome: impl FnOnce(&RawAnswer, Option<Refusal>) -> Result<T, Unreadable>,
 ) -> Answer<T> {
     let refusal = (!answer.status.is_success()).then(|| Refusal::read(answer));
     match (answer.status, refusal) {
+        (status, Some(refusal)) if concerns_one_request(status, &refusal) => {
+            Answer::Outcome(T::failed(refusal.message, refusal.retry_after))
+        }
         (StatusCode::TOO_MANY_REQUESTS, Some(refusal)) => Answer::Throttled {
             retry_after: refusal.retry_after,
             message: refusal.message,
@@ -216,6 +262,16 @@ fn sorted<T>(
             },
             Answer::Outcome,
         ),
+    }
+}
+
+/// Whether an answer that reads like one of a server in need comes from the one request alone: the API server itself
+/// gave up waiting for admission, or a webhook denied with that code. Others must not wait for it.
+fn concerns_one_request(status: StatusCode, refusal: &Refusal) -> bool {
+    match status {
+        StatusCode::GATEWAY_TIMEOUT => refusal.is_status,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => refusal.is_denied_by_webhook,
+        _ => false,
     }
 }
 
@@ -247,9 +303,13 @@ struct StoredMetadata<'a> {
 
 /// What the server says about a request that it did not fulfil.
 struct Refusal {
+    /// The body is a `Status`, so the API server wrote it and not a proxy.
+    is_status: bool,
     reason: String,
     message: String,
     is_namespace_terminating: bool,
+    is_denied_by_policy: bool,
+    is_denied_by_webhook: bool,
     retry_after: Option<Duration>,
 }
 
@@ -257,6 +317,7 @@ struct Refusal {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct StatusBody {
+    kind: Option<String>,
     reason: Option<String>,
     message: Option<String>,
     details: Option<StatusDetails>,
@@ -283,7 +344,11 @@ impl Refusal {
             Some(message) if !message.is_empty() => message,
             _ => plain_text(answer),
         };
+        let is_denied = message.contains("denied the request");
         Refusal {
+            is_status: body.kind.as_deref() == Some("Status"),
+            is_denied_by_policy: is_denied || message.contains("denied request"),
+            is_denied_by_webhook: is_denied && message.contains("admission webhook"),
             reason: body.reason.unwrap_or_default(),
             message: bounded(&message),
             is_namespace_terminating: details

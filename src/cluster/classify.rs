@@ -356,12 +356,15 @@ impl Refusal {
                 .iter()
                 .flatten()
                 .any(|cause| cause.reason.as_deref() == Some("NamespaceTerminating")),
-            retry_after: answer.retry_after.or_else(|| {
-                details
-                    .retry_after_seconds
-                    .filter(|&seconds| seconds > 0)
-                    .map(Duration::from_secs)
-            }),
+            retry_after: answer
+                .retry_after
+                .or_else(|| {
+                    details
+                        .retry_after_seconds
+                        .filter(|&seconds| seconds > 0)
+                        .map(Duration::from_secs)
+                })
+                .map(|asked| asked.min(RETRY_AFTER_MAX)),
         }
     }
 }
@@ -376,6 +379,9 @@ fn plain_text(answer: &RawAnswer) -> String {
         text.to_owned()
     }
 }
+
+/// Longest time to wait that we pass on: an absurd `Retry-After` must not lose a run, or overflow an instant.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
 /// Longest message that we pass on, in bytes: it goes into Events, whose own text is short.
 pub const MESSAGE_MAX_BYTES: usize = 1024;

@@ -270,6 +270,25 @@ fn the_header_s_time_to_wait_goes_before_the_body_s() {
 }
 
 #[test]
+fn an_absurd_time_to_wait_is_cut() {
+    for seconds in [61, 86_400, u64::MAX] {
+        let details = json!({"retryAfterSeconds": seconds});
+        let mut answer = refusal(500, "ServerTimeout", "m", &details);
+        let expected = CreateOutcome::Failed {
+            message: "m".into(),
+            retry_after: Some(RETRY_AFTER_MAX),
+        };
+        check_create(&answer, expected.clone());
+        answer.retry_after = Some(Duration::from_secs(seconds));
+        check_create(&answer, expected);
+        answer.status = StatusCode::TOO_MANY_REQUESTS;
+        assert!(
+            matches!(create(&answer), Answer::Throttled { retry_after, .. } if retry_after == Some(RETRY_AFTER_MAX))
+        );
+    }
+}
+
+#[test]
 fn what_was_to_be_deleted_and_is_not_there_is_gone() {
     // B-4.4, B-4.5
     fn check(answer: &RawAnswer, expected: DeleteOutcome) {

@@ -5,7 +5,7 @@
 
 mod backoff;
 
-use std::{collections::VecDeque, pin::Pin, sync::Arc};
+use std::{pin::Pin, sync::Arc};
 
 use futures::{Stream, StreamExt};
 use kube::{
@@ -138,8 +138,7 @@ fn watch<K: Kind>(client: Client, scope: Scope, kind: K) -> impl Stream<Item = W
         client,
         scope,
         kind,
-        is_relist_ahead: false,
-        ready: VecDeque::new(),
+        ready: None,
         backoff: Backoff::new(),
     };
     futures::stream::unfold(watch, |mut watch| async move {
@@ -174,17 +173,15 @@ struct Watch<K: Kind> {
     scope: Scope,
     kind: K,
     events: Events<K::Object>,
-    /// A relist was announced, but its first page is not here: it may yet fail, and be announced again.
-    is_relist_ahead: bool,
-    /// At most two items.
-    ready: VecDeque<WatchItem>,
+    /// What the last event brought; next in turn.
+    ready: Option<WatchItem>,
     backoff: Backoff,
 }
 
 impl<K: Kind> Watch<K> {
     async fn next(&mut self) -> WatchItem {
         loop {
-            if let Some(item) = self.ready.pop_front() {
+            if let Some(item) = self.ready.take() {
                 return item;
             }
             self.backoff.wait().await;
@@ -199,9 +196,10 @@ impl<K: Kind> Watch<K> {
 
     fn take(&mut self, event: Event<K::Object>) {
         let item = match event {
-            // The watcher says this before it asks for the list, so it is no sign of a server that answers.
+            // Said before the list is asked for, which it has to be: what is created meanwhile is not in the list. A list
+            // that fails is begun anew. It is no sign of a server that answers.
             Event::Init => {
-                self.is_relist_ahead = true;
+                self.ready = Some(WatchItem::Input(self.kind.relist_begun(self.scope.clone())));
                 return;
             }
             Event::InitApply(object) | Event::Apply(object) => Some(self.kind.applied(object)),
@@ -209,11 +207,7 @@ impl<K: Kind> Watch<K> {
             Event::Delete(object) => self.kind.deleted(&object).map(WatchItem::Input),
         };
         self.backoff.reset();
-        if std::mem::take(&mut self.is_relist_ahead) {
-            let begun = self.kind.relist_begun(self.scope.clone());
-            self.ready.push_back(WatchItem::Input(begun));
-        }
-        self.ready.extend(item);
+        self.ready = item;
     }
 
     fn fail(&mut self, error: &watcher::Error) {
@@ -221,7 +215,7 @@ impl<K: Kind> Watch<K> {
         if loses_events(error) {
             self.restart();
         }
-        self.ready.push_back(WatchItem::Error {
+        self.ready = Some(WatchItem::Error {
             message: message(error),
         });
     }

@@ -171,19 +171,41 @@ async fn a_version_that_is_too_old_brings_a_new_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_fails_is_not_begun() {
+async fn a_list_is_begun_before_it_is_asked_for() {
+    // What is created while the server gathers the list is not in it, and must not count as gone at its end.
     let script = Script::default()
         .answer(403, status(403, "Forbidden", "cronjobs.batch is forbidden"))
         .answer(503, "")
         .answer(200, list("11", "", &[]));
     let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder()));
+    for n_lists in 0..3 {
+        assert_eq!(told(&stream.next().await.unwrap()), "begun");
+        assert_eq!(script.lines().len(), n_lists);
+        let item = told(&stream.next().await.unwrap());
+        match n_lists {
+            0 => assert_eq!(item, "error cronjobs.batch is forbidden (403)"),
+            1 => assert!(item.starts_with("error "), "{item}"),
+            _ => assert_eq!(item, "done"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_is_asked_ever_more_rarely() {
+    let mut script = Script::default();
+    for _ in 0..8 {
+        script = script.answer(503, "");
+    }
+    let begun = tokio::time::Instant::now();
+    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder()));
+    while script.lines().len() < 8 {
+        stream.next().await.unwrap();
+    }
     assert_eq!(
-        told(&stream.next().await.unwrap()),
-        "error cronjobs.batch is forbidden (403)"
+        begun.elapsed().as_secs(),
+        22,
+        "0.2 + 0.4 + 0.8 + 1.6 + 3.2 + 6.4 + 10 seconds"
     );
-    assert!(told(&stream.next().await.unwrap()).starts_with("error "));
-    assert_eq!(told(&stream.next().await.unwrap()), "begun");
-    assert_eq!(told(&stream.next().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]

@@ -48,7 +48,7 @@ pub fn cron_jobs(client: Client, scope: Scope, decoder: Arc<Decoder>) -> impl St
 }
 
 /// Lists and watches the Jobs of a scope.
-pub fn jobs(client: Client, scope: Scope, _decoder: Arc<Decoder>) -> impl Stream<Item = WatchItem> + Send {
+pub fn jobs(client: Client, scope: Scope) -> impl Stream<Item = WatchItem> + Send {
     watch(client, scope, Jobs)
 }
 

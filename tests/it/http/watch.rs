@@ -138,7 +138,7 @@ async fn a_list_is_paged_and_then_watched_from_its_version_or_that_of_the_last_b
 #[tokio::test(start_paused = true)]
 async fn one_namespace_is_listed_alone() {
     let script = Script::default().answer(200, list("11", "", &[job("j", 3, "{}")]));
-    let stream = watch::jobs(script.client(), Scope::Namespace("shop".into()), decoder());
+    let stream = watch::jobs(script.client(), Scope::Namespace("shop".into()));
     check(stream, &["begun", "j@3", "done"]).await;
     assert_eq!(script.lines()[0], "GET /apis/batch/v1/namespaces/shop/jobs?&limit=500");
 }
@@ -255,7 +255,7 @@ async fn a_job_that_cannot_be_understood_is_gone() {
         200,
         list("11", "", &[job("j", 3, r#"{"startTime":1}"#), job("k", 4, "{}")]),
     );
-    let stream = watch::jobs(script.client(), Scope::Cluster, decoder());
+    let stream = watch::jobs(script.client(), Scope::Cluster);
     check(
         stream,
         &["begun", "undecodable status.startTime on  so uid-j gone", "k@4", "done"],

@@ -1,7 +1,7 @@
 //! Watch streams of CronJobs and of Jobs as inputs, over `kube`'s watcher, which pages lists, resumes watches and lists anew after 410.
 //!
-//! Never ends. An object that cannot be understood is handed over as such, and as gone: it must not run on
-//! what it was before.
+//! Never ends. An object that cannot be understood is handed over as such. A CronJob then counts as gone, since it
+//! must not run on what it was before; a Job stays what it was, since another must not run beside it.
 
 mod backoff;
 
@@ -32,7 +32,7 @@ pub enum WatchItem {
         error: DecodeError,
         /// The CronJob to report it on, in the version that was seen; none for a Job.
         cron_job: Option<(Arc<CronJobIdentity>, ResourceVersion)>,
-        /// What follows for the shard: the object counts as gone. None where not even its uid can be read.
+        /// What follows for the shard: a CronJob counts as gone. None for a Job, and where not even the uid can be read.
         input: Option<Input>,
     },
     /// The list or the watch failed; it goes on by itself after a back-off.
@@ -108,13 +108,13 @@ impl Kind for Jobs {
     type Object = SlimJob;
 
     fn applied(&self, object: SlimJob) -> WatchItem {
-        let deleted = self.deleted(&object);
         match object.into_record() {
             Ok(record) => WatchItem::Input(Input::JobApplied(Box::new(record))),
             Err(error) => WatchItem::Undecodable {
                 error,
                 cron_job: None,
-                input: deleted,
+                // Its last known form stays: were it gone, another run could start beside it (B-10.3).
+                input: None,
             },
         }
     }

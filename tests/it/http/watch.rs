@@ -250,15 +250,29 @@ async fn an_object_that_cannot_be_understood_is_gone_and_the_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_cannot_be_understood_is_gone() {
-    let script = Script::default().answer(
-        200,
-        list("11", "", &[job("j", 3, r#"{"startTime":1}"#), job("k", 4, "{}")]),
-    );
+async fn a_job_that_cannot_be_understood_stays_what_it_was() {
+    // B-10.3: were it gone, another run could start beside it.
+    let watched = [
+        event("MODIFIED", &job("k", 12, r#"{"startTime":1}"#)),
+        event("DELETED", &job("k", 13, r#"{"startTime":1}"#)),
+    ];
+    let script = Script::default()
+        .answer(
+            200,
+            list("11", "", &[job("j", 3, r#"{"startTime":1}"#), job("k", 4, "{}")]),
+        )
+        .answer(200, watched.concat());
     let stream = watch::jobs(script.client(), Scope::Cluster);
     check(
         stream,
-        &["begun", "undecodable status.startTime on  so uid-j gone", "k@4", "done"],
+        &[
+            "begun",
+            "undecodable status.startTime on  so ",
+            "k@4",
+            "done",
+            "undecodable status.startTime on  so ",
+            "uid-k gone",
+        ],
     )
     .await;
 }

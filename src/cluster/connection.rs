@@ -10,9 +10,12 @@ use std::{
     time::Duration,
 };
 
-use kube::{Client, Config, client::ConfigExt};
+use kube::{
+    Client, Config,
+    client::{ClientBuilder, ConfigExt},
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tower::Layer;
+use tower::{BoxError, Layer, util::MapFutureLayer};
 
 use self::transport::{Transport, TransportParts};
 
@@ -46,15 +49,34 @@ pub enum ConnectError {
     Watch(#[source] kube::Error),
 }
 
-/// The client for watches: `kube`'s own, without its retries, which would hide a failing server for minutes.
+/// The client for watches: `kube`'s own, without its retries, which would hide a failing server for minutes, but with
+/// an end to every silence. It speaks HTTP/1.1, so what is read from a connection belongs to one request.
 pub fn watch_client(config: &Config) -> Result<Client, ConnectError> {
     let mut config = config.clone();
     config.default_retry = false;
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.read_timeout = Some(WATCH_SILENCE_MAX);
+    // The time that a connection was idle before the request does not count.
+    config.reset_reader_on_write = true;
     config
         .headers
         .push((http::header::USER_AGENT, http::HeaderValue::from_static(USER_AGENT)));
-    Client::try_from(config).map_err(ConnectError::Watch)
+    let builder = ClientBuilder::try_from(config).map_err(ConnectError::Watch)?;
+    // Over all layers, as credentials may have to be fetched first.
+    Ok(builder.with_layer(&MapFutureLayer::new(answered_in_time)).build())
 }
+
+/// What begins an answer, or the error of one that does not begin.
+async fn answered_in_time<R>(answer: impl Future<Output = Result<R, BoxError>>) -> Result<R, BoxError> {
+    tokio::time::timeout(WATCH_ANSWER_TIMEOUT, answer)
+        .await
+        .unwrap_or_else(|_| Err(NoAnswer.into()))
+}
+
+/// The API server accepted a request of a watch, and then said nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer within {} seconds", WATCH_ANSWER_TIMEOUT.as_secs())]
+struct NoAnswer;
 
 /// The connections that our writes share. Cheap to clone.
 #[derive(Clone)]
@@ -172,3 +194,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// connection is so replaced within ten seconds, while what is in flight on it ends as unanswered.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long an answer to a list or a watch may take to begin. An API server gives lists up after 60 seconds.
+const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(65);
+
+/// How long a list or a watch may be silent once it has begun: a watch is told a bookmark every minute, and
+/// a peer that has vanished says nothing at all.
+const WATCH_SILENCE_MAX: Duration = Duration::from_secs(80);

@@ -3,6 +3,7 @@
 //! One HTTP/2 connection carries 100 requests at a time, and a burst is larger; each is its own client here,
 //! filled evenly. Invariant: no connection ever has more than [`MAX_IN_FLIGHT_PER_CONNECTION`] requests in flight.
 
+mod proxy;
 mod transport;
 
 use std::{
@@ -17,7 +18,11 @@ use kube::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::{BoxError, Layer, util::MapFutureLayer};
 
-use self::transport::{Transport, TransportParts};
+pub use self::proxy::exempt_from_proxy;
+use self::{
+    proxy::refuse_proxy,
+    transport::{Transport, TransportParts},
+};
 
 /// Requests in flight on one connection. The API server allows 100 streams by default; ten are left for the
 /// moment in which it has answered but not yet counted a stream as closed.
@@ -30,8 +35,16 @@ pub const USER_AGENT: &str = concat!("cronwheel/", env!("CARGO_PKG_VERSION"));
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// We connect to the API server itself.
-    #[error("a proxy is configured, which is not supported")]
-    Proxy,
+    #[error(
+        "the proxy {proxy} stands before the API server, and proxies are not supported; add {server} to NO_PROXY, \
+         unset HTTPS_PROXY, or take proxy-url out of the kubeconfig"
+    )]
+    Proxy {
+        /// Its host.
+        proxy: String,
+        /// The API server's host.
+        server: String,
+    },
     /// Certificates or keys.
     #[error("the TLS configuration cannot be used")]
     Tls(#[source] kube::Error),
@@ -52,6 +65,7 @@ pub enum ConnectError {
 /// The client for watches: `kube`'s own, without its retries, which would hide a failing server for minutes, but with
 /// an end to every silence. It speaks HTTP/1.1, so what is read from a connection belongs to one request.
 pub fn watch_client(config: &Config) -> Result<Client, ConnectError> {
+    refuse_proxy(config)?;
     let mut config = config.clone();
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);

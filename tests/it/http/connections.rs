@@ -10,7 +10,11 @@ use std::{
 use axum::body::Body;
 use bytes::Bytes;
 use cronwheel::{
-    cluster::{ClusterApi, WatchItem, WriteConnections, connection::MAX_IN_FLIGHT_PER_CONNECTION, watch, watch_client},
+    cluster::{
+        ClusterApi, WatchItem, WriteConnections,
+        connection::{ConnectError, MAX_IN_FLIGHT_PER_CONNECTION},
+        watch, watch_client,
+    },
     state::Scope,
 };
 use futures::{FutureExt, StreamExt, future::join_all, stream};
@@ -47,6 +51,7 @@ async fn a_proxy_is_refused_and_not_bypassed() {
     let mut config = config("127.0.0.1:1");
     config.proxy_url = Some("http://127.0.0.1:2".parse().unwrap());
     assert!(WriteConnections::connect(&config, 1).is_err());
+    assert!(matches!(watch_client(&config), Err(ConnectError::Proxy { .. })));
 }
 
 #[tokio::test]

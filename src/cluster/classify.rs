@@ -3,6 +3,7 @@
 //! What every kind of request can meet (too many requests, no server behind the address) is told apart
 //! here from what the one request was told, so that back-off is decided in one place for all.
 
+mod refusal;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use self::refusal::{DeniedBy, Refusal};
 use super::decode::SlimJob;
 use crate::state::{CreateOutcome, DeleteOutcome, LookUpOutcome, ResourceVersion, StatusOutcome};
 
@@ -103,7 +105,7 @@ fn is_refused_for_good(status: StatusCode, refusal: &Refusal) -> bool {
     match status {
         StatusCode::PAYLOAD_TOO_LARGE => true,
         StatusCode::BAD_REQUEST => refusal.reason == "BadRequest",
-        StatusCode::UNPROCESSABLE_ENTITY => refusal.reason == "Invalid" && !refusal.is_denied_by_policy,
+        StatusCode::UNPROCESSABLE_ENTITY => refusal.reason == "Invalid" && refusal.denied_by.is_none(),
         _ => false,
     }
 }
@@ -270,7 +272,7 @@ fn sorted<T: FailedOutcome>(
 fn concerns_one_request(status: StatusCode, refusal: &Refusal) -> bool {
     match status {
         StatusCode::GATEWAY_TIMEOUT => refusal.is_status,
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => refusal.is_denied_by_webhook,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => refusal.denied_by == Some(DeniedBy::Webhook),
         _ => false,
     }
 }
@@ -301,87 +303,8 @@ struct StoredMetadata<'a> {
     creation_timestamp: Cow<'a, str>,
 }
 
-/// What the server says about a request that it did not fulfil.
-struct Refusal {
-    /// The body is a `Status`, so the API server wrote it and not a proxy.
-    is_status: bool,
-    reason: String,
-    message: String,
-    is_namespace_terminating: bool,
-    is_denied_by_policy: bool,
-    is_denied_by_webhook: bool,
-    retry_after: Option<Duration>,
-}
-
-/// A `Status`, as far as it is there: a proxy may answer anything.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct StatusBody {
-    kind: Option<String>,
-    reason: Option<String>,
-    message: Option<String>,
-    details: Option<StatusDetails>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct StatusDetails {
-    causes: Option<Vec<StatusCause>>,
-    retry_after_seconds: Option<u64>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct StatusCause {
-    reason: Option<String>,
-}
-
-impl Refusal {
-    fn read(answer: &RawAnswer) -> Refusal {
-        let body: StatusBody = serde_json::from_slice(&answer.body).unwrap_or_default();
-        let details = body.details.unwrap_or_default();
-        let message = match body.message {
-            Some(message) if !message.is_empty() => message,
-            _ => plain_text(answer),
-        };
-        let is_denied = message.contains("denied the request");
-        Refusal {
-            is_status: body.kind.as_deref() == Some("Status"),
-            is_denied_by_policy: is_denied || message.contains("denied request"),
-            is_denied_by_webhook: is_denied && message.contains("admission webhook"),
-            reason: body.reason.unwrap_or_default(),
-            message: bounded(&message),
-            is_namespace_terminating: details
-                .causes
-                .iter()
-                .flatten()
-                .any(|cause| cause.reason.as_deref() == Some("NamespaceTerminating")),
-            retry_after: answer
-                .retry_after
-                .or_else(|| {
-                    details
-                        .retry_after_seconds
-                        .filter(|&seconds| seconds > 0)
-                        .map(Duration::from_secs)
-                })
-                .map(|asked| asked.min(RETRY_AFTER_MAX)),
-        }
-    }
-}
-
-/// The text of an answer without a `Status` message.
-fn plain_text(answer: &RawAnswer) -> String {
-    let text = String::from_utf8_lossy(&answer.body[..answer.body.len().min(MESSAGE_MAX_BYTES)]);
-    let text = text.trim();
-    if text.is_empty() || text.starts_with('{') {
-        format!("the server answered with status {}", answer.status.as_u16())
-    } else {
-        text.to_owned()
-    }
-}
-
 /// Longest time to wait that we pass on: an absurd `Retry-After` must not lose a run, or overflow an instant.
-pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+pub const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 
 /// Longest message that we pass on, in bytes: it goes into Events, whose own text is short.
 pub const MESSAGE_MAX_BYTES: usize = 1024;

@@ -102,10 +102,13 @@ fn create_refused(status: StatusCode, refusal: Refusal) -> CreateOutcome {
 /// Whether the Job itself is at fault, which another try cannot mend. Policies change, so what admission denies may
 /// pass later: a webhook that names no code denies with 400 and no reason, a `ValidatingAdmissionPolicy` with 422 `Invalid`.
 fn is_refused_for_good(status: StatusCode, refusal: &Refusal) -> bool {
+    if refusal.denied_by.is_some() {
+        return false;
+    }
     match status {
         StatusCode::PAYLOAD_TOO_LARGE => true,
         StatusCode::BAD_REQUEST => refusal.reason == "BadRequest",
-        StatusCode::UNPROCESSABLE_ENTITY => refusal.reason == "Invalid" && refusal.denied_by.is_none(),
+        StatusCode::UNPROCESSABLE_ENTITY => refusal.reason == "Invalid",
         _ => false,
     }
 }

@@ -149,6 +149,8 @@ fn what_admission_denies_may_pass_later() {
     }
     let details = job_details();
     check_create(&refusal(422, "Invalid", DENIED, &details), failed(DENIED));
+    check_create(&refusal(400, "BadRequest", DENIED, &details), failed(DENIED));
+    check_create(&refusal(413, "RequestEntityTooLarge", DENIED, &details), failed(DENIED));
     check_create(&refusal(422, "Invalid", POLICY_DENIED, &details), failed(POLICY_DENIED));
     check_create(
         &refusal(403, "Forbidden", POLICY_DENIED, &details),

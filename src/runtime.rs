@@ -276,7 +276,7 @@ impl Shell {
         };
         let spawn_two = |scope: &Scope| {
             let cron_jobs = cron_jobs(client.clone(), scope.clone(), Arc::clone(&decoder));
-            let jobs = jobs(client.clone(), scope.clone(), Arc::clone(&decoder));
+            let jobs = jobs(client.clone(), scope.clone());
             [
                 spawn("CronJob watch", Phase::StopIntake, links("cronjobs").run(cron_jobs)),
                 spawn("Job watch", Phase::StopIntake, links("jobs").run(jobs)),

@@ -11,7 +11,7 @@ use jiff::{Timestamp, fmt::rfc2822};
 use kube::client::Body;
 
 use super::{
-    classify::{self, Answer, EventOutcome, RawAnswer},
+    classify::{self, Answer, EventOutcome, FailedOutcome, RawAnswer},
     connection::{USER_AGENT, WriteConnections},
     encode,
 };
@@ -106,7 +106,7 @@ impl ClusterApi {
         self.ask(request, |_| Answer::Outcome(())).await
     }
 
-    async fn ask<T>(
+    async fn ask<T: FailedOutcome>(
         &self,
         request: Result<Request<Body>, http::Error>,
         classify: fn(&RawAnswer) -> Answer<T>,
@@ -118,7 +118,11 @@ impl ClusterApi {
                 server_date,
             },
             Err(error) => Answered {
-                answer: classify::unanswered(&error),
+                answer: match &error {
+                    // The connection is alive, or its keep-alive would have ended it: this request alone is stuck.
+                    SendError::Request(_) | SendError::Timeout => classify::failed(&error),
+                    SendError::Transport(_) | SendError::Body(_) => classify::unanswered(&error),
+                },
                 code: None,
                 server_date: None,
             },

@@ -3,6 +3,7 @@
 //! What every kind of request can meet (too many requests, no server behind the address) is told apart
 //! here from what the one request was told, so that back-off is decided in one place for all.
 
+mod refusal;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use self::refusal::{DeniedBy, Refusal};
 use super::decode::SlimJob;
 use crate::state::{CreateOutcome, DeleteOutcome, LookUpOutcome, ResourceVersion, StatusOutcome};
 
@@ -28,7 +30,8 @@ pub enum Answer<T> {
         /// The server's text.
         message: String,
     },
-    /// 502, 503, 504, a transport error, a timeout, or an answer that cannot be read: whether it was applied is unknown.
+    /// 502, 503, a 504 that is not the API server's own, a transport error, or an answer that cannot be read: whether
+    /// it was applied is unknown.
     Unavailable {
         /// How long the server asked to wait.
         retry_after: Option<Duration>,
@@ -86,15 +89,27 @@ fn create_refused(status: StatusCode, refusal: Refusal) -> CreateOutcome {
             message: refusal.message,
         },
         StatusCode::FORBIDDEN if refusal.is_namespace_terminating => CreateOutcome::NamespaceTerminating,
-        StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY => {
-            CreateOutcome::Refused {
-                message: refusal.message,
-            }
-        }
+        _ if is_refused_for_good(status, &refusal) => CreateOutcome::Refused {
+            message: refusal.message,
+        },
         _ => CreateOutcome::Failed {
             message: refusal.message,
             retry_after: refusal.retry_after,
         },
+    }
+}
+
+/// Whether the Job itself is at fault, which another try cannot mend. Policies change, so what admission denies may
+/// pass later: a webhook that names no code denies with 400 and no reason, a `ValidatingAdmissionPolicy` with 422 `Invalid`.
+fn is_refused_for_good(status: StatusCode, refusal: &Refusal) -> bool {
+    if refusal.denied_by.is_some() {
+        return false;
+    }
+    match status {
+        StatusCode::PAYLOAD_TOO_LARGE => true,
+        StatusCode::BAD_REQUEST => refusal.reason == "BadRequest",
+        StatusCode::UNPROCESSABLE_ENTITY => refusal.reason == "Invalid",
+        _ => false,
     }
 }
 
@@ -173,6 +188,39 @@ pub fn event(answer: &RawAnswer) -> Answer<EventOutcome> {
     })
 }
 
+/// What the outcomes of all orders can say: this one failed, whatever the state of the server.
+pub trait FailedOutcome {
+    /// The order failed; it backs off by itself.
+    fn failed(message: String, retry_after: Option<Duration>) -> Self;
+}
+
+macro_rules! failed_outcome {
+    ($($outcome:ident),*) => {$(
+        impl FailedOutcome for $outcome {
+            fn failed(message: String, retry_after: Option<Duration>) -> $outcome {
+                $outcome::Failed { message, retry_after }
+            }
+        }
+    )*};
+}
+
+failed_outcome!(CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome);
+
+impl FailedOutcome for EventOutcome {
+    fn failed(message: String, _: Option<Duration>) -> EventOutcome {
+        EventOutcome::Rejected { message }
+    }
+}
+
+impl FailedOutcome for () {
+    fn failed(_: String, _: Option<Duration>) {}
+}
+
+/// No answer to this one request, which says nothing of the others: it may have been applied or not.
+pub fn failed<T: FailedOutcome>(error: &(dyn Error + 'static)) -> Answer<T> {
+    Answer::Outcome(T::failed(error_text(error), None))
+}
+
 /// No answer at all: the request may have been applied or not.
 pub fn unanswered<T>(error: &(dyn Error + 'static)) -> Answer<T> {
     Answer::Unavailable {
@@ -193,12 +241,15 @@ fn is_gone(status: StatusCode, refusal: &Refusal) -> bool {
 }
 
 /// Deals with what every kind of request can meet, and leaves the rest to `outcome`.
-fn sorted<T>(
+fn sorted<T: FailedOutcome>(
     answer: &RawAnswer,
     outcome: impl FnOnce(&RawAnswer, Option<Refusal>) -> Result<T, Unreadable>,
 ) -> Answer<T> {
     let refusal = (!answer.status.is_success()).then(|| Refusal::read(answer));
     match (answer.status, refusal) {
+        (status, Some(refusal)) if concerns_one_request(status, &refusal) => {
+            Answer::Outcome(T::failed(refusal.message, refusal.retry_after))
+        }
         (StatusCode::TOO_MANY_REQUESTS, Some(refusal)) => Answer::Throttled {
             retry_after: refusal.retry_after,
             message: refusal.message,
@@ -216,6 +267,16 @@ fn sorted<T>(
             },
             Answer::Outcome,
         ),
+    }
+}
+
+/// Whether an answer that reads like one of a server in need comes from the one request alone: the API server itself
+/// gave up waiting for admission, or a webhook denied with that code. Others must not wait for it.
+fn concerns_one_request(status: StatusCode, refusal: &Refusal) -> bool {
+    match status {
+        StatusCode::GATEWAY_TIMEOUT => refusal.is_status,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => refusal.denied_by == Some(DeniedBy::Webhook),
+        _ => false,
     }
 }
 
@@ -245,72 +306,8 @@ struct StoredMetadata<'a> {
     creation_timestamp: Cow<'a, str>,
 }
 
-/// What the server says about a request that it did not fulfil.
-struct Refusal {
-    reason: String,
-    message: String,
-    is_namespace_terminating: bool,
-    retry_after: Option<Duration>,
-}
-
-/// A `Status`, as far as it is there: a proxy may answer anything.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct StatusBody {
-    reason: Option<String>,
-    message: Option<String>,
-    details: Option<StatusDetails>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct StatusDetails {
-    causes: Option<Vec<StatusCause>>,
-    retry_after_seconds: Option<u64>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct StatusCause {
-    reason: Option<String>,
-}
-
-impl Refusal {
-    fn read(answer: &RawAnswer) -> Refusal {
-        let body: StatusBody = serde_json::from_slice(&answer.body).unwrap_or_default();
-        let details = body.details.unwrap_or_default();
-        let message = match body.message {
-            Some(message) if !message.is_empty() => message,
-            _ => plain_text(answer),
-        };
-        Refusal {
-            reason: body.reason.unwrap_or_default(),
-            message: bounded(&message),
-            is_namespace_terminating: details
-                .causes
-                .iter()
-                .flatten()
-                .any(|cause| cause.reason.as_deref() == Some("NamespaceTerminating")),
-            retry_after: answer.retry_after.or_else(|| {
-                details
-                    .retry_after_seconds
-                    .filter(|&seconds| seconds > 0)
-                    .map(Duration::from_secs)
-            }),
-        }
-    }
-}
-
-/// The text of an answer without a `Status` message.
-fn plain_text(answer: &RawAnswer) -> String {
-    let text = String::from_utf8_lossy(&answer.body[..answer.body.len().min(MESSAGE_MAX_BYTES)]);
-    let text = text.trim();
-    if text.is_empty() || text.starts_with('{') {
-        format!("the server answered with status {}", answer.status.as_u16())
-    } else {
-        text.to_owned()
-    }
-}
+/// Longest time to wait that we pass on: an absurd `Retry-After` must not lose a run, or overflow an instant.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 
 /// Longest message that we pass on, in bytes: it goes into Events, whose own text is short.
 pub const MESSAGE_MAX_BYTES: usize = 1024;

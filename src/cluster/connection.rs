@@ -3,6 +3,7 @@
 //! One HTTP/2 connection carries 100 requests at a time, and a burst is larger; each is its own client here,
 //! filled evenly. Invariant: no connection ever has more than [`MAX_IN_FLIGHT_PER_CONNECTION`] requests in flight.
 
+mod proxy;
 mod transport;
 
 use std::{
@@ -10,11 +11,18 @@ use std::{
     time::Duration,
 };
 
-use kube::{Client, Config, client::ConfigExt};
+use kube::{
+    Client, Config,
+    client::{ClientBuilder, ConfigExt},
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tower::Layer;
+use tower::{BoxError, Layer, util::MapFutureLayer};
 
-use self::transport::{Transport, TransportParts};
+pub use self::proxy::exempt_from_proxy;
+use self::{
+    proxy::refuse_proxy,
+    transport::{Transport, TransportParts},
+};
 
 /// Requests in flight on one connection. The API server allows 100 streams by default; ten are left for the
 /// moment in which it has answered but not yet counted a stream as closed.
@@ -27,8 +35,16 @@ pub const USER_AGENT: &str = concat!("cronwheel/", env!("CARGO_PKG_VERSION"));
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// We connect to the API server itself.
-    #[error("a proxy is configured, which is not supported")]
-    Proxy,
+    #[error(
+        "the proxy {proxy} stands before the API server, and proxies are not supported; add {server} to NO_PROXY, \
+         unset HTTPS_PROXY, or take proxy-url out of the kubeconfig"
+    )]
+    Proxy {
+        /// Its host.
+        proxy: String,
+        /// The API server's host.
+        server: String,
+    },
     /// Certificates or keys.
     #[error("the TLS configuration cannot be used")]
     Tls(#[source] kube::Error),
@@ -46,15 +62,35 @@ pub enum ConnectError {
     Watch(#[source] kube::Error),
 }
 
-/// The client for watches: `kube`'s own, without its retries, which would hide a failing server for minutes.
+/// The client for watches: `kube`'s own, without its retries, which would hide a failing server for minutes, but with
+/// an end to every silence. It speaks HTTP/1.1, so what is read from a connection belongs to one request.
 pub fn watch_client(config: &Config) -> Result<Client, ConnectError> {
+    refuse_proxy(config)?;
     let mut config = config.clone();
     config.default_retry = false;
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.read_timeout = Some(WATCH_SILENCE_MAX);
+    // The time that a connection was idle before the request does not count.
+    config.reset_reader_on_write = true;
     config
         .headers
         .push((http::header::USER_AGENT, http::HeaderValue::from_static(USER_AGENT)));
-    Client::try_from(config).map_err(ConnectError::Watch)
+    let builder = ClientBuilder::try_from(config).map_err(ConnectError::Watch)?;
+    // Over all layers, as credentials may have to be fetched first.
+    Ok(builder.with_layer(&MapFutureLayer::new(answered_in_time)).build())
 }
+
+/// What begins an answer, or the error of one that does not begin.
+async fn answered_in_time<R>(answer: impl Future<Output = Result<R, BoxError>>) -> Result<R, BoxError> {
+    tokio::time::timeout(WATCH_ANSWER_TIMEOUT, answer)
+        .await
+        .unwrap_or_else(|_| Err(NoAnswer.into()))
+}
+
+/// The API server accepted a request of a watch, and then said nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer within {} seconds", WATCH_ANSWER_TIMEOUT.as_secs())]
+struct NoAnswer;
 
 /// The connections that our writes share. Cheap to clone.
 #[derive(Clone)]
@@ -172,3 +208,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// connection is so replaced within ten seconds, while what is in flight on it ends as unanswered.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long an answer to a list or a watch may take to begin. An API server gives lists up after 60 seconds.
+const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(65);
+
+/// How long a list or a watch may be silent once it has begun: a watch is told a bookmark every minute, and
+/// a peer that has vanished says nothing at all.
+const WATCH_SILENCE_MAX: Duration = Duration::from_secs(80);

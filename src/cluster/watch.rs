@@ -1,11 +1,11 @@
 //! Watch streams of CronJobs and of Jobs as inputs, over `kube`'s watcher, which pages lists, resumes watches and lists anew after 410.
 //!
-//! Never ends. An object that cannot be understood is handed over as such, and as gone: it must not run on
-//! what it was before.
+//! Never ends. An object that cannot be understood is handed over as such. A CronJob then counts as gone, since it
+//! must not run on what it was before; a Job stays what it was, since another must not run beside it.
 
 mod backoff;
 
-use std::{collections::VecDeque, pin::Pin, sync::Arc};
+use std::{pin::Pin, sync::Arc};
 
 use futures::{Stream, StreamExt};
 use kube::{
@@ -32,7 +32,7 @@ pub enum WatchItem {
         error: DecodeError,
         /// The CronJob to report it on, in the version that was seen; none for a Job.
         cron_job: Option<(Arc<CronJobIdentity>, ResourceVersion)>,
-        /// What follows for the shard: the object counts as gone. None where not even its uid can be read.
+        /// What follows for the shard: a CronJob counts as gone. None for a Job, and where not even the uid can be read.
         input: Option<Input>,
     },
     /// The list or the watch failed; it goes on by itself after a back-off.
@@ -48,7 +48,7 @@ pub fn cron_jobs(client: Client, scope: Scope, decoder: Arc<Decoder>) -> impl St
 }
 
 /// Lists and watches the Jobs of a scope.
-pub fn jobs(client: Client, scope: Scope, _decoder: Arc<Decoder>) -> impl Stream<Item = WatchItem> + Send {
+pub fn jobs(client: Client, scope: Scope) -> impl Stream<Item = WatchItem> + Send {
     watch(client, scope, Jobs)
 }
 
@@ -108,13 +108,13 @@ impl Kind for Jobs {
     type Object = SlimJob;
 
     fn applied(&self, object: SlimJob) -> WatchItem {
-        let deleted = self.deleted(&object);
         match object.into_record() {
             Ok(record) => WatchItem::Input(Input::JobApplied(Box::new(record))),
             Err(error) => WatchItem::Undecodable {
                 error,
                 cron_job: None,
-                input: deleted,
+                // Its last known form stays: were it gone, another run could start beside it (B-10.3).
+                input: None,
             },
         }
     }
@@ -138,8 +138,7 @@ fn watch<K: Kind>(client: Client, scope: Scope, kind: K) -> impl Stream<Item = W
         client,
         scope,
         kind,
-        is_relist_ahead: false,
-        ready: VecDeque::new(),
+        ready: None,
         backoff: Backoff::new(),
     };
     futures::stream::unfold(watch, |mut watch| async move {
@@ -174,17 +173,15 @@ struct Watch<K: Kind> {
     scope: Scope,
     kind: K,
     events: Events<K::Object>,
-    /// A relist was announced, but its first page is not here: it may yet fail, and be announced again.
-    is_relist_ahead: bool,
-    /// At most two items.
-    ready: VecDeque<WatchItem>,
+    /// What the last event brought; next in turn.
+    ready: Option<WatchItem>,
     backoff: Backoff,
 }
 
 impl<K: Kind> Watch<K> {
     async fn next(&mut self) -> WatchItem {
         loop {
-            if let Some(item) = self.ready.pop_front() {
+            if let Some(item) = self.ready.take() {
                 return item;
             }
             self.backoff.wait().await;
@@ -199,9 +196,10 @@ impl<K: Kind> Watch<K> {
 
     fn take(&mut self, event: Event<K::Object>) {
         let item = match event {
-            // The watcher says this before it asks for the list, so it is no sign of a server that answers.
+            // Said before the list is asked for, which it has to be: what is created meanwhile is not in the list. A list
+            // that fails is begun anew. It is no sign of a server that answers.
             Event::Init => {
-                self.is_relist_ahead = true;
+                self.ready = Some(WatchItem::Input(self.kind.relist_begun(self.scope.clone())));
                 return;
             }
             Event::InitApply(object) | Event::Apply(object) => Some(self.kind.applied(object)),
@@ -209,11 +207,7 @@ impl<K: Kind> Watch<K> {
             Event::Delete(object) => self.kind.deleted(&object).map(WatchItem::Input),
         };
         self.backoff.reset();
-        if std::mem::take(&mut self.is_relist_ahead) {
-            let begun = self.kind.relist_begun(self.scope.clone());
-            self.ready.push_back(WatchItem::Input(begun));
-        }
-        self.ready.extend(item);
+        self.ready = item;
     }
 
     fn fail(&mut self, error: &watcher::Error) {
@@ -221,7 +215,7 @@ impl<K: Kind> Watch<K> {
         if loses_events(error) {
             self.restart();
         }
-        self.ready.push_back(WatchItem::Error {
+        self.ready = Some(WatchItem::Error {
             message: message(error),
         });
     }

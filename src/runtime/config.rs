@@ -7,6 +7,7 @@ use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigEr
 
 use super::args::RunArgs;
 use crate::{
+    cluster::connection::exempt_from_proxy,
     schedule::{Zone, zone::tzdb_version},
     state::Scope,
 };
@@ -70,8 +71,10 @@ pub struct RunConfig {
 impl RunConfig {
     /// Checks what the flags name and finds the way to the API server.
     pub async fn load(args: &RunArgs) -> Result<RunConfig, ConfigError> {
+        let mut kube = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+        exempt_from_proxy(&mut kube, |name| std::env::var(name).ok());
         Ok(RunConfig {
-            kube: kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?,
+            kube,
             scopes: scopes(&args.namespaces),
             listen: args.listen,
             default_zone: args.default_time_zone.clone(),

@@ -35,6 +35,8 @@ const QUOTA_CONFLICT: &str = r#"Operation cannot be fulfilled on resourcequotas 
 const TERMINATING: &str = r#"jobs.batch "backup-1" is forbidden: unable to create new content in namespace shop because it is being terminated"#;
 const INVALID: &str = r#"Job.batch "backup-1" is invalid: spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never""#;
 const DENIED: &str = r#"admission webhook "policy.example.com" denied the request: no"#;
+const POLICY_DENIED: &str = r#"jobs.batch "backup-1" is forbidden: ValidatingAdmissionPolicy 'limits' with binding 'limits' denied request: no"#;
+const TIMEOUT: &str = "Timeout: request did not complete within requested timeout - context deadline exceeded";
 const RBAC: &str = r#"jobs.batch is forbidden: User "system:serviceaccount:cronwheel:cronwheel" cannot create resource "jobs" in API group "batch" in the namespace "shop""#;
 const NO_NAMESPACE: &str = r#"namespaces "shop" not found"#;
 const UNCOMPLETED: &str = "Internal error occurred: failed calling webhook \"policy.example.com\": failed to call webhook: Post \"https://policy.default.svc:443/?timeout=10s\": context deadline exceeded";
@@ -138,6 +140,73 @@ fn a_create_that_failed_may_succeed_later() {
 }
 
 #[test]
+fn what_admission_denies_may_pass_later() {
+    // B-12.3
+    for code in [400, 403, 422, 429, 500, 503, 504] {
+        let body = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": DENIED, "code": code});
+        check_create(&answer(code, body.to_string()), failed(DENIED));
+    }
+    let details = job_details();
+    check_create(&refusal(422, "Invalid", DENIED, &details), failed(DENIED));
+    check_create(&refusal(400, "BadRequest", DENIED, &details), failed(DENIED));
+    check_create(&refusal(413, "RequestEntityTooLarge", DENIED, &details), failed(DENIED));
+    check_create(&refusal(422, "Invalid", POLICY_DENIED, &details), failed(POLICY_DENIED));
+    check_create(
+        &refusal(403, "Forbidden", POLICY_DENIED, &details),
+        failed(POLICY_DENIED),
+    );
+    let long = format!("{}{POLICY_DENIED}", "x".repeat(MESSAGE_MAX_BYTES));
+    assert!(matches!(
+        outcome(create(&refusal(422, "Invalid", &long, &details))),
+        CreateOutcome::Failed { .. }
+    ));
+    check_create(&refusal(422, "", INVALID, &details), failed(INVALID));
+    check_create(
+        &answer(400, "400 Bad Request: malformed Host header"),
+        failed("400 Bad Request: malformed Host header"),
+    );
+}
+
+#[test]
+fn a_request_that_took_too_long_stops_no_other() {
+    fn check<T: std::fmt::Debug + PartialEq>(classify: fn(&RawAnswer) -> Answer<T>, expected: T) {
+        let timeout = refusal(504, "Timeout", TIMEOUT, &json!({"retryAfterSeconds": 2}));
+        assert_eq!(classify(&timeout), Answer::Outcome(expected));
+    }
+    let (message, retry_after) = (|| TIMEOUT.to_owned(), Some(Duration::from_secs(2)));
+    check(
+        create,
+        CreateOutcome::Failed {
+            message: message(),
+            retry_after,
+        },
+    );
+    check(
+        delete,
+        DeleteOutcome::Failed {
+            message: message(),
+            retry_after,
+        },
+    );
+    check(
+        look_up,
+        LookUpOutcome::Failed {
+            message: message(),
+            retry_after,
+        },
+    );
+    check(
+        status_write,
+        StatusOutcome::Failed {
+            message: message(),
+            retry_after,
+        },
+    );
+    check(event, EventOutcome::Rejected { message: message() });
+}
+
+#[test]
 fn a_create_that_is_refused_for_good_is_told_from_one_that_failed() {
     let invalid = json!({"name": "backup-1", "group": "batch", "kind": "Job", "causes": [
         {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.template.spec.restartPolicy"}]});
@@ -179,17 +248,12 @@ fn a_server_that_is_busy_or_away_is_told_from_one_that_refuses() {
                 }
             );
         }
-        let timeout = refusal(
-            504,
-            "Timeout",
-            "request did not complete within the allotted timeout",
-            &json!({}),
-        );
+        let no_endpoint = refusal(503, "ServiceUnavailable", "no endpoints available", &json!({}));
         assert_eq!(
-            classify(&timeout),
+            classify(&no_endpoint),
             Answer::Unavailable {
                 retry_after: None,
-                message: "request did not complete within the allotted timeout".into(),
+                message: "no endpoints available".into(),
             }
         );
     }
@@ -205,6 +269,25 @@ fn the_header_s_time_to_wait_goes_before_the_body_s() {
     let mut answer = refusal(429, "TooManyRequests", "m", &json!({"retryAfterSeconds": 7}));
     answer.retry_after = Some(Duration::from_secs(3));
     assert!(matches!(create(&answer), Answer::Throttled { retry_after: Some(time), .. } if time.as_secs() == 3));
+}
+
+#[test]
+fn an_absurd_time_to_wait_is_cut() {
+    for seconds in [61, 86_400, u64::MAX] {
+        let details = json!({"retryAfterSeconds": seconds});
+        let mut answer = refusal(500, "ServerTimeout", "m", &details);
+        let expected = CreateOutcome::Failed {
+            message: "m".into(),
+            retry_after: Some(RETRY_AFTER_MAX),
+        };
+        check_create(&answer, expected.clone());
+        answer.retry_after = Some(Duration::from_secs(seconds));
+        check_create(&answer, expected);
+        answer.status = StatusCode::TOO_MANY_REQUESTS;
+        assert!(
+            matches!(create(&answer), Answer::Throttled { retry_after, .. } if retry_after == Some(RETRY_AFTER_MAX))
+        );
+    }
 }
 
 #[test]

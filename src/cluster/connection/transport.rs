@@ -31,7 +31,10 @@ use kube::{
 use tokio::net::TcpStream;
 use tower::{BoxError, Service};
 
-use super::{CONNECT_TIMEOUT, ConnectError, KEEP_ALIVE_INTERVAL, KEEP_ALIVE_TIMEOUT, MAX_IN_FLIGHT_PER_CONNECTION};
+use super::{
+    CONNECT_TIMEOUT, ConnectError, KEEP_ALIVE_INTERVAL, KEEP_ALIVE_TIMEOUT, MAX_IN_FLIGHT_PER_CONNECTION,
+    proxy::refuse_proxy,
+};
 
 /// What all transports of one configuration share: certificates are read once.
 pub(super) struct TransportParts {
@@ -42,9 +45,7 @@ pub(super) struct TransportParts {
 
 impl TransportParts {
     pub(super) fn new(config: &Config) -> Result<TransportParts, ConnectError> {
-        if config.proxy_url.is_some() {
-            return Err(ConnectError::Proxy);
-        }
+        refuse_proxy(config)?;
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         // Headers and body of a request are two writes; with Nagle's algorithm the second waits for the acknowledgement of the first.

@@ -315,11 +315,19 @@ impl<'de> Value<'de> for RawActiveJob<'de> {
     }
 }
 
-/// An entry of `status.active`. The server validates nothing of it (B-16.4): one that names no Job or no uid is left out.
+/// Longest name of an object that an API server accepts.
+const JOB_NAME_MAX_BYTES: usize = 253;
+
+/// An entry of `status.active`. The server validates nothing of it (B-16.4): one that names no uid, or nothing that
+/// can be a Job's name, is left out: looking up an empty name would be a list.
 fn active_job(entry: Field<RawActiveJob<'_>>) -> Option<ActiveJob> {
     let entry = entry.if_read()?;
+    let name = entry.name.if_read()?;
+    if name.is_empty() || name.len() > JOB_NAME_MAX_BYTES {
+        return None;
+    }
     Some(ActiveJob {
-        name: entry.name.if_read()?.into(),
+        name: name.into(),
         namespace: entry.namespace.if_read().unwrap_or_default().into(),
         uid: Uid::new(&entry.uid.if_read()?),
         resource_version: entry.resource_version.if_read().unwrap_or_default().into(),

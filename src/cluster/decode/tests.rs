@@ -208,6 +208,11 @@ fn entries_of_active_that_name_no_job_are_left_out() {
         [active("backup-1", "shop", "u1", "9"), active("backup-5", "", "u5", "")]
     );
     assert_eq!(with_status(r#""active":null"#).active, []);
+    for (n_bytes, is_kept) in [(0, false), (1, true), (253, true), (254, false)] {
+        let name = "n".repeat(n_bytes);
+        let status = with_status(&format!(r#""active":[{{"name":"{name}","uid":"u1"}}]"#));
+        assert_eq!(status.active.len(), usize::from(is_kept), "{n_bytes}");
+    }
 }
 
 #[test]

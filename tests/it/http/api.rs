@@ -239,20 +239,34 @@ async fn a_refusal_is_the_server_s_text() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_answers_is_given_up() {
+async fn a_request_that_is_never_answered_is_given_up_and_stops_no_other() {
     let script = Script::default();
     let answered = ClusterApi::from_client(script.client()).create_job(&order()).await;
     assert_eq!(
         answered,
         Answered {
-            answer: Answer::Unavailable {
-                retry_after: None,
+            answer: Answer::Outcome(CreateOutcome::Failed {
                 message: "no answer within 35 seconds".into(),
-            },
+                retry_after: None,
+            }),
             code: None,
             server_date: None,
         }
     );
+}
+
+#[tokio::test]
+async fn a_request_that_cannot_be_built_fails_alone() {
+    let script = Script::default();
+    let name = "n".repeat(70_000);
+    let answered = ClusterApi::from_client(script.client())
+        .delete_job(&delete(&name))
+        .await;
+    let Answer::Outcome(DeleteOutcome::Failed { message, .. }) = answered.answer else {
+        panic!("{answered:?}");
+    };
+    assert!(message.starts_with("the request cannot be built"), "{message}");
+    assert!(script.lines().is_empty());
 }
 
 #[tokio::test]

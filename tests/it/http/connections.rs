@@ -1,15 +1,26 @@
 //! `WriteConnections`: how requests are spread, and what is sent over a real socket.
 
 use std::{
-    future::IntoFuture,
+    convert::Infallible,
+    future::{IntoFuture, pending},
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
-use cronwheel::cluster::{ClusterApi, WriteConnections, connection::MAX_IN_FLIGHT_PER_CONNECTION, watch_client};
-use futures::{FutureExt, future::join_all};
-use http::HeaderMap;
+use axum::body::Body;
+use bytes::Bytes;
+use cronwheel::{
+    cluster::{
+        ClusterApi, WatchItem, WriteConnections,
+        connection::{ConnectError, MAX_IN_FLIGHT_PER_CONNECTION},
+        watch, watch_client,
+    },
+    state::Scope,
+};
+use futures::{FutureExt, StreamExt, future::join_all, stream};
+use http::{HeaderMap, Uri};
 use kube::Config;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, time::timeout};
 
 fn config(address: &str) -> Config {
     Config::new(format!("http://{address}").parse().unwrap())
@@ -40,6 +51,7 @@ async fn a_proxy_is_refused_and_not_bypassed() {
     let mut config = config("127.0.0.1:1");
     config.proxy_url = Some("http://127.0.0.1:2".parse().unwrap());
     assert!(WriteConnections::connect(&config, 1).is_err());
+    assert!(matches!(watch_client(&config), Err(ConnectError::Proxy { .. })));
 }
 
 #[tokio::test]
@@ -88,4 +100,61 @@ async fn a_plain_server_is_spoken_to_with_our_name_and_token() {
         assert_eq!(headers.get_all("user-agent").iter().collect::<Vec<_>>(), [ours]);
         assert_eq!(headers["authorization"], "Bearer t0ken");
     }
+}
+
+/// Where a server falls silent for ever.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum SilentIn {
+    List,
+    PageBody,
+    WatchStart,
+    Watch,
+}
+
+async fn answer(silent_in: SilentIn, query: &str) -> Body {
+    const LIST: &str = r#"{"kind":"JobList","apiVersion":"batch/v1","metadata":{"resourceVersion":"11"},"items":[]}"#;
+    let never = stream::pending::<Result<Bytes, Infallible>>();
+    match (silent_in, query.contains("watch=true")) {
+        (SilentIn::List, false) | (SilentIn::WatchStart, true) => pending().await,
+        (SilentIn::PageBody, false) => Body::from_stream(stream::iter([Ok(Bytes::from(&LIST[..20]))]).chain(never)),
+        (_, false) => Body::from(LIST),
+        (_, true) => Body::from_stream(never),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_whose_server_falls_silent_is_begun_again() {
+    async fn check(silent_in: SilentIn, n_lists: usize, n_watches: usize) {
+        let queries: Arc<Mutex<Vec<String>>> = Arc::default();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = watch_client(&config(&listener.local_addr().unwrap().to_string())).unwrap();
+        let app = axum::Router::new().fallback({
+            let queries = Arc::clone(&queries);
+            move |uri: Uri| async move {
+                let query = uri.query().unwrap().to_owned();
+                queries.lock().unwrap().push(query.clone());
+                answer(silent_in, &query).await
+            }
+        });
+        let errors = async {
+            let mut watch = std::pin::pin!(watch::jobs(client, Scope::Cluster));
+            for _ in 0..2 {
+                while !matches!(watch.next().await, Some(WatchItem::Error { .. })) {}
+            }
+        };
+        tokio::select! {
+            biased;
+            errors = timeout(Duration::from_secs(170), errors) => errors.unwrap_or_else(|_| panic!("{silent_in:?}")),
+            served = axum::serve(listener, app).into_future() => panic!("{served:?}"),
+        }
+        let queries = queries.lock().unwrap();
+        let watches = queries.iter().filter(|query| query.contains("watch=true"));
+        assert_eq!(watches.clone().count(), n_watches, "{silent_in:?}: {queries:?}");
+        assert!(watches.clone().all(|query| query.contains("resourceVersion=11")));
+        assert_eq!(queries.len() - n_watches, n_lists, "{silent_in:?}: {queries:?}");
+    }
+    check(SilentIn::List, 2, 0).await;
+    check(SilentIn::PageBody, 2, 0).await;
+    check(SilentIn::WatchStart, 1, 2).await;
+    check(SilentIn::Watch, 1, 2).await;
 }

@@ -1,6 +1,6 @@
 //! Watch streams: relists, bookmarks, 410, objects that cannot be understood.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use cronwheel::{
     cluster::{Decoder, WatchItem, watch},
@@ -9,6 +9,7 @@ use cronwheel::{
 };
 use futures::{Stream, StreamExt};
 use serde_json::json;
+use tokio::time::timeout;
 
 use super::{Script, status};
 
@@ -90,7 +91,7 @@ async fn check(stream: impl Stream<Item = WatchItem>, expected: &[&str]) {
     let mut stream = std::pin::pin!(stream);
     let mut items = Vec::new();
     // Time is virtual: it passes once nothing else can happen. The watcher itself gives up on a silent watch later than that.
-    while let Ok(item) = tokio::time::timeout(std::time::Duration::from_mins(1), stream.next()).await {
+    while let Ok(item) = timeout(Duration::from_mins(1), stream.next()).await {
         items.push(told(&item.unwrap()));
     }
     assert_eq!(items, expected);
@@ -138,7 +139,7 @@ async fn a_list_is_paged_and_then_watched_from_its_version_or_that_of_the_last_b
 #[tokio::test(start_paused = true)]
 async fn one_namespace_is_listed_alone() {
     let script = Script::default().answer(200, list("11", "", &[job("j", 3, "{}")]));
-    let stream = watch::jobs(script.client(), Scope::Namespace("shop".into()), decoder());
+    let stream = watch::jobs(script.client(), Scope::Namespace("shop".into()));
     check(stream, &["begun", "j@3", "done"]).await;
     assert_eq!(script.lines()[0], "GET /apis/batch/v1/namespaces/shop/jobs?&limit=500");
 }
@@ -171,19 +172,40 @@ async fn a_version_that_is_too_old_brings_a_new_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_fails_is_not_begun() {
+async fn a_list_is_begun_before_it_is_asked_for() {
+    // What is created while the server gathers the list is not in it, and must not count as gone at its end.
     let script = Script::default()
         .answer(403, status(403, "Forbidden", "cronjobs.batch is forbidden"))
         .answer(503, "")
         .answer(200, list("11", "", &[]));
     let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder()));
-    assert_eq!(
-        told(&stream.next().await.unwrap()),
-        "error cronjobs.batch is forbidden (403)"
-    );
-    assert!(told(&stream.next().await.unwrap()).starts_with("error "));
-    assert_eq!(told(&stream.next().await.unwrap()), "begun");
-    assert_eq!(told(&stream.next().await.unwrap()), "done");
+    for n_lists in 0..3 {
+        assert_eq!(told(&stream.next().await.unwrap()), "begun");
+        assert_eq!(script.lines().len(), n_lists);
+        let item = told(&stream.next().await.unwrap());
+        match n_lists {
+            0 => assert_eq!(item, "error cronjobs.batch is forbidden (403)"),
+            1 => assert!(item.starts_with("error "), "{item}"),
+            _ => assert_eq!(item, "done"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_is_asked_ever_more_rarely() {
+    let mut script = Script::default();
+    for _ in 0..8 {
+        script = script.answer(503, "");
+    }
+    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder()));
+    let mut asks = std::pin::pin!(async {
+        while script.lines().len() < 8 {
+            stream.next().await.unwrap();
+        }
+    });
+    // 0.2 + 0.4 + 0.8 + 1.6 + 3.2 + 6.4 + 10 seconds.
+    assert!(timeout(Duration::from_secs(22), &mut asks).await.is_err());
+    assert!(timeout(Duration::from_secs(1), &mut asks).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
@@ -228,15 +250,29 @@ async fn an_object_that_cannot_be_understood_is_gone_and_the_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_cannot_be_understood_is_gone() {
-    let script = Script::default().answer(
-        200,
-        list("11", "", &[job("j", 3, r#"{"startTime":1}"#), job("k", 4, "{}")]),
-    );
-    let stream = watch::jobs(script.client(), Scope::Cluster, decoder());
+async fn a_job_that_cannot_be_understood_stays_what_it_was() {
+    // B-10.3: were it gone, another run could start beside it.
+    let watched = [
+        event("MODIFIED", &job("k", 12, r#"{"startTime":1}"#)),
+        event("DELETED", &job("k", 13, r#"{"startTime":1}"#)),
+    ];
+    let script = Script::default()
+        .answer(
+            200,
+            list("11", "", &[job("j", 3, r#"{"startTime":1}"#), job("k", 4, "{}")]),
+        )
+        .answer(200, watched.concat());
+    let stream = watch::jobs(script.client(), Scope::Cluster);
     check(
         stream,
-        &["begun", "undecodable status.startTime on  so uid-j gone", "k@4", "done"],
+        &[
+            "begun",
+            "undecodable status.startTime on  so ",
+            "k@4",
+            "done",
+            "undecodable status.startTime on  so ",
+            "uid-k gone",
+        ],
     )
     .await;
 }

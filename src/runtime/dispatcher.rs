@@ -221,7 +221,7 @@ impl<A: JobApi> Dispatcher<A> {
     }
 
     fn send(&mut self, queued: Queued, now: Timestamp) {
-        let ticket = self.pacer.on_sent();
+        let ticket = self.pacer.on_sent(self.clock.boot());
         if let Request::Create(order) = &queued.request {
             self.n_creates_in_flight += 1;
             if queued.n_retries == 0 && order.n_attempts_before == 0 {
@@ -268,7 +268,10 @@ impl<A: JobApi> Dispatcher<A> {
                 self.try_again(queued, message).await;
             }
             Answer::Unavailable { retry_after, message } => {
-                self.pacer.on_unavailable(ticket, now, retry_after);
+                match answered.code {
+                    Some(_) => self.pacer.on_unavailable(ticket, now, retry_after),
+                    None => self.pacer.on_lost(ticket, now),
+                }
                 let unanswered = Some(message.clone());
                 self.try_again(Queued { unanswered, ..queued }, message).await;
             }

@@ -219,8 +219,8 @@ impl<A: EventApi> EventTask<A> {
         while let Admission::Wait(until) = self.pacer.admission(self.clock.boot(), 0) {
             tokio::time::sleep(until.since(self.clock.boot())).await;
         }
-        let ticket = self.pacer.on_sent();
         let sent = self.clock.boot();
+        let ticket = self.pacer.on_sent(sent);
         let (call, answered) = match action {
             EventAction::Create { namespace, body } => {
                 (ApiCall::CreateEvent, self.api.post_event(&namespace, body).await)

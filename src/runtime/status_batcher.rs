@@ -199,7 +199,7 @@ impl<A: StatusApi> StatusBatcher<A> {
         if !self.links.leadership.borrow().covers(pending.term, now) {
             return self.answer(pending.write, StatusOutcome::Abandoned).await;
         }
-        let ticket = self.pacer.on_sent();
+        let ticket = self.pacer.on_sent(now);
         self.busy.insert(pending.write.cron_job.uid.clone());
         self.metrics().age.observe(now.since(pending.since).as_secs_f64());
         let (api, clock) = (self.api.clone(), self.clock.clone());
@@ -240,7 +240,10 @@ impl<A: StatusApi> StatusBatcher<A> {
                 self.try_again(pending, message).await;
             }
             Answer::Unavailable { retry_after, message } => {
-                self.pacer.on_unavailable(ticket, now, retry_after);
+                match answered.code {
+                    Some(_) => self.pacer.on_unavailable(ticket, now, retry_after),
+                    None => self.pacer.on_lost(ticket, now),
+                }
                 self.try_again(pending, message).await;
             }
         }

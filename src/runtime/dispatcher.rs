@@ -34,7 +34,7 @@ mod backlog;
 mod fair_queue;
 mod request;
 
-use backlog::{BACKLOG_MAX, Backlog, Queued};
+use backlog::{BACKLOG_MAX, Backlog, OnTheWay, Queued};
 pub use request::{JobApi, Request};
 
 /// How often one request is sent again before the shard is told that it failed: more than five minutes of pauses, far
@@ -93,8 +93,8 @@ impl DispatchQueue {
         Ok(())
     }
 
-    fn pop(&self, now: Timestamp) -> Option<Queued> {
-        self.backlog().pop(now)
+    fn pop(&self, now: Timestamp, places: u32, on_the_way: &OnTheWay) -> Option<Queued> {
+        self.backlog().pop(now, places, on_the_way)
     }
 
     /// The backlog is consistent after every statement, so a panic elsewhere does not spoil it.
@@ -126,6 +126,7 @@ pub struct Dispatcher<A> {
     pacer: Pacer,
     in_flight: FuturesUnordered<Exchange>,
     n_creates_in_flight: usize,
+    on_the_way: OnTheWay,
     metrics: DispatchMetrics,
 }
 
@@ -158,6 +159,7 @@ impl<A: JobApi> Dispatcher<A> {
             pacer: Pacer::new(inflight_max),
             in_flight: FuturesUnordered::new(),
             n_creates_in_flight: 0,
+            on_the_way: OnTheWay::default(),
             metrics,
         }
     }
@@ -195,7 +197,8 @@ impl<A: JobApi> Dispatcher<A> {
                 Admission::Wait(until) => return Stall::UntilInstant(until),
                 Admission::Full => return Stall::UntilEvent,
             }
-            let Some(queued) = self.links.queue.pop(now) else {
+            let places = self.pacer.inflight_limit();
+            let Some(queued) = self.links.queue.pop(now, places, &self.on_the_way) else {
                 return Stall::UntilEvent;
             };
             match self.answer_instead_of_sending(&queued, now, boot) {
@@ -222,6 +225,7 @@ impl<A: JobApi> Dispatcher<A> {
 
     fn send(&mut self, queued: Queued, now: Timestamp) {
         let ticket = self.pacer.on_sent(self.clock.boot());
+        self.on_the_way.enter(queued.request.namespace());
         if let Request::Create(order) = &queued.request {
             self.n_creates_in_flight += 1;
             if queued.n_retries == 0 && order.n_attempts_before == 0 {
@@ -255,6 +259,7 @@ impl<A: JobApi> Dispatcher<A> {
             duration,
         } = exchanged;
         self.n_creates_in_flight -= usize::from(matches!(queued.request, Request::Create(_)));
+        self.on_the_way.leave(queued.request.namespace());
         self.metrics.api.record(queued.request.call(), answered.code, duration);
         let now = self.clock.boot();
         match answered.answer {
@@ -346,7 +351,7 @@ impl<A: JobApi> Dispatcher<A> {
 
     async fn abandon_backlog(&mut self) {
         let now = self.clock.now();
-        while let Some(queued) = self.links.queue.pop(now) {
+        while let Some(queued) = self.links.queue.pop(now, 0, &self.on_the_way) {
             self.answer(queued.request.abandoned()).await;
         }
     }

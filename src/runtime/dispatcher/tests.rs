@@ -84,6 +84,8 @@ struct FakeApi {
     clock: Clock,
     seen: Arc<Mutex<Seen>>,
     latency: Duration,
+    /// Names that begin with it are answered after five seconds.
+    slow_prefix: &'static str,
 }
 
 #[derive(Default)]
@@ -107,7 +109,9 @@ impl FakeApi {
             seen.n_in_flight_max = seen.n_in_flight_max.max(seen.n_in_flight);
             seen.script.pop_front()
         };
-        tokio::time::sleep(self.latency).await;
+        let is_slow = !self.slow_prefix.is_empty() && name.starts_with(self.slow_prefix);
+        let latency = if is_slow { Duration::from_secs(5) } else { self.latency };
+        tokio::time::sleep(latency).await;
         self.seen.lock().unwrap().n_in_flight -= 1;
         let (code, answer) = match answer {
             Some(Answer::Throttled { retry_after, message }) => (Some(429), Answer::Throttled { retry_after, message }),
@@ -184,6 +188,7 @@ impl Bench {
             clock: clock.clone(),
             seen: Arc::new(Mutex::new(seen)),
             latency: Duration::from_millis(5),
+            slow_prefix: "",
         };
         let queue = DispatchQueue::new(metrics.dispatch.clone());
         let (answers_in, answers) = mpsc::channel(1_024);
@@ -291,6 +296,26 @@ async fn every_request_is_answered_once_and_the_limit_is_kept() {
         "{} in flight",
         seen.n_in_flight_max
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tenant_whose_creates_are_slow_does_not_take_the_places_of_others() {
+    let mut bench = Bench::new(Vec::new());
+    if let Some(dispatcher) = &mut bench.dispatcher {
+        dispatcher.api.slow_prefix = "slow";
+    }
+    for number in 0..200 {
+        bench.push(create("slow", &format!("slow{number}"), 1));
+        bench.push(create("b", &format!("b{number}"), 60));
+        bench.push(create("c", &format!("c{number}"), 60));
+    }
+    bench.start();
+    let mut n_quick = 0;
+    while n_quick < 400 {
+        n_quick += usize::from(!bench.answer().await.starts_with("slow"));
+    }
+    let took = bench.clock.boot().since_boot();
+    assert!(took < Duration::from_millis(500), "the others took {took:?}");
 }
 
 #[tokio::test(start_paused = true)]

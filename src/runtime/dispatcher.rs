@@ -123,6 +123,7 @@ pub struct Dispatcher<A> {
     api: A,
     clock: Clock,
     links: DispatcherLinks,
+    licence: Licence,
     pacer: Pacer,
     in_flight: FuturesUnordered<Exchange>,
     n_creates_in_flight: usize,
@@ -132,12 +133,35 @@ pub struct Dispatcher<A> {
 
 type Exchange = Pin<Box<dyn Future<Output = Exchanged> + Send>>;
 
-/// A request that has been sent, with what came of it.
+/// A request that was to be sent, with what came of it.
 struct Exchanged {
     queued: Queued,
     ticket: Ticket,
-    answered: Answered<Input>,
-    duration: Duration,
+    /// The answer and how long it took; none where it was not sent after all.
+    answered: Option<(Answered<Input>, Duration)>,
+}
+
+/// What a request is sent by, as late as it can be asked.
+#[derive(Clone)]
+struct Licence {
+    clock: Clock,
+    leadership: watch::Receiver<Leadership>,
+}
+
+impl Licence {
+    fn is_fine(&self) -> bool {
+        self.clock.verdict() == ClockVerdict::Fine
+    }
+
+    fn is_led(&self, queued: &Queued, boot: BootInstant) -> bool {
+        self.leadership.borrow().covers(queued.term, boot)
+    }
+
+    fn covers(&self, queued: &Queued) -> bool {
+        let (now, boot) = (self.clock.now(), self.clock.boot());
+        let is_timely = !queued.request.is_early(now) && !queued.request.is_expired(now);
+        is_timely && self.is_fine() && self.is_led(queued, boot)
+    }
 }
 
 /// Why nothing more is sent at present.
@@ -152,10 +176,15 @@ impl<A: JobApi> Dispatcher<A> {
     /// A dispatcher that has at most `inflight_max` requests on the way.
     pub fn new(api: A, clock: Clock, links: DispatcherLinks, inflight_max: u32) -> Dispatcher<A> {
         let metrics = links.queue.shared.metrics.clone();
+        let licence = Licence {
+            clock: clock.clone(),
+            leadership: links.leadership.clone(),
+        };
         Dispatcher {
             api,
             clock,
             links,
+            licence,
             pacer: Pacer::new(inflight_max),
             in_flight: FuturesUnordered::new(),
             n_creates_in_flight: 0,
@@ -188,7 +217,7 @@ impl<A: JobApi> Dispatcher<A> {
     /// Hands requests to connections until there is a reason not to.
     async fn send_what_may_be_sent(&mut self) -> Stall {
         loop {
-            if self.clock.verdict() != ClockVerdict::Fine {
+            if !self.licence.is_fine() {
                 return Stall::UntilEvent;
             }
             let (now, boot) = (self.clock.now(), self.clock.boot());
@@ -203,7 +232,7 @@ impl<A: JobApi> Dispatcher<A> {
             };
             match self.answer_instead_of_sending(&queued, now, boot) {
                 Some(answer) => self.answer(answer).await,
-                None => self.send(queued, now),
+                None => self.send(queued),
             }
         }
     }
@@ -211,8 +240,7 @@ impl<A: JobApi> Dispatcher<A> {
     /// What is to be said of a request that must not be sent at this instant.
     fn answer_instead_of_sending(&self, queued: &Queued, now: Timestamp, boot: BootInstant) -> Option<Input> {
         let request = &queued.request;
-        let is_led = self.links.leadership.borrow().covers(queued.term, boot);
-        if !is_led || request.is_early(now) {
+        if !self.licence.is_led(queued, boot) || request.is_early(now) {
             return Some(request.abandoned());
         }
         if !request.is_expired(now) {
@@ -223,31 +251,18 @@ impl<A: JobApi> Dispatcher<A> {
         Some(unanswered.map_or_else(|| request.expired(), |message| request.failed(message, None)))
     }
 
-    fn send(&mut self, queued: Queued, now: Timestamp) {
+    fn send(&mut self, queued: Queued) {
         let ticket = self.pacer.on_sent(self.clock.boot());
         self.on_the_way.enter(queued.request.namespace());
-        if let Request::Create(order) = &queued.request {
-            self.n_creates_in_flight += 1;
-            if queued.n_retries == 0 && order.n_attempts_before == 0 {
-                self.metrics
-                    .lateness
-                    .observe(now.duration_since(order.slot).as_secs_f64());
-            }
-        }
-        let (api, clock) = (self.api.clone(), self.clock.clone());
-        self.in_flight.push(Box::pin(async move {
-            let sent = clock.boot();
-            let answered = queued.request.send(&api).await;
-            if answered.code.is_some() {
-                clock.observe_answer(sent, answered.server_date);
-            }
-            Exchanged {
-                queued,
-                ticket,
-                answered,
-                duration: clock.boot().since(sent),
-            }
-        }));
+        self.n_creates_in_flight += usize::from(queued.is_create());
+        let exchange = exchange(
+            self.api.clone(),
+            self.licence.clone(),
+            self.metrics.clone(),
+            queued,
+            ticket,
+        );
+        self.in_flight.push(Box::pin(exchange));
     }
 
     /// Takes in what came of a request: an answer for the shard, or another try.
@@ -256,10 +271,12 @@ impl<A: JobApi> Dispatcher<A> {
             queued,
             ticket,
             answered,
-            duration,
         } = exchanged;
-        self.n_creates_in_flight -= usize::from(matches!(queued.request, Request::Create(_)));
+        self.n_creates_in_flight -= usize::from(queued.is_create());
         self.on_the_way.leave(queued.request.namespace());
+        let Some((answered, duration)) = answered else {
+            return self.put_back(queued).await;
+        };
         self.metrics.api.record(queued.request.call(), answered.code, duration);
         let now = self.clock.boot();
         match answered.answer {
@@ -288,6 +305,10 @@ impl<A: JobApi> Dispatcher<A> {
         if queued.n_retries > RETRIES_MAX {
             return self.answer(queued.request.failed(message, None)).await;
         }
+        self.put_back(queued).await;
+    }
+
+    async fn put_back(&mut self, queued: Queued) {
         if let Err(answer) = self.links.queue.insert(queued, self.clock.now()) {
             self.answer(answer).await;
         }
@@ -354,6 +375,38 @@ impl<A: JobApi> Dispatcher<A> {
         while let Some(queued) = self.links.queue.pop(now, 0, &self.on_the_way) {
             self.answer(queued.request.abandoned()).await;
         }
+    }
+}
+
+/// Asks once more whether the request may be sent, since time has passed since the task decided it, and sends it.
+async fn exchange<A: JobApi>(
+    api: A,
+    licence: Licence,
+    metrics: DispatchMetrics,
+    queued: Queued,
+    ticket: Ticket,
+) -> Exchanged {
+    if !licence.covers(&queued) {
+        return Exchanged {
+            queued,
+            ticket,
+            answered: None,
+        };
+    }
+    let clock = &licence.clock;
+    if let Some(slot) = queued.slot_of_first_attempt() {
+        metrics.lateness.observe(clock.now().duration_since(slot).as_secs_f64());
+    }
+    let sent = clock.boot();
+    let answered = queued.request.send(&api).await;
+    if answered.code.is_some() {
+        clock.observe_answer(sent, answered.server_date);
+    }
+    let duration = clock.boot().since(sent);
+    Exchanged {
+        queued,
+        ticket,
+        answered: Some((answered, duration)),
     }
 }
 

@@ -66,6 +66,20 @@ pub(super) struct Queued {
     pub(super) unanswered: Option<String>,
 }
 
+impl Queued {
+    pub(super) fn is_create(&self) -> bool {
+        matches!(self.request, Request::Create(_))
+    }
+
+    /// The slot whose create is sent for the first time.
+    pub(super) fn slot_of_first_attempt(&self) -> Option<Timestamp> {
+        match &self.request {
+            Request::Create(order) if self.n_retries == 0 && order.n_attempts_before == 0 => Some(order.slot),
+            Request::Create(_) | Request::Delete(_) | Request::LookUp(_) => None,
+        }
+    }
+}
+
 impl Namespaced for Queued {
     fn namespace(&self) -> &str {
         self.request.namespace()

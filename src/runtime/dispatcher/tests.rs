@@ -401,6 +401,38 @@ async fn nothing_is_sent_outside_the_term_in_which_it_was_ordered() {
     assert!(bench.api.requests().is_empty());
 }
 
+/// The shard that does not take answers holds the task up between deciding and writing.
+#[tokio::test(start_paused = true)]
+async fn leadership_expiry_and_clock_are_asked_once_more_at_the_write() {
+    async fn check(spoil: impl FnOnce(&Bench), expected: &str) {
+        let mut bench = Bench::new(Vec::new());
+        let dispatcher = bench.dispatcher.take().unwrap();
+        let (answers_in, answers) = mpsc::channel(1);
+        let filler = history_delete("a", "filler").abandoned();
+        answers_in.try_send(filler).unwrap();
+        bench.answers = answers;
+        bench.queue.push(TERM, expiring("one", 15), epoch()).unwrap();
+        bench.queue.push(Term(0), create("a", "stale", 90), epoch()).unwrap();
+        let links = DispatcherLinks {
+            answers: answers_in,
+            ..dispatcher.links
+        };
+        tokio::spawn(Dispatcher::new(bench.api.clone(), bench.clock.clone(), links, 128).run());
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert!(bench.api.requests().is_empty());
+        spoil(&bench);
+        assert_eq!(bench.n_answers(2).await, ["filler Abandoned", "stale Abandoned"]);
+        assert_eq!(bench.answer().await, expected);
+        assert!(bench.api.requests().is_empty());
+    }
+    check(|_| {}, "one Expired").await;
+    check(
+        |bench| bench.leadership.send_modify(|leadership| leadership.term = Term(2)),
+        "one Abandoned",
+    )
+    .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn nothing_is_sent_before_the_clock_may_be_acted_by() {
     let mut bench = Bench::with_clock(Clock::simulated(epoch()), Vec::new());

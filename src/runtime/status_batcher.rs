@@ -163,7 +163,7 @@ impl<A: StatusApi> StatusBatcher<A> {
                 Admission::Wait(until) => return Some(until.since(now)),
             }
             let age = self.age_when_due();
-            let Some(uid) = self.links.queue.next_due(came_by(now, age)) else {
+            let Some(uid) = self.links.queue.next_due(came_by(now, age), came_by(now, AGE_MAX)) else {
                 return self.links.queue.oldest().map(|oldest| (oldest + age).since(now));
             };
             if self.busy.contains(&uid) {

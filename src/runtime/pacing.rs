@@ -61,7 +61,9 @@ enum Lane {
         then_probe: bool,
     },
     /// A single request is out to see whether the server is back; it is waited for until then.
-    Probing { until: BootInstant },
+    Probing {
+        until: BootInstant,
+    },
 }
 
 /// The pace of one lane.

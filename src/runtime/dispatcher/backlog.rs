@@ -71,10 +71,12 @@ impl Queued {
         matches!(self.request, Request::Create(_))
     }
 
-    /// The slot whose create is sent for the first time.
+    /// The slot whose create is sent for the first time and was not held back on purpose.
     pub(super) fn slot_of_first_attempt(&self) -> Option<Timestamp> {
         match &self.request {
-            Request::Create(order) if self.n_retries == 0 && order.n_attempts_before == 0 => Some(order.slot),
+            Request::Create(order) if self.n_retries == 0 && order.n_attempts_before == 0 && order.is_on_time => {
+                Some(order.slot)
+            }
             Request::Create(_) | Request::Delete(_) | Request::LookUp(_) => None,
         }
     }

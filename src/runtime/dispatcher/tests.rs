@@ -46,6 +46,7 @@ fn order(namespace: &str, name: &str, deadline_secs: i64) -> JobOrder {
         deadline: after(deadline_secs),
         expires_at: None,
         n_attempts_before: 0,
+        is_on_time: true,
     }
 }
 
@@ -316,6 +317,21 @@ async fn a_tenant_whose_creates_are_slow_does_not_take_the_places_of_others() {
     }
     let took = bench.clock.boot().since_boot();
     assert!(took < Duration::from_millis(500), "the others took {took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lateness_is_that_of_starts_that_were_not_held_back() {
+    let mut bench = Bench::new(Vec::new());
+    let held = JobOrder {
+        is_on_time: false,
+        ..order("a", "held", 60)
+    };
+    bench.push(Request::Create(held));
+    bench.push(create("a", "due", 60));
+    bench.start();
+    bench.n_answers(2).await;
+    let text = bench.metrics.render().unwrap();
+    assert!(text.contains("cronwheel_lateness_seconds_count 1"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -53,7 +53,10 @@ impl ShardState {
             .and_then(|cron_job| cron_job.armed)
             .filter(|armed| *armed <= now);
         match &verdict.decision {
-            Decision::Start { slot, replaces } => self.start(owner, *slot, *replaces, &verdict),
+            Decision::Start { slot, replaces } => {
+                let is_on_time = passed == Some(*slot);
+                self.start(owner, *slot, *replaces, &verdict, is_on_time);
+            }
             Decision::Skip(reason) => self.skip(owner, reason, &verdict, passed, now),
         }
         self.arm_next(owner, verdict.next);
@@ -114,7 +117,7 @@ impl ShardState {
     }
 
     /// Begins to create the Job of a slot.
-    fn start(&mut self, owner: OwnerIndex, slot: Timestamp, replaces: bool, verdict: &Verdict) {
+    fn start(&mut self, owner: OwnerIndex, slot: Timestamp, replaces: bool, verdict: &Verdict, is_on_time: bool) {
         if self
             .index
             .cron_job(owner)
@@ -126,7 +129,7 @@ impl ShardState {
         if replaces {
             self.replace(owner);
         } else {
-            self.order(owner, verdict.next);
+            self.order(owner, verdict.next, is_on_time);
         }
     }
 
@@ -305,7 +308,7 @@ impl ShardState {
     }
 
     /// Hands out the create of the open slot.
-    pub(super) fn order(&mut self, owner: OwnerIndex, next: Option<Timestamp>) {
+    pub(super) fn order(&mut self, owner: OwnerIndex, next: Option<Timestamp>, is_on_time: bool) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
@@ -330,6 +333,7 @@ impl ShardState {
                 (expiry, next) => expiry.or(next),
             },
             n_attempts_before: open.n_failures,
+            is_on_time,
         };
         self.outbox.push_back(Effect::CreateJob(order));
     }

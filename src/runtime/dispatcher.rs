@@ -17,13 +17,13 @@ use jiff::Timestamp;
 use tokio::sync::{Notify, mpsc, watch};
 
 use super::{
-    clock::{Clock, ClockVerdict},
+    clock::Clock,
     metrics::DispatchMetrics,
-    pacing::{Admission, Pacer, Ticket},
+    pacing::{Admission, Pacer},
     shutdown::{INFLIGHT_GRACE, Phase, PhaseReceiver},
 };
 use crate::{
-    cluster::{Answer, Answered},
+    cluster::Answer,
     state::{
         CreateOutcome, Input,
         sharding::{BootInstant, Leadership, Term},
@@ -31,10 +31,12 @@ use crate::{
 };
 
 mod backlog;
+mod exchange;
 mod fair_queue;
 mod request;
 
 use backlog::{BACKLOG_MAX, Backlog, OnTheWay, Queued};
+use exchange::{Exchanged, Licence, exchange};
 pub use request::{JobApi, Request};
 
 /// How often one request is sent again before the shard is told that it failed: more than five minutes of pauses, far
@@ -132,37 +134,6 @@ pub struct Dispatcher<A> {
 }
 
 type Exchange = Pin<Box<dyn Future<Output = Exchanged> + Send>>;
-
-/// A request that was to be sent, with what came of it.
-struct Exchanged {
-    queued: Queued,
-    ticket: Ticket,
-    /// The answer and how long it took; none where it was not sent after all.
-    answered: Option<(Answered<Input>, Duration)>,
-}
-
-/// What a request is sent by, as late as it can be asked.
-#[derive(Clone)]
-struct Licence {
-    clock: Clock,
-    leadership: watch::Receiver<Leadership>,
-}
-
-impl Licence {
-    fn is_fine(&self) -> bool {
-        self.clock.verdict() == ClockVerdict::Fine
-    }
-
-    fn is_led(&self, queued: &Queued, boot: BootInstant) -> bool {
-        self.leadership.borrow().covers(queued.term, boot)
-    }
-
-    fn covers(&self, queued: &Queued) -> bool {
-        let (now, boot) = (self.clock.now(), self.clock.boot());
-        let is_timely = !queued.request.is_early(now) && !queued.request.is_expired(now);
-        is_timely && self.is_fine() && self.is_led(queued, boot)
-    }
-}
 
 /// Why nothing more is sent at present.
 enum Stall {
@@ -278,22 +249,15 @@ impl<A: JobApi> Dispatcher<A> {
             return self.put_back(queued).await;
         };
         self.metrics.api.record(queued.request.call(), answered.code, duration);
-        let now = self.clock.boot();
+        let (now, n_in_flight) = (self.clock.boot(), self.n_in_flight());
+        self.pacer.on_answered(ticket, &answered, now, duration, n_in_flight);
         match answered.answer {
             Answer::Outcome(answer) => {
-                self.pacer.on_outcome(ticket, duration, self.n_in_flight());
                 self.record_creation(&answer);
                 self.answer(answer).await;
             }
-            Answer::Throttled { retry_after, message } => {
-                self.pacer.on_throttled(ticket, now, retry_after);
-                self.try_again(queued, message).await;
-            }
-            Answer::Unavailable { retry_after, message } => {
-                match answered.code {
-                    Some(_) => self.pacer.on_unavailable(ticket, now, retry_after),
-                    None => self.pacer.on_lost(ticket, now),
-                }
+            Answer::Throttled { message, .. } => self.try_again(queued, message).await,
+            Answer::Unavailable { message, .. } => {
                 let unanswered = Some(message.clone());
                 self.try_again(Queued { unanswered, ..queued }, message).await;
             }
@@ -375,38 +339,6 @@ impl<A: JobApi> Dispatcher<A> {
         while let Some(queued) = self.links.queue.pop(now, 0, &self.on_the_way) {
             self.answer(queued.request.abandoned()).await;
         }
-    }
-}
-
-/// Asks once more whether the request may be sent, since time has passed since the task decided it, and sends it.
-async fn exchange<A: JobApi>(
-    api: A,
-    licence: Licence,
-    metrics: DispatchMetrics,
-    queued: Queued,
-    ticket: Ticket,
-) -> Exchanged {
-    if !licence.covers(&queued) {
-        return Exchanged {
-            queued,
-            ticket,
-            answered: None,
-        };
-    }
-    let clock = &licence.clock;
-    if let Some(slot) = queued.slot_of_first_attempt() {
-        metrics.lateness.observe(clock.now().duration_since(slot).as_secs_f64());
-    }
-    let sent = clock.boot();
-    let answered = queued.request.send(&api).await;
-    if answered.code.is_some() {
-        clock.observe_answer(sent, answered.server_date);
-    }
-    let duration = clock.boot().since(sent);
-    Exchanged {
-        queued,
-        ticket,
-        answered: Some((answered, duration)),
     }
 }
 

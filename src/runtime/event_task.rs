@@ -235,11 +235,7 @@ impl<A: EventApi> EventTask<A> {
         if answered.code.is_some() {
             self.clock.observe_answer(sent, answered.server_date);
         }
-        match &answered.answer {
-            Answer::Outcome(_) => self.pacer.on_outcome(ticket, now.since(sent), 0),
-            Answer::Throttled { retry_after, .. } => self.pacer.on_throttled(ticket, now, *retry_after),
-            Answer::Unavailable { retry_after, .. } => self.pacer.on_unavailable(ticket, now, *retry_after),
-        }
+        self.pacer.on_answered(ticket, &answered, now, now.since(sent), 0);
         answered.answer
     }
 }

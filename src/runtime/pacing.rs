@@ -7,7 +7,10 @@
 
 use std::time::Duration;
 
-use crate::state::sharding::BootInstant;
+use crate::{
+    cluster::{Answer, Answered},
+    state::sharding::BootInstant,
+};
 
 mod limit;
 
@@ -123,8 +126,27 @@ impl Pacer {
         }
     }
 
+    /// Learns from whatever came of a request, after `latency`, while `n_inflight` others were out.
+    pub fn on_answered<T>(
+        &mut self,
+        ticket: Ticket,
+        answered: &Answered<T>,
+        now: BootInstant,
+        latency: Duration,
+        n_inflight: u32,
+    ) {
+        match (&answered.answer, answered.code) {
+            (Answer::Outcome(_), Some(_)) => self.on_outcome(ticket, latency, n_inflight),
+            // Given up without an answer: that is no sign of a server that answers, nor of one that does not.
+            (Answer::Outcome(_), None) => {}
+            (Answer::Throttled { retry_after, .. }, _) => self.on_throttled(ticket, now, *retry_after),
+            (Answer::Unavailable { retry_after, .. }, Some(_)) => self.on_unavailable(ticket, now, *retry_after),
+            (Answer::Unavailable { .. }, None) => self.on_lost(ticket, now),
+        }
+    }
+
     /// The server did what was asked, or refused it for reasons of its own.
-    pub fn on_outcome(&mut self, ticket: Ticket, latency: Duration, n_inflight: u32) {
+    fn on_outcome(&mut self, ticket: Ticket, latency: Duration, n_inflight: u32) {
         self.last_answer = self.last_answer.max(Some(ticket.sent + latency));
         if ticket.period != self.period {
             return self.end_probing();
@@ -152,19 +174,19 @@ impl Pacer {
     }
 
     /// The server said that there are too many requests.
-    pub fn on_throttled(&mut self, ticket: Ticket, now: BootInstant, retry_after: Option<Duration>) {
+    fn on_throttled(&mut self, ticket: Ticket, now: BootInstant, retry_after: Option<Duration>) {
         if self.begin_incident(ticket, now, retry_after, false) {
             self.limit.on_throttled();
         }
     }
 
     /// The server was not reached, or was in no state to answer.
-    pub fn on_unavailable(&mut self, ticket: Ticket, now: BootInstant, retry_after: Option<Duration>) {
+    fn on_unavailable(&mut self, ticket: Ticket, now: BootInstant, retry_after: Option<Duration>) {
         self.begin_incident(ticket, now, retry_after, true);
     }
 
     /// The connection was lost, or there was no answer in time: an incident, unless the server has answered others since.
-    pub fn on_lost(&mut self, ticket: Ticket, now: BootInstant) {
+    fn on_lost(&mut self, ticket: Ticket, now: BootInstant) {
         let is_answering = self
             .last_answer
             .is_some_and(|answered| answered > ticket.sent && now.since(answered) < ANSWER_VALIDITY);

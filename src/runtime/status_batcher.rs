@@ -228,22 +228,14 @@ impl<A: StatusApi> StatusBatcher<A> {
         let uid = pending.write.cron_job.uid.clone();
         self.metrics().api.record(ApiCall::WriteStatus, answered.code, duration);
         self.busy.remove(&uid);
-        let now = self.clock.boot();
+        let (now, n_in_flight) = (self.clock.boot(), self.n_in_flight());
+        self.pacer.on_answered(ticket, &answered, now, duration, n_in_flight);
         match answered.answer {
             Answer::Outcome(outcome) => {
-                self.pacer.on_outcome(ticket, duration, self.n_in_flight());
                 self.follow_up(&pending.write, &outcome).await;
                 self.answer(pending.write, outcome).await;
             }
-            Answer::Throttled { retry_after, message } => {
-                self.pacer.on_throttled(ticket, now, retry_after);
-                self.try_again(pending, message).await;
-            }
-            Answer::Unavailable { retry_after, message } => {
-                match answered.code {
-                    Some(_) => self.pacer.on_unavailable(ticket, now, retry_after),
-                    None => self.pacer.on_lost(ticket, now),
-                }
+            Answer::Throttled { message, .. } | Answer::Unavailable { message, .. } => {
                 self.try_again(pending, message).await;
             }
         }

@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::{
+    cluster::Answered,
     runtime::{
         metrics::Metrics,
         shutdown::{PhaseSender, phases},

@@ -167,3 +167,20 @@ fn many_lost_requests_within_a_second_are_an_incident_all_the_same() {
         .count();
     assert_eq!(n_passed_over, 96);
 }
+
+#[test]
+fn a_request_that_was_given_up_neither_pauses_a_lane_nor_opens_it() {
+    let given_up = Answered {
+        answer: Answer::Outcome(()),
+        code: None,
+        server_date: None,
+    };
+    let mut pacer = Pacer::new(128);
+    let hung = ticket(&mut pacer, at(0));
+    pacer.on_answered(hung, &given_up, at(35_000), Duration::from_secs(35), 0);
+    assert_eq!(pacer.admission(at(35_000), 0), Admission::Now);
+    let (hung, failed) = (ticket(&mut pacer, at(35_000)), ticket(&mut pacer, at(35_000)));
+    pacer.on_unavailable(failed, at(70_000), None);
+    pacer.on_answered(hung, &given_up, at(70_000), Duration::from_secs(35), 0);
+    assert_eq!(pacer.admission(at(70_000), 0), Admission::Wait(at(70_100)));
+}

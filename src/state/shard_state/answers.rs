@@ -294,7 +294,7 @@ impl ShardState {
         let (is_last, has_failed) = (jobs.is_empty(), *has_failed);
         match (is_last, has_failed) {
             (false, _) => {}
-            (true, false) => self.order(owner, next, false),
+            (true, false) => self.order(owner, next),
             (true, true) => self.retry_later(owner, None, now),
         }
     }

@@ -53,10 +53,7 @@ impl ShardState {
             .and_then(|cron_job| cron_job.armed)
             .filter(|armed| *armed <= now);
         match &verdict.decision {
-            Decision::Start { slot, replaces } => {
-                let is_on_time = passed == Some(*slot);
-                self.start(owner, *slot, *replaces, &verdict, is_on_time);
-            }
+            Decision::Start { slot, replaces } => self.start(owner, *slot, *replaces, &verdict),
             Decision::Skip(reason) => self.skip(owner, reason, &verdict, passed, now),
         }
         self.arm_next(owner, verdict.next);
@@ -117,7 +114,7 @@ impl ShardState {
     }
 
     /// Begins to create the Job of a slot.
-    fn start(&mut self, owner: OwnerIndex, slot: Timestamp, replaces: bool, verdict: &Verdict, is_on_time: bool) {
+    fn start(&mut self, owner: OwnerIndex, slot: Timestamp, replaces: bool, verdict: &Verdict) {
         if self
             .index
             .cron_job(owner)
@@ -129,7 +126,7 @@ impl ShardState {
         if replaces {
             self.replace(owner);
         } else {
-            self.order(owner, verdict.next, is_on_time);
+            self.order(owner, verdict.next);
         }
     }
 
@@ -308,7 +305,7 @@ impl ShardState {
     }
 
     /// Hands out the create of the open slot.
-    pub(super) fn order(&mut self, owner: OwnerIndex, next: Option<Timestamp>, is_on_time: bool) {
+    pub(super) fn order(&mut self, owner: OwnerIndex, next: Option<Timestamp>) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
@@ -333,7 +330,8 @@ impl ShardState {
                 (expiry, next) => expiry.or(next),
             },
             n_attempts_before: open.n_failures,
-            is_on_time,
+            // The next slot is armed after the decision that orders this one.
+            is_on_time: cron_job.armed == Some(slot),
         };
         self.outbox.push_back(Effect::CreateJob(order));
     }

@@ -15,8 +15,9 @@ use crate::schedule::{Zone, zone::tzdb_version};
 /// Connections for our writes. One carries a hundred requests at a time, and a burst needs more.
 pub const N_WRITE_CONNECTIONS: usize = 4;
 
-/// What so many connections can carry.
-const INFLIGHT_MAX: i64 = 360;
+/// What so many connections can carry, less a tenth for statuses and probes: a request never waits for a connection
+/// after it was decided to send it.
+const INFLIGHT_MAX: i64 = 320;
 
 static VERSION: LazyLock<String> =
     LazyLock::new(|| format!("{} (time zone data {})", env!("CARGO_PKG_VERSION"), tzdb_version()));

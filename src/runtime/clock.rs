@@ -4,7 +4,10 @@
 //! measured by the boot clock. A sleeper never returns before its instant, whatever the wall clock does meanwhile.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
     time::Duration,
 };
 
@@ -52,6 +55,8 @@ enum Source {
     Simulated {
         epoch: Timestamp,
         start: Instant,
+        /// By how many milliseconds the wall clock was stepped.
+        stepped_ms: AtomicI64,
     },
 }
 
@@ -59,9 +64,14 @@ impl Source {
     fn read(&self) -> (Timestamp, BootInstant) {
         match self {
             Source::System => (system_wall(), system_boot()),
-            Source::Simulated { epoch, start } => {
+            Source::Simulated {
+                epoch,
+                start,
+                stepped_ms,
+            } => {
                 let elapsed = start.elapsed();
-                (*epoch + elapsed, BootInstant::after_boot(elapsed))
+                let stepped = SignedDuration::from_millis(stepped_ms.load(Ordering::Relaxed));
+                (*epoch + elapsed + stepped, BootInstant::after_boot(elapsed))
             }
         }
     }
@@ -79,10 +89,29 @@ impl Clock {
     pub fn simulated(epoch: Timestamp) -> Clock {
         let start = Instant::now();
         Clock::over(
-            Source::Simulated { epoch, start },
+            Source::Simulated {
+                epoch,
+                start,
+                stepped_ms: AtomicI64::new(0),
+            },
             SignedDuration::ZERO,
             SignedDuration::from_secs(2),
         )
+    }
+
+    /// Steps the wall clock of a simulated one.
+    #[cfg(test)]
+    pub(super) fn step_wall(&self, by: SignedDuration) {
+        if let Source::Simulated { stepped_ms, .. } = &self.shared.source {
+            let millis = by.as_millis().try_into().unwrap();
+            stepped_ms.fetch_add(millis, Ordering::Relaxed);
+        }
+    }
+
+    /// The wall clock as it reads.
+    #[cfg(test)]
+    pub(super) fn wall(&self) -> Timestamp {
+        self.shared.source.read().0
     }
 
     fn over(source: Source, offset: SignedDuration, skew_max: SignedDuration) -> Clock {

@@ -1,7 +1,8 @@
 //! Keeps the clock guard supplied with answers, and tells what it finds.
 //!
-//! While requests flow their answers are enough; otherwise this task asks for one now and then, and often while the
-//! clocks are in doubt. It asks over every connection at once: so they are open when something is due, also after hours.
+//! While requests flow their answers are enough for the clock; otherwise this task asks for one, often while the clocks
+//! are in doubt. Every connection is asked over at a fixed interval, whatever is answered over others: so each is open
+//! when something is due, also after hours.
 
 use std::{future::Future, time::Duration};
 
@@ -19,6 +20,15 @@ use crate::{
 
 /// The least time between two questions, answered or not.
 const PROBE_INTERVAL_MIN: Duration = Duration::from_millis(250);
+
+/// How often every connection is asked over: well below the minutes after which proxies and balancers close an idle one.
+const CONNECTION_INTERVAL: Duration = Duration::from_secs(10);
+
+/// A question is given up after so long: on a dead connection it would hang for as long as a request may take.
+const PROBE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The task looks at the clock at least so often, since a step of it makes an answer wanted at once.
+const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
 /// The call that brings a `Date`; a fake of it stands for the API server in tests.
 pub trait ProbeApi: Clone + Send + Sync + 'static {
@@ -42,6 +52,8 @@ pub struct ClockTask<A> {
     metrics: ClockMetrics,
     /// No question before this.
     not_before: BootInstant,
+    /// When every connection is asked over next.
+    connections_due: BootInstant,
     told_verdict: ClockVerdict,
     told_holding: bool,
 }
@@ -55,14 +67,15 @@ impl<A: ProbeApi> ClockTask<A> {
         phase: PhaseReceiver,
         metrics: ClockMetrics,
     ) -> ClockTask<A> {
-        let not_before = clock.boot();
+        let started = clock.boot();
         ClockTask {
             api,
             n_connections,
             clock,
             phase,
             metrics,
-            not_before,
+            not_before: started,
+            connections_due: started,
             told_verdict: ClockVerdict::Unknown,
             told_holding: false,
         }
@@ -73,9 +86,10 @@ impl<A: ProbeApi> ClockTask<A> {
         let mut phase = self.phase.clone();
         let mut verdict = self.clock.watch_verdict();
         loop {
+            // A step is noticed when the clock is read.
+            self.clock.now();
             self.tell();
-            let not_yet = self.not_before.since(self.clock.boot());
-            let pause = self.clock.until_answer_wanted().max(not_yet);
+            let pause = self.until_probe().min(LOOK_INTERVAL_MAX);
             tokio::select! {
                 biased;
                 () = phase.reached(Phase::End) => return,
@@ -85,14 +99,30 @@ impl<A: ProbeApi> ClockTask<A> {
         }
     }
 
+    fn until_probe(&self) -> Duration {
+        let now = self.clock.boot();
+        let wanted = self.clock.until_answer_wanted().max(self.not_before.since(now));
+        wanted.min(self.connections_due.since(now))
+    }
+
     /// May be dropped and called again.
     async fn probe_after(&mut self, pause: Duration) {
         tokio::time::sleep(pause).await;
-        if !self.clock.until_answer_wanted().is_zero() {
+        if !self.until_probe().is_zero() {
             return;
         }
-        self.not_before = self.clock.boot() + PROBE_INTERVAL_MIN;
-        join_all((0..self.n_connections).map(|_| self.probe())).await;
+        let now = self.clock.boot();
+        self.not_before = now + PROBE_INTERVAL_MIN;
+        // Sent at once, over the least busy connection each, they spread over all.
+        let n_probes = if self.connections_due <= now {
+            self.connections_due = now + CONNECTION_INTERVAL;
+            self.n_connections
+        } else {
+            1
+        };
+        let probes = join_all((0..n_probes).map(|_| self.probe()));
+        // Those that are not answered in time are asked again soon, since the clock still wants an answer.
+        let _ = tokio::time::timeout(PROBE_PATIENCE, probes).await;
     }
 
     async fn probe(&self) {
@@ -139,7 +169,7 @@ mod tests {
         atomic::{AtomicUsize, Ordering},
     };
 
-    use jiff::Timestamp;
+    use jiff::{SignedDuration, Timestamp};
 
     use super::*;
     use crate::{
@@ -151,15 +181,19 @@ mod tests {
     struct FakeApi {
         clock: Clock,
         n_probes: Arc<AtomicUsize>,
+        hangs: bool,
     }
 
     impl ProbeApi for FakeApi {
         async fn probe(&self) -> Answered<()> {
             self.n_probes.fetch_add(1, Ordering::Relaxed);
+            if self.hangs {
+                std::future::pending::<()>().await;
+            }
             Answered {
                 answer: Answer::Outcome(()),
                 code: Some(200),
-                server_date: Some(self.clock.now()),
+                server_date: Some(self.clock.wall()),
             }
         }
     }
@@ -170,6 +204,7 @@ mod tests {
         let api = FakeApi {
             clock: clock.clone(),
             n_probes: Arc::default(),
+            hangs: false,
         };
         let phases = phases();
         let metrics = Metrics::register().unwrap().clock;
@@ -180,13 +215,62 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(100)).await;
         assert!((10..=13).contains(&n_probes()), "{} probes", n_probes());
 
-        let before = n_probes();
+        phases.advance(Phase::End);
+        task.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_connection_is_asked_over_whatever_is_answered_over_others() {
+        let clock = Clock::simulated("2026-11-01T12:00:00Z".parse::<Timestamp>().unwrap());
+        let api = FakeApi {
+            clock: clock.clone(),
+            n_probes: Arc::default(),
+            hangs: false,
+        };
+        let phases = phases();
+        let metrics = Metrics::register().unwrap().clock;
+        tokio::spawn(ClockTask::new(api.clone(), 4, clock.clone(), phases.subscribe(), metrics).run());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let before = api.n_probes.load(Ordering::Relaxed);
         for _ in 0..100 {
             clock.observe_answer(clock.boot(), Some(clock.now()));
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        assert_eq!(n_probes(), before, "other answers are enough");
-        phases.advance(Phase::End);
-        task.await.unwrap();
+        assert_eq!(api.n_probes.load(Ordering::Relaxed) - before, 40);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_is_wanted_sooner_is_asked_for_within_a_second() {
+        let clock = Clock::simulated("2026-11-01T12:00:00Z".parse::<Timestamp>().unwrap());
+        let api = FakeApi {
+            clock: clock.clone(),
+            n_probes: Arc::default(),
+            hangs: false,
+        };
+        let phases = phases();
+        let metrics = Metrics::register().unwrap().clock;
+        tokio::spawn(ClockTask::new(api.clone(), 1, clock.clone(), phases.subscribe(), metrics).run());
+        tokio::time::sleep(Duration::from_millis(2_500)).await;
+        let before = api.n_probes.load(Ordering::Relaxed);
+        clock.step_wall(SignedDuration::from_secs(60));
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        assert!(api.n_probes.load(Ordering::Relaxed) > before, "the step is asked about");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!clock.is_holding_step(), "and borne out");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_that_hangs_is_given_up() {
+        let clock = Clock::simulated("2026-11-01T12:00:00Z".parse::<Timestamp>().unwrap());
+        let api = FakeApi {
+            clock: clock.clone(),
+            n_probes: Arc::default(),
+            hangs: true,
+        };
+        let phases = phases();
+        let metrics = Metrics::register().unwrap().clock;
+        tokio::spawn(ClockTask::new(api.clone(), 1, clock, phases.subscribe(), metrics).run());
+        tokio::time::sleep(Duration::from_secs(12)).await;
+        assert_eq!(api.n_probes.load(Ordering::Relaxed), 3);
     }
 }

@@ -17,13 +17,13 @@ use jiff::Timestamp;
 use tokio::sync::{Notify, mpsc, watch};
 
 use super::{
-    clock::{Clock, ClockVerdict},
+    clock::Clock,
     metrics::DispatchMetrics,
-    pacing::{Admission, Pacer, Ticket},
+    pacing::{Admission, Pacer},
     shutdown::{INFLIGHT_GRACE, Phase, PhaseReceiver},
 };
 use crate::{
-    cluster::{Answer, Answered},
+    cluster::Answer,
     state::{
         CreateOutcome, Input,
         sharding::{BootInstant, Leadership, Term},
@@ -31,10 +31,12 @@ use crate::{
 };
 
 mod backlog;
+mod exchange;
 mod fair_queue;
 mod request;
 
-use backlog::{BACKLOG_MAX, Backlog, Queued};
+use backlog::{BACKLOG_MAX, Backlog, OnTheWay, Queued};
+use exchange::{Exchanged, Licence, exchange};
 pub use request::{JobApi, Request};
 
 /// How often one request is sent again before the shard is told that it failed: more than five minutes of pauses, far
@@ -93,8 +95,8 @@ impl DispatchQueue {
         Ok(())
     }
 
-    fn pop(&self, now: Timestamp) -> Option<Queued> {
-        self.backlog().pop(now)
+    fn pop(&self, now: Timestamp, places: u32, on_the_way: &OnTheWay) -> Option<Queued> {
+        self.backlog().pop(now, places, on_the_way)
     }
 
     /// The backlog is consistent after every statement, so a panic elsewhere does not spoil it.
@@ -123,21 +125,15 @@ pub struct Dispatcher<A> {
     api: A,
     clock: Clock,
     links: DispatcherLinks,
+    licence: Licence,
     pacer: Pacer,
     in_flight: FuturesUnordered<Exchange>,
     n_creates_in_flight: usize,
+    on_the_way: OnTheWay,
     metrics: DispatchMetrics,
 }
 
 type Exchange = Pin<Box<dyn Future<Output = Exchanged> + Send>>;
-
-/// A request that has been sent, with what came of it.
-struct Exchanged {
-    queued: Queued,
-    ticket: Ticket,
-    answered: Answered<Input>,
-    duration: Duration,
-}
 
 /// Why nothing more is sent at present.
 enum Stall {
@@ -151,13 +147,19 @@ impl<A: JobApi> Dispatcher<A> {
     /// A dispatcher that has at most `inflight_max` requests on the way.
     pub fn new(api: A, clock: Clock, links: DispatcherLinks, inflight_max: u32) -> Dispatcher<A> {
         let metrics = links.queue.shared.metrics.clone();
+        let licence = Licence {
+            clock: clock.clone(),
+            leadership: links.leadership.clone(),
+        };
         Dispatcher {
             api,
             clock,
             links,
+            licence,
             pacer: Pacer::new(inflight_max),
             in_flight: FuturesUnordered::new(),
             n_creates_in_flight: 0,
+            on_the_way: OnTheWay::default(),
             metrics,
         }
     }
@@ -186,7 +188,7 @@ impl<A: JobApi> Dispatcher<A> {
     /// Hands requests to connections until there is a reason not to.
     async fn send_what_may_be_sent(&mut self) -> Stall {
         loop {
-            if self.clock.verdict() != ClockVerdict::Fine {
+            if !self.licence.is_fine() {
                 return Stall::UntilEvent;
             }
             let (now, boot) = (self.clock.now(), self.clock.boot());
@@ -195,12 +197,13 @@ impl<A: JobApi> Dispatcher<A> {
                 Admission::Wait(until) => return Stall::UntilInstant(until),
                 Admission::Full => return Stall::UntilEvent,
             }
-            let Some(queued) = self.links.queue.pop(now) else {
+            let places = self.pacer.inflight_limit();
+            let Some(queued) = self.links.queue.pop(now, places, &self.on_the_way) else {
                 return Stall::UntilEvent;
             };
             match self.answer_instead_of_sending(&queued, now, boot) {
                 Some(answer) => self.answer(answer).await,
-                None => self.send(queued, now),
+                None => self.send(queued),
             }
         }
     }
@@ -208,8 +211,7 @@ impl<A: JobApi> Dispatcher<A> {
     /// What is to be said of a request that must not be sent at this instant.
     fn answer_instead_of_sending(&self, queued: &Queued, now: Timestamp, boot: BootInstant) -> Option<Input> {
         let request = &queued.request;
-        let is_led = self.links.leadership.borrow().covers(queued.term, boot);
-        if !is_led || request.is_early(now) {
+        if !self.licence.is_led(queued, boot) || request.is_early(now) {
             return Some(request.abandoned());
         }
         if !request.is_expired(now) {
@@ -220,30 +222,18 @@ impl<A: JobApi> Dispatcher<A> {
         Some(unanswered.map_or_else(|| request.expired(), |message| request.failed(message, None)))
     }
 
-    fn send(&mut self, queued: Queued, now: Timestamp) {
-        let ticket = self.pacer.on_sent();
-        if let Request::Create(order) = &queued.request {
-            self.n_creates_in_flight += 1;
-            if queued.n_retries == 0 && order.n_attempts_before == 0 {
-                self.metrics
-                    .lateness
-                    .observe(now.duration_since(order.slot).as_secs_f64());
-            }
-        }
-        let (api, clock) = (self.api.clone(), self.clock.clone());
-        self.in_flight.push(Box::pin(async move {
-            let sent = clock.boot();
-            let answered = queued.request.send(&api).await;
-            if answered.code.is_some() {
-                clock.observe_answer(sent, answered.server_date);
-            }
-            Exchanged {
-                queued,
-                ticket,
-                answered,
-                duration: clock.boot().since(sent),
-            }
-        }));
+    fn send(&mut self, queued: Queued) {
+        let ticket = self.pacer.on_sent(self.clock.boot());
+        self.on_the_way.enter(queued.request.namespace());
+        self.n_creates_in_flight += usize::from(queued.is_create());
+        let exchange = exchange(
+            self.api.clone(),
+            self.licence.clone(),
+            self.metrics.clone(),
+            queued,
+            ticket,
+        );
+        self.in_flight.push(Box::pin(exchange));
     }
 
     /// Takes in what came of a request: an answer for the shard, or another try.
@@ -252,23 +242,22 @@ impl<A: JobApi> Dispatcher<A> {
             queued,
             ticket,
             answered,
-            duration,
         } = exchanged;
-        self.n_creates_in_flight -= usize::from(matches!(queued.request, Request::Create(_)));
+        self.n_creates_in_flight -= usize::from(queued.is_create());
+        self.on_the_way.leave(queued.request.namespace());
+        let Some((answered, duration)) = answered else {
+            return self.put_back(queued).await;
+        };
         self.metrics.api.record(queued.request.call(), answered.code, duration);
-        let now = self.clock.boot();
+        let (now, n_in_flight) = (self.clock.boot(), self.n_in_flight());
+        self.pacer.on_answered(ticket, &answered, now, duration, n_in_flight);
         match answered.answer {
             Answer::Outcome(answer) => {
-                self.pacer.on_outcome(ticket, duration, self.n_in_flight());
                 self.record_creation(&answer);
                 self.answer(answer).await;
             }
-            Answer::Throttled { retry_after, message } => {
-                self.pacer.on_throttled(ticket, now, retry_after);
-                self.try_again(queued, message).await;
-            }
-            Answer::Unavailable { retry_after, message } => {
-                self.pacer.on_unavailable(ticket, now, retry_after);
+            Answer::Throttled { message, .. } => self.try_again(queued, message).await,
+            Answer::Unavailable { message, .. } => {
                 let unanswered = Some(message.clone());
                 self.try_again(Queued { unanswered, ..queued }, message).await;
             }
@@ -280,6 +269,10 @@ impl<A: JobApi> Dispatcher<A> {
         if queued.n_retries > RETRIES_MAX {
             return self.answer(queued.request.failed(message, None)).await;
         }
+        self.put_back(queued).await;
+    }
+
+    async fn put_back(&mut self, queued: Queued) {
         if let Err(answer) = self.links.queue.insert(queued, self.clock.now()) {
             self.answer(answer).await;
         }
@@ -343,7 +336,7 @@ impl<A: JobApi> Dispatcher<A> {
 
     async fn abandon_backlog(&mut self) {
         let now = self.clock.now();
-        while let Some(queued) = self.links.queue.pop(now) {
+        while let Some(queued) = self.links.queue.pop(now, 0, &self.on_the_way) {
             self.answer(queued.request.abandoned()).await;
         }
     }

@@ -219,8 +219,8 @@ impl<A: EventApi> EventTask<A> {
         while let Admission::Wait(until) = self.pacer.admission(self.clock.boot(), 0) {
             tokio::time::sleep(until.since(self.clock.boot())).await;
         }
-        let ticket = self.pacer.on_sent();
         let sent = self.clock.boot();
+        let ticket = self.pacer.on_sent(sent);
         let (call, answered) = match action {
             EventAction::Create { namespace, body } => {
                 (ApiCall::CreateEvent, self.api.post_event(&namespace, body).await)
@@ -235,11 +235,7 @@ impl<A: EventApi> EventTask<A> {
         if answered.code.is_some() {
             self.clock.observe_answer(sent, answered.server_date);
         }
-        match &answered.answer {
-            Answer::Outcome(_) => self.pacer.on_outcome(ticket, now.since(sent), 0),
-            Answer::Throttled { retry_after, .. } => self.pacer.on_throttled(ticket, now, *retry_after),
-            Answer::Unavailable { retry_after, .. } => self.pacer.on_unavailable(ticket, now, *retry_after),
-        }
+        self.pacer.on_answered(ticket, &answered, now, now.since(sent), 0);
         answered.answer
     }
 }

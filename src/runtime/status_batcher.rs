@@ -163,7 +163,7 @@ impl<A: StatusApi> StatusBatcher<A> {
                 Admission::Wait(until) => return Some(until.since(now)),
             }
             let age = self.age_when_due();
-            let Some(uid) = self.links.queue.next_due(came_by(now, age)) else {
+            let Some(uid) = self.links.queue.next_due(came_by(now, age), came_by(now, AGE_MAX)) else {
                 return self.links.queue.oldest().map(|oldest| (oldest + age).since(now));
             };
             if self.busy.contains(&uid) {
@@ -199,7 +199,7 @@ impl<A: StatusApi> StatusBatcher<A> {
         if !self.links.leadership.borrow().covers(pending.term, now) {
             return self.answer(pending.write, StatusOutcome::Abandoned).await;
         }
-        let ticket = self.pacer.on_sent();
+        let ticket = self.pacer.on_sent(now);
         self.busy.insert(pending.write.cron_job.uid.clone());
         self.metrics().age.observe(now.since(pending.since).as_secs_f64());
         let (api, clock) = (self.api.clone(), self.clock.clone());
@@ -228,19 +228,14 @@ impl<A: StatusApi> StatusBatcher<A> {
         let uid = pending.write.cron_job.uid.clone();
         self.metrics().api.record(ApiCall::WriteStatus, answered.code, duration);
         self.busy.remove(&uid);
-        let now = self.clock.boot();
+        let (now, n_in_flight) = (self.clock.boot(), self.n_in_flight());
+        self.pacer.on_answered(ticket, &answered, now, duration, n_in_flight);
         match answered.answer {
             Answer::Outcome(outcome) => {
-                self.pacer.on_outcome(ticket, duration, self.n_in_flight());
                 self.follow_up(&pending.write, &outcome).await;
                 self.answer(pending.write, outcome).await;
             }
-            Answer::Throttled { retry_after, message } => {
-                self.pacer.on_throttled(ticket, now, retry_after);
-                self.try_again(pending, message).await;
-            }
-            Answer::Unavailable { retry_after, message } => {
-                self.pacer.on_unavailable(ticket, now, retry_after);
+            Answer::Throttled { message, .. } | Answer::Unavailable { message, .. } => {
                 self.try_again(pending, message).await;
             }
         }

@@ -43,6 +43,8 @@ pub struct JobOrder {
     pub expires_at: Option<Timestamp>,
     /// How many times this slot's create was tried before.
     pub n_attempts_before: u32,
+    /// Whether it came off the wheel at its instant; not when it was held back or is caught up on.
+    pub is_on_time: bool,
 }
 
 /// A Job to delete, in the background, under its uid as precondition (B-4.4).

@@ -42,6 +42,7 @@ fn order(cron_job: &CronJobRecord, scheduled_timestamp: &str) -> JobOrder {
         deadline: time("2026-04-12T09:21:00Z"),
         expires_at: None,
         n_attempts_before: 0,
+        is_on_time: true,
     }
 }
 

@@ -51,8 +51,8 @@ fn what_cannot_work_is_refused_with_its_flag_and_a_remedy() {
         let error = parse(arguments).unwrap_err();
         assert!(error.contains(flag) && error.contains(remedy), "{arguments:?}: {error}");
     }
-    check(&["--max-inflight", "0"], "--max-inflight", "1..=360");
-    check(&["--max-inflight", "361"], "--max-inflight", "1..=360");
+    check(&["--max-inflight", "0"], "--max-inflight", "1..=320");
+    check(&["--max-inflight", "321"], "--max-inflight", "1..=320");
     check(
         &["--default-time-zone", "europe/berlin"],
         "--default-time-zone",

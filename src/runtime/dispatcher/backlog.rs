@@ -1,5 +1,7 @@
 //! What waits to be sent, in two lanes: creates, and behind them what nobody waits for. Pure and bounded.
 
+use std::collections::HashMap;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
@@ -17,6 +19,41 @@ const BACKGROUND_WAIT_MAX: SignedDuration = SignedDuration::from_secs(10);
 
 const BACKGROUND_TURNS: u32 = 8;
 
+/// While others wait no namespace has more than one of so many parts of the places on the way, but always so many
+/// places: a tenant whose webhooks are slow does not take the places of all others.
+const SHARES: u32 = 4;
+const SHARE_MIN: u32 = 8;
+
+/// How many requests are on the way by namespace.
+#[derive(Debug, Default)]
+pub(super) struct OnTheWay {
+    by_namespace: HashMap<Box<str>, u32>,
+}
+
+impl OnTheWay {
+    pub(super) fn enter(&mut self, namespace: &str) {
+        match self.by_namespace.get_mut(namespace) {
+            Some(count) => *count += 1,
+            None => {
+                self.by_namespace.insert(namespace.into(), 1);
+            }
+        }
+    }
+
+    pub(super) fn leave(&mut self, namespace: &str) {
+        if let Some(count) = self.by_namespace.get_mut(namespace) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_namespace.remove(namespace);
+            }
+        }
+    }
+
+    fn of(&self, namespace: &str) -> u32 {
+        self.by_namespace.get(namespace).copied().unwrap_or_default()
+    }
+}
+
 /// A request that waits.
 #[derive(Debug)]
 pub(super) struct Queued {
@@ -27,6 +64,22 @@ pub(super) struct Queued {
     pub(super) n_retries: u32,
     /// Why it is unknown whether an earlier sending was applied.
     pub(super) unanswered: Option<String>,
+}
+
+impl Queued {
+    pub(super) fn is_create(&self) -> bool {
+        matches!(self.request, Request::Create(_))
+    }
+
+    /// The slot whose create is sent for the first time and was not held back on purpose.
+    pub(super) fn slot_of_first_attempt(&self) -> Option<Timestamp> {
+        match &self.request {
+            Request::Create(order) if self.n_retries == 0 && order.n_attempts_before == 0 && order.is_on_time => {
+                Some(order.slot)
+            }
+            Request::Create(_) | Request::Delete(_) | Request::LookUp(_) => None,
+        }
+    }
 }
 
 impl Namespaced for Queued {
@@ -68,17 +121,17 @@ impl Backlog {
         Ok(())
     }
 
-    /// The next to be sent.
-    pub(super) fn pop(&mut self, now: Timestamp) -> Option<Queued> {
+    /// The next to be sent, at a time when `places` may be on the way and `on_the_way` are.
+    pub(super) fn pop(&mut self, now: Timestamp, places: u32, on_the_way: &OnTheWay) -> Option<Queued> {
         self.n_turns = self.n_turns.wrapping_add(1);
-        if self.n_turns.is_multiple_of(BACKGROUND_TURNS) && self.background_is_overdue(now) {
-            return self.background.pop();
-        }
-        if self.creates.len() > 0 {
-            self.creates.pop()
+        let is_background = self.creates.len() == 0
+            || (self.n_turns.is_multiple_of(BACKGROUND_TURNS) && self.background_is_overdue(now));
+        let lane = if is_background {
+            &mut self.background
         } else {
-            self.background.pop()
-        }
+            &mut self.creates
+        };
+        lane.pop(SHARE_MIN.max(places / SHARES), |namespace| on_the_way.of(namespace))
     }
 
     fn background_is_overdue(&self, now: Timestamp) -> bool {
@@ -110,6 +163,10 @@ mod tests {
         }
     }
 
+    fn pop(backlog: &mut Backlog, now: Timestamp) -> Option<Queued> {
+        backlog.pop(now, 64, &OnTheWay::default())
+    }
+
     fn name(queued: &Queued) -> String {
         match &queued.request {
             Request::Create(order) => order.name.to_string(),
@@ -128,7 +185,7 @@ mod tests {
         ] {
             backlog.push(queued(request), epoch()).unwrap();
         }
-        let served: Vec<String> = std::iter::from_fn(|| backlog.pop(epoch()))
+        let served: Vec<String> = std::iter::from_fn(|| pop(&mut backlog, epoch()))
             .map(|queued| name(&queued))
             .collect();
         assert_eq!(served, ["running", "new", "old"]);
@@ -144,10 +201,10 @@ mod tests {
                 .unwrap();
         }
         let soon = epoch() + SignedDuration::from_secs(10);
-        assert!((0..50).all(|_| backlog.pop(soon).is_some_and(|queued| name(&queued) != "old")));
+        assert!((0..50).all(|_| pop(&mut backlog, soon).is_some_and(|queued| name(&queued) != "old")));
         let later = epoch() + SignedDuration::from_secs(11);
         let turns = (0..8)
-            .filter(|_| backlog.pop(later).is_some_and(|queued| name(&queued) == "old"))
+            .filter(|_| pop(&mut backlog, later).is_some_and(|queued| name(&queued) == "old"))
             .count();
         assert_eq!(turns, 1);
     }

@@ -3,6 +3,9 @@
 //! Deadlines alone would let one tenant with many urgent orders, or with very many, hold up all others for as long as
 //! it keeps them coming. So every second turn goes to the namespace that was served longest ago: of n namespaces that
 //! wait, each is served at least once in 2 n turns. Equal deadlines take turns in the same way.
+//!
+//! A namespace that has its share on the way already is passed over and keeps its turn. When all that wait have theirs,
+//! the one with the fewest on the way is served, so that no place stays empty.
 
 use std::{
     cmp::Ordering,
@@ -106,13 +109,23 @@ impl<T: Namespaced> FairQueue<T> {
         self.list(number);
     }
 
-    pub(super) fn pop(&mut self) -> Option<T> {
+    /// The next, where `n_on_the_way` tells what a namespace has on the way and `share` how much that may be while
+    /// others wait.
+    pub(super) fn pop(&mut self, share: u32, n_on_the_way: impl Fn(&str) -> u32) -> Option<T> {
         self.turn += 1;
-        let number = if self.turn.is_multiple_of(2) {
-            self.by_turn.first()?.1
+        let n_of = |number: usize| n_on_the_way(&self.namespaces[number].name);
+        let has_room = |number: &usize| n_of(*number) < share;
+        // Those passed over are few: together they have no more than the limit on the way, each at least its share.
+        let next = if self.turn.is_multiple_of(2) {
+            self.by_turn.iter().map(|(_, number)| *number).find(has_room)
         } else {
-            self.by_deadline.first()?.2
+            self.by_deadline.iter().map(|(.., number)| *number).find(has_room)
         };
+        let fewest = || {
+            let numbers = self.by_turn.iter().map(|(_, number)| *number);
+            numbers.min_by_key(|number| n_of(*number))
+        };
+        let number = next.or_else(fewest)?;
         self.unlist(number);
         let namespace = &mut self.namespaces[number];
         namespace.last_turn = self.turn;
@@ -200,7 +213,7 @@ mod tests {
     }
 
     fn drain(mut queue: FairQueue<Item>) -> Vec<String> {
-        std::iter::from_fn(|| queue.pop())
+        std::iter::from_fn(|| queue.pop(u32::MAX, |_| 0))
             .map(|item| format!("{}{}", item.namespace, item.position))
             .collect()
     }
@@ -239,6 +252,24 @@ mod tests {
             .position(|name| name.starts_with('b'))
             .unwrap();
         assert!(position <= 1, "served at {position}");
+    }
+
+    #[test]
+    fn a_namespace_that_has_its_share_is_passed_over_and_keeps_its_turn() {
+        let mut queue = queue_of(&[("a", 0), ("a", 0), ("b", 9), ("b", 9), ("c", 9)]);
+        let mut pop = |a: u32, b: u32, c: u32| {
+            let item = queue.pop(8, |name| match name {
+                "a" => a,
+                "b" => b,
+                _ => c,
+            });
+            item.map(|item| format!("{}{}", item.namespace, item.position))
+        };
+        assert_eq!(pop(8, 0, 0).as_deref(), Some("b2"));
+        assert_eq!(pop(8, 8, 0).as_deref(), Some("c4"));
+        assert_eq!(pop(9, 8, 0).as_deref(), Some("b3"), "all have theirs: the fewest");
+        assert_eq!(pop(7, 0, 0).as_deref(), Some("a0"));
+        assert_eq!(pop(90, 0, 0).as_deref(), Some("a1"), "nobody else waits");
     }
 
     /// The same rules by scanning a list.
@@ -304,7 +335,7 @@ mod tests {
                     );
                 } else {
                     assert_eq!(
-                        queue.pop().map(|item| item.position),
+                        queue.pop(u32::MAX, |_| 0).map(|item| item.position),
                         model.pop(),
                         "seed {seed}, operation {item}"
                     );

@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::{
+    cluster::Answered,
     runtime::{
         metrics::Metrics,
         shutdown::{PhaseSender, phases},
@@ -46,6 +47,7 @@ fn order(namespace: &str, name: &str, deadline_secs: i64) -> JobOrder {
         deadline: after(deadline_secs),
         expires_at: None,
         n_attempts_before: 0,
+        is_on_time: true,
     }
 }
 
@@ -84,6 +86,8 @@ struct FakeApi {
     clock: Clock,
     seen: Arc<Mutex<Seen>>,
     latency: Duration,
+    /// Names that begin with it are answered after five seconds.
+    slow_prefix: &'static str,
 }
 
 #[derive(Default)]
@@ -107,7 +111,9 @@ impl FakeApi {
             seen.n_in_flight_max = seen.n_in_flight_max.max(seen.n_in_flight);
             seen.script.pop_front()
         };
-        tokio::time::sleep(self.latency).await;
+        let is_slow = !self.slow_prefix.is_empty() && name.starts_with(self.slow_prefix);
+        let latency = if is_slow { Duration::from_secs(5) } else { self.latency };
+        tokio::time::sleep(latency).await;
         self.seen.lock().unwrap().n_in_flight -= 1;
         let (code, answer) = match answer {
             Some(Answer::Throttled { retry_after, message }) => (Some(429), Answer::Throttled { retry_after, message }),
@@ -184,6 +190,7 @@ impl Bench {
             clock: clock.clone(),
             seen: Arc::new(Mutex::new(seen)),
             latency: Duration::from_millis(5),
+            slow_prefix: "",
         };
         let queue = DispatchQueue::new(metrics.dispatch.clone());
         let (answers_in, answers) = mpsc::channel(1_024);
@@ -294,6 +301,41 @@ async fn every_request_is_answered_once_and_the_limit_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_tenant_whose_creates_are_slow_does_not_take_the_places_of_others() {
+    let mut bench = Bench::new(Vec::new());
+    if let Some(dispatcher) = &mut bench.dispatcher {
+        dispatcher.api.slow_prefix = "slow";
+    }
+    for number in 0..200 {
+        bench.push(create("slow", &format!("slow{number}"), 1));
+        bench.push(create("b", &format!("b{number}"), 60));
+        bench.push(create("c", &format!("c{number}"), 60));
+    }
+    bench.start();
+    let mut n_quick = 0;
+    while n_quick < 400 {
+        n_quick += usize::from(!bench.answer().await.starts_with("slow"));
+    }
+    let took = bench.clock.boot().since_boot();
+    assert!(took < Duration::from_millis(500), "the others took {took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lateness_is_that_of_starts_that_were_not_held_back() {
+    let mut bench = Bench::new(Vec::new());
+    let held = JobOrder {
+        is_on_time: false,
+        ..order("a", "held", 60)
+    };
+    bench.push(Request::Create(held));
+    bench.push(create("a", "due", 60));
+    bench.start();
+    bench.n_answers(2).await;
+    let text = bench.metrics.render().unwrap();
+    assert!(text.contains("cronwheel_lateness_seconds_count 1"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_burst_is_told_while_it_lasts() {
     let mut bench = Bench::new(Vec::new());
     for number in 0..100 {
@@ -374,6 +416,38 @@ async fn nothing_is_sent_outside_the_term_in_which_it_was_ordered() {
     bench.start();
     assert_eq!(bench.n_answers(2).await, ["one Abandoned", "two Abandoned"]);
     assert!(bench.api.requests().is_empty());
+}
+
+/// The shard that does not take answers holds the task up between deciding and writing.
+#[tokio::test(start_paused = true)]
+async fn leadership_expiry_and_clock_are_asked_once_more_at_the_write() {
+    async fn check(spoil: impl FnOnce(&Bench), expected: &str) {
+        let mut bench = Bench::new(Vec::new());
+        let dispatcher = bench.dispatcher.take().unwrap();
+        let (answers_in, answers) = mpsc::channel(1);
+        let filler = history_delete("a", "filler").abandoned();
+        answers_in.try_send(filler).unwrap();
+        bench.answers = answers;
+        bench.queue.push(TERM, expiring("one", 15), epoch()).unwrap();
+        bench.queue.push(Term(0), create("a", "stale", 90), epoch()).unwrap();
+        let links = DispatcherLinks {
+            answers: answers_in,
+            ..dispatcher.links
+        };
+        tokio::spawn(Dispatcher::new(bench.api.clone(), bench.clock.clone(), links, 128).run());
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert!(bench.api.requests().is_empty());
+        spoil(&bench);
+        assert_eq!(bench.n_answers(2).await, ["filler Abandoned", "stale Abandoned"]);
+        assert_eq!(bench.answer().await, expected);
+        assert!(bench.api.requests().is_empty());
+    }
+    check(|_| {}, "one Expired").await;
+    check(
+        |bench| bench.leadership.send_modify(|leadership| leadership.term = Term(2)),
+        "one Abandoned",
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -50,7 +50,7 @@ table! {
         "Time between when a cronjob is scheduled to be run, and when the corresponding job is created.",
         "The built-in controller's metric (B-15.1): compare with cronwheel_lateness_seconds; what is more is the API server's.";
     LATENESS: Histogram "cronwheel_lateness_seconds" []
-        "Time from a slot to the moment when the first request for its Job is handed to a connection.",
+        "Time from a slot to the moment when the first request for its Job is handed to a connection; not of starts that were held back or are caught up on.",
         "Look at cronwheel_dispatch_backlog and cronwheel_dispatch_inflight_limit: the API server is slow or throttles.";
     DUE_INSTANTS: Counter "cronwheel_due_instants_total" []
         "Instants that became due: always the outcomes and the open instants together.",

@@ -1,5 +1,5 @@
-//! The number of requests in flight, adapted: up by one a round while answers are quick, down by a factor when the
-//! server throttles or its answers slow down.
+//! The number of requests in flight, adapted: up by one a round while answers are not slow, beyond the start only while
+//! they are quick; down by a factor when the server throttles or its answers slow down.
 
 use std::time::Duration;
 
@@ -18,8 +18,11 @@ const SLOW_FACTOR: f64 = 0.8;
 /// Answers slower than this, and than four times the quickest, are the sign of a queue in the server that we feed.
 const SLOW_SECONDS: f64 = 0.25;
 
-/// Answers quicker than this, or than twice the quickest, leave room for more.
+/// Answers quicker than this, or than twice the quickest, leave room for more than at the start.
 const QUICK_SECONDS: f64 = 0.02;
+
+/// One answer counts as at most so many times what is slow: one slow webhook says nothing about the server.
+const OUTLIER_FACTOR: f64 = 2.0;
 
 /// Weight of one answer in the mean.
 const MEAN_WEIGHT: f64 = 1.0 / 16.0;
@@ -76,16 +79,24 @@ impl InflightLimit {
         self.n_answers = self.n_answers.saturating_add(1);
         // The first answers weigh equally, later ones by the constant.
         let weight = MEAN_WEIGHT.max(1.0 / f64::from(self.n_answers));
-        self.mean_seconds += (seconds - self.mean_seconds) * weight;
+        let slow_seconds = SLOW_SECONDS.max(4.0 * quickest);
+        let counted_seconds = seconds.min(OUTLIER_FACTOR * slow_seconds);
+        self.mean_seconds += (counted_seconds - self.mean_seconds) * weight;
         if self.n_answers < N_ANSWERS_MIN {
             return false;
         }
-        if self.mean_seconds > SLOW_SECONDS.max(4.0 * quickest) {
+        if self.mean_seconds > slow_seconds {
             self.lower(SLOW_FACTOR);
             return true;
         }
         let is_used = n_inflight.saturating_add(1) >= self.get();
-        if is_used && self.mean_seconds < QUICK_SECONDS.max(2.0 * quickest) {
+        // Up to the start a busy server is no reason to stay low: its throughput grows with what is in flight.
+        let growing_below_seconds = if self.limit < LIMIT_START {
+            slow_seconds
+        } else {
+            QUICK_SECONDS.max(2.0 * quickest)
+        };
+        if is_used && self.mean_seconds < growing_below_seconds {
             self.limit = (self.limit + 1.0 / self.limit).min(self.limit_max);
         }
         false
@@ -144,6 +155,31 @@ mod tests {
             })
             .collect();
         assert_eq!(seen, [32, 16, 8, 8, 8]);
+    }
+
+    #[test]
+    fn after_a_reduction_the_limit_comes_back_to_where_it_started() {
+        let mut limit = InflightLimit::new(128);
+        for _ in 0..3 {
+            limit.on_throttled();
+        }
+        assert_eq!(limit.get(), 8);
+        // 1,600 answers a second: 40 ms with 64 in flight.
+        for _ in 0..1_600 * 3 {
+            let n_inflight = limit.get();
+            limit.on_outcome(latency(n_inflight, 6, Duration::from_micros(3_750)), n_inflight - 1);
+        }
+        assert_eq!(limit.get(), 64);
+    }
+
+    #[test]
+    fn one_slow_answer_does_not_lower_the_limit() {
+        let mut limit = InflightLimit::new(128);
+        for number in 0..1_000 {
+            let millis = if number % 100 == 99 { 30_000 } else { 40 };
+            assert!(!limit.on_outcome(Duration::from_millis(millis), 63), "answer {number}");
+        }
+        assert!(limit.get() >= 64);
     }
 
     #[test]

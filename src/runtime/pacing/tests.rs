@@ -6,7 +6,7 @@ fn at(millis: u64) -> BootInstant {
 
 fn ticket(pacer: &mut Pacer, now: BootInstant) -> Ticket {
     assert_eq!(pacer.admission(now, 0), Admission::Now);
-    pacer.on_sent()
+    pacer.on_sent(now)
 }
 
 #[test]
@@ -69,7 +69,11 @@ fn an_unreachable_server_is_probed_by_single_requests_at_doubling_intervals() {
     assert_eq!(pauses, [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]);
 
     let probe = ticket(&mut pacer, now);
-    assert_eq!(pacer.admission(now, 1), Admission::Full, "one probe at a time");
+    assert_eq!(
+        pacer.admission(now, 1),
+        Admission::Wait(now + Duration::from_secs(1)),
+        "one probe at a time"
+    );
     pacer.on_outcome(probe, Duration::from_millis(3), 0);
     assert_eq!(pacer.admission(now, 0), Admission::Now);
     let sent = ticket(&mut pacer, now);
@@ -82,10 +86,101 @@ fn an_unreachable_server_is_probed_by_single_requests_at_doubling_intervals() {
 }
 
 #[test]
-fn an_answer_to_a_request_from_before_the_pause_does_not_end_it() {
+fn an_answer_to_a_request_from_before_the_pause_ends_it_unless_the_server_asked_for_it() {
+    #[track_caller]
+    fn check(name: &str, fail: impl Fn(&mut Pacer, Ticket), expected: Admission, then: Admission) {
+        let mut pacer = Pacer::new(128);
+        let (early, late) = (ticket(&mut pacer, at(0)), ticket(&mut pacer, at(0)));
+        fail(&mut pacer, late);
+        pacer.on_outcome(early, Duration::from_millis(2), 0);
+        assert_eq!(pacer.admission(at(2), 0), expected, "{name}");
+        ticket(&mut pacer, at(5_001));
+        assert_eq!(pacer.admission(at(5_001), 1), then, "{name}");
+    }
+    let asked = Some(Duration::from_secs(5));
+    check(
+        "throttled",
+        |pacer, late| pacer.on_throttled(late, at(1), None),
+        Admission::Wait(at(101)),
+        Admission::Now,
+    );
+    check(
+        "unavailable",
+        |pacer, late| pacer.on_unavailable(late, at(1), None),
+        Admission::Now,
+        Admission::Now,
+    );
+    check(
+        "unavailable for a time",
+        |pacer, late| pacer.on_unavailable(late, at(1), asked),
+        Admission::Wait(at(5_001)),
+        Admission::Now,
+    );
+    check(
+        "lost",
+        |pacer, late| pacer.on_lost(late, at(1)),
+        Admission::Now,
+        Admission::Now,
+    );
+}
+
+#[test]
+fn a_probe_that_hangs_is_followed_by_another_after_a_second() {
     let mut pacer = Pacer::new(128);
-    let (early, late) = (ticket(&mut pacer, at(0)), ticket(&mut pacer, at(0)));
-    pacer.on_unavailable(late, at(1), None);
-    pacer.on_outcome(early, Duration::from_millis(2), 0);
-    assert_eq!(pacer.admission(at(2), 0), Admission::Wait(at(101)));
+    let early = ticket(&mut pacer, at(0));
+    let sent = ticket(&mut pacer, at(0));
+    pacer.on_unavailable(sent, at(1), None);
+    for number in 0..3 {
+        let now = 101 + number * 1_000;
+        let _hanging = ticket(&mut pacer, at(now));
+        assert_eq!(pacer.admission(at(now), 1), Admission::Wait(at(now + 1_000)));
+    }
+    pacer.on_outcome(early, Duration::from_millis(2_500), 3);
+    assert_eq!(pacer.admission(at(2_500), 3), Admission::Now, "the server answers");
+}
+
+#[test]
+fn a_lost_connection_is_no_incident_while_the_server_answers_over_others() {
+    #[track_caller]
+    fn check(name: &str, answered_ms: u64, lost_ms: u64, expected: Admission) {
+        let mut pacer = Pacer::new(128);
+        let (answered, lost) = (ticket(&mut pacer, at(0)), ticket(&mut pacer, at(100)));
+        pacer.on_outcome(answered, Duration::from_millis(answered_ms), 1);
+        pacer.on_lost(lost, at(lost_ms));
+        assert_eq!(pacer.admission(at(lost_ms), 0), expected, "{name}");
+    }
+    check("others were answered since", 150, 160, Admission::Now);
+    check("nothing was answered since", 90, 160, Admission::Wait(at(260)));
+    check("others were answered long ago", 150, 1_150, Admission::Wait(at(1_250)));
+}
+
+#[test]
+fn many_lost_requests_within_a_second_are_an_incident_all_the_same() {
+    let mut pacer = Pacer::new(128);
+    let n_passed_over = (0..200)
+        .take_while(|_| {
+            let (answered, lost) = (ticket(&mut pacer, at(0)), ticket(&mut pacer, at(0)));
+            pacer.on_outcome(answered, Duration::from_millis(1), 1);
+            pacer.on_lost(lost, at(2));
+            pacer.admission(at(2), 0) == Admission::Now
+        })
+        .count();
+    assert_eq!(n_passed_over, 96);
+}
+
+#[test]
+fn a_request_that_was_given_up_neither_pauses_a_lane_nor_opens_it() {
+    let given_up = Answered {
+        answer: Answer::Outcome(()),
+        code: None,
+        server_date: None,
+    };
+    let mut pacer = Pacer::new(128);
+    let hung = ticket(&mut pacer, at(0));
+    pacer.on_answered(hung, &given_up, at(35_000), Duration::from_secs(35), 0);
+    assert_eq!(pacer.admission(at(35_000), 0), Admission::Now);
+    let (hung, failed) = (ticket(&mut pacer, at(35_000)), ticket(&mut pacer, at(35_000)));
+    pacer.on_unavailable(failed, at(70_000), None);
+    pacer.on_answered(hung, &given_up, at(70_000), Duration::from_secs(35), 0);
+    assert_eq!(pacer.admission(at(70_000), 0), Admission::Wait(at(70_100)));
 }

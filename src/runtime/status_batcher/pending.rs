@@ -46,6 +46,8 @@ pub(super) struct Pending {
 struct Arrivals {
     urgent: VecDeque<Uid>,
     by_age: VecDeque<(BootInstant, Uid)>,
+    /// Whether the last one taken was urgent.
+    was_urgent: bool,
 }
 
 /// The way into the status batcher. Clones are one queue.
@@ -193,11 +195,27 @@ impl StatusQueue {
     }
 
     /// The CronJob whose write is due next: one that is urgent, else the oldest, if that came at or before `came_by`.
-    pub(super) fn next_due(&self, came_by: Option<BootInstant>) -> Option<Uid> {
+    /// Urgent ones take turns with those that came at or before `overdue_by`, so that neither waits for the last of
+    /// the other.
+    pub(super) fn next_due(&self, came_by: Option<BootInstant>, overdue_by: Option<BootInstant>) -> Option<Uid> {
         let mut arrivals = self.arrivals();
+        let overdue = if arrivals.was_urgent {
+            self.oldest_of(&mut arrivals, overdue_by)
+        } else {
+            None
+        };
+        if overdue.is_some() {
+            arrivals.was_urgent = false;
+            return overdue;
+        }
         if let Some(uid) = arrivals.urgent.pop_front() {
+            arrivals.was_urgent = true;
             return Some(uid);
         }
+        self.oldest_of(&mut arrivals, came_by)
+    }
+
+    fn oldest_of(&self, arrivals: &mut Arrivals, came_by: Option<BootInstant>) -> Option<Uid> {
         loop {
             let (since, uid) = arrivals.by_age.front()?;
             let is_current = self

@@ -232,6 +232,26 @@ async fn statuses_wait_behind_a_burst_but_not_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn old_statuses_take_turns_with_urgent_ones() {
+    let bench = Bench::new(Vec::new());
+    bench.burst.send_replace(true);
+    for number in 0..20 {
+        bench.push(write(&format!("old{number}"), 7, number));
+    }
+    bench.pass(9_990).await;
+    for number in 0..2_000 {
+        bench.push(urgent(&format!("urgent{number}"), 7, number));
+    }
+    bench.pass(100).await;
+    let requests = bench.requests();
+    let n_before = requests.iter().filter(|(at, ..)| *at < 10_000).count();
+    let names: Vec<&str> = requests[n_before..].iter().map(|(_, name, ..)| name.as_str()).collect();
+    let last_old = names.iter().rposition(|name| name.starts_with("old"));
+    assert!(last_old.is_some_and(|position| position < 40), "{names:?}");
+    assert!(names.len() > 80, "urgent ones go on");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cron_job_has_one_write_on_the_way_and_the_next_is_built_on_it() {
     let mut bench = Bench::with_latency(Vec::new(), Duration::from_secs(3));
     bench.push(write("one", 7, 1));

@@ -355,6 +355,8 @@ impl ShardState {
                 (expiry, next) => expiry.or(next),
             },
             n_attempts_before: open.n_failures,
+            // The next slot is armed after the decision that orders this one.
+            is_on_time: cron_job.armed == Some(slot),
         };
         self.outbox.push_back(Effect::CreateJob(order));
     }

@@ -49,6 +49,27 @@ fn b_10_3_forbid_waits_and_starts_when_the_job_ends() {
 }
 
 #[test]
+fn b_15_1_an_order_tells_whether_it_came_off_the_wheel_at_its_instant() {
+    #[track_caller]
+    fn check(name: &str, world: &mut World, is_on_time: bool) {
+        world.effects();
+        let orders: Vec<bool> = world.creates.iter().map(|order| order.is_on_time).collect();
+        assert_eq!(orders, [is_on_time], "{name}");
+    }
+    let mut world = running(ConcurrencyPolicy::Allow);
+    world.advance_to("10:00:00");
+    check("due", &mut world, true);
+
+    let mut world = running(ConcurrencyPolicy::Forbid);
+    world.advance_to("10:00:20");
+    world.apply_job(complete(job("hello", "09:59:00"), "10:00:19"));
+    check("held back by Forbid", &mut world, false);
+
+    let mut world = World::new("10:05:30", vec![cron_job("hello")], Vec::new());
+    check("caught up on", &mut world, false);
+}
+
+#[test]
 fn b_10_3_forbid_starts_only_the_latest_slot() {
     let mut world = running(ConcurrencyPolicy::Forbid);
     world.advance_to("10:03:30");

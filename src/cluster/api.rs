@@ -11,7 +11,7 @@ use jiff::{Timestamp, fmt::rfc2822};
 use kube::client::Body;
 
 use super::{
-    classify::{self, Answer, EventOutcome, FailedOutcome, RawAnswer},
+    classify::{self, Answer, EventOutcome, OrderOutcome, RawAnswer},
     connection::{USER_AGENT, WriteConnections},
     encode,
 };
@@ -106,7 +106,7 @@ impl ClusterApi {
         self.ask(request, |_| Answer::Outcome(())).await
     }
 
-    async fn ask<T: FailedOutcome>(
+    async fn ask<T: OrderOutcome>(
         &self,
         request: Result<Request<Body>, http::Error>,
         classify: fn(&RawAnswer) -> Answer<T>,
@@ -119,8 +119,9 @@ impl ClusterApi {
             },
             Err(error) => Answered {
                 answer: match &error {
+                    SendError::Request(_) => classify::failed(&error),
                     // The connection is alive, or its keep-alive would have ended it: this request alone is stuck.
-                    SendError::Request(_) | SendError::Timeout => classify::failed(&error),
+                    SendError::Timeout => classify::stuck(&error),
                     SendError::Transport(_) | SendError::Body(_) => classify::unanswered(&error),
                 },
                 code: None,

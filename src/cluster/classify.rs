@@ -92,6 +92,10 @@ fn create_refused(status: StatusCode, refusal: Refusal) -> CreateOutcome {
         _ if is_refused_for_good(status, &refusal) => CreateOutcome::Refused {
             message: refusal.message,
         },
+        // The API server gave up waiting for its storage, which may still carry the write out.
+        StatusCode::INTERNAL_SERVER_ERROR if refusal.message.contains("etcdserver:") => CreateOutcome::Unanswered {
+            message: refusal.message,
+        },
         _ => CreateOutcome::Failed {
             message: refusal.message,
             retry_after: refusal.retry_after,
@@ -189,14 +193,22 @@ pub fn event(answer: &RawAnswer) -> Answer<EventOutcome> {
 }
 
 /// What the outcomes of all orders can say: this one failed, whatever the state of the server.
-pub trait FailedOutcome {
+pub trait OrderOutcome {
     /// The order failed; it backs off by itself.
     fn failed(message: String, retry_after: Option<Duration>) -> Self;
+
+    /// Nobody can say whether the order was carried out. Only for creates does that differ from a failure.
+    fn unanswered(message: String, retry_after: Option<Duration>) -> Self
+    where
+        Self: Sized,
+    {
+        Self::failed(message, retry_after)
+    }
 }
 
 macro_rules! failed_outcome {
     ($($outcome:ident),*) => {$(
-        impl FailedOutcome for $outcome {
+        impl OrderOutcome for $outcome {
             fn failed(message: String, retry_after: Option<Duration>) -> $outcome {
                 $outcome::Failed { message, retry_after }
             }
@@ -204,21 +216,36 @@ macro_rules! failed_outcome {
     )*};
 }
 
-failed_outcome!(CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome);
+failed_outcome!(DeleteOutcome, LookUpOutcome, StatusOutcome);
 
-impl FailedOutcome for EventOutcome {
+impl OrderOutcome for CreateOutcome {
+    fn failed(message: String, retry_after: Option<Duration>) -> CreateOutcome {
+        CreateOutcome::Failed { message, retry_after }
+    }
+
+    fn unanswered(message: String, _: Option<Duration>) -> CreateOutcome {
+        CreateOutcome::Unanswered { message }
+    }
+}
+
+impl OrderOutcome for EventOutcome {
     fn failed(message: String, _: Option<Duration>) -> EventOutcome {
         EventOutcome::Rejected { message }
     }
 }
 
-impl FailedOutcome for () {
+impl OrderOutcome for () {
     fn failed(_: String, _: Option<Duration>) {}
 }
 
-/// No answer to this one request, which says nothing of the others: it may have been applied or not.
-pub fn failed<T: FailedOutcome>(error: &(dyn Error + 'static)) -> Answer<T> {
+/// This one request cannot be sent, which says nothing of the others.
+pub fn failed<T: OrderOutcome>(error: &(dyn Error + 'static)) -> Answer<T> {
     Answer::Outcome(T::failed(error_text(error), None))
+}
+
+/// No answer to this one request, which says nothing of the others: it may have been applied or not.
+pub fn stuck<T: OrderOutcome>(error: &(dyn Error + 'static)) -> Answer<T> {
+    Answer::Outcome(T::unanswered(error_text(error), None))
 }
 
 /// No answer at all: the request may have been applied or not.
@@ -241,15 +268,19 @@ fn is_gone(status: StatusCode, refusal: &Refusal) -> bool {
 }
 
 /// Deals with what every kind of request can meet, and leaves the rest to `outcome`.
-fn sorted<T: FailedOutcome>(
+fn sorted<T: OrderOutcome>(
     answer: &RawAnswer,
     outcome: impl FnOnce(&RawAnswer, Option<Refusal>) -> Result<T, Unreadable>,
 ) -> Answer<T> {
     let refusal = (!answer.status.is_success()).then(|| Refusal::read(answer));
     match (answer.status, refusal) {
-        (status, Some(refusal)) if concerns_one_request(status, &refusal) => {
-            Answer::Outcome(T::failed(refusal.message, refusal.retry_after))
-        }
+        (status, Some(refusal)) if concerns_one_request(status, &refusal) => Answer::Outcome(
+            if status == StatusCode::GATEWAY_TIMEOUT && refusal.denied_by.is_none() {
+                T::unanswered(refusal.message, refusal.retry_after)
+            } else {
+                T::failed(refusal.message, refusal.retry_after)
+            },
+        ),
         (StatusCode::TOO_MANY_REQUESTS, Some(refusal)) => Answer::Throttled {
             retry_after: refusal.retry_after,
             message: refusal.message,

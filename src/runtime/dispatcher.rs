@@ -81,7 +81,6 @@ impl DispatchQueue {
             request,
             term,
             n_retries: 0,
-            unanswered: None,
         };
         self.insert(queued, now)
     }
@@ -217,9 +216,7 @@ impl<A: JobApi> Dispatcher<A> {
         if !request.is_expired(now) {
             return None;
         }
-        // Once it was sent and nothing was heard, nobody can say that it was not created.
-        let unanswered = queued.unanswered.clone();
-        Some(unanswered.map_or_else(|| request.expired(), |message| request.failed(message, None)))
+        Some(request.expired())
     }
 
     fn send(&mut self, queued: Queued) {
@@ -257,10 +254,11 @@ impl<A: JobApi> Dispatcher<A> {
                 self.answer(answer).await;
             }
             Answer::Throttled { message, .. } => self.try_again(queued, message).await,
-            Answer::Unavailable { message, .. } => {
-                let unanswered = Some(message.clone());
-                self.try_again(Queued { unanswered, ..queued }, message).await;
-            }
+            // A second POST could make a second Job: the shard asks for the first one. All else can be repeated.
+            Answer::Unavailable { message, .. } => match queued.request.unanswered(message.clone()) {
+                Some(answer) => self.answer(answer).await,
+                None => self.try_again(queued, message).await,
+            },
         }
     }
 

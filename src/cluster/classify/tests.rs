@@ -175,13 +175,8 @@ fn a_request_that_took_too_long_stops_no_other() {
         assert_eq!(classify(&timeout), Answer::Outcome(expected));
     }
     let (message, retry_after) = (|| TIMEOUT.to_owned(), Some(Duration::from_secs(2)));
-    check(
-        create,
-        CreateOutcome::Failed {
-            message: message(),
-            retry_after,
-        },
-    );
+    // Whether the Job was created all the same is not said.
+    check(create, CreateOutcome::Unanswered { message: message() });
     check(
         delete,
         DeleteOutcome::Failed {
@@ -446,4 +441,11 @@ fn an_error_is_told_with_its_sources_each_once() {
         source: Inner(std::io::Error::other("os error 111")),
     };
     assert_eq!(error_text(&error), "no answer: connection refused: os error 111");
+}
+
+#[test]
+fn a_storage_that_did_not_answer_may_have_carried_the_write_out() {
+    let doubt = refusal(500, "", "etcdserver: request timed out", &json!({}));
+    let message = "etcdserver: request timed out".to_owned();
+    assert_eq!(outcome(create(&doubt)), CreateOutcome::Unanswered { message });
 }

@@ -62,8 +62,6 @@ pub(super) struct Queued {
     pub(super) term: Term,
     /// How many times it was sent and has to be sent again.
     pub(super) n_retries: u32,
-    /// Why it is unknown whether an earlier sending was applied.
-    pub(super) unanswered: Option<String>,
 }
 
 impl Queued {
@@ -159,7 +157,6 @@ mod tests {
             request,
             term: Term(1),
             n_retries: 0,
-            unanswered: None,
         }
     }
 

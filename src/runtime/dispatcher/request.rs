@@ -127,6 +127,14 @@ impl Request {
         }
     }
 
+    /// The answer to a create that was sent and of which nothing was heard; other requests may be repeated.
+    pub(super) fn unanswered(&self, message: String) -> Option<Input> {
+        match self {
+            Request::Create(order) => Some(created(order, CreateOutcome::Unanswered { message })),
+            Request::Delete(_) | Request::LookUp(_) => None,
+        }
+    }
+
     /// The answer to one that is not sent, or whose answer is not waited for.
     pub(super) fn abandoned(&self) -> Input {
         match self {

@@ -391,16 +391,17 @@ async fn an_order_that_was_never_sent_expires() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_order_whose_sending_was_not_answered_fails_when_it_expires() {
-    let mut bench = Bench::new(vec![unavailable(), throttled(Some(20))]);
+async fn a_create_whose_sending_was_not_answered_is_not_sent_again() {
+    let mut bench = Bench::new(vec![unavailable()]);
     bench.push(expiring("one", 15));
     bench.start();
-    assert_eq!(bench.answer().await, "one Failed");
+    assert_eq!(bench.answer().await, "one Unanswered");
+    assert_eq!(bench.api.requests().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_order_without_an_end_fails_after_many_sendings() {
-    let mut bench = Bench::new((0..1_000).map(|_| unavailable()).collect());
+    let mut bench = Bench::new((0..1_000).map(|_| throttled(None)).collect());
     bench.push(create("a", "one", 60));
     bench.start();
     assert_eq!(bench.answer().await, "one Failed");

@@ -246,9 +246,8 @@ async fn a_request_that_is_never_answered_is_given_up_and_stops_no_other() {
     assert_eq!(
         answered,
         Answered {
-            answer: Answer::Outcome(CreateOutcome::Failed {
+            answer: Answer::Outcome(CreateOutcome::Unanswered {
                 message: "no answer within 35 seconds".into(),
-                retry_after: None,
             }),
             code: None,
             server_date: None,

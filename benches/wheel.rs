@@ -162,12 +162,12 @@ fn insert_and_move<T: Timers>(plan: &Plan) -> Moved<T> {
         .iter()
         .map(|&(number, tick)| (handles[number as usize], tick))
         .collect();
-    let moved = timed(|| {
+    let relocate = timed(|| {
         for (handle, tick) in moves {
             timers.set(handle, tick);
         }
     });
-    ((timers, insert, moved), handles)
+    ((timers, insert, relocate), handles)
 }
 
 #[expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
@@ -271,10 +271,10 @@ impl Timers for DelayQueueTimers {
             .start_paused(true)
             .build();
         let runtime = runtime.expect("a runtime with no I/O needs nothing that could fail");
-        let _in_runtime = runtime.enter();
+        let in_runtime = runtime.enter();
         let start = tokio::time::Instant::now();
         let queue = DelayQueue::new();
-        drop(_in_runtime);
+        drop(in_runtime);
         DelayQueueTimers { runtime, start, queue }
     }
 

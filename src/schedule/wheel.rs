@@ -13,6 +13,11 @@
 //!
 //! Invariants: every entry stands in the slot of its tick and `elapsed`; the bit of a slot is set just when it has entries.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "the tick is cut in two halves on purpose"
+)]
+
 mod blocks;
 mod level;
 #[cfg(test)]
@@ -62,7 +67,7 @@ impl<K> Entry<K> {
 /// Memory is that of the most entries ever held at once: 24 bytes an entry for a `K` of four, plus what vectors reserve.
 pub struct Wheel<K> {
     elapsed: u64,
-    levels: Box<[Level; N_LEVELS]>,
+    levels: Box<[Level]>,
     entries: Vec<Entry<K>>,
     free: Stack,
     blocks: Blocks,
@@ -76,7 +81,7 @@ impl<K: Copy> Wheel<K> {
     pub fn new(now_tick: u64) -> Self {
         Wheel {
             elapsed: now_tick,
-            levels: Box::new([Level::EMPTY; N_LEVELS]),
+            levels: (0..N_LEVELS).map(|_| Level::EMPTY).collect(),
             entries: Vec::new(),
             free: Stack::EMPTY,
             blocks: Blocks::new(),

@@ -3,6 +3,8 @@
 //! A number in a list has a *place*, which no other number of any list has at the same time. Lists only grow at the end
 //! and are only taken apart from the front, block by block; a block that is taken is at once free for other lists.
 
+#![allow(clippy::cast_possible_truncation, reason = "the pool asserts that its numbers fit")]
+
 /// How many numbers a block holds.
 const BLOCK_LEN: usize = 64;
 

@@ -4,6 +4,11 @@
 //! `elapsed`: the digit's position gives the level, its value the slot. So the occupied slots of a level all lie on the
 //! lap that `elapsed` is in, behind it, and every one of them before those of the level above.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "levels and slots are small by construction"
+)]
+
 use super::blocks::List;
 
 const DIGIT_BITS: u32 = 6;

@@ -240,7 +240,7 @@ fn any_operations_give_what_a_sorted_map_gives() {
             2 => u64::MAX - 5_000,
             _ => (1 << 36) - 70,
         };
-        println!("seed {seed}");
+        eprintln!("seed {seed}");
         let mut pair = Pair::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), start);
         for step in 0..4_000 {
             pair.step();
@@ -258,7 +258,7 @@ fn any_operations_give_what_a_sorted_map_gives() {
 #[test]
 fn a_crowd_gives_what_a_sorted_map_gives() {
     for seed in 1..=10u64 {
-        println!("seed {seed}");
+        eprintln!("seed {seed}");
         let mut pair = Pair::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), 1_000_000);
         for _ in 0..3 {
             (0..2_000).for_each(|_| pair.insert());

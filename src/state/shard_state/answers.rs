@@ -39,7 +39,7 @@ impl ShardState {
         match answer {
             CreateOutcome::Created {
                 uid, resource_version, ..
-            } => self.created(owner, slot, uid, resource_version),
+            } => self.created(owner, slot, uid, &resource_version),
             CreateOutcome::AlreadyExists { message } => self.exists(owner, slot, message),
             CreateOutcome::NamespaceTerminating => self.retry_later(owner, None, now),
             CreateOutcome::Refused { message } => {
@@ -58,7 +58,7 @@ impl ShardState {
     }
 
     /// The Job was created (B-12.1). It is known from here on, before the watch shows it.
-    fn created(&mut self, owner: OwnerIndex, slot: Timestamp, uid: Uid, resource_version: Box<str>) {
+    fn created(&mut self, owner: OwnerIndex, slot: Timestamp, uid: Uid, resource_version: &str) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };

@@ -159,7 +159,7 @@ fn b_12_4_the_next_slot_supersedes_one_that_fails() {
     world.effects();
     world.answer_create(CreateOutcome::Failed {
         message: "down".into(),
-        retry_after: Some(Duration::from_secs(300)),
+        retry_after: Some(Duration::from_mins(5)),
     });
     world.effects();
     world.advance_to("10:01:00");

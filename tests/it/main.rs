@@ -4,4 +4,5 @@
 
 mod cluster;
 mod http;
+mod tidy;
 mod vectors;

@@ -1,3 +1,5 @@
+//! The bodies that kube-apiserver sends, and what they are taken for.
+
 use serde_json::json;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Objects as the API server writes them, whole, odd and broken.
+
 use std::fmt::Write as _;
 
 use super::*;

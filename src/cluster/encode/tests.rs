@@ -1,3 +1,5 @@
+//! Bodies as they go over the wire.
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

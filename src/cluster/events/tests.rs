@@ -1,3 +1,5 @@
+//! B-14.1: what is raised, merged and dropped.
+
 use std::sync::Arc;
 
 use serde_json::Value;

@@ -1,3 +1,5 @@
+//! The command line as a person types it.
+
 use clap::CommandFactory;
 
 use super::*;

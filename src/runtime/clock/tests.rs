@@ -1,3 +1,5 @@
+//! The clock and its sleeper, in virtual time.
+
 use super::*;
 
 fn epoch() -> Timestamp {

@@ -1,3 +1,5 @@
+//! What is refused at start, and what the refusal says.
+
 use std::path::PathBuf;
 
 use clap::Parser;

@@ -1,3 +1,5 @@
+//! The dispatcher against a scripted API, in virtual time.
+
 use std::collections::VecDeque;
 
 use jiff::SignedDuration;

@@ -1,3 +1,5 @@
+//! The lane of Events against a scripted API, in virtual time.
+
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex},

@@ -1,3 +1,5 @@
+//! The table of metrics against what is registered.
+
 use std::collections::BTreeSet;
 
 use super::*;

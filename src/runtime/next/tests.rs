@@ -1,3 +1,5 @@
+//! `cronwheel next` for a person and in bulk; the recorded answers come back byte for byte.
+
 use clap::Parser;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! The pace of a lane, answer by answer.
+
 use super::*;
 
 fn at(millis: u64) -> BootInstant {

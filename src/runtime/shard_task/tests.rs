@@ -1,3 +1,5 @@
+//! The shard's loop on a simulated clock.
+
 use std::sync::Arc;
 
 use tokio::task::JoinHandle;

@@ -1,3 +1,5 @@
+//! The batcher against a scripted API, in virtual time.
+
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex},

@@ -1,3 +1,5 @@
+//! Zone names by Go's rules, and offsets against jiff's.
+
 use std::thread;
 
 use super::*;

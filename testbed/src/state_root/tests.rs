@@ -1,3 +1,5 @@
+//! What is swept, and what is left alone.
+
 use std::{
     path::{Path, PathBuf},
     process::{Child, Command},

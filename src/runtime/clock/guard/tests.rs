@@ -1,3 +1,5 @@
+//! Steps, drifts and answers against the guard, on simulated clocks.
+
 use super::*;
 
 /// A machine and an API server whose clocks can be set apart; the boot clock starts at an odd fraction of a second.

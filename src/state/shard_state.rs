@@ -9,6 +9,7 @@ mod active;
 mod answers;
 mod complaints;
 mod decision;
+mod decisions;
 mod history;
 mod look_ups;
 mod status;
@@ -28,6 +29,7 @@ use super::{
     sharding::ShardId,
     tally::{InstantOutcome, Tally},
 };
+pub use decisions::Decided;
 use timers::Timers;
 
 /// What a shard is told once.
@@ -69,6 +71,8 @@ pub struct ShardState {
     outbox: VecDeque<Effect>,
     tally: Tally,
     relists: Relists,
+    /// Kept only for whoever asks why; none in a run.
+    decisions: Option<Vec<Decided>>,
 }
 
 /// Which lists were complete once, and the running number of the latest relist of each kind.
@@ -102,6 +106,7 @@ impl ShardState {
                 jobs: scopes,
                 is_synced: false,
             },
+            decisions: None,
             config,
         }
     }

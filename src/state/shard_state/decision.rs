@@ -50,6 +50,7 @@ impl ShardState {
         let Some(verdict) = self.verdict(owner, now) else {
             return;
         };
+        self.note_decision(owner, &verdict);
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };

@@ -19,6 +19,7 @@ pub mod commands;
 pub mod config;
 pub mod dispatcher;
 pub mod event_task;
+pub mod explain;
 pub mod logging;
 pub mod metrics;
 pub mod next;

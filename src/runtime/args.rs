@@ -7,6 +7,7 @@ use clap_complete::Shell;
 use jiff::SignedDuration;
 
 use super::{
+    explain::ExplainArgs,
     logging::{LogFormat, LogLevel},
     next::NextArgs,
 };
@@ -38,6 +39,8 @@ pub enum Command {
     Run(RunArgs),
     /// Print when a schedule fires next
     Next(NextArgs),
+    /// Say what the controller would do with a CronJob now, and why
+    Explain(ExplainArgs),
     /// Print the script by which a shell completes our command lines
     Completions {
         /// The shell
@@ -122,7 +125,7 @@ fn parse_clock_offset(text: &str) -> Result<SignedDuration, String> {
     parse_within(text, -years, years)
 }
 
-fn parse_zone(name: &str) -> Result<Zone, String> {
+pub(super) fn parse_zone(name: &str) -> Result<Zone, String> {
     Zone::load(name).map_err(|error| match Zone::exact_name(name) {
         Some(exact_name) => format!("{error}; names are case-sensitive, write {exact_name}"),
         None => format!("{error}; write a name of the IANA database, such as UTC or Europe/Berlin"),

@@ -10,6 +10,7 @@ use super::{
     args::{Cli, Command, RunArgs},
     clock::Clock,
     config::{ConfigError, RunConfig},
+    explain::{self, ExplainError},
     logging,
     next::{self, NextError},
 };
@@ -26,6 +27,9 @@ pub enum CommandError {
     /// `next`.
     #[error(transparent)]
     Next(#[from] NextError),
+    /// `explain`.
+    #[error(transparent)]
+    Explain(#[from] ExplainError),
     /// The threads for tasks cannot be started.
     #[error("cannot start the async runtime")]
     Threads(#[source] io::Error),
@@ -38,6 +42,11 @@ pub fn execute(cli: Cli) -> Result<(), CommandError> {
         Command::Next(args) => {
             let now = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO).now();
             next::run(args, now, io::stdin().lock(), io::stdout().lock())?;
+            Ok(())
+        }
+        Command::Explain(args) => {
+            let now = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO).now();
+            explain::run(&args, now, io::stdin().lock(), io::stdout().lock(), io::stderr().lock())?;
             Ok(())
         }
         Command::Completions { shell } => {

@@ -71,8 +71,7 @@ pub struct RunConfig {
 impl RunConfig {
     /// Checks what the flags name and finds the way to the API server.
     pub async fn load(args: &RunArgs) -> Result<RunConfig, ConfigError> {
-        let mut kube = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
-        exempt_from_proxy(&mut kube, |name| std::env::var(name).ok());
+        let kube = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
         Ok(RunConfig {
             kube,
             scopes: scopes(&args.namespaces),
@@ -126,7 +125,14 @@ fn scopes(namespaces: &[String]) -> Vec<Scope> {
     distinct.into_iter().map(|name| Scope::Namespace(name.into())).collect()
 }
 
-async fn kube_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConfigError> {
+/// The way to the API server, by the flags `--kubeconfig` and `--context`.
+pub async fn kube_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConfigError> {
+    let mut config = inferred_config(file, context).await?;
+    exempt_from_proxy(&mut config, |name| std::env::var(name).ok());
+    Ok(config)
+}
+
+async fn inferred_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConfigError> {
     let kubeconfig = match (file, context) {
         (None, None) => return kube::Config::infer().await.map_err(ConfigError::Infer),
         (Some(file), _) => Kubeconfig::read_from(file).map_err(|source| ConfigError::Read {

@@ -4,6 +4,7 @@
 //! instead of done. Nothing is written anywhere.
 
 mod json;
+mod live;
 mod objects;
 mod reason;
 mod text;
@@ -13,13 +14,16 @@ mod world;
 use std::{
     fs::File,
     io::{self, Read, Write},
+    path::{Path, PathBuf},
 };
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use jiff::Timestamp;
 
 use self::{
+    live::GetError,
     objects::Objects,
+    reason::{Meaning, Reason},
     trial::{AssumedCreate, Explanation},
     world::World,
 };
@@ -31,10 +35,27 @@ const INPUT_BYTES_MAX: u64 = 1 << 30;
 
 /// Says what the controller would do with a CronJob now, and why.
 #[derive(Args, Debug)]
+#[command(
+    after_long_help = reasons(),
+    group = ArgGroup::new("question").required(true).args(["name", "file"]),
+)]
 pub struct ExplainArgs {
-    /// Objects as YAML or JSON, several documents or a List: CronJobs, and the Jobs that there are; - for standard input
+    /// A CronJob of the cluster; nothing is written there
+    #[arg(value_parser = parse_name)]
+    name: Option<String>,
+    /// Its namespace; that of the kubeconfig's context without it
+    #[arg(short, long, value_name = "NAME", requires = "name", value_parser = parse_name)]
+    namespace: Option<String>,
+    /// The kubeconfig to reach the API server by; without it and --context KUBECONFIG, then ~/.kube/config
+    #[arg(long, value_name = "FILE", requires = "name")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig; its current one without it
+    #[arg(long, value_name = "NAME", requires = "name")]
+    context: Option<String>,
+    /// Instead of a cluster: CronJobs, and the Jobs that there are, as YAML or JSON, several documents or a List;
+    /// - for standard input. What is not in it does not exist
     #[arg(short, long, value_name = "FILE")]
-    file: String,
+    file: Option<String>,
     /// The instant to answer for, in RFC 3339, e.g. 2026-11-21T10:30:00Z; now without it
     #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
     now: Option<Timestamp>,
@@ -56,6 +77,50 @@ enum OutputFormat {
     Text,
     /// One JSON object; a list of them where there are several CronJobs
     Json,
+}
+
+/// What the answers' `reason` can be, for the long help.
+fn reasons() -> String {
+    let mut help = "Reasons, with the rules of the built-in controller's behaviour that they come from:".to_owned();
+    for reason in Reason::ALL {
+        let Meaning {
+            name, rules, sentence, ..
+        } = reason.meaning();
+        let decision = reason.decision().as_str();
+        help += &format!("\n  {name} ({decision}; {rules})");
+        for line in wrapped(sentence, HELP_COLUMNS) {
+            help += "\n      ";
+            help += &line;
+        }
+    }
+    help
+}
+
+/// Room for a line of the long help behind its indent, on a narrow terminal.
+const HELP_COLUMNS: usize = 72;
+
+fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// What can stand in a path as one segment, as the names of CronJobs and namespaces do.
+fn parse_name(name: &str) -> Result<String, String> {
+    let is_good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+    if !name.is_empty() && name.len() <= 253 && name.bytes().all(is_good) && name != "." && name != ".." {
+        Ok(name.to_owned())
+    } else {
+        Err("write a name as Kubernetes has it: lower-case letters, digits, '-' and '.', at most 253".to_owned())
+    }
 }
 
 fn parse_instant(text: &str) -> Result<Timestamp, String> {
@@ -150,6 +215,25 @@ pub enum ExplainError {
         /// Of both.
         uid: String,
     },
+    /// The CronJob is not in the cluster.
+    #[error("CronJob {namespace}/{name} is not in the cluster; check the name and give the namespace by -n")]
+    NotFound {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// The cluster does not give what is asked for.
+    #[error("cannot get the {what} {name}; the account needs get on cronjobs and list on jobs")]
+    Fetch {
+        /// What was asked for.
+        what: &'static str,
+        /// The CronJob's namespace and name.
+        name: String,
+        /// What the API server or the transport says.
+        #[source]
+        error: Box<GetError>,
+    },
     /// There is nothing to explain.
     #[error("{input}: no batch/v1 CronJob in it; give at least one")]
     NoCronJob {
@@ -170,6 +254,31 @@ pub enum ExplainError {
     Write(#[source] io::Error),
 }
 
+/// The CronJob of a cluster that is asked about, and the way there.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its namespace, where given.
+    pub namespace: Option<&'a str>,
+    /// The kubeconfig, where given.
+    pub kubeconfig: Option<&'a Path>,
+    /// The kubeconfig's context, where given.
+    pub context: Option<&'a str>,
+}
+
+impl ExplainArgs {
+    /// The CronJob of a cluster that is asked about; none where a file is given.
+    pub fn wanted(&self) -> Option<Wanted<'_>> {
+        Some(Wanted {
+            name: self.name.as_deref()?,
+            namespace: self.namespace.as_deref(),
+            kubeconfig: self.kubeconfig.as_deref(),
+            context: self.context.as_deref(),
+        })
+    }
+}
+
 /// Answers for objects in a file; `now` is the instant where none is given. Notes go to `notes`, one a line.
 ///
 /// A reader that has seen enough and closes `output` ends the command, which is no error.
@@ -180,9 +289,23 @@ pub fn run(
     output: impl Write,
     notes: impl Write,
 ) -> Result<(), ExplainError> {
-    let text = read(&args.file, input)?;
-    let name = if args.file == "-" { "standard input" } else { &args.file };
+    let file = args.file.as_deref().unwrap_or("-");
+    let text = read(file, input)?;
+    let name = if file == "-" { "standard input" } else { file };
     let objects = objects::read(name, &text)?;
+    answer(args, name, objects, now, output, notes)
+}
+
+/// Answers for a CronJob of a cluster, as [`run`] does.
+pub async fn run_live(
+    args: &ExplainArgs,
+    client: &kube::Client,
+    (namespace, name): (&str, &str),
+    now: Timestamp,
+    output: impl Write,
+    notes: impl Write,
+) -> Result<(), ExplainError> {
+    let objects = live::fetch(client, namespace, name).await?;
     answer(args, name, objects, now, output, notes)
 }
 

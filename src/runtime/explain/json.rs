@@ -19,7 +19,7 @@ fn object(explanation: &Explanation) -> Value {
         "reason": explanation.reason.meaning().name,
         "slot": instant(explanation.slot),
         "job": explanation.job,
-        "deletes": explanation.deletes,
+        "deletes": explanation.deletes.iter().map(|deletion| &deletion.name).collect::<Vec<&String>>(),
         "status": explanation.status,
         "events": explanation.events.iter().map(event).collect::<Vec<Value>>(),
         "nextWakeup": instant(explanation.next_wakeup),

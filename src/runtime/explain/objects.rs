@@ -93,7 +93,7 @@ fn yaml(input: &str, text: &str) -> Result<Vec<Value>, ExplainError> {
 
 impl Objects {
     /// Takes a document in. `kind` is that of a list's items, which need not name it themselves.
-    fn take(&mut self, place: &str, document: Value, kind: Option<&str>) -> Result<(), ExplainError> {
+    pub(super) fn take(&mut self, place: &str, document: Value, kind: Option<&str>) -> Result<(), ExplainError> {
         let mut members = match document {
             Value::Null => return Ok(()),
             Value::Object(members) => members,

@@ -204,7 +204,7 @@ impl Reason {
             Reason::NeverRuns => plain("NeverRuns", "B-6.5", "no instant matches spec.schedule"),
             Reason::Undecodable => differing(
                 "Undecodable",
-                "none",
+                "cronwheel's own",
                 "the object cannot be understood, and an API server would not have taken it",
                 "the built-in reads typed objects, and fails to read any while there is one like this",
             ),

@@ -2,6 +2,7 @@
 
 mod inputs;
 mod rules;
+mod texts;
 
 use serde_json::{Value, json};
 

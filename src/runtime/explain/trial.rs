@@ -23,7 +23,7 @@ use crate::{
 
 /// What the create of a Job is answered where the world does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AssumedCreate {
+pub(super) enum AssumedCreate {
     /// It is created (B-12.1).
     #[default]
     Created,
@@ -53,10 +53,20 @@ pub(super) struct Explanation {
     pub(super) detail: Option<String>,
     pub(super) slot: Option<Timestamp>,
     pub(super) job: Option<Value>,
-    pub(super) deletes: Vec<String>,
+    pub(super) deletes: Vec<Deletion>,
     pub(super) status: Option<Value>,
     pub(super) events: Vec<EventLine>,
     pub(super) next_wakeup: Option<Timestamp>,
+    /// Slots that were due before and that no Job is made for.
+    pub(super) n_passed: u64,
+}
+
+/// A Job that is deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Deletion {
+    pub(super) name: String,
+    /// Because a new run takes its place; else because it is over a history limit.
+    pub(super) is_for_replace: bool,
 }
 
 /// An Event as it is told.
@@ -89,6 +99,7 @@ pub(super) fn explain(
                 message: error.to_string(),
             }],
             next_wakeup: None,
+            n_passed: 0,
         }),
     }
 }
@@ -353,9 +364,10 @@ impl<'a> Trial<'a> {
             detail,
             slot: verdict.decision.slot(),
             job,
-            deletes: self.seen.deletes.iter().map(|delete| delete.name.to_string()).collect(),
+            deletes: self.seen.deletes.iter().map(deletion).collect(),
             status: written.map(status).transpose()?,
             events: self.seen.events.into_iter().map(|(_, event)| event).collect(),
+            n_passed: self.shard.tally().outcome(InstantOutcome::Superseded),
             next_wakeup: verdict.next.filter(|_| reason.has_next_slot()),
         })
     }
@@ -387,6 +399,13 @@ fn telling<'a>(
         .rev()
         .find(is_telling)
         .or_else(|| verdicts.rev().next())
+}
+
+fn deletion(delete: &JobDelete) -> Deletion {
+    Deletion {
+        name: delete.name.to_string(),
+        is_for_replace: delete.is_for_replace,
+    }
 }
 
 fn json(text: &[u8]) -> Result<Value, ExplainError> {

@@ -212,7 +212,10 @@ fn fill_defaults(object: &mut Object, now: Timestamp) -> Filled {
     let mut is_created_now = false;
     set_default(metadata(&mut object.members), "creationTimestamp", || {
         is_created_now = true;
-        now.to_string().into()
+        Timestamp::from_second(now.as_second())
+            .unwrap_or(now)
+            .to_string()
+            .into()
     });
     if is_created_now && !has_run {
         let note =

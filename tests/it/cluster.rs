@@ -9,6 +9,7 @@
 mod controller;
 mod kubernetes;
 
+mod explaining;
 mod firing;
 mod policies;
 mod restarts;
@@ -37,6 +38,8 @@ macro_rules! cases {
 }
 
 const CASES: &[Case] = cases![
+    explaining::explain_foretells_what_the_controller_does,
+    explaining::explain_says_which_cron_job_is_not_there,
     firing::a_cron_job_fires_on_the_minute_and_its_job_completes,
     firing::history_keeps_to_its_limits,
     firing::a_suspended_cron_job_starts_its_latest_slot_when_resumed,

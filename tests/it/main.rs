@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod cluster;
+mod explain;
 mod http;
 mod tidy;
 mod vectors;

@@ -3,6 +3,7 @@
 //! It answers with the code that a run uses: a shard of its own is shown the objects, and what it asks for is told
 //! instead of done. Nothing is written anywhere.
 
+mod explanation;
 mod json;
 mod live;
 mod objects;
@@ -21,10 +22,11 @@ use clap::{ArgGroup, Args, ValueEnum};
 use jiff::Timestamp;
 
 use self::{
+    explanation::Explanation,
     live::GetError,
     objects::Objects,
     reason::{Meaning, Reason},
-    trial::{AssumedCreate, Explanation},
+    trial::AssumedCreate,
     world::World,
 };
 use super::args::parse_zone;
@@ -87,7 +89,7 @@ fn reasons() -> String {
             name, rules, sentence, ..
         } = reason.meaning();
         let decision = reason.decision().as_str();
-        help += &format!("\n  {name} ({decision}; {rules})");
+        help += &["\n  ", name, " (", decision, "; ", rules, ")"].concat();
         for line in wrapped(sentence, HELP_COLUMNS) {
             help += "\n      ";
             help += &line;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::trial::{EventLine, Explanation};
+use super::explanation::{EventLine, Explanation};
 
 /// One explanation is an object, several are a list.
 pub(super) fn document(explanations: &[Explanation]) -> Value {

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use self::calendar::{Calendar, Local};
 use super::{
-    trial::{EventLine, Explanation},
+    explanation::{EventLine, Explanation},
     world::{Subject, World},
 };
 use crate::{
@@ -201,7 +201,7 @@ impl Block<'_> {
         let names = record.status.active.iter().map(|active| active.name.to_string());
         let entries = after.get("active").and_then(Value::as_array).into_iter().flatten();
         let after_names = entries.filter_map(|entry| entry.get("name")?.as_str().map(str::to_owned));
-        let changes = [
+        let members = [
             ("active", list(names), list(after_names)),
             (
                 "lastScheduleTime",
@@ -214,7 +214,7 @@ impl Block<'_> {
                 after_time("lastSuccessfulTime"),
             ),
         ];
-        let changed = changes.into_iter().filter(|(_, before, after)| before != after);
+        let changed = members.into_iter().filter(|(_, before, after)| before != after);
         changed
             .map(|(member, before, after)| format!("{member}: {before} -> {after}"))
             .collect()

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{
     ExplainError,
+    explanation::{Deletion, EventLine, Explanation},
     reason::Reason,
     world::{Subject, World},
 };
@@ -15,9 +16,9 @@ use crate::{
     cluster::encode,
     schedule::policy::{Decision, SkipReason, Verdict},
     state::{
-        CreateOutcome, CronJobEvent, CronJobRecord, CronJobStatus, DeleteOutcome, Effect, EventReason, EventType,
-        Input, InstantOutcome, JobDelete, JobLookUp, JobOrder, JobRecord, LookUpOutcome, ResourceVersion, Scope,
-        ShardConfig, ShardId, ShardState, StatusOutcome, StatusWrite, Uid,
+        CreateOutcome, CronJobEvent, CronJobRecord, CronJobStatus, DeleteOutcome, Effect, EventReason, Input,
+        InstantOutcome, JobDelete, JobLookUp, JobOrder, JobRecord, LookUpOutcome, ResourceVersion, Scope, ShardConfig,
+        ShardId, ShardState, StatusOutcome, StatusWrite, Uid,
     },
 };
 
@@ -45,38 +46,6 @@ const EFFECTS_PER_JOB_MAX: usize = 8;
 /// The uid of a Job that the world does not know: of one that is only to be created, or assumed to exist.
 const UNKNOWN_JOB: &str = "explain: a Job of which only the name is known";
 
-/// What the controller would do with a CronJob, and why.
-#[derive(Debug)]
-pub(super) struct Explanation {
-    pub(super) reason: Reason,
-    /// What a parser or a loader says, where that is the reason.
-    pub(super) detail: Option<String>,
-    pub(super) slot: Option<Timestamp>,
-    pub(super) job: Option<Value>,
-    pub(super) deletes: Vec<Deletion>,
-    pub(super) status: Option<Value>,
-    pub(super) events: Vec<EventLine>,
-    pub(super) next_wakeup: Option<Timestamp>,
-    /// Slots that were due before and that no Job is made for.
-    pub(super) n_passed: u64,
-}
-
-/// A Job that is deleted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Deletion {
-    pub(super) name: String,
-    /// Because a new run takes its place; else because it is over a history limit.
-    pub(super) is_for_replace: bool,
-}
-
-/// An Event as it is told.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct EventLine {
-    pub(super) event_type: EventType,
-    pub(super) reason: EventReason,
-    pub(super) message: String,
-}
-
 /// Asks what would be done with the CronJob now.
 pub(super) fn explain(
     subject: &Subject,
@@ -86,21 +55,7 @@ pub(super) fn explain(
 ) -> Result<Explanation, ExplainError> {
     match &subject.record {
         Ok(record) => Trial::new(record, world, assumed, now).run(),
-        Err(error) => Ok(Explanation {
-            reason: Reason::Undecodable,
-            detail: Some(error.to_string()),
-            slot: None,
-            job: None,
-            deletes: Vec::new(),
-            status: None,
-            events: vec![EventLine {
-                event_type: EventReason::UndecodableCronJob.event_type(),
-                reason: EventReason::UndecodableCronJob,
-                message: error.to_string(),
-            }],
-            next_wakeup: None,
-            n_passed: 0,
-        }),
+        Err(error) => Ok(Explanation::undecodable(error)),
     }
 }
 
@@ -223,7 +178,7 @@ impl<'a> Trial<'a> {
             message: format!("jobs.batch {:?} already exists", order.name),
         };
         let answer = match self.assumed {
-            _ if self.world.has_job(&identity.namespace, &order.name) => exists(),
+            _ if self.world.job(&identity.namespace, &order.name).is_some() => exists(),
             AssumedCreate::Created => CreateOutcome::Created {
                 uid: Uid::new(UNKNOWN_JOB),
                 resource_version: "".into(),
@@ -253,10 +208,11 @@ impl<'a> Trial<'a> {
     }
 
     fn look_up(&mut self, look_up: JobLookUp) {
-        let answer = match self.world.look_up(&look_up.namespace, &look_up.name) {
-            LookUpOutcome::Gone => self.assumed_job(&look_up),
-            found => found,
-        };
+        let known = self.world.job(&look_up.namespace, &look_up.name);
+        let answer = known.map_or_else(
+            || self.assumed_job(&look_up),
+            |job| LookUpOutcome::Found(Box::new(job.clone())),
+        );
         self.input(Input::JobLookedUp {
             cron_job: look_up.cron_job.uid.clone(),
             name: look_up.name,
@@ -298,11 +254,7 @@ impl<'a> Trial<'a> {
     }
 
     fn note_event(&mut self, event: CronJobEvent) {
-        let line = EventLine {
-            event_type: event.reason.event_type(),
-            reason: event.reason,
-            message: event.message,
-        };
+        let line = EventLine::new(event.reason, event.message);
         self.seen.events.push((self.stage_of(&line), line));
     }
 
@@ -364,7 +316,7 @@ impl<'a> Trial<'a> {
             detail,
             slot: verdict.decision.slot(),
             job,
-            deletes: self.seen.deletes.iter().map(deletion).collect(),
+            deletes: self.seen.deletes.iter().map(Deletion::from).collect(),
             status: written.map(status).transpose()?,
             events: self.seen.events.into_iter().map(|(_, event)| event).collect(),
             n_passed: self.shard.tally().outcome(InstantOutcome::Superseded),
@@ -386,7 +338,7 @@ impl<'a> Trial<'a> {
 
 /// The verdict that answers the question: the one of the order, else the last that has something to say.
 fn telling<'a>(
-    verdicts: impl DoubleEndedIterator<Item = &'a Verdict> + Clone,
+    mut verdicts: impl DoubleEndedIterator<Item = &'a Verdict> + Clone,
     order: Option<&JobOrder>,
 ) -> Option<&'a Verdict> {
     let is_telling = |verdict: &&Verdict| match (&verdict.decision, order) {
@@ -394,18 +346,7 @@ fn telling<'a>(
         (Decision::Skip(SkipReason::NotDue), _) | (Decision::Skip(_), Some(_)) => false,
         (Decision::Start { .. } | Decision::Skip(_), None) => true,
     };
-    verdicts
-        .clone()
-        .rev()
-        .find(is_telling)
-        .or_else(|| verdicts.rev().next())
-}
-
-fn deletion(delete: &JobDelete) -> Deletion {
-    Deletion {
-        name: delete.name.to_string(),
-        is_for_replace: delete.is_for_replace,
-    }
+    verdicts.clone().rev().find(is_telling).or_else(|| verdicts.next_back())
 }
 
 fn json(text: &[u8]) -> Result<Value, ExplainError> {

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     cluster::{DecodeError, Decoder, SlimCronJob, SlimJob},
     schedule::Zone,
-    state::{CronJobRecord, JobRecord, LookUpOutcome, Uid},
+    state::{CronJobRecord, JobRecord, Uid},
 };
 
 /// All that exists.
@@ -89,15 +89,9 @@ impl World {
         self.jobs_by_owner.get(cron_job).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a Job of this name exists.
-    pub(super) fn has_job(&self, namespace: &str, name: &str) -> bool {
-        self.jobs_by_name.contains_key(&(namespace.into(), name.into()))
-    }
-
-    /// What a look-up of a Job is answered.
-    pub(super) fn look_up(&self, namespace: &str, name: &str) -> LookUpOutcome {
-        let job = self.jobs_by_name.get(&(namespace.into(), name.into()));
-        job.map_or(LookUpOutcome::Gone, |job| LookUpOutcome::Found(Box::new(job.clone())))
+    /// The Job of a name, if there is one.
+    pub(super) fn job(&self, namespace: &str, name: &str) -> Option<&JobRecord> {
+        self.jobs_by_name.get(&(namespace.into(), name.into()))
     }
 }
 

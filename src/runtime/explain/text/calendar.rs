@@ -145,19 +145,13 @@ impl<'a> Calendar<'a> {
         let day = from.strftime("%a %Y-%m-%d");
         let is_gap = change.after_seconds > change.before_seconds;
         let direction = if is_gap { "forward" } else { "back" };
-        let mut words = format!(
-            "{day}: clocks go {direction} from {} to {}",
-            from.strftime("%H:%M"),
-            to.strftime("%H:%M")
-        );
-        if let Some(time) = self.touched_time(change) {
-            words += &if is_gap {
-                format!(", so {time} does not come on that day")
-            } else {
-                format!(", so {time} comes twice on that day")
-            };
-        }
-        words
+        let consequence = match self.touched_time(change) {
+            Some(time) if is_gap => format!(", so {time} does not come on that day"),
+            Some(time) => format!(", so {time} comes twice on that day"),
+            None => String::new(),
+        };
+        let (from, to) = (from.strftime("%H:%M"), to.strftime("%H:%M"));
+        format!("{day}: clocks go {direction} from {from} to {to}{consequence}")
     }
 
     /// The first time of day at which the schedule would fire within the hour that is left out or comes twice.

@@ -437,11 +437,11 @@ fn b_10_4_replace_deletes_first() {
         &[],
         json!({
             "decision": "fire", "reason": "Created", "slot": "2026-05-05T10:00:00Z",
-            "deletes": ["hello-29632890", "hello-29632900", "hello-29632910"],
+            "deletes": ["hello-29632890", "hello-29632910", "hello-29632900"],
             "events": [
                 event("Normal", "SuccessfulDelete", "Deleted job hello-29632890"),
-                event("Normal", "SuccessfulDelete", "Deleted job hello-29632900"),
                 event("Normal", "SuccessfulDelete", "Deleted job hello-29632910"),
+                event("Normal", "SuccessfulDelete", "Deleted job hello-29632900"),
                 event("Normal", "SuccessfulCreate", CREATED),
             ],
         }),

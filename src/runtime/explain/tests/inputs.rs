@@ -224,3 +224,51 @@ fn flags_that_cannot_work_are_refused_with_their_name_and_a_remedy() {
     );
     refuse(&["-o", "yaml"], "--output", "json");
 }
+
+/// The next of a sequence of numbers that look random (xorshift).
+fn next_number(state: &mut u64) -> usize {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    usize::try_from(*state >> 33).unwrap()
+}
+
+#[test]
+fn mutated_input_is_answered_or_refused() {
+    let list = json!({"kind": "List", "items": [cron_job(json!({})), job(29_632_910, ended("Failed", None))]});
+    let sources = [HAND_WRITTEN.to_owned(), list.to_string()];
+    let pieces = [
+        "",
+        "-",
+        "\n",
+        ": ",
+        "null",
+        "[",
+        "}",
+        "&a",
+        "*a",
+        "9999999999999999999",
+        "\"",
+        "TZ=",
+        "@every ",
+        "0 0 31 2 *",
+    ];
+    let mut state = 42;
+    let mut n_answered = 0;
+    for round in 0..2_000 {
+        let mut text: Vec<char> = sources[round % sources.len()].chars().collect();
+        for _ in 0..=next_number(&mut state) % 3 {
+            let at = next_number(&mut state) % text.len();
+            let end = (at + next_number(&mut state) % 12).min(text.len());
+            let piece = pieces[next_number(&mut state) % pieces.len()];
+            text.splice(at..end, piece.chars());
+        }
+        let text: String = text.into_iter().collect();
+        let format = if round % 3 == 0 { "text" } else { "json" };
+        n_answered += usize::from(run_on(&text, &["-o", format]).is_ok());
+    }
+    assert!(
+        (200..1_800).contains(&n_answered),
+        "{n_answered} answered: the mutations are too mild or too wild"
+    );
+}

@@ -4,5 +4,6 @@
 
 mod cluster;
 mod http;
+mod rules;
 mod tidy;
 mod vectors;

@@ -31,6 +31,9 @@ const SCHEDULES: [(&str, Option<&str>); 5] = [
     ("0 */2 * * *", Some("Asia/Tokyo")),
 ];
 
+/// Jobs that each CronJob has when memory is counted; its history limit, so that all are kept.
+const JOBS_PER_CRON_JOB: u32 = 4;
+
 fn main() {
     let is_smoke_test = std::env::args().any(|argument| argument == "--test");
     let sizes: &[u32] = if is_smoke_test { &[1_000] } else { &[100_000, 1_000_000] };
@@ -61,7 +64,7 @@ fn cron_job(number: u32) -> Input {
     };
     let zone = zone.map_or(String::new(), |zone| format!(r#""timeZone":"{zone}","#));
     let text = format!(
-        r#"{{"metadata":{{"name":"backup-{number:07}","namespace":"shop-{:03}","uid":"0b1c2d3e-4f50-6172-8394-a5b6{number:08x}","resourceVersion":"{number}","creationTimestamp":"2026-01-02T03:04:05Z","labels":{{"team":"shop"}}}},"spec":{{"schedule":"{schedule}",{zone}"concurrencyPolicy":"Allow","suspend":false,"successfulJobsHistoryLimit":3,"failedJobsHistoryLimit":1,"jobTemplate":{{"metadata":{{}},"spec":{{"template":{{"spec":{{"restartPolicy":"Never","containers":[{{"name":"work","image":"example/backup:1","args":["--all"]}}]}}}}}}}}}},"status":{{"lastScheduleTime":"2026-05-05T11:59:00Z"}}}}"#,
+        r#"{{"metadata":{{"name":"backup-{number:07}","namespace":"shop-{:03}","uid":"0b1c2d3e-4f50-6172-8394-a5b6{number:08x}","resourceVersion":"{number}","creationTimestamp":"2026-01-02T03:04:05Z","labels":{{"team":"shop"}}}},"spec":{{"schedule":"{schedule}",{zone}"concurrencyPolicy":"Allow","suspend":false,"successfulJobsHistoryLimit":3,"failedJobsHistoryLimit":{JOBS_PER_CRON_JOB},"jobTemplate":{{"metadata":{{}},"spec":{{"template":{{"spec":{{"restartPolicy":"Never","containers":[{{"name":"work","image":"example/backup:1","args":["--all"]}}]}}}}}}}}}},"status":{{"lastScheduleTime":"2026-05-05T11:59:00Z"}}}}"#,
         number % 500
     );
     let slim: SlimCronJob = serde_json::from_str(&text).unwrap();
@@ -116,7 +119,6 @@ fn burst(n_cron_jobs: u32) {
 
 /// What a CronJob keeps besides its template, and what a Job keeps, in a listed shard.
 fn memory(n_cron_jobs: u32) {
-    const JOBS_PER_CRON_JOB: u32 = 4;
     let Input::CronJobApplied(record) = cron_job(0) else {
         return;
     };
@@ -129,6 +131,7 @@ fn memory(n_cron_jobs: u32) {
             shard.handle(Input::JobApplied(Box::new(job(number, run))), start());
         }
     }
+    while shard.poll_effect().is_some() {}
     let with_jobs = resident_bytes();
     let per_cron_job = (with_cron_jobs - before) / f64::from(n_cron_jobs) - template_bytes;
     let per_job = (with_jobs - with_cron_jobs) / f64::from(n_cron_jobs * JOBS_PER_CRON_JOB);

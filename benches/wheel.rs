@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cronwheel::schedule::wheel::{TimerKey, Wheel};
+use cronwheel::schedule::wheel::Wheel;
 use tokio_util::time::{DelayQueue, delay_queue};
 
 /// The allocator of the product.
@@ -30,7 +30,7 @@ use tokio_util::time::{DelayQueue, delay_queue};
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// A minute of 2026 that stands well inside a lap of 64 and of 4096.
-const NOW_TICK: u64 = 29_612_345;
+const NOW_TICK: u32 = 29_612_345;
 
 fn main() {
     let is_smoke_test = std::env::args().any(|argument| argument == "--test");
@@ -72,11 +72,11 @@ impl Due {
     }
 
     /// The tick of an entry before its move, and after.
-    fn ticks(self, random: &mut Random) -> [u64; 2] {
+    fn ticks(self, random: &mut Random) -> [u32; 2] {
         let offsets = match self {
             Due::OneInstant => [24 * 60, 25 * 60],
-            Due::SixtyMinutes => [1 + random.below(60), 1 + random.below(60)],
-            Due::Month => [1 + random.below(30 * 24 * 60), 1 + random.below(30 * 24 * 60)],
+            Due::SixtyMinutes => [1 + random.below_u32(60), 1 + random.below_u32(60)],
+            Due::Month => [1 + random.below_u32(30 * 24 * 60), 1 + random.below_u32(30 * 24 * 60)],
         };
         offsets.map(|offset| NOW_TICK + offset)
     }
@@ -84,18 +84,18 @@ impl Due {
 
 /// What is done to every structure: ticks by number, and the random orders.
 struct Plan {
-    ticks: Vec<u64>,
+    ticks: Vec<u32>,
     /// Each number once, with the tick that it moves to.
-    moves: Vec<(u32, u64)>,
+    moves: Vec<(u32, u32)>,
     cancels: Vec<u32>,
 }
 
 impl Plan {
     fn new(n_entries: usize, due: Due, seed: u64) -> Plan {
         let mut random = Random(seed);
-        let drawn: Vec<[u64; 2]> = (0..n_entries).map(|_| due.ticks(&mut random)).collect();
+        let drawn: Vec<[u32; 2]> = (0..n_entries).map(|_| due.ticks(&mut random)).collect();
         let numbers: Vec<u32> = (0..).take(n_entries).collect();
-        let mut moves: Vec<(u32, u64)> = numbers
+        let mut moves: Vec<(u32, u32)> = numbers
             .iter()
             .map(|&number| (number, drawn[number as usize][1]))
             .collect();
@@ -108,6 +108,15 @@ impl Plan {
             cancels,
         }
     }
+
+    /// The tick at which each number comes out.
+    fn final_ticks(&self) -> Vec<u32> {
+        let mut ticks = self.ticks.clone();
+        for &(number, tick) in &self.moves {
+            ticks[number as usize] = tick;
+        }
+        ticks
+    }
 }
 
 /// A structure under test. Numbers are dense from 0.
@@ -115,23 +124,24 @@ trait Timers {
     /// What an owner keeps to name an entry.
     type Handle: Copy;
     fn new(n_entries: usize) -> Self;
-    fn insert(&mut self, number: u32, tick: u64) -> Self::Handle;
-    fn set(&mut self, handle: Self::Handle, tick: u64);
+    fn insert(&mut self, number: u32, tick: u32) -> Self::Handle;
+    fn set(&mut self, handle: Self::Handle, tick: u32);
     fn cancel(&mut self, handle: Self::Handle);
     /// Wakes at each next tick until the structure is empty.
-    fn drain(&mut self, due: &mut Vec<(u64, u32)>);
+    fn drain(&mut self, due: &mut Vec<u32>);
 }
 
 /// The durations of insert, move, expire, cancel.
 #[derive(Clone, Copy, Default)]
 struct Round([Duration; 4]);
 
-fn run<T: Timers>(plan: &Plan, due: &mut Vec<(u64, u32)>) -> Round {
+fn run<T: Timers>(plan: &Plan, due: &mut Vec<u32>) -> Round {
     let (mut timers, insert, moved) = insert_and_move::<T>(plan).0;
     due.clear();
     let expire = timed(|| timers.drain(due));
     assert_eq!(due.len(), plan.ticks.len());
-    assert!(due.is_sorted_by_key(|(tick, _)| *tick));
+    let final_ticks = plan.final_ticks();
+    assert!(due.is_sorted_by_key(|number| final_ticks[*number as usize]));
     drop(timers);
 
     let ((mut timers, insert_again, moved_again), handles) = insert_and_move::<T>(plan);
@@ -157,7 +167,7 @@ fn insert_and_move<T: Timers>(plan: &Plan) -> Moved<T> {
             handles.push(timers.insert(number, tick));
         }
     });
-    let moves: Vec<(T::Handle, u64)> = plan
+    let moves: Vec<(T::Handle, u32)> = plan
         .moves
         .iter()
         .map(|&(number, tick)| (handles[number as usize], tick))
@@ -178,7 +188,7 @@ fn timed(work: impl FnOnce()) -> Duration {
 }
 
 /// One structure: how to run a round of it.
-type Runner = fn(&Plan, &mut Vec<(u64, u32)>) -> Round;
+type Runner = fn(&Plan, &mut Vec<u32>) -> Round;
 
 fn compare(n_entries: usize, due: Due, n_rounds: usize) {
     let structures: [(&str, Runner); 4] = [
@@ -220,28 +230,29 @@ fn median_ns(rounds: &[Round], phase: usize, n_entries: usize) -> f64 {
     durations[durations.len() / 2].as_secs_f64() * 1e9 / n_entries as f64
 }
 
-struct WheelTimers(Wheel<u32>);
+struct WheelTimers(Wheel);
 
 impl Timers for WheelTimers {
-    type Handle = TimerKey;
+    type Handle = u32;
 
     fn new(_: usize) -> Self {
         WheelTimers(Wheel::new(NOW_TICK))
     }
 
-    fn insert(&mut self, number: u32, tick: u64) -> TimerKey {
-        self.0.insert(tick, number)
+    fn insert(&mut self, number: u32, tick: u32) -> u32 {
+        self.0.set(number, tick);
+        number
     }
 
-    fn set(&mut self, handle: TimerKey, tick: u64) {
-        self.0.set(handle, tick);
+    fn set(&mut self, number: u32, tick: u32) {
+        self.0.set(number, tick);
     }
 
-    fn cancel(&mut self, handle: TimerKey) {
-        self.0.cancel(handle);
+    fn cancel(&mut self, number: u32) {
+        self.0.cancel(number);
     }
 
-    fn drain(&mut self, due: &mut Vec<(u64, u32)>) {
+    fn drain(&mut self, due: &mut Vec<u32>) {
         while let Some(tick) = self.0.next_tick() {
             self.0.advance(tick, due);
         }
@@ -256,8 +267,8 @@ struct DelayQueueTimers {
 }
 
 impl DelayQueueTimers {
-    fn instant(&self, tick: u64) -> tokio::time::Instant {
-        self.start + Duration::from_secs((tick - NOW_TICK) * 60)
+    fn instant(&self, tick: u32) -> tokio::time::Instant {
+        self.start + Duration::from_secs(u64::from(tick - NOW_TICK) * 60)
     }
 }
 
@@ -278,13 +289,13 @@ impl Timers for DelayQueueTimers {
         DelayQueueTimers { runtime, start, queue }
     }
 
-    fn insert(&mut self, number: u32, tick: u64) -> delay_queue::Key {
+    fn insert(&mut self, number: u32, tick: u32) -> delay_queue::Key {
         let _in_runtime = self.runtime.enter();
         let instant = self.instant(tick);
         self.queue.insert_at(number, instant)
     }
 
-    fn set(&mut self, handle: delay_queue::Key, tick: u64) {
+    fn set(&mut self, handle: delay_queue::Key, tick: u32) {
         let _in_runtime = self.runtime.enter();
         let instant = self.instant(tick);
         self.queue.reset_at(&handle, instant);
@@ -295,16 +306,15 @@ impl Timers for DelayQueueTimers {
     }
 
     #[expect(clippy::disallowed_methods, reason = "a paused clock")]
-    fn drain(&mut self, due: &mut Vec<(u64, u32)>) {
+    fn drain(&mut self, due: &mut Vec<u32>) {
         let mut context = Context::from_waker(Waker::noop());
         while let Some(next) = self.queue.peek() {
             let next = self.queue.deadline(&next);
             self.runtime
                 .block_on(async { tokio::time::advance(next - tokio::time::Instant::now()).await });
             let _in_runtime = self.runtime.enter();
-            let tick = NOW_TICK + (next - self.start).as_secs() / 60;
             while let Poll::Ready(Some(expired)) = self.queue.poll_expired(&mut context) {
-                due.push((tick, expired.into_inner()));
+                due.push(expired.into_inner());
             }
         }
     }
@@ -312,7 +322,7 @@ impl Timers for DelayQueueTimers {
 
 /// An entry is live while its generation is that of its number.
 struct HeapTimers {
-    heap: BinaryHeap<Reverse<(u64, u32, u32)>>,
+    heap: BinaryHeap<Reverse<(u32, u32, u32)>>,
     generations: Vec<u32>,
 }
 
@@ -326,13 +336,13 @@ impl Timers for HeapTimers {
         }
     }
 
-    fn insert(&mut self, number: u32, tick: u64) -> u32 {
+    fn insert(&mut self, number: u32, tick: u32) -> u32 {
         self.heap
             .push(Reverse((tick, number, self.generations[number as usize])));
         number
     }
 
-    fn set(&mut self, number: u32, tick: u64) {
+    fn set(&mut self, number: u32, tick: u32) {
         self.cancel(number);
         self.insert(number, tick);
     }
@@ -341,10 +351,10 @@ impl Timers for HeapTimers {
         self.generations[number as usize] += 1;
     }
 
-    fn drain(&mut self, due: &mut Vec<(u64, u32)>) {
-        while let Some(Reverse((tick, number, generation))) = self.heap.pop() {
+    fn drain(&mut self, due: &mut Vec<u32>) {
+        while let Some(Reverse((_, number, generation))) = self.heap.pop() {
             if self.generations[number as usize] == generation {
-                due.push((tick, number));
+                due.push(number);
             }
         }
     }
@@ -352,7 +362,7 @@ impl Timers for HeapTimers {
 
 /// An entry is live while its generation is that of its number.
 struct MapTimers {
-    map: BTreeMap<u64, Vec<(u32, u32)>>,
+    map: BTreeMap<u32, Vec<(u32, u32)>>,
     generations: Vec<u32>,
 }
 
@@ -366,13 +376,13 @@ impl Timers for MapTimers {
         }
     }
 
-    fn insert(&mut self, number: u32, tick: u64) -> u32 {
+    fn insert(&mut self, number: u32, tick: u32) -> u32 {
         let generation = self.generations[number as usize];
         self.map.entry(tick).or_default().push((number, generation));
         number
     }
 
-    fn set(&mut self, number: u32, tick: u64) {
+    fn set(&mut self, number: u32, tick: u32) {
         self.cancel(number);
         self.insert(number, tick);
     }
@@ -381,12 +391,12 @@ impl Timers for MapTimers {
         self.generations[number as usize] += 1;
     }
 
-    fn drain(&mut self, due: &mut Vec<(u64, u32)>) {
-        while let Some((tick, entries)) = self.map.pop_first() {
+    fn drain(&mut self, due: &mut Vec<u32>) {
+        while let Some((_, entries)) = self.map.pop_first() {
             let live = entries
                 .into_iter()
                 .filter(|(number, generation)| self.generations[*number as usize] == *generation);
-            due.extend(live.map(|(number, _)| (tick, number)));
+            due.extend(live.map(|(number, _)| number));
         }
     }
 }
@@ -404,6 +414,10 @@ impl Random {
 
     fn below(&mut self, end: u64) -> u64 {
         self.next() % end
+    }
+
+    fn below_u32(&mut self, end: u32) -> u32 {
+        u32::try_from(self.below(end.into())).expect("below a number of 32 bits")
     }
 
     fn shuffle<T>(&mut self, items: &mut [T]) {

@@ -132,7 +132,7 @@ impl ShardTask {
     }
 
     /// When to wake for the state; not at all while the clock is in doubt.
-    fn wakeup(&self) -> Option<Timestamp> {
+    fn wakeup(&mut self) -> Option<Timestamp> {
         let wakeup = self.state.next_wakeup()?;
         (self.clock.verdict() == ClockVerdict::Fine).then_some(wakeup.at)
     }

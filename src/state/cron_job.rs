@@ -1,4 +1,4 @@
-//! What a shard knows of one CronJob beyond its record: our view of its status, its timers, the slot in work.
+//! What a shard knows of one CronJob beyond its record: our view of its status, what is armed, the slot in work.
 
 use jiff::Timestamp;
 
@@ -7,7 +7,6 @@ use super::{
     record::{ActiveJob, CronJobRecord, CronJobStatus},
     tally::InstantOutcome,
 };
-use crate::schedule::wheel::TimerKey;
 
 /// One CronJob of the shard.
 pub(crate) struct CronJobState {
@@ -29,10 +28,6 @@ pub(crate) struct CronJobState {
     pub(crate) must_look: bool,
     /// Instants up to here are in the account.
     pub(crate) counted_until: Option<Timestamp>,
-    /// The timer of `armed`.
-    pub(crate) slot_timer: Option<SlotTimer>,
-    /// The instant and the timer of whatever else is waited for: back-off, deadline, retry.
-    pub(crate) wake_timer: Option<(Timestamp, TimerKey)>,
     /// The due slot in work.
     pub(crate) open: Option<OpenSlot>,
     /// The last slot that ended without a Job: it is not taken up again.
@@ -47,15 +42,6 @@ pub(crate) struct CronJobState {
     pub(crate) n_history_failures: u32,
     /// Which complaints about the schedule were told already.
     pub(crate) told: Told,
-}
-
-/// The wheel that a slot's timer is on.
-#[derive(Clone, Copy)]
-pub(crate) enum SlotTimer {
-    /// Whole minutes.
-    Minute(TimerKey),
-    /// Everything else.
-    Fine(TimerKey),
 }
 
 /// A status that was handed out.
@@ -165,8 +151,6 @@ impl CronJobState {
             armed: None,
             must_look: false,
             counted_until: None,
-            slot_timer: None,
-            wake_timer: None,
             open: None,
             ended_slot: None,
             schedule_changed: None,

@@ -5,6 +5,7 @@
 
 mod job;
 mod jobs;
+mod slab;
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
@@ -14,13 +15,14 @@ use hashbrown::HashTable;
 use super::{cron_job::CronJobState, ids::Uid};
 
 pub(crate) use job::Job;
+use slab::Slab;
 
 /// Where an owner is kept. Small, because every timer carries one.
 pub(crate) type OwnerIndex = u32;
 /// Where a Job is kept.
 pub(crate) type JobIndex = u32;
 
-/// The end of a chain of Jobs, and a place in a slab that is free.
+/// The end of a chain of Jobs.
 const NONE: u32 = u32::MAX;
 
 /// A CronJob, or the place of one that only its Jobs speak of.
@@ -33,11 +35,9 @@ pub(crate) struct Owner {
 
 /// The two slabs and their tables.
 pub(crate) struct Index {
-    owners: Vec<Option<Owner>>,
-    free_owners: Vec<OwnerIndex>,
+    owners: Slab<Owner>,
     owners_by_uid: HashTable<OwnerIndex>,
-    jobs: Vec<Option<Job>>,
-    free_jobs: Vec<JobIndex>,
+    jobs: Slab<Job>,
     jobs_by_uid: HashTable<JobIndex>,
     /// Each namespace's name once.
     namespaces: HashTable<Arc<str>>,
@@ -52,11 +52,9 @@ fn hash<T: std::hash::Hash + ?Sized>(key: &T) -> u64 {
 impl Index {
     pub(crate) fn new() -> Index {
         Index {
-            owners: Vec::new(),
-            free_owners: Vec::new(),
+            owners: Slab::new(),
             owners_by_uid: HashTable::new(),
-            jobs: Vec::new(),
-            free_jobs: Vec::new(),
+            jobs: Slab::new(),
             jobs_by_uid: HashTable::new(),
             namespaces: HashTable::new(),
             n_cron_jobs: 0,
@@ -73,7 +71,7 @@ impl Index {
 
     /// All places that may hold a CronJob, in the order in which they were taken.
     pub(crate) fn owner_indexes(&self) -> std::ops::Range<OwnerIndex> {
-        0..index_of(self.owners.len())
+        self.owners.places()
     }
 
     pub(crate) fn find_cron_job(&self, uid: &Uid) -> Option<OwnerIndex> {
@@ -81,17 +79,17 @@ impl Index {
     }
 
     pub(crate) fn cron_job(&self, owner: OwnerIndex) -> Option<&CronJobState> {
-        self.owners.get(owner as usize)?.as_ref()?.cron_job.as_deref()
+        self.owners.get(owner)?.cron_job.as_deref()
     }
 
     pub(crate) fn cron_job_mut(&mut self, owner: OwnerIndex) -> Option<&mut CronJobState> {
-        self.owners.get_mut(owner as usize)?.as_mut()?.cron_job.as_deref_mut()
+        self.owners.get_mut(owner)?.cron_job.as_deref_mut()
     }
 
     /// Takes a CronJob in; its Jobs may be there already.
     pub(crate) fn insert_cron_job(&mut self, uid: &Uid, cron_job: Box<CronJobState>) -> OwnerIndex {
         let owner = self.owner_or_insert(uid);
-        let place = self.owners[owner as usize].as_mut().map(|owner| &mut owner.cron_job);
+        let place = self.owners.get_mut(owner).map(|owner| &mut owner.cron_job);
         if let Some(place) = place
             && place.replace(cron_job).is_none()
         {
@@ -101,7 +99,7 @@ impl Index {
     }
 
     pub(crate) fn remove_cron_job(&mut self, owner: OwnerIndex) -> Option<Box<CronJobState>> {
-        let removed = self.owners.get_mut(owner as usize)?.as_mut()?.cron_job.take()?;
+        let removed = self.owners.get_mut(owner)?.cron_job.take()?;
         self.n_cron_jobs -= 1;
         self.release_owner(owner);
         Some(removed)
@@ -109,27 +107,20 @@ impl Index {
 
     /// A CronJob's Jobs, newest first.
     pub(crate) fn jobs_of(&self, owner: OwnerIndex) -> impl Iterator<Item = (JobIndex, &Job)> {
-        let first = self
-            .owners
-            .get(owner as usize)
-            .and_then(Option::as_ref)
-            .map_or(NONE, |owner| owner.first_job);
+        let first = self.owners.get(owner).map_or(NONE, |owner| owner.first_job);
         std::iter::successors(self.job_at(first), |(_, job)| self.job_at(job.next))
     }
 
     pub(crate) fn n_jobs_of(&self, owner: OwnerIndex) -> u32 {
-        self.owners
-            .get(owner as usize)
-            .and_then(Option::as_ref)
-            .map_or(0, |owner| owner.n_jobs)
+        self.owners.get(owner).map_or(0, |owner| owner.n_jobs)
     }
 
     pub(crate) fn job(&self, job: JobIndex) -> Option<&Job> {
-        self.jobs.get(job as usize)?.as_ref()
+        self.jobs.get(job)
     }
 
     pub(crate) fn job_mut(&mut self, job: JobIndex) -> Option<&mut Job> {
-        self.jobs.get_mut(job as usize)?.as_mut()
+        self.jobs.get_mut(job)
     }
 
     pub(crate) fn find_job(&self, uid: &Uid) -> Option<JobIndex> {
@@ -139,7 +130,7 @@ impl Index {
 
     /// All places that may hold a Job.
     pub(crate) fn job_indexes(&self) -> std::ops::Range<JobIndex> {
-        0..index_of(self.jobs.len())
+        self.jobs.places()
     }
 
     fn job_at(&self, index: JobIndex) -> Option<(JobIndex, &Job)> {
@@ -147,11 +138,7 @@ impl Index {
     }
 
     fn find_owner(&self, uid: &Uid) -> Option<OwnerIndex> {
-        let is_it = |&index: &OwnerIndex| {
-            self.owners[index as usize]
-                .as_ref()
-                .is_some_and(|owner| owner.uid == *uid)
-        };
+        let is_it = |&index: &OwnerIndex| self.owners.get(index).is_some_and(|owner| owner.uid == *uid);
         self.owners_by_uid.find(hash(uid), is_it).copied()
     }
 
@@ -165,26 +152,26 @@ impl Index {
             first_job: NONE,
             n_jobs: 0,
         };
-        let index = put(&mut self.owners, &mut self.free_owners, owner);
+        let index = self.owners.put(owner);
         let owners = &self.owners;
-        let rehash = |&index: &OwnerIndex| owners[index as usize].as_ref().map_or(0, |owner| hash(&owner.uid));
+        let rehash = |&index: &OwnerIndex| owners.get(index).map_or(0, |owner| hash(&owner.uid));
         self.owners_by_uid.insert_unique(hash(uid), index, rehash);
         index
     }
 
     /// Gives an owner's place up when neither its CronJob nor a Job is left.
     fn release_owner(&mut self, index: OwnerIndex) {
-        let is_empty = self.owners[index as usize]
-            .as_ref()
+        let is_empty = self
+            .owners
+            .get(index)
             .is_some_and(|owner| owner.cron_job.is_none() && owner.first_job == NONE);
         if !is_empty {
             return;
         }
-        if let Some(owner) = self.owners[index as usize].take() {
-            if let Ok(entry) = self.owners_by_uid.find_entry(hash(&owner.uid), |&other| other == index) {
-                entry.remove();
-            }
-            self.free_owners.push(index);
+        if let Some(owner) = self.owners.take(index)
+            && let Ok(entry) = self.owners_by_uid.find_entry(hash(&owner.uid), |&other| other == index)
+        {
+            entry.remove();
         }
     }
 
@@ -202,20 +189,6 @@ impl Index {
             .insert_unique(key, namespace.clone(), |known| hash(&**known));
         namespace
     }
-}
-
-fn put<T>(slab: &mut Vec<Option<T>>, free: &mut Vec<u32>, value: T) -> u32 {
-    if let Some(index) = free.pop() {
-        slab[index as usize] = Some(value);
-        return index;
-    }
-    slab.push(Some(value));
-    index_of(slab.len() - 1)
-}
-
-fn index_of(position: usize) -> u32 {
-    // Four thousand million objects do not fit into a process before they fail to fit into this number.
-    u32::try_from(position).unwrap_or(NONE)
 }
 
 #[cfg(test)]

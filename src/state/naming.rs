@@ -8,10 +8,12 @@ use crate::schedule::Zone;
 
 /// The name of a slot's Job: the CronJob's and the slot's minutes since the epoch (B-11.1).
 pub fn job_name(cron_job_name: &str, slot: Timestamp) -> Box<str> {
-    let mut name = String::with_capacity(cron_job_name.len() + 12);
+    let mut digits = itoa::Buffer::new();
+    let minutes = digits.format(slot.as_second() / 60);
+    let mut name = String::with_capacity(cron_job_name.len() + 1 + minutes.len());
     name.push_str(cron_job_name);
-    // Writing to a String cannot fail.
-    let _ = write!(name, "-{}", slot.as_second() / 60);
+    name.push('-');
+    name.push_str(minutes);
     name.into_boxed_str()
 }
 
@@ -25,31 +27,41 @@ pub fn is_job_name(name: &str, cron_job_name: &str, slot: Timestamp) -> bool {
     })
 }
 
-/// A slot in a zone as RFC 3339, in the way of Go: whole seconds, `Z` at offset zero (B-11.3).
+/// A slot in a zone as RFC 3339, in the way of Go: whole seconds, `Z` at offset zero, an offset's seconds left out (B-11.3).
 pub fn scheduled_timestamp(slot: Timestamp, zone: Option<&Zone>) -> Box<str> {
     let offset_secs = zone.map_or(0, |zone| zone.offset_seconds_at(slot.as_second()));
     let local = Offset::from_seconds(offset_secs)
         .unwrap_or(Offset::UTC)
         .to_datetime(slot);
-    let mut text = String::with_capacity(25);
-    let _ = write!(
-        text,
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
-        local.year(),
-        local.month(),
-        local.day(),
-        local.hour(),
-        local.minute(),
-        local.second()
-    );
-    if offset_secs == 0 {
-        text.push('Z');
+    // Formatting by hand: it is done at the instant, for each CronJob that is due.
+    let mut text = *b"0000-00-00T00:00:00+00:00";
+    put_digits(&mut text[0..4], local.year().unsigned_abs());
+    put_digits(&mut text[5..7], local.month().unsigned_abs().into());
+    put_digits(&mut text[8..10], local.day().unsigned_abs().into());
+    put_digits(&mut text[11..13], local.hour().unsigned_abs().into());
+    put_digits(&mut text[14..16], local.minute().unsigned_abs().into());
+    put_digits(&mut text[17..19], local.second().unsigned_abs().into());
+    let text = if offset_secs == 0 {
+        text[19] = b'Z';
+        &text[..20]
     } else {
-        let minutes = offset_secs.abs() / 60;
-        let sign = if offset_secs < 0 { '-' } else { '+' };
-        let _ = write!(text, "{sign}{:02}:{:02}", minutes / 60, minutes % 60);
+        // An offset is below a day.
+        let minutes = u16::try_from(offset_secs.unsigned_abs() / 60).unwrap_or(0);
+        text[19] = if offset_secs < 0 { b'-' } else { b'+' };
+        put_digits(&mut text[20..22], minutes / 60);
+        put_digits(&mut text[23..25], minutes % 60);
+        &text[..]
+    };
+    // All of it is ASCII.
+    str::from_utf8(text).unwrap_or_default().into()
+}
+
+/// Writes a number's last decimal digits into a place, zeros in front.
+fn put_digits(place: &mut [u8], mut number: u16) {
+    for digit in place.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
     }
-    text.into_boxed_str()
 }
 
 /// A slot in UTC as RFC 1123 with a numeric zone, as `MissSchedule` prints it (B-10.1).

@@ -148,30 +148,16 @@ impl ShardState {
             return;
         }
         self.follow_clock(now);
-        let mut due = self.timers.take_buffer();
+        let mut due = self.timers.take_buffers();
         self.timers.advance(now, &mut due);
-        // All keys that were handed out are dead; a decision about one timer must not move the other by a dead key.
-        for &timer in &due {
-            match timer {
-                timers::Due::Slot(owner) => {
-                    if let Some(cron_job) = self.index.cron_job_mut(owner) {
-                        cron_job.slot_timer = None;
-                    }
-                }
-                timers::Due::Wake(owner) => {
-                    if let Some(cron_job) = self.index.cron_job_mut(owner) {
-                        cron_job.wake_timer = None;
-                    }
-                }
-            }
+        self.outbox.reserve(due.slots.len());
+        for &owner in &due.slots {
+            self.decide(owner, now);
         }
-        for &timer in &due {
-            match timer {
-                timers::Due::Slot(owner) => self.decide(owner, now),
-                timers::Due::Wake(owner) => self.evaluate(owner, now),
-            }
+        for &owner in &due.wakes {
+            self.evaluate(owner, now);
         }
-        self.timers.return_buffer(due);
+        self.timers.return_buffers(due);
     }
 
     /// The next thing to be done, oldest first.
@@ -180,7 +166,7 @@ impl ShardState {
     }
 
     /// When time alone will next make something due; it may be early, never late.
-    pub fn next_wakeup(&self) -> Option<Wakeup> {
+    pub fn next_wakeup(&mut self) -> Option<Wakeup> {
         if self.relists.is_synced {
             self.timers.next_wakeup()
         } else {

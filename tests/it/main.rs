@@ -5,5 +5,6 @@
 mod cluster;
 mod explain;
 mod http;
+mod rules;
 mod tidy;
 mod vectors;

@@ -3,7 +3,6 @@
 use super::{
     Index, JobIndex, NONE, OwnerIndex, hash,
     job::{Job, Seconds},
-    put,
 };
 use crate::state::record::JobRecord;
 
@@ -71,12 +70,11 @@ impl Index {
     pub(crate) fn remove_job(&mut self, index: JobIndex) -> Option<(OwnerIndex, Job)> {
         self.job(index)?;
         self.unlink_job(index);
-        let job = self.jobs[index as usize].take()?;
+        let job = self.jobs.take(index)?;
         let found = self.jobs_by_uid.find_entry(hash(&job.uid), |&other| other == index);
         if let Ok(entry) = found {
             entry.remove();
         }
-        self.free_jobs.push(index);
         self.release_owner(job.owner);
         Some((job.owner, job))
     }
@@ -99,16 +97,16 @@ impl Index {
             is_delete_requested: false,
             is_told_unexpected: false,
         };
-        let index = put(&mut self.jobs, &mut self.free_jobs, job);
+        let index = self.jobs.put(job);
         let jobs = &self.jobs;
-        let rehash = |&index: &JobIndex| jobs[index as usize].as_ref().map_or(0, |job| hash(&job.uid));
+        let rehash = |&index: &JobIndex| jobs.get(index).map_or(0, |job| hash(&job.uid));
         self.jobs_by_uid.insert_unique(key, index, rehash);
         self.link_job(index, owner);
     }
 
     /// Brings a Job up to date and says whether anything that bears on a decision changed.
     fn update_job(&mut self, index: JobIndex, record: &JobRecord, mark: u32) -> bool {
-        let Some(job) = self.jobs[index as usize].as_mut() else {
+        let Some(job) = self.jobs.get_mut(index) else {
             return false;
         };
         let new = (
@@ -125,10 +123,10 @@ impl Index {
     }
 
     fn link_job(&mut self, index: JobIndex, owner: OwnerIndex) {
-        let Some(owner_place) = self.owners[owner as usize].as_mut() else {
+        let Some(owner_place) = self.owners.get_mut(owner) else {
             return;
         };
-        if let Some(job) = self.jobs[index as usize].as_mut() {
+        if let Some(job) = self.jobs.get_mut(index) {
             job.owner = owner;
             job.next = std::mem::replace(&mut owner_place.first_job, index);
             owner_place.n_jobs += 1;
@@ -138,7 +136,7 @@ impl Index {
     fn unlink_job(&mut self, index: JobIndex) {
         let Some(job) = self.job(index) else { return };
         let (owner, next) = (job.owner, job.next);
-        let Some(owner_place) = self.owners[owner as usize].as_mut() else {
+        let Some(owner_place) = self.owners.get_mut(owner) else {
             return;
         };
         owner_place.n_jobs -= 1;
@@ -147,7 +145,7 @@ impl Index {
             return;
         }
         let mut at = owner_place.first_job;
-        while let Some(job) = self.jobs.get_mut(at as usize).and_then(Option::as_mut) {
+        while let Some(job) = self.jobs.get_mut(at) {
             if job.next == index {
                 job.next = next;
                 return;

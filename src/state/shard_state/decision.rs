@@ -365,11 +365,11 @@ impl ShardState {
 
     /// Arms the next slot, or nothing where there is none.
     fn arm_next(&mut self, owner: OwnerIndex, next: Option<Timestamp>) {
-        if self
+        let is_armed = self
             .index
             .cron_job(owner)
-            .is_some_and(|cron_job| cron_job.slot_timer.is_some() && cron_job.armed == next)
-        {
+            .is_some_and(|cron_job| cron_job.armed == next);
+        if is_armed && self.timers.has_slot(owner) {
             return;
         }
         self.arm(owner, next);

@@ -1,94 +1,119 @@
-//! The two wheels of a shard and the conversion between instants and their ticks.
+//! The wheels of a shard and the conversion between instants and their ticks.
 
 use jiff::Timestamp;
 
 use super::{ShardState, Wakeup};
 use crate::{
-    schedule::wheel::Wheel,
-    state::{cron_job::SlotTimer, index::OwnerIndex},
+    schedule::wheel::{LAST_TICK, Wheel},
+    state::index::OwnerIndex,
 };
 
 /// Ticks of the fine wheel in a second: deadlines and back-offs need no better.
 const FINE_TICKS_PER_SEC: i64 = 20;
 const FINE_TICK_NANOS: i64 = 1_000_000_000 / FINE_TICKS_PER_SEC;
 
-/// What a timer was set for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
-    /// The armed slot of a CronJob.
-    Slot(OwnerIndex),
-    /// Anything else that a CronJob waits for.
-    Wake(OwnerIndex),
+/// Whose timers are due.
+#[derive(Default)]
+pub(super) struct Due {
+    /// Of the armed slot.
+    pub(super) slots: Vec<OwnerIndex>,
+    /// Of anything else that is waited for.
+    pub(super) wakes: Vec<OwnerIndex>,
 }
 
-/// Whole minutes for cron instants; a finer wheel for `@every`, deadlines and back-offs.
+/// Whole minutes for cron instants; finer ones for `@every`, and for deadlines and back-offs. A CronJob has at most one
+/// slot, which is on one of the first two, and one other instant at which it is to be looked at.
 pub(super) struct Timers {
-    minutes: Wheel<OwnerIndex>,
-    fine: Wheel<Due>,
-    due_minutes: Vec<(u64, OwnerIndex)>,
-    due_fine: Vec<(u64, Due)>,
-    /// Handed out and back, so that a burst does not grow it anew.
-    buffer: Vec<Due>,
+    fine_ticks: FineTicks,
+    minute_slots: Wheel,
+    fine_slots: Wheel,
+    wakes: Wheel,
+    /// Handed out and back, so that a burst does not grow them anew.
+    buffers: Due,
 }
 
 impl Timers {
     pub(super) fn new(now: Timestamp) -> Timers {
         Timers {
-            minutes: Wheel::new(minute_floor(now)),
-            fine: Wheel::new(fine_floor(now)),
-            due_minutes: Vec::new(),
-            due_fine: Vec::new(),
-            buffer: Vec::new(),
+            fine_ticks: FineTicks {
+                origin_secs: now.as_second(),
+            },
+            minute_slots: Wheel::new(minute_floor(now)),
+            fine_slots: Wheel::new(0),
+            wakes: Wheel::new(0),
+            buffers: Due::default(),
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.minutes.len() + self.fine.len()
+        self.minute_slots.len() + self.fine_slots.len() + self.wakes.len()
     }
 
-    /// Whether the wheels stand more than a minute after `now`.
-    fn is_ahead_of(&self, now: Timestamp) -> bool {
-        self.minutes.elapsed() > minute_floor(now) + 1
+    /// Whether a slot of the CronJob is on a wheel.
+    pub(super) fn has_slot(&self, owner: OwnerIndex) -> bool {
+        self.minute_slots.tick(owner).is_some() || self.fine_slots.tick(owner).is_some()
     }
 
-    pub(super) fn take_buffer(&mut self) -> Vec<Due> {
-        std::mem::take(&mut self.buffer)
+    /// Whether the wheels stand more than a minute after `now`, or their fine ticks may run out one day.
+    fn are_to_be_made_anew(&self, now: Timestamp) -> bool {
+        self.minute_slots.elapsed() > minute_floor(now).saturating_add(1) || self.fine_ticks.floor(now) > LAST_TICK / 2
     }
 
-    pub(super) fn return_buffer(&mut self, mut buffer: Vec<Due>) {
-        buffer.clear();
-        self.buffer = buffer;
+    pub(super) fn take_buffers(&mut self) -> Due {
+        std::mem::take(&mut self.buffers)
     }
 
-    /// Everything due by `now`: slots of whole minutes first, since most are.
-    pub(super) fn advance(&mut self, now: Timestamp, due: &mut Vec<Due>) {
-        self.minutes.advance(minute_floor(now), &mut self.due_minutes);
-        due.extend(self.due_minutes.drain(..).map(|(_, owner)| Due::Slot(owner)));
-        self.fine.advance(fine_floor(now), &mut self.due_fine);
-        due.extend(self.due_fine.drain(..).map(|(_, timer)| timer));
+    pub(super) fn return_buffers(&mut self, mut due: Due) {
+        due.slots.clear();
+        due.wakes.clear();
+        self.buffers = due;
     }
 
-    pub(super) fn next_wakeup(&self) -> Option<Wakeup> {
-        let minute = self.minutes.next_tick().map(|tick| Wakeup {
+    /// Everything due by `now`.
+    pub(super) fn advance(&mut self, now: Timestamp, due: &mut Due) {
+        self.minute_slots.advance(minute_floor(now), &mut due.slots);
+        let fine_tick = self.fine_ticks.floor(now);
+        self.fine_slots.advance(fine_tick, &mut due.slots);
+        self.wakes.advance(fine_tick, &mut due.wakes);
+    }
+
+    pub(super) fn next_wakeup(&mut self) -> Option<Wakeup> {
+        let minute = self.minute_slots.next_tick().map(|tick| Wakeup {
             at: from_minute(tick),
             timer: "slot",
         });
-        let fine = self.fine.next_tick().map(|tick| Wakeup {
-            at: from_fine(tick),
-            timer: "fine",
+        let [slot, wake] = [(&mut self.fine_slots, "slot"), (&mut self.wakes, "wake")].map(|(wheel, timer)| {
+            let at = self.fine_ticks.instant(wheel.next_tick()?);
+            Some(Wakeup { at, timer })
         });
-        match (minute, fine) {
-            (Some(minute), Some(fine)) => Some(if fine.at < minute.at { fine } else { minute }),
-            (minute, fine) => minute.or(fine),
+        [minute, slot, wake]
+            .into_iter()
+            .flatten()
+            .min_by_key(|wakeup| wakeup.at)
+    }
+
+    fn set_slot(&mut self, owner: OwnerIndex, slot: Timestamp) {
+        if slot.as_second() % 60 == 0 && slot.subsec_nanosecond() == 0 {
+            self.fine_slots.cancel(owner);
+            self.minute_slots.set(owner, minute_floor(slot));
+        } else {
+            self.minute_slots.cancel(owner);
+            self.fine_slots.set(owner, self.fine_ticks.ceiling(slot));
         }
+    }
+
+    fn cancel_slot(&mut self, owner: OwnerIndex) {
+        self.minute_slots.cancel(owner);
+        self.fine_slots.cancel(owner);
     }
 }
 
 impl ShardState {
-    /// A clock that was set back would leave the wheels waiting for the time to come again: they are made anew.
+    /// A clock that was set back would leave the wheels waiting for the time to come again: they are made anew, as they are
+    /// when a process has run for years.
     /// What was started stays started, since the cursor says so.
     pub(super) fn follow_clock(&mut self, now: Timestamp) {
-        if !self.timers.is_ahead_of(now) {
+        if !self.timers.are_to_be_made_anew(now) {
             return;
         }
         self.timers = Timers::new(now);
@@ -96,8 +121,6 @@ impl ShardState {
             let Some(cron_job) = self.index.cron_job_mut(owner) else {
                 continue;
             };
-            cron_job.slot_timer = None;
-            cron_job.wake_timer = None;
             cron_job.armed = None;
             // Instants of the time that was wrong must not hold anything back.
             cron_job.schedule_changed = cron_job.schedule_changed.map(|changed| changed.min(now));
@@ -117,106 +140,67 @@ impl ShardState {
             return;
         };
         cron_job.armed = Some(slot);
-        let is_whole_minute = slot.as_second() % 60 == 0 && slot.subsec_nanosecond() == 0;
-        let timers = &mut self.timers;
-        cron_job.slot_timer = Some(match (cron_job.slot_timer, is_whole_minute) {
-            (Some(SlotTimer::Minute(timer)), true) => {
-                timers.minutes.set(timer, minute_floor(slot));
-                SlotTimer::Minute(timer)
-            }
-            (Some(SlotTimer::Fine(timer)), false) => {
-                timers.fine.set(timer, fine_ceiling(slot));
-                SlotTimer::Fine(timer)
-            }
-            (former, true) => {
-                timers.cancel(former);
-                SlotTimer::Minute(timers.minutes.insert(minute_floor(slot), owner))
-            }
-            (former, false) => {
-                timers.cancel(former);
-                SlotTimer::Fine(timers.fine.insert(fine_ceiling(slot), Due::Slot(owner)))
-            }
-        });
+        self.timers.set_slot(owner, slot);
     }
 
     /// Takes the CronJob's slot off its wheel.
     pub(super) fn disarm(&mut self, owner: OwnerIndex) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
-        cron_job.armed = None;
-        let former = cron_job.slot_timer.take();
-        self.timers.cancel(former);
+        if let Some(cron_job) = self.index.cron_job_mut(owner) {
+            cron_job.armed = None;
+        }
+        self.timers.cancel_slot(owner);
     }
 
     /// Sees to it that the CronJob is looked at by `at`, at the latest.
     pub(super) fn wake_at(&mut self, owner: OwnerIndex, at: Timestamp) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+        if self.index.cron_job(owner).is_none() {
             return;
-        };
-        match cron_job.wake_timer {
-            Some((earlier, _)) if earlier <= at => {}
-            Some((_, timer)) => {
-                self.timers.fine.set(timer, fine_ceiling(at));
-                cron_job.wake_timer = Some((at, timer));
-            }
-            None => {
-                let timer = self.timers.fine.insert(fine_ceiling(at), Due::Wake(owner));
-                cron_job.wake_timer = Some((at, timer));
-            }
+        }
+        let tick = self.timers.fine_ticks.ceiling(at);
+        if self.timers.wakes.tick(owner).is_none_or(|earlier| tick < earlier) {
+            self.timers.wakes.set(owner, tick);
         }
     }
 
     pub(super) fn cancel_wake(&mut self, owner: OwnerIndex) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
-        if let Some((_, timer)) = cron_job.wake_timer.take() {
-            self.timers.fine.cancel(timer);
-        }
-    }
-}
-
-impl Timers {
-    fn cancel(&mut self, timer: Option<SlotTimer>) {
-        match timer {
-            Some(SlotTimer::Minute(timer)) => {
-                self.minutes.cancel(timer);
-            }
-            Some(SlotTimer::Fine(timer)) => {
-                self.fine.cancel(timer);
-            }
-            None => {}
-        }
+        self.timers.wakes.cancel(owner);
     }
 }
 
 /// Instants before the epoch are the epoch: nothing is armed there.
-fn minute_floor(instant: Timestamp) -> u64 {
-    u64::try_from(instant.as_second().div_euclid(60)).unwrap_or(0)
+fn minute_floor(instant: Timestamp) -> u32 {
+    let minutes = instant.as_second().div_euclid(60).max(0);
+    u32::try_from(minutes).unwrap_or(LAST_TICK)
 }
 
-fn fine_floor(instant: Timestamp) -> u64 {
-    let ticks = instant.as_second() * FINE_TICKS_PER_SEC + i64::from(instant.subsec_nanosecond()) / FINE_TICK_NANOS;
-    u64::try_from(ticks).unwrap_or(0)
+fn from_minute(tick: u32) -> Timestamp {
+    Timestamp::from_second(i64::from(tick) * 60).unwrap_or(Timestamp::MAX)
 }
 
-/// Never early: a timer that is due has its instant behind it.
-fn fine_ceiling(instant: Timestamp) -> u64 {
-    let is_on_tick = i64::from(instant.subsec_nanosecond()) % FINE_TICK_NANOS == 0;
-    fine_floor(instant) + u64::from(!is_on_tick)
+/// Fine ticks, counted from a second of our own: 32 bits of them are almost seven years.
+#[derive(Clone, Copy)]
+struct FineTicks {
+    origin_secs: i64,
 }
 
-fn from_minute(tick: u64) -> Timestamp {
-    let secs = i64::try_from(tick).ok().and_then(|minutes| minutes.checked_mul(60));
-    secs.and_then(|secs| Timestamp::from_second(secs).ok())
-        .unwrap_or(Timestamp::MAX)
-}
+impl FineTicks {
+    fn floor(self, instant: Timestamp) -> u32 {
+        let secs = instant.as_second() - self.origin_secs;
+        let ticks = secs * FINE_TICKS_PER_SEC + i64::from(instant.subsec_nanosecond()) / FINE_TICK_NANOS;
+        u32::try_from(ticks.max(0)).unwrap_or(LAST_TICK)
+    }
 
-fn from_fine(tick: u64) -> Timestamp {
-    let ticks = i64::try_from(tick).unwrap_or(i64::MAX);
-    let nanos = i32::try_from(ticks % FINE_TICKS_PER_SEC * FINE_TICK_NANOS).unwrap_or(0);
-    Timestamp::new(ticks / FINE_TICKS_PER_SEC, nanos).unwrap_or(Timestamp::MAX)
+    /// Never early: a timer that is due has its instant behind it.
+    fn ceiling(self, instant: Timestamp) -> u32 {
+        let is_on_tick = i64::from(instant.subsec_nanosecond()) % FINE_TICK_NANOS == 0;
+        self.floor(instant).saturating_add(u32::from(!is_on_tick))
+    }
+
+    fn instant(self, tick: u32) -> Timestamp {
+        let ticks = i64::from(tick);
+        let nanos = i32::try_from(ticks % FINE_TICKS_PER_SEC * FINE_TICK_NANOS).unwrap_or(0);
+        Timestamp::new(self.origin_secs + ticks / FINE_TICKS_PER_SEC, nanos).unwrap_or(Timestamp::MAX)
+    }
 }
 
 #[cfg(test)]
@@ -236,7 +220,10 @@ mod tests {
             "2026-05-01T00:00:07.95Z",
         ] {
             let instant = at(text);
-            let woken = from_fine(fine_ceiling(instant));
+            let ticks = FineTicks {
+                origin_secs: at("2026-04-30T23:59:07Z").as_second(),
+            };
+            let woken = ticks.instant(ticks.ceiling(instant));
             assert!(woken >= instant, "{text}: {woken}");
             assert!(
                 woken.duration_since(instant).as_nanos() < i128::from(FINE_TICK_NANOS),

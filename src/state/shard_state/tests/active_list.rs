@@ -124,6 +124,29 @@ fn b_5_4_a_look_up_that_failed_is_repeated() {
 }
 
 #[test]
+fn b_5_2_a_look_up_that_fails_holds_no_other_change_back() {
+    let (gone, running) = (job("hello", "09:57:00"), job("hello", "09:58:00"));
+    let mut world = world(&[&gone, &running], vec![complete(running.clone(), "09:58:20")]);
+    world.expect(&[
+        "Normal SawCompletedJob: Saw completed job: hello-29632918, condition: Complete",
+        "look up hello-29632917",
+        "status last=09:59:00 successful=09:58:20 active=[hello-29632917]",
+    ]);
+    world.answer_look_up(LookUpOutcome::Failed {
+        message: "no".into(),
+        retry_after: None,
+    });
+    world.stored("hello");
+    world.expect(&[]);
+    world.advance_to("10:00:00");
+    assert!(
+        world
+            .effects()
+            .contains(&"create hello-29632920 for 2026-05-05T10:00:00Z".to_owned())
+    );
+}
+
+#[test]
 fn b_5_4_a_listed_job_that_the_watch_shows_deleted_went_missing() {
     let running = job("hello", "09:59:00");
     let mut world = world(&[&running], vec![running.clone()]);

@@ -30,7 +30,7 @@ fn ordered(record: CronJobRecord) -> World {
 }
 
 #[test]
-fn a_create_without_an_answer_is_looked_up_and_not_repeated() {
+fn b_12_6_a_create_without_an_answer_is_looked_up_and_not_repeated() {
     let mut world = ordered(cron_job("hello"));
     unanswered(&mut world);
     world.expect(&["look up hello-29632920"]);

@@ -1,0 +1,97 @@
+//! Places for records of one kind, in chunks: memory grows by a chunk, nothing is copied when it does, and a place keeps
+//! its number for as long as its record is there.
+//!
+//! A vector of all places would at times take twice what it holds, and three times while it grows.
+//!
+//! Invariant: `free` names each vacant place once.
+
+/// Records in a chunk: large enough that the chunks' own vector does not count, small enough that one shard of many is small.
+const CHUNK_LEN: usize = 64;
+
+/// See the module.
+pub(super) struct Slab<T> {
+    chunks: Vec<Box<[Option<T>; CHUNK_LEN]>>,
+    /// Places that were given up, the last one first.
+    free: Vec<u32>,
+    /// Places that were taken at least once.
+    n_places: u32,
+}
+
+impl<T> Slab<T> {
+    pub(super) const fn new() -> Slab<T> {
+        Slab {
+            chunks: Vec::new(),
+            free: Vec::new(),
+            n_places: 0,
+        }
+    }
+
+    /// All places that may hold a record, in the order in which they were first taken.
+    pub(super) fn places(&self) -> std::ops::Range<u32> {
+        0..self.n_places
+    }
+
+    pub(super) fn get(&self, place: u32) -> Option<&T> {
+        let place = place as usize;
+        self.chunks.get(place / CHUNK_LEN)?[place % CHUNK_LEN].as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, place: u32) -> Option<&mut T> {
+        let place = place as usize;
+        self.chunks.get_mut(place / CHUNK_LEN)?[place % CHUNK_LEN].as_mut()
+    }
+
+    /// Takes a record in and says where.
+    pub(super) fn put(&mut self, record: T) -> u32 {
+        let place = self.free.pop().unwrap_or_else(|| {
+            let place = self.n_places;
+            self.n_places += 1;
+            place
+        });
+        let (chunk, offset) = (place as usize / CHUNK_LEN, place as usize % CHUNK_LEN);
+        if chunk == self.chunks.len() {
+            self.chunks.push(Box::new([const { None }; CHUNK_LEN]));
+        }
+        self.chunks[chunk][offset] = Some(record);
+        place
+    }
+
+    /// Gives up a place.
+    pub(super) fn take(&mut self, place: u32) -> Option<T> {
+        let offset = place as usize % CHUNK_LEN;
+        let record = self.chunks.get_mut(place as usize / CHUNK_LEN)?[offset].take()?;
+        self.free.push(place);
+        Some(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn a_place_keeps_its_record_until_it_is_taken() {
+        let (mut slab, mut model) = (Slab::new(), BTreeMap::new());
+        let mut random = 0x5EED_u64;
+        for record in 0..2_000_u64 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let place = u32::try_from(random % 300).unwrap();
+            if (random >> 40).is_multiple_of(4) {
+                assert_eq!(slab.take(place), model.remove(&place));
+            } else {
+                let taken = slab.put(record);
+                assert_eq!(model.insert(taken, record), None, "{taken} was in use");
+            }
+            assert_eq!(slab.get(place), model.get(&place));
+            assert_eq!(slab.get_mut(place), model.get_mut(&place));
+        }
+        let held: Vec<u32> = slab.places().filter(|place| slab.get(*place).is_some()).collect();
+        assert_eq!(held, model.keys().copied().collect::<Vec<_>>());
+        assert_eq!(slab.free.len() + model.len(), slab.n_places as usize);
+        assert!(slab.get(u32::MAX).is_none());
+    }
+}

@@ -166,12 +166,14 @@ pub enum ExplainError {
         file: String,
     },
     /// The file is no YAML.
-    #[error("{input}: not YAML: {problem}; correct it there (a schedule that begins with * must be in quotes)")]
+    #[error("{input}: not YAML: {problem}; {fix}")]
     Yaml {
         /// Its name.
         input: String,
         /// What the parser says, with the place.
         problem: String,
+        /// What to do about it.
+        fix: &'static str,
     },
     /// The file begins like JSON and is none.
     #[error("{input}: not JSON: {problem}; correct it there")]

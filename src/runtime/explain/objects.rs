@@ -12,6 +12,9 @@ use super::ExplainError;
 /// Documents in one input: an object each is as many as the largest file that is taken can hold.
 const DOCUMENTS_MAX: usize = 1 << 20;
 
+/// Nodes that a small input may hold, those that its aliases repeat included.
+const NODES_MIN: usize = 250_000;
+
 /// Levels of nesting; the API server takes no more of an object either.
 const DEPTH_MAX: usize = 100;
 
@@ -72,22 +75,31 @@ fn documents(input: &str, text: &str) -> Result<Vec<Value>, ExplainError> {
 }
 
 fn yaml(input: &str, text: &str) -> Result<Vec<Value>, ExplainError> {
-    let n_bytes = text.len();
+    // The size of the input bounds what it can hold; only what aliases multiply is bounded by itself.
+    let n_nodes_max = text.len().max(NODES_MIN);
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,
         with_snippet: false,
-        // The size of the input bounds what it can hold; only what aliases multiply is bounded by itself.
         budget: serde_saphyr::budget! {
-            max_events: n_bytes.saturating_add(16).saturating_mul(2),
-            max_nodes: n_bytes.saturating_add(16),
-            max_total_scalar_bytes: n_bytes.saturating_mul(2),
+            max_events: n_nodes_max.saturating_mul(4),
+            max_nodes: n_nodes_max,
+            max_total_scalar_bytes: n_nodes_max.saturating_mul(16),
             max_documents: DOCUMENTS_MAX,
             max_depth: DEPTH_MAX,
         },
     };
-    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| ExplainError::Yaml {
-        input: input.to_owned(),
-        problem: error.to_string(),
+    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
+        let problem = error.render_with_formatter(&serde_saphyr::UserMessageFormatter);
+        let names_alias = ["alias", "anchor"].iter().any(|word| error.to_string().contains(word));
+        ExplainError::Yaml {
+            input: input.to_owned(),
+            problem,
+            fix: if names_alias {
+                "put a schedule that begins with * in quotes"
+            } else {
+                "correct it there"
+            },
+        }
     })
 }
 

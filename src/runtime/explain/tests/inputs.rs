@@ -36,6 +36,24 @@ fn yaml_is_read_as_kubectl_reads_it() {
 }
 
 #[test]
+fn anchors_and_merge_keys_are_followed_and_bounded() {
+    let yaml = HAND_WRITTEN.replace("{restartPolicy: Never}", "{a: &a {x: 1}, b: {<<: *a, y: 2}, c: *a}");
+    let answer = ask_text(&yaml);
+    assert_eq!(
+        answer["job"]["spec"]["template"]["spec"],
+        json!({"a": {"x": 1}, "b": {"x": 1, "y": 2}, "c": {"x": 1}})
+    );
+    let level = |level: usize| {
+        let before = vec![format!("*a{level}"); 10].join(", ");
+        format!("a{}: &a{} [{before}]\n", level + 1, level + 1)
+    };
+    let bomb: String = std::iter::once("a0: &a0 [1, 1]\n".to_owned())
+        .chain((0..10).map(level))
+        .collect();
+    assert!(run_on(&bomb, &[]).unwrap_err().contains("not YAML"));
+}
+
+#[test]
 fn documents_lists_and_lists_of_one_kind_are_the_same() {
     let (first, second) = (cron_job(json!({})), cron_job(json!({"metadata": {"name": "other"}})));
     let bare = |object: &Value| with(object.clone(), json!({"kind": null, "apiVersion": null}));
@@ -180,7 +198,9 @@ fn input_that_cannot_be_used_is_refused_with_the_fix() {
     refuse("{}", "document 1 of standard input has no kind", "apiVersion");
     refuse("hello", "document 1 of standard input is a text", "Kubernetes objects");
     refuse("a: b: c", "standard input: not YAML", "line 1");
-    refuse("spec:\n  schedule: * * * * *", "not YAML", "must be in quotes");
+    refuse("spec:\n  schedule: * * * * *", "not YAML", "begins with * in quotes");
+    refuse("spec:\n  schedule: */5 * * * *", "not YAML", "begins with * in quotes");
+    refuse("a: 1\na: 2", "not YAML", "line 2");
     refuse("{\"kind\": ", "standard input: not JSON", "line 1");
     refuse(
         "kind: CronJob\nmetadata: {}",

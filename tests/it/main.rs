@@ -3,8 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod cluster;
+mod differential;
 mod explain;
+mod fuzz;
 mod http;
+mod random;
 mod rules;
 mod tidy;
 mod vectors;

@@ -1,7 +1,7 @@
 # Every command that a person or CI runs. `make` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check format lint test test-fast fuzz-schedules fuzz bench bench-smoke loadtest
+.PHONY: help demo check format lint test test-fast fuzz-schedules fuzz parity bench bench-smoke loadtest
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ fuzz-schedules: ## Random schedules against the library that Kubernetes uses: SE
 
 fuzz: ## One coverage-guided fuzz target, TARGET=schedule or event, for SECONDS=600; needs cargo-fuzz and a nightly toolchain
 	cargo +nightly fuzz run $(TARGET) -- -max_total_time=$(or $(SECONDS),600)
+
+parity: ## The built-in controller and cronwheel on the same objects at the same time, compared; all worlds, or WORLD=name
+	CRONWHEEL_PARITY=$(or $(WORLD),all) cargo test --quiet --test it cluster::parity -- --nocapture
 
 bench: ## All benches in full
 	cargo bench --benches

@@ -14,7 +14,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use go_build::{CONTROL_PLANE, Go, Module, SCHEDULE_ORACLE, build};
+use go_build::{CLOCKED_REFERENCE, CONTROL_PLANE, Go, Module, SCHEDULE_ORACLE, build};
 
 /// The folder of envtest: programs found there are used as they are.
 const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
@@ -150,6 +150,12 @@ impl Binaries {
 /// which takes seconds. `modules/schedule-oracle/main.go` says how it is asked.
 pub fn find_or_build_schedule_oracle() -> Result<PathBuf, BinariesError> {
     Ok(find_or_build_module(&SCHEDULE_ORACLE, &|_| false)?.join("schedule-oracle"))
+}
+
+/// The built-in `CronJob` controller as a program of its own, with `--kubeconfig`, `--namespace` and `--clock-offset`;
+/// built where it is missing, which takes seconds after the control plane, else minutes.
+pub fn find_or_build_clocked_reference() -> Result<PathBuf, BinariesError> {
+    Ok(find_or_build_module(&CLOCKED_REFERENCE, &|_| false)?.join("clocked-reference"))
 }
 
 /// The folder in the cache that holds every program of the module that is not found elsewhere.

@@ -11,7 +11,8 @@ use std::{
 use anyhow::{Context as _, bail};
 use clap::{Parser, Subcommand};
 use testbed::{
-    Binaries, Component, Instance, JobLife, Options, ReferenceLimits, StateRoot, Testbed, find_or_build_schedule_oracle,
+    Binaries, Component, Instance, JobLife, Options, ReferenceLimits, StateRoot, Testbed,
+    find_or_build_clocked_reference, find_or_build_schedule_oracle,
 };
 
 /// A real Kubernetes control plane on loopback: etcd, kube-apiserver, kube-controller-manager without its CronJob
@@ -84,6 +85,7 @@ fn main() -> anyhow::Result<ExitCode> {
             for folder in Binaries::find_or_build()?.folders() {
                 println!("{}", folder.display());
             }
+            println!("{}", find_or_build_clocked_reference()?.display());
             println!("{}", find_or_build_schedule_oracle()?.display());
         }
         Command::Kubectl { arguments } => return kubectl(&name, &arguments),

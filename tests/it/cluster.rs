@@ -11,6 +11,7 @@ mod kubernetes;
 
 mod explaining;
 mod firing;
+mod parity;
 mod policies;
 mod restarts;
 mod templates;
@@ -18,6 +19,7 @@ mod templates;
 use std::{
     future::Future,
     pin::Pin,
+    sync::Mutex,
     time::{Duration, Instant},
 };
 
@@ -25,6 +27,9 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use testbed::{Options, Testbed};
 
 use kubernetes::Namespace;
+
+/// Two control planes at once would be in each other's way.
+static ONE_CONTROL_PLANE: Mutex<()> = Mutex::new(());
 
 type Run = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -58,6 +63,7 @@ const CASE_DURATION_MAX: Duration = Duration::from_secs(90);
 
 #[test]
 fn on_a_real_api_server() {
+    let _alone = ONE_CONTROL_PLANE.lock();
     let testbed = Testbed::start(Options::default()).expect("a control plane");
     let kubeconfig = testbed
         .service_account_kubeconfig("kube-system", "cronwheel", &rules())

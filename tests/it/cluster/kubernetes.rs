@@ -194,16 +194,16 @@ async fn wait(mut is_reached: impl AsyncFnMut() -> bool) -> bool {
     false
 }
 
-fn resource(group: &str, kind: &str) -> ApiResource {
+pub(super) fn resource(group: &str, kind: &str) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind))
 }
 
-fn from_json(value: Value) -> DynamicObject {
+pub(super) fn from_json(value: Value) -> DynamicObject {
     serde_json::from_value(value).expect("an object")
 }
 
 /// Merges objects member by member; anything else takes the place of what was there.
-fn merge(into: &mut Value, from: Value) {
+pub(super) fn merge(into: &mut Value, from: Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
             for (key, value) in from {

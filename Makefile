@@ -28,7 +28,7 @@ fuzz-schedules: ## Random schedules against the library that Kubernetes uses: SE
 	CRONWHEEL_FUZZ_SECONDS=$(SECONDS) CRONWHEEL_FUZZ_QUERIES=$(QUERIES) CRONWHEEL_FUZZ_SEED=$(SEED) \
 		cargo test --quiet --test it differential -- --nocapture
 
-fuzz: ## One coverage-guided fuzz target, TARGET=schedule or event, for SECONDS=600; needs cargo-fuzz and a nightly toolchain
+fuzz: ## One coverage-guided fuzz target, TARGET=schedule, event or explain, for SECONDS=600; needs cargo-fuzz and a nightly toolchain
 	cargo +nightly fuzz run $(TARGET) -- -max_total_time=$(or $(SECONDS),600)
 
 parity: ## The built-in controller and cronwheel on the same objects at the same time, compared; all worlds, or WORLD=name

@@ -1,6 +1,7 @@
 //! The bodies of the fuzz targets in `fuzz/`, run on seeded mutations, so that they hold without that tool as well.
 
 mod event;
+mod explain;
 mod schedule;
 
 use crate::random::{self, Random};
@@ -117,4 +118,58 @@ fn any_bytes_as_an_event_of_a_watch() {
         "\u{2028}",
     ];
     run(event::run, &examples, &pieces);
+}
+
+#[test]
+fn any_text_as_a_file_to_explain() {
+    let world = "apiVersion: batch/v1
+kind: CronJob
+metadata: {name: hello, namespace: shop, uid: a, creationTimestamp: 2026-05-01T00:00:00Z}
+spec:
+  schedule: '*/5 * * * *'
+  timeZone: Europe/Berlin
+  concurrencyPolicy: Forbid
+  startingDeadlineSeconds: 100
+  jobTemplate: {spec: {template: {spec: {restartPolicy: Never}}}}
+status: {lastScheduleTime: 2026-05-01T00:05:00Z, active: [{name: hello-1, uid: b}]}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: hello-1, namespace: shop, uid: b, ownerReferences: [{kind: CronJob, name: hello, uid: a, controller: true}]}
+status: {conditions: [{type: Complete, status: 'True'}], startTime: 2026-05-01T00:05:00Z}
+";
+    let list = r#"{"kind":"List","items":[{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"a"},"spec":{"schedule":"@every 1h","suspend":true,"jobTemplate":{}}}]}"#;
+    let examples: Vec<Vec<u8>> = (0..8)
+        .flat_map(|how| [world, list].map(|text| [&[how], text.as_bytes()].concat()))
+        .collect();
+    let pieces = [
+        "---\n",
+        "\n",
+        "  ",
+        ": ",
+        "- ",
+        "{",
+        "}",
+        "[",
+        "]",
+        "&a ",
+        "*a",
+        "<<: *a",
+        "!!int ",
+        "|\n",
+        "\"",
+        "'",
+        "null",
+        "~",
+        "-1",
+        "1e9",
+        "2026-05-01T00:00:00Z",
+        "31 2",
+        "TZ=",
+        "kind: Job\n",
+        "uid: a\n",
+        "\t",
+        "#",
+    ];
+    run(explain::run, &examples, &pieces);
 }

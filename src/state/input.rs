@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{
+    effect::JobLookUp,
     ids::Uid,
     outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome},
     record::{CronJobRecord, CronJobStatus, JobRecord},
@@ -70,10 +71,8 @@ pub enum Input {
     },
     /// The answer to a `LookUpJob`.
     JobLookedUp {
-        /// The CronJob on whose behalf it was looked up.
-        cron_job: Uid,
-        /// The name that was looked up.
-        name: Box<str>,
+        /// What was asked.
+        look_up: JobLookUp,
         /// What was said.
         answer: LookUpOutcome,
     },

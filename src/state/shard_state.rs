@@ -137,7 +137,7 @@ impl ShardState {
             } => {
                 self.delete_answered(&cron_job, &job, &name, answer, now);
             }
-            Input::JobLookedUp { cron_job, name, answer } => self.looked_up(&cron_job, &name, answer, now),
+            Input::JobLookedUp { look_up, answer } => self.looked_up(&look_up, answer, now),
             Input::StatusAnswered { cron_job, sent, answer } => self.status_answered(&cron_job, *sent, answer, now),
         }
     }

@@ -47,7 +47,7 @@ use crate::{
     cluster::{
         ClusterApi, Decoder, WriteConnections,
         connection::ConnectError,
-        watch::{cron_jobs, jobs},
+        watch::{cron_jobs, jobs, observed},
         watch_client,
     },
     state::{
@@ -276,11 +276,14 @@ impl Shell {
             clock: self.clock.clone(),
         };
         let spawn_two = |scope: &Scope| {
-            let cron_jobs = cron_jobs(client.clone(), scope.clone(), Arc::clone(&decoder));
-            let jobs = jobs(client.clone(), scope.clone());
+            let (cron_job_links, job_links) = (links("cronjobs"), links("jobs"));
+            let cron_job_client = observed(client.clone(), cron_job_links.request_counter());
+            let job_client = observed(client.clone(), job_links.request_counter());
+            let cron_jobs = cron_jobs(cron_job_client, scope.clone(), Arc::clone(&decoder));
+            let jobs = jobs(job_client, scope.clone());
             [
-                spawn("CronJob watch", Phase::StopIntake, links("cronjobs").run(cron_jobs)),
-                spawn("Job watch", Phase::StopIntake, links("jobs").run(jobs)),
+                spawn("CronJob watch", Phase::StopIntake, cron_job_links.run(cron_jobs)),
+                spawn("Job watch", Phase::StopIntake, job_links.run(jobs)),
             ]
         };
         Ok(self.config.scopes.iter().flat_map(spawn_two).collect())

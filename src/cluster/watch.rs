@@ -4,6 +4,7 @@
 //! must not run on what it was before; a Job stays what it was, since another must not run beside it.
 
 mod backoff;
+mod observed;
 
 use std::{pin::Pin, sync::Arc};
 
@@ -15,6 +16,7 @@ use kube::{
 use serde::de::DeserializeOwned;
 
 use self::backoff::Backoff;
+pub use self::observed::{WatchObserver, WatchRequest, observed};
 use super::{
     classify::{bounded, error_text},
     decode::{DecodeError, Decoder, SlimCronJob, SlimJob},

@@ -13,7 +13,10 @@ use super::{
     shutdown::{Phase, PhaseReceiver},
 };
 use crate::{
-    cluster::{DecodeError, WatchItem},
+    cluster::{
+        DecodeError, WatchItem,
+        watch::{WatchObserver, WatchRequest},
+    },
     state::{CronJobEvent, CronJobIdentity, EventReason, Input, ResourceVersion},
 };
 
@@ -35,6 +38,14 @@ pub struct WatchLinks {
 }
 
 impl WatchLinks {
+    /// What the requests of the watch are to be observed by.
+    pub fn request_counter(&self) -> RequestCounter {
+        RequestCounter {
+            metrics: self.metrics.clone(),
+            clock: self.clock.clone(),
+        }
+    }
+
     /// Forwards a watch until the intake stops.
     pub async fn run(mut self, items: impl Stream<Item = WatchItem> + Send) {
         let mut phase = self.phase.clone();
@@ -107,6 +118,25 @@ impl WatchLinks {
     }
 }
 
+/// Counts and times the requests of one watch.
+#[derive(Clone, Debug)]
+pub struct RequestCounter {
+    metrics: WatchMetrics,
+    clock: Clock,
+}
+
+impl WatchObserver for RequestCounter {
+    fn asked(&self, request: WatchRequest) -> impl FnOnce(Option<u16>) + Send + 'static {
+        let RequestCounter { metrics, clock } = self.clone();
+        let call = match request {
+            WatchRequest::List => metrics.list,
+            WatchRequest::Watch => metrics.watch,
+        };
+        let sent = clock.boot();
+        move |code| metrics.api.record(call, code, clock.boot().since(sent))
+    }
+}
+
 fn undecodable_event(
     cron_job: std::sync::Arc<CronJobIdentity>,
     resource_version: ResourceVersion,
@@ -119,3 +149,6 @@ fn undecodable_event(
         message: error.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -65,10 +65,10 @@ table! {
         "Jobs seen under a CronJob that no slot of it explains, such as manual runs; they are left alone (B-5.1).",
         "Nothing, unless nobody starts Jobs by hand.";
     API_REQUESTS: Counter "cronwheel_api_requests_total" ["verb", "resource", "code"]
-        "Answers of the API server to our requests by HTTP status; the code is none where there was no answer.",
+        "Answers of the API server to our requests by HTTP status, pages of lists and openings of watches among them; the code is none where there was no answer.",
         "429 is throttling, 403 a missing permission, 409 on statuses another writer, none a network or a server that is down.";
     API_REQUEST_DURATION: Histogram "cronwheel_api_request_duration_seconds" ["verb", "resource"]
-        "Time from handing a request to a connection to its answer.",
+        "Time from handing a request to a connection to its answer; of lists and watches to the beginning of it.",
         "The API server or the way to it is slow; the limit of requests in flight follows by itself.";
     DISPATCH_BACKLOG: Gauge "cronwheel_dispatch_backlog" ["lane"]
         "Requests about Jobs that wait to be sent: creates, and what goes behind them.",

@@ -1,9 +1,15 @@
 //! Watch streams: relists, bookmarks, 410, objects that cannot be understood.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use cronwheel::{
-    cluster::{Decoder, WatchItem, watch},
+    cluster::{
+        Decoder, WatchItem,
+        watch::{self, WatchObserver, WatchRequest},
+    },
     schedule::Zone,
     state::{Input, Scope},
 };
@@ -134,6 +140,60 @@ async fn a_list_is_paged_and_then_watched_from_its_version_or_that_of_the_last_b
             format!("{watched}&resourceVersion=21"),
         ]
     );
+}
+
+/// Keeps what it is told, in its order.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl WatchObserver for Log {
+    fn asked(&self, request: WatchRequest) -> impl FnOnce(Option<u16>) + Send + 'static {
+        let log = self.clone();
+        move |code| log.0.lock().unwrap().push(format!("{request:?} {code:?}"))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_page_of_a_list_and_every_opening_of_a_watch_is_told_with_its_code() {
+    let script = Script::default()
+        .answer(503, "")
+        .answer(200, list("", "more", &[cron_job("a", 3, "false")]))
+        .answer(200, list("11", "", &[]))
+        .answer(403, status(403, "Forbidden", "no watch"))
+        .answer(200, bookmark("20"));
+    let log = Log::default();
+    let client = watch::observed(script.client(), log.clone());
+    let stream = watch::cron_jobs(client, Scope::Cluster, decoder());
+    check(
+        stream,
+        &["begun", "error  (503)", "begun", "a@3", "done", "error no watch (403)"],
+    )
+    .await;
+    let told = log.0.lock().unwrap();
+    assert_eq!(
+        *told,
+        [
+            "List Some(503)",
+            "List Some(200)",
+            "List Some(200)",
+            "Watch Some(403)",
+            "Watch Some(200)"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_of_a_watch_without_an_answer_is_told_and_its_error_is_as_it_was() {
+    let refused = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+        Err::<http::Response<kube::client::Body>, _>(std::io::Error::other("connection refused"))
+    });
+    let log = Log::default();
+    let client = watch::observed(kube::Client::new(refused, "default"), log.clone());
+    let mut stream = std::pin::pin!(watch::jobs(client, Scope::Cluster));
+    stream.next().await;
+    let error = told(&stream.next().await.unwrap());
+    assert!(error.ends_with("ServiceError: connection refused"), "{error}");
+    assert_eq!(*log.0.lock().unwrap(), ["List None"]);
 }
 
 #[tokio::test(start_paused = true)]

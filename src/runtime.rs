@@ -37,7 +37,7 @@ use self::{
     config::RunConfig,
     dispatcher::{DispatchQueue, Dispatcher, DispatcherLinks},
     event_task::{EventLinks, EventQueue, EventTask},
-    metrics::Metrics,
+    metrics::{Metrics, WatchMetrics},
     shard_task::{ShardLinks, ShardTask},
     shutdown::{Phase, PhaseSender, Signals, phases},
     status_batcher::{StatusBatcher, StatusLinks, StatusQueue},
@@ -264,21 +264,23 @@ impl Shell {
         let decoder = Arc::new(Decoder {
             default_zone: self.config.default_zone.clone(),
         });
-        let links = |resource: &'static str| WatchLinks {
+        let links = |resource: &'static str, scope: &Scope, metrics: &WatchMetrics| WatchLinks {
             resource,
             inputs: inputs.clone(),
             events: events.clone(),
             phase: self.phases.subscribe(),
-            metrics: match resource {
-                "cronjobs" => self.metrics.cron_job_watch.clone(),
-                _ => self.metrics.job_watch.clone(),
-            },
+            metrics: metrics.clone(),
+            pulse: self
+                .metrics
+                .watch_pulses
+                .begin(resource, scope.clone(), self.clock.clone()),
             clock: self.clock.clone(),
         };
         let spawn_two = |scope: &Scope| {
-            let (cron_job_links, job_links) = (links("cronjobs"), links("jobs"));
-            let cron_job_client = observed(client.clone(), cron_job_links.request_counter());
-            let job_client = observed(client.clone(), job_links.request_counter());
+            let cron_job_links = links("cronjobs", scope, &self.metrics.cron_job_watch);
+            let job_links = links("jobs", scope, &self.metrics.job_watch);
+            let cron_job_client = observed(client.clone(), cron_job_links.observer());
+            let job_client = observed(client.clone(), job_links.observer());
             let cron_jobs = cron_jobs(cron_job_client, scope.clone(), Arc::clone(&decoder));
             let jobs = jobs(job_client, scope.clone());
             [

@@ -9,10 +9,13 @@ use prometheus::{
 
 pub mod shard_figures;
 pub mod table;
+pub mod watch_pulses;
 
 use shard_figures::ShardCollector;
 pub use shard_figures::{ShardBoard, ShardFigures};
 use table::MetricSpec;
+use watch_pulses::WatchCollector;
+pub use watch_pulses::{WatchPulse, WatchPulses};
 
 /// Buckets of B-15.1, in seconds.
 const CREATION_SKEW_BUCKETS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
@@ -211,6 +214,8 @@ pub struct Metrics {
     pub leader: IntGauge,
     /// What the shard publishes.
     pub shard: ShardBoard,
+    /// When each watch was heard of last.
+    pub watch_pulses: WatchPulses,
 }
 
 impl Metrics {
@@ -224,6 +229,8 @@ impl Metrics {
         register_build(&register)?;
         let shard = ShardBoard::default();
         registry.register(Box::new(ShardCollector::new(shard.clone())?))?;
+        let watch_pulses = WatchPulses::default();
+        registry.register(Box::new(WatchCollector::new(watch_pulses.clone())?))?;
         let watch = register.watch(api.clone())?;
         Ok(Metrics {
             dispatch: register.dispatch(api.clone(), overflows_of("dispatch"))?,
@@ -238,6 +245,7 @@ impl Metrics {
             },
             leader: register.gauge(&table::LEADER)?,
             shard,
+            watch_pulses,
             registry,
         })
     }

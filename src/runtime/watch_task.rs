@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::{
     clock::Clock,
     event_task::EventQueue,
-    metrics::WatchMetrics,
+    metrics::{WatchMetrics, WatchPulse},
     shutdown::{Phase, PhaseReceiver},
 };
 use crate::{
@@ -33,15 +33,18 @@ pub struct WatchLinks {
     pub phase: PhaseReceiver,
     /// Counters.
     pub metrics: WatchMetrics,
+    /// Where signs of life go.
+    pub pulse: WatchPulse,
     /// The time of complaints.
     pub clock: Clock,
 }
 
 impl WatchLinks {
     /// What the requests of the watch are to be observed by.
-    pub fn request_counter(&self) -> RequestCounter {
-        RequestCounter {
+    pub fn observer(&self) -> RequestObserver {
+        RequestObserver {
             metrics: self.metrics.clone(),
+            pulse: self.pulse.clone(),
             clock: self.clock.clone(),
         }
     }
@@ -118,22 +121,27 @@ impl WatchLinks {
     }
 }
 
-/// Counts and times the requests of one watch.
+/// Counts and times the requests of one watch, and takes its pulse.
 #[derive(Clone, Debug)]
-pub struct RequestCounter {
+pub struct RequestObserver {
     metrics: WatchMetrics,
+    pulse: WatchPulse,
     clock: Clock,
 }
 
-impl WatchObserver for RequestCounter {
+impl WatchObserver for RequestObserver {
     fn asked(&self, request: WatchRequest) -> impl FnOnce(Option<u16>) + Send + 'static {
-        let RequestCounter { metrics, clock } = self.clone();
+        let RequestObserver { metrics, clock, .. } = self.clone();
         let call = match request {
             WatchRequest::List => metrics.list,
             WatchRequest::Watch => metrics.watch,
         };
         let sent = clock.boot();
         move |code| metrics.api.record(call, code, clock.boot().since(sent))
+    }
+
+    fn heard(&self) {
+        self.pulse.heard();
     }
 }
 

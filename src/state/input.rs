@@ -1,6 +1,6 @@
 //! Every fact that can reach a shard.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use jiff::Timestamp;
 
@@ -26,6 +26,15 @@ impl Scope {
         match self {
             Scope::Cluster => true,
             Scope::Namespace(name) => **name == *namespace,
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scope::Cluster => f.write_str("all namespaces"),
+            Scope::Namespace(name) => write!(f, "namespace {name}"),
         }
     }
 }

@@ -106,6 +106,9 @@ table! {
     WATCH_ERRORS: Counter "cronwheel_watch_errors_total" ["resource"]
         "Watches that broke and were begun again.",
         "Now and then is normal; a steady rise is a network or a permission.";
+    WATCH_SILENCE: Gauge "cronwheel_watch_silence_seconds" ["resource"]
+        "Time since the last sign of life of a watch: an event, a bookmark, a page of a list or its opening; of several watches of a resource the longest.",
+        "Up to a minute is normal; beyond two minutes /readyz fails: the API server or the way to it is down, or a permission is missing.";
     RELISTS: Counter "cronwheel_relists_total" ["resource"]
         "Lists begun anew, the first included.",
         "A steady rise: watches break and their place in the history is gone.";

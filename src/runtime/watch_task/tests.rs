@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::runtime::metrics::Metrics;
+use crate::{runtime::metrics::Metrics, state::Scope};
 
 fn clock() -> Clock {
     Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap())
@@ -12,18 +12,20 @@ fn clock() -> Clock {
 #[tokio::test(start_paused = true)]
 async fn the_requests_of_a_watch_are_counted_by_verb_resource_and_code_and_timed() {
     let metrics = Metrics::register().unwrap();
-    let counter = |metrics: &WatchMetrics| RequestCounter {
+    let pulses = &metrics.watch_pulses;
+    let observer = |metrics: &WatchMetrics| RequestObserver {
         metrics: metrics.clone(),
+        pulse: pulses.begin("jobs", Scope::Cluster, clock()),
         clock: clock(),
     };
-    let cron_jobs = counter(&metrics.cron_job_watch);
+    let cron_jobs = observer(&metrics.cron_job_watch);
     for request in [WatchRequest::List, WatchRequest::List, WatchRequest::Watch] {
         let answered = cron_jobs.asked(request);
         tokio::time::sleep(Duration::from_secs(2)).await;
         answered(Some(200));
     }
     cron_jobs.asked(WatchRequest::Watch)(Some(410));
-    counter(&metrics.job_watch).asked(WatchRequest::List)(None);
+    observer(&metrics.job_watch).asked(WatchRequest::List)(None);
     let text = metrics.render().unwrap();
     for line in [
         r#"cronwheel_api_requests_total{code="200",resource="cronjobs",verb="list"} 2"#,

@@ -151,6 +151,10 @@ impl WatchObserver for Log {
         let log = self.clone();
         move |code| log.0.lock().unwrap().push(format!("{request:?} {code:?}"))
     }
+
+    fn heard(&self) {
+        self.0.lock().unwrap().push("heard".to_owned());
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -169,7 +173,8 @@ async fn every_page_of_a_list_and_every_opening_of_a_watch_is_told_with_its_code
         &["begun", "error  (503)", "begun", "a@3", "done", "error no watch (403)"],
     )
     .await;
-    let told = log.0.lock().unwrap();
+    let mut told = log.0.lock().unwrap();
+    told.retain(|line| line != "heard");
     assert_eq!(
         *told,
         [
@@ -178,6 +183,33 @@ async fn every_page_of_a_list_and_every_opening_of_a_watch_is_told_with_its_code
             "List Some(200)",
             "Watch Some(403)",
             "Watch Some(200)"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bookmark_is_heard_and_a_refusal_is_not() {
+    let script = Script::default()
+        .answer(200, list("11", "", &[]))
+        .answer(403, status(403, "Forbidden", "no watch"))
+        .answer(200, bookmark("20"));
+    let log = Log::default();
+    let client = watch::observed(script.client(), log.clone());
+    check(
+        watch::jobs(client, Scope::Cluster),
+        &["begun", "done", "error no watch (403)"],
+    )
+    .await;
+    assert_eq!(
+        *log.0.lock().unwrap(),
+        [
+            "List Some(200)",
+            "heard",
+            "heard",
+            "Watch Some(403)",
+            "Watch Some(200)",
+            "heard",
+            "heard"
         ]
     );
 }

@@ -51,12 +51,12 @@ pub enum Command {
 /// Runs the CronJobs of a cluster, in place of the controller in kube-controller-manager.
 #[derive(Clone, Debug, Args)]
 pub struct RunArgs {
-    /// The kubeconfig to reach the API server by; without it and --context KUBECONFIG, then ~/.kube/config, then the
-    /// Pod's service account
+    /// The kubeconfig to reach the API server by; without it and --context the Pod's service account, where there is
+    /// one, else KUBECONFIG, else ~/.kube/config
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// The context of the kubeconfig; its current one without it
+    /// The context of the kubeconfig, of KUBECONFIG or ~/.kube/config without --kubeconfig; the current one without it
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
 

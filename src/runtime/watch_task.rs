@@ -106,8 +106,10 @@ impl WatchLinks {
                 tracing::info!(resource = self.resource, ?scope, "list complete");
             }
             Input::CronJobApplied(_)
+            | Input::CronJobSeen(_)
             | Input::CronJobDeleted(_)
             | Input::JobApplied(_)
+            | Input::JobSeen(_)
             | Input::JobDeleted(_)
             | Input::JobCreateAnswered { .. }
             | Input::JobDeleteAnswered { .. }

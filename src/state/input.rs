@@ -42,18 +42,22 @@ impl fmt::Display for Scope {
 /// A fact, in the order in which it became known.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A new list of CronJobs of a scope begins: what is not applied before its end is gone.
+    /// A new list of CronJobs of a scope begins: what is neither applied nor seen before its end is gone.
     CronJobRelistBegun(Scope),
     /// A CronJob exists in this form.
     CronJobApplied(Box<CronJobRecord>),
-    /// A CronJob is gone, or can no longer be understood.
+    /// A CronJob exists in a form that cannot be understood: what is known of it stays.
+    CronJobSeen(Uid),
+    /// A CronJob is gone.
     CronJobDeleted(Uid),
     /// The list of CronJobs of a scope is complete.
     CronJobRelistDone(Scope),
-    /// A new list of Jobs of a scope begins: what is not applied before its end is gone.
+    /// A new list of Jobs of a scope begins: what is neither applied nor seen before its end is gone.
     JobRelistBegun(Scope),
     /// A Job exists in this form.
     JobApplied(Box<JobRecord>),
+    /// A Job exists in a form that cannot be understood: what is known of it stays.
+    JobSeen(Uid),
     /// A Job is gone.
     JobDeleted(Uid),
     /// The list of Jobs of a scope is complete.

@@ -23,6 +23,7 @@ use crate::{
 /// What we keep of a CronJob.
 #[derive(Clone, Debug)]
 pub struct CronJobContent {
+    uid: Option<Uid>,
     identity: Option<(Arc<CronJobIdentity>, ResourceVersion)>,
     parts: Result<Parts, DecodeError>,
 }
@@ -63,6 +64,7 @@ impl SlimContent for CronJobContent {
             Err(error) => Err(error.clone()),
         };
         let content = CronJobContent {
+            uid: head.uid().ok(),
             identity: identity.ok(),
             parts: parts.map_err(|error| DecodeError::new(Self::KIND, &head, error)),
         };
@@ -73,6 +75,10 @@ impl SlimContent for CronJobContent {
 impl CronJobContent {
     pub(super) fn identity(&self) -> Option<&(Arc<CronJobIdentity>, ResourceVersion)> {
         self.identity.as_ref()
+    }
+
+    pub(super) fn uid(&self) -> Option<&Uid> {
+        self.uid.as_ref()
     }
 
     pub(super) fn into_record(self, default_zone: &Zone) -> Result<CronJobRecord, DecodeError> {

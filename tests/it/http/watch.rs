@@ -84,6 +84,7 @@ fn told_input(input: &Input) -> String {
         Input::CronJobRelistDone(_) | Input::JobRelistDone(_) => "done".to_owned(),
         Input::CronJobApplied(record) => format!("{}@{}", record.identity.name, record.resource_version),
         Input::JobApplied(record) => format!("{}@{}", record.name, record.resource_version),
+        Input::CronJobSeen(uid) | Input::JobSeen(uid) => format!("{uid} seen"),
         Input::CronJobDeleted(uid) | Input::JobDeleted(uid) => format!("{uid} gone"),
         Input::JobCreateAnswered { .. }
         | Input::JobDeleteAnswered { .. }
@@ -301,12 +302,14 @@ async fn a_server_that_refuses_is_asked_ever_more_rarely() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_understood_is_gone_and_the_others_go_on() {
+async fn a_cron_job_that_cannot_be_understood_is_seen_and_the_others_go_on() {
     let watched = [
         event("MODIFIED", &cron_job("a", 12, "7")),
         event("MODIFIED", &cron_job("a", 13, "false")),
         event("DELETED", &cron_job("b", 14, r#""yes""#)),
         event("ADDED", r#"{"metadata":{"resourceVersion":"15"},"spec":[],"status":3}"#),
+        event("MODIFIED", &cron_job("a", 16, "false").replace(r#""16""#, r#""?""#)),
+        event("DELETED", &cron_job("a", 17, "false").replace(r#""17""#, r#""?""#)),
     ];
     let script = Script::default()
         .answer(
@@ -328,14 +331,16 @@ async fn an_object_that_cannot_be_understood_is_gone_and_the_others_go_on() {
         &[
             "begun",
             "a@3",
-            "undecodable spec.suspend on b@4 so uid-b gone",
+            "undecodable spec.suspend on b@4 so uid-b seen",
             "undecodable metadata.namespace on  so ",
             "c@5",
             "done",
-            "undecodable spec.suspend on a@12 so uid-a gone",
+            "undecodable spec.suspend on a@12 so uid-a seen",
             "a@13",
             "uid-b gone",
             "undecodable metadata.namespace on  so ",
+            "undecodable metadata.resourceVersion on  so uid-a seen",
+            "uid-a gone",
         ],
     )
     .await;
@@ -359,10 +364,10 @@ async fn a_job_that_cannot_be_understood_stays_what_it_was() {
         stream,
         &[
             "begun",
-            "undecodable status.startTime on  so ",
+            "undecodable status.startTime on  so uid-j seen",
             "k@4",
             "done",
-            "undecodable status.startTime on  so ",
+            "undecodable status.startTime on  so uid-k seen",
             "uid-k gone",
         ],
     )

@@ -13,6 +13,7 @@ use tokio::{
 
 pub mod admin;
 pub mod args;
+mod ask;
 pub mod clock;
 pub mod clock_task;
 pub mod commands;

@@ -12,6 +12,7 @@ use tokio::sync::{
 };
 
 use super::{
+    ask::ask,
     clock::Clock,
     metrics::{ApiCall, EventMetrics},
     pacing::{Admission, Pacer},
@@ -221,21 +222,25 @@ impl<A: EventApi> EventTask<A> {
         }
         let sent = self.clock.boot();
         let ticket = self.pacer.on_sent(sent);
-        let (call, answered) = match action {
+        let (clock, metrics, api) = (&self.clock, &self.metrics.api, &self.api);
+        let (answered, duration) = match action {
             EventAction::Create { namespace, body } => {
-                (ApiCall::CreateEvent, self.api.post_event(&namespace, body).await)
+                ask(clock, metrics, ApiCall::CreateEvent, api.post_event(&namespace, body)).await
             }
             EventAction::Patch {
                 namespace, name, body, ..
-            } => (ApiCall::PatchEvent, self.api.patch_event(&namespace, &name, body).await),
+            } => {
+                ask(
+                    clock,
+                    metrics,
+                    ApiCall::PatchEvent,
+                    api.patch_event(&namespace, &name, body),
+                )
+                .await
+            }
             EventAction::Drop => return Answer::Outcome(EventOutcome::Stored),
         };
-        let now = self.clock.boot();
-        self.metrics.api.record(call, answered.code, now.since(sent));
-        if answered.code.is_some() {
-            self.clock.observe_answer(sent, answered.server_date);
-        }
-        self.pacer.on_answered(ticket, &answered, now, now.since(sent), 0);
+        self.pacer.on_answered(ticket, &answered, sent + duration, duration, 0);
         answered.answer
     }
 }

@@ -12,6 +12,7 @@ use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::{mpsc, watch};
 
 use super::{
+    ask::ask,
     clock::Clock,
     metrics::{ApiCall, StatusMetrics},
     pacing::{Admission, Pacer, Ticket},
@@ -202,28 +203,23 @@ impl<A: StatusApi> StatusBatcher<A> {
         }
         let ticket = self.pacer.on_sent(now);
         self.busy.insert(pending.write.cron_job.uid.clone());
-        let (api, clock) = (self.api.clone(), self.clock.clone());
-        let (leadership, age) = (self.links.leadership.clone(), self.metrics().age.clone());
+        let (api, clock, metrics) = (self.api.clone(), self.clock.clone(), self.metrics().clone());
+        let leadership = self.links.leadership.clone();
         self.in_flight.push(Box::pin(async move {
-            let sent = clock.boot();
+            let now = clock.boot();
             // Once more, since time may have passed since the task decided it.
-            if !leadership.borrow().covers(pending.term, sent) {
-                return Exchanged {
-                    pending,
-                    ticket,
-                    answered: None,
-                };
-            }
-            age.observe(sent.since(pending.since).as_secs_f64());
-            let answered = api.write_status(&pending.write).await;
-            if answered.code.is_some() {
-                clock.observe_answer(sent, answered.server_date);
-            }
-            let duration = clock.boot().since(sent);
+            let is_led = leadership.borrow().covers(pending.term, now);
+            let answered = if is_led {
+                metrics.age.observe(now.since(pending.since).as_secs_f64());
+                let request = api.write_status(&pending.write);
+                Some(ask(&clock, &metrics.api, ApiCall::WriteStatus, request).await)
+            } else {
+                None
+            };
             Exchanged {
                 pending,
                 ticket,
-                answered: Some((answered, duration)),
+                answered,
             }
         }));
     }
@@ -252,7 +248,6 @@ impl<A: StatusApi> StatusBatcher<A> {
         answered: Answered<StatusOutcome>,
         duration: Duration,
     ) {
-        self.metrics().api.record(ApiCall::WriteStatus, answered.code, duration);
         let (now, n_in_flight) = (self.clock.boot(), self.n_in_flight());
         self.pacer.on_answered(ticket, &answered, now, duration, n_in_flight);
         match answered.answer {

@@ -111,7 +111,7 @@ pub enum RuntimeError {
 
 /// Runs the CronJobs of a cluster until a signal says to end.
 pub async fn run(config: RunConfig) -> Result<(), RuntimeError> {
-    let signals = Signals::listen().map_err(RuntimeError::Signals)?;
+    let mut signals = Signals::listen().map_err(RuntimeError::Signals)?;
     let address = config.listen;
     let listener = TcpListener::bind(address)
         .await
@@ -121,7 +121,7 @@ pub async fn run(config: RunConfig) -> Result<(), RuntimeError> {
     }
     let shell = Shell::new(config)?;
     let tasks = shell.spawn_all(listener)?;
-    supervise(tasks, &shell.phases, signals).await
+    supervise(tasks, &shell.phases, async || signals.next().await).await
 }
 
 /// A task that runs.
@@ -302,17 +302,21 @@ fn spawn(name: &'static str, ends_in: Phase, task: impl Future<Output = ()> + Se
 }
 
 /// Waits for a signal, then takes the process through the phases of its end.
-async fn supervise(mut tasks: Vec<Task>, phases: &PhaseSender, mut signals: Signals) -> Result<(), RuntimeError> {
+async fn supervise(
+    mut tasks: Vec<Task>,
+    phases: &PhaseSender,
+    mut next_signal: impl AsyncFnMut() -> &'static str,
+) -> Result<(), RuntimeError> {
     let signal = tokio::select! {
         biased;
         error = first_to_end(&mut tasks) => return Err(error),
-        signal = signals.next() => signal,
+        signal = next_signal() => signal,
     };
     tracing::info!(signal, "going down");
     tokio::select! {
         biased;
         result = wind_down(tasks, phases) => result,
-        signal = signals.next() => Err(RuntimeError::Interrupted { signal }),
+        signal = next_signal() => Err(RuntimeError::Interrupted { signal }),
     }
 }
 
@@ -350,3 +354,6 @@ async fn wind_down(tasks: Vec<Task>, phases: &PhaseSender) -> Result<(), Runtime
     tracing::info!("ended");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@
 mod cluster;
 mod explain;
 mod http;
+mod pages;
 mod rules;
 mod tidy;
 mod vectors;

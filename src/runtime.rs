@@ -4,11 +4,10 @@
 
 use std::sync::Arc;
 
-use futures::future::select_all;
 use tokio::{
     net::TcpListener,
     sync::{mpsc, watch},
-    task::{JoinError, JoinHandle},
+    task::JoinError,
 };
 
 pub mod admin;
@@ -28,6 +27,7 @@ pub mod pacing;
 pub mod shard_task;
 pub mod shutdown;
 pub mod status_batcher;
+mod tasks;
 pub mod watch_task;
 
 use self::{
@@ -42,6 +42,7 @@ use self::{
     shard_task::{ShardLinks, ShardTask},
     shutdown::{Phase, PhaseSender, Signals, phases},
     status_batcher::{StatusBatcher, StatusLinks, StatusQueue},
+    tasks::{Task, supervise},
     watch_task::WatchLinks,
 };
 use crate::{
@@ -156,14 +157,6 @@ impl Connections {
             watches: watch_client(config)?,
         })
     }
-}
-
-/// A task that runs.
-struct Task {
-    name: &'static str,
-    /// The phase of the shutdown in which it ends.
-    ends_in: Phase,
-    handle: JoinHandle<()>,
 }
 
 /// What tasks share.
@@ -340,60 +333,3 @@ fn spawn(name: &'static str, ends_in: Phase, task: impl Future<Output = ()> + Se
         handle: tokio::spawn(task),
     }
 }
-
-/// Waits for a signal, then takes the process through the phases of its end.
-async fn supervise(
-    mut tasks: Vec<Task>,
-    phases: &PhaseSender,
-    mut next_signal: impl AsyncFnMut() -> &'static str,
-) -> Result<(), RuntimeError> {
-    let signal = tokio::select! {
-        biased;
-        error = first_to_end(&mut tasks) => return Err(error),
-        signal = next_signal() => signal,
-    };
-    tracing::info!(signal, "going down");
-    tokio::select! {
-        biased;
-        result = wind_down(tasks, phases) => result,
-        signal = next_signal() => Err(RuntimeError::Interrupted { signal }),
-    }
-}
-
-async fn first_to_end(tasks: &mut [Task]) -> RuntimeError {
-    let (result, position, _) = select_all(tasks.iter_mut().map(|task| &mut task.handle)).await;
-    let task = tasks[position].name;
-    match result {
-        Ok(()) => RuntimeError::TaskEnded { task },
-        Err(source) => RuntimeError::TaskFailed { task, source },
-    }
-}
-
-/// Every task bounds its own end in time.
-async fn wind_down(tasks: Vec<Task>, phases: &PhaseSender) -> Result<(), RuntimeError> {
-    let mut left = tasks;
-    let all = [
-        Phase::StopIntake,
-        Phase::EndShards,
-        Phase::FlushStatuses,
-        Phase::FlushEvents,
-        Phase::End,
-    ];
-    for phase in all {
-        phases.advance(phase);
-        let (ending, later): (Vec<Task>, Vec<Task>) = left.into_iter().partition(|task| task.ends_in == phase);
-        for task in ending {
-            let name = task.name;
-            task.handle
-                .await
-                .map_err(|source| RuntimeError::TaskFailed { task: name, source })?;
-            tracing::debug!(task = name, "ended");
-        }
-        left = later;
-    }
-    tracing::info!("ended");
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests;

@@ -1,7 +1,7 @@
 # Every command that a person or CI runs. `make` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check format lint test test-fast fuzz-schedules fuzz parity bench bench-smoke loadtest
+.PHONY: help demo check format lint test test-fast fuzz-schedules fuzz parity audit bench bench-smoke loadtest
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,10 @@ fuzz: ## One coverage-guided fuzz target, TARGET=schedule, event or explain, for
 
 parity: ## The built-in controller and cronwheel on the same objects at the same time, compared; all worlds, or WORLD=name
 	CRONWHEEL_PARITY=$(or $(WORLD),all) cargo test --quiet --test it cluster::parity -- --nocapture
+
+audit: ## Licences, advisories and sources of all dependencies, by deny.toml; needs cargo-deny and the network
+	@cargo deny --version >/dev/null 2>&1 || { echo "cargo-deny is missing: cargo install --locked cargo-deny"; exit 1; }
+	cargo deny --workspace check
 
 bench: ## All benches in full
 	cargo bench --benches

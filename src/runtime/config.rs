@@ -1,9 +1,9 @@
 //! What `cronwheel run` needs to know, checked once at the start and passed down.
 
-use std::{collections::BTreeSet, fmt, net::SocketAddr, path::Path, time::Duration};
+use std::{collections::BTreeSet, env, ffi::OsString, fmt, net::SocketAddr, path::Path, time::Duration};
 
 use jiff::SignedDuration;
-use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use super::args::RunArgs;
 use crate::{
@@ -15,9 +15,25 @@ use crate::{
 /// Why there is no way to the API server.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// Neither a kubeconfig nor a service account.
-    #[error("no way to the API server is configured; give --kubeconfig FILE, or run in a Pod with a service account")]
-    Infer(#[source] InferConfigError),
+    /// Neither a service account nor a kubeconfig.
+    #[error(
+        "no way to the API server: no service account of a Pod, since {not_in_pod}, and no kubeconfig in {kubeconfig}; \
+         give --kubeconfig FILE, or run in a Pod with a service account"
+    )]
+    Nowhere {
+        /// Why we are in no Pod.
+        not_in_pod: String,
+        /// Where a kubeconfig was looked for.
+        kubeconfig: String,
+        /// What is wrong there.
+        source: KubeconfigError,
+    },
+    /// We are in a Pod, and its service account is not whole.
+    #[error(
+        "the Pod's service account cannot be used; mount its token, ca.crt and namespace, set KUBERNETES_SERVICE_HOST and \
+         KUBERNETES_SERVICE_PORT, or give --kubeconfig FILE"
+    )]
+    ServiceAccount(#[source] InClusterError),
     /// `--kubeconfig` cannot be read.
     #[error("--kubeconfig {file}: cannot be used; give a kubeconfig that can be read")]
     Read {
@@ -52,6 +68,17 @@ pub enum ConfigError {
 pub struct RunConfig {
     /// The way to the API server.
     pub kube: kube::Config,
+    /// The tolerance against the API server's clock.
+    pub clock_skew_max: SignedDuration,
+    /// By how much the controller's time runs ahead.
+    pub clock_offset: SignedDuration,
+    /// The rest.
+    pub settings: RunSettings,
+}
+
+/// What a run goes by, whatever its way to the API server and its clock are.
+#[derive(Clone, Debug)]
+pub struct RunSettings {
     /// What is watched; never empty, without overlaps.
     pub scopes: Vec<Scope>,
     /// Where the endpoints are.
@@ -62,10 +89,6 @@ pub struct RunConfig {
     pub status_flush_interval: Duration,
     /// The most requests about Jobs on the way.
     pub inflight_max: u32,
-    /// The tolerance against the API server's clock.
-    pub clock_skew_max: SignedDuration,
-    /// By how much the controller's time runs ahead.
-    pub clock_offset: SignedDuration,
 }
 
 impl RunConfig {
@@ -74,27 +97,30 @@ impl RunConfig {
         let kube = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
         Ok(RunConfig {
             kube,
-            scopes: scopes(&args.namespaces),
-            listen: args.listen,
-            default_zone: args.default_time_zone.clone(),
-            status_flush_interval: args.status_flush_interval,
-            inflight_max: args.max_inflight,
             clock_skew_max: args.max_clock_skew,
             clock_offset: args.clock_offset,
+            settings: RunSettings {
+                scopes: scopes(&args.namespaces),
+                listen: args.listen,
+                default_zone: args.default_time_zone.clone(),
+                status_flush_interval: args.status_flush_interval,
+                inflight_max: args.max_inflight,
+            },
         })
     }
 
     /// Tells the log, once, what the run goes by.
     pub fn tell(&self) {
+        let settings = &self.settings;
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
             time_zone_data = tzdb_version(),
             api_server = %self.kube.cluster_url,
-            scopes = %Scopes(&self.scopes),
-            listen = %self.listen,
-            default_time_zone = self.default_zone.name(),
-            status_flush_interval = ?self.status_flush_interval,
-            max_inflight = self.inflight_max,
+            scopes = %Scopes(&settings.scopes),
+            listen = %settings.listen,
+            default_time_zone = settings.default_zone.name(),
+            status_flush_interval = ?settings.status_flush_interval,
+            max_inflight = settings.inflight_max,
             max_clock_skew = %format_args!("{:#}", self.clock_skew_max),
             clock_offset = %format_args!("{:#}", self.clock_offset),
             "cronwheel starts"
@@ -127,14 +153,30 @@ fn scopes(namespaces: &[String]) -> Vec<Scope> {
 
 /// The way to the API server, by the flags `--kubeconfig` and `--context`.
 pub async fn kube_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConfigError> {
-    let mut config = inferred_config(file, context).await?;
-    exempt_from_proxy(&mut config, |name| std::env::var(name).ok());
+    let mut config = found_config(file, context).await?;
+    exempt_from_proxy(&mut config, |name| env::var(name).ok());
     Ok(config)
 }
 
-async fn inferred_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConfigError> {
+/// The token of a Pod's service account, where Kubernetes mounts it.
+const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+
+/// Why we are not in a Pod with a service account; none if we are.
+fn not_in_pod(variable: impl Fn(&str) -> Option<OsString>, token: &Path) -> Option<String> {
+    const SERVICE_HOST: &str = "KUBERNETES_SERVICE_HOST";
+    if variable(SERVICE_HOST).is_none_or(|host| host.is_empty()) {
+        Some(format!("{SERVICE_HOST} is not set"))
+    } else if !token.exists() {
+        Some(format!("there is no token at {}", token.display()))
+    } else {
+        None
+    }
+}
+
+/// What the flags name; without any the Pod's service account, if we are in one: a kubeconfig that happens to lie in an
+/// image must not lead to another cluster; else the kubeconfig of whoever calls.
+async fn found_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConfigError> {
     let kubeconfig = match (file, context) {
-        (None, None) => return kube::Config::infer().await.map_err(ConfigError::Infer),
         (Some(file), _) => Kubeconfig::read_from(file).map_err(|source| ConfigError::Read {
             file: file.display().to_string(),
             source,
@@ -143,6 +185,14 @@ async fn inferred_config(file: Option<&Path>, context: Option<&str>) -> Result<k
             context: context.to_owned(),
             source,
         })?,
+        (None, None) => match not_in_pod(|name| env::var_os(name), Path::new(TOKEN_FILE)) {
+            None => return kube::Config::incluster().map_err(ConfigError::ServiceAccount),
+            Some(not_in_pod) => Kubeconfig::read().map_err(|source| ConfigError::Nowhere {
+                not_in_pod,
+                kubeconfig: kubeconfig_place(env::var_os("KUBECONFIG")),
+                source,
+            })?,
+        },
     };
     if let Some(context) = context
         && !kubeconfig.contexts.iter().any(|known| known.name == context)
@@ -160,6 +210,14 @@ async fn inferred_config(file: Option<&Path>, context: Option<&str>) -> Result<k
     kube::Config::from_custom_kubeconfig(kubeconfig, &options)
         .await
         .map_err(ConfigError::Context)
+}
+
+/// Where `Kubeconfig::read` looks.
+fn kubeconfig_place(variable: Option<OsString>) -> String {
+    match variable.filter(|files| !files.is_empty()) {
+        Some(files) => format!("KUBECONFIG={}", files.display()),
+        None => "~/.kube/config (KUBECONFIG is not set)".to_owned(),
+    }
 }
 
 fn list(names: &[String]) -> String {

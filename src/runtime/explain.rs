@@ -29,7 +29,7 @@ use self::{
     trial::AssumedCreate,
     world::World,
 };
-use super::args::parse_zone;
+use super::args::values::parse_zone;
 use crate::schedule::Zone;
 
 /// The largest input that is taken: a cluster of a hundred thousand CronJobs has less.
@@ -45,13 +45,14 @@ pub struct ExplainArgs {
     /// A CronJob of the cluster; nothing is written there
     #[arg(value_parser = parse_name)]
     name: Option<String>,
-    /// Its namespace; that of the kubeconfig's context without it
+    /// Its namespace; that of the kubeconfig's context, or of the service account, without it
     #[arg(short, long, value_name = "NAME", requires = "name", value_parser = parse_name)]
     namespace: Option<String>,
-    /// The kubeconfig to reach the API server by; without it and --context KUBECONFIG, then ~/.kube/config
+    /// The kubeconfig to reach the API server by; without it and --context the Pod's service account, where there is
+    /// one, else KUBECONFIG, else ~/.kube/config
     #[arg(long, value_name = "FILE", requires = "name")]
     kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig; its current one without it
+    /// The context of the kubeconfig, of KUBECONFIG or ~/.kube/config without --kubeconfig; the current one without it
     #[arg(long, value_name = "NAME", requires = "name")]
     context: Option<String>,
     /// Instead of a cluster: CronJobs, and the Jobs that there are, as YAML or JSON, several documents or a List;

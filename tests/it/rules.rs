@@ -7,8 +7,10 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
+
+use super::pages;
 
 #[path = "rules/table.rs"]
 mod table;
@@ -17,22 +19,11 @@ use table::{DIFFERENCES, Difference, RULES};
 
 /// Where tests stand.
 const ROOTS: [&str; 2] = ["src", "tests"];
-/// The page that is made from the table.
-const PAGE: &str = "docs/differences.md";
-/// Set to have the page written anew.
-const WRITE: &str = "CRONWHEEL_WRITE_DOCS";
-/// Stands in the page where the table goes.
-const BEGIN: &str = "<!-- made from tests/it/rules/table.rs -->\n";
-const END: &str = "<!-- end -->\n";
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
-}
 
 /// The names of all test functions of the tree.
 fn test_names() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    let mut folders: Vec<PathBuf> = ROOTS.iter().map(|folder| root().join(folder)).collect();
+    let mut folders: Vec<PathBuf> = ROOTS.iter().map(|folder| pages::root().join(folder)).collect();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
@@ -94,9 +85,8 @@ fn missing(names: &BTreeSet<String>, rules: &[(&str, &str)], differences: &[Diff
     unheld.chain(unheld_differences).collect()
 }
 
-fn page(former: &str) -> String {
-    let (before, rest) = former.split_once(BEGIN).expect("the page has its mark");
-    let (_, after) = rest.split_once(END).expect("the page has its end mark");
+/// The page of differences.
+fn page() -> String {
     let mut rows = String::from("| Rule | Built-in | cronwheel | Tests |\n|---|---|---|---|\n");
     for Difference {
         rules,
@@ -117,7 +107,7 @@ fn page(former: &str) -> String {
     for (rule, text) in RULES {
         let _ = writeln!(rows, "| {rule} | {text} |");
     }
-    format!("{before}{BEGIN}\n{rows}\n{END}{after}")
+    rows
 }
 
 #[test]
@@ -145,17 +135,7 @@ fn each_rule_stands_once_and_in_order() {
 
 #[test]
 fn the_page_of_differences_is_the_table() {
-    let path = root().join(PAGE);
-    let former = fs::read_to_string(&path).unwrap();
-    let page = page(&former);
-    if std::env::var_os(WRITE).is_some() {
-        fs::write(&path, page).unwrap();
-    } else {
-        assert!(
-            former == page,
-            "{PAGE} is not what the table says: {WRITE}=1 cargo test --test it rules writes it"
-        );
-    }
+    pages::hold("docs/differences.md", &page());
 }
 
 #[test]

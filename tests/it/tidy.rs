@@ -24,6 +24,7 @@ const ROOTS: &[&str] = &[
     "testbed/tests",
     "loadtest/src",
     "fuzz/fuzz_targets",
+    "apisim/src",
 ];
 /// The layers; each may name itself and those before it.
 const LAYERS: &[&str] = &["schedule", "state", "cluster", "runtime"];

@@ -213,11 +213,7 @@ impl<'a> Trial<'a> {
             || self.assumed_job(&look_up),
             |job| LookUpOutcome::Found(Box::new(job.clone())),
         );
-        self.input(Input::JobLookedUp {
-            cron_job: look_up.cron_job.uid.clone(),
-            name: look_up.name,
-            answer,
-        });
+        self.input(Input::JobLookedUp { look_up, answer });
     }
 
     /// The Job that is assumed to exist under the slot's name.

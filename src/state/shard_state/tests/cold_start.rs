@@ -1,10 +1,11 @@
 //! B-1.3, B-9: what is done when the lists are complete.
 
-use super::world::{World, at, cron_job, job, schedule};
+use super::world::{World, at, cron_job, entry, job, schedule, uid};
 use crate::{
     schedule::Zone,
     state::{
-        CronJobRecord, CronJobSchedule, CronJobStatus, Input, InstantOutcome, Scope, ShardConfig, ShardId, ShardState,
+        ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Input, InstantOutcome, Scope, ShardConfig,
+        ShardId, ShardState,
     },
 };
 
@@ -127,6 +128,35 @@ fn a_relist_takes_out_what_is_gone() {
     world.advance_to("10:00:00");
     world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
     assert_eq!(world.shard.sizes().cron_jobs, 1);
+}
+
+#[test]
+fn a_relist_keeps_what_it_shows_in_a_form_that_is_not_understood() {
+    // B-10.3: a Job that were taken for gone would let another run start beside it.
+    let running = job("hello", "09:59:00");
+    let record = CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Forbid,
+        status: CronJobStatus {
+            active: vec![entry(&running)],
+            ..cron_job("hello").status
+        },
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![record], vec![running.clone()]);
+    world.input(Input::CronJobRelistBegun(Scope::Cluster));
+    world.input(Input::CronJobSeen(uid("hello")));
+    world.input(Input::CronJobSeen(uid("unknown")));
+    world.input(Input::CronJobRelistDone(Scope::Cluster));
+    world.input(Input::JobRelistBegun(Scope::Cluster));
+    world.input(Input::JobSeen(running.uid.clone()));
+    world.input(Input::JobSeen(uid("unknown")));
+    world.input(Input::JobRelistDone(Scope::Cluster));
+    let sizes = world.shard.sizes();
+    assert_eq!((sizes.cron_jobs, sizes.jobs), (1, 1));
+    world.advance_to("10:00:00");
+    world.expect(&[
+        "Normal JobAlreadyActive: Not starting job because prior execution is running and concurrency policy is Forbid",
+    ]);
 }
 
 #[test]

@@ -150,6 +150,11 @@ impl Instance {
         format!("https://127.0.0.1:{}", self.manifest.ports.api_server)
     }
 
+    /// The address of etcd, which also answers JSON (`/v3/kv/put`): the way to store what the API server would refuse.
+    pub fn etcd_url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.manifest.ports.etcd_client)
+    }
+
     /// What a process wrote to its standard output and standard error.
     pub fn log_path(&self, component: Component) -> PathBuf {
         self.path(&format!("logs/{component}.log"))

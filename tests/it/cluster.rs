@@ -13,6 +13,7 @@ mod exchange;
 mod kubernetes;
 
 mod firing;
+mod nights;
 mod policies;
 mod restarts;
 mod templates;
@@ -45,6 +46,10 @@ const CASES: &[Case] = cases![
     firing::history_keeps_to_its_limits,
     firing::a_suspended_cron_job_starts_its_latest_slot_when_resumed,
     firing::a_suspended_interval_keeps_its_grid,
+    nights::new_york_skips_what_falls_into_the_gap,
+    nights::new_york_runs_twice_in_the_overlap,
+    nights::cairo_loses_the_friday_whose_midnight_is_missing,
+    nights::cairo_runs_twice_before_midnight_in_the_overlap,
     policies::allow_starts_beside_a_running_job,
     policies::forbid_waits_for_the_running_job,
     policies::replace_deletes_the_running_job_first,

@@ -12,6 +12,7 @@ mod etcd;
 mod exchange;
 mod kubernetes;
 
+mod deadlines;
 mod firing;
 mod nights;
 mod policies;
@@ -42,6 +43,9 @@ macro_rules! cases {
 }
 
 const CASES: &[Case] = cases![
+    deadlines::a_deadline_of_zero_is_met_at_the_slot,
+    deadlines::a_deadline_under_ten_seconds_is_kept_to_the_second,
+    deadlines::every_keeps_its_grid_under_a_deadline_below_its_period,
     firing::a_cron_job_fires_on_the_minute_and_its_job_completes,
     firing::history_keeps_to_its_limits,
     firing::a_suspended_cron_job_starts_its_latest_slot_when_resumed,

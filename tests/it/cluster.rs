@@ -13,6 +13,7 @@ mod exchange;
 mod kubernetes;
 
 mod deadlines;
+mod edits;
 mod firing;
 mod nights;
 mod policies;
@@ -46,6 +47,10 @@ const CASES: &[Case] = cases![
     deadlines::a_deadline_of_zero_is_met_at_the_slot,
     deadlines::a_deadline_under_ten_seconds_is_kept_to_the_second,
     deadlines::every_keeps_its_grid_under_a_deadline_below_its_period,
+    edits::a_change_to_an_earlier_schedule_starts_no_slot_of_before_it,
+    edits::a_change_to_a_later_schedule_takes_the_armed_slot_away,
+    edits::a_change_without_a_controller_starts_the_latest_slot_of_the_new_schedule,
+    edits::a_change_of_the_zone_alone_moves_the_slot,
     firing::a_cron_job_fires_on_the_minute_and_its_job_completes,
     firing::history_keeps_to_its_limits,
     firing::a_suspended_cron_job_starts_its_latest_slot_when_resumed,

@@ -18,6 +18,7 @@ mod firing;
 mod nights;
 mod policies;
 mod restarts;
+mod strangers;
 mod templates;
 
 use std::{
@@ -64,6 +65,12 @@ const CASES: &[Case] = cases![
     policies::replace_deletes_the_running_job_first,
     restarts::a_kill_between_create_and_status_write_doubles_nothing,
     restarts::several_slots_without_a_controller_are_caught_up_by_one_job,
+    strangers::forbid_does_not_count_a_manual_run,
+    strangers::replace_leaves_a_manual_run_alone,
+    strangers::a_manual_run_of_a_slot_s_name_is_that_slot_s_run,
+    strangers::a_foreign_job_costs_its_slot_and_the_next_one_starts,
+    strangers::a_re_created_cron_job_does_not_own_the_jobs_of_the_first,
+    strangers::a_status_not_written_yet_does_not_reach_a_namesake,
     templates::a_field_newer_than_our_bindings_reaches_the_job,
     templates::metadata_survives_status_writes,
 ];

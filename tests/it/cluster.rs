@@ -15,6 +15,7 @@ mod kubernetes;
 mod deadlines;
 mod edits;
 mod firing;
+mod garbage;
 mod nights;
 mod policies;
 mod restarts;
@@ -56,6 +57,9 @@ const CASES: &[Case] = cases![
     firing::history_keeps_to_its_limits,
     firing::a_suspended_cron_job_starts_its_latest_slot_when_resumed,
     firing::a_suspended_interval_keeps_its_grid,
+    garbage::stored_garbage_is_reported_and_the_others_go_on,
+    garbage::a_schedule_that_becomes_garbage_is_told_and_runs_again_when_put_right,
+    garbage::a_name_too_long_for_a_job_is_sent_whole_and_its_refusal_told,
     nights::new_york_skips_what_falls_into_the_gap,
     nights::new_york_runs_twice_in_the_overlap,
     nights::cairo_loses_the_friday_whose_midnight_is_missing,

@@ -18,6 +18,7 @@ mod firing;
 mod garbage;
 mod nights;
 mod policies;
+mod refusals;
 mod restarts;
 mod strangers;
 mod templates;
@@ -67,6 +68,10 @@ const CASES: &[Case] = cases![
     policies::allow_starts_beside_a_running_job,
     policies::forbid_waits_for_the_running_job,
     policies::replace_deletes_the_running_job_first,
+    refusals::a_quota_that_lifts_lets_the_slot_start,
+    refusals::a_quota_that_lifts_late_lets_only_the_latest_slot_start,
+    refusals::a_policy_that_denies_some_jobs_holds_no_other_back,
+    refusals::in_a_namespace_that_goes_creates_are_tried_ever_less_and_nobody_is_told,
     restarts::a_kill_between_create_and_status_write_doubles_nothing,
     restarts::several_slots_without_a_controller_are_caught_up_by_one_job,
     strangers::forbid_does_not_count_a_manual_run,

@@ -13,6 +13,7 @@ mod exchange;
 mod kubernetes;
 
 mod deadlines;
+mod deletions;
 mod edits;
 mod firing;
 mod garbage;
@@ -50,6 +51,8 @@ const CASES: &[Case] = cases![
     deadlines::a_deadline_of_zero_is_met_at_the_slot,
     deadlines::a_deadline_under_ten_seconds_is_kept_to_the_second,
     deadlines::every_keeps_its_grid_under_a_deadline_below_its_period,
+    deletions::a_cron_job_deleted_in_the_background_takes_its_job_along,
+    deletions::a_cron_job_deleted_in_the_foreground_starts_nothing_while_it_waits,
     edits::a_change_to_an_earlier_schedule_starts_no_slot_of_before_it,
     edits::a_change_to_a_later_schedule_takes_the_armed_slot_away,
     edits::a_change_without_a_controller_starts_the_latest_slot_of_the_new_schedule,

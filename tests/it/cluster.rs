@@ -15,6 +15,7 @@ mod kubernetes;
 mod deadlines;
 mod deletions;
 mod edits;
+mod extremes;
 mod firing;
 mod garbage;
 mod nights;
@@ -57,6 +58,10 @@ const CASES: &[Case] = cases![
     edits::a_change_to_a_later_schedule_takes_the_armed_slot_away,
     edits::a_change_without_a_controller_starts_the_latest_slot_of_the_new_schedule,
     edits::a_change_of_the_zone_alone_moves_the_slot,
+    extremes::a_job_without_an_afterlife_runs_its_slot_once,
+    extremes::a_history_limit_of_zero_keeps_no_job_and_loses_no_slot,
+    extremes::a_template_of_more_than_a_mebibyte_becomes_a_job,
+    extremes::a_job_too_large_to_be_stored_is_told_and_given_up,
     firing::a_cron_job_fires_on_the_minute_and_its_job_completes,
     firing::history_keeps_to_its_limits,
     firing::a_suspended_cron_job_starts_its_latest_slot_when_resumed,

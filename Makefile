@@ -1,7 +1,7 @@
 # Every command that a person or CI runs. `make` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check format lint test test-fast bench bench-smoke loadtest
+.PHONY: help demo check format lint test test-fast audit bench bench-smoke loadtest
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,10 @@ test: ## All tests, those on a real kube-apiserver included
 test-fast: ## Tests that need neither network nor processes
 	cargo test --workspace --quiet --lib
 	cargo test --quiet --test it -- --skip cluster
+
+audit: ## Licences, advisories and sources of all dependencies, by deny.toml; needs cargo-deny and the network
+	@cargo deny --version >/dev/null 2>&1 || { echo "cargo-deny is missing: cargo install --locked cargo-deny"; exit 1; }
+	cargo deny --workspace check
 
 bench: ## All benches in full
 	cargo bench --benches

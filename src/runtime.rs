@@ -13,12 +13,14 @@ use tokio::{
 
 pub mod admin;
 pub mod args;
+mod ask;
 pub mod clock;
 pub mod clock_task;
 pub mod commands;
 pub mod config;
 pub mod dispatcher;
 pub mod event_task;
+pub mod explain;
 pub mod logging;
 pub mod metrics;
 pub mod next;
@@ -36,7 +38,7 @@ use self::{
     config::RunConfig,
     dispatcher::{DispatchQueue, Dispatcher, DispatcherLinks},
     event_task::{EventLinks, EventQueue, EventTask},
-    metrics::Metrics,
+    metrics::{Metrics, WatchMetrics},
     shard_task::{ShardLinks, ShardTask},
     shutdown::{Phase, PhaseSender, Signals, phases},
     status_batcher::{StatusBatcher, StatusLinks, StatusQueue},
@@ -46,7 +48,7 @@ use crate::{
     cluster::{
         ClusterApi, Decoder, WriteConnections,
         connection::ConnectError,
-        watch::{cron_jobs, jobs},
+        watch::{cron_jobs, jobs, observed},
         watch_client,
     },
     state::{
@@ -109,7 +111,7 @@ pub enum RuntimeError {
 
 /// Runs the CronJobs of a cluster until a signal says to end.
 pub async fn run(config: RunConfig) -> Result<(), RuntimeError> {
-    let signals = Signals::listen().map_err(RuntimeError::Signals)?;
+    let mut signals = Signals::listen().map_err(RuntimeError::Signals)?;
     let address = config.listen;
     let listener = TcpListener::bind(address)
         .await
@@ -119,7 +121,7 @@ pub async fn run(config: RunConfig) -> Result<(), RuntimeError> {
     }
     let shell = Shell::new(config)?;
     let tasks = shell.spawn_all(listener)?;
-    supervise(tasks, &shell.phases, signals).await
+    supervise(tasks, &shell.phases, async || signals.next().await).await
 }
 
 /// A task that runs.
@@ -263,23 +265,28 @@ impl Shell {
         let decoder = Arc::new(Decoder {
             default_zone: self.config.default_zone.clone(),
         });
-        let links = |resource: &'static str| WatchLinks {
+        let links = |resource: &'static str, scope: &Scope, metrics: &WatchMetrics| WatchLinks {
             resource,
             inputs: inputs.clone(),
             events: events.clone(),
             phase: self.phases.subscribe(),
-            metrics: match resource {
-                "cronjobs" => self.metrics.cron_job_watch.clone(),
-                _ => self.metrics.job_watch.clone(),
-            },
+            metrics: metrics.clone(),
+            pulse: self
+                .metrics
+                .watch_pulses
+                .begin(resource, scope.clone(), self.clock.clone()),
             clock: self.clock.clone(),
         };
         let spawn_two = |scope: &Scope| {
-            let cron_jobs = cron_jobs(client.clone(), scope.clone(), Arc::clone(&decoder));
-            let jobs = jobs(client.clone(), scope.clone());
+            let cron_job_links = links("cronjobs", scope, &self.metrics.cron_job_watch);
+            let job_links = links("jobs", scope, &self.metrics.job_watch);
+            let cron_job_client = observed(client.clone(), cron_job_links.observer());
+            let job_client = observed(client.clone(), job_links.observer());
+            let cron_jobs = cron_jobs(cron_job_client, scope.clone(), Arc::clone(&decoder));
+            let jobs = jobs(job_client, scope.clone());
             [
-                spawn("CronJob watch", Phase::StopIntake, links("cronjobs").run(cron_jobs)),
-                spawn("Job watch", Phase::StopIntake, links("jobs").run(jobs)),
+                spawn("CronJob watch", Phase::StopIntake, cron_job_links.run(cron_jobs)),
+                spawn("Job watch", Phase::StopIntake, job_links.run(jobs)),
             ]
         };
         Ok(self.config.scopes.iter().flat_map(spawn_two).collect())
@@ -295,17 +302,21 @@ fn spawn(name: &'static str, ends_in: Phase, task: impl Future<Output = ()> + Se
 }
 
 /// Waits for a signal, then takes the process through the phases of its end.
-async fn supervise(mut tasks: Vec<Task>, phases: &PhaseSender, mut signals: Signals) -> Result<(), RuntimeError> {
+async fn supervise(
+    mut tasks: Vec<Task>,
+    phases: &PhaseSender,
+    mut next_signal: impl AsyncFnMut() -> &'static str,
+) -> Result<(), RuntimeError> {
     let signal = tokio::select! {
         biased;
         error = first_to_end(&mut tasks) => return Err(error),
-        signal = signals.next() => signal,
+        signal = next_signal() => signal,
     };
     tracing::info!(signal, "going down");
     tokio::select! {
         biased;
         result = wind_down(tasks, phases) => result,
-        signal = signals.next() => Err(RuntimeError::Interrupted { signal }),
+        signal = next_signal() => Err(RuntimeError::Interrupted { signal }),
     }
 }
 
@@ -343,3 +354,6 @@ async fn wind_down(tasks: Vec<Task>, phases: &PhaseSender) -> Result<(), Runtime
     tracing::info!("ended");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 //! Uses the standard library and jiff's zone data. Reads no clock: `now` is an argument everywhere.
 
 pub mod cron;
+pub mod describe;
 pub mod due;
 pub mod effective;
 pub mod fires;

@@ -21,6 +21,6 @@ pub use outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome};
 pub use record::{
     ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Finish, JobRecord, JobTemplate,
 };
-pub use shard_state::{ShardConfig, ShardState, Sizes, Wakeup};
+pub use shard_state::{Decided, ShardConfig, ShardState, Sizes, Wakeup};
 pub use sharding::{ShardId, Term};
 pub use tally::{InstantOutcome, Tally};

@@ -45,11 +45,18 @@ pub enum Answer<T> {
 pub enum EventOutcome {
     /// Stored.
     Stored,
-    /// 404 or 409: the Event to patch is gone, the one to create exists, or the namespace is gone.
+    /// The Event to create exists. Its name is ours alone, so an earlier try stored it.
+    Exists,
+    /// 404, or 409 of another kind: the Event to patch is gone, or the namespace is.
     Gone,
-    /// Anything else; not worth another try (B-14.1).
+    /// Anything else that the server says; not worth another try (B-14.1).
     Rejected {
         /// The server's text.
+        message: String,
+    },
+    /// No answer in time, or the server's word that it gave up: worth another try.
+    Unanswered {
+        /// The server's text, or the transport's.
         message: String,
     },
 }
@@ -184,6 +191,9 @@ pub fn event(answer: &RawAnswer) -> Answer<EventOutcome> {
     sorted(answer, |answer, refusal| {
         Ok(match refusal {
             None => EventOutcome::Stored,
+            Some(refusal) if answer.status == StatusCode::CONFLICT && refusal.reason == "AlreadyExists" => {
+                EventOutcome::Exists
+            }
             Some(_) if matches!(answer.status, StatusCode::NOT_FOUND | StatusCode::CONFLICT) => EventOutcome::Gone,
             Some(refusal) => EventOutcome::Rejected {
                 message: refusal.message,
@@ -197,7 +207,7 @@ pub trait OrderOutcome {
     /// The order failed; it backs off by itself.
     fn failed(message: String, retry_after: Option<Duration>) -> Self;
 
-    /// Nobody can say whether the order was carried out. Only for creates does that differ from a failure.
+    /// Nobody can say whether the order was carried out. For creates and Events that differs from a failure.
     fn unanswered(message: String, retry_after: Option<Duration>) -> Self
     where
         Self: Sized,
@@ -231,6 +241,10 @@ impl OrderOutcome for CreateOutcome {
 impl OrderOutcome for EventOutcome {
     fn failed(message: String, _: Option<Duration>) -> EventOutcome {
         EventOutcome::Rejected { message }
+    }
+
+    fn unanswered(message: String, _: Option<Duration>) -> EventOutcome {
+        EventOutcome::Unanswered { message }
     }
 }
 

@@ -214,4 +214,4 @@ const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(65);
 
 /// How long a list or a watch may be silent once it has begun: a watch is told a bookmark every minute, and
 /// a peer that has vanished says nothing at all.
-const WATCH_SILENCE_MAX: Duration = Duration::from_secs(80);
+pub const WATCH_SILENCE_MAX: Duration = Duration::from_secs(80);

@@ -81,6 +81,11 @@ impl SlimCronJob {
         self.content.identity()
     }
 
+    /// Its uid, where that can be read, whatever else cannot.
+    pub fn uid(&self) -> Option<&Uid> {
+        self.content.uid()
+    }
+
     /// Its record, without a copy.
     pub fn into_record(self, default_zone: &Zone) -> Result<CronJobRecord, DecodeError> {
         self.content.into_record(default_zone)

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 pub(super) use self::json::{push_escaped, push_raw_member};
 use self::json::{push_string, push_time};
-use crate::state::{ActiveJob, CronJobEvent, JobDelete, JobOrder, StatusWrite};
+use crate::state::{ActiveJob, CronJobEvent, CronJobStatus, JobDelete, JobOrder, StatusWrite};
 
 /// The annotation with a Job's slot in the CronJob's zone (B-11.3).
 pub const SCHEDULED_TIMESTAMP_ANNOTATION: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
@@ -45,14 +45,21 @@ pub fn status_body(write: &StatusWrite) -> Vec<u8> {
     push_member(&mut text, "uid", &write.cron_job.uid.to_string());
     push_member(&mut text, "resourceVersion", &write.resource_version.to_string());
     text.push_str(&write.retained_metadata.members);
-    text.push_str(r#"},"status":{"#);
-    push_status_members(&mut text, write);
-    text.push_str("}}");
+    text.push_str(r#"},"status":"#);
+    push_status(&mut text, &write.status);
+    text.push('}');
     text.into_bytes()
 }
 
-fn push_status_members(text: &mut String, write: &StatusWrite) {
-    let status = &write.status;
+/// A status as [`status_body`] sends it.
+pub fn status_json(status: &CronJobStatus) -> Vec<u8> {
+    let mut text = String::new();
+    push_status(&mut text, status);
+    text.into_bytes()
+}
+
+fn push_status(text: &mut String, status: &CronJobStatus) {
+    text.push('{');
     let start = text.len();
     if !status.active.is_empty() {
         text.push_str(r#","active":["#);
@@ -71,6 +78,7 @@ fn push_status_members(text: &mut String, write: &StatusWrite) {
     if text.len() > start {
         text.remove(start);
     }
+    text.push('}');
 }
 
 /// An entry of `status.active` (B-12.5).

@@ -1,9 +1,10 @@
 //! Watch streams of CronJobs and of Jobs as inputs, over `kube`'s watcher, which pages lists, resumes watches and lists anew after 410.
 //!
-//! Never ends. An object that cannot be understood is handed over as such. A CronJob then counts as gone, since it
-//! must not run on what it was before; a Job stays what it was, since another must not run beside it.
+//! Never ends. An object that cannot be understood is handed over as such, and as one that exists: it is not gone. A
+//! CronJob goes on as what it was, since its runs must not be lost; so does a Job, since another must not run beside it.
 
 mod backoff;
+mod observed;
 
 use std::{pin::Pin, sync::Arc};
 
@@ -15,6 +16,7 @@ use kube::{
 use serde::de::DeserializeOwned;
 
 use self::backoff::Backoff;
+pub use self::observed::{WatchObserver, WatchRequest, observed};
 use super::{
     classify::{bounded, error_text},
     decode::{DecodeError, Decoder, SlimCronJob, SlimJob},
@@ -32,7 +34,7 @@ pub enum WatchItem {
         error: DecodeError,
         /// The CronJob to report it on, in the version that was seen; none for a Job.
         cron_job: Option<(Arc<CronJobIdentity>, ResourceVersion)>,
-        /// What follows for the shard: a CronJob counts as gone. None for a Job, and where not even the uid can be read.
+        /// What the shard is told: that it exists. None where not even the uid can be read.
         input: Option<Input>,
     },
     /// The list or the watch failed; it goes on by itself after a back-off.
@@ -75,22 +77,19 @@ impl Kind for CronJobs {
     type Object = SlimCronJob;
 
     fn applied(&self, object: SlimCronJob) -> WatchItem {
-        let cron_job = object.identity().cloned();
+        let (cron_job, uid) = (object.identity().cloned(), object.uid().cloned());
         match object.into_record(&self.decoder.default_zone) {
             Ok(record) => WatchItem::Input(Input::CronJobApplied(Box::new(record))),
             Err(error) => WatchItem::Undecodable {
                 error,
-                input: cron_job
-                    .as_ref()
-                    .map(|(identity, _)| Input::CronJobDeleted(identity.uid.clone())),
                 cron_job,
+                input: uid.map(Input::CronJobSeen),
             },
         }
     }
 
     fn deleted(&self, object: &SlimCronJob) -> Option<Input> {
-        let (identity, _) = object.identity()?;
-        Some(Input::CronJobDeleted(identity.uid.clone()))
+        Some(Input::CronJobDeleted(object.uid()?.clone()))
     }
 
     fn relist_begun(&self, scope: Scope) -> Input {
@@ -108,13 +107,14 @@ impl Kind for Jobs {
     type Object = SlimJob;
 
     fn applied(&self, object: SlimJob) -> WatchItem {
+        let uid = object.uid().cloned();
         match object.into_record() {
             Ok(record) => WatchItem::Input(Input::JobApplied(Box::new(record))),
             Err(error) => WatchItem::Undecodable {
                 error,
                 cron_job: None,
-                // Its last known form stays: were it gone, another run could start beside it (B-10.3).
-                input: None,
+                // Were it gone, another run could start beside it (B-10.3).
+                input: uid.map(Input::JobSeen),
             },
         }
     }

@@ -16,9 +16,15 @@ use super::{
     metrics::Metrics,
     shutdown::{Phase, PhaseReceiver},
 };
+use crate::cluster::connection::WATCH_SILENCE_MAX;
 
 /// The shard's task has a turn every second or so; without one for so long it hangs, and a restart helps.
 const TURN_AGE_MAX: Duration = Duration::from_mins(1);
+
+/// A watch that has been silent for longer sees nothing of what changes. An idle one is told a bookmark about every minute,
+/// and the transport ends one that is told nothing for [`WATCH_SILENCE_MAX`]; what is left is for opening it again.
+const SILENCE_MAX: Duration = Duration::from_mins(2);
+const _: () = assert!(SILENCE_MAX.as_secs() >= WATCH_SILENCE_MAX.as_secs() + 30);
 
 /// What the endpoints look at.
 #[derive(Clone, Debug)]
@@ -69,6 +75,14 @@ impl Admin {
         let mut obstacles = Vec::new();
         if !self.metrics.shard.read().is_synced {
             obstacles.push("CronJobs and Jobs have not all been listed yet".to_owned());
+        }
+        for pulse in self.metrics.watch_pulses.silent_for(SILENCE_MAX) {
+            obstacles.push(format!(
+                "the watch of {} in {} has been silent for {} seconds",
+                pulse.resource(),
+                pulse.scope(),
+                pulse.silence().as_secs()
+            ));
         }
         match self.clock.verdict() {
             ClockVerdict::Fine => {}
@@ -121,7 +135,10 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
-    use crate::runtime::shutdown::{PhaseSender, phases};
+    use crate::{
+        runtime::shutdown::{PhaseSender, phases},
+        state::Scope,
+    };
 
     struct Bench {
         admin: Admin,
@@ -182,6 +199,25 @@ mod tests {
         let (status, text) = bench.get("/readyz").await;
         assert_eq!(status, 503);
         assert!(text.contains("-60.5 seconds off"), "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_is_silent_for_more_than_two_minutes_is_named() {
+        let bench = Bench::new();
+        let metrics = &bench.admin.metrics;
+        metrics.shard.publish(|figures| figures.is_synced = true);
+        let begin = |resource, scope| metrics.watch_pulses.begin(resource, scope, bench.admin.clock.clone());
+        let cron_jobs = begin("cronjobs", Scope::Cluster);
+        let jobs = begin("jobs", Scope::Namespace("shop".into()));
+        tokio::time::sleep(Duration::from_mins(2)).await;
+        bench.trust();
+        assert_eq!(bench.get("/readyz").await.0, 200);
+        cron_jobs.heard();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let expected = "the watch of jobs in namespace shop has been silent for 121 seconds\n";
+        assert_eq!(bench.get("/readyz").await, (503, expected.to_owned()));
+        jobs.heard();
+        assert_eq!(bench.get("/readyz").await.0, 200);
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,6 +9,7 @@ use std::{future::Future, time::Duration};
 use futures::future::join_all;
 
 use super::{
+    ask::ask,
     clock::{Clock, ClockVerdict},
     metrics::{ApiCall, ClockMetrics},
     shutdown::{Phase, PhaseReceiver},
@@ -126,14 +127,7 @@ impl<A: ProbeApi> ClockTask<A> {
     }
 
     async fn probe(&self) {
-        let sent = self.clock.boot();
-        let answered = self.api.probe().await;
-        self.metrics
-            .api
-            .record(ApiCall::Probe, answered.code, self.clock.boot().since(sent));
-        if answered.code.is_some() {
-            self.clock.observe_answer(sent, answered.server_date);
-        }
+        ask(&self.clock, &self.metrics.api, ApiCall::Probe, self.api.probe()).await;
     }
 
     fn tell(&mut self) {

@@ -9,10 +9,12 @@ use super::{
     RuntimeError,
     args::{Cli, Command, RunArgs},
     clock::Clock,
-    config::{ConfigError, RunConfig},
+    config::{ConfigError, RunConfig, kube_config},
+    explain::{self, ExplainArgs, ExplainError},
     logging,
     next::{self, NextError},
 };
+use crate::cluster::watch_client;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +28,9 @@ pub enum CommandError {
     /// `next`.
     #[error(transparent)]
     Next(#[from] NextError),
+    /// `explain`.
+    #[error(transparent)]
+    Explain(#[from] ExplainError),
     /// The threads for tasks cannot be started.
     #[error("cannot start the async runtime")]
     Threads(#[source] io::Error),
@@ -40,11 +45,30 @@ pub fn execute(cli: Cli) -> Result<(), CommandError> {
             next::run(args, now, io::stdin().lock(), io::stdout().lock())?;
             Ok(())
         }
+        Command::Explain(args) => explain(&args),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "cronwheel", &mut io::stdout());
             Ok(())
         }
     }
+}
+
+fn explain(args: &ExplainArgs) -> Result<(), CommandError> {
+    let now = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO).now();
+    let (output, notes) = (io::stdout().lock(), io::stderr().lock());
+    let Some(wanted) = args.wanted() else {
+        return Ok(explain::run(args, now, io::stdin().lock(), output, notes)?);
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(CommandError::Threads)?;
+    runtime.block_on(async {
+        let config = kube_config(wanted.kubeconfig, wanted.context).await?;
+        let namespace = wanted.namespace.unwrap_or(&config.default_namespace);
+        let client = watch_client(&config).map_err(RuntimeError::Connect)?;
+        Ok(explain::run_live(args, &client, (namespace, wanted.name), now, output, notes).await?)
+    })
 }
 
 fn run(args: &RunArgs) -> Result<(), CommandError> {

@@ -1,9 +1,9 @@
 //! What `cronwheel run` needs to know, checked once at the start and passed down.
 
-use std::{collections::BTreeSet, fmt, net::SocketAddr, path::Path, time::Duration};
+use std::{collections::BTreeSet, env, ffi::OsString, fmt, net::SocketAddr, path::Path, time::Duration};
 
 use jiff::SignedDuration;
-use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use super::args::RunArgs;
 use crate::{
@@ -15,9 +15,25 @@ use crate::{
 /// Why there is no way to the API server.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// Neither a kubeconfig nor a service account.
-    #[error("no way to the API server is configured; give --kubeconfig FILE, or run in a Pod with a service account")]
-    Infer(#[source] InferConfigError),
+    /// Neither a service account nor a kubeconfig.
+    #[error(
+        "no way to the API server: no service account of a Pod, since {not_in_pod}, and no kubeconfig in {kubeconfig}; \
+         give --kubeconfig FILE, or run in a Pod with a service account"
+    )]
+    Nowhere {
+        /// Why we are in no Pod.
+        not_in_pod: String,
+        /// Where a kubeconfig was looked for.
+        kubeconfig: String,
+        /// What is wrong there.
+        source: KubeconfigError,
+    },
+    /// We are in a Pod, and its service account is not whole.
+    #[error(
+        "the Pod's service account cannot be used; mount its token, ca.crt and namespace, set KUBERNETES_SERVICE_HOST and \
+         KUBERNETES_SERVICE_PORT, or give --kubeconfig FILE"
+    )]
+    ServiceAccount(#[source] InClusterError),
     /// `--kubeconfig` cannot be read.
     #[error("--kubeconfig {file}: cannot be used; give a kubeconfig that can be read")]
     Read {
@@ -71,8 +87,7 @@ pub struct RunConfig {
 impl RunConfig {
     /// Checks what the flags name and finds the way to the API server.
     pub async fn load(args: &RunArgs) -> Result<RunConfig, ConfigError> {
-        let mut kube = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
-        exempt_from_proxy(&mut kube, |name| std::env::var(name).ok());
+        let kube = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
         Ok(RunConfig {
             kube,
             scopes: scopes(&args.namespaces),
@@ -126,9 +141,32 @@ fn scopes(namespaces: &[String]) -> Vec<Scope> {
     distinct.into_iter().map(|name| Scope::Namespace(name.into())).collect()
 }
 
-async fn kube_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConfigError> {
+/// The way to the API server, by the flags `--kubeconfig` and `--context`.
+pub async fn kube_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConfigError> {
+    let mut config = found_config(file, context).await?;
+    exempt_from_proxy(&mut config, |name| env::var(name).ok());
+    Ok(config)
+}
+
+/// The token of a Pod's service account, where Kubernetes mounts it.
+const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+
+/// Why we are not in a Pod with a service account; none if we are.
+fn not_in_pod(variable: impl Fn(&str) -> Option<OsString>, token: &Path) -> Option<String> {
+    const SERVICE_HOST: &str = "KUBERNETES_SERVICE_HOST";
+    if variable(SERVICE_HOST).is_none_or(|host| host.is_empty()) {
+        Some(format!("{SERVICE_HOST} is not set"))
+    } else if !token.exists() {
+        Some(format!("there is no token at {}", token.display()))
+    } else {
+        None
+    }
+}
+
+/// What the flags name; without any the Pod's service account, if we are in one: a kubeconfig that happens to lie in an
+/// image must not lead to another cluster; else the kubeconfig of whoever calls.
+async fn found_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConfigError> {
     let kubeconfig = match (file, context) {
-        (None, None) => return kube::Config::infer().await.map_err(ConfigError::Infer),
         (Some(file), _) => Kubeconfig::read_from(file).map_err(|source| ConfigError::Read {
             file: file.display().to_string(),
             source,
@@ -137,6 +175,14 @@ async fn kube_config(file: Option<&Path>, context: Option<&str>) -> Result<kube:
             context: context.to_owned(),
             source,
         })?,
+        (None, None) => match not_in_pod(|name| env::var_os(name), Path::new(TOKEN_FILE)) {
+            None => return kube::Config::incluster().map_err(ConfigError::ServiceAccount),
+            Some(not_in_pod) => Kubeconfig::read().map_err(|source| ConfigError::Nowhere {
+                not_in_pod,
+                kubeconfig: kubeconfig_place(env::var_os("KUBECONFIG")),
+                source,
+            })?,
+        },
     };
     if let Some(context) = context
         && !kubeconfig.contexts.iter().any(|known| known.name == context)
@@ -154,6 +200,14 @@ async fn kube_config(file: Option<&Path>, context: Option<&str>) -> Result<kube:
     kube::Config::from_custom_kubeconfig(kubeconfig, &options)
         .await
         .map_err(ConfigError::Context)
+}
+
+/// Where `Kubeconfig::read` looks.
+fn kubeconfig_place(variable: Option<OsString>) -> String {
+    match variable.filter(|files| !files.is_empty()) {
+        Some(files) => format!("KUBECONFIG={}", files.display()),
+        None => "~/.kube/config (KUBECONFIG is not set)".to_owned(),
+    }
 }
 
 fn list(names: &[String]) -> String {

@@ -245,7 +245,6 @@ impl<A: JobApi> Dispatcher<A> {
         let Some((answered, duration)) = answered else {
             return self.put_back(queued).await;
         };
-        self.metrics.api.record(queued.request.call(), answered.code, duration);
         let (now, n_in_flight) = (self.clock.boot(), self.n_in_flight());
         self.pacer.on_answered(ticket, &answered, now, duration, n_in_flight);
         match answered.answer {

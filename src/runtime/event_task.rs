@@ -12,6 +12,7 @@ use tokio::sync::{
 };
 
 use super::{
+    ask::ask,
     clock::Clock,
     metrics::{ApiCall, EventMetrics},
     pacing::{Admission, Pacer},
@@ -28,8 +29,12 @@ const QUEUE_MAX: usize = 1 << 14;
 /// The longest that an Event waits behind a burst of creates.
 const BURST_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// How often an Event is sent before it is dropped.
-const TRIES_MAX: u32 = 5;
+/// How long an Event is tried before it is dropped: as long as the twelve tries, ten seconds apart, of client-go. The
+/// others wait meanwhile, so of those of a long outage only a few are dropped.
+const TRIED_FOR_MAX: Duration = Duration::from_mins(2);
+
+/// The pause before an Event is sent again that was not answered; after other failures the pacer sets it.
+const UNANSWERED_PAUSE: Duration = Duration::from_secs(10);
 
 /// The calls about Events; a fake of it stands for the API server in tests.
 pub trait EventApi: Clone + Send + Sync + 'static {
@@ -176,27 +181,30 @@ impl<A: EventApi> EventTask<A> {
         let _ = tokio::time::timeout(remaining, self.links.burst.wait_for(|is_burst| !is_burst)).await;
     }
 
+    /// Sends the current Event until it is concluded or its time is over. A try that was not answered may have got
+    /// through: the name and the count are the same at the next, so nothing is told twice.
     async fn deliver_current(&mut self) {
-        for _ in 0..TRIES_MAX {
-            let Some(action) = self.current.clone() else { return };
+        let deadline = self.clock.boot() + TRIED_FOR_MAX;
+        while let Some(action) = self.current.clone() {
             match self.send(action).await {
+                Answer::Outcome(EventOutcome::Unanswered { .. }) => tokio::time::sleep(UNANSWERED_PAUSE).await,
                 Answer::Outcome(outcome) => {
                     self.current = self.conclude(outcome);
-                    if self.current.is_none() {
-                        return;
-                    }
+                    continue;
                 }
                 Answer::Throttled { .. } | Answer::Unavailable { .. } => {}
             }
+            if self.clock.boot() >= deadline {
+                self.current = None;
+                self.metrics.dropped_failed.inc();
+            }
         }
-        self.current = None;
-        self.metrics.dropped_failed.inc();
     }
 
     /// What is still to be done after an outcome: an Event to patch that is gone is created.
     fn conclude(&mut self, outcome: EventOutcome) -> Option<EventAction> {
         match (outcome, self.current.take()?) {
-            (EventOutcome::Stored, EventAction::Create { .. }) => self.metrics.created.inc(),
+            (EventOutcome::Stored | EventOutcome::Exists, EventAction::Create { .. }) => self.metrics.created.inc(),
             (EventOutcome::Stored, EventAction::Patch { .. }) => self.metrics.raised.inc(),
             (
                 EventOutcome::Gone,
@@ -209,8 +217,14 @@ impl<A: EventApi> EventTask<A> {
                     body: create_body,
                 });
             }
-            (EventOutcome::Gone | EventOutcome::Rejected { .. }, _) => self.metrics.dropped_failed.inc(),
-            (EventOutcome::Stored, EventAction::Drop) => {}
+            (EventOutcome::Stored | EventOutcome::Exists, EventAction::Drop) => {}
+            (
+                EventOutcome::Exists
+                | EventOutcome::Gone
+                | EventOutcome::Rejected { .. }
+                | EventOutcome::Unanswered { .. },
+                _,
+            ) => self.metrics.dropped_failed.inc(),
         }
         None
     }
@@ -221,21 +235,25 @@ impl<A: EventApi> EventTask<A> {
         }
         let sent = self.clock.boot();
         let ticket = self.pacer.on_sent(sent);
-        let (call, answered) = match action {
+        let (clock, metrics, api) = (&self.clock, &self.metrics.api, &self.api);
+        let (answered, duration) = match action {
             EventAction::Create { namespace, body } => {
-                (ApiCall::CreateEvent, self.api.post_event(&namespace, body).await)
+                ask(clock, metrics, ApiCall::CreateEvent, api.post_event(&namespace, body)).await
             }
             EventAction::Patch {
                 namespace, name, body, ..
-            } => (ApiCall::PatchEvent, self.api.patch_event(&namespace, &name, body).await),
+            } => {
+                ask(
+                    clock,
+                    metrics,
+                    ApiCall::PatchEvent,
+                    api.patch_event(&namespace, &name, body),
+                )
+                .await
+            }
             EventAction::Drop => return Answer::Outcome(EventOutcome::Stored),
         };
-        let now = self.clock.boot();
-        self.metrics.api.record(call, answered.code, now.since(sent));
-        if answered.code.is_some() {
-            self.clock.observe_answer(sent, answered.server_date);
-        }
-        self.pacer.on_answered(ticket, &answered, now, now.since(sent), 0);
+        self.pacer.on_answered(ticket, &answered, sent + duration, duration, 0);
         answered.answer
     }
 }

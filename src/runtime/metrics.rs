@@ -9,10 +9,13 @@ use prometheus::{
 
 pub mod shard_figures;
 pub mod table;
+pub mod watch_pulses;
 
 use shard_figures::ShardCollector;
 pub use shard_figures::{ShardBoard, ShardFigures};
 use table::MetricSpec;
+use watch_pulses::WatchCollector;
+pub use watch_pulses::{WatchPulse, WatchPulses};
 
 /// Buckets of B-15.1, in seconds.
 const CREATION_SKEW_BUCKETS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
@@ -49,10 +52,18 @@ pub enum ApiCall {
     PatchEvent,
     /// GET the version, for the sake of the `Date`.
     Probe,
+    /// GET one page of the CronJobs.
+    ListCronJobs,
+    /// Open a watch of CronJobs.
+    WatchCronJobs,
+    /// GET one page of the Jobs.
+    ListJobs,
+    /// Open a watch of Jobs.
+    WatchJobs,
 }
 
 impl ApiCall {
-    const ALL: [ApiCall; 7] = [
+    const ALL: [ApiCall; 11] = [
         ApiCall::CreateJob,
         ApiCall::DeleteJob,
         ApiCall::LookUpJob,
@@ -60,6 +71,10 @@ impl ApiCall {
         ApiCall::CreateEvent,
         ApiCall::PatchEvent,
         ApiCall::Probe,
+        ApiCall::ListCronJobs,
+        ApiCall::WatchCronJobs,
+        ApiCall::ListJobs,
+        ApiCall::WatchJobs,
     ];
 
     /// Verb and resource, as Kubernetes names them in its audit log and in rules.
@@ -72,6 +87,10 @@ impl ApiCall {
             ApiCall::CreateEvent => ["create", "events"],
             ApiCall::PatchEvent => ["patch", "events"],
             ApiCall::Probe => ["get", "version"],
+            ApiCall::ListCronJobs => ["list", "cronjobs"],
+            ApiCall::WatchCronJobs => ["watch", "cronjobs"],
+            ApiCall::ListJobs => ["list", "jobs"],
+            ApiCall::WatchJobs => ["watch", "jobs"],
         }
     }
 }
@@ -150,6 +169,12 @@ pub struct EventMetrics {
 /// Of the watches.
 #[derive(Clone, Debug)]
 pub struct WatchMetrics {
+    /// Requests and answers.
+    pub api: ApiMetrics,
+    /// What a page of the list is counted as.
+    pub list: ApiCall,
+    /// What the opening of a watch is counted as.
+    pub watch: ApiCall,
     /// Objects not understood.
     pub undecodable: IntCounter,
     /// Watches that broke.
@@ -189,6 +214,8 @@ pub struct Metrics {
     pub leader: IntGauge,
     /// What the shard publishes.
     pub shard: ShardBoard,
+    /// When each watch was heard of last.
+    pub watch_pulses: WatchPulses,
 }
 
 impl Metrics {
@@ -202,13 +229,15 @@ impl Metrics {
         register_build(&register)?;
         let shard = ShardBoard::default();
         registry.register(Box::new(ShardCollector::new(shard.clone())?))?;
-        let watch = register.watch()?;
+        let watch_pulses = WatchPulses::default();
+        registry.register(Box::new(WatchCollector::new(watch_pulses.clone())?))?;
+        let watch = register.watch(api.clone())?;
         Ok(Metrics {
             dispatch: register.dispatch(api.clone(), overflows_of("dispatch"))?,
             status: register.status(api.clone(), overflows_of("status"))?,
             events: register.events(api.clone())?,
-            cron_job_watch: watch("cronjobs"),
-            job_watch: watch("jobs"),
+            cron_job_watch: watch("cronjobs", ApiCall::ListCronJobs, ApiCall::WatchCronJobs),
+            job_watch: watch("jobs", ApiCall::ListJobs, ApiCall::WatchJobs),
             clock: ClockMetrics {
                 api,
                 skew: register.float_gauge(&table::CLOCK_SKEW)?,
@@ -216,6 +245,7 @@ impl Metrics {
             },
             leader: register.gauge(&table::LEADER)?,
             shard,
+            watch_pulses,
             registry,
         })
     }
@@ -276,11 +306,17 @@ impl Register<'_> {
         })
     }
 
-    fn watch(&self) -> Result<impl Fn(&str) -> WatchMetrics + use<>, prometheus::Error> {
+    fn watch(
+        &self,
+        api: ApiMetrics,
+    ) -> Result<impl Fn(&str, ApiCall, ApiCall) -> WatchMetrics + use<>, prometheus::Error> {
         let undecodable = self.counters(&table::UNDECODABLE_OBJECTS)?;
         let errors = self.counters(&table::WATCH_ERRORS)?;
         let relists = self.counters(&table::RELISTS)?;
-        Ok(move |resource: &str| WatchMetrics {
+        Ok(move |resource: &str, list, watch| WatchMetrics {
+            api: api.clone(),
+            list,
+            watch,
             undecodable: undecodable.with_label_values(&[resource]),
             errors: errors.with_label_values(&[resource]),
             relists: relists.with_label_values(&[resource]),

@@ -18,7 +18,7 @@ use super::{
     status_batcher::StatusQueue,
 };
 use crate::state::{
-    Effect, Input, ShardState,
+    Effect, Input, ShardState, Wakeup,
     sharding::{Leadership, Term},
 };
 
@@ -99,10 +99,11 @@ impl ShardTask {
         let mut verdict = self.clock.watch_verdict();
         loop {
             let wakeup = self.wakeup();
+            let due_at = wakeup.map(|wakeup| wakeup.at);
             let turn = tokio::select! {
                 biased;
                 () = phase.reached(Phase::StopIntake) => Turn::End,
-                () = self.sleeper.sleep_until(wakeup.unwrap_or_default()), if wakeup.is_some() => Turn::Due,
+                () = self.sleeper.sleep_until(due_at.unwrap_or_default()), if due_at.is_some() => Turn::Due,
                 1.. = self.links.answers.recv_many(&mut self.answers, BATCH_MAX) => Turn::Facts,
                 1.. = self.links.inputs.recv_many(&mut self.inputs, BATCH_MAX) => Turn::Facts,
                 _ = verdict.changed() => Turn::Look,
@@ -110,7 +111,11 @@ impl ShardTask {
             };
             match turn {
                 Turn::End => break,
-                Turn::Due | Turn::Look => self.pass_time(),
+                Turn::Due => {
+                    tracing::debug!(timer = wakeup.map(|wakeup| wakeup.timer), "woken");
+                    self.pass_time();
+                }
+                Turn::Look => self.pass_time(),
                 Turn::Facts => self.take_facts(),
             }
             self.perform_effects();
@@ -132,9 +137,9 @@ impl ShardTask {
     }
 
     /// When to wake for the state; not at all while the clock is in doubt.
-    fn wakeup(&mut self) -> Option<Timestamp> {
+    fn wakeup(&mut self) -> Option<Wakeup> {
         let wakeup = self.state.next_wakeup()?;
-        (self.clock.verdict() == ClockVerdict::Fine).then_some(wakeup.at)
+        (self.clock.verdict() == ClockVerdict::Fine).then_some(wakeup)
     }
 
     fn update_time(&mut self) {

@@ -108,8 +108,9 @@ impl Signals {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
+    use rustix::process::{Signal, getpid, kill_process};
 
-    use super::*;
+    use super::{Phase, Signals, phases};
 
     #[tokio::test]
     async fn a_phase_is_reached_by_it_and_by_every_later_one() {
@@ -120,6 +121,19 @@ mod tests {
         assert!(receiver.reached(Phase::StopIntake).now_or_never().is_some());
         assert!(receiver.has_reached(Phase::FlushStatuses));
         assert!(!receiver.has_reached(Phase::FlushEvents));
+    }
+
+    #[tokio::test]
+    async fn each_signal_is_received_and_named_the_second_too() {
+        let mut signals = Signals::listen().unwrap();
+        for (signal, name) in [
+            (Signal::TERM, "SIGTERM"),
+            (Signal::INT, "SIGINT"),
+            (Signal::INT, "SIGINT"),
+        ] {
+            kill_process(getpid(), signal).unwrap();
+            assert_eq!(signals.next().await, name);
+        }
     }
 
     #[tokio::test]

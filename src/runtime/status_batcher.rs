@@ -3,7 +3,8 @@
 //! A status write costs the API server as much as starting the Job, so what changes within the flush interval becomes
 //! one write, and while creates wait statuses wait too, up to [`AGE_MAX`]. Urgent ones go at once. A conflict or any
 //! other refusal goes back to the shard, which knows what to write instead; "too many requests" and an unreachable
-//! server are no answers: the newest write of that CronJob is sent again after a pause of the whole lane.
+//! server are no answers: the newest write of that CronJob is sent again after a pause of the whole lane. A write is sent
+//! only inside the term in which it was ordered, which is asked for once more at the write; else it is given back.
 
 use std::{collections::HashSet, future::Future, pin::Pin, time::Duration};
 
@@ -11,6 +12,7 @@ use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::{mpsc, watch};
 
 use super::{
+    ask::ask,
     clock::Clock,
     metrics::{ApiCall, StatusMetrics},
     pacing::{Admission, Pacer, Ticket},
@@ -86,12 +88,12 @@ pub struct StatusBatcher<A> {
 
 type Exchange = Pin<Box<dyn Future<Output = Exchanged> + Send>>;
 
-/// A write that has been sent, with what came of it.
+/// A write that was to be sent, with what came of it.
 struct Exchanged {
     pending: Pending,
     ticket: Ticket,
-    answered: Answered<StatusOutcome>,
-    duration: Duration,
+    /// The answer and how long it took; none where it was not sent after all.
+    answered: Option<(Answered<StatusOutcome>, Duration)>,
 }
 
 impl<A: StatusApi> StatusBatcher<A> {
@@ -201,19 +203,23 @@ impl<A: StatusApi> StatusBatcher<A> {
         }
         let ticket = self.pacer.on_sent(now);
         self.busy.insert(pending.write.cron_job.uid.clone());
-        self.metrics().age.observe(now.since(pending.since).as_secs_f64());
-        let (api, clock) = (self.api.clone(), self.clock.clone());
+        let (api, clock, metrics) = (self.api.clone(), self.clock.clone(), self.metrics().clone());
+        let leadership = self.links.leadership.clone();
         self.in_flight.push(Box::pin(async move {
-            let sent = clock.boot();
-            let answered = api.write_status(&pending.write).await;
-            if answered.code.is_some() {
-                clock.observe_answer(sent, answered.server_date);
-            }
+            let now = clock.boot();
+            // Once more, since time may have passed since the task decided it.
+            let is_led = leadership.borrow().covers(pending.term, now);
+            let answered = if is_led {
+                metrics.age.observe(now.since(pending.since).as_secs_f64());
+                let request = api.write_status(&pending.write);
+                Some(ask(&clock, &metrics.api, ApiCall::WriteStatus, request).await)
+            } else {
+                None
+            };
             Exchanged {
                 pending,
                 ticket,
                 answered,
-                duration: clock.boot().since(sent),
             }
         }));
     }
@@ -223,11 +229,25 @@ impl<A: StatusApi> StatusBatcher<A> {
             pending,
             ticket,
             answered,
-            duration,
         } = exchanged;
         let uid = pending.write.cron_job.uid.clone();
-        self.metrics().api.record(ApiCall::WriteStatus, answered.code, duration);
         self.busy.remove(&uid);
+        match answered {
+            Some((answered, duration)) => self.take_answer(pending, ticket, answered, duration).await,
+            None => self.answer(pending.write, StatusOutcome::Abandoned).await,
+        }
+        if self.parked.remove(&uid) {
+            self.links.queue.make_due(uid);
+        }
+    }
+
+    async fn take_answer(
+        &mut self,
+        pending: Pending,
+        ticket: Ticket,
+        answered: Answered<StatusOutcome>,
+        duration: Duration,
+    ) {
         let (now, n_in_flight) = (self.clock.boot(), self.n_in_flight());
         self.pacer.on_answered(ticket, &answered, now, duration, n_in_flight);
         match answered.answer {
@@ -238,9 +258,6 @@ impl<A: StatusApi> StatusBatcher<A> {
             Answer::Throttled { message, .. } | Answer::Unavailable { message, .. } => {
                 self.try_again(pending, message).await;
             }
-        }
-        if self.parked.remove(&uid) {
-            self.links.queue.make_due(uid);
         }
     }
 

@@ -9,11 +9,14 @@ use tokio::sync::mpsc;
 use super::{
     clock::Clock,
     event_task::EventQueue,
-    metrics::WatchMetrics,
+    metrics::{WatchMetrics, WatchPulse},
     shutdown::{Phase, PhaseReceiver},
 };
 use crate::{
-    cluster::{DecodeError, WatchItem},
+    cluster::{
+        DecodeError, WatchItem,
+        watch::{WatchObserver, WatchRequest},
+    },
     state::{CronJobEvent, CronJobIdentity, EventReason, Input, ResourceVersion},
 };
 
@@ -30,11 +33,22 @@ pub struct WatchLinks {
     pub phase: PhaseReceiver,
     /// Counters.
     pub metrics: WatchMetrics,
+    /// Where signs of life go.
+    pub pulse: WatchPulse,
     /// The time of complaints.
     pub clock: Clock,
 }
 
 impl WatchLinks {
+    /// What the requests of the watch are to be observed by.
+    pub fn observer(&self) -> RequestObserver {
+        RequestObserver {
+            metrics: self.metrics.clone(),
+            pulse: self.pulse.clone(),
+            clock: self.clock.clone(),
+        }
+    }
+
     /// Forwards a watch until the intake stops.
     pub async fn run(mut self, items: impl Stream<Item = WatchItem> + Send) {
         let mut phase = self.phase.clone();
@@ -92,8 +106,10 @@ impl WatchLinks {
                 tracing::info!(resource = self.resource, ?scope, "list complete");
             }
             Input::CronJobApplied(_)
+            | Input::CronJobSeen(_)
             | Input::CronJobDeleted(_)
             | Input::JobApplied(_)
+            | Input::JobSeen(_)
             | Input::JobDeleted(_)
             | Input::JobCreateAnswered { .. }
             | Input::JobDeleteAnswered { .. }
@@ -104,6 +120,30 @@ impl WatchLinks {
 
     fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+}
+
+/// Counts and times the requests of one watch, and takes its pulse.
+#[derive(Clone, Debug)]
+pub struct RequestObserver {
+    metrics: WatchMetrics,
+    pulse: WatchPulse,
+    clock: Clock,
+}
+
+impl WatchObserver for RequestObserver {
+    fn asked(&self, request: WatchRequest) -> impl FnOnce(Option<u16>) + Send + 'static {
+        let RequestObserver { metrics, clock, .. } = self.clone();
+        let call = match request {
+            WatchRequest::List => metrics.list,
+            WatchRequest::Watch => metrics.watch,
+        };
+        let sent = clock.boot();
+        move |code| metrics.api.record(call, code, clock.boot().since(sent))
+    }
+
+    fn heard(&self) {
+        self.pulse.heard();
     }
 }
 
@@ -119,3 +159,6 @@ fn undecodable_event(
         message: error.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;

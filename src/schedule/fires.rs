@@ -142,6 +142,22 @@ impl Schedule {
         matches!(self.rule, Rule::Every(_))
     }
 
+    /// The fields, or none for `@every`.
+    pub(super) fn fields(&self) -> Option<&Spec> {
+        match &self.rule {
+            Rule::Spec(spec) => Some(spec),
+            Rule::Every(_) => None,
+        }
+    }
+
+    /// The period of `@every` in seconds.
+    pub(super) fn period_seconds(&self) -> Option<i64> {
+        match &self.rule {
+            Rule::Spec(_) => None,
+            Rule::Every(seconds) => Some(*seconds),
+        }
+    }
+
     /// The zone that the text names, or none (B-7.2).
     pub fn zone(&self) -> Option<&Zone> {
         match &self.rule {

@@ -52,6 +52,17 @@ impl Span {
     }
 }
 
+/// An instant at which the offset from UTC changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OffsetChange {
+    /// Unix seconds: the first instant of the new offset.
+    pub at: i64,
+    /// The offset before, in seconds east.
+    pub before_seconds: i32,
+    /// The offset from then on, in seconds east.
+    pub after_seconds: i32,
+}
+
 /// A zone name that does not load; `Display` is Go's text, e.g. `unknown time zone Mars/Base`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneError(pub String);
@@ -117,6 +128,16 @@ impl Zone {
             }
             _ => self.table.offsets_seconds[self.table.index_at(unix_seconds)],
         }
+    }
+
+    /// The first change of the offset after an instant; none is known beyond the year 2099.
+    pub fn next_change_after(&self, unix_seconds: i64) -> Option<OffsetChange> {
+        let at = self.span_at(unix_seconds).end;
+        (at < TABLE_END_SECONDS).then(|| OffsetChange {
+            at,
+            before_seconds: self.offset_seconds_at(at - 1),
+            after_seconds: self.offset_seconds_at(at),
+        })
     }
 
     /// The stretch of equal offset around an instant. Beyond the table it is that second alone.

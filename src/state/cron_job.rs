@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::{
+    effect::JobLookUp,
     ids::{ResourceVersion, Uid},
     record::{ActiveJob, CronJobRecord, CronJobStatus},
     tally::InstantOutcome,
@@ -109,8 +110,8 @@ impl OpenSlot {
 
 /// An entry of `status.active` whose Job we do not know.
 pub(crate) struct LookUp {
-    pub(crate) uid: Uid,
-    pub(crate) name: Box<str>,
+    /// As it was put, or will be again.
+    pub(crate) question: JobLookUp,
     pub(crate) progress: LookUpProgress,
     /// Look-ups of it that failed.
     pub(crate) n_failures: u32,
@@ -137,6 +138,13 @@ pub(crate) struct Told {
     pub(crate) unsupported_schedule: bool,
     pub(crate) unparseable_schedule: bool,
     pub(crate) invalid_schedule: bool,
+}
+
+impl LookUp {
+    /// Whether this is the question and its answer is awaited.
+    pub(crate) fn is_pending(&self, question: &JobLookUp) -> bool {
+        self.progress == LookUpProgress::Pending && self.question == *question
+    }
 }
 
 impl CronJobState {

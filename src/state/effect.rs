@@ -16,7 +16,7 @@ pub enum Effect {
     CreateJob(JobOrder),
     /// Delete a Job; answered once by `JobDeleteAnswered`.
     DeleteJob(JobDelete),
-    /// Look a Job up by name; answered once by `JobLookedUp`.
+    /// Look a Job up by namespace and name; answered once by `JobLookedUp`.
     LookUpJob(JobLookUp),
     /// Write a CronJob's status; a later one for the same CronJob takes the place of one not sent yet. Each one sent is answered by `StatusAnswered`.
     WriteStatus(StatusWrite),
@@ -62,8 +62,8 @@ pub struct JobDelete {
     pub is_for_replace: bool,
 }
 
-/// A Job to look up.
-#[derive(Clone, Debug)]
+/// A Job to look up. The answer carries the whole question: two of them may ask for one name and mean different Jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobLookUp {
     /// On whose behalf.
     pub cron_job: Arc<CronJobIdentity>,
@@ -71,6 +71,8 @@ pub struct JobLookUp {
     pub namespace: Box<str>,
     /// The Job's name.
     pub name: Box<str>,
+    /// The uid by which the active list has it (B-5.4); none where whatever bears the slot's name is asked for (B-12.3).
+    pub listed_uid: Option<Uid>,
 }
 
 /// A status to write whole, on the object as last seen (B-13, B-16.4).

@@ -1,10 +1,11 @@
 //! Every fact that can reach a shard.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use jiff::Timestamp;
 
 use super::{
+    effect::JobLookUp,
     ids::Uid,
     outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome},
     record::{CronJobRecord, CronJobStatus, JobRecord},
@@ -29,21 +30,34 @@ impl Scope {
     }
 }
 
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scope::Cluster => f.write_str("all namespaces"),
+            Scope::Namespace(name) => write!(f, "namespace {name}"),
+        }
+    }
+}
+
 /// A fact, in the order in which it became known.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A new list of CronJobs of a scope begins: what is not applied before its end is gone.
+    /// A new list of CronJobs of a scope begins: what is neither applied nor seen before its end is gone.
     CronJobRelistBegun(Scope),
     /// A CronJob exists in this form.
     CronJobApplied(Box<CronJobRecord>),
-    /// A CronJob is gone, or can no longer be understood.
+    /// A CronJob exists in a form that cannot be understood: what is known of it stays.
+    CronJobSeen(Uid),
+    /// A CronJob is gone.
     CronJobDeleted(Uid),
     /// The list of CronJobs of a scope is complete.
     CronJobRelistDone(Scope),
-    /// A new list of Jobs of a scope begins: what is not applied before its end is gone.
+    /// A new list of Jobs of a scope begins: what is neither applied nor seen before its end is gone.
     JobRelistBegun(Scope),
     /// A Job exists in this form.
     JobApplied(Box<JobRecord>),
+    /// A Job exists in a form that cannot be understood: what is known of it stays.
+    JobSeen(Uid),
     /// A Job is gone.
     JobDeleted(Uid),
     /// The list of Jobs of a scope is complete.
@@ -70,10 +84,8 @@ pub enum Input {
     },
     /// The answer to a `LookUpJob`.
     JobLookedUp {
-        /// The CronJob on whose behalf it was looked up.
-        cron_job: Uid,
-        /// The name that was looked up.
-        name: Box<str>,
+        /// What was asked.
+        look_up: JobLookUp,
         /// What was said.
         answer: LookUpOutcome,
     },

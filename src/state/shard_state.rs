@@ -9,6 +9,7 @@ mod active;
 mod answers;
 mod complaints;
 mod decision;
+mod decisions;
 mod history;
 mod look_ups;
 mod status;
@@ -28,6 +29,7 @@ use super::{
     sharding::ShardId,
     tally::{InstantOutcome, Tally},
 };
+pub use decisions::Decided;
 use timers::Timers;
 
 /// What a shard is told once.
@@ -69,6 +71,8 @@ pub struct ShardState {
     outbox: VecDeque<Effect>,
     tally: Tally,
     relists: Relists,
+    /// Kept only for whoever asks why; none in a run.
+    decisions: Option<Vec<Decided>>,
 }
 
 /// Which lists were complete once, and the running number of the latest relist of each kind.
@@ -102,6 +106,7 @@ impl ShardState {
                 jobs: scopes,
                 is_synced: false,
             },
+            decisions: None,
             config,
         }
     }
@@ -117,10 +122,12 @@ impl ShardState {
         match input {
             Input::CronJobRelistBegun(scope) => self.begin_relist(&scope, |relists| &mut relists.cron_jobs),
             Input::CronJobApplied(record) => self.apply_cron_job(*record, now),
+            Input::CronJobSeen(uid) => self.mark_cron_job(&uid),
             Input::CronJobDeleted(uid) => self.delete_cron_job(&uid),
             Input::CronJobRelistDone(scope) => self.end_cron_job_relist(&scope, now),
             Input::JobRelistBegun(scope) => self.begin_relist(&scope, |relists| &mut relists.jobs),
             Input::JobApplied(record) => self.apply_job(*record, now),
+            Input::JobSeen(uid) => self.mark_job(&uid),
             Input::JobDeleted(uid) => self.delete_job(&uid, now),
             Input::JobRelistDone(scope) => self.end_job_relist(&scope, now),
             Input::JobCreateAnswered { cron_job, slot, answer } => self.create_answered(&cron_job, slot, answer, now),
@@ -132,7 +139,7 @@ impl ShardState {
             } => {
                 self.delete_answered(&cron_job, &job, &name, answer, now);
             }
-            Input::JobLookedUp { cron_job, name, answer } => self.looked_up(&cron_job, &name, answer, now),
+            Input::JobLookedUp { look_up, answer } => self.looked_up(&look_up, answer, now),
             Input::StatusAnswered { cron_job, sent, answer } => self.status_answered(&cron_job, *sent, answer, now),
         }
     }
@@ -250,6 +257,24 @@ impl ShardState {
         self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged);
         if is_unparseable {
             self.emit_event(owner, EventReason::UnParseableCronJobSchedule, message);
+        }
+    }
+
+    /// It exists, whatever it has become: the list that is going on must not take it for gone.
+    fn mark_cron_job(&mut self, uid: &Uid) {
+        if let Some(owner) = self.index.find_cron_job(uid)
+            && let Some(cron_job) = self.index.cron_job_mut(owner)
+        {
+            cron_job.mark = self.relists.mark;
+        }
+    }
+
+    /// The same for a Job.
+    fn mark_job(&mut self, uid: &Uid) {
+        if let Some(index) = self.index.find_job(uid)
+            && let Some(job) = self.index.job_mut(index)
+        {
+            job.mark = self.relists.mark;
         }
     }
 

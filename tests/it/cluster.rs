@@ -15,6 +15,7 @@ mod kubernetes;
 mod deadlines;
 mod deletions;
 mod edits;
+mod explaining;
 mod extremes;
 mod firing;
 mod garbage;
@@ -62,6 +63,8 @@ const CASES: &[Case] = cases![
     extremes::a_history_limit_of_zero_keeps_no_job_and_loses_no_slot,
     extremes::a_template_of_more_than_a_mebibyte_becomes_a_job,
     extremes::a_job_too_large_to_be_stored_is_told_and_given_up,
+    explaining::explain_foretells_what_the_controller_does,
+    explaining::explain_says_which_cron_job_is_not_there,
     firing::a_cron_job_fires_on_the_minute_and_its_job_completes,
     firing::history_keeps_to_its_limits,
     firing::a_suspended_cron_job_starts_its_latest_slot_when_resumed,

@@ -3,6 +3,7 @@
 
 mod api;
 mod connections;
+mod tls;
 mod watch;
 
 use std::{

@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod cluster;
+mod explain;
 mod http;
+mod pages;
+mod rules;
 mod tidy;
 mod vectors;

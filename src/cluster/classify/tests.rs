@@ -200,7 +200,7 @@ fn a_request_that_took_too_long_stops_no_other() {
             retry_after,
         },
     );
-    check(event, EventOutcome::Rejected { message: message() });
+    check(event, EventOutcome::Unanswered { message: message() });
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn a_status_write_is_stored_in_conflict_or_without_an_object() {
 }
 
 #[test]
-fn an_event_is_stored_gone_or_rejected() {
+fn an_event_is_stored_there_gone_or_rejected() {
     fn check(answer: &RawAnswer, expected: EventOutcome) {
         assert_eq!(outcome(event(answer)), expected);
     }
@@ -383,8 +383,9 @@ fn an_event_is_stored_gone_or_rejected() {
     );
     check(
         &refusal(409, "AlreadyExists", r#"events "backup.18ad" already exists"#, &details),
-        EventOutcome::Gone,
+        EventOutcome::Exists,
     );
+    check(&refusal(409, "Conflict", MODIFIED, &details), EventOutcome::Gone);
     check(
         &refusal(403, "Forbidden", RBAC, &details),
         EventOutcome::Rejected { message: RBAC.into() },

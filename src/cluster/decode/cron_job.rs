@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, de::MapAccess};
 
 use super::{
     DecodeError, SlimContent,
-    fields::{Field, FieldError, Name, Value, ignore, raw_value},
+    fields::{Field, FieldError, Name, Value, ignore, object, raw_value},
     metadata::Head,
     template::{RawTemplate, job_template},
 };
@@ -23,6 +23,7 @@ use crate::{
 /// What we keep of a CronJob.
 #[derive(Clone, Debug)]
 pub struct CronJobContent {
+    uid: Option<Uid>,
     identity: Option<(Arc<CronJobIdentity>, ResourceVersion)>,
     parts: Result<Parts, DecodeError>,
 }
@@ -56,13 +57,15 @@ impl SlimContent for CronJobContent {
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(CronJobContent, Option<String>), D::Error> {
         let raw: RawCronJob<'de> = Field::deserialize(deserializer)?.if_read().unwrap_or_default();
-        let head = raw.metadata.head.clone();
+        let metadata = raw.metadata.if_read().unwrap_or_default();
+        let head = metadata.head.clone();
         let identity = identity(&head);
         let parts = match &identity {
-            Ok((identity, resource_version)) => parts(raw, identity, *resource_version),
+            Ok(identity) => parts(metadata, raw.spec, raw.status, identity),
             Err(error) => Err(error.clone()),
         };
         let content = CronJobContent {
+            uid: head.uid().ok(),
             identity: identity.ok(),
             parts: parts.map_err(|error| DecodeError::new(Self::KIND, &head, error)),
         };
@@ -73,6 +76,10 @@ impl SlimContent for CronJobContent {
 impl CronJobContent {
     pub(super) fn identity(&self) -> Option<&(Arc<CronJobIdentity>, ResourceVersion)> {
         self.identity.as_ref()
+    }
+
+    pub(super) fn uid(&self) -> Option<&Uid> {
+        self.uid.as_ref()
     }
 
     pub(super) fn into_record(self, default_zone: &Zone) -> Result<CronJobRecord, DecodeError> {
@@ -108,51 +115,34 @@ fn identity(head: &Head<'_>) -> Result<(Arc<CronJobIdentity>, ResourceVersion), 
 }
 
 fn parts(
-    raw: RawCronJob<'_>,
-    identity: &Arc<CronJobIdentity>,
-    resource_version: ResourceVersion,
+    metadata: RawMetadata<'_>,
+    raw_spec: Field<RawSpec<'_>>,
+    raw_status: Field<RawStatus<'_>>,
+    (identity, resource_version): &(Arc<CronJobIdentity>, ResourceVersion),
 ) -> Result<Parts, FieldError> {
-    let (head, retained_members) = (raw.metadata.head, raw.metadata.retained_members);
-    let raw_spec = raw
-        .spec
+    let raw_spec = raw_spec
         .optional("spec")?
         .ok_or_else(|| FieldError::new("spec", "missing"))?;
     let (spec, raw_template) = spec(raw_spec)?;
     Ok(Parts {
         identity: Arc::clone(identity),
-        resource_version,
-        created: head.created()?,
-        is_deleting: head.is_deleting(),
+        resource_version: *resource_version,
+        created: metadata.head.created()?,
+        is_deleting: metadata.head.is_deleting(),
         spec,
         template: Arc::new(job_template(raw_template, &identity.name, &identity.uid)?),
         retained_metadata: Arc::new(RetainedMetadata {
-            members: retained_members.into(),
+            members: metadata.retained_members.into(),
         }),
-        status: status(raw.status)?,
+        status: status(raw_status)?,
     })
 }
 
-#[derive(Default)]
-struct RawCronJob<'a> {
-    metadata: RawMetadata<'a>,
-    spec: Field<RawSpec<'a>>,
-    status: Field<RawStatus<'a>>,
-}
-
-impl<'de> Value<'de> for RawCronJob<'de> {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut raw = RawCronJob::default();
-        while let Some(Name(name)) = members.next_key()? {
-            match &*name {
-                "metadata" => raw.metadata = members.next_value::<Field<_>>()?.if_read().unwrap_or_default(),
-                "spec" => raw.spec = members.next_value()?,
-                "status" => raw.status = members.next_value()?,
-                _ => ignore(&mut members)?,
-            }
-        }
-        Ok(Some(raw))
+object! {
+    struct RawCronJob<'a> {
+        "metadata" => metadata: RawMetadata<'a>,
+        "spec" => spec: RawSpec<'a>,
+        "status" => status: RawStatus<'a>,
     }
 }
 
@@ -186,37 +176,16 @@ impl<'de> Value<'de> for RawMetadata<'de> {
     }
 }
 
-#[derive(Default)]
-struct RawSpec<'a> {
-    schedule: Field<Cow<'a, str>>,
-    time_zone: Field<Cow<'a, str>>,
-    starting_deadline_seconds: Field<i64>,
-    concurrency_policy: Field<Cow<'a, str>>,
-    suspend: Field<bool>,
-    successful_jobs_history_limit: Field<i64>,
-    failed_jobs_history_limit: Field<i64>,
-    job_template: Field<RawTemplate<'a>>,
-}
-
-impl<'de> Value<'de> for RawSpec<'de> {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut raw = RawSpec::default();
-        while let Some(Name(name)) = members.next_key()? {
-            match &*name {
-                "schedule" => raw.schedule = members.next_value()?,
-                "timeZone" => raw.time_zone = members.next_value()?,
-                "startingDeadlineSeconds" => raw.starting_deadline_seconds = members.next_value()?,
-                "concurrencyPolicy" => raw.concurrency_policy = members.next_value()?,
-                "suspend" => raw.suspend = members.next_value()?,
-                "successfulJobsHistoryLimit" => raw.successful_jobs_history_limit = members.next_value()?,
-                "failedJobsHistoryLimit" => raw.failed_jobs_history_limit = members.next_value()?,
-                "jobTemplate" => raw.job_template = members.next_value()?,
-                _ => ignore(&mut members)?,
-            }
-        }
-        Ok(Some(raw))
+object! {
+    struct RawSpec<'a> {
+        "schedule" => schedule: Cow<'a, str>,
+        "timeZone" => time_zone: Cow<'a, str>,
+        "startingDeadlineSeconds" => starting_deadline_seconds: i64,
+        "concurrencyPolicy" => concurrency_policy: Cow<'a, str>,
+        "suspend" => suspend: bool,
+        "successfulJobsHistoryLimit" => successful_jobs_history_limit: i64,
+        "failedJobsHistoryLimit" => failed_jobs_history_limit: i64,
+        "jobTemplate" => job_template: RawTemplate<'a>,
     }
 }
 
@@ -289,29 +258,12 @@ fn status(raw: Field<RawStatus<'_>>) -> Result<CronJobStatus, FieldError> {
     })
 }
 
-#[derive(Default)]
-struct RawActiveJob<'a> {
-    name: Field<Cow<'a, str>>,
-    namespace: Field<Cow<'a, str>>,
-    uid: Field<Cow<'a, str>>,
-    resource_version: Field<Cow<'a, str>>,
-}
-
-impl<'de> Value<'de> for RawActiveJob<'de> {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut raw = RawActiveJob::default();
-        while let Some(Name(name)) = members.next_key()? {
-            match &*name {
-                "name" => raw.name = members.next_value()?,
-                "namespace" => raw.namespace = members.next_value()?,
-                "uid" => raw.uid = members.next_value()?,
-                "resourceVersion" => raw.resource_version = members.next_value()?,
-                _ => ignore(&mut members)?,
-            }
-        }
-        Ok(Some(raw))
+object! {
+    struct RawActiveJob<'a> {
+        "name" => name: Cow<'a, str>,
+        "namespace" => namespace: Cow<'a, str>,
+        "uid" => uid: Cow<'a, str>,
+        "resourceVersion" => resource_version: Cow<'a, str>,
     }
 }
 

@@ -154,6 +154,36 @@ impl<'de, T: Value<'de>> Value<'de> for Vec<Field<T>> {
     }
 }
 
+/// An object of which some members are read, each with its name there, its field here and its form; all others are read over.
+macro_rules! object {
+    ($(#[$attribute:meta])* struct $name:ident<$lifetime:lifetime> {
+        $($member:pat => $field:ident: $form:ty,)*
+    }) => {
+        $(#[$attribute])*
+        #[derive(Default)]
+        struct $name<$lifetime> {
+            $($field: Field<$form>,)*
+        }
+
+        impl<$lifetime> Value<$lifetime> for $name<$lifetime> {
+            const EXPECTED: &'static str = "an object";
+
+            fn from_members<A: MapAccess<$lifetime>>(mut members: A) -> Result<Option<Self>, A::Error> {
+                let mut object = $name::default();
+                while let Some(Name(name)) = members.next_key()? {
+                    match &*name {
+                        $($member => object.$field = members.next_value()?,)*
+                        _ => ignore(&mut members)?,
+                    }
+                }
+                Ok(Some(object))
+            }
+        }
+    };
+}
+
+pub(super) use object;
+
 /// The name of a member.
 #[derive(Deserialize)]
 pub(super) struct Name<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);

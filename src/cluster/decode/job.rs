@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, de::MapAccess};
 
 use super::{
     DecodeError, SlimContent,
-    fields::{Field, FieldError, Name, Value, ignore},
+    fields::{Field, FieldError, Name, Value, ignore, object},
     metadata::Head,
 };
 use crate::{
@@ -27,10 +27,11 @@ impl SlimContent for JobContent {
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(JobContent, Option<String>), D::Error> {
         let raw: RawJob<'de> = Field::deserialize(deserializer)?.if_read().unwrap_or_default();
-        let head = raw.metadata.head.clone();
+        let metadata = raw.metadata.if_read().unwrap_or_default();
+        let head = metadata.head.clone();
         let content = JobContent {
             uid: head.uid().ok(),
-            record: record(raw).map_err(|error| DecodeError::new(Self::KIND, &head, error)),
+            record: record(metadata, raw.status).map_err(|error| DecodeError::new(Self::KIND, &head, error)),
         };
         Ok((content, head.resource_version_text()))
     }
@@ -46,14 +47,14 @@ impl JobContent {
     }
 }
 
-fn record(raw: RawJob<'_>) -> Result<JobRecord, FieldError> {
-    let identity = raw.metadata.head.identity()?;
+fn record(metadata: RawMetadata<'_>, status: Field<RawStatus<'_>>) -> Result<JobRecord, FieldError> {
+    let identity = metadata.head.identity()?;
     let mut record = JobRecord {
         uid: identity.uid,
         namespace: identity.namespace,
         name: identity.name,
         resource_version: identity.resource_version,
-        controller: controller(raw.metadata.owner_references)?,
+        controller: controller(metadata.owner_references)?,
         scheduled: None,
         finish: None,
         started: None,
@@ -61,31 +62,16 @@ fn record(raw: RawJob<'_>) -> Result<JobRecord, FieldError> {
     };
     // A Job of no CronJob is told from ours by that alone, whatever else is in it.
     if record.controller.is_some() {
-        record.scheduled = scheduled(raw.metadata.annotations);
-        read_status(&mut record, raw.status)?;
+        record.scheduled = scheduled(metadata.annotations);
+        read_status(&mut record, status)?;
     }
     Ok(record)
 }
 
-#[derive(Default)]
-struct RawJob<'a> {
-    metadata: RawMetadata<'a>,
-    status: Field<RawStatus<'a>>,
-}
-
-impl<'de> Value<'de> for RawJob<'de> {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut raw = RawJob::default();
-        while let Some(Name(name)) = members.next_key()? {
-            match &*name {
-                "metadata" => raw.metadata = members.next_value::<Field<_>>()?.if_read().unwrap_or_default(),
-                "status" => raw.status = members.next_value()?,
-                _ => ignore(&mut members)?,
-            }
-        }
-        Ok(Some(raw))
+object! {
+    struct RawJob<'a> {
+        "metadata" => metadata: RawMetadata<'a>,
+        "status" => status: RawStatus<'a>,
     }
 }
 
@@ -115,27 +101,11 @@ impl<'de> Value<'de> for RawMetadata<'de> {
     }
 }
 
-#[derive(Default)]
-struct OwnerReference<'a> {
-    controller: Field<bool>,
-    kind: Field<Cow<'a, str>>,
-    uid: Field<Cow<'a, str>>,
-}
-
-impl<'de> Value<'de> for OwnerReference<'de> {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut reference = OwnerReference::default();
-        while let Some(Name(name)) = members.next_key()? {
-            match &*name {
-                "controller" => reference.controller = members.next_value()?,
-                "kind" => reference.kind = members.next_value()?,
-                "uid" => reference.uid = members.next_value()?,
-                _ => ignore(&mut members)?,
-            }
-        }
-        Ok(Some(reference))
+object! {
+    struct OwnerReference<'a> {
+        "controller" => controller: bool,
+        "kind" => kind: Cow<'a, str>,
+        "uid" => uid: Cow<'a, str>,
     }
 }
 
@@ -155,24 +125,10 @@ fn controller(references: Field<Vec<Field<OwnerReference<'_>>>>) -> Result<Optio
     Ok(None)
 }
 
-/// The one annotation that we look at (B-11.3).
-struct Annotations<'a> {
-    scheduled_timestamp: Field<Cow<'a, str>>,
-}
-
-impl<'de> Value<'de> for Annotations<'de> {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut scheduled_timestamp = Field::Absent;
-        while let Some(Name(name)) = members.next_key()? {
-            if name == SCHEDULED_TIMESTAMP_ANNOTATION {
-                scheduled_timestamp = members.next_value()?;
-            } else {
-                ignore(&mut members)?;
-            }
-        }
-        Ok(Some(Annotations { scheduled_timestamp }))
+object! {
+    /// The one annotation that we look at (B-11.3).
+    struct Annotations<'a> {
+        SCHEDULED_TIMESTAMP_ANNOTATION => scheduled_timestamp: Cow<'a, str>,
     }
 }
 
@@ -185,49 +141,18 @@ fn scheduled(annotations: Field<Annotations<'_>>) -> Option<jiff::Timestamp> {
         .ok()?
 }
 
-#[derive(Default)]
-struct RawStatus<'a> {
-    conditions: Field<Vec<Field<Condition<'a>>>>,
-    start_time: Field<Cow<'a, str>>,
-    completion_time: Field<Cow<'a, str>>,
-}
-
-impl<'de> Value<'de> for RawStatus<'de> {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut raw = RawStatus::default();
-        while let Some(Name(name)) = members.next_key()? {
-            match &*name {
-                "conditions" => raw.conditions = members.next_value()?,
-                "startTime" => raw.start_time = members.next_value()?,
-                "completionTime" => raw.completion_time = members.next_value()?,
-                _ => ignore(&mut members)?,
-            }
-        }
-        Ok(Some(raw))
+object! {
+    struct RawStatus<'a> {
+        "conditions" => conditions: Vec<Field<Condition<'a>>>,
+        "startTime" => start_time: Cow<'a, str>,
+        "completionTime" => completion_time: Cow<'a, str>,
     }
 }
 
-#[derive(Default)]
-struct Condition<'a> {
-    kind: Field<Cow<'a, str>>,
-    status: Field<Cow<'a, str>>,
-}
-
-impl<'de> Value<'de> for Condition<'de> {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut condition = Condition::default();
-        while let Some(Name(name)) = members.next_key()? {
-            match &*name {
-                "type" => condition.kind = members.next_value()?,
-                "status" => condition.status = members.next_value()?,
-                _ => ignore(&mut members)?,
-            }
-        }
-        Ok(Some(condition))
+object! {
+    struct Condition<'a> {
+        "type" => kind: Cow<'a, str>,
+        "status" => status: Cow<'a, str>,
     }
 }
 

@@ -295,7 +295,22 @@ fn a_job_is_read_whole() {
 }
 
 #[test]
-fn only_a_controller_reference_of_kind_cron_job_counts() {
+fn b_5_5_a_job_in_foreground_deletion_runs_until_it_is_gone() {
+    let deleting = job_text(OWNER, "null", r#"{"startTime":"2026-03-01T00:05:01Z"}"#).replacen(
+        r#""metadata":{"#,
+        r#""metadata":{"deletionTimestamp":"2026-03-01T00:06:00Z","deletionGracePeriodSeconds":0,"finalizers":["foregroundDeletion"],"#,
+        1,
+    );
+    assert!(deleting.contains("foregroundDeletion"));
+    let record = job(&deleting).unwrap();
+    assert_eq!(
+        (record.finish, record.started),
+        (None, Some(time("2026-03-01T00:05:01Z")))
+    );
+}
+
+#[test]
+fn b_2_1_only_a_controller_reference_of_kind_cron_job_counts() {
     fn check(owner_references: &str, expected: Option<&str>) {
         let record = job(&job_text(owner_references, "null", "null")).unwrap();
         assert_eq!(record.controller, expected.map(Uid::new), "{owner_references}");
@@ -314,7 +329,7 @@ fn only_a_controller_reference_of_kind_cron_job_counts() {
 }
 
 #[test]
-fn the_first_true_condition_of_the_two_says_how_a_job_ended() {
+fn b_4_2_the_first_true_condition_of_the_two_says_how_a_job_ended() {
     // B-4.2
     fn check(conditions: &str, expected: Option<Finish>) {
         let record = job(&job_text(OWNER, "{}", &format!(r#"{{"conditions":{conditions}}}"#))).unwrap();

@@ -63,7 +63,7 @@ fn expected_job(labels: &str, other_annotations: &str, spec: &str) -> String {
 }
 
 #[test]
-fn a_job_is_its_template_under_a_name_with_a_slot_and_an_owner() {
+fn b_11_2_b_11_4_a_job_is_its_template_under_a_name_with_a_slot_and_an_owner() {
     // B-11.1 to B-11.5
     fn check(job_template: &str, labels: &str, other_annotations: &str, spec: &str) {
         let text = job_text(job_template);
@@ -100,7 +100,7 @@ fn a_job_is_its_template_under_a_name_with_a_slot_and_an_owner() {
 }
 
 #[test]
-fn our_annotation_takes_the_place_of_the_template_s() {
+fn b_11_3_our_annotation_takes_the_place_of_the_template_s() {
     // B-11.3
     for key in [
         "batch.kubernetes.io/cronjob-scheduled-timestamp",
@@ -115,7 +115,7 @@ fn our_annotation_takes_the_place_of_the_template_s() {
 }
 
 #[test]
-fn what_a_newer_server_knows_of_jobs_reaches_the_job_byte_for_byte() {
+fn b_11_5_what_a_newer_server_knows_of_jobs_reaches_the_job_byte_for_byte() {
     // B-11.5
     let spec = r#"{ "futureField" :{"deep":[1,  2,{"x":null}]},"huge":123456789012345678901234567890.0e+7,
         "template":{"spec":{"containers":[{"name":"c","command":["sh","-c","echo \"\\u00e9 é 漢字 \ud83d\ude00 \/\" <&>"],
@@ -176,7 +176,7 @@ fn status_text(retained_members: &str, status: CronJobStatus) -> String {
 }
 
 #[test]
-fn a_status_body_has_the_status_and_the_metadata_that_must_stay_and_nothing_else() {
+fn b_13_4_a_status_body_has_the_status_and_the_metadata_that_must_stay_and_nothing_else() {
     // B-13.3, B-16.4
     let active = |name: &str, namespace: &str, resource_version: &str| ActiveJob {
         name: name.into(),
@@ -245,7 +245,7 @@ fn a_status_that_is_read_is_written_back_the_same() {
 }
 
 #[test]
-fn a_deletion_goes_by_uid_in_the_background() {
+fn b_4_4_a_deletion_goes_by_uid_in_the_background() {
     // B-4.4
     let delete = JobDelete {
         cron_job: status_write("", CronJobStatus::default()).cron_job,

@@ -53,7 +53,7 @@ fn name_of(action: &EventAction) -> String {
 }
 
 #[test]
-fn the_same_event_again_raises_the_count_of_the_first() {
+fn b_14_1_the_same_event_again_raises_the_count_of_the_first() {
     // B-14.1
     let mut events = EventAggregator::new();
     let failed = event("a", EventReason::FailedCreate, "m");
@@ -79,7 +79,7 @@ fn the_same_event_again_raises_the_count_of_the_first() {
 }
 
 #[test]
-fn more_than_ten_differing_messages_of_one_reason_are_merged() {
+fn b_14_1_more_than_ten_differing_messages_of_one_reason_are_merged() {
     // B-14.1
     let mut events = EventAggregator::new();
     let mut admit = |number: i64, seconds: i64| {
@@ -97,7 +97,7 @@ fn more_than_ten_differing_messages_of_one_reason_are_merged() {
 }
 
 #[test]
-fn one_cron_job_has_twenty_five_events_at_once_and_one_more_every_five_minutes() {
+fn b_14_1_one_cron_job_has_twenty_five_events_at_once_and_one_more_every_five_minutes() {
     // B-14.1
     let mut events = EventAggregator::new();
     let failed = event("a", EventReason::FailedCreate, "m");

@@ -8,7 +8,7 @@ fn parse(arguments: &[&str]) -> Result<RunArgs, String> {
     let line = ["cronwheel", "run"].into_iter().chain(arguments.iter().copied());
     match Cli::try_parse_from(line).map_err(|error| error.to_string())?.command {
         Command::Run(args) => Ok(args),
-        other @ (Command::Next(_) | Command::Completions { .. }) => Err(format!("{other:?}")),
+        other @ (Command::Next(_) | Command::Explain(_) | Command::Completions { .. }) => Err(format!("{other:?}")),
     }
 }
 

@@ -79,6 +79,39 @@ async fn a_wrong_kubeconfig_or_context_is_named_with_a_remedy() {
     }
 }
 
+#[test]
+fn we_are_in_a_pod_where_there_are_an_api_server_and_a_token() {
+    let token = File::new("token", "t0ken");
+    let nowhere = Path::new("/does/not/exist");
+    let check = |host: Option<&str>, token: &Path, expected: Option<&str>| {
+        let variable = |name: &str| (name == "KUBERNETES_SERVICE_HOST").then(|| host.map(OsString::from))?;
+        assert_eq!(not_in_pod(variable, token).as_deref(), expected, "{host:?} {token:?}");
+    };
+    check(Some("10.0.0.1"), &token.0, None);
+    check(Some("10.0.0.1"), nowhere, Some("there is no token at /does/not/exist"));
+    check(Some(""), &token.0, Some("KUBERNETES_SERVICE_HOST is not set"));
+    check(None, &token.0, Some("KUBERNETES_SERVICE_HOST is not set"));
+}
+
+#[test]
+fn without_any_way_all_that_was_tried_is_named_with_a_remedy() {
+    let check = |kubeconfig: Option<&str>, place: &str| {
+        let error = ConfigError::Nowhere {
+            not_in_pod: not_in_pod(|_| None, Path::new(TOKEN_FILE)).unwrap(),
+            kubeconfig: kubeconfig_place(kubeconfig.map(OsString::from)),
+            source: KubeconfigError::FindPath,
+        };
+        let expected = format!(
+            "no way to the API server: no service account of a Pod, since KUBERNETES_SERVICE_HOST is not set, and no \
+             kubeconfig in {place}; give --kubeconfig FILE, or run in a Pod with a service account"
+        );
+        assert_eq!(error.to_string(), expected);
+    };
+    check(None, "~/.kube/config (KUBECONFIG is not set)");
+    check(Some(""), "~/.kube/config (KUBECONFIG is not set)");
+    check(Some("/a:/b"), "KUBECONFIG=/a:/b");
+}
+
 #[tokio::test]
 async fn each_namespace_is_watched_once() {
     let file = File::new("scopes", KUBECONFIG);

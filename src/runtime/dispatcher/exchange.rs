@@ -8,6 +8,7 @@ use super::{backlog::Queued, request::JobApi};
 use crate::{
     cluster::Answered,
     runtime::{
+        ask::ask,
         clock::{Clock, ClockVerdict},
         metrics::DispatchMetrics,
         pacing::Ticket,
@@ -68,15 +69,10 @@ pub(super) async fn exchange<A: JobApi>(
     if let Some(slot) = queued.slot_of_first_attempt() {
         metrics.lateness.observe(clock.now().duration_since(slot).as_secs_f64());
     }
-    let sent = clock.boot();
-    let answered = queued.request.send(&api).await;
-    if answered.code.is_some() {
-        clock.observe_answer(sent, answered.server_date);
-    }
-    let duration = clock.boot().since(sent);
+    let answered = ask(clock, &metrics.api, queued.request.call(), queued.request.send(&api)).await;
     Exchanged {
         queued,
         ticket,
-        answered: Some((answered, duration)),
+        answered: Some(answered),
     }
 }

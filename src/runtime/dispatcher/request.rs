@@ -173,8 +173,7 @@ fn deleted(delete: &JobDelete, answer: DeleteOutcome) -> Input {
 
 fn looked_up(look_up: &JobLookUp, answer: LookUpOutcome) -> Input {
     Input::JobLookedUp {
-        cron_job: look_up.cron_job.uid.clone(),
-        name: look_up.name.clone(),
+        look_up: look_up.clone(),
         answer,
     }
 }

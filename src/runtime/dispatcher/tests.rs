@@ -239,8 +239,8 @@ impl Bench {
             (cron_job.to_string(), format!("{answer:?}"))
         } else if let Input::JobDeleteAnswered { name, answer, .. } = input {
             (name.to_string(), format!("{answer:?}"))
-        } else if let Input::JobLookedUp { name, answer, .. } = input {
-            (name.to_string(), format!("{answer:?}"))
+        } else if let Input::JobLookedUp { look_up, answer } = input {
+            (look_up.name.to_string(), format!("{answer:?}"))
         } else {
             panic!("not an answer about a Job: {input:?}")
         };

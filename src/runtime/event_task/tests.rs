@@ -121,6 +121,12 @@ fn unavailable() -> Answer<EventOutcome> {
     }
 }
 
+fn unanswered() -> Answer<EventOutcome> {
+    Answer::Outcome(EventOutcome::Unanswered {
+        message: "no answer within 35 seconds".into(),
+    })
+}
+
 async fn pass(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
@@ -151,16 +157,66 @@ async fn an_event_to_patch_that_is_gone_is_created() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_does_not_get_through_is_dropped_and_counted() {
-    let bench = Bench::new((0..5).map(|_| unavailable()).collect(), Duration::from_millis(5));
+async fn b_14_1_an_event_that_is_not_answered_is_sent_again() {
+    let script = vec![
+        unanswered(),
+        Answer::Outcome(EventOutcome::Stored),
+        unanswered(),
+        Answer::Outcome(EventOutcome::Stored),
+    ];
+    let bench = Bench::new(script, Duration::from_secs(35));
     bench.push("one", "Created job x");
-    bench.push("two", "Created job y");
-    pass(60).await;
-    assert_eq!(bench.requests().len(), 6);
+    bench.push("one", "Created job x");
+    pass(300).await;
     assert_eq!(
-        (bench.metrics.dropped_failed.get(), bench.metrics.created.get()),
-        (1, 1)
+        bench.requests(),
+        [(0, "post"), (45_000, "post"), (80_000, "patch"), (125_000, "patch")]
     );
+    assert_eq!((bench.metrics.created.get(), bench.metrics.raised.get()), (1, 1));
+    assert_eq!(bench.metrics.dropped_failed.get(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn b_14_1_an_event_that_an_unanswered_try_has_stored_is_created() {
+    let script = vec![unanswered(), Answer::Outcome(EventOutcome::Exists)];
+    let bench = Bench::new(script, Duration::from_millis(5));
+    bench.push("one", "Created job x");
+    pass(60).await;
+    assert_eq!(bench.requests(), [(0, "post"), (10_005, "post")]);
+    assert_eq!(
+        (bench.metrics.created.get(), bench.metrics.dropped_failed.get()),
+        (1, 0)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn b_14_1_a_refusal_is_not_sent_again() {
+    let message = "no".to_owned();
+    let bench = Bench::new(
+        vec![Answer::Outcome(EventOutcome::Rejected { message })],
+        Duration::from_millis(5),
+    );
+    bench.push("one", "Created job x");
+    pass(60).await;
+    assert_eq!(bench.requests(), [(0, "post")]);
+    assert_eq!(bench.metrics.dropped_failed.get(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn b_14_1_an_event_that_does_not_get_through_is_tried_for_two_minutes_dropped_and_counted() {
+    for failure in [unavailable, unanswered] {
+        let bench = Bench::new((0..1_000).map(|_| failure()).collect(), Duration::from_millis(5));
+        bench.push("one", "Created job x");
+        bench.push("two", "Created job y");
+        pass(115).await;
+        assert_eq!(bench.metrics.dropped_failed.get(), 0);
+        pass(20).await;
+        assert_eq!(bench.metrics.dropped_failed.get(), 1, "the first");
+        pass(180).await;
+        assert_eq!(bench.metrics.dropped_failed.get(), 2);
+        let n_requests = bench.requests().len();
+        assert!((12 * 2..=40 * 2).contains(&n_requests), "{n_requests}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

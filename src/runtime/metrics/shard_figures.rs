@@ -95,7 +95,7 @@ impl Collector for ShardCollector {
     }
 }
 
-fn family(spec: &MetricSpec, values: impl IntoIterator<Item = (Vec<LabelPair>, u64)>) -> MetricFamily {
+pub(super) fn family(spec: &MetricSpec, values: impl IntoIterator<Item = (Vec<LabelPair>, u64)>) -> MetricFamily {
     let mut family = MetricFamily::default();
     family.set_name(spec.name.to_owned());
     family.set_help(spec.help.to_owned());

@@ -65,10 +65,10 @@ table! {
         "Jobs seen under a CronJob that no slot of it explains, such as manual runs; they are left alone (B-5.1).",
         "Nothing, unless nobody starts Jobs by hand.";
     API_REQUESTS: Counter "cronwheel_api_requests_total" ["verb", "resource", "code"]
-        "Answers of the API server to our requests by HTTP status; the code is none where there was no answer.",
+        "Answers of the API server to our requests by HTTP status, pages of lists and openings of watches among them; the code is none where there was no answer.",
         "429 is throttling, 403 a missing permission, 409 on statuses another writer, none a network or a server that is down.";
     API_REQUEST_DURATION: Histogram "cronwheel_api_request_duration_seconds" ["verb", "resource"]
-        "Time from handing a request to a connection to its answer.",
+        "Time from handing a request to a connection to its answer; of lists and watches to the beginning of it.",
         "The API server or the way to it is slow; the limit of requests in flight follows by itself.";
     DISPATCH_BACKLOG: Gauge "cronwheel_dispatch_backlog" ["lane"]
         "Requests about Jobs that wait to be sent: creates, and what goes behind them.",
@@ -106,6 +106,9 @@ table! {
     WATCH_ERRORS: Counter "cronwheel_watch_errors_total" ["resource"]
         "Watches that broke and were begun again.",
         "Now and then is normal; a steady rise is a network or a permission.";
+    WATCH_SILENCE: Gauge "cronwheel_watch_silence_seconds" ["resource"]
+        "Time since the last sign of life of a watch: an event, a bookmark, a page of a list or its opening; of several watches of a resource the longest.",
+        "Up to a minute is normal; beyond two minutes /readyz fails: the API server or the way to it is down, or a permission is missing.";
     RELISTS: Counter "cronwheel_relists_total" ["resource"]
         "Lists begun anew, the first included.",
         "A steady rise: watches break and their place in the history is gone.";

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::state::InstantOutcome;
+use crate::{
+    runtime::clock::Clock,
+    state::{InstantOutcome, Scope},
+};
 
 /// The value of a line of the text format.
 fn value(text: &str, series: &str) -> u64 {
@@ -15,12 +18,14 @@ fn value(text: &str, series: &str) -> u64 {
         .unwrap()
 }
 
-#[test]
-fn every_row_of_the_table_is_registered_and_nothing_else() {
+#[tokio::test(start_paused = true)]
+async fn every_row_of_the_table_is_registered_and_nothing_else() {
     let metrics = Metrics::register().unwrap();
     for call in ApiCall::ALL {
         metrics.dispatch.api.record(call, None, Duration::ZERO);
     }
+    let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
+    metrics.watch_pulses.begin("jobs", Scope::Cluster, clock);
     let text = metrics.render().unwrap();
     let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let registered: BTreeSet<String> = names.map(str::to_owned).collect();
@@ -54,6 +59,30 @@ fn the_account_of_instants_balances_at_a_scrape() {
         ended + value(&text, "cronwheel_instants_open")
     );
     assert_eq!(ended, 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_longest_silence_of_each_resource_is_read_at_a_scrape() {
+    let metrics = Metrics::register().unwrap();
+    let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
+    let begin = |resource, namespace: &str| {
+        let scope = Scope::Namespace(namespace.into());
+        metrics.watch_pulses.begin(resource, scope, clock.clone())
+    };
+    let (first, second, third) = (begin("jobs", "a"), begin("jobs", "b"), begin("cronjobs", "a"));
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    first.heard();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    third.heard();
+    let text = metrics.render().unwrap();
+    assert_eq!(value(&text, r#"cronwheel_watch_silence_seconds{resource="jobs"}"#), 35);
+    assert_eq!(
+        value(&text, r#"cronwheel_watch_silence_seconds{resource="cronjobs"}"#),
+        0
+    );
+    second.heard();
+    let text = metrics.render().unwrap();
+    assert_eq!(value(&text, r#"cronwheel_watch_silence_seconds{resource="jobs"}"#), 5);
 }
 
 #[test]

@@ -342,6 +342,41 @@ async fn nothing_is_written_outside_the_term_in_which_it_was_ordered() {
     assert_eq!(bench.answers(), ["1 Abandoned"]);
 }
 
+/// The shard that does not take answers holds the task up between deciding and writing.
+#[tokio::test(start_paused = true)]
+async fn leadership_is_asked_once_more_at_the_write() {
+    let bench = Bench::new(Vec::new());
+    bench.batcher.abort();
+    let (answers_in, mut answers) = mpsc::channel(1);
+    let queue = StatusQueue::new(Metrics::register().unwrap().status);
+    let links = StatusLinks {
+        queue: queue.clone(),
+        answers: answers_in.clone(),
+        leadership: bench.leadership.subscribe(),
+        phase: bench.phases.subscribe(),
+        burst: bench.burst.subscribe(),
+    };
+    answers_in
+        .try_send(answer(write("filler", 7, 1), StatusOutcome::Gone))
+        .unwrap();
+    queue.push(TERM, urgent("one", 7, 2), bench.clock.boot()).unwrap();
+    queue.push(Term(0), urgent("stale", 7, 3), bench.clock.boot()).unwrap();
+    tokio::spawn(StatusBatcher::new(bench.api.clone(), bench.clock.clone(), links, FLUSH_INTERVAL).run());
+    bench.pass(1_000).await;
+    assert!(bench.requests().is_empty(), "held up");
+    bench.leadership.send_modify(|leadership| leadership.term = Term(2));
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        let Some(Input::StatusAnswered { cron_job, answer, .. }) = answers.recv().await else {
+            panic!("no answer about a status");
+        };
+        told.push(format!("{cron_job} {answer:?}"));
+    }
+    assert_eq!(told, ["filler Gone", "stale Abandoned", "one Abandoned"]);
+    assert!(bench.requests().is_empty());
+    assert!(queue.is_empty());
+}
+
 #[tokio::test(start_paused = true)]
 async fn at_the_end_everything_is_written_whatever_its_age() {
     let mut bench = Bench::new(vec![throttled(1)]);

@@ -19,7 +19,7 @@ fn schedule(text: &str) -> Schedule {
     parse_standard(text).unwrap_or_else(|error| panic!("{text:?}: {error}"))
 }
 
-fn spec(text: &str) -> Spec {
+pub(super) fn spec(text: &str) -> Spec {
     match schedule(text).rule {
         Rule::Spec(spec) => spec,
         Rule::Every(seconds) => panic!("{text:?} is @every {seconds}s"),
@@ -103,7 +103,7 @@ fn day_rule_b_7_8() {
 }
 
 #[test]
-fn every_is_anchored_to_the_reference_b_7_5() {
+fn every_is_anchored_to_the_reference_b_7_5_b_8_5() {
     check(
         "@every 90s",
         "Asia/Tokyo",
@@ -299,7 +299,7 @@ fn the_library_may_return_its_reference_but_the_next_activation_is_later() {
 }
 
 #[test]
-fn search_and_walk_agree() {
+fn search_and_walk_agree_b_8_3() {
     let mut random = sample::Random::new(0x5eed_0001);
     for _ in 0..20_000 {
         let text = sample::schedule_text(&mut random);

@@ -204,3 +204,30 @@ impl<'a> Walk<'a> {
         self.wall().rem_euclid(3_600) / 60
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::schedule::fires::tests::spec;
+
+    #[test]
+    fn wall_clock_times_become_instants_as_in_go_b_8_2() {
+        #[track_caller]
+        fn check(zone: &str, (year, month, day): (i64, i64, i64), hour: i64, minute: i64, expected: &str) {
+            let (spec, zone) = (spec("* * * * *"), Zone::load(zone).unwrap());
+            let instant = Walk::new(&spec, &zone, 0).instant_of(year, month, day, hour * 3_600 + minute * 60);
+            assert_eq!(Timestamp::from_second(instant).unwrap().to_string(), expected);
+        }
+        // In a gap: before it in the west, after it in the east.
+        check("America/Santiago", (2024, 9, 8), 0, 0, "2024-09-08T03:00:00Z");
+        check("Africa/Cairo", (2024, 4, 26), 0, 0, "2024-04-25T22:00:00Z");
+        // In an overlap: the first in the west, the second in the east.
+        check("America/Havana", (2024, 11, 3), 0, 0, "2024-11-03T04:00:00Z");
+        check("Asia/Beirut", (2024, 10, 26), 23, 30, "2024-10-26T21:30:00Z");
+        // What overflows goes on in the next month.
+        check("UTC", (2025, 13, 1), 0, 0, "2026-01-01T00:00:00Z");
+        check("UTC", (2025, 2, 31), 12, 0, "2025-03-03T12:00:00Z");
+    }
+}

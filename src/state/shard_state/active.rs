@@ -1,11 +1,14 @@
 //! The active list, `lastSuccessfulTime`, adoption and missing Jobs (B-5).
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::ShardState;
 use crate::state::{
     cron_job::{LookUp, LookUpProgress},
     effect::{Effect, EventReason, JobLookUp},
+    ids::CronJobIdentity,
     index::{JobIndex, OwnerIndex},
     naming,
     record::{ActiveJob, Finish},
@@ -19,6 +22,21 @@ enum Finding {
     Unexpected,
     /// A Job on the list has ended.
     Ended(Finish),
+}
+
+/// What is asked about an entry of the active list (B-5.4).
+pub(super) fn question(cron_job: &Arc<CronJobIdentity>, active: &ActiveJob) -> JobLookUp {
+    let namespace = if active.namespace.is_empty() {
+        &cron_job.namespace
+    } else {
+        &active.namespace
+    };
+    JobLookUp {
+        cron_job: cron_job.clone(),
+        namespace: namespace.clone(),
+        name: active.name.clone(),
+        listed_uid: Some(active.uid.clone()),
+    }
 }
 
 impl ShardState {
@@ -135,26 +153,19 @@ impl ShardState {
             return;
         }
         let is_known = |active: &ActiveJob| self.index.jobs_of(owner).any(|(_, job)| job.uid == active.uid);
-        let missing: Vec<ActiveJob> = cron_job
-            .view
-            .active
-            .iter()
+        let identity = &cron_job.record.identity;
+        let active = cron_job.view.active.iter();
+        let missing: Vec<JobLookUp> = active
             .filter(|active| !is_known(active))
-            .cloned()
+            .map(|active| question(identity, active))
             .collect();
-        let identity = cron_job.record.identity.clone();
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
-        cron_job
-            .lookups
-            .retain(|look_up| missing.iter().any(|active| active.uid == look_up.uid));
+        cron_job.lookups.retain(|look_up| missing.contains(&look_up.question));
         let mut wake: Option<Timestamp> = None;
-        for ActiveJob {
-            name, namespace, uid, ..
-        } in missing
-        {
-            let known = cron_job.lookups.iter_mut().find(|look_up| look_up.uid == uid);
+        for question in missing {
+            let known = cron_job.lookups.iter_mut().find(|look_up| look_up.question == question);
             match known.map(|look_up| &mut look_up.progress) {
                 Some(LookUpProgress::Pending | LookUpProgress::Kept) => continue,
                 Some(LookUpProgress::Failed { until }) if now < *until => {
@@ -162,26 +173,13 @@ impl ShardState {
                     continue;
                 }
                 Some(progress) => *progress = LookUpProgress::Pending,
-                None => {
-                    let name = name.clone();
-                    cron_job.lookups.push(LookUp {
-                        uid,
-                        name,
-                        progress: LookUpProgress::Pending,
-                        n_failures: 0,
-                    });
-                }
+                None => cron_job.lookups.push(LookUp {
+                    question: question.clone(),
+                    progress: LookUpProgress::Pending,
+                    n_failures: 0,
+                }),
             }
-            let namespace = if namespace.is_empty() {
-                identity.namespace.clone()
-            } else {
-                namespace
-            };
-            self.outbox.push_back(Effect::LookUpJob(JobLookUp {
-                cron_job: identity.clone(),
-                namespace,
-                name,
-            }));
+            self.outbox.push_back(Effect::LookUpJob(question));
         }
         if let Some(until) = wake {
             self.wake_at(owner, until);

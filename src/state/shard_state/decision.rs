@@ -50,6 +50,7 @@ impl ShardState {
         let Some(verdict) = self.verdict(owner, now) else {
             return;
         };
+        self.note_decision(owner, &verdict);
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
@@ -296,7 +297,7 @@ impl ShardState {
         self.index.cron_job_mut(owner)?.open.as_mut()
     }
 
-    /// Deletes the running Jobs first (B-10.4); the create follows when all are answered.
+    /// Deletes the running Jobs first, in the order of the active list (B-10.4); the create follows when all are answered.
     fn replace(&mut self, owner: OwnerIndex) {
         let Some(cron_job) = self.index.cron_job(owner) else {
             return;
@@ -306,7 +307,8 @@ impl ShardState {
             .running(owner)
             .map(|job| (job.name.clone(), job.uid.clone(), job.namespace.clone()))
             .collect();
-        jobs.sort_unstable();
+        let place = |uid: &Uid| cron_job.view.active.iter().position(|active| active.uid == *uid);
+        jobs.sort_by_cached_key(|(_, uid, _)| place(uid));
         let uids: Vec<Uid> = jobs.iter().map(|(_, uid, _)| uid.clone()).collect();
         for uid in &uids {
             if let Some(job) = self.index.find_job(uid).and_then(|job| self.index.job_mut(job)) {

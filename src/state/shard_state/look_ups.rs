@@ -4,16 +4,17 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     ShardState,
+    active::question,
     answers::ABANDONED_RETRY,
     decision::{after, back_off},
 };
 use crate::state::{
-    cron_job::{LookUp, LookUpProgress, Stage},
+    cron_job::{LookUpProgress, Stage},
     effect::{Effect, EventReason, JobLookUp},
-    ids::Uid,
     index::OwnerIndex,
     naming,
     outcome::LookUpOutcome,
+    record::ActiveJob,
     tally::InstantOutcome,
 };
 
@@ -43,16 +44,20 @@ impl ShardState {
             namespace: cron_job_identity.namespace.clone(),
             name: naming::job_name(&cron_job_identity.name, slot),
             cron_job: cron_job_identity,
+            listed_uid: None,
         }));
     }
 
-    pub(super) fn looked_up(&mut self, uid: &Uid, name: &str, answer: LookUpOutcome, now: Timestamp) {
-        let Some(owner) = self.index.find_cron_job(uid) else {
+    pub(super) fn looked_up(&mut self, asked: &JobLookUp, answer: LookUpOutcome, now: Timestamp) {
+        let Some(owner) = self.index.find_cron_job(&asked.cron_job.uid) else {
             return;
         };
-        let answer = self.believe(owner, name, answer);
-        self.answer_for_slot(owner, name, &answer, now);
-        self.answer_for_active(owner, name, &answer, now);
+        let answer = self.believe(owner, asked, answer);
+        if asked.listed_uid.is_none() {
+            self.answer_for_slot(owner, &asked.name, &answer, now);
+        } else {
+            self.answer_for_active(owner, asked, &answer, now);
+        }
         self.evaluate(owner, now);
     }
 
@@ -83,7 +88,7 @@ impl ShardState {
 
     /// Takes a found Job of ours in, but only while its question is open and the watch has not shown it gone since:
     /// no later event would take it out again.
-    fn believe(&mut self, owner: OwnerIndex, name: &str, answer: LookUpOutcome) -> LookUpOutcome {
+    fn believe(&mut self, owner: OwnerIndex, asked: &JobLookUp, answer: LookUpOutcome) -> LookUpOutcome {
         let LookUpOutcome::Found(job) = answer else {
             return answer;
         };
@@ -98,13 +103,13 @@ impl ShardState {
             return LookUpOutcome::Gone;
         }
         let identity = &cron_job.record.identity;
-        let is_asked_for_slot = cron_job.open.as_ref().is_some_and(|open| {
-            matches!(open.stage, Stage::LookingUp { .. }) && naming::is_job_name(name, &identity.name, open.slot)
-        });
-        let is_asked_for_active = cron_job
-            .lookups
-            .iter()
-            .any(|l| *l.name == *name && l.uid == job.uid && l.progress == LookUpProgress::Pending);
+        let is_asked_for_slot = asked.listed_uid.is_none()
+            && cron_job.open.as_ref().is_some_and(|open| {
+                matches!(open.stage, Stage::LookingUp { .. })
+                    && naming::is_job_name(&asked.name, &identity.name, open.slot)
+            });
+        let is_asked_for_active = asked.listed_uid.as_ref() == Some(&job.uid)
+            && cron_job.lookups.iter().any(|look_up| look_up.is_pending(asked));
         let is_ours = job.controller.as_ref() == Some(&identity.uid);
         if is_ours && (is_asked_for_slot || is_asked_for_active) && self.index.find_job(&job.uid).is_none() {
             self.index.apply_job((*job).clone(), self.relists.mark);
@@ -145,43 +150,31 @@ impl ShardState {
     }
 
     /// The answer to "does this entry of the active list still run?" (B-5.4).
-    fn answer_for_active(&mut self, owner: OwnerIndex, name: &str, answer: &LookUpOutcome, now: Timestamp) {
+    fn answer_for_active(&mut self, owner: OwnerIndex, asked: &JobLookUp, answer: &LookUpOutcome, now: Timestamp) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
-        let is_asked = |look_up: &LookUp| *look_up.name == *name && look_up.progress == LookUpProgress::Pending;
-        let mut n_missing = 0;
+        let pending = cron_job.lookups.iter_mut().find(|look_up| look_up.is_pending(asked));
+        let Some(look_up) = pending else { return };
         match answer {
-            LookUpOutcome::Found(_) => {
-                for look_up in cron_job.lookups.iter_mut().filter(|look_up| is_asked(look_up)) {
-                    look_up.progress = LookUpProgress::Kept;
-                }
-            }
+            LookUpOutcome::Found(_) => look_up.progress = LookUpProgress::Kept,
+            // The question goes with the entry, at the look that follows.
             LookUpOutcome::Gone => {
-                let (gone, rest) = std::mem::take(&mut cron_job.lookups).into_iter().partition(is_asked);
-                cron_job.lookups = rest;
-                let gone: Vec<LookUp> = gone;
-                for look_up in gone {
-                    n_missing += u32::from(cron_job.remove_active(&look_up.uid));
+                let identity = cron_job.record.identity.clone();
+                let is_meant = |active: &ActiveJob| question(&identity, active) == *asked;
+                let n_before = cron_job.view.active.len();
+                cron_job.view.active.retain(|active| !is_meant(active));
+                if cron_job.view.active.len() < n_before {
+                    let message = format!("Active job went missing: {}", asked.name);
+                    self.emit_event(owner, EventReason::MissingJob, message);
                 }
             }
             LookUpOutcome::Failed { .. } | LookUpOutcome::Abandoned => {
-                let asked = retry_after_of(answer);
-                for look_up in cron_job.lookups.iter_mut().filter(|look_up| is_asked(look_up)) {
-                    look_up.n_failures = look_up.n_failures.saturating_add(1);
-                    let wait = back_off(look_up.n_failures, owner).max(ABANDONED_RETRY).max(asked);
-                    look_up.progress = LookUpProgress::Failed {
-                        until: after(now, wait),
-                    };
-                }
+                look_up.n_failures = look_up.n_failures.saturating_add(1);
+                let wait = back_off(look_up.n_failures, owner).max(ABANDONED_RETRY);
+                let until = after(now, wait.max(retry_after_of(answer)));
+                look_up.progress = LookUpProgress::Failed { until };
             }
-        }
-        for _ in 0..n_missing {
-            self.emit_event(
-                owner,
-                EventReason::MissingJob,
-                format!("Active job went missing: {name}"),
-            );
         }
     }
 }

@@ -59,6 +59,7 @@ fn look_up() -> JobLookUp {
         cron_job: cron_job(),
         namespace: "shop".into(),
         name: "backup-29600000".into(),
+        listed_uid: None,
     }
 }
 

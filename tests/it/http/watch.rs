@@ -1,9 +1,15 @@
 //! Watch streams: relists, bookmarks, 410, objects that cannot be understood.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use cronwheel::{
-    cluster::{Decoder, WatchItem, watch},
+    cluster::{
+        Decoder, WatchItem,
+        watch::{self, WatchObserver, WatchRequest},
+    },
     schedule::Zone,
     state::{Input, Scope},
 };
@@ -78,6 +84,7 @@ fn told_input(input: &Input) -> String {
         Input::CronJobRelistDone(_) | Input::JobRelistDone(_) => "done".to_owned(),
         Input::CronJobApplied(record) => format!("{}@{}", record.identity.name, record.resource_version),
         Input::JobApplied(record) => format!("{}@{}", record.name, record.resource_version),
+        Input::CronJobSeen(uid) | Input::JobSeen(uid) => format!("{uid} seen"),
         Input::CronJobDeleted(uid) | Input::JobDeleted(uid) => format!("{uid} gone"),
         Input::JobCreateAnswered { .. }
         | Input::JobDeleteAnswered { .. }
@@ -134,6 +141,92 @@ async fn a_list_is_paged_and_then_watched_from_its_version_or_that_of_the_last_b
             format!("{watched}&resourceVersion=21"),
         ]
     );
+}
+
+/// Keeps what it is told, in its order.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl WatchObserver for Log {
+    fn asked(&self, request: WatchRequest) -> impl FnOnce(Option<u16>) + Send + 'static {
+        let log = self.clone();
+        move |code| log.0.lock().unwrap().push(format!("{request:?} {code:?}"))
+    }
+
+    fn heard(&self) {
+        self.0.lock().unwrap().push("heard".to_owned());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_page_of_a_list_and_every_opening_of_a_watch_is_told_with_its_code() {
+    let script = Script::default()
+        .answer(503, "")
+        .answer(200, list("", "more", &[cron_job("a", 3, "false")]))
+        .answer(200, list("11", "", &[]))
+        .answer(403, status(403, "Forbidden", "no watch"))
+        .answer(200, bookmark("20"));
+    let log = Log::default();
+    let client = watch::observed(script.client(), log.clone());
+    let stream = watch::cron_jobs(client, Scope::Cluster, decoder());
+    check(
+        stream,
+        &["begun", "error  (503)", "begun", "a@3", "done", "error no watch (403)"],
+    )
+    .await;
+    let mut told = log.0.lock().unwrap();
+    told.retain(|line| line != "heard");
+    assert_eq!(
+        *told,
+        [
+            "List Some(503)",
+            "List Some(200)",
+            "List Some(200)",
+            "Watch Some(403)",
+            "Watch Some(200)"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bookmark_is_heard_and_a_refusal_is_not() {
+    let script = Script::default()
+        .answer(200, list("11", "", &[]))
+        .answer(403, status(403, "Forbidden", "no watch"))
+        .answer(200, bookmark("20"));
+    let log = Log::default();
+    let client = watch::observed(script.client(), log.clone());
+    check(
+        watch::jobs(client, Scope::Cluster),
+        &["begun", "done", "error no watch (403)"],
+    )
+    .await;
+    assert_eq!(
+        *log.0.lock().unwrap(),
+        [
+            "List Some(200)",
+            "heard",
+            "heard",
+            "Watch Some(403)",
+            "Watch Some(200)",
+            "heard",
+            "heard"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_of_a_watch_without_an_answer_is_told_and_its_error_is_as_it_was() {
+    let refused = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+        Err::<http::Response<kube::client::Body>, _>(std::io::Error::other("connection refused"))
+    });
+    let log = Log::default();
+    let client = watch::observed(kube::Client::new(refused, "default"), log.clone());
+    let mut stream = std::pin::pin!(watch::jobs(client, Scope::Cluster));
+    stream.next().await;
+    let error = told(&stream.next().await.unwrap());
+    assert!(error.ends_with("ServiceError: connection refused"), "{error}");
+    assert_eq!(*log.0.lock().unwrap(), ["List None"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -209,12 +302,14 @@ async fn a_server_that_refuses_is_asked_ever_more_rarely() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_understood_is_gone_and_the_others_go_on() {
+async fn a_cron_job_that_cannot_be_understood_is_seen_and_the_others_go_on() {
     let watched = [
         event("MODIFIED", &cron_job("a", 12, "7")),
         event("MODIFIED", &cron_job("a", 13, "false")),
         event("DELETED", &cron_job("b", 14, r#""yes""#)),
         event("ADDED", r#"{"metadata":{"resourceVersion":"15"},"spec":[],"status":3}"#),
+        event("MODIFIED", &cron_job("a", 16, "false").replace(r#""16""#, r#""?""#)),
+        event("DELETED", &cron_job("a", 17, "false").replace(r#""17""#, r#""?""#)),
     ];
     let script = Script::default()
         .answer(
@@ -236,14 +331,16 @@ async fn an_object_that_cannot_be_understood_is_gone_and_the_others_go_on() {
         &[
             "begun",
             "a@3",
-            "undecodable spec.suspend on b@4 so uid-b gone",
+            "undecodable spec.suspend on b@4 so uid-b seen",
             "undecodable metadata.namespace on  so ",
             "c@5",
             "done",
-            "undecodable spec.suspend on a@12 so uid-a gone",
+            "undecodable spec.suspend on a@12 so uid-a seen",
             "a@13",
             "uid-b gone",
             "undecodable metadata.namespace on  so ",
+            "undecodable metadata.resourceVersion on  so uid-a seen",
+            "uid-a gone",
         ],
     )
     .await;
@@ -267,10 +364,10 @@ async fn a_job_that_cannot_be_understood_stays_what_it_was() {
         stream,
         &[
             "begun",
-            "undecodable status.startTime on  so ",
+            "undecodable status.startTime on  so uid-j seen",
             "k@4",
             "done",
-            "undecodable status.startTime on  so ",
+            "undecodable status.startTime on  so uid-k seen",
             "uid-k gone",
         ],
     )

@@ -110,6 +110,55 @@ fn b_5_4_an_entry_whose_name_lives_on_is_kept_and_not_asked_again() {
 }
 
 #[test]
+fn b_5_4_entries_of_one_name_are_asked_for_and_answered_one_by_one() {
+    let listed = job("hello", "09:58:00");
+    let of_other_uid = JobRecord {
+        uid: uid("other"),
+        ..listed.clone()
+    };
+    let of_other_namespace = JobRecord {
+        uid: uid("elsewhere"),
+        namespace: "elsewhere".into(),
+        ..listed.clone()
+    };
+    let mut world = world(&[&listed, &of_other_uid, &of_other_namespace], vec![]);
+    world.expect(&["look up hello-29632918"; 3]);
+    world.answer_look_up(LookUpOutcome::Gone);
+    world.expect(&[
+        "Normal MissingJob: Active job went missing: hello-29632918",
+        "status last=09:59:00 successful=- active=[hello-29632918 hello-29632918]",
+    ]);
+    world.answer_look_up(LookUpOutcome::Found(Box::new(listed)));
+    world.expect(&[]);
+    world.answer_look_up(LookUpOutcome::Gone);
+    world.effects();
+    let write = world.pending_write("hello").expect("a write");
+    assert_eq!(write.status.active, [entry(&of_other_uid)]);
+}
+
+#[test]
+fn b_5_4_an_entry_that_changes_while_it_is_asked_for_is_asked_for_anew() {
+    let listed = job("hello", "09:58:00");
+    let mut world = world(&[&listed], vec![]);
+    world.expect(&["look up hello-29632918"]);
+    let mut record = cron_job("hello");
+    record.resource_version.0 += 1;
+    record.status.active = vec![entry(&JobRecord {
+        namespace: "elsewhere".into(),
+        ..listed
+    })];
+    world.apply(record);
+    world.expect(&["look up hello-29632918"]);
+    world.answer_look_up(LookUpOutcome::Gone);
+    world.expect(&[]);
+    world.answer_look_up(LookUpOutcome::Gone);
+    assert_eq!(
+        world.effects()[0],
+        "Normal MissingJob: Active job went missing: hello-29632918"
+    );
+}
+
+#[test]
 fn b_5_4_a_look_up_that_failed_is_repeated() {
     let gone = job("hello", "09:58:00");
     let mut world = world(&[&gone], vec![]);
@@ -121,6 +170,29 @@ fn b_5_4_a_look_up_that_failed_is_repeated() {
     world.expect(&[]);
     world.advance_to("09:59:32");
     world.expect(&["look up hello-29632918"]);
+}
+
+#[test]
+fn b_5_2_a_look_up_that_fails_holds_no_other_change_back() {
+    let (gone, running) = (job("hello", "09:57:00"), job("hello", "09:58:00"));
+    let mut world = world(&[&gone, &running], vec![complete(running.clone(), "09:58:20")]);
+    world.expect(&[
+        "Normal SawCompletedJob: Saw completed job: hello-29632918, condition: Complete",
+        "look up hello-29632917",
+        "status last=09:59:00 successful=09:58:20 active=[hello-29632917]",
+    ]);
+    world.answer_look_up(LookUpOutcome::Failed {
+        message: "no".into(),
+        retry_after: None,
+    });
+    world.stored("hello");
+    world.expect(&[]);
+    world.advance_to("10:00:00");
+    assert!(
+        world
+            .effects()
+            .contains(&"create hello-29632920 for 2026-05-05T10:00:00Z".to_owned())
+    );
 }
 
 #[test]

@@ -1,7 +1,13 @@
 //! B-1.3, B-9: what is done when the lists are complete.
 
-use super::world::{World, at, cron_job, job, schedule};
-use crate::state::{CronJobRecord, CronJobStatus, Input, InstantOutcome, Scope, ShardConfig, ShardId, ShardState};
+use super::world::{World, at, cron_job, entry, job, schedule, uid};
+use crate::{
+    schedule::Zone,
+    state::{
+        ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Input, InstantOutcome, Scope, ShardConfig,
+        ShardId, ShardState,
+    },
+};
 
 fn last(record: CronJobRecord, last: Option<&str>) -> CronJobRecord {
     CronJobRecord {
@@ -125,6 +131,35 @@ fn a_relist_takes_out_what_is_gone() {
 }
 
 #[test]
+fn a_relist_keeps_what_it_shows_in_a_form_that_is_not_understood() {
+    // B-10.3: a Job that were taken for gone would let another run start beside it.
+    let running = job("hello", "09:59:00");
+    let record = CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Forbid,
+        status: CronJobStatus {
+            active: vec![entry(&running)],
+            ..cron_job("hello").status
+        },
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![record], vec![running.clone()]);
+    world.input(Input::CronJobRelistBegun(Scope::Cluster));
+    world.input(Input::CronJobSeen(uid("hello")));
+    world.input(Input::CronJobSeen(uid("unknown")));
+    world.input(Input::CronJobRelistDone(Scope::Cluster));
+    world.input(Input::JobRelistBegun(Scope::Cluster));
+    world.input(Input::JobSeen(running.uid.clone()));
+    world.input(Input::JobSeen(uid("unknown")));
+    world.input(Input::JobRelistDone(Scope::Cluster));
+    let sizes = world.shard.sizes();
+    assert_eq!((sizes.cron_jobs, sizes.jobs), (1, 1));
+    world.advance_to("10:00:00");
+    world.expect(&[
+        "Normal JobAlreadyActive: Not starting job because prior execution is running and concurrency policy is Forbid",
+    ]);
+}
+
+#[test]
 fn a_job_created_during_a_relist_survives_it() {
     let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
     world.advance_to("10:00:00");
@@ -184,4 +219,22 @@ fn a_new_cron_job_fires_after_the_clock_was_set_back() {
     world.apply(new);
     world.advance_to("11:01:00");
     world.expect(&["create new-29632981 for 2026-05-05T11:01:00Z"]);
+}
+
+#[test]
+fn b_9_6_the_wake_up_is_at_the_slot() {
+    let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
+    assert_eq!(world.shard.next_wakeup().map(|wakeup| wakeup.at), Some(at("10:00:00")));
+}
+
+#[test]
+fn b_7_2_the_zone_of_a_schedule_without_one_is_the_default() {
+    let in_tokyo = CronJobRecord {
+        schedule: CronJobSchedule::new("0 19 * * *", None, &Zone::load("Asia/Tokyo").expect("a zone")),
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![in_tokyo], vec![]);
+    world.advance_to("10:00:00");
+    // The annotation is in UTC where the CronJob names no zone (B-11.3).
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
 }

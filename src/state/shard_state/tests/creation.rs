@@ -273,7 +273,7 @@ fn a_job_that_came_and_went_before_the_answer_leaves_no_ghost() {
 }
 
 #[test]
-fn a_short_lived_job_has_its_slot_stored_at_once() {
+fn b_13_1_a_short_lived_job_has_its_slot_stored_at_once() {
     let mut record = cron_job("hello");
     record.template = std::sync::Arc::new(crate::state::JobTemplate {
         body: "".into(),

@@ -92,7 +92,7 @@ fn b_10_1_a_loss_is_told_once() {
 }
 
 #[test]
-fn an_order_lives_for_ten_seconds_at_least_and_not_beyond_its_deadline() {
+fn b_9_7_an_order_lives_for_ten_seconds_at_least_and_not_beyond_its_deadline() {
     for (secs, expires) in [
         (0, "10:00:10.000000001"),
         (3, "10:00:10.000000001"),

@@ -30,13 +30,32 @@ fn ordered(record: CronJobRecord) -> World {
 }
 
 #[test]
-fn a_create_without_an_answer_is_looked_up_and_not_repeated() {
+fn b_12_6_a_create_without_an_answer_is_looked_up_and_not_repeated() {
     let mut world = ordered(cron_job("hello"));
     unanswered(&mut world);
     world.expect(&["look up hello-29632920"]);
     world.answer_look_up(LookUpOutcome::Found(Box::new(job("hello", "10:00:00"))));
     world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
     assert_eq!(world.shard.tally().outcome(InstantOutcome::Adopted), 1);
+}
+
+#[test]
+fn an_answer_about_an_entry_of_the_active_list_is_none_about_the_slot() {
+    // The entry's question was put before the create: that there was no Job then says nothing of the create.
+    let mut record = cron_job("hello");
+    record.status.active = vec![entry(&job("hello", "10:00:00"))];
+    let mut world = World::new("09:59:30", vec![record], vec![]);
+    world.expect(&["look up hello-29632920"]);
+    world.advance_to("10:00:00");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+    unanswered(&mut world);
+    world.expect(&["look up hello-29632920"]);
+    world.answer_look_up(LookUpOutcome::Gone);
+    world.effects();
+    world.advance_to("10:00:30");
+    world.expect(&[]);
+    world.answer_look_up(LookUpOutcome::Found(Box::new(job("hello", "10:00:00"))));
+    world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
 }
 
 #[test]

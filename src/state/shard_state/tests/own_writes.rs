@@ -13,14 +13,14 @@ fn fired() -> World {
 }
 
 #[test]
-fn the_echo_of_our_job_changes_nothing() {
+fn b_3_3_the_echo_of_our_job_changes_nothing() {
     let mut world = fired();
     world.apply_job(job("hello", "10:00:00"));
     world.expect(&[]);
 }
 
 #[test]
-fn an_event_from_before_our_status_write_decides_nothing() {
+fn b_5_3_an_event_from_before_our_status_write_decides_nothing() {
     let mut world = fired();
     let renamed_label = CronJobRecord {
         resource_version: ResourceVersion(11),
@@ -36,7 +36,7 @@ fn an_event_from_before_our_status_write_decides_nothing() {
 }
 
 #[test]
-fn the_echo_of_our_status_write_changes_nothing_before_or_after_the_answer() {
+fn b_3_3_the_echo_of_our_status_write_changes_nothing_before_or_after_the_answer() {
     let echo = |world: &World| CronJobRecord {
         status: world.pending_write("hello").expect("a write").status.clone(),
         resource_version: ResourceVersion(101),
@@ -71,7 +71,7 @@ fn an_event_that_is_older_than_what_we_stored_is_passed_over() {
 }
 
 #[test]
-fn a_conflict_waits_for_the_event_and_is_rebuilt_on_it() {
+fn b_13_2_a_conflict_waits_for_the_event_and_is_rebuilt_on_it() {
     let mut world = fired();
     world.answer_status("hello", StatusOutcome::Conflict);
     world.expect(&[]);
@@ -101,7 +101,7 @@ fn a_conflict_whose_event_came_before_is_rebuilt_at_once() {
 }
 
 #[test]
-fn a_status_that_could_not_be_written_is_tried_again() {
+fn b_13_2_a_status_that_could_not_be_written_is_tried_again() {
     let mut world = fired();
     world.answer_status(
         "hello",

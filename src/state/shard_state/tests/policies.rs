@@ -185,6 +185,25 @@ fn b_10_4_replace_deletes_before_it_creates() {
 }
 
 #[test]
+fn b_10_4_replace_deletes_in_the_order_of_the_active_list() {
+    let jobs = ["09:58:00", "09:59:00", "09:57:00"].map(|slot| job("hello", slot));
+    let record = CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Replace,
+        status: CronJobStatus {
+            active: jobs.iter().map(entry).collect(),
+            ..cron_job("hello").status
+        },
+        ..cron_job("hello")
+    };
+    let mut world = World::new("10:00:00", vec![record], jobs.to_vec());
+    world.expect(&[
+        "delete hello-29632918",
+        "delete hello-29632919",
+        "delete hello-29632917",
+    ]);
+}
+
+#[test]
 fn b_10_4_replace_takes_a_job_that_is_gone_as_deleted() {
     let mut world = running(ConcurrencyPolicy::Replace);
     world.advance_to("10:00:00");

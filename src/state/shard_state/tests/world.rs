@@ -284,11 +284,7 @@ impl World {
 
     pub(super) fn answer_look_up(&mut self, answer: LookUpOutcome) {
         let look_up = self.look_ups.remove(0);
-        self.input(Input::JobLookedUp {
-            cron_job: look_up.cron_job.uid.clone(),
-            name: look_up.name,
-            answer,
-        });
+        self.input(Input::JobLookedUp { look_up, answer });
     }
 
     /// Answers the pending status write of a CronJob.

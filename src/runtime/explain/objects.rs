@@ -1,0 +1,167 @@
+//! Text to objects: YAML or JSON, one or several documents, lists taken apart.
+//!
+//! YAML is read as `kubectl` reads it: turned into JSON first, with the booleans and octal numbers of YAML 1.1, and
+//! with times left as the strings that they are.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::ExplainError;
+
+/// Documents in one input: an object each is as many as the largest file that is taken can hold.
+const DOCUMENTS_MAX: usize = 1 << 20;
+
+/// Nodes that a small input may hold, those that its aliases repeat included.
+const NODES_MIN: usize = 250_000;
+
+/// Levels of nesting; the API server takes no more of an object either.
+const DEPTH_MAX: usize = 100;
+
+/// A CronJob or a Job, as it came.
+#[derive(Clone, Debug)]
+pub(super) struct Object {
+    pub(super) kind: Kind,
+    pub(super) members: Map<String, Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    CronJob,
+    Job,
+}
+
+impl Kind {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Kind::CronJob => "CronJob",
+            Kind::Job => "Job",
+        }
+    }
+}
+
+/// What an input holds.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    /// CronJobs and Jobs in their order.
+    pub(super) objects: Vec<Object>,
+    /// How many objects of other kinds were left out, by kind.
+    left_out: BTreeMap<String, usize>,
+}
+
+/// Reads an input; `input` names it in errors.
+pub(super) fn read(input: &str, text: &str) -> Result<Objects, ExplainError> {
+    let mut objects = Objects::default();
+    for (position, document) in documents(input, text)?.into_iter().enumerate() {
+        let place = format!("document {} of {input}", position + 1);
+        objects.take(&place, document, None)?;
+    }
+    Ok(objects)
+}
+
+fn documents(input: &str, text: &str) -> Result<Vec<Value>, ExplainError> {
+    if !text.trim_start().starts_with('{') {
+        return yaml(input, text);
+    }
+    let json: Result<Vec<Value>, serde_json::Error> =
+        serde_json::Deserializer::from_str(text).into_iter::<Value>().collect();
+    // What begins like JSON may be YAML in braces.
+    json.or_else(|error| {
+        yaml(input, text).map_err(|_| ExplainError::Json {
+            input: input.to_owned(),
+            problem: error.to_string(),
+        })
+    })
+}
+
+fn yaml(input: &str, text: &str) -> Result<Vec<Value>, ExplainError> {
+    // The size of the input bounds what it can hold; only what aliases multiply is bounded by itself.
+    let n_nodes_max = text.len().max(NODES_MIN);
+    let options = serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        with_snippet: false,
+        budget: serde_saphyr::budget! {
+            max_events: n_nodes_max.saturating_mul(4),
+            max_nodes: n_nodes_max,
+            max_total_scalar_bytes: n_nodes_max.saturating_mul(16),
+            max_documents: DOCUMENTS_MAX,
+            max_depth: DEPTH_MAX,
+        },
+    };
+    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
+        let problem = error.render_with_formatter(&serde_saphyr::UserMessageFormatter);
+        let names_alias = ["alias", "anchor"].iter().any(|word| error.to_string().contains(word));
+        ExplainError::Yaml {
+            input: input.to_owned(),
+            problem,
+            fix: if names_alias {
+                "put a schedule that begins with * in quotes"
+            } else {
+                "correct it there"
+            },
+        }
+    })
+}
+
+impl Objects {
+    /// Takes a document in. `kind` is that of a list's items, which need not name it themselves.
+    pub(super) fn take(&mut self, place: &str, document: Value, kind: Option<&str>) -> Result<(), ExplainError> {
+        let mut members = match document {
+            Value::Null => return Ok(()),
+            Value::Object(members) => members,
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                return Err(ExplainError::NoObject {
+                    place: place.to_owned(),
+                    found: form(&document),
+                });
+            }
+        };
+        let named = members.get("kind").and_then(Value::as_str).map(str::to_owned);
+        let Some(kind) = named.or_else(|| kind.map(str::to_owned)) else {
+            return Err(ExplainError::NoKind {
+                place: place.to_owned(),
+            });
+        };
+        if let Some(item_kind) = kind.strip_suffix("List")
+            && let Some(Value::Array(items)) = members.get_mut("items").map(Value::take)
+        {
+            let item_kind = (!item_kind.is_empty()).then_some(item_kind);
+            for (position, item) in items.into_iter().enumerate() {
+                self.take(&format!("item {} of {place}", position + 1), item, item_kind)?;
+            }
+            return Ok(());
+        }
+        let version = members.get("apiVersion").and_then(Value::as_str).unwrap_or("batch/v1");
+        let is_batch = version.starts_with("batch/");
+        match kind.as_str() {
+            "CronJob" if is_batch => self.push(Kind::CronJob, members),
+            "Job" if is_batch => self.push(Kind::Job, members),
+            "List" | "CronJobList" | "JobList" => {}
+            _ => *self.left_out.entry(format!("{version} {kind}")).or_default() += 1,
+        }
+        Ok(())
+    }
+
+    /// What was left out, and why.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let note = |(kind, n_objects): (&String, &usize)| {
+            format!("{kind} left out ({n_objects}): only batch/v1 CronJobs and Jobs bear on the answer")
+        };
+        self.left_out.iter().map(note).collect()
+    }
+
+    fn push(&mut self, kind: Kind, members: Map<String, Value>) {
+        self.objects.push(Object { kind, members });
+    }
+}
+
+fn form(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

@@ -1,0 +1,294 @@
+//! Forms of input, gaps that are filled, and input that cannot be used.
+
+use super::*;
+
+/// The answer for a text, as JSON.
+#[track_caller]
+fn ask_text(input: &str) -> Value {
+    let printed = run_on(input, &["-o", "json"]).unwrap_or_else(|error| panic!("{error}"));
+    serde_json::from_str(&printed.output).unwrap()
+}
+
+const HAND_WRITTEN: &str = "
+apiVersion: batch/v1
+kind: CronJob
+metadata:
+  name: hello
+spec:
+  schedule: 0 10 * * *   # no quotes needed
+  jobTemplate: {spec: {template: {spec: {restartPolicy: Never}}}}
+status:
+  lastScheduleTime: 2026-05-04T10:00:00Z
+";
+
+#[test]
+fn yaml_is_read_as_kubectl_reads_it() {
+    let yaml = HAND_WRITTEN.replace(
+        "restartPolicy: Never",
+        "args: [yes, \"yes\", 0644, \"0644\", 1e3, 2026-05-05, ~, null, \"null\"]",
+    );
+    let answer = ask_text(&yaml);
+    assert_eq!(answer["slot"], "2026-05-05T10:00:00Z");
+    assert_eq!(
+        answer["job"]["spec"]["template"]["spec"]["args"],
+        json!([true, "yes", 420, "0644", 1000.0, "2026-05-05", null, null, "null"])
+    );
+}
+
+#[test]
+fn anchors_and_merge_keys_are_followed_and_bounded() {
+    let yaml = HAND_WRITTEN.replace("{restartPolicy: Never}", "{a: &a {x: 1}, b: {<<: *a, y: 2}, c: *a}");
+    let answer = ask_text(&yaml);
+    assert_eq!(
+        answer["job"]["spec"]["template"]["spec"],
+        json!({"a": {"x": 1}, "b": {"x": 1, "y": 2}, "c": {"x": 1}})
+    );
+    let level = |level: usize| {
+        let before = vec![format!("*a{level}"); 10].join(", ");
+        format!("a{}: &a{} [{before}]\n", level + 1, level + 1)
+    };
+    let bomb: String = std::iter::once("a0: &a0 [1, 1]\n".to_owned())
+        .chain((0..10).map(level))
+        .collect();
+    assert!(run_on(&bomb, &[]).unwrap_err().contains("not YAML"));
+}
+
+#[test]
+fn documents_lists_and_lists_of_one_kind_are_the_same() {
+    let (first, second) = (cron_job(json!({})), cron_job(json!({"metadata": {"name": "other"}})));
+    let bare = |object: &Value| with(object.clone(), json!({"kind": null, "apiVersion": null}));
+    let json_list =
+        |kind: &str, items: Value| json!({"apiVersion": "batch/v1", "kind": kind, "items": items}).to_string();
+    let inputs = [
+        format!("{first}\n{second}"),
+        format!("---\n{first}\n---\n# nothing\n---\n{second}\n"),
+        json_list("List", json!([first, second])),
+        json_list("CronJobList", json!([bare(&first), bare(&second)])),
+    ];
+    for input in inputs {
+        let answer = ask_text(&input);
+        let names = |answer: &Value| answer["job"]["metadata"]["name"].clone();
+        let names: Vec<Value> = answer.as_array().unwrap().iter().map(names).collect();
+        assert_eq!(names, ["hello-29632920", "other-29632920"], "{input}");
+    }
+}
+
+#[test]
+fn an_empty_list_of_jobs_beside_a_cron_job_is_no_fault() {
+    let input = format!("{HAND_WRITTEN}---\napiVersion: batch/v1\nkind: JobList\nitems: []\n");
+    assert_eq!(ask_text(&input)["decision"], "fire");
+    let input = format!("{HAND_WRITTEN}---\napiVersion: batch/v1\nkind: JobList\nitems:\n");
+    assert_eq!(ask_text(&input)["decision"], "fire");
+}
+
+#[test]
+fn what_an_api_server_would_add_is_added() {
+    let answer = ask_text(HAND_WRITTEN);
+    let uid = &answer["job"]["metadata"]["ownerReferences"][0]["uid"];
+    assert_eq!(uid, "348d4214-fd40-8972-9695-42178752c599", "the same in every run");
+    assert_eq!(answer["status"]["active"][0]["namespace"], "default");
+}
+
+#[test]
+fn limits_are_defaulted_to_three_and_one() {
+    let complete = |minutes| job(minutes, ended("Complete", Some("09:00:00")));
+    let mut objects: Vec<Value> = (0..5).map(|n| complete(29_632_800 + n * 10)).collect();
+    objects.extend((0..3).map(|n| job(29_632_700 + n * 10, ended("Failed", None))));
+    objects.push(cron_job(json!({"spec": {"successfulJobsHistoryLimit": null}})));
+    check(
+        &objects,
+        &[],
+        json!({"deletes": ["hello-29632800", "hello-29632810", "hello-29632700", "hello-29632710"]}),
+    );
+}
+
+#[test]
+fn a_cron_job_without_a_uid_has_its_jobs_one() {
+    let objects = [
+        cron_job(json!({
+            "metadata": {"uid": null}, "spec": {"concurrencyPolicy": "Forbid"},
+            "status": {"active": [entry(29_632_910)]},
+        })),
+        job(29_632_910, json!({})),
+    ];
+    check(&objects, &[], json!({"reason": "Forbidden"}));
+}
+
+#[test]
+fn without_any_uid_names_do() {
+    let yaml = "
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: hello}
+spec: {schedule: '*/10 * * * *', concurrencyPolicy: Forbid, jobTemplate: {}}
+status: {lastScheduleTime: 2026-05-05T09:50:00Z, active: [{name: hello-29632910}]}
+---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: hello-29632910
+  ownerReferences: [{kind: CronJob, name: hello, controller: true}]
+";
+    assert_eq!(ask_text(yaml)["reason"], "Forbidden");
+    // Without the Job the entry is all that there is of it.
+    let alone = yaml.split("---").next().unwrap();
+    assert_eq!(ask_text(alone)["events"][0]["reason"], "MissingJob");
+}
+
+#[test]
+fn a_cron_job_of_no_known_age_is_created_now() {
+    let changes = json!({"metadata": {"creationTimestamp": null}, "status": null});
+    check(
+        &[cron_job(changes)],
+        &[],
+        json!({"reason": "NotDue", "nextWakeup": "2026-05-05T10:10:00Z"}),
+    );
+}
+
+#[test]
+fn a_job_of_another_namespace_does_not_bear_the_name() {
+    let elsewhere = job(
+        29_632_920,
+        json!({"metadata": {"namespace": "other", "ownerReferences": null}}),
+    );
+    check(&[cron_job(json!({})), elsewhere], &[], json!({"reason": "Created"}));
+}
+
+#[test]
+fn what_is_neither_a_cron_job_nor_a_job_is_left_out_with_a_note() {
+    let input = format!("{HAND_WRITTEN}---\napiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\n");
+    let printed = run_on(&input, &["-o", "json"]).unwrap();
+    assert!(printed.notes.contains("v1 Pod left out (1)"), "{}", printed.notes);
+}
+
+#[test]
+fn an_object_that_the_controller_cannot_understand_is_explained_as_such() {
+    let objects = [cron_job(json!({"spec": {"suspend": "perhaps"}}))];
+    let message = "CronJob default/hello cannot be understood: spec.suspend: expected a boolean, found a string";
+    check(
+        &objects,
+        &[],
+        json!({
+            "decision": "skip", "reason": "Undecodable",
+            "events": [event("Warning", "UndecodableCronJob", message)],
+        }),
+    );
+}
+
+#[test]
+fn a_job_that_cannot_be_understood_is_noted() {
+    let broken = job(29_632_910, json!({"status": {"startTime": "yesterday"}}));
+    let list = json!({"kind": "List", "items": [cron_job(json!({})), broken]});
+    let printed = run_on(&list.to_string(), &["-o", "json"]).unwrap();
+    assert!(
+        printed.notes.contains("Job default/hello-29632910"),
+        "{}",
+        printed.notes
+    );
+}
+
+#[test]
+fn input_that_cannot_be_used_is_refused_with_the_fix() {
+    #[track_caller]
+    fn refuse(input: &str, what: &str, fix: &str) {
+        let error = run_on(input, &[]).unwrap_err();
+        assert!(error.contains(what) && error.contains(fix), "{input}: {error}");
+    }
+    refuse("", "standard input: no batch/v1 CronJob", "give at least one");
+    refuse("{}", "document 1 of standard input has no kind", "apiVersion");
+    refuse("hello", "document 1 of standard input is a text", "Kubernetes objects");
+    refuse("a: b: c", "standard input: not YAML", "line 1");
+    refuse("spec:\n  schedule: * * * * *", "not YAML", "begins with * in quotes");
+    refuse("spec:\n  schedule: */5 * * * *", "not YAML", "begins with * in quotes");
+    refuse("a: 1\na: 2", "not YAML", "line 2");
+    refuse("{\"kind\": ", "standard input: not JSON", "line 1");
+    refuse(
+        "kind: CronJob\nmetadata: {}",
+        "CronJob has no metadata.name",
+        "give it one",
+    );
+    refuse("kind: Job\nmetadata: {name: a}", "no batch/v1 CronJob", "at least one");
+    let twice = format!("{HAND_WRITTEN}---{HAND_WRITTEN}");
+    refuse(&twice, "CronJob default/hello is there twice", "keep one");
+    let same = [
+        cron_job(json!({})),
+        job(1, json!({})),
+        job(2, json!({"metadata": {"uid": "job-1"}})),
+    ];
+    let same = json!({"kind": "List", "items": same}).to_string();
+    refuse(&same, "Job hello-2 has the metadata.uid job-1", "give each its own");
+}
+
+#[test]
+fn flags_that_cannot_work_are_refused_with_their_name_and_a_remedy() {
+    #[track_caller]
+    fn refuse(arguments: &[&str], flag: &str, remedy: &str) {
+        let error = run_on(HAND_WRITTEN, arguments).unwrap_err();
+        assert!(error.contains(flag) && error.contains(remedy), "{arguments:?}: {error}");
+    }
+    refuse(&["--now", "yesterday"], "--now", "2026-11-21T10:30:00Z");
+    refuse(
+        &["--assume", "create=maybe"],
+        "--assume",
+        "create=created, create=exists",
+    );
+    refuse(
+        &["--assume", "delete=error"],
+        "--assume",
+        "create=foreign or create=error",
+    );
+    refuse(
+        &["--default-time-zone", "europe/berlin"],
+        "--default-time-zone",
+        "write Europe/Berlin",
+    );
+    refuse(&["-o", "yaml"], "--output", "json");
+}
+
+/// The next of a sequence of numbers that look random (xorshift).
+fn next_number(state: &mut u64) -> usize {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    usize::try_from(*state >> 33).unwrap()
+}
+
+#[test]
+fn mutated_input_is_answered_or_refused() {
+    let list = json!({"kind": "List", "items": [cron_job(json!({})), job(29_632_910, ended("Failed", None))]});
+    let sources = [HAND_WRITTEN.to_owned(), list.to_string()];
+    let pieces = [
+        "",
+        "-",
+        "\n",
+        ": ",
+        "null",
+        "[",
+        "}",
+        "&a",
+        "*a",
+        "9999999999999999999",
+        "\"",
+        "TZ=",
+        "@every ",
+        "0 0 31 2 *",
+    ];
+    let mut state = 42;
+    let mut n_answered = 0;
+    for round in 0..2_000 {
+        let mut text: Vec<char> = sources[round % sources.len()].chars().collect();
+        for _ in 0..=next_number(&mut state) % 3 {
+            let at = next_number(&mut state) % text.len();
+            let end = (at + next_number(&mut state) % 12).min(text.len());
+            let piece = pieces[next_number(&mut state) % pieces.len()];
+            text.splice(at..end, piece.chars());
+        }
+        let text: String = text.into_iter().collect();
+        let format = if round % 3 == 0 { "text" } else { "json" };
+        n_answered += usize::from(run_on(&text, &["-o", format]).is_ok());
+    }
+    assert!(
+        (200..1_800).contains(&n_answered),
+        "{n_answered} answered: the mutations are too mild or too wild"
+    );
+}

@@ -1,0 +1,191 @@
+//! The text form, whole, for questions of different kinds.
+
+use super::*;
+
+#[track_caller]
+fn check_text(objects: &[Value], arguments: &[&str], expected: &str) {
+    let list = json!({"kind": "List", "items": objects});
+    let printed = run_on(&list.to_string(), arguments).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(printed.output, expected.trim_start_matches('\n'), "{}", printed.output);
+}
+
+#[test]
+fn a_run_is_told_with_all_that_follows() {
+    let objects = [
+        cron_job(json!({
+            "spec": {
+                "schedule": "0 12 * * *", "timeZone": "Europe/Berlin", "concurrencyPolicy": "Replace",
+                "failedJobsHistoryLimit": 0,
+            },
+            "status": {"lastScheduleTime": "2026-05-03T10:00:00Z", "active": [entry(29_630_040)]},
+        })),
+        job(29_630_040, json!({})),
+        job(29_628_600, ended("Failed", None)),
+    ];
+    check_text(
+        &objects,
+        &[],
+        "
+CronJob default/hello at 2026-05-05T10:00:05Z
+
+schedule     0 12 * * * in Europe/Berlin: at 12:00 every day
+last         Tue 2026-05-05 12:00 +02:00 (2026-05-05T10:00:00Z)
+next         Wed 2026-05-06 12:00 +02:00 (2026-05-06T10:00:00Z)
+             Thu 2026-05-07 12:00 +02:00 (2026-05-07T10:00:00Z)
+             Fri 2026-05-08 12:00 +02:00 (2026-05-08T10:00:00Z)
+
+decision     fire, slot Tue 2026-05-05 12:00 +02:00 (2026-05-05T10:00:00Z), 5s ago
+reason       Created (B-9.2, B-12.1): the slot is due and nothing holds it back
+             1 slot before it: passed over, only the latest can start (B-9.4)
+             concurrencyPolicy is Replace: the runs before it are deleted first (B-10.4)
+
+creates      Job hello-29632920 (B-11)
+deletes      Job hello-29628600 (over the history limit, B-4.3)
+             Job hello-29630040 (replaced, B-10.4)
+events       Normal   SuccessfulDelete: Deleted job hello-29628600 (B-4.4)
+             Normal   SuccessfulDelete: Deleted job hello-29630040 (B-4.4)
+             Normal   SuccessfulCreate: Created job hello-29632920 (B-12.1)
+status       active: hello-29630040 -> hello-29632920
+             lastScheduleTime: 2026-05-03T10:00:00Z -> 2026-05-05T10:00:00Z
+looks again  2026-05-06T10:00:00Z
+",
+    );
+}
+
+#[test]
+fn a_lost_run_says_how_the_built_in_differs() {
+    let objects = [cron_job(json!({"spec": {"startingDeadlineSeconds": 2}}))];
+    check_text(
+        &objects,
+        &[],
+        "
+CronJob default/hello at 2026-05-05T10:00:05Z
+
+schedule     */10 * * * * in UTC, the default time zone: every 10 minutes
+last         Tue 2026-05-05 10:00 UTC
+next         Tue 2026-05-05 10:10 UTC
+             Tue 2026-05-05 10:20 UTC
+             Tue 2026-05-05 10:30 UTC
+
+decision     skip, slot Tue 2026-05-05 10:00 UTC, 5s ago
+reason       DeadlineExceeded (B-10.1): the slot is older than startingDeadlineSeconds allows: it is lost
+difference   the built-in loses it in silence (B-9.7)
+
+events       Warning  MissSchedule: Missed scheduled time to start a job: Tue, 05 May 2026 10:00:00 +0000 \
+         (B-10.1; the built-in never tells it)
+looks again  2026-05-05T10:10:00Z
+",
+    );
+}
+
+#[test]
+fn several_cron_jobs_have_a_block_each() {
+    let broken = cron_job(json!({"metadata": {"name": "broken"}, "spec": {"schedule": "@reboot"}}));
+    let young = json!({"metadata": {"name": "young", "creationTimestamp": null}, "status": null});
+    check_text(
+        &[broken, cron_job(young)],
+        &[],
+        "
+CronJob default/broken at 2026-05-05T10:00:05Z
+
+schedule     @reboot
+
+decision     skip
+reason       UnparseableSchedule (B-6.4): spec.schedule does not parse: unrecognized descriptor: @reboot
+
+events       Warning  UnparseableSchedule: unparseable schedule: \"@reboot\" : unrecognized descriptor: @reboot \
+         (B-6.4; the built-in repeats it at every look)
+looks again  when the CronJob or one of its Jobs changes
+
+CronJob default/young at 2026-05-05T10:00:05Z
+
+schedule     */10 * * * * in UTC, the default time zone: every 10 minutes
+last         none since the creation at Tue 2026-05-05 10:00:05 UTC
+next         Tue 2026-05-05 10:10 UTC
+             Tue 2026-05-05 10:20 UTC
+             Tue 2026-05-05 10:30 UTC
+
+decision     skip
+reason       NotDue (B-9.5): no slot has come since the last one that was started
+
+does         nothing
+looks again  2026-05-05T10:10:00Z
+note         neither creationTimestamp nor lastScheduleTime is given: taken as created now, so nothing is due yet
+",
+    );
+}
+
+/// The lines after `next`, for a schedule in a zone.
+fn next_lines(schedule: &str, zone: &str, now: &str) -> Vec<String> {
+    let objects = [cron_job(
+        json!({"spec": {"schedule": schedule, "timeZone": zone}, "status": {"lastScheduleTime": now}}),
+    )];
+    let list = json!({"kind": "List", "items": objects}).to_string();
+    let output = run_on(&list, &["--now", now]).unwrap().output;
+    let lines = output.lines().skip_while(|line| !line.starts_with("next"));
+    lines
+        .take_while(|line| !line.is_empty())
+        .map(|line| line[13..].to_owned())
+        .collect()
+}
+
+#[test]
+fn b_8_4_the_night_of_a_change_is_pointed_out() {
+    let change = |schedule: &str, zone: &str, now: &str| {
+        let lines = next_lines(schedule, zone, now);
+        lines.into_iter().find(|line| line.contains("clocks"))
+    };
+    for (schedule, zone, now, expected) in [
+        (
+            "30 2 * * *",
+            "America/New_York",
+            "2026-03-07T12:00:00Z",
+            Some("Sun 2026-03-08: clocks go forward from 02:00 to 03:00, so 02:30 does not come on that day"),
+        ),
+        (
+            "30 1 * * *",
+            "America/New_York",
+            "2026-10-31T12:00:00Z",
+            Some("Sun 2026-11-01: clocks go back from 02:00 to 01:00, so 01:30 comes twice on that day"),
+        ),
+        (
+            "30 5 * * *",
+            "America/New_York",
+            "2026-10-31T12:00:00Z",
+            Some("Sun 2026-11-01: clocks go back from 02:00 to 01:00"),
+        ),
+        // What fires every hour does so through the change.
+        (
+            "*/5 * * * *",
+            "Europe/Berlin",
+            "2026-03-29T00:58:00Z",
+            Some("Sun 2026-03-29: clocks go forward from 02:00 to 03:00"),
+        ),
+        ("30 2 * * *", "America/New_York", "2026-05-05T12:00:00Z", None),
+        ("30 2 * * *", "Asia/Kolkata", "2026-03-07T12:00:00Z", None),
+        ("@every 1h", "America/New_York", "2026-03-08T06:30:00Z", None),
+    ] {
+        assert_eq!(
+            change(schedule, zone, now).as_deref(),
+            expected,
+            "{schedule} {zone} {now}"
+        );
+    }
+}
+
+#[test]
+fn every_reason_has_its_own_name_and_a_rule() {
+    let meanings = Reason::ALL.map(Reason::meaning);
+    for (position, meaning) in meanings.iter().enumerate() {
+        assert!(
+            !meaning.rules.is_empty() && !meaning.sentence.is_empty(),
+            "{}",
+            meaning.name
+        );
+        assert!(
+            meanings[..position].iter().all(|before| before.name != meaning.name),
+            "{}",
+            meaning.name
+        );
+    }
+}

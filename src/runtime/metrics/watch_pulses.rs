@@ -1,0 +1,136 @@
+//! How long each watch has been silent: a watch that brings nothing and one that is dead look alike to the shard.
+//!
+//! A sign of life is anything that comes of an answer that is no refusal: events, pages of a list, and the bookmarks
+//! that an API server sends about once a minute when there is nothing else to say.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use prometheus::{
+    core::{Collector, Desc},
+    proto::{LabelPair, MetricFamily},
+};
+
+use super::{shard_figures::family, table};
+use crate::{
+    runtime::clock::Clock,
+    state::{Scope, sharding::BootInstant},
+};
+
+/// The pulse of one watch. Clones are one pulse.
+#[derive(Clone, Debug)]
+pub struct WatchPulse {
+    resource: &'static str,
+    scope: Scope,
+    clock: Clock,
+    /// When it was heard of last, in milliseconds since the boot.
+    heard_ms: Arc<AtomicU64>,
+}
+
+impl WatchPulse {
+    /// Takes note of a sign of life.
+    pub fn heard(&self) {
+        let now_ms = self.clock.boot().since_boot().as_millis();
+        self.heard_ms
+            .store(now_ms.try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// How long there has been none.
+    pub fn silence(&self) -> Duration {
+        let heard = BootInstant::after_boot(Duration::from_millis(self.heard_ms.load(Ordering::Relaxed)));
+        self.clock.boot().since(heard)
+    }
+
+    /// The resource that is watched.
+    pub fn resource(&self) -> &'static str {
+        self.resource
+    }
+
+    /// Where it is watched.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+}
+
+/// The pulses of all watches. Clones are one list.
+#[derive(Clone, Debug, Default)]
+pub struct WatchPulses(Arc<Mutex<Vec<WatchPulse>>>);
+
+impl WatchPulses {
+    /// One more watch, whose silence counts from here.
+    pub fn begin(&self, resource: &'static str, scope: Scope, clock: Clock) -> WatchPulse {
+        let pulse = WatchPulse {
+            resource,
+            scope,
+            clock,
+            heard_ms: Arc::default(),
+        };
+        pulse.heard();
+        self.list().push(pulse.clone());
+        pulse
+    }
+
+    /// Those that have been silent for longer than `bound`.
+    pub fn silent_for(&self, bound: Duration) -> Vec<WatchPulse> {
+        let mut silent = self.list().clone();
+        silent.retain(|pulse| pulse.silence() > bound);
+        silent
+    }
+
+    /// The longest silence of each resource, in whole seconds.
+    fn longest_secs(&self) -> Vec<(&'static str, u64)> {
+        let mut longest: Vec<(&'static str, u64)> = Vec::new();
+        for pulse in &*self.list() {
+            let secs = pulse.silence().as_secs();
+            match longest.iter_mut().find(|(resource, _)| *resource == pulse.resource) {
+                Some((_, known)) => *known = secs.max(*known),
+                None => longest.push((pulse.resource, secs)),
+            }
+        }
+        longest
+    }
+
+    /// The list is consistent after every statement, so a panic elsewhere does not spoil it.
+    fn list(&self) -> MutexGuard<'_, Vec<WatchPulse>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads the silences at a scrape.
+pub(super) struct WatchCollector {
+    pulses: WatchPulses,
+    description: Desc,
+}
+
+impl WatchCollector {
+    pub(super) fn new(pulses: WatchPulses) -> Result<WatchCollector, prometheus::Error> {
+        let spec = &table::WATCH_SILENCE;
+        let labels = spec.labels.iter().map(|&label| label.to_owned()).collect();
+        Ok(WatchCollector {
+            pulses,
+            description: Desc::new(spec.name.to_owned(), spec.help.to_owned(), labels, HashMap::new())?,
+        })
+    }
+}
+
+impl Collector for WatchCollector {
+    fn desc(&self) -> Vec<&Desc> {
+        vec![&self.description]
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let silences = self.pulses.longest_secs().into_iter().map(|(resource, secs)| {
+            let mut label = LabelPair::default();
+            label.set_name("resource".to_owned());
+            label.set_value(resource.to_owned());
+            (vec![label], secs)
+        });
+        vec![family(&table::WATCH_SILENCE, silences)]
+    }
+}

@@ -1,0 +1,259 @@
+//! A schedule in words, for people: from what it matches, so that two texts of one meaning read the same.
+
+use jiff::SignedDuration;
+
+use super::fires::{DayRule, Schedule, Spec};
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+const WEEKDAYS: [&str; 7] = [
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+];
+
+/// Times of day that are told one by one.
+const TIMES_TOLD_MAX: usize = 6;
+
+/// Says in words when the schedule fires, without its zone.
+pub fn describe(schedule: &Schedule) -> String {
+    if let Some(seconds) = schedule.period_seconds() {
+        let period = SignedDuration::from_secs(seconds);
+        return format!("every {period:#}, counted from the last slot that was started, else from the creation");
+    }
+    schedule.fields().map(describe_fields).unwrap_or_default()
+}
+
+fn describe_fields(spec: &Spec) -> String {
+    let fields = Fields {
+        minutes: values(spec.minutes, 0..=59),
+        hours: values(spec.hours.into(), 0..=23),
+        days_of_month: values(spec.days_of_month.into(), 1..=31),
+        months: values(spec.months.into(), 1..=12),
+        days_of_week: values(spec.days_of_week.into(), 0..=6),
+        is_either_day: spec.day_rule == DayRule::Either,
+    };
+    match (fields.empty(), fields.days()) {
+        (Some(empty), _) => format!("never: no {empty} matches"),
+        (None, None) => "never: no day matches".to_owned(),
+        (None, Some(days)) => {
+            let (times, is_repeating) = fields.times();
+            // What repeats all day long repeats every day.
+            let told = if is_repeating {
+                days.strip_prefix("every day")
+            } else {
+                None
+            };
+            let days = told.unwrap_or(&days).trim_start();
+            format!("{times} {days}").trim_end().to_owned()
+        }
+    }
+}
+
+fn values(bits: u64, bounds: std::ops::RangeInclusive<u8>) -> Vec<u8> {
+    bounds.filter(|value| bits >> value & 1 == 1).collect()
+}
+
+/// The values that match, ascending.
+struct Fields {
+    minutes: Vec<u8>,
+    hours: Vec<u8>,
+    days_of_month: Vec<u8>,
+    months: Vec<u8>,
+    days_of_week: Vec<u8>,
+    is_either_day: bool,
+}
+
+impl Fields {
+    /// The name of a field that matches nothing, so that nothing does.
+    fn empty(&self) -> Option<&'static str> {
+        [
+            (&self.minutes, "minute"),
+            (&self.hours, "hour"),
+            (&self.months, "month"),
+        ]
+        .into_iter()
+        .find_map(|(values, name)| values.is_empty().then_some(name))
+    }
+
+    /// The times of day, and whether they go on all day long.
+    fn times(&self) -> (String, bool) {
+        let has_all_hours = self.hours.len() == 24;
+        let step = step(&self.minutes, 60);
+        match (self.minutes.as_slice(), step) {
+            (_, Some(step)) => {
+                let every = match (step, self.minutes[0]) {
+                    (1, _) => "every minute".to_owned(),
+                    (step, 0) => format!("every {step} minutes"),
+                    (step, first) => format!("every {step} minutes from minute {first}"),
+                };
+                if has_all_hours {
+                    (every, true)
+                } else {
+                    (format!("{every} {}", self.stretch()), false)
+                }
+            }
+            ([0], None) if has_all_hours => ("every hour".to_owned(), true),
+            ([minute], None) if has_all_hours => (format!("at minute {minute} of every hour"), true),
+            ([minute], None) if let Some(hours) = self.hour_step() => {
+                let first = self.hours[0];
+                (format!("every {hours} hours from {first:02}:{minute:02}"), true)
+            }
+            (minutes, None) if has_all_hours => (format!("at minutes {} of every hour", list(minutes)), true),
+            (minutes, None) if minutes.len() * self.hours.len() <= TIMES_TOLD_MAX => (self.told_times(), false),
+            ([minute], None) => (format!("at minute {minute} {}", self.of_hours()), false),
+            (minutes, None) => (format!("at minutes {} {}", list(minutes), self.of_hours()), false),
+        }
+    }
+
+    /// Hours in equal steps around the day.
+    fn hour_step(&self) -> Option<u8> {
+        step(&self.hours, 24)
+    }
+
+    /// Every time, hour by hour.
+    fn told_times(&self) -> String {
+        let time = |hour| self.minutes.iter().map(move |minute| format!("{hour:02}:{minute:02}"));
+        let times: Vec<String> = self.hours.iter().flat_map(time).collect();
+        format!("at {}", join(&times))
+    }
+
+    /// Where minutes repeat within some hours.
+    fn stretch(&self) -> String {
+        match (self.hours.as_slice(), self.minutes.as_slice()) {
+            ([first, .., last], [minute, .., last_minute]) if is_run(&self.hours) => {
+                format!("from {first:02}:{minute:02} to {last:02}:{last_minute:02}")
+            }
+            ([hour], [minute, .., last_minute]) => {
+                format!("from {hour:02}:{minute:02} to {hour:02}:{last_minute:02}")
+            }
+            _ => self.of_hours(),
+        }
+    }
+
+    fn of_hours(&self) -> String {
+        let plural = if self.hours.len() == 1 { "" } else { "s" };
+        format!("of hour{plural} {}", list(&self.hours))
+    }
+
+    /// The days, or none where no day matches.
+    fn days(&self) -> Option<String> {
+        let (in_month, in_week) = (self.days_of_month.as_slice(), self.days_of_week.as_slice());
+        let is_all_month = in_month.len() == 31;
+        let is_all_week = in_week.len() == 7;
+        if self.is_either_day {
+            return match (in_month, in_week) {
+                ([], []) => None,
+                _ if is_all_month || is_all_week => Some(self.every_day()),
+                (_, []) => Some(self.of_months()),
+                ([], _) => Some(self.of_week()),
+                _ => Some(format!("{} and {}", self.of_months(), self.of_week())),
+            };
+        }
+        match (in_month, in_week) {
+            ([], _) | (_, []) => None,
+            _ if is_all_month && is_all_week => Some(self.every_day()),
+            _ if is_all_month => Some(self.of_week()),
+            _ if is_all_week => Some(self.of_months()),
+            _ => Some(format!(
+                "{} if it is a {}",
+                self.of_months(),
+                names(&WEEKDAYS, in_week, 0)
+            )),
+        }
+    }
+
+    fn every_day(&self) -> String {
+        self.in_months("every day")
+    }
+
+    fn of_week(&self) -> String {
+        self.in_months(&format!("on {}", names(&WEEKDAYS, &self.days_of_week, 0)))
+    }
+
+    fn of_months(&self) -> String {
+        let months = names(&MONTHS, &self.months, 1);
+        match self.days_of_month.as_slice() {
+            [day] if self.months.len() == 12 => format!("on day {day} of every month"),
+            days if self.months.len() == 12 => format!("on days {} of every month", list(days)),
+            [day] => format!("on day {day} of {months}"),
+            days => format!("on days {} of {months}", list(days)),
+        }
+    }
+
+    fn in_months(&self, days: &str) -> String {
+        if self.months.len() == 12 {
+            days.to_owned()
+        } else {
+            format!("{days} in {}", names(&MONTHS, &self.months, 1))
+        }
+    }
+}
+
+/// The step of values that repeat evenly over the whole cycle, if there are three or more.
+fn step(values: &[u8], cycle: u8) -> Option<u8> {
+    let [first, second, _, ..] = values else { return None };
+    let step = second - first;
+    let is_even = values.windows(2).all(|pair| pair[1] - pair[0] == step);
+    (is_even && cycle.is_multiple_of(step) && values.len() == usize::from(cycle / step)).then_some(step)
+}
+
+/// Whether values follow each other without a gap.
+fn is_run(values: &[u8]) -> bool {
+    values.windows(2).all(|pair| pair[1] == pair[0] + 1)
+}
+
+/// Values with runs of three or more as `a to b`.
+fn list(values: &[u8]) -> String {
+    let runs: Vec<String> = runs(values, |value| value.to_string());
+    join(&runs)
+}
+
+fn names(names: &[&str], values: &[u8], first: u8) -> String {
+    let name = |value: u8| {
+        names
+            .get(usize::from(value - first))
+            .copied()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    join(&runs(values, name))
+}
+
+fn runs(values: &[u8], word: impl Fn(u8) -> String) -> Vec<String> {
+    let mut words = Vec::new();
+    for run in values.chunk_by(|one, next| *next == one + 1) {
+        match run {
+            [first, _, .., last] if run.len() > 2 => words.push(format!("{} to {}", word(*first), word(*last))),
+            few => words.extend(few.iter().map(|value| word(*value))),
+        }
+    }
+    words
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn join(words: &[String]) -> String {
+    match words {
+        [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        words => words.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

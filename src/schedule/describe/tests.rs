@@ -1,0 +1,86 @@
+//! Texts and their words.
+
+use super::*;
+use crate::schedule::parse_standard;
+
+#[test]
+fn schedules_are_told_in_words() {
+    for (text, words) in [
+        ("* * * * *", "every minute"),
+        ("*/5 * * * *", "every 5 minutes"),
+        ("0-59/15 * * * *", "every 15 minutes"),
+        ("5/15 * * * *", "every 15 minutes from minute 5"),
+        (
+            "*/7 * * * *",
+            "at minutes 0, 7, 14, 21, 28, 35, 42, 49 and 56 of every hour",
+        ),
+        ("0 * * * *", "every hour"),
+        ("@hourly", "every hour"),
+        ("17 * * * *", "at minute 17 of every hour"),
+        ("10,40 * * * *", "at minutes 10 and 40 of every hour"),
+        ("0 */2 * * *", "every 2 hours from 00:00"),
+        ("30 1-23/2 * * 1", "every 2 hours from 01:30 on Monday"),
+        ("30 2 * * *", "at 02:30 every day"),
+        ("@daily", "at 00:00 every day"),
+        ("0,30 9,17 * * *", "at 09:00, 09:30, 17:00 and 17:30 every day"),
+        ("* 9-17 * * *", "every minute from 09:00 to 17:59 every day"),
+        (
+            "*/20 9-17 * * 1-5",
+            "every 20 minutes from 09:00 to 17:40 on Monday to Friday",
+        ),
+        ("*/20 8 * * *", "every 20 minutes from 08:00 to 08:40 every day"),
+        ("*/20 1,5 * * *", "every 20 minutes of hours 1 and 5 every day"),
+        (
+            "0 1-3,5,7-20 * * *",
+            "at minute 0 of hours 1 to 3, 5 and 7 to 20 every day",
+        ),
+        ("1,2,4 6-10 * * *", "at minutes 1, 2 and 4 of hours 6 to 10 every day"),
+        ("0 12 * * 0,6", "at 12:00 on Sunday and Saturday"),
+        ("@weekly", "at 00:00 on Sunday"),
+        ("0 12 1 * *", "at 12:00 on day 1 of every month"),
+        ("0 12 1,15 * *", "at 12:00 on days 1 and 15 of every month"),
+        ("@yearly", "at 00:00 on day 1 of January"),
+        ("0 0 * 6-8 *", "at 00:00 every day in June to August"),
+        ("0 0 * jun mon", "at 00:00 on Monday in June"),
+        ("*/10 * * 1,7 *", "every 10 minutes in January and July"),
+        (
+            "@every 90m",
+            "every 1h 30m, counted from the last slot that was started, else from the creation",
+        ),
+    ] {
+        check(text, words);
+    }
+}
+
+#[test]
+fn b_7_8_the_day_rule_is_told_as_it_is() {
+    for (text, words) in [
+        ("0 0 13 * 5", "at 00:00 on day 13 of every month and on Friday"),
+        ("0 0 13 * 0-6", "at 00:00 every day"),
+        ("0 0 1-31 * 5", "at 00:00 every day"),
+        (
+            "0 0 */2 * 5",
+            "at 00:00 on days 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29 and 31 of every \
+                         month and on Friday",
+        ),
+        ("0 0 */1 * 5", "at 00:00 on Friday"),
+        ("0 0 *,13 * 5", "at 00:00 on Friday"),
+        ("0 0 , * 5", "at 00:00 on Friday"),
+    ] {
+        check(text, words);
+    }
+}
+
+#[test]
+fn b_7_7_empty_sets_never_match() {
+    check(", * * * *", "never: no minute matches");
+    check("* , * * *", "never: no hour matches");
+    check("* * * , *", "never: no month matches");
+    check("* * , * *", "never: no day matches");
+    check("* * , * ,", "never: no day matches");
+}
+
+#[track_caller]
+fn check(text: &str, words: &str) {
+    assert_eq!(describe(&parse_standard(text).unwrap()), words, "{text}");
+}

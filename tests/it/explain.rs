@@ -1,0 +1,77 @@
+//! `cronwheel explain` as a process: what it reads, where it writes, and how it ends.
+
+use std::{
+    io::Write as _,
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::Value;
+
+const HELLO: &str = "
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: hello, creationTimestamp: 2026-05-01T00:00:00Z}
+spec: {schedule: 0 10 * * *, jobTemplate: {}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a}
+";
+
+fn explain(arguments: &[&str], input: &str) -> Output {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_cronwheel"))
+        .arg("explain")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a process");
+    // It may end without reading, for instance where its flags are wrong.
+    let _ = process.stdin.take().expect("its input").write_all(input.as_bytes());
+    process.wait_with_output().expect("its end")
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn answers_go_to_standard_output_and_notes_to_standard_error() {
+    let output = explain(&["-f", "-", "-o", "json", "--now", "2026-05-05T10:00:00Z"], HELLO);
+    assert!(output.status.success(), "{}", told(&output));
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
+    assert_eq!(answer["slot"], "2026-05-05T10:00:00Z");
+    assert!(told(&output).contains("v1 ConfigMap left out (1)"), "{}", told(&output));
+}
+
+#[test]
+fn a_file_is_read_by_its_name_and_now_is_now() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/hello.yaml");
+    let output = explain(&["-f", file], "");
+    assert!(output.status.success(), "{}", told(&output));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("in Europe/Berlin: every minute"), "{text}");
+    assert!(text.contains("NotDue"), "{text}");
+}
+
+#[test]
+fn bad_input_ends_with_a_failure_that_names_it_and_the_fix() {
+    #[track_caller]
+    fn check(arguments: &[&str], input: &str, what: &str, fix: &str) {
+        let output = explain(arguments, input);
+        let told = told(&output);
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        assert!(told.contains(what) && told.contains(fix), "{arguments:?}: {told}");
+    }
+    check(&["-f", "/no/such/file"], "", "-f /no/such/file", "give a file");
+    check(&["-f", "-"], "a: [", "standard input: not YAML", "correct it");
+    check(&["-f", "-"], "\u{1}", "standard input: not YAML", "correct it");
+    check(&["-f", "-"], "", "no batch/v1 CronJob", "give at least one");
+    check(&["-f", "-", "--now", "noon"], HELLO, "--now", "2026-11-21T10:30:00Z");
+    check(&["-f", "-", "--assume", "exists"], HELLO, "--assume", "create=exists");
+    check(&[], "", "--file", "NAME");
+    check(&["hello", "-f", "-"], "", "cannot be used with", "--file");
+    check(&["Hello"], "", "NAME", "lower-case");
+}

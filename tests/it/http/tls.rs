@@ -1,0 +1,180 @@
+//! Our own connections over TLS, against a server of this process with a certificate of its own.
+
+use std::{
+    future::IntoFuture,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+
+use axum::serve::Listener;
+use cronwheel::cluster::{Answer, Answered, ClusterApi, EventOutcome, WriteConnections};
+use futures::future::join_all;
+use http::Version;
+use kube::Config;
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{ServerConfig, crypto::ring, pki_types::PrivatePkcs8KeyDer},
+    server::TlsStream,
+};
+
+/// A key and a certificate for these names.
+fn certificate(name: &str) -> CertifiedKey<rcgen::KeyPair> {
+    generate_simple_self_signed(vec![name.to_owned()]).unwrap()
+}
+
+/// What the server saw.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    /// The protocol that each connection was agreed on, in the order in which they came.
+    protocols: Vec<String>,
+    /// The version of each request.
+    versions: Vec<Version>,
+}
+
+/// Accepts TLS connections; those whose client turns away are passed over.
+struct TlsListener {
+    tcp: TcpListener,
+    tls: TlsAcceptor,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Listener for TlsListener {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            let (stream, address) = self.tcp.accept().await.unwrap();
+            let Ok(stream) = self.tls.accept(stream).await else {
+                continue;
+            };
+            let protocol = stream.get_ref().1.alpn_protocol().unwrap_or_default();
+            let protocol = String::from_utf8(protocol.to_vec()).unwrap();
+            self.seen.lock().unwrap().protocols.push(protocol);
+            return (stream, address);
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<Self::Addr> {
+        self.tcp.local_addr()
+    }
+}
+
+/// A server that has this certificate and speaks these protocols.
+struct Server {
+    listener: TlsListener,
+    config: Config,
+}
+
+impl Server {
+    async fn new(certificate: &CertifiedKey<rcgen::KeyPair>, protocols: &[&str]) -> Server {
+        let key = PrivatePkcs8KeyDer::from(certificate.signing_key.serialize_der());
+        let mut tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.cert.der().clone()], key.into())
+            .unwrap();
+        tls.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+        let listener = TlsListener {
+            tcp: TcpListener::bind("127.0.0.1:0").await.unwrap(),
+            tls: Arc::new(tls).into(),
+            seen: Arc::default(),
+        };
+        let address = listener.local_addr().unwrap();
+        let mut config = Config::new(format!("https://{address}").parse().unwrap());
+        config.root_cert = Some(vec![certificate.cert.der().to_vec()]);
+        Server { listener, config }
+    }
+
+    /// Makes the calls while it serves, and says what it saw.
+    async fn during<T>(self, calls: impl Future<Output = T>) -> (T, Seen) {
+        let seen = Arc::clone(&self.listener.seen);
+        let app = axum::Router::new().fallback({
+            let seen = Arc::clone(&seen);
+            move |version: Version| async move {
+                seen.lock().unwrap().versions.push(version);
+                "{}"
+            }
+        });
+        let answers = tokio::select! {
+            biased;
+            answers = calls => answers,
+            served = axum::serve(self.listener, app).into_future() => panic!("{served:?}"),
+        };
+        let seen = seen.lock().unwrap().clone();
+        (answers, seen)
+    }
+}
+
+fn api(config: &Config, n_connections: usize) -> ClusterApi {
+    ClusterApi::new(WriteConnections::connect(config, n_connections).unwrap())
+}
+
+async fn post(api: &ClusterApi) -> Answered<EventOutcome> {
+    api.post_event("shop", b"{}".to_vec()).await
+}
+
+/// The text of a request of which nothing was heard.
+fn unavailable(answered: Answered<EventOutcome>) -> String {
+    let Answer::Unavailable { message, .. } = answered.answer else {
+        panic!("{answered:?}");
+    };
+    assert_eq!(answered.code, None, "{message}");
+    message
+}
+
+#[tokio::test]
+async fn http2_is_agreed_on_and_requests_share_their_connections() {
+    let server = Server::new(&certificate("127.0.0.1"), &["h2", "http/1.1"]).await;
+    let api = api(&server.config, 2);
+    let (answers, seen) = server.during(join_all((0..50).map(|_| post(&api)))).await;
+    for answered in answers {
+        assert_eq!(answered.answer, Answer::Outcome(EventOutcome::Stored));
+    }
+    assert_eq!(seen.protocols, ["h2", "h2"]);
+    assert_eq!(seen.versions, [Version::HTTP_2; 50]);
+}
+
+#[tokio::test]
+async fn a_server_without_http2_is_found_out_before_anything_is_sent_and_then_spoken_to_all_the_same() {
+    let server = Server::new(&certificate("127.0.0.1"), &["http/1.1"]).await;
+    let api = api(&server.config, 1);
+    let calls = async { (post(&api).await, post(&api).await) };
+    let ((first, second), seen) = server.during(calls).await;
+    let message = unavailable(first);
+    assert!(message.contains("the server speaks HTTP/1.1 only"), "{message}");
+    assert_eq!(second.answer, Answer::Outcome(EventOutcome::Stored));
+    assert_eq!(seen.versions, [Version::HTTP_11]);
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_not_trusted_is_refused_and_the_reason_told() {
+    let mut untrusted = Server::new(&certificate("127.0.0.1"), &["h2"]).await;
+    untrusted.config.root_cert = Some(vec![certificate("127.0.0.1").cert.der().to_vec()]);
+    let of_another_name = Server::new(&certificate("elsewhere"), &["h2"]).await;
+    for (server, reason) in [
+        (untrusted, "invalid peer certificate: "),
+        (of_another_name, "certificate not valid for name \"127.0.0.1\""),
+    ] {
+        let api = api(&server.config, 1);
+        let (answered, seen) = server.during(post(&api)).await;
+        let message = unavailable(answered);
+        assert!(
+            message.starts_with("the API server cannot be reached: ") && message.contains(reason),
+            "{message}"
+        );
+        assert!(seen.versions.is_empty(), "{seen:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_server_name_of_the_kubeconfig_is_what_the_certificate_is_held_to() {
+    let mut server = Server::new(&certificate("elsewhere"), &["h2"]).await;
+    server.config.tls_server_name = Some("elsewhere".to_owned());
+    let api = api(&server.config, 1);
+    let (answered, _) = server.during(post(&api)).await;
+    assert_eq!(answered.answer, Answer::Outcome(EventOutcome::Stored));
+}

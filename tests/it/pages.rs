@@ -1,0 +1,112 @@
+//! Pages of the documentation that are made from what the code says, wholly or between two marks: a test compares them,
+//! and writes them where it is told to.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Set to have the pages written anew.
+const WRITE: &str = "CRONWHEEL_WRITE_DOCS";
+/// Stand in a page where the made part goes.
+const BEGIN: &str = "<!-- made by a test -->\n";
+const END: &str = "<!-- end -->\n";
+
+pub(super) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
+}
+
+/// Holds a page to what the code says, or writes it.
+pub(super) fn hold(page: &str, made: &str) {
+    let path = root().join(page);
+    let former = fs::read_to_string(&path).unwrap();
+    let current = filled(&former, made).unwrap_or_else(|| panic!("{page} has no {BEGIN:?} with an {END:?} behind it"));
+    if std::env::var_os(WRITE).is_some() {
+        fs::write(&path, current).unwrap();
+    } else {
+        assert!(
+            former == current,
+            "{page} is not what the code says; write it: {WRITE}=1 cargo test --test it pages"
+        );
+    }
+}
+
+/// A page with another text between its marks.
+fn filled(former: &str, made: &str) -> Option<String> {
+    let (before, rest) = former.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}\n{}\n\n{END}{after}", made.trim()))
+}
+
+#[test]
+fn only_what_stands_between_the_marks_is_made() {
+    let former = format!("# Head\n\n{BEGIN}old\n{END}\ntail\n");
+    let page = filled(&former, "new\n").unwrap();
+    assert_eq!(page, format!("# Head\n\n{BEGIN}\nnew\n\n{END}\ntail\n"));
+    assert_eq!(filled(&page, "new").unwrap(), page);
+    assert_eq!(filled("# Head\n", "new"), None);
+}
+
+mod cli {
+    //! `docs/cli.md`: the long help of every command.
+
+    use std::fmt::Write as _;
+
+    use clap::{Command, CommandFactory};
+    use cronwheel::runtime::args::Cli;
+
+    #[test]
+    fn the_page_of_commands_is_their_help() {
+        let mut cli = Cli::command().term_width(100);
+        cli.build();
+        let mut page = String::new();
+        describe(&mut page, &mut cli, 2);
+        super::hold("docs/cli.md", &page);
+    }
+
+    fn describe(page: &mut String, command: &mut Command, depth: usize) {
+        let name = command.get_bin_name().unwrap_or("cronwheel").to_owned();
+        let help = command.render_long_help().to_string();
+        let help: Vec<&str> = help.lines().map(str::trim_end).collect();
+        let _ = writeln!(
+            page,
+            "{} `{name}`\n\n```\n{}\n```\n",
+            "#".repeat(depth),
+            help.join("\n").trim()
+        );
+        for inner in command.get_subcommands_mut().filter(|inner| inner.get_name() != "help") {
+            describe(page, inner, depth + 1);
+        }
+    }
+}
+
+mod metrics {
+    //! `docs/metrics.md`: the table of metrics.
+
+    use std::fmt::Write as _;
+
+    use cronwheel::runtime::metrics::table::{ALL, MetricKind};
+
+    #[test]
+    fn the_page_of_metrics_is_their_table() {
+        let mut page =
+            String::from("| Metric | Kind | Labels | What it says | When it moves |\n|---|---|---|---|---|\n");
+        for metric in ALL {
+            let kind = match metric.kind {
+                MetricKind::Counter => "counter",
+                MetricKind::Gauge => "gauge",
+                MetricKind::Histogram => "histogram",
+            };
+            let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+            let _ = writeln!(
+                page,
+                "| `{}` | {kind} | {} | {} | {} |",
+                metric.name,
+                labels.join(", "),
+                metric.help,
+                metric.when_it_moves
+            );
+        }
+        super::hold("docs/metrics.md", &page);
+    }
+}

@@ -101,20 +101,25 @@ pub(super) async fn a_template_of_more_than_a_mebibyte_becomes_a_job(namespace: 
     controller.terminate().await;
 }
 
+/// Creates `hello` with a template and a note as large as an API server stores, to within so much.
+async fn create_at_the_limit(namespace: &Namespace, n_note_bytes: usize) {
+    let note = json!({"metadata": {"annotations": {"note": "n".repeat(n_note_bytes)}}});
+    for n_bytes in (STORED_MAX_BYTES - 2048..STORED_MAX_BYTES - 256).rev().step_by(64) {
+        let mut object = cron_job(hanging());
+        merge(&mut object, with_argument(n_bytes - n_note_bytes));
+        merge(&mut object, note.clone());
+        let (cron_jobs, params) = (namespace.api("CronJob"), PostParams::default());
+        if cron_jobs.create(&params, &from_json(object)).await.is_ok() {
+            return;
+        }
+    }
+    panic!("no such CronJob fits");
+}
+
 /// The largest template that fits into a CronJob does not fit into a Job, which has more about it. The API server words
 /// its refusal by the last of its own tries, so only that it refused is of use here.
 pub(super) async fn a_job_too_large_to_be_stored_is_told_and_given_up(namespace: Namespace) {
-    let mut is_created = false;
-    for n_bytes in (STORED_MAX_BYTES - 2048..STORED_MAX_BYTES - 256).rev().step_by(64) {
-        let mut object = cron_job(hanging());
-        merge(&mut object, with_argument(n_bytes));
-        let (cron_jobs, params) = (namespace.api("CronJob"), PostParams::default());
-        is_created = cron_jobs.create(&params, &from_json(object)).await.is_ok();
-        if is_created {
-            break;
-        }
-    }
-    assert!(is_created, "no such CronJob fits");
+    create_at_the_limit(&namespace, 0).await;
     let controller = Controller::start_before(&namespace, 0);
     let message = namespace.wait_for_event_on("hello", "FailedCreate").await;
     assert!(message.starts_with("Error creating job: "), "{message}");
@@ -124,4 +129,46 @@ pub(super) async fn a_job_too_large_to_be_stored_is_told_and_given_up(namespace:
     controller.terminate().await;
     assert_eq!(namespace.told("hello", "FailedCreate").await, [(message, 1)]);
     assert_eq!(namespace.job_names().await, Vec::<String>::new());
+}
+
+/// With its status the CronJob does not fit any more: its Jobs are the only locks on their slots, and are kept.
+pub(super) async fn a_status_too_large_to_be_stored_doubles_nothing(namespace: Namespace) {
+    create_at_the_limit(&namespace, 200 << 10).await;
+    let failed_writes = [("resource", "cronjobs/status"), ("code", "500")];
+    for minute in [0, 1] {
+        let controller = Controller::start_before(&namespace, minute);
+        let jobs: Vec<String> = (0..=minute).map(|minute| namespace.job_name(minute)).collect();
+        namespace.wait_for_jobs(&jobs).await;
+        controller
+            .wait_for_metric("cronwheel_api_requests_total", &failed_writes, |n_failed| n_failed >= 1)
+            .await;
+        controller.kill();
+    }
+    assert_eq!(namespace.status().await, json!({}));
+    let uids: Vec<Value> = namespace
+        .jobs()
+        .await
+        .iter()
+        .map(|job| job["metadata"]["uid"].clone())
+        .collect();
+
+    // Made smaller, it gets what is known of both.
+    let controller = Controller::start_before(&namespace, 2);
+    namespace
+        .patch_cron_job(json!({"metadata": {"annotations": {"note": null}}, "spec": {"suspend": true}}))
+        .await;
+    let slot = namespace.minute(1).to_string();
+    let is_known = |status: &Value| {
+        let active = status["active"].as_array();
+        status["lastScheduleTime"] == *slot && active.is_some_and(|active| active.len() == 2)
+    };
+    namespace.wait_for_status("both are on the active list", is_known).await;
+    let kept: Vec<Value> = namespace
+        .jobs()
+        .await
+        .iter()
+        .map(|job| job["metadata"]["uid"].clone())
+        .collect();
+    assert_eq!(kept, uids);
+    controller.terminate().await;
 }

@@ -2,3 +2,7 @@
 //!
 //! A tower service in process, and a server on loopback that plain `kubectl` works with. One contract suite runs against
 //! it and against a real kube-apiserver, which keeps it honest.
+
+mod resource;
+
+pub use resource::Resource;

@@ -18,12 +18,11 @@ use std::{
 use serde_json::Value;
 use tokio::{sync::Notify, time::Instant};
 
-use self::table::Table;
 pub(crate) use self::{
     key::Key,
     object::{Owner, Stored, Uid},
     selector::{FieldSelector, LabelSelector, Selector, SelectorError},
-    table::{Change, ChangeKind, Compacted, View},
+    table::{Change, ChangeKind, Compacted, Table, View},
 };
 use crate::resource::Resource;
 

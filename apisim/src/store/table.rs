@@ -61,6 +61,11 @@ impl Table {
         }
     }
 
+    /// What the keys of a namespace's objects begin with; of all namespaces', nothing.
+    pub(crate) fn prefix(namespace: Option<&str>) -> String {
+        namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default()
+    }
+
     pub(crate) fn get(&self, key: &Key) -> Option<&Arc<Stored>> {
         self.objects.get(key)
     }
@@ -71,7 +76,7 @@ impl Table {
 
     /// The keys in a namespace, in order.
     pub(crate) fn keys_in(&self, namespace: &str) -> impl Iterator<Item = &Key> {
-        let prefix = format!("{namespace}/");
+        let prefix = Table::prefix(Some(namespace));
         self.objects
             .range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded))
             .map(|(key, _)| key)
@@ -134,6 +139,11 @@ impl Table {
     pub(crate) fn first_change_after(&self, at: Instant) -> Option<&Change> {
         let from = self.log.partition_point(|change| change.at <= at);
         self.log.get(from)
+    }
+
+    /// The oldest change that is known.
+    pub(crate) fn first_change(&self) -> Option<&Change> {
+        self.log.front()
     }
 
     fn check(&self, version: u64) -> Result<(), Compacted> {

@@ -2,3 +2,22 @@
 //!
 //! A tower service in process, and a server on loopback that plain `kubectl` works with. One contract suite runs against
 //! it and against a real kube-apiserver, which keeps it honest.
+
+mod api;
+mod clock;
+mod failure;
+mod front_end;
+mod random;
+mod registry;
+mod resource;
+mod rules;
+mod service;
+mod store;
+
+pub use api::{Api, Options};
+pub use clock::WallClock;
+pub use failure::{Cause, Failure};
+pub use random::Random;
+pub use resource::Resource;
+pub use rules::Checks;
+pub use service::{ApiBody, ApiService, ConnectionLost};

@@ -1,0 +1,156 @@
+//! The API as a whole: one store, its front ends, its clock. Handles to it are clients, each a tower service.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde_json::json;
+
+use crate::{
+    clock::{WallClock, instant},
+    front_end::FrontEnd,
+    random::Random,
+    registry::{Moment, Registry, Target},
+    resource::Resource,
+    rules::Checks,
+    service::ApiService,
+};
+
+/// How an API is made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where uids, generated names and the lengths of watches come from.
+    pub seed: u64,
+    /// Changes that are kept of each kind for watches and older lists; beyond them is 410.
+    pub log_capacity: usize,
+    /// API servers on the one store, numbered from 0.
+    pub n_front_ends: usize,
+    /// Namespaces that are there from the beginning.
+    pub namespaces: Vec<String>,
+    /// How often a watch that wants bookmarks gets one.
+    pub bookmark_interval: Duration,
+    /// What validation asks about schedules and zones.
+    pub checks: Checks,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            seed: 0,
+            // A burst of a change for each of 50,000 objects, at about 2 KiB each for new and old.
+            log_capacity: 50_000,
+            n_front_ends: 1,
+            namespaces: ["default", "kube-system", "kube-public", "kube-node-lease"]
+                .map(ToOwned::to_owned)
+                .to_vec(),
+            // As the API server's.
+            bookmark_interval: Duration::from_mins(1),
+            checks: Checks::default(),
+        }
+    }
+}
+
+/// An in-memory Kubernetes API. Cheap to clone; all clones are the same API.
+#[derive(Clone)]
+pub struct Api {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    pub(crate) clock: WallClock,
+    pub(crate) bookmark_interval: Duration,
+}
+
+pub(crate) struct State {
+    pub(crate) registry: Registry,
+    pub(crate) front_ends: Vec<FrontEnd>,
+    pub(crate) random: Random,
+}
+
+impl Shared {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn moment(&self) -> Moment {
+        Moment {
+            wall: self.clock.now(),
+            at: instant(),
+        }
+    }
+}
+
+impl Api {
+    /// An API with nothing in it but its namespaces.
+    pub fn new(options: Options, clock: WallClock) -> Api {
+        let mut random = Random::new(options.seed);
+        let registry = Registry::new(options.log_capacity, Random::new(random.bits()), options.checks);
+        let shared = Shared {
+            state: Mutex::new(State {
+                registry,
+                front_ends: vec![FrontEnd::default(); options.n_front_ends.max(1)],
+                random,
+            }),
+            clock,
+            bookmark_interval: options.bookmark_interval,
+        };
+        let api = Api {
+            shared: Arc::new(shared),
+        };
+        for namespace in &options.namespaces {
+            api.create_namespace(namespace);
+        }
+        api
+    }
+
+    /// Creates a namespace; one that is there stays.
+    pub fn create_namespace(&self, name: &str) {
+        let target = Target {
+            resource: Resource::Namespace,
+            namespace: None,
+            name: "",
+        };
+        let object = json!({"metadata": {"name": name}});
+        let moment = self.shared.moment();
+        let _exists_or_created = self.shared.state().registry.create(target, object, false, moment);
+    }
+
+    /// A client by name, at the first front end.
+    pub fn client(&self, name: &str) -> ApiService {
+        ApiService::new(self.clone(), name)
+    }
+
+    /// How long changes stay hidden from watches and from lists of `resourceVersion=0` at a front end. What was shown
+    /// stays shown. An unknown front end is none.
+    pub fn set_lag(&self, front_end: usize, lag: Duration) {
+        let mut state = self.shared.state();
+        let State {
+            registry, front_ends, ..
+        } = &mut *state;
+        if let Some(front_end) = front_ends.get_mut(front_end) {
+            front_end.set_lag(lag, &registry.store, instant());
+        }
+        for resource in Resource::ALL {
+            registry.store.changed(resource).notify_waiters();
+        }
+    }
+
+    /// Forgets all changes up to now, so that older versions are 410.
+    pub fn compact(&self) {
+        let mut state = self.shared.state();
+        let version = state.registry.store.version();
+        state.registry.store.compact(version);
+    }
+
+    /// The version of the last change.
+    pub fn version(&self) -> u64 {
+        self.shared.state().registry.store.version()
+    }
+
+    /// How many objects of a kind there are.
+    pub fn count(&self, resource: Resource) -> usize {
+        self.shared.state().registry.store.count(resource)
+    }
+}

@@ -1,0 +1,224 @@
+//! What a request is told that is not fulfilled: the `Status` objects of the API server, with its codes and texts.
+
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use crate::resource::Resource;
+
+/// A refusal, as a `Status` tells it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// The HTTP status.
+    pub code: StatusCode,
+    /// The word for machines, such as `NotFound`.
+    pub reason: &'static str,
+    /// The text for people.
+    pub message: String,
+    /// What `details` holds: name, group, kind, causes.
+    pub details: Map<String, Value>,
+    /// Seconds after which to come again; also sent as `Retry-After`.
+    pub retry_after_seconds: Option<u64>,
+    /// Where a list may go on although its version is gone.
+    pub continue_token: Option<String>,
+}
+
+impl Failure {
+    /// A refusal without details.
+    pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Failure {
+        Failure {
+            code,
+            reason,
+            message: message.into(),
+            details: Map::new(),
+            retry_after_seconds: None,
+            continue_token: None,
+        }
+    }
+
+    /// With the object concerned in its details.
+    #[must_use]
+    pub fn about(mut self, resource: Resource, name: &str) -> Failure {
+        self.details.insert("name".to_owned(), name.into());
+        if !resource.group().is_empty() {
+            self.details.insert("group".to_owned(), resource.group().into());
+        }
+        self.details.insert("kind".to_owned(), resource.plural().into());
+        self
+    }
+
+    fn with_causes(mut self, causes: Value) -> Failure {
+        self.details.insert("causes".to_owned(), causes);
+        self
+    }
+
+    /// 404: there is no such object.
+    pub fn not_found(resource: Resource, name: &str) -> Failure {
+        let message = format!("{} \"{name}\" not found", resource.qualified());
+        Failure::new(StatusCode::NOT_FOUND, "NotFound", message).about(resource, name)
+    }
+
+    /// 404: there is no such path.
+    pub fn no_such_path() -> Failure {
+        let message = "the server could not find the requested resource";
+        Failure::new(StatusCode::NOT_FOUND, "NotFound", message)
+    }
+
+    /// 409: the name is taken.
+    pub fn already_exists(resource: Resource, name: &str) -> Failure {
+        let message = format!("{} \"{name}\" already exists", resource.qualified());
+        Failure::new(StatusCode::CONFLICT, "AlreadyExists", message).about(resource, name)
+    }
+
+    /// 409: the object is not the one that the request speaks of.
+    pub fn conflict(resource: Resource, name: &str, why: &str) -> Failure {
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": {why}",
+            resource.qualified()
+        );
+        Failure::new(StatusCode::CONFLICT, "Conflict", message).about(resource, name)
+    }
+
+    /// 409: the request speaks of an older version.
+    pub fn modified(resource: Resource, name: &str) -> Failure {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        Failure::conflict(resource, name, why)
+    }
+
+    /// 422: the object breaks a rule.
+    pub fn invalid(resource: Resource, name: &str, causes: &[Cause]) -> Failure {
+        let texts: Vec<String> = causes
+            .iter()
+            .map(|cause| format!("{}: {}", cause.field, cause.message))
+            .collect();
+        let text = match texts.as_slice() {
+            [one] => one.clone(),
+            several => format!("[{}]", several.join(", ")),
+        };
+        let qualified = match resource.group() {
+            "" => resource.kind().to_owned(),
+            group => format!("{}.{group}", resource.kind()),
+        };
+        let message = format!("{qualified} \"{name}\" is invalid: {text}");
+        let told = causes
+            .iter()
+            .map(|cause| json!({"reason": cause.reason, "message": cause.message, "field": cause.field}));
+        let mut failure = Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
+            .about(resource, name)
+            .with_causes(told.collect());
+        // Alone among the refusals, this one names the kind and not the resource.
+        failure.details.insert("kind".to_owned(), resource.kind().into());
+        failure
+    }
+
+    /// 403: the namespace is going.
+    pub fn namespace_terminating(resource: Resource, name: &str, namespace: &str) -> Failure {
+        let message = format!(
+            "{} \"{name}\" is forbidden: unable to create new content in namespace {namespace} because it is being terminated",
+            resource.qualified()
+        );
+        let cause = json!([{
+            "reason": "NamespaceTerminating",
+            "message": format!("namespace {namespace} is being terminated"),
+            "field": "metadata.namespace",
+        }]);
+        Failure::new(StatusCode::FORBIDDEN, "Forbidden", message)
+            .about(resource, name)
+            .with_causes(cause)
+    }
+
+    /// 403: admission does not let it pass.
+    pub fn forbidden(resource: Resource, name: &str, why: &str) -> Failure {
+        let message = format!("{} \"{name}\" is forbidden: {why}", resource.qualified());
+        Failure::new(StatusCode::FORBIDDEN, "Forbidden", message).about(resource, name)
+    }
+
+    /// 400: the request cannot be understood.
+    pub fn bad_request(message: impl Into<String>) -> Failure {
+        Failure::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    /// 405: the path has no such verb.
+    pub fn method_not_allowed() -> Failure {
+        let message = "the server does not allow this method on the requested resource";
+        Failure::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+    }
+
+    /// 415: a body of another form.
+    pub fn unsupported_media_type(accepted: &str) -> Failure {
+        let message =
+            format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
+        Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+    }
+
+    /// 413: the body is longer than the server reads.
+    pub fn too_large(bytes_max: usize) -> Failure {
+        let message = format!("Request entity too large: limit is {bytes_max}");
+        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+    }
+
+    /// 410: what is asked for is no longer known.
+    pub fn expired(message: impl Into<String>) -> Failure {
+        Failure::new(StatusCode::GONE, "Expired", message)
+    }
+
+    /// 504: this front end has not yet seen the version that is asked for.
+    pub fn too_large_version(asked: u64, current: u64) -> Failure {
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+        let mut failure = Failure::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
+            .with_causes(json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]));
+        failure.details.insert("retryAfterSeconds".to_owned(), 1.into());
+        failure.retry_after_seconds = Some(1);
+        failure
+    }
+
+    /// 429: come again later.
+    pub fn too_many_requests(retry_after_seconds: u64) -> Failure {
+        let message = "too many requests, please try again later";
+        let mut failure = Failure::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
+        failure
+            .details
+            .insert("retryAfterSeconds".to_owned(), retry_after_seconds.into());
+        failure.retry_after_seconds = Some(retry_after_seconds);
+        failure
+    }
+
+    /// 500: the server is at fault.
+    pub fn internal(message: &str) -> Failure {
+        let text = format!("Internal error occurred: {message}");
+        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", text)
+            .with_causes(json!([{"message": message}]))
+    }
+
+    /// 503: no server.
+    pub fn unavailable() -> Failure {
+        let message = "the server is currently unable to handle the request";
+        Failure::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+    }
+
+    /// The `Status` object.
+    pub fn status(&self) -> Value {
+        let mut metadata = Map::new();
+        if let Some(token) = &self.continue_token {
+            metadata.insert("continue".to_owned(), token.as_str().into());
+        }
+        let mut status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
+            "message": self.message, "reason": self.reason, "code": self.code.as_u16(),
+        });
+        if !self.details.is_empty() {
+            status["details"] = Value::Object(self.details.clone());
+        }
+        status
+    }
+}
+
+/// One of the reasons why an object is invalid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// The word for machines, such as `FieldValueInvalid`.
+    pub reason: &'static str,
+    /// The path of the field.
+    pub field: String,
+    /// What is wrong with it.
+    pub message: String,
+}

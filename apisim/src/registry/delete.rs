@@ -1,0 +1,138 @@
+//! Deletion: preconditions, propagation, finalizers.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Moment, Registry, Target, Written, metadata, to_json};
+use crate::{
+    failure::Failure,
+    resource::Resource,
+    store::{Key, Stored},
+};
+
+/// Keeps an owner until its children are gone.
+pub(super) const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
+/// Keeps an owner until its children have let go of it.
+pub(super) const ORPHAN_FINALIZER: &str = "orphan";
+
+/// What becomes of the children.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Propagation {
+    /// They go after their owner.
+    #[default]
+    Background,
+    /// They go before it.
+    Foreground,
+    /// They stay.
+    Orphan,
+}
+
+/// How to delete.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DeleteOptions {
+    pub(crate) uid: Option<String>,
+    pub(crate) resource_version: Option<String>,
+    pub(crate) propagation: Propagation,
+    pub(crate) is_dry_run: bool,
+}
+
+impl Registry {
+    /// Deletes an object, or marks it where finalizers keep it.
+    pub(crate) fn delete(
+        &mut self,
+        target: Target<'_>,
+        options: &DeleteOptions,
+        moment: Moment,
+    ) -> Result<Written, Failure> {
+        let stored = Arc::clone(self.get(target)?);
+        check_preconditions(target, options, &stored)?;
+        if target.resource == Resource::Namespace {
+            return Ok(self.delete_namespace(&stored, options, moment));
+        }
+        let mut object = stored.value();
+        match options.propagation {
+            Propagation::Background => {}
+            Propagation::Foreground => metadata::add_finalizer(&mut object, FOREGROUND_FINALIZER),
+            Propagation::Orphan => metadata::add_finalizer(&mut object, ORPHAN_FINALIZER),
+        }
+        let is_kept = !metadata::finalizers(&object).is_empty();
+        if !is_kept {
+            if !options.is_dry_run {
+                self.remove(target.resource, &stored.key, moment);
+            }
+            return Ok(Written::Deleted(deleted_status(target.resource, &stored)));
+        }
+        if !metadata::is_deleting_value(&object) {
+            metadata::mark_deleting(&mut object, moment.wall);
+        }
+        if options.is_dry_run || object == stored.value() {
+            return Ok(Written::Stored(to_json(&object)));
+        }
+        let marked = self.store.put(target.resource, stored.key.clone(), object, moment.at);
+        self.propagate(target.resource, &marked.key, moment);
+        Ok(Written::Stored(marked.json.clone()))
+    }
+
+    /// Deletes these objects, as far as they are still there.
+    pub(crate) fn delete_all(&mut self, resource: Resource, keys: &[Key], options: &DeleteOptions, moment: Moment) {
+        for key in keys {
+            let target = Target {
+                resource,
+                namespace: key.namespace(),
+                name: key.name(),
+            };
+            // One that went with another is what was wanted.
+            let _gone = self.delete(target, options, moment);
+        }
+    }
+
+    fn delete_namespace(&mut self, stored: &Stored, options: &DeleteOptions, moment: Moment) -> Written {
+        let mut object = stored.value();
+        if !metadata::is_deleting_value(&object) {
+            metadata::mark_deleting(&mut object, moment.wall);
+            object["metadata"]
+                .as_object_mut()
+                .map(|metadata| metadata.remove("deletionGracePeriodSeconds"));
+            object["status"]["phase"] = "Terminating".into();
+        }
+        if options.is_dry_run {
+            return Written::Stored(to_json(&object));
+        }
+        let marked = self
+            .store
+            .put(Resource::Namespace, stored.key.clone(), object, moment.at);
+        self.empty_namespace(marked.key.name(), moment);
+        Written::Stored(marked.json.clone())
+    }
+}
+
+fn check_preconditions(target: Target<'_>, options: &DeleteOptions, stored: &Stored) -> Result<(), Failure> {
+    let uid = stored.uid.text();
+    if let Some(asked) = options.uid.as_ref().filter(|asked| **asked != uid) {
+        let why = format!(
+            "the UID in the precondition ({asked}) does not match the UID in record ({uid}). The object might have been \
+             deleted and then recreated"
+        );
+        return Err(Failure::conflict(target.resource, target.name, &why));
+    }
+    let version = stored.version.to_string();
+    if let Some(asked) = options.resource_version.as_ref().filter(|asked| **asked != version) {
+        let why = format!(
+            "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({version}). \
+             The object might have been modified"
+        );
+        return Err(Failure::conflict(target.resource, target.name, &why));
+    }
+    Ok(())
+}
+
+fn deleted_status(resource: Resource, stored: &Stored) -> bytes::Bytes {
+    let mut details = json!({"name": stored.key.name(), "kind": resource.plural(), "uid": stored.uid.text()});
+    if !resource.group().is_empty() {
+        details["group"] = resource.group().into();
+    }
+    let status: Value =
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details});
+    to_json(&status)
+}

@@ -1,0 +1,193 @@
+//! What the garbage collector and the namespace controller do in a cluster, here at once: children of deleted owners go,
+//! owners that wait for children or orphans are let go, namespaces empty.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{
+    Moment, Registry,
+    delete::{DeleteOptions, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Propagation},
+    metadata,
+};
+use crate::{
+    resource::Resource,
+    store::{Key, Stored, Uid},
+};
+
+impl Registry {
+    /// Takes an object out, and does all that follows.
+    pub(super) fn remove(&mut self, resource: Resource, key: &Key, moment: Moment) {
+        let Some(removed) = self.store.remove(resource, key, moment.at) else {
+            return;
+        };
+        for (resource, key) in self.store.dependents(removed.uid) {
+            self.collect_if_orphaned(resource, &key, moment);
+        }
+        self.release_owners(&removed, moment);
+        if let Some(namespace) = key.namespace() {
+            self.remove_empty_namespace(namespace, moment);
+        }
+    }
+
+    /// Deletes an object whose owners are all gone; from one that still has an owner, references to those that are gone
+    /// are taken.
+    pub(super) fn collect_if_orphaned(&mut self, resource: Resource, key: &Key, moment: Moment) {
+        let Some(stored) = self.store.get(resource, key).cloned() else {
+            return;
+        };
+        let mut object = stored.value();
+        let references = references(&object);
+        let present: Vec<Value> = references
+            .iter()
+            .filter(|owner| self.is_present(owner))
+            .cloned()
+            .collect();
+        if present.len() == references.len() {
+            return;
+        }
+        if present.is_empty() {
+            self.delete_all(resource, std::slice::from_ref(key), &DeleteOptions::default(), moment);
+        } else {
+            metadata::members(&mut object).insert("ownerReferences".to_owned(), present.into());
+            self.store.put(resource, key.clone(), object, moment.at);
+        }
+    }
+
+    /// Whether an owner is there. Of kinds that are not served nobody knows, so they count as there.
+    fn is_present(&self, owner: &Value) -> bool {
+        let is_served = Resource::ALL
+            .iter()
+            .any(|resource| owner["kind"] == resource.kind() && owner["apiVersion"] == resource.api_version());
+        !is_served || owner["uid"].as_str().is_some_and(|uid| self.store.place(uid).is_some())
+    }
+
+    /// Does for an object that is marked for deletion what its finalizers of propagation wait for.
+    pub(super) fn propagate(&mut self, resource: Resource, key: &Key, moment: Moment) {
+        let Some(stored) = self.store.get(resource, key).cloned() else {
+            return;
+        };
+        let object = stored.value();
+        if metadata::has_finalizer(&object, ORPHAN_FINALIZER) {
+            for place in self.store.dependents(stored.uid) {
+                self.let_go(place, stored.uid, moment);
+            }
+            self.release(resource, key, ORPHAN_FINALIZER, moment);
+        } else if metadata::has_finalizer(&object, FOREGROUND_FINALIZER) {
+            self.delete_dependents(&stored, moment);
+            self.release_if_childless(resource, key, moment);
+        }
+    }
+
+    fn delete_dependents(&mut self, owner: &Stored, moment: Moment) {
+        for (resource, key) in self.store.dependents(owner.uid) {
+            let Some(child) = self.store.get(resource, &key) else {
+                continue;
+            };
+            // One with another owner stays.
+            if child.owners.len() > 1 {
+                continue;
+            }
+            let propagation = match self.store.dependents(child.uid).is_empty() {
+                true => Propagation::Background,
+                false => Propagation::Foreground,
+            };
+            let options = DeleteOptions {
+                propagation,
+                ..DeleteOptions::default()
+            };
+            self.delete_all(resource, &[key], &options, moment);
+        }
+    }
+
+    /// Lets owners go that wait for their last child.
+    fn release_owners(&mut self, removed: &Stored, moment: Moment) {
+        for owner in &removed.owners {
+            if let Some((resource, key)) = self.store.place(&owner.uid.text()).cloned() {
+                self.release_if_childless(resource, &key, moment);
+            }
+        }
+    }
+
+    fn release_if_childless(&mut self, resource: Resource, key: &Key, moment: Moment) {
+        let Some(stored) = self.store.get(resource, key) else {
+            return;
+        };
+        let blocks = |child: &Arc<Stored>| {
+            child
+                .owners
+                .iter()
+                .any(|owner| owner.uid == stored.uid && owner.is_blocking)
+        };
+        let is_blocked = self
+            .store
+            .dependents(stored.uid)
+            .iter()
+            .any(|(resource, key)| self.store.get(*resource, key).is_some_and(blocks));
+        if !is_blocked && metadata::is_deleting(&stored.json) {
+            self.release(resource, key, FOREGROUND_FINALIZER, moment);
+        }
+    }
+
+    /// Takes a finalizer, and the object with the last one.
+    fn release(&mut self, resource: Resource, key: &Key, finalizer: &str, moment: Moment) {
+        let Some(stored) = self.store.get(resource, key).cloned() else {
+            return;
+        };
+        let mut object = stored.value();
+        if !metadata::has_finalizer(&object, finalizer) {
+            return;
+        }
+        metadata::remove_finalizer(&mut object, finalizer);
+        if metadata::finalizers(&object).is_empty() {
+            self.remove(resource, key, moment);
+        } else {
+            self.store.put(resource, key.clone(), object, moment.at);
+        }
+    }
+
+    /// Takes the reference to an owner from a child.
+    fn let_go(&mut self, (resource, key): (Resource, Key), owner: Uid, moment: Moment) {
+        let Some(stored) = self.store.get(resource, &key) else {
+            return;
+        };
+        let mut object = stored.value();
+        let is_other = |reference: &Value| reference["uid"].as_str().and_then(Uid::parse) != Some(owner);
+        let rest: Vec<Value> = references(&object)
+            .iter()
+            .filter(|reference| is_other(reference))
+            .cloned()
+            .collect();
+        let metadata = metadata::members(&mut object);
+        if rest.is_empty() {
+            metadata.remove("ownerReferences");
+        } else {
+            metadata.insert("ownerReferences".to_owned(), rest.into());
+        }
+        self.store.put(resource, key, object, moment.at);
+    }
+
+    /// Deletes what is in a namespace, and it with the last object.
+    pub(super) fn empty_namespace(&mut self, namespace: &str, moment: Moment) {
+        for resource in Resource::ALL.into_iter().filter(|resource| resource.is_namespaced()) {
+            let keys: Vec<Key> = self.store.table(resource).keys_in(namespace).cloned().collect();
+            self.delete_all(resource, &keys, &DeleteOptions::default(), moment);
+        }
+        self.remove_empty_namespace(namespace, moment);
+    }
+
+    fn remove_empty_namespace(&mut self, namespace: &str, moment: Moment) {
+        let key = Key::new(None, namespace);
+        let is_going = |stored: &Arc<Stored>| metadata::is_deleting(&stored.json);
+        if self.store.get(Resource::Namespace, &key).is_some_and(is_going) && self.store.is_empty_namespace(namespace) {
+            self.store.remove(Resource::Namespace, &key, moment.at);
+        }
+    }
+}
+
+fn references(object: &Value) -> Vec<Value> {
+    object["metadata"]["ownerReferences"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default()
+}

@@ -1,0 +1,174 @@
+//! HTTP requests to calls, and what comes of them to responses: a tower service, in process, without a socket.
+//!
+//! An error of the service is a connection that broke: the client does not learn what became of its request.
+
+mod answer;
+mod body;
+mod documents;
+mod list;
+mod query;
+mod route;
+mod watch;
+mod write;
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, header, request::Parts};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tower::{BoxError, Service};
+
+pub use self::body::{ApiBody, ConnectionLost};
+use self::{
+    answer::Answer,
+    query::Query,
+    route::{Call, Route, Verb},
+};
+use crate::{api::Api, failure::Failure};
+
+/// Longest request body, as the API server's.
+const BODY_MAX_BYTES: usize = 3 << 20;
+
+/// A client's way to the API. Cheap to clone.
+#[derive(Clone)]
+pub struct ApiService {
+    api: Api,
+    client: Option<Arc<str>>,
+    front_end: usize,
+}
+
+/// A request that is understood as far as its line.
+struct Asked {
+    call: Call,
+    query: Query,
+    headers: HeaderMap,
+    client: Arc<str>,
+    front_end: usize,
+}
+
+impl ApiService {
+    pub(crate) fn new(api: Api, client: &str) -> ApiService {
+        ApiService {
+            api,
+            client: Some(client.into()),
+            front_end: 0,
+        }
+    }
+
+    /// The same client at another front end.
+    #[must_use]
+    pub fn at_front_end(mut self, front_end: usize) -> ApiService {
+        self.front_end = front_end;
+        self
+    }
+
+    /// Clients that are told apart by their `User-Agent`, up to the first `/`.
+    #[must_use]
+    pub fn named_by_user_agent(mut self) -> ApiService {
+        self.client = None;
+        self
+    }
+
+    async fn handle<B>(self, request: Request<B>) -> Result<Response<ApiBody>, ConnectionLost>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<BoxError>,
+    {
+        let (parts, body) = request.into_parts();
+        let is_table = answer::wants_table(&parts.headers);
+        let answer = match self.understand(parts) {
+            Ok(asked) => self.ask(asked, body).await?,
+            Err(failure) => Answer::Failure(failure),
+        };
+        let now = self.api.shared.clock.now();
+        Ok(answer.into_response(now, is_table))
+    }
+
+    fn understand(&self, parts: Parts) -> Result<Asked, Failure> {
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let route = Route::parse(parts.uri.path())?;
+        let call = Call::new(route, &parts.method, query.is_watch)?;
+        Ok(Asked {
+            client: self.client(&parts.headers),
+            call,
+            query,
+            headers: parts.headers,
+            front_end: self.front_end,
+        })
+    }
+
+    fn client(&self, headers: &HeaderMap) -> Arc<str> {
+        if let Some(client) = &self.client {
+            return Arc::clone(client);
+        }
+        let agent = headers
+            .get(header::USER_AGENT)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        agent.split('/').next().unwrap_or_default().into()
+    }
+
+    async fn ask<B>(&self, asked: Asked, body: B) -> Result<Answer, ConnectionLost>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<BoxError>,
+    {
+        let body = match read(body).await? {
+            Ok(body) => body,
+            Err(failure) => return Ok(Answer::Failure(failure)),
+        };
+        let answered = match asked.call.verb {
+            Verb::Document => documents::answer(&asked),
+            Verb::Get => self.get(&asked),
+            Verb::List => self.list(&asked).await,
+            Verb::Watch => self.watch(&asked).await,
+            Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
+                self.write(&asked, &body)
+            }
+        };
+        Ok(answered.unwrap_or_else(Answer::Failure))
+    }
+}
+
+/// The whole body; an inner failure is told to the client.
+async fn read<B>(body: B) -> Result<Result<Bytes, Failure>, ConnectionLost>
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    if body.is_end_stream() {
+        return Ok(Ok(Bytes::new()));
+    }
+    match Limited::new(body, BODY_MAX_BYTES).collect().await {
+        Ok(body) => Ok(Ok(body.to_bytes())),
+        Err(error) if error.is::<LengthLimitError>() => Ok(Err(Failure::too_large(BODY_MAX_BYTES))),
+        Err(_) => Err(ConnectionLost),
+    }
+}
+
+impl<B> Service<Request<B>> for ApiService
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<ApiBody>;
+    type Error = ConnectionLost;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<ApiBody>, ConnectionLost>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectionLost>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        Box::pin(self.clone().handle(request))
+    }
+}

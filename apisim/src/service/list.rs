@@ -1,0 +1,211 @@
+//! Reading: one object, and lists at a consistent version (B-16: what the controller may rely on).
+
+use std::time::Duration;
+
+use http::StatusCode;
+use tokio::time::sleep_until;
+
+use super::{
+    ApiService, Asked,
+    answer::{Answer, List},
+    query::Continue,
+};
+use crate::{
+    api::State,
+    clock::instant,
+    failure::Failure,
+    registry::Target,
+    resource::Resource,
+    store::{Compacted, Selector, Table, View},
+};
+
+/// How long a front end waits for a version that it does not show yet, as the API server does.
+const VERSION_WAIT_MAX: Duration = Duration::from_secs(3);
+
+/// Which version a list shows.
+enum At {
+    Latest,
+    /// At least this one, as far as the front end is; 0 for any.
+    NotOlderThan(u64),
+    Exactly(u64),
+}
+
+impl ApiService {
+    pub(super) fn get(&self, asked: &Asked) -> Result<Answer, Failure> {
+        let (target, _) = asked.call.target()?;
+        let state = self.api.shared.state();
+        let stored = state.registry.get(target)?;
+        Ok(Answer::Object(StatusCode::OK, target.resource, stored.json.clone()))
+    }
+
+    pub(super) async fn list(&self, asked: &Asked) -> Result<Answer, Failure> {
+        let (target, _) = asked.call.target()?;
+        let selector = asked.query.selector(target.resource)?;
+        if !asked.query.continue_token.is_empty() {
+            return self.list_on(asked, target, &selector);
+        }
+        let version = match which(asked)? {
+            At::Latest => self.api.shared.state().registry.store.version(),
+            At::NotOlderThan(version) => self.shown(asked, target.resource, version).await?,
+            At::Exactly(version) => {
+                self.shown(asked, target.resource, version).await?;
+                version
+            }
+        };
+        // A front end's cache gives any version whole.
+        let limit = asked.query.limit.filter(|_| asked.query.resource_version != "0");
+        let state = self.api.shared.state();
+        let table = state.registry.store.table(target.resource);
+        let view = table
+            .view(version)
+            .map_err(|Compacted { oldest }| too_old(version, oldest))?;
+        let page = Page {
+            target,
+            selector: &selector,
+            limit,
+        };
+        Ok(Answer::List(page.list(&view, version, None)))
+    }
+
+    /// The version that the asked front end shows, once that is not older than the given one.
+    pub(super) async fn shown(&self, asked: &Asked, resource: Resource, at_least: u64) -> Result<u64, Failure> {
+        let limit = instant() + VERSION_WAIT_MAX;
+        loop {
+            let changed = self.api.shared.state().registry.store.changed(resource);
+            let mut is_changed = std::pin::pin!(changed.notified());
+            is_changed.as_mut().enable();
+            let progress = self.api.shared.state().progress(asked.front_end, resource);
+            if progress.version >= at_least {
+                return Ok(progress.version);
+            }
+            if instant() >= limit {
+                return Err(Failure::too_large_version(at_least, progress.version));
+            }
+            let wake = progress.next_at.map_or(limit, |next_at| next_at.min(limit));
+            tokio::select! {
+                biased;
+                () = is_changed => {}
+                () = sleep_until(wake) => {}
+            }
+        }
+    }
+
+    fn list_on(&self, asked: &Asked, target: Target<'_>, selector: &Selector) -> Result<Answer, Failure> {
+        if !matches!(asked.query.resource_version.as_str(), "" | "0") {
+            let message = "specifying resource version is not allowed when using continue";
+            return Err(Failure::bad_request(message));
+        }
+        let token = Continue::parse(&asked.query.continue_token)?;
+        let state = self.api.shared.state();
+        let store = &state.registry.store;
+        let table = store.table(target.resource);
+        let version = token.version.unwrap_or(store.version());
+        if version > store.version() {
+            return Err(Failure::bad_request(
+                "continue key is not valid: its version is in the future",
+            ));
+        }
+        let view = table.view(version).map_err(|_| lost_page(&token))?;
+        let page = Page {
+            target,
+            selector,
+            limit: asked.query.limit,
+        };
+        Ok(Answer::List(page.list(&view, version, Some(&token))))
+    }
+}
+
+impl State {
+    /// How far a front end is.
+    pub(super) fn progress(&mut self, front_end: usize, resource: Resource) -> crate::front_end::Progress {
+        let State {
+            registry, front_ends, ..
+        } = self;
+        let at = front_end.min(front_ends.len() - 1);
+        front_ends[at].progress(resource, &registry.store, instant())
+    }
+}
+
+fn which(asked: &Asked) -> Result<At, Failure> {
+    let query = &asked.query;
+    let version = query.version()?;
+    match (query.resource_version_match.as_str(), version) {
+        ("", None) => Ok(At::Latest),
+        ("", Some(0)) => Ok(At::NotOlderThan(0)),
+        ("", Some(version)) if query.limit.is_some() => Ok(At::Exactly(version)),
+        ("" | "NotOlderThan", Some(version)) => Ok(At::NotOlderThan(version)),
+        ("Exact", Some(version)) if version > 0 => Ok(At::Exactly(version)),
+        ("Exact" | "NotOlderThan", _) => Err(Failure::bad_request(
+            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless a matching resourceVersion is provided",
+        )),
+        (other, _) => Err(Failure::bad_request(format!(
+            "resourceVersionMatch: Unsupported value: \"{other}\": supported values: \"Exact\", \"NotOlderThan\""
+        ))),
+    }
+}
+
+fn too_old(version: u64, oldest: u64) -> Failure {
+    Failure::expired(format!(
+        "The resourceVersion for the provided list is too old: {version} ({oldest})"
+    ))
+}
+
+/// The version of the first page is lost; the client may go on with what is there.
+fn lost_page(token: &Continue) -> Failure {
+    let mut failure = Failure::expired(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list without \
+         the continue parameter, or use the continue token in this response to retrieve the remainder of the results. \
+         Continuing with the provided token results in an inconsistent list - objects that were created, modified, or \
+         deleted between the time the first chunk was returned and now may show up in the list.",
+    );
+    let next = Continue {
+        version: None,
+        after: token.after.clone(),
+        n_remaining: None,
+    };
+    failure.continue_token = Some(next.token());
+    failure
+}
+
+/// What one answer of a list holds.
+struct Page<'a> {
+    target: Target<'a>,
+    selector: &'a Selector,
+    limit: Option<usize>,
+}
+
+impl Page<'_> {
+    fn list(&self, view: &View<'_>, version: u64, begun: Option<&Continue>) -> List {
+        let prefix = Table::prefix(self.target.namespace);
+        let mut objects = view
+            .range(&prefix, begun.map(|begun| &begun.after))
+            .filter(|object| self.selector.matches(object));
+        let limit = self.limit.unwrap_or(usize::MAX);
+        let mut page = Vec::new();
+        let mut last = None;
+        for object in objects.by_ref().take(limit) {
+            page.push(object.json.clone());
+            last = Some(&object.key);
+        }
+        // Counted once: the pages that follow are of the same version.
+        let known = begun.and_then(|begun| begun.n_remaining);
+        let n_remaining = match known {
+            Some(before) => before.saturating_sub(page.len()),
+            None if self.selector.is_everything() => objects.count(),
+            None => objects.take(1).count(),
+        };
+        let is_counted = self.selector.is_everything();
+        let token = last.filter(|_| n_remaining > 0).map(|last| Continue {
+            version: Some(version),
+            after: last.clone(),
+            n_remaining: is_counted.then_some(n_remaining),
+        });
+        List {
+            resource: self.target.resource,
+            version,
+            continue_token: token.map(|token| token.token()).unwrap_or_default(),
+            n_remaining: Some(n_remaining).filter(|n_remaining| is_counted && *n_remaining > 0),
+            items: page,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The parameters of a request, and the tokens by which lists go on.
+
+use crate::{
+    failure::Failure,
+    resource::Resource,
+    store::{FieldSelector, Key, LabelSelector, Selector},
+};
+
+/// The parameters that are understood; the others are passed over, as the API server does.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Query {
+    pub(super) is_watch: bool,
+    pub(super) allows_bookmarks: bool,
+    pub(super) sends_initial_events: bool,
+    pub(super) is_dry_run: bool,
+    pub(super) label_selector: String,
+    pub(super) field_selector: String,
+    pub(super) resource_version: String,
+    pub(super) resource_version_match: String,
+    pub(super) limit: Option<usize>,
+    pub(super) continue_token: String,
+    pub(super) timeout_seconds: Option<u64>,
+    pub(super) propagation_policy: Option<String>,
+}
+
+impl Query {
+    pub(super) fn parse(text: &str) -> Query {
+        let mut query = Query::default();
+        for (name, value) in form_urlencoded::parse(text.as_bytes()) {
+            let is_set = matches!(&*value, "true" | "1");
+            match &*name {
+                "watch" => query.is_watch = is_set || value.is_empty(),
+                "allowWatchBookmarks" => query.allows_bookmarks = is_set,
+                "sendInitialEvents" => query.sends_initial_events = is_set,
+                "dryRun" => query.is_dry_run = value == "All",
+                "labelSelector" => query.label_selector = value.into_owned(),
+                "fieldSelector" => query.field_selector = value.into_owned(),
+                "resourceVersion" => query.resource_version = value.into_owned(),
+                "resourceVersionMatch" => query.resource_version_match = value.into_owned(),
+                "limit" => query.limit = value.parse().ok().filter(|limit| *limit > 0),
+                "continue" => query.continue_token = value.into_owned(),
+                "timeoutSeconds" => query.timeout_seconds = value.parse().ok(),
+                "propagationPolicy" => query.propagation_policy = Some(value.into_owned()),
+                _ => {}
+            }
+        }
+        query
+    }
+
+    pub(super) fn selector(&self, resource: Resource) -> Result<Selector, Failure> {
+        let labels = LabelSelector::parse(&self.label_selector);
+        let fields = FieldSelector::parse(resource, &self.field_selector);
+        Ok(Selector {
+            labels: labels.map_err(|error| Failure::bad_request(error.to_string()))?,
+            fields: fields.map_err(|error| Failure::bad_request(error.to_string()))?,
+        })
+    }
+
+    /// The version that is asked for; none where the latest is, 0 where any will do.
+    pub(super) fn version(&self) -> Result<Option<u64>, Failure> {
+        match self.resource_version.as_str() {
+            "" => Ok(None),
+            text => text.parse().map(Some).map_err(|_| {
+                Failure::bad_request(format!("resourceVersion: Invalid value: \"{text}\": invalid syntax"))
+            }),
+        }
+    }
+}
+
+/// Where a list goes on, for the client without meaning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Continue {
+    /// The version of the first page; none where that is lost and the client takes what is there.
+    pub(super) version: Option<u64>,
+    /// The last key that was listed.
+    pub(super) after: Key,
+    /// How many were to come after it.
+    pub(super) n_remaining: Option<usize>,
+}
+
+impl Continue {
+    /// As text that needs no escapes in a query.
+    pub(super) fn token(&self) -> String {
+        let number = |number: Option<String>| number.unwrap_or_default();
+        format!(
+            "{}~{}~{}",
+            number(self.version.map(|version| version.to_string())),
+            number(self.n_remaining.map(|n_remaining| n_remaining.to_string())),
+            self.after.as_str().replace('/', "~"),
+        )
+    }
+
+    pub(super) fn parse(token: &str) -> Result<Continue, Failure> {
+        let unreadable = || Failure::bad_request("continue key is not valid: the token cannot be read");
+        let mut parts = token.splitn(3, '~');
+        let mut number = || -> Result<Option<u64>, Failure> {
+            match parts.next().ok_or_else(unreadable)? {
+                "" => Ok(None),
+                text => text.parse().map(Some).map_err(|_| unreadable()),
+            }
+        };
+        let (version, n_remaining) = (number()?, number()?);
+        let after = parts.next().filter(|after| !after.is_empty()).ok_or_else(unreadable)?;
+        Ok(Continue {
+            version,
+            after: Key::from_text(&after.replace('~', "/")),
+            n_remaining: n_remaining.and_then(|n_remaining| usize::try_from(n_remaining).ok()),
+        })
+    }
+}

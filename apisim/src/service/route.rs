@@ -1,0 +1,181 @@
+//! Paths and methods to calls.
+
+use http::Method;
+use percent_encoding::percent_decode_str;
+
+use crate::{
+    failure::Failure,
+    registry::{Part, Target},
+    resource::Resource,
+};
+
+/// What a path names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// Something to read that is no object: discovery, versions, health.
+    Document(String),
+    /// All objects of a kind, of one namespace or of all.
+    Collection {
+        resource: Resource,
+        namespace: Option<String>,
+    },
+    /// One object, or its status.
+    Object {
+        resource: Resource,
+        namespace: Option<String>,
+        name: String,
+        part: Part,
+    },
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verb {
+    /// Reads what is no object.
+    Document,
+    /// Reads an object.
+    Get,
+    /// Reads objects.
+    List,
+    /// Follows the changes of objects.
+    Watch,
+    /// Makes an object.
+    Create,
+    /// Puts an object in the place of one.
+    Update,
+    /// Changes an object.
+    Patch,
+    /// Deletes an object.
+    Delete,
+    /// Deletes objects.
+    DeleteCollection,
+}
+
+impl Verb {
+    /// Whether it can change anything.
+    pub fn is_write(self) -> bool {
+        match self {
+            Verb::Document | Verb::Get | Verb::List | Verb::Watch => false,
+            Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => true,
+        }
+    }
+}
+
+/// What is done to what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Call {
+    pub(super) verb: Verb,
+    pub(super) route: Route,
+}
+
+impl Route {
+    pub(super) fn parse(path: &str) -> Result<Route, Failure> {
+        let decoded = percent_decode_str(path)
+            .decode_utf8()
+            .map_err(|_| Failure::no_such_path())?;
+        let parts: Vec<&str> = decoded.split('/').filter(|part| !part.is_empty()).collect();
+        let (group, version, rest) = match parts.as_slice() {
+            ["api", version, rest @ ..] if !rest.is_empty() => ("", *version, rest),
+            ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
+            _ => return Ok(Route::Document(format!("/{}", parts.join("/")))),
+        };
+        Route::in_group(group, version, rest).ok_or_else(Failure::no_such_path)
+    }
+
+    fn in_group(group: &str, version: &str, rest: &[&str]) -> Option<Route> {
+        let find = |plural: &str, is_namespaced: bool| {
+            Resource::find(group, version, plural).filter(|resource| resource.is_namespaced() == is_namespaced)
+        };
+        let object = |resource: Resource, namespace: Option<&str>, name: &str, part: Part| Route::Object {
+            resource,
+            namespace: namespace.map(ToOwned::to_owned),
+            name: name.to_owned(),
+            part,
+        };
+        match *rest {
+            ["namespaces"] => Some(Route::Collection {
+                resource: find("namespaces", false)?,
+                namespace: None,
+            }),
+            ["namespaces", name] => Some(object(find("namespaces", false)?, None, name, Part::Main)),
+            ["namespaces", name, "status"] => Some(object(find("namespaces", false)?, None, name, Part::Status)),
+            ["namespaces", namespace, plural] => Some(Route::Collection {
+                resource: find(plural, true)?,
+                namespace: Some(namespace.to_owned()),
+            }),
+            ["namespaces", namespace, plural, name] => {
+                Some(object(find(plural, true)?, Some(namespace), name, Part::Main))
+            }
+            ["namespaces", namespace, plural, name, "status"] => {
+                let resource = find(plural, true).filter(|resource| resource.has_status())?;
+                Some(object(resource, Some(namespace), name, Part::Status))
+            }
+            [plural] => Some(Route::Collection {
+                resource: find(plural, true)?,
+                namespace: None,
+            }),
+            _ => None,
+        }
+    }
+
+    pub(super) fn resource(&self) -> Option<Resource> {
+        match self {
+            Route::Document(_) => None,
+            Route::Collection { resource, .. } | Route::Object { resource, .. } => Some(*resource),
+        }
+    }
+}
+
+impl Call {
+    pub(super) fn new(route: Route, method: &Method, is_watch: bool) -> Result<Call, Failure> {
+        let is_addressed =
+            |resource: Resource, namespace: &Option<String>| !resource.is_namespaced() || namespace.is_some();
+        let verb = match (&route, method) {
+            (Route::Document(_), &Method::GET) => Verb::Document,
+            (Route::Collection { .. }, &Method::GET) if is_watch => Verb::Watch,
+            (Route::Collection { .. }, &Method::GET) => Verb::List,
+            (Route::Collection { resource, namespace }, &Method::POST) if is_addressed(*resource, namespace) => {
+                Verb::Create
+            }
+            (Route::Collection { resource, namespace }, &Method::DELETE)
+                if is_addressed(*resource, namespace) && *resource != Resource::Namespace =>
+            {
+                Verb::DeleteCollection
+            }
+            (Route::Object { .. }, &Method::GET) => Verb::Get,
+            (Route::Object { .. }, &Method::PUT) => Verb::Update,
+            (Route::Object { .. }, &Method::PATCH) => Verb::Patch,
+            (Route::Object { part: Part::Main, .. }, &Method::DELETE) => Verb::Delete,
+            _ => return Err(Failure::method_not_allowed()),
+        };
+        Ok(Call { verb, route })
+    }
+
+    /// The object, or where a new one goes.
+    pub(super) fn target(&self) -> Result<(Target<'_>, Part), Failure> {
+        match &self.route {
+            Route::Document(_) => Err(Failure::no_such_path()),
+            Route::Collection { resource, namespace } => {
+                let target = Target {
+                    resource: *resource,
+                    namespace: namespace.as_deref(),
+                    name: "",
+                };
+                Ok((target, Part::Main))
+            }
+            Route::Object {
+                resource,
+                namespace,
+                name,
+                part,
+            } => {
+                let target = Target {
+                    resource: *resource,
+                    namespace: namespace.as_deref(),
+                    name,
+                };
+                Ok((target, *part))
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Watches: the changes of a kind as lines of JSON, as the front end shows them.
+//!
+//! A watch holds a version and reads the log from there, so a slow client costs no memory; one that the log has left
+//! behind is ended, and told 410 when it comes back. Invariant: no change is left out and none is sent twice.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    ApiBody, ApiService, Asked, ConnectionLost,
+    answer::{self, Answer},
+};
+use crate::{
+    api::Api,
+    clock::instant,
+    failure::Failure,
+    resource::Resource,
+    store::{Change, ChangeKind, Selector, Stored, Table},
+};
+
+/// Changes that are read from the log at a time.
+const BATCH_MAX: usize = 256;
+
+/// How long before its end a watch gets a last bookmark.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+
+/// The shortest life of a watch that names none; the longest is twice that.
+const LIFE_MIN: Duration = Duration::from_mins(30);
+
+struct Watch {
+    api: Api,
+    front_end: usize,
+    resource: Resource,
+    prefix: String,
+    selector: Selector,
+    is_table: bool,
+    changed: Arc<Notify>,
+    /// Everything up to this version was sent or passed over.
+    cursor: u64,
+    pending: VecDeque<Bytes>,
+    /// No more follows what is pending.
+    is_ended: bool,
+    deadline: Instant,
+    next_bookmark: Option<Instant>,
+}
+
+impl ApiService {
+    pub(super) async fn watch(&self, asked: &Asked) -> Result<Answer, Failure> {
+        let (target, _) = asked.call.target()?;
+        let query = &asked.query;
+        let version = query.version()?;
+        if query.sends_initial_events && (query.resource_version_match != "NotOlderThan" || !query.allows_bookmarks) {
+            return Err(Failure::new(
+                http::StatusCode::UNPROCESSABLE_ENTITY,
+                "Invalid",
+                "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is required \
+                 as NotOlderThan, and allowWatchBookmarks with it, when sendInitialEvents is set",
+            ));
+        }
+        let now = instant();
+        let mut watch = Watch {
+            api: self.api.clone(),
+            front_end: asked.front_end,
+            resource: target.resource,
+            prefix: Table::prefix(target.namespace),
+            selector: query.selector(target.resource)?,
+            is_table: answer::wants_table(&asked.headers),
+            changed: self.api.shared.state().registry.store.changed(target.resource),
+            cursor: version.unwrap_or_default(),
+            pending: VecDeque::new(),
+            is_ended: false,
+            deadline: now + self.life(query.timeout_seconds),
+            next_bookmark: None,
+        };
+        let begins_whole = query.sends_initial_events || matches!(version, None | Some(0));
+        if begins_whole {
+            let latest = self.api.shared.state().registry.store.version();
+            let at_least = version.unwrap_or(if query.sends_initial_events { latest } else { 0 });
+            let shown = self.shown(asked, target.resource, at_least).await?;
+            watch.begin_whole(shown, query.sends_initial_events);
+        } else {
+            watch.refuse_lost_version();
+        }
+        if query.allows_bookmarks {
+            watch.plan_bookmark(now);
+        }
+        Ok(Answer::Watch(ApiBody::watch(futures::stream::unfold(
+            watch,
+            |mut watch| async move {
+                let line = watch.next().await?;
+                Some((Ok::<_, ConnectionLost>(line), watch))
+            },
+        ))))
+    }
+
+    fn life(&self, timeout_seconds: Option<u64>) -> Duration {
+        match timeout_seconds {
+            Some(seconds) if seconds > 0 => Duration::from_secs(seconds),
+            _ => self.api.shared.state().random.between(LIFE_MIN, 2 * LIFE_MIN),
+        }
+    }
+}
+
+impl Watch {
+    /// Every object that there is as an addition, and a bookmark after them where the client waits for it.
+    fn begin_whole(&mut self, version: u64, is_told: bool) {
+        let api = self.api.clone();
+        let state = api.shared.state();
+        let Ok(view) = state.registry.store.table(self.resource).view(version) else {
+            // The front end shows a version, so it is known.
+            self.is_ended = true;
+            return;
+        };
+        for object in view
+            .range(&self.prefix, None)
+            .filter(|object| self.selector.matches(object))
+        {
+            let line = self.line("ADDED", &object.json);
+            self.pending.push_back(line);
+        }
+        self.cursor = version;
+        if is_told {
+            let bookmark = self.bookmark(json!({"k8s.io/initial-events-end": "true"}));
+            self.pending.push_back(bookmark);
+        }
+    }
+
+    /// A version that the log has lost is told as an event, as the API server does.
+    fn refuse_lost_version(&mut self) {
+        let state = self.api.shared.state();
+        let lost = state
+            .registry
+            .store
+            .table(self.resource)
+            .changes_after(self.cursor)
+            .err();
+        drop(state);
+        if let Some(lost) = lost {
+            let failure = Failure::expired(format!("too old resource version: {} ({})", self.cursor, lost.oldest));
+            let line = event("ERROR", &answer::to_json(&failure.status()));
+            self.pending.push_back(line);
+            self.is_ended = true;
+        }
+    }
+
+    /// The next line, as soon as there is one; none at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(line) = self.pending.pop_front() {
+                return Some(line);
+            }
+            if self.is_ended {
+                return None;
+            }
+            let changed = Arc::clone(&self.changed);
+            let mut is_changed = std::pin::pin!(changed.notified());
+            is_changed.as_mut().enable();
+            let next_shown = self.read_changes();
+            if !self.pending.is_empty() {
+                continue;
+            }
+            let now = instant();
+            if now >= self.deadline {
+                return None;
+            }
+            if self.next_bookmark.is_some_and(|at| at <= now) {
+                self.plan_bookmark(now);
+                return Some(self.bookmark(json!(null)));
+            }
+            let times = [next_shown, self.next_bookmark].into_iter().flatten();
+            let wake = times.fold(self.deadline, Instant::min);
+            tokio::select! {
+                biased;
+                () = is_changed => {}
+                () = sleep_until(wake) => {}
+            }
+        }
+    }
+
+    /// Reads what the front end shows beyond the cursor; says when the next change will be shown.
+    fn read_changes(&mut self) -> Option<Instant> {
+        let api = self.api.clone();
+        let mut state = api.shared.state();
+        let progress = state.progress(self.front_end, self.resource);
+        let Ok(changes) = state.registry.store.table(self.resource).changes_after(self.cursor) else {
+            self.is_ended = true;
+            return None;
+        };
+        let mut n_read = 0;
+        for change in changes.take_while(|change| change.object.version <= progress.version) {
+            self.cursor = change.object.version;
+            if let Some(line) = self.told(change) {
+                self.pending.push_back(line);
+                n_read += 1;
+            }
+            if n_read == BATCH_MAX {
+                return None;
+            }
+        }
+        self.cursor = self.cursor.max(progress.version);
+        progress.next_at
+    }
+
+    /// What the change is to somebody who sees the selected objects alone.
+    fn told(&self, change: &Change) -> Option<Bytes> {
+        let object = &change.object;
+        if !object.key.as_str().starts_with(&self.prefix) {
+            return None;
+        }
+        let is_seen = |object: &Arc<Stored>| self.selector.matches(object);
+        let was_seen = change.previous.as_ref().is_some_and(is_seen);
+        let is_seen = change.kind != ChangeKind::Deleted && is_seen(object);
+        match (was_seen, is_seen, &change.previous) {
+            (false, false, _) => None,
+            (false, true, _) => Some(self.line("ADDED", &object.json)),
+            (true, true, _) => Some(self.line("MODIFIED", &object.json)),
+            (true, false, _) if change.kind == ChangeKind::Deleted => Some(self.line("DELETED", &object.json)),
+            (true, false, Some(previous)) => {
+                // It left the selection: as it was, under the version of the change.
+                let mut last = previous.value();
+                last["metadata"]["resourceVersion"] = object.version.to_string().into();
+                Some(self.line("DELETED", &answer::to_json(&last)))
+            }
+            (true, false, None) => None,
+        }
+    }
+
+    fn line(&self, kind: &str, object: &Bytes) -> Bytes {
+        if self.is_table {
+            let now = self.api.shared.clock.now();
+            let table = answer::table(self.resource, std::slice::from_ref(object), now);
+            return event(kind, &answer::to_json(&table));
+        }
+        event(kind, object)
+    }
+
+    fn bookmark(&self, annotations: Value) -> Bytes {
+        let mut metadata = json!({"resourceVersion": self.cursor.to_string(), "creationTimestamp": null});
+        if !annotations.is_null() {
+            metadata["annotations"] = annotations;
+        }
+        let (kind, version) = match self.is_table {
+            true => ("Table", "meta.k8s.io/v1"),
+            false => (self.resource.kind(), self.resource.api_version()),
+        };
+        let object = json!({"kind": kind, "apiVersion": version, "metadata": metadata});
+        event("BOOKMARK", &answer::to_json(&object))
+    }
+
+    /// The next bookmark is after an interval, or shortly before the end if that is sooner and still to come.
+    fn plan_bookmark(&mut self, now: Instant) {
+        let next = now + self.api.shared.bookmark_interval;
+        let last = self.deadline.checked_sub(LAST_BOOKMARK).filter(|last| *last > now);
+        self.next_bookmark = Some(last.map_or(next, |last| next.min(last)));
+    }
+}
+
+fn event(kind: &str, object: &[u8]) -> Bytes {
+    let mut line = Vec::with_capacity(object.len() + 40);
+    line.extend_from_slice(b"{\"type\":\"");
+    line.extend_from_slice(kind.as_bytes());
+    line.extend_from_slice(b"\",\"object\":");
+    line.extend_from_slice(object);
+    line.extend_from_slice(b"}\n");
+    line.into()
+}

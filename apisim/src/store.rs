@@ -1,0 +1,144 @@
+//! The versioned map: every object in its last version, and of each kind a bounded log of changes.
+//!
+//! Versions are given out by one counter for all kinds. From the log, watches are served, and older versions of the map are
+//! told by undoing changes; what the log has lost is 410. It knows nothing of Kubernetes' rules but metadata's form.
+
+mod key;
+mod object;
+mod selector;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use serde_json::Value;
+use tokio::{sync::Notify, time::Instant};
+
+pub(crate) use self::{
+    key::Key,
+    object::{Owner, Stored, Uid},
+    selector::{FieldSelector, LabelSelector, Selector, SelectorError},
+    table::{Change, ChangeKind, Compacted, Table, View},
+};
+use crate::resource::Resource;
+
+/// The place of an object.
+pub(crate) type Place = (Resource, Key);
+
+/// Everything that is stored.
+pub(crate) struct Store {
+    version: u64,
+    tables: [Table; Resource::COUNT],
+    /// Where the object of a uid is. Never walked over.
+    places: HashMap<Uid, Place>,
+    /// The objects that name a uid as an owner. Never walked over.
+    dependents: HashMap<Uid, BTreeSet<Place>>,
+}
+
+impl Store {
+    /// Empty, keeping so many changes of each kind.
+    pub(crate) fn new(log_capacity: usize) -> Store {
+        Store {
+            // As after a first write; 0 means "any version" in requests.
+            version: 1,
+            tables: std::array::from_fn(|_| Table::new(log_capacity)),
+            places: HashMap::new(),
+            dependents: HashMap::new(),
+        }
+    }
+
+    /// The version of the last change.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(crate) fn table(&self, resource: Resource) -> &Table {
+        &self.tables[resource.index()]
+    }
+
+    /// Woken at every change of the kind.
+    pub(crate) fn changed(&self, resource: Resource) -> Arc<Notify> {
+        Arc::clone(&self.table(resource).changed)
+    }
+
+    pub(crate) fn get(&self, resource: Resource, key: &Key) -> Option<&Arc<Stored>> {
+        self.table(resource).get(key)
+    }
+
+    /// Where the object of this uid is, if there is one.
+    pub(crate) fn place(&self, uid: &str) -> Option<&Place> {
+        self.places.get(&Uid::parse(uid)?)
+    }
+
+    /// The objects that name this uid as an owner, in their order.
+    pub(crate) fn dependents(&self, uid: Uid) -> Vec<Place> {
+        self.dependents
+            .get(&uid)
+            .map(|places| places.iter().cloned().collect())
+            .unwrap_or_default()
+    }
+
+    /// Stores an object under the next version, which is put into its metadata.
+    pub(crate) fn put(&mut self, resource: Resource, key: Key, mut object: Value, at: Instant) -> Arc<Stored> {
+        self.version += 1;
+        let stored = Arc::new(Stored::new(key, self.version, &mut object));
+        let previous = self.table(resource).get(&stored.key).cloned();
+        if let Some(previous) = &previous {
+            self.forget(resource, previous);
+        }
+        let place = (resource, stored.key.clone());
+        for owner in &stored.owners {
+            self.dependents.entry(owner.uid).or_default().insert(place.clone());
+        }
+        self.places.insert(stored.uid, place);
+        self.tables[resource.index()].put(Arc::clone(&stored), previous, at);
+        stored
+    }
+
+    /// Takes an object out. What watches are told is its last state under the version of the deletion.
+    pub(crate) fn remove(&mut self, resource: Resource, key: &Key, at: Instant) -> Option<Arc<Stored>> {
+        let previous = Arc::clone(self.get(resource, key)?);
+        self.version += 1;
+        let last = Stored::new(key.clone(), self.version, &mut previous.value());
+        self.forget(resource, &previous);
+        self.places.remove(&previous.uid);
+        self.tables[resource.index()].remove(Arc::new(last), Arc::clone(&previous), at);
+        Some(previous)
+    }
+
+    fn forget(&mut self, resource: Resource, object: &Stored) {
+        let place = (resource, object.key.clone());
+        for owner in &object.owners {
+            if let Some(places) = self.dependents.get_mut(&owner.uid) {
+                places.remove(&place);
+                if places.is_empty() {
+                    self.dependents.remove(&owner.uid);
+                }
+            }
+        }
+    }
+
+    /// Forgets all changes up to and including a version.
+    pub(crate) fn compact(&mut self, version: u64) {
+        for table in &mut self.tables {
+            table.compact(version.min(self.version));
+        }
+    }
+
+    /// How many objects of a kind there are.
+    pub(crate) fn count(&self, resource: Resource) -> usize {
+        self.table(resource).len()
+    }
+
+    /// Whether anything is in a namespace.
+    pub(crate) fn is_empty_namespace(&self, namespace: &str) -> bool {
+        let is_empty = |resource: &Resource| {
+            !resource.is_namespaced() || self.table(*resource).keys_in(namespace).next().is_none()
+        };
+        Resource::ALL.iter().all(is_empty)
+    }
+}

@@ -1,0 +1,113 @@
+//! One version of one object: its JSON, and the few fields that are looked at without reading it.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::Key;
+
+/// A uid. Those that are no UUID are never equal to one that the server gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Uid(pub(crate) u128);
+
+impl Uid {
+    pub(crate) fn parse(text: &str) -> Option<Uid> {
+        let is_form = text.len() == 36
+            && text.bytes().enumerate().all(|(at, byte)| {
+                if matches!(at, 8 | 13 | 18 | 23) {
+                    byte == b'-'
+                } else {
+                    byte.is_ascii_hexdigit()
+                }
+            });
+        if !is_form {
+            return None;
+        }
+        u128::from_str_radix(&text.replace('-', ""), 16).ok().map(Uid)
+    }
+
+    pub(crate) fn text(self) -> String {
+        let digits = format!("{:032x}", self.0);
+        [
+            &digits[..8],
+            &digits[8..12],
+            &digits[12..16],
+            &digits[16..20],
+            &digits[20..],
+        ]
+        .join("-")
+    }
+}
+
+/// An owner reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) uid: Uid,
+    /// `blockOwnerDeletion`.
+    pub(crate) is_blocking: bool,
+}
+
+/// A version of an object.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) key: Key,
+    pub(crate) version: u64,
+    pub(crate) uid: Uid,
+    /// `key=value`, one per line: labels hold neither character.
+    labels: Box<str>,
+    pub(crate) owners: Box<[Owner]>,
+    pub(crate) json: Bytes,
+}
+
+impl Stored {
+    /// Puts the version into the object and keeps it as JSON.
+    pub(super) fn new(key: Key, version: u64, object: &mut Value) -> Stored {
+        object["metadata"]["resourceVersion"] = version.to_string().into();
+        let metadata = &object["metadata"];
+        let owners = metadata["ownerReferences"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        Stored {
+            uid: metadata["uid"].as_str().and_then(Uid::parse).unwrap_or(Uid(0)),
+            labels: label_lines(&metadata["labels"]),
+            owners: owners.iter().filter_map(owner).collect(),
+            json: to_json(object),
+            key,
+            version,
+        }
+    }
+
+    /// The object. What is stored was JSON once.
+    pub(crate) fn value(&self) -> Value {
+        serde_json::from_slice(&self.json).unwrap_or_default()
+    }
+
+    /// The value of a label.
+    pub(crate) fn label(&self, key: &str) -> Option<&str> {
+        let mut labels = self.labels.lines().filter_map(|line| line.split_once('='));
+        labels.find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+}
+
+fn label_lines(labels: &Value) -> Box<str> {
+    let mut lines = String::new();
+    for (key, value) in labels.as_object().into_iter().flatten() {
+        lines.push_str(key);
+        lines.push('=');
+        lines.push_str(value.as_str().unwrap_or_default());
+        lines.push('\n');
+    }
+    lines.into_boxed_str()
+}
+
+fn owner(reference: &Value) -> Option<Owner> {
+    Some(Owner {
+        uid: Uid::parse(reference["uid"].as_str()?)?,
+        is_blocking: reference["blockOwnerDeletion"] == true,
+    })
+}
+
+fn to_json(object: &Value) -> Bytes {
+    // Writing a value to memory does not fail. Boxed, so that no room to grow is kept.
+    serde_json::to_vec(object).unwrap_or_default().into_boxed_slice().into()
+}

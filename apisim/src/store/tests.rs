@@ -1,0 +1,132 @@
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::*;
+use crate::{clock::instant, random::Random};
+
+fn object(name: &str, random: &mut Random) -> Value {
+    json!({"metadata": {"name": name, "namespace": "n", "uid": Uid(random.uid()).text(), "labels": {"a": name}}})
+}
+
+/// The objects at a version: name, version.
+type Model = BTreeMap<String, u64>;
+
+fn shown(view: &View<'_>, after: Option<&Key>) -> Model {
+    view.range("n/", after)
+        .map(|object| (object.key.name().to_owned(), object.version))
+        .collect()
+}
+
+#[test]
+fn every_version_that_the_log_reaches_can_be_seen_again_and_no_older_one() {
+    for seed in 0..40 {
+        let mut random = Random::new(seed);
+        let capacity = 30;
+        let mut store = Store::new(capacity);
+        let mut past: Vec<(u64, Model)> = vec![(store.version(), Model::new())];
+        for _ in 0..100 {
+            let name = format!("o-{}", random.below(6));
+            let key = Key::new(Some("n"), &name);
+            let mut model = past.last().unwrap().1.clone();
+            if random.happens(300_000) {
+                let was_there = store.remove(Resource::Job, &key, instant()).is_some();
+                assert_eq!(was_there, model.remove(&name).is_some());
+            } else {
+                let stored = store.put(Resource::Job, key, object(&name, &mut random), instant());
+                model.insert(name, stored.version);
+            }
+            if store.version() > past.last().unwrap().0 {
+                past.push((store.version(), model));
+            }
+        }
+        let after = Key::new(Some("n"), "o-2");
+        for (at, (version, model)) in past.iter().enumerate() {
+            let view = store.table(Resource::Job).view(*version);
+            if past.len() - at > capacity + 1 {
+                assert!(view.is_err(), "seed {seed}: {version} is too old");
+                continue;
+            }
+            let view = view.unwrap_or_else(|_| panic!("seed {seed}: {version} is known"));
+            assert_eq!(shown(&view, None), *model, "seed {seed}, version {version}");
+            let rest: Model = model
+                .iter()
+                .filter(|(name, _)| name.as_str() > "o-2")
+                .map(|(n, v)| (n.clone(), *v))
+                .collect();
+            assert_eq!(shown(&view, Some(&after)), rest, "seed {seed}, version {version}");
+        }
+    }
+}
+
+#[test]
+fn changes_follow_one_another_and_say_what_was_before() {
+    let mut random = Random::new(1);
+    let mut store = Store::new(10);
+    let key = Key::new(Some("n"), "a");
+    let first = object("a", &mut random);
+    store.put(Resource::Job, key.clone(), first.clone(), instant());
+    store.put(Resource::CronJob, key.clone(), object("a", &mut random), instant());
+    store.put(Resource::Job, key.clone(), first, instant());
+    store.remove(Resource::Job, &key, instant());
+    let changes: Vec<_> = store.table(Resource::Job).changes_after(1).unwrap().collect();
+    let told: Vec<_> = changes
+        .iter()
+        .map(|change| {
+            (
+                change.kind,
+                change.object.version,
+                change.previous.as_ref().map(|previous| previous.version),
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (ChangeKind::Added, 2, None),
+            (ChangeKind::Modified, 4, Some(2)),
+            (ChangeKind::Deleted, 5, Some(4))
+        ]
+    );
+    let last = changes[2].object.value();
+    assert_eq!(last["metadata"]["resourceVersion"], "5");
+    store.compact(4);
+    assert_eq!(store.table(Resource::Job).changes_after(4).unwrap().count(), 1);
+    assert!(store.table(Resource::Job).changes_after(3).is_err());
+}
+
+#[test]
+fn dependents_are_known_by_the_uid_of_their_owner() {
+    let mut random = Random::new(1);
+    let mut store = Store::new(10);
+    let owner = Uid(random.uid());
+    let key = Key::new(Some("n"), "a");
+    let mut child = object("a", &mut random);
+    child["metadata"]["ownerReferences"] = json!([{"uid": owner.text(), "blockOwnerDeletion": true}]);
+    store.put(Resource::Job, key.clone(), child.clone(), instant());
+    assert_eq!(store.dependents(owner), [(Resource::Job, key.clone())]);
+    let uid = child["metadata"]["uid"].as_str().unwrap().to_owned();
+    assert_eq!(store.place(&uid), Some(&(Resource::Job, key.clone())));
+    child["metadata"]["ownerReferences"] = Value::Null;
+    store.put(Resource::Job, key.clone(), child, instant());
+    assert_eq!(store.dependents(owner), []);
+    store.remove(Resource::Job, &key, instant());
+    assert_eq!(store.place(&uid), None);
+    assert!(store.is_empty_namespace("n"));
+}
+
+#[test]
+fn a_uid_is_read_as_it_is_written() {
+    let mut random = Random::new(3);
+    let uid = Uid(random.uid());
+    assert_eq!(Uid::parse(&uid.text()), Some(uid));
+    assert_eq!(&uid.text()[14..15], "4");
+    for text in [
+        "",
+        "uid-a",
+        "0000000000000000000000000000000000000",
+        "00000000-0000-0000-0000-00000000000g",
+    ] {
+        assert_eq!(Uid::parse(text), None, "{text}");
+    }
+}

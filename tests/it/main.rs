@@ -10,5 +10,6 @@ mod http;
 mod pages;
 mod random;
 mod rules;
+mod sim;
 mod tidy;
 mod vectors;

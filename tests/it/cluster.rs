@@ -6,9 +6,14 @@
 
 #![allow(clippy::disallowed_methods, reason = "a real server keeps real time")]
 
+mod account;
 mod controller;
+mod etcd;
+mod exchange;
 mod kubernetes;
+mod wire;
 
+mod credentials;
 mod explaining;
 mod firing;
 mod policies;
@@ -18,13 +23,14 @@ mod templates;
 use std::{
     future::Future,
     pin::Pin,
+    rc::Rc,
     time::{Duration, Instant},
 };
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use testbed::{Options, Testbed};
 
-use kubernetes::Namespace;
+use kubernetes::{ControlPlane, Namespace};
 
 type Run = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -38,6 +44,9 @@ macro_rules! cases {
 }
 
 const CASES: &[Case] = cases![
+    credentials::a_controller_without_permission_says_so_and_begins_when_it_has_it,
+    credentials::a_permission_withdrawn_and_given_back_costs_no_run,
+    credentials::a_token_that_is_no_longer_known_is_read_anew,
     explaining::explain_foretells_what_the_controller_does,
     explaining::explain_says_which_cron_job_is_not_there,
     firing::a_cron_job_fires_on_the_minute_and_its_job_completes,
@@ -53,7 +62,7 @@ const CASES: &[Case] = cases![
 ];
 
 /// Most of a case is waiting, but each has a process.
-const N_AT_ONCE: usize = 4;
+const N_AT_ONCE: usize = 6;
 const CASE_DURATION_MAX: Duration = Duration::from_secs(90);
 
 #[test]
@@ -67,23 +76,25 @@ fn on_a_real_api_server() {
         .build()
         .expect("a runtime");
     let failed = runtime.block_on(async {
-        let admin = kubernetes::connect(&testbed.kubeconfig()).await;
+        let control_plane = Rc::new(ControlPlane {
+            client: kubernetes::connect(&testbed.kubeconfig()).await,
+            controller_kubeconfig: kubeconfig,
+            kubectl: testbed.kubectl(),
+            etcd_url: testbed.etcd_url(),
+        });
         let only = std::env::var("CRONWHEEL_CASE").ok();
-        let selected = CASES
-            .iter()
-            .filter(|(name, _)| only.as_ref().is_none_or(|only| name.contains(only.as_str())));
+        let selected = CASES.iter().filter(|(name, _)| {
+            only.as_ref()
+                .is_none_or(|only| only.split(',').any(|part| name.contains(part)))
+        });
         let local = tokio::task::LocalSet::new();
-        local.run_until(run_all(selected, &admin, &kubeconfig)).await
+        local.run_until(run_all(selected, &control_plane)).await
     });
     testbed.stop().expect("everything stops");
     assert!(failed.is_empty(), "failed: {failed:?}");
 }
 
-async fn run_all<'a>(
-    selected: impl Iterator<Item = &'a Case>,
-    admin: &kube::Client,
-    kubeconfig: &std::path::Path,
-) -> Vec<&'static str> {
+async fn run_all<'a>(selected: impl Iterator<Item = &'a Case>, control_plane: &Rc<ControlPlane>) -> Vec<&'static str> {
     let mut waiting = selected;
     let mut running = FuturesUnordered::new();
     let mut failed = Vec::new();
@@ -91,10 +102,10 @@ async fn run_all<'a>(
         while running.len() < N_AT_ONCE
             && let Some((name, run)) = waiting.next()
         {
-            running.push(run_one(name, *run, admin, kubeconfig));
+            running.push(run_one(name, *run, Rc::clone(control_plane)));
         }
         match running.next().await {
-            Some((name, true)) => eprintln!("ok      {name}"),
+            Some((_, true)) => {}
             Some((name, false)) => failed.push(name),
             None => return failed,
         }
@@ -104,17 +115,19 @@ async fn run_all<'a>(
 async fn run_one(
     name: &'static str,
     run: fn(Namespace) -> Run,
-    admin: &kube::Client,
-    kubeconfig: &std::path::Path,
+    control_plane: Rc<ControlPlane>,
 ) -> (&'static str, bool) {
     let begun = Instant::now();
-    let namespace = Namespace::create(admin.clone(), kubeconfig, name).await;
+    let namespace = Namespace::create_for(name, control_plane).await;
     // A task of its own, so that its panic is its own.
     let case = tokio::task::spawn_local(tokio::time::timeout(CASE_DURATION_MAX, run(namespace)));
     let outcome = case.await;
     let is_ok = matches!(outcome, Ok(Ok(())));
-    if !is_ok {
-        eprintln!("FAILED  {name} after {:?}: {outcome:?}", begun.elapsed());
+    let seconds = begun.elapsed().as_secs_f64();
+    if is_ok {
+        eprintln!("ok      {name} in {seconds:.1} s");
+    } else {
+        eprintln!("FAILED  {name} after {seconds:.1} s: {outcome:?}");
     }
     (name, is_ok)
 }

@@ -1,4 +1,4 @@
-//! A controller as a process, whose clock stands shortly before a minute of the case.
+//! A controller as a process, whose clock stands shortly before an instant of the case.
 
 use std::{
     net::TcpListener,
@@ -6,16 +6,21 @@ use std::{
     time::Duration,
 };
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use super::kubernetes::Namespace;
+use super::{
+    exchange,
+    kubernetes::{Namespace, wait},
+};
 
-/// How long before the minute the controller's clock stands when its process starts: time to list.
-const LEAD_MILLIS: i64 = 2_500;
+/// How long before the instant the controller's clock stands when its process starts: time to list.
+const LEAD: SignedDuration = SignedDuration::from_millis(2_500);
 
 /// A running controller; dropping it kills it.
 pub(super) struct Controller {
     process: Child,
+    /// Of its endpoints.
+    address: String,
 }
 
 impl Controller {
@@ -25,20 +30,98 @@ impl Controller {
     }
 
     pub(super) fn start(namespace: &Namespace, minute: i64, arguments: &[&str]) -> Controller {
-        let ahead = namespace.minute(minute).as_millisecond() - LEAD_MILLIS - Timestamp::now().as_millisecond();
+        Controller::start_at(namespace, namespace.minute(minute) - LEAD, arguments)
+    }
+
+    /// Starts one whose clock reaches the instant, of whatever year, in a moment.
+    pub(super) fn start_before_instant(namespace: &Namespace, instant: Timestamp) -> Controller {
+        Controller::start_at(namespace, instant - LEAD, &[])
+    }
+
+    /// Starts one whose clock stands at the instant.
+    pub(super) fn start_at(namespace: &Namespace, instant: Timestamp, arguments: &[&str]) -> Controller {
+        let address = format!("127.0.0.1:{}", free_port());
+        let ahead = instant.as_millisecond() - Timestamp::now().as_millisecond();
         let process = Command::new(env!("CARGO_BIN_EXE_cronwheel"))
             .arg("run")
             .arg("--kubeconfig")
-            .arg(&namespace.controller_kubeconfig)
+            .arg(&namespace.control_plane.controller_kubeconfig)
             .args(["--namespace", &namespace.name])
             .arg(format!("--clock-offset={ahead}ms"))
-            .arg(format!("--listen=127.0.0.1:{}", free_port()))
+            .arg(format!("--listen={address}"))
             .args(["--log-level", "warn"])
             .args(arguments)
             .stdin(Stdio::null())
             .spawn()
             .expect("a process");
-        Controller { process }
+        Controller { process, address }
+    }
+
+    /// The sum of a metric's samples that have these labels; none before the endpoint answers.
+    pub(super) async fn metric(&self, name: &str, labels: &[(&str, &str)]) -> Option<u64> {
+        let text = exchange::get(&self.address, "/metrics").await?;
+        let labels: Vec<String> = labels
+            .iter()
+            .map(|(label, value)| format!("{label}=\"{value}\""))
+            .collect();
+        let samples = text.lines().filter_map(|line| {
+            let (sample, value) = line.rsplit_once(' ')?;
+            let is_it = sample.split('{').next() == Some(name) && labels.iter().all(|label| sample.contains(label));
+            is_it.then(|| value.parse::<u64>().expect("a whole number"))
+        });
+        Some(samples.sum())
+    }
+
+    pub(super) async fn wait_for_metric(&self, name: &str, labels: &[(&str, &str)], is_reached: impl Fn(u64) -> bool) {
+        let mut seen = None;
+        let reached = wait(async || {
+            seen = self.metric(name, labels).await;
+            seen.is_some_and(&is_reached)
+        })
+        .await;
+        assert!(reached, "{name} {labels:?}: {seen:?}");
+    }
+
+    /// Whether it may fire.
+    pub(super) async fn is_ready(&self) -> bool {
+        exchange::get(&self.address, "/readyz").await.is_some()
+    }
+
+    /// Waits until it may fire: both lists are complete, the clock is trusted.
+    pub(super) async fn wait_until_ready(&self) {
+        let is_ready = wait(async || self.is_ready().await).await;
+        assert!(is_ready, "the controller does not become ready");
+    }
+
+    /// Waits until so many instants have become due, and demands that all of them have ended, and how: whatever is not
+    /// among them did not become due.
+    pub(super) async fn wait_for_account(&self, outcomes: &[(&str, u64)]) {
+        let mut expected: Vec<(String, u64)> = outcomes.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+        expected.sort();
+        let n_due: u64 = expected.iter().map(|(_, n)| n).sum();
+        let mut seen = Vec::new();
+        let is_closed = async || {
+            let due = self.metric("cronwheel_due_instants_total", &[]).await;
+            let open = self.metric("cronwheel_instants_open", &[]).await;
+            seen = self.outcomes().await;
+            due >= Some(n_due) && open == Some(0)
+        };
+        let is_closed = wait(is_closed).await;
+        assert!(is_closed && seen == expected, "outcomes {seen:?}, not {expected:?}");
+    }
+
+    /// How instants have ended, and how many, by name.
+    async fn outcomes(&self) -> Vec<(String, u64)> {
+        let text = exchange::get(&self.address, "/metrics").await.unwrap_or_default();
+        let outcome = |line: &str| {
+            let rest = line.strip_prefix("cronwheel_instant_outcomes_total{outcome=\"")?;
+            let (name, count) = rest.split_once("\"} ")?;
+            let count = count.parse().ok().filter(|count| *count > 0)?;
+            Some((name.to_owned(), count))
+        };
+        let mut outcomes: Vec<_> = text.lines().filter_map(outcome).collect();
+        outcomes.sort();
+        outcomes
     }
 
     /// Ends it as a crash does.

@@ -55,14 +55,20 @@ fn assert_job(foretold: &Value, job: &Value) {
 
 pub(super) async fn explain_says_which_cron_job_is_not_there(namespace: Namespace) {
     namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
-    let output = explain(&namespace.controller_kubeconfig, &["absent", "-n", &namespace.name]);
+    let output = explain(
+        &namespace.control_plane.controller_kubeconfig,
+        &["absent", "-n", &namespace.name],
+    );
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success());
     assert!(
         told.contains(&format!("CronJob {}/absent is not in the cluster", namespace.name)),
         "{told}"
     );
-    let output = explain(&namespace.controller_kubeconfig, &["hello", "-n", &namespace.name]);
+    let output = explain(
+        &namespace.control_plane.controller_kubeconfig,
+        &["hello", "-n", &namespace.name],
+    );
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && told.contains("every minute"), "{told}");
 }
@@ -70,7 +76,7 @@ pub(super) async fn explain_says_which_cron_job_is_not_there(namespace: Namespac
 fn answer(namespace: &Namespace, now: Timestamp) -> Value {
     let now = now.to_string();
     let arguments = ["hello", "-n", &namespace.name, "--now", &now, "-o", "json"];
-    let output = explain(&namespace.controller_kubeconfig, &arguments);
+    let output = explain(&namespace.control_plane.controller_kubeconfig, &arguments);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("JSON")
 }

@@ -3,6 +3,7 @@
 use std::{
     cell::Cell,
     path::{Path, PathBuf},
+    rc::Rc,
     time::Duration,
 };
 
@@ -13,6 +14,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use serde_json::{Value, json};
+use testbed::Kubectl;
 
 const WAIT_MAX: Duration = Duration::from_secs(25);
 const POLL: Duration = Duration::from_millis(100);
@@ -23,82 +25,130 @@ pub(super) async fn connect(kubeconfig: &Path) -> Client {
     Client::try_from(config.expect("a configuration")).expect("a client")
 }
 
+/// What all cases share.
+pub(super) struct ControlPlane {
+    /// As a cluster administrator.
+    pub(super) client: Client,
+    /// Of the account that controllers run as.
+    pub(super) controller_kubeconfig: PathBuf,
+    /// As a cluster administrator.
+    pub(super) kubectl: Kubectl,
+    pub(super) etcd_url: String,
+}
+
 /// A case's namespace.
 pub(super) struct Namespace {
     pub(super) name: String,
-    client: Client,
-    /// Of the account that the controller runs as.
-    pub(super) controller_kubeconfig: PathBuf,
+    pub(super) control_plane: Rc<ControlPlane>,
     /// Unix seconds of the first whole minute, fixed when the case first asks.
     first_minute: Cell<Option<i64>>,
 }
 
 impl Namespace {
-    pub(super) async fn create(client: Client, controller_kubeconfig: &Path, case: &str) -> Namespace {
+    pub(super) async fn create_for(case: &str, control_plane: Rc<ControlPlane>) -> Namespace {
         let mut name = case.replace('_', "-");
         name.truncate(60);
         let name = name.trim_end_matches('-').to_owned();
-        let namespaces: Api<DynamicObject> = Api::all_with(client.clone(), &resource("", "Namespace"));
-        let object = from_json(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
-        namespaces
-            .create(&PostParams::default(), &object)
-            .await
-            .expect("a namespace");
-        let controller_kubeconfig = controller_kubeconfig.to_owned();
-        Namespace {
+        let namespace = Namespace {
             name,
-            client,
-            controller_kubeconfig,
+            control_plane,
             first_minute: Cell::new(None),
+        };
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace.name}});
+        namespace.create(object).await;
+        namespace
+    }
+
+    /// Where objects of a kind are: in this namespace, if they are in any.
+    pub(super) fn api(&self, kind: &str) -> Api<DynamicObject> {
+        let (group, is_namespaced) = match kind {
+            "Namespace" => ("", false),
+            "ConfigMap" | "Event" | "ResourceQuota" | "ServiceAccount" => ("", true),
+            "CronJob" | "Job" => ("batch", true),
+            "ValidatingAdmissionPolicy" | "ValidatingAdmissionPolicyBinding" => ("admissionregistration.k8s.io", false),
+            "ClusterRoleBinding" => ("rbac.authorization.k8s.io", false),
+            "FlowSchema" | "PriorityLevelConfiguration" => ("flowcontrol.apiserver.k8s.io", false),
+            kind => panic!("where is {kind}?"),
+        };
+        let client = self.control_plane.client.clone();
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
+        if is_namespaced {
+            Api::namespaced_with(client, &self.name, &resource)
+        } else {
+            Api::all_with(client, &resource)
         }
     }
 
-    fn api(&self, kind: &str) -> Api<DynamicObject> {
-        let group = if kind == "Event" { "" } else { "batch" };
-        Api::namespaced_with(self.client.clone(), &self.name, &resource(group, kind))
+    /// Creates an object that says its kind.
+    pub(super) async fn create(&self, object: Value) {
+        let kind = object["kind"].as_str().expect("a kind").to_owned();
+        let created = self.api(&kind).create(&PostParams::default(), &from_json(object)).await;
+        created.unwrap_or_else(|error| panic!("{}: {kind}: {error}", self.name));
+    }
+
+    pub(super) async fn patch(&self, kind: &str, name: &str, patch: Value) {
+        let patch = Patch::Merge(patch);
+        let patched = self.api(kind).patch(name, &PatchParams::default(), &patch).await;
+        patched.unwrap_or_else(|error| panic!("{}: {kind} {name}: {error}", self.name));
+    }
+
+    pub(super) async fn delete(&self, kind: &str, name: &str, params: DeleteParams) {
+        let deleted = self.api(kind).delete(name, &params).await;
+        deleted.unwrap_or_else(|error| panic!("{}: {kind} {name}: {error}", self.name));
+    }
+
+    pub(super) async fn find(&self, kind: &str, name: &str) -> Option<Value> {
+        let found = self.api(kind).get_opt(name).await.expect("an answer");
+        found.map(|object| serde_json::to_value(object).expect("JSON"))
+    }
+
+    /// Runs kubectl in this namespace; its standard output.
+    pub(super) async fn kubectl(&self, arguments: &[&str]) -> String {
+        let kubectl = self.control_plane.kubectl.clone();
+        let arguments: Vec<String> = ["--namespace", &self.name]
+            .iter()
+            .chain(arguments)
+            .map(ToString::to_string)
+            .collect();
+        let run = move || kubectl.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        tokio::task::spawn_blocking(run)
+            .await
+            .expect("an end")
+            .expect("kubectl says yes")
     }
 
     /// Creates the CronJob `hello`, every minute, its Jobs of the given life (`{"run-for": "1s"}`), with these
-    /// changes to its spec.
+    /// changes to its members.
     pub(super) async fn create_cron_job(&self, life: Value, changes: Value) {
-        let mut object = json!({
-            "apiVersion": "batch/v1",
-            "kind": "CronJob",
-            "metadata": {"name": "hello"},
-            "spec": {
-                "schedule": "* * * * *",
-                "jobTemplate": {"spec": {"template": {
-                    "metadata": {"annotations": life},
-                    "spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]},
-                }}},
-            },
-        });
+        let mut object = cron_job(life);
         merge(&mut object, changes);
-        self.api("CronJob")
-            .create(&PostParams::default(), &from_json(object))
-            .await
-            .expect("a CronJob");
+        self.create(object).await;
     }
 
     pub(super) async fn patch_cron_job(&self, patch: Value) {
-        let params = PatchParams::default();
-        self.api("CronJob")
-            .patch("hello", &params, &Patch::Merge(patch))
-            .await
-            .expect("a patch");
+        self.patch("CronJob", "hello", patch).await;
     }
 
     pub(super) async fn patch_status(&self, status: Value) {
+        self.patch_status_of("hello", status).await;
+    }
+
+    pub(super) async fn patch_status_of(&self, name: &str, status: Value) {
         let patch = Patch::Merge(json!({"status": status}));
         self.api("CronJob")
-            .patch_status("hello", &PatchParams::default(), &patch)
+            .patch_status(name, &PatchParams::default(), &patch)
             .await
             .expect("a status patch");
     }
 
+    /// Puts the cursor of a CronJob somewhere: what it has behind it.
+    pub(super) async fn set_last_run(&self, name: &str, slot: Timestamp) {
+        self.patch_status_of(name, json!({"lastScheduleTime": slot.to_string()}))
+            .await;
+    }
+
     pub(super) async fn cron_job(&self) -> Value {
-        let object = self.api("CronJob").get("hello").await.expect("the CronJob");
-        serde_json::to_value(object).expect("JSON")
+        self.find("CronJob", "hello").await.expect("the CronJob")
     }
 
     pub(super) async fn status(&self) -> Value {
@@ -129,14 +179,28 @@ impl Namespace {
             .expect("a delete");
     }
 
-    /// Reasons of the Events on the CronJob, each once, sorted.
-    pub(super) async fn event_reasons(&self) -> Vec<String> {
+    pub(super) async fn events(&self) -> Vec<Value> {
         let list = self.api("Event").list(&ListParams::default()).await.expect("Events");
-        let reason = |event: DynamicObject| event.data["reason"].as_str().unwrap_or_default().to_owned();
-        let mut reasons: Vec<String> = list.items.into_iter().map(reason).collect();
-        reasons.sort();
-        reasons.dedup();
-        reasons
+        let json = |event| serde_json::to_value(event).expect("JSON");
+        list.items.into_iter().map(json).collect()
+    }
+
+    /// What a CronJob was told for this reason, and how often, sorted.
+    pub(super) async fn told(&self, cron_job: &str, reason: &str) -> Vec<(String, u64)> {
+        let is_it = |event: &Value| event["involvedObject"]["name"] == *cron_job && event["reason"] == *reason;
+        let text = |event: &Value| {
+            let message = event["message"].as_str().unwrap_or_default().to_owned();
+            (message, event["count"].as_u64().unwrap_or(1))
+        };
+        let mut told: Vec<_> = self
+            .events()
+            .await
+            .iter()
+            .filter(|event| is_it(event))
+            .map(text)
+            .collect();
+        told.sort();
+        told
     }
 
     /// Waits until the Jobs have these names.
@@ -152,9 +216,13 @@ impl Namespace {
 
     /// Waits until the status holds for the given condition.
     pub(super) async fn wait_for_status(&self, what: &str, is_reached: impl Fn(&Value) -> bool) {
+        self.wait_for_status_of("hello", what, is_reached).await;
+    }
+
+    pub(super) async fn wait_for_status_of(&self, name: &str, what: &str, is_reached: impl Fn(&Value) -> bool) {
         let mut seen = Value::Null;
         let reached = wait(async || {
-            seen = self.status().await;
+            seen = self.find("CronJob", name).await.expect("the CronJob")["status"].clone();
             is_reached(&seen)
         })
         .await;
@@ -162,8 +230,23 @@ impl Namespace {
     }
 
     pub(super) async fn wait_for_event(&self, reason: &str) {
-        let is_reached = wait(async || self.event_reasons().await.iter().any(|seen| seen == reason)).await;
-        assert!(is_reached, "{}: no Event {reason}", self.name);
+        self.wait_for_event_on("hello", reason).await;
+    }
+
+    /// Waits until a CronJob was told something for this reason; the text.
+    pub(super) async fn wait_for_event_on(&self, cron_job: &str, reason: &str) -> String {
+        let mut told = Vec::new();
+        let is_told = async || {
+            told = self.told(cron_job, reason).await;
+            !told.is_empty()
+        };
+        assert!(wait(is_told).await, "{}: no Event {reason} on {cron_job}", self.name);
+        told.remove(0).0
+    }
+
+    pub(super) async fn wait_until_gone(&self, kind: &str, name: &str) {
+        let is_gone = wait(async || self.find(kind, name).await.is_none()).await;
+        assert!(is_gone, "{}: {kind} {name} stays", self.name);
     }
 
     /// The whole minute that a case's first slot is, and the ones after it.
@@ -178,12 +261,41 @@ impl Namespace {
 
     /// The name of the Job of a minute.
     pub(super) fn job_name(&self, number: i64) -> String {
-        format!("hello-{}", self.minute(number).as_second() / 60)
+        job_name("hello", self.minute(number))
     }
 }
 
+/// The name of a slot's Job.
+pub(super) fn job_name(cron_job: &str, slot: Timestamp) -> String {
+    format!("{cron_job}-{}", slot.as_second() / 60)
+}
+
+/// The CronJob `hello`, every minute, its Jobs of the given life.
+pub(super) fn cron_job(life: Value) -> Value {
+    json!({
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "hello"},
+        "spec": {
+            "schedule": "* * * * *",
+            "jobTemplate": {"spec": {"template": {
+                "metadata": {"annotations": life},
+                "spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]},
+            }}},
+        },
+    })
+}
+
+/// A Job of the given life that somebody made without a CronJob.
+pub(super) fn own_job(name: &str, life: Value) -> Value {
+    let mut job = cron_job(life)["spec"]["jobTemplate"].clone();
+    let head = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}});
+    merge(&mut job, head);
+    job
+}
+
 /// Polls until the condition holds; says whether it did.
-async fn wait(mut is_reached: impl AsyncFnMut() -> bool) -> bool {
+pub(super) async fn wait(mut is_reached: impl AsyncFnMut() -> bool) -> bool {
     let limit = tokio::time::Instant::now() + WAIT_MAX;
     while tokio::time::Instant::now() < limit {
         if is_reached().await {
@@ -194,16 +306,12 @@ async fn wait(mut is_reached: impl AsyncFnMut() -> bool) -> bool {
     false
 }
 
-fn resource(group: &str, kind: &str) -> ApiResource {
-    ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind))
-}
-
-fn from_json(value: Value) -> DynamicObject {
+pub(super) fn from_json(value: Value) -> DynamicObject {
     serde_json::from_value(value).expect("an object")
 }
 
 /// Merges objects member by member; anything else takes the place of what was there.
-fn merge(into: &mut Value, from: Value) {
+pub(super) fn merge(into: &mut Value, from: Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
             for (key, value) in from {

@@ -1,7 +1,7 @@
 //! The controller as a process on a real kube-apiserver, started by the test bed.
 //!
 //! One API server serves all cases, each in a namespace of its own with a controller of its own; they run side by
-//! side. A case does not wait for the minute: its controller's clock runs ahead (`--clock-offset`) so that the minute
+//! side. Those that take the API server or etcd away have another to themselves (`outages`). A case does not wait for the minute: its controller's clock runs ahead (`--clock-offset`) so that the minute
 //! comes at once. `CRONWHEEL_CASE=name` runs one case.
 
 #![allow(clippy::disallowed_methods, reason = "a real server keeps real time")]
@@ -16,6 +16,7 @@ mod wire;
 mod credentials;
 mod explaining;
 mod firing;
+mod outages;
 mod policies;
 mod restarts;
 mod templates;
@@ -68,34 +69,41 @@ const CASE_DURATION_MAX: Duration = Duration::from_secs(90);
 #[test]
 fn on_a_real_api_server() {
     let testbed = Testbed::start(Options::default()).expect("a control plane");
-    let kubeconfig = testbed
-        .service_account_kubeconfig("kube-system", "cronwheel", &rules())
-        .expect("an account");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime");
     let failed = runtime.block_on(async {
-        let control_plane = Rc::new(ControlPlane {
-            client: kubernetes::connect(&testbed.kubeconfig()).await,
-            controller_kubeconfig: kubeconfig,
-            kubectl: testbed.kubectl(),
-            etcd_url: testbed.etcd_url(),
-        });
-        let only = std::env::var("CRONWHEEL_CASE").ok();
-        let selected = CASES.iter().filter(|(name, _)| {
-            only.as_ref()
-                .is_none_or(|only| only.split(',').any(|part| name.contains(part)))
-        });
+        let control_plane = control_plane(&testbed).await;
+        let cases = CASES.iter().filter(|(name, _)| selected(name));
         let local = tokio::task::LocalSet::new();
-        local.run_until(run_all(selected, &control_plane)).await
+        local.run_until(run_all(cases, &control_plane)).await
     });
     testbed.stop().expect("everything stops");
     assert!(failed.is_empty(), "failed: {failed:?}");
 }
 
-async fn run_all<'a>(selected: impl Iterator<Item = &'a Case>, control_plane: &Rc<ControlPlane>) -> Vec<&'static str> {
-    let mut waiting = selected;
+/// What the cases on a test bed share; the account is made.
+async fn control_plane(testbed: &Testbed) -> Rc<ControlPlane> {
+    let controller_kubeconfig = testbed
+        .service_account_kubeconfig("kube-system", "cronwheel", &rules())
+        .expect("an account");
+    Rc::new(ControlPlane {
+        client: kubernetes::connect(&testbed.kubeconfig()).await,
+        controller_kubeconfig,
+        kubectl: testbed.kubectl(),
+        etcd_url: testbed.etcd_url(),
+    })
+}
+
+/// Whether a case is to be run.
+fn selected(name: &str) -> bool {
+    let only = std::env::var("CRONWHEEL_CASE").ok();
+    only.is_none_or(|only| only.split(',').any(|part| name.contains(part)))
+}
+
+async fn run_all<'a>(cases: impl Iterator<Item = &'a Case>, control_plane: &Rc<ControlPlane>) -> Vec<&'static str> {
+    let mut waiting = cases;
     let mut running = FuturesUnordered::new();
     let mut failed = Vec::new();
     loop {

@@ -2,15 +2,11 @@
 
 use std::{fs, path::PathBuf, rc::Rc};
 
-use kube::{
-    Api, Client,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams},
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::{Client, api::DeleteParams, config::Kubeconfig};
 use serde_json::{Value, json};
 
 use super::{
-    kubernetes::{ControlPlane, Namespace, wait},
+    kubernetes::{ControlPlane, Namespace, client, code_of_list, wait},
     wire::Wire,
 };
 
@@ -105,19 +101,6 @@ impl Account {
         let user = kubeconfig.auth_infos[0].auth_info.as_mut().expect("a user");
         user.token_file = None;
         user.token = Some(fs::read_to_string(&self.token_path).expect("a token").into());
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-        let mut config = config.expect("a configuration");
-        config.default_retry = false;
-        Client::try_from(config).expect("a client")
-    }
-}
-
-async fn code_of_list(client: &Client, namespace: &Namespace) -> u16 {
-    let jobs = ApiResource::from_gvk(&GroupVersionKind::gvk("batch", "v1", "Job"));
-    let jobs: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace.name, &jobs);
-    match jobs.list(&ListParams::default().limit(1)).await {
-        Ok(_) => 200,
-        Err(kube::Error::Api(status)) => status.code,
-        Err(error) => panic!("{error}"),
+        client(kubeconfig, false).await
     }
 }

@@ -110,6 +110,31 @@ impl Controller {
         assert!(is_closed && seen == expected, "outcomes {seen:?}, not {expected:?}");
     }
 
+    /// Waits until so many instants have become due, and demands that all of them have their Job: created, or found where
+    /// the answer to a create was lost.
+    pub(super) async fn wait_until_started(&self, n_due: u64) {
+        let mut seen = (None, None);
+        let is_closed = async || {
+            let due = self.metric("cronwheel_due_instants_total", &[]).await;
+            let open = self.metric("cronwheel_instants_open", &[]).await;
+            seen = (due, open);
+            seen == (Some(n_due), Some(0))
+        };
+        assert!(wait(is_closed).await, "due and open {seen:?}, not {n_due} and none");
+        assert_eq!(self.n_started().await, n_due, "{:?}", self.outcomes().await);
+    }
+
+    /// How many instants have their Job.
+    pub(super) async fn n_started(&self) -> u64 {
+        let outcomes = self.outcomes().await;
+        let is_started = |name: &str| matches!(name, "created" | "adopted");
+        outcomes
+            .iter()
+            .filter(|(name, _)| is_started(name))
+            .map(|(_, n)| n)
+            .sum()
+    }
+
     /// How instants have ended, and how many, by name.
     async fn outcomes(&self) -> Vec<(String, u64)> {
         let text = exchange::get(&self.address, "/metrics").await.unwrap_or_default();

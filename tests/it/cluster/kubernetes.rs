@@ -20,9 +20,30 @@ const WAIT_MAX: Duration = Duration::from_secs(25);
 const POLL: Duration = Duration::from_millis(100);
 
 pub(super) async fn connect(kubeconfig: &Path) -> Client {
-    let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    client(Kubeconfig::read_from(kubeconfig).expect("a kubeconfig"), true).await
+}
+
+/// A client that answers at once whatever the server says.
+pub(super) async fn connect_without_retries(kubeconfig: &Path) -> Client {
+    client(Kubeconfig::read_from(kubeconfig).expect("a kubeconfig"), false).await
+}
+
+pub(super) async fn client(kubeconfig: Kubeconfig, retries: bool) -> Client {
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    Client::try_from(config.expect("a configuration")).expect("a client")
+    let mut config = config.expect("a configuration");
+    config.default_retry = retries;
+    Client::try_from(config).expect("a client")
+}
+
+/// What a client is answered that asks for Jobs.
+pub(super) async fn code_of_list(client: &Client, namespace: &Namespace) -> u16 {
+    let jobs = ApiResource::from_gvk(&GroupVersionKind::gvk("batch", "v1", "Job"));
+    let jobs: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace.name, &jobs);
+    match jobs.list(&ListParams::default().limit(1)).await {
+        Ok(_) => 200,
+        Err(kube::Error::Api(status)) => status.code,
+        Err(error) => panic!("{error}"),
+    }
 }
 
 /// What all cases share.

@@ -1,10 +1,10 @@
 # Every command that a person or CI runs. `make` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check format lint test test-fast audit bench bench-smoke loadtest
+.PHONY: help demo check format lint test test-fast fuzz-schedules fuzz parity audit bench bench-smoke loadtest
 
 help: ## Lists these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Runs cronwheel on a real control plane of its own, with one example CronJob, until Ctrl-C
 	cargo run --quiet --package testbed -- demo
@@ -22,7 +22,17 @@ test: ## All tests, those on a real kube-apiserver included
 
 test-fast: ## Tests that need neither network nor processes
 	cargo test --workspace --quiet --lib
-	cargo test --quiet --test it -- --skip cluster
+	cargo test --quiet --test it -- --skip cluster --skip differential
+
+fuzz-schedules: ## Random schedules against the library that Kubernetes uses: SECONDS=600 or QUERIES=20000000, SEED=1
+	CRONWHEEL_FUZZ_SECONDS=$(SECONDS) CRONWHEEL_FUZZ_QUERIES=$(QUERIES) CRONWHEEL_FUZZ_SEED=$(SEED) \
+		cargo test --quiet --test it differential -- --nocapture
+
+fuzz: ## One coverage-guided fuzz target, TARGET=schedule, event or explain, for SECONDS=600; needs cargo-fuzz and a nightly toolchain
+	cargo +nightly fuzz run $(TARGET) -- -max_total_time=$(or $(SECONDS),600)
+
+parity: ## The built-in controller and cronwheel on the same objects at the same time, compared; all worlds, or WORLD=name
+	CRONWHEEL_PARITY=$(or $(WORLD),all) cargo test --quiet --test it cluster::parity -- --nocapture
 
 audit: ## Licences, advisories and sources of all dependencies, by deny.toml; needs cargo-deny and the network
 	@cargo deny --version >/dev/null 2>&1 || { echo "cargo-deny is missing: cargo install --locked cargo-deny"; exit 1; }

@@ -4,11 +4,10 @@
 
 use std::sync::Arc;
 
-use futures::future::select_all;
 use tokio::{
     net::TcpListener,
     sync::{mpsc, watch},
-    task::{JoinError, JoinHandle},
+    task::JoinError,
 };
 
 pub mod admin;
@@ -28,6 +27,7 @@ pub mod pacing;
 pub mod shard_task;
 pub mod shutdown;
 pub mod status_batcher;
+mod tasks;
 pub mod watch_task;
 
 use self::{
@@ -35,13 +35,14 @@ use self::{
     args::N_WRITE_CONNECTIONS,
     clock::Clock,
     clock_task::ClockTask,
-    config::RunConfig,
+    config::{RunConfig, RunSettings},
     dispatcher::{DispatchQueue, Dispatcher, DispatcherLinks},
     event_task::{EventLinks, EventQueue, EventTask},
     metrics::{Metrics, WatchMetrics},
     shard_task::{ShardLinks, ShardTask},
     shutdown::{Phase, PhaseSender, Signals, phases},
     status_batcher::{StatusBatcher, StatusLinks, StatusQueue},
+    tasks::{Task, supervise},
     watch_task::WatchLinks,
 };
 use crate::{
@@ -112,43 +113,72 @@ pub enum RuntimeError {
 /// Runs the CronJobs of a cluster until a signal says to end.
 pub async fn run(config: RunConfig) -> Result<(), RuntimeError> {
     let mut signals = Signals::listen().map_err(RuntimeError::Signals)?;
-    let address = config.listen;
+    let clock = Clock::system(config.clock_offset, config.clock_skew_max);
+    let connections = Connections::open(&config.kube)?;
+    run_with(config.settings, clock, connections, async || signals.next().await).await
+}
+
+/// The same over connections and by a clock that are given, until `next_signal` names a signal; a second one ends it at
+/// once.
+pub async fn run_with(
+    settings: RunSettings,
+    clock: Clock,
+    connections: Connections,
+    next_signal: impl AsyncFnMut() -> &'static str,
+) -> Result<(), RuntimeError> {
+    let address = settings.listen;
     let listener = TcpListener::bind(address)
         .await
         .map_err(|source| RuntimeError::Listen { address, source })?;
     if let Ok(address) = listener.local_addr() {
         tracing::info!(%address, "serves /healthz, /readyz and /metrics");
     }
-    let shell = Shell::new(config)?;
-    let tasks = shell.spawn_all(listener)?;
-    supervise(tasks, &shell.phases, async || signals.next().await).await
+    let shell = Shell::new(settings, clock, connections)?;
+    let tasks = shell.spawn_all(listener);
+    supervise(tasks, &shell.phases, next_signal).await
 }
 
-/// A task that runs.
-struct Task {
-    name: &'static str,
-    /// The phase of the shutdown in which it ends.
-    ends_in: Phase,
-    handle: JoinHandle<()>,
+/// The ways to the API server, apart from each other so that none takes the place of another's requests.
+pub struct Connections {
+    /// For Jobs, statuses and probes.
+    pub writes: WriteConnections,
+    /// For Events.
+    pub events: WriteConnections,
+    /// For lists and watches.
+    pub watches: kube::Client,
+}
+
+impl Connections {
+    /// Prepares them; each is opened by its first request.
+    pub fn open(config: &kube::Config) -> Result<Connections, ConnectError> {
+        Ok(Connections {
+            writes: WriteConnections::connect(config, N_WRITE_CONNECTIONS)?,
+            events: WriteConnections::connect(config, 1)?,
+            watches: watch_client(config)?,
+        })
+    }
 }
 
 /// What tasks share.
 struct Shell {
-    config: RunConfig,
+    settings: RunSettings,
     clock: Clock,
     metrics: Metrics,
     phases: PhaseSender,
     leadership: watch::Sender<Leadership>,
     burst: watch::Sender<bool>,
     api: ClusterApi,
+    event_api: ClusterApi,
+    watch_client: kube::Client,
 }
 
 impl Shell {
-    fn new(config: RunConfig) -> Result<Shell, RuntimeError> {
+    fn new(settings: RunSettings, clock: Clock, connections: Connections) -> Result<Shell, RuntimeError> {
         let metrics = Metrics::register()?;
         metrics.leader.set(1);
         Ok(Shell {
-            clock: Clock::system(config.clock_offset, config.clock_skew_max),
+            settings,
+            clock,
             metrics,
             phases: phases(),
             leadership: watch::Sender::new(Leadership {
@@ -157,17 +187,18 @@ impl Shell {
                 until: None,
             }),
             burst: watch::Sender::new(false),
-            api: ClusterApi::new(WriteConnections::connect(&config.kube, N_WRITE_CONNECTIONS)?),
-            config,
+            api: ClusterApi::new(connections.writes),
+            event_api: ClusterApi::new(connections.events),
+            watch_client: connections.watches,
         })
     }
 
-    fn spawn_all(&self, listener: TcpListener) -> Result<Vec<Task>, RuntimeError> {
+    fn spawn_all(&self, listener: TcpListener) -> Vec<Task> {
         let (inputs_in, inputs) = mpsc::channel(INPUTS_MAX);
         let (answers_in, answers) = mpsc::channel(ANSWERS_MAX);
         let dispatch = DispatchQueue::new(self.metrics.dispatch.clone());
         let statuses = StatusQueue::new(self.metrics.status.clone());
-        let (events, event_task) = self.spawn_events()?;
+        let (events, event_task) = self.spawn_events();
         let mut tasks = vec![
             self.spawn_admin(listener),
             self.spawn_clock(),
@@ -185,8 +216,8 @@ impl Shell {
                 board: self.metrics.shard.clone(),
             }),
         ];
-        tasks.extend(self.spawn_watches(&inputs_in, &events)?);
-        Ok(tasks)
+        tasks.extend(self.spawn_watches(&inputs_in, &events));
+        tasks
     }
 
     fn spawn_admin(&self, listener: TcpListener) -> Task {
@@ -222,7 +253,7 @@ impl Shell {
             phase: self.phases.subscribe(),
             burst: self.burst.clone(),
         };
-        let dispatcher = Dispatcher::new(self.api.clone(), self.clock.clone(), links, self.config.inflight_max);
+        let dispatcher = Dispatcher::new(self.api.clone(), self.clock.clone(), links, self.settings.inflight_max);
         spawn("dispatcher", Phase::StopIntake, dispatcher.run())
     }
 
@@ -234,36 +265,38 @@ impl Shell {
             phase: self.phases.subscribe(),
             burst: self.burst.subscribe(),
         };
-        let flush_interval = self.config.status_flush_interval;
+        let flush_interval = self.settings.status_flush_interval;
         let batcher = StatusBatcher::new(self.api.clone(), self.clock.clone(), links, flush_interval);
         spawn("status batcher", Phase::FlushStatuses, batcher.run())
     }
 
-    /// Events have a connection of their own, so that they never take the place of a create.
-    fn spawn_events(&self) -> Result<(EventQueue, Task), RuntimeError> {
-        let api = ClusterApi::new(WriteConnections::connect(&self.config.kube, 1)?);
+    fn spawn_events(&self) -> (EventQueue, Task) {
         let links = EventLinks {
             phase: self.phases.subscribe(),
             burst: self.burst.subscribe(),
         };
-        let (queue, task) = EventTask::new(api, self.clock.clone(), links, self.metrics.events.clone());
-        Ok((queue, spawn("events", Phase::FlushEvents, task.run())))
+        let (queue, task) = EventTask::new(
+            self.event_api.clone(),
+            self.clock.clone(),
+            links,
+            self.metrics.events.clone(),
+        );
+        (queue, spawn("events", Phase::FlushEvents, task.run()))
     }
 
     fn spawn_shard(&self, links: ShardLinks) -> Task {
         let now = self.clock.now();
         let config = ShardConfig {
             shard: SHARD,
-            scopes: self.config.scopes.clone(),
+            scopes: self.settings.scopes.clone(),
         };
         let task = ShardTask::new(ShardState::new(config, now), self.clock.clone(), now, links);
         spawn("shard", Phase::EndShards, task.run())
     }
 
-    fn spawn_watches(&self, inputs: &mpsc::Sender<Input>, events: &EventQueue) -> Result<Vec<Task>, RuntimeError> {
-        let client = watch_client(&self.config.kube)?;
+    fn spawn_watches(&self, inputs: &mpsc::Sender<Input>, events: &EventQueue) -> Vec<Task> {
         let decoder = Arc::new(Decoder {
-            default_zone: self.config.default_zone.clone(),
+            default_zone: self.settings.default_zone.clone(),
         });
         let links = |resource: &'static str, scope: &Scope, metrics: &WatchMetrics| WatchLinks {
             resource,
@@ -280,8 +313,8 @@ impl Shell {
         let spawn_two = |scope: &Scope| {
             let cron_job_links = links("cronjobs", scope, &self.metrics.cron_job_watch);
             let job_links = links("jobs", scope, &self.metrics.job_watch);
-            let cron_job_client = observed(client.clone(), cron_job_links.observer());
-            let job_client = observed(client.clone(), job_links.observer());
+            let cron_job_client = observed(self.watch_client.clone(), cron_job_links.observer());
+            let job_client = observed(self.watch_client.clone(), job_links.observer());
             let cron_jobs = cron_jobs(cron_job_client, scope.clone(), Arc::clone(&decoder));
             let jobs = jobs(job_client, scope.clone());
             [
@@ -289,7 +322,7 @@ impl Shell {
                 spawn("Job watch", Phase::StopIntake, job_links.run(jobs)),
             ]
         };
-        Ok(self.config.scopes.iter().flat_map(spawn_two).collect())
+        self.settings.scopes.iter().flat_map(spawn_two).collect()
     }
 }
 
@@ -300,60 +333,3 @@ fn spawn(name: &'static str, ends_in: Phase, task: impl Future<Output = ()> + Se
         handle: tokio::spawn(task),
     }
 }
-
-/// Waits for a signal, then takes the process through the phases of its end.
-async fn supervise(
-    mut tasks: Vec<Task>,
-    phases: &PhaseSender,
-    mut next_signal: impl AsyncFnMut() -> &'static str,
-) -> Result<(), RuntimeError> {
-    let signal = tokio::select! {
-        biased;
-        error = first_to_end(&mut tasks) => return Err(error),
-        signal = next_signal() => signal,
-    };
-    tracing::info!(signal, "going down");
-    tokio::select! {
-        biased;
-        result = wind_down(tasks, phases) => result,
-        signal = next_signal() => Err(RuntimeError::Interrupted { signal }),
-    }
-}
-
-async fn first_to_end(tasks: &mut [Task]) -> RuntimeError {
-    let (result, position, _) = select_all(tasks.iter_mut().map(|task| &mut task.handle)).await;
-    let task = tasks[position].name;
-    match result {
-        Ok(()) => RuntimeError::TaskEnded { task },
-        Err(source) => RuntimeError::TaskFailed { task, source },
-    }
-}
-
-/// Every task bounds its own end in time.
-async fn wind_down(tasks: Vec<Task>, phases: &PhaseSender) -> Result<(), RuntimeError> {
-    let mut left = tasks;
-    let all = [
-        Phase::StopIntake,
-        Phase::EndShards,
-        Phase::FlushStatuses,
-        Phase::FlushEvents,
-        Phase::End,
-    ];
-    for phase in all {
-        phases.advance(phase);
-        let (ending, later): (Vec<Task>, Vec<Task>) = left.into_iter().partition(|task| task.ends_in == phase);
-        for task in ending {
-            let name = task.name;
-            task.handle
-                .await
-                .map_err(|source| RuntimeError::TaskFailed { task: name, source })?;
-            tracing::debug!(task = name, "ended");
-        }
-        left = later;
-    }
-    tracing::info!("ended");
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests;

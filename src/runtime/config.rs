@@ -68,6 +68,17 @@ pub enum ConfigError {
 pub struct RunConfig {
     /// The way to the API server.
     pub kube: kube::Config,
+    /// The tolerance against the API server's clock.
+    pub clock_skew_max: SignedDuration,
+    /// By how much the controller's time runs ahead.
+    pub clock_offset: SignedDuration,
+    /// The rest.
+    pub settings: RunSettings,
+}
+
+/// What a run goes by, whatever its way to the API server and its clock are.
+#[derive(Clone, Debug)]
+pub struct RunSettings {
     /// What is watched; never empty, without overlaps.
     pub scopes: Vec<Scope>,
     /// Where the endpoints are.
@@ -78,10 +89,6 @@ pub struct RunConfig {
     pub status_flush_interval: Duration,
     /// The most requests about Jobs on the way.
     pub inflight_max: u32,
-    /// The tolerance against the API server's clock.
-    pub clock_skew_max: SignedDuration,
-    /// By how much the controller's time runs ahead.
-    pub clock_offset: SignedDuration,
 }
 
 impl RunConfig {
@@ -90,27 +97,30 @@ impl RunConfig {
         let kube = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
         Ok(RunConfig {
             kube,
-            scopes: scopes(&args.namespaces),
-            listen: args.listen,
-            default_zone: args.default_time_zone.clone(),
-            status_flush_interval: args.status_flush_interval,
-            inflight_max: args.max_inflight,
             clock_skew_max: args.max_clock_skew,
             clock_offset: args.clock_offset,
+            settings: RunSettings {
+                scopes: scopes(&args.namespaces),
+                listen: args.listen,
+                default_zone: args.default_time_zone.clone(),
+                status_flush_interval: args.status_flush_interval,
+                inflight_max: args.max_inflight,
+            },
         })
     }
 
     /// Tells the log, once, what the run goes by.
     pub fn tell(&self) {
+        let settings = &self.settings;
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
             time_zone_data = tzdb_version(),
             api_server = %self.kube.cluster_url,
-            scopes = %Scopes(&self.scopes),
-            listen = %self.listen,
-            default_time_zone = self.default_zone.name(),
-            status_flush_interval = ?self.status_flush_interval,
-            max_inflight = self.inflight_max,
+            scopes = %Scopes(&settings.scopes),
+            listen = %settings.listen,
+            default_time_zone = settings.default_zone.name(),
+            status_flush_interval = ?settings.status_flush_interval,
+            max_inflight = settings.inflight_max,
             max_clock_skew = %format_args!("{:#}", self.clock_skew_max),
             clock_offset = %format_args!("{:#}", self.clock_offset),
             "cronwheel starts"

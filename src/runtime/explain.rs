@@ -29,7 +29,7 @@ use self::{
     trial::AssumedCreate,
     world::World,
 };
-use super::args::parse_zone;
+use super::args::values::parse_zone;
 use crate::schedule::Zone;
 
 /// The largest input that is taken: a cluster of a hundred thousand CronJobs has less.

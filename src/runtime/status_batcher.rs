@@ -293,6 +293,10 @@ impl<A: StatusApi> StatusBatcher<A> {
     }
 
     async fn answer(&mut self, write: StatusWrite, outcome: StatusOutcome) {
+        if let StatusOutcome::Failed { message, .. } = &outcome {
+            let (namespace, name) = (&*write.cron_job.namespace, &*write.cron_job.name);
+            tracing::debug!(namespace, name, message, "status not stored");
+        }
         // Nobody listens any more when the shard has ended, and then nobody needs to know.
         let _ = self.links.answers.send(answer(write, outcome)).await;
     }

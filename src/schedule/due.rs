@@ -102,6 +102,13 @@ pub fn most_recent(schedule: &Schedule, local: &Zone, earliest: Timestamp, now: 
         .and_then(to_timestamp)
 }
 
+/// The first activation after `now` in the chain of activations from `earliest`, which for `@every` is not the same as
+/// the first from `now`.
+pub fn next_in_chain(schedule: &Schedule, local: &Zone, earliest: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    let base = most_recent(schedule, local, earliest, now).unwrap_or(earliest);
+    schedule.next_after(base, local)
+}
+
 fn to_timestamp(unix_seconds: i64) -> Option<Timestamp> {
     Timestamp::from_second(unix_seconds).ok()
 }

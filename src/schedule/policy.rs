@@ -180,8 +180,9 @@ fn skip(reason: SkipReason, next: Option<Timestamp>) -> Verdict {
 fn next_while_gated(facts: &Facts<'_>, now: Timestamp) -> Option<Timestamp> {
     let schedule = facts.schedule.parsed.as_ref().ok()?;
     let is_only_suspended = facts.is_suspended && !facts.is_deleting && !matches!(facts.schedule.zone, Some(Err(_)));
+    let since = due::earliest_time(facts.created, facts.last_schedule_time, None, now);
     is_only_suspended
-        .then(|| schedule.next_after(now, &facts.schedule.default_zone))
+        .then(|| due::next_in_chain(schedule, &facts.schedule.default_zone, since, now))
         .flatten()
 }
 

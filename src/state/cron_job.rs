@@ -21,6 +21,8 @@ pub(crate) struct CronJobState {
     pub(crate) emitted: Option<Box<EmittedStatus>>,
     /// No status write before this: the last one failed or met a conflict.
     pub(crate) status_not_before: Option<Timestamp>,
+    /// Status writes that failed since one succeeded.
+    pub(crate) n_status_failures: u32,
     /// History cannot go on until the cursor is stored, or the Job may be gone before a flush: the next write is urgent.
     pub(crate) is_status_urgent: bool,
     /// The first activation that is not decided yet; a timer stands for it.
@@ -155,6 +157,7 @@ impl CronJobState {
             mark,
             emitted: None,
             status_not_before: None,
+            n_status_failures: 0,
             is_status_urgent: false,
             armed: None,
             must_look: false,

@@ -4,6 +4,7 @@
 mod go_build;
 
 use std::{
+    collections::BTreeMap,
     env,
     ffi::OsString,
     fs::{self, File, TryLockError},
@@ -13,7 +14,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use go_build::{Go, MODULES, build};
+use go_build::{CLOCKED_REFERENCE, CONTROL_PLANE, Go, Module, SCHEDULE_ORACLE, build};
 
 /// The folder of envtest: programs found there are used as they are.
 const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
@@ -103,27 +104,33 @@ impl Binaries {
         let assets = env::var_os(ASSETS_VARIABLE)
             .filter(|folder| !folder.is_empty())
             .map(PathBuf::from);
-        let is_in_assets = |program: &str| assets.as_ref().is_some_and(|folder| folder.join(program).is_file());
-        let programs = || MODULES.iter().flat_map(|module| module.programs);
-        let cache = if programs().all(|program| is_in_assets(program.file_name)) {
-            None
-        } else {
-            Some(find_or_build_cache(&is_in_assets)?)
+        let in_assets = |program: &str| {
+            let path = assets.as_ref()?.join(program);
+            path.is_file().then_some(path)
         };
-        let locate = |program: &str| {
-            let folder = if is_in_assets(program) { &assets } else { &cache };
-            folder.as_ref().map(|folder| folder.join(program)).unwrap_or_default()
-        };
+        let mut found = BTreeMap::new();
+        for module in &CONTROL_PLANE {
+            let is_elsewhere = |program: &str| in_assets(program).is_some();
+            let is_needed = module.programs.iter().any(|program| !is_elsewhere(program.file_name));
+            let built = is_needed
+                .then(|| find_or_build_module(module, &is_elsewhere))
+                .transpose()?;
+            for name in module.programs.iter().map(|program| program.file_name) {
+                let path = in_assets(name).or_else(|| Some(built.as_ref()?.join(name)));
+                found.insert(name, path.unwrap_or_default());
+            }
+        }
+        let mut take = |program: &str| found.remove(program).unwrap_or_default();
         Ok(Binaries {
-            etcd: locate("etcd"),
-            kube_apiserver: locate("kube-apiserver"),
-            kube_controller_manager: locate("kube-controller-manager"),
-            kubectl: locate("kubectl"),
-            kwok: locate("kwok"),
+            etcd: take("etcd"),
+            kube_apiserver: take("kube-apiserver"),
+            kube_controller_manager: take("kube-controller-manager"),
+            kubectl: take("kubectl"),
+            kwok: take("kwok"),
         })
     }
 
-    /// The folders that hold them: one, or two where `KUBEBUILDER_ASSETS` holds some.
+    /// The folders that hold them: one for each Go module, and that of `KUBEBUILDER_ASSETS` where it holds some.
     pub fn folders(&self) -> Vec<&Path> {
         let all = [
             &self.etcd,
@@ -139,19 +146,25 @@ impl Binaries {
     }
 }
 
-/// The folder in the cache that holds every program that is not found elsewhere.
-fn find_or_build_cache(is_elsewhere: &dyn Fn(&str) -> bool) -> Result<PathBuf, BinariesError> {
+/// The program that answers queries about schedules with the library that Kubernetes uses; built where it is missing,
+/// which takes seconds. `modules/schedule-oracle/main.go` says how it is asked.
+pub fn find_or_build_schedule_oracle() -> Result<PathBuf, BinariesError> {
+    Ok(find_or_build_module(&SCHEDULE_ORACLE, &|_| false)?.join("schedule-oracle"))
+}
+
+/// The built-in `CronJob` controller as a program of its own, with `--kubeconfig`, `--namespace` and `--clock-offset`;
+/// built where it is missing, which takes seconds after the control plane, else minutes.
+pub fn find_or_build_clocked_reference() -> Result<PathBuf, BinariesError> {
+    Ok(find_or_build_module(&CLOCKED_REFERENCE, &|_| false)?.join("clocked-reference"))
+}
+
+/// The folder in the cache that holds every program of the module that is not found elsewhere.
+fn find_or_build_module(module: &Module, is_elsewhere: &dyn Fn(&str) -> bool) -> Result<PathBuf, BinariesError> {
     let go = Go::find()?;
     let root = cache_root(|name| env::var_os(name)).ok_or(BinariesError::NoCacheFolder)?;
-    let folder = root.join(go.cache_key());
+    let folder = root.join(go.cache_key(module));
     let is_missing = |program: &str| !is_elsewhere(program) && !folder.join(program).is_file();
-    let is_complete = || {
-        MODULES
-            .iter()
-            .flat_map(|module| module.programs)
-            .all(|program| !is_missing(program.file_name))
-    };
-    if is_complete() {
+    if !module.programs.iter().any(|program| is_missing(program.file_name)) {
         return Ok(folder);
     }
     fs::create_dir_all(&folder).map_err(|source| BinariesError::Cache {
@@ -159,15 +172,14 @@ fn find_or_build_cache(is_elsewhere: &dyn Fn(&str) -> bool) -> Result<PathBuf, B
         source,
     })?;
     let _lock = lock(&folder.join(".lock"))?;
-    for module in &MODULES {
-        let missing: Vec<_> = module
-            .programs
-            .iter()
-            .filter(|program| is_missing(program.file_name))
-            .collect();
-        if !missing.is_empty() {
-            build(module, &missing, &folder)?;
-        }
+    // Looked at again: another may have built them while this one waited.
+    let missing: Vec<_> = module
+        .programs
+        .iter()
+        .filter(|program| is_missing(program.file_name))
+        .collect();
+    if !missing.is_empty() {
+        build(module, &missing, &folder)?;
     }
     Ok(folder)
 }
@@ -203,8 +215,6 @@ fn lock(path: &Path) -> Result<File, BinariesError> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     #[test]

@@ -25,7 +25,7 @@ mod service_account;
 mod state_root;
 mod testbed;
 
-pub use binaries::{Binaries, BinariesError};
+pub use binaries::{Binaries, BinariesError, find_or_build_clocked_reference, find_or_build_schedule_oracle};
 pub use component::{Component, JobLife, ReferenceLimits};
 pub use instance::{Instance, InstanceError};
 pub use kubectl::{Kubectl, KubectlError};

@@ -10,7 +10,10 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use clap::{Parser, Subcommand};
-use testbed::{Binaries, Component, Instance, JobLife, Options, ReferenceLimits, StateRoot, Testbed};
+use testbed::{
+    Binaries, Component, Instance, JobLife, Options, ReferenceLimits, StateRoot, Testbed,
+    find_or_build_clocked_reference, find_or_build_schedule_oracle,
+};
 
 /// A real Kubernetes control plane on loopback: etcd, kube-apiserver, kube-controller-manager without its CronJob
 /// controller, and kwok to end Jobs.
@@ -45,7 +48,7 @@ enum Command {
     Down,
     /// Says what runs. Exits with 1 unless all does.
     Status,
-    /// Only builds the programs, where they are missing, and prints the folder that holds them.
+    /// Only builds the programs, where they are missing, and prints where they are.
     Build,
     /// Runs kubectl against it: `testbed kubectl -- get jobs -A`.
     Kubectl {
@@ -82,6 +85,8 @@ fn main() -> anyhow::Result<ExitCode> {
             for folder in Binaries::find_or_build()?.folders() {
                 println!("{}", folder.display());
             }
+            println!("{}", find_or_build_clocked_reference()?.display());
+            println!("{}", find_or_build_schedule_oracle()?.display());
         }
         Command::Kubectl { arguments } => return kubectl(&name, &arguments),
         Command::Reference {

@@ -1,8 +1,9 @@
 //! The controller as a process on a real kube-apiserver, started by the test bed.
 //!
 //! One API server serves all cases, each in a namespace of its own with a controller of its own; they run side by
-//! side. Those that take the API server or etcd away have another to themselves (`outages`). A case does not wait for the minute: its controller's clock runs ahead (`--clock-offset`) so that the minute
-//! comes at once. `CRONWHEEL_CASE=name` runs one case.
+//! side; those that take the API server or etcd away have another to themselves (`outages`). A case does not wait for the minute: its controller's clock runs ahead (`--clock-offset`) so that the minute
+//! comes at once. That something does not happen is shown by the account of due instants, or by what is seen to happen
+//! after it. `CRONWHEEL_CASE=name` runs the cases with that in their name; several with commas between.
 
 #![allow(clippy::disallowed_methods, reason = "a real server keeps real time")]
 
@@ -14,17 +15,27 @@ mod kubernetes;
 mod wire;
 
 mod credentials;
+mod deadlines;
+mod deletions;
+mod edits;
 mod explaining;
+mod extremes;
 mod firing;
+mod garbage;
+mod nights;
 mod outages;
+mod parity;
 mod policies;
+mod refusals;
 mod restarts;
+mod strangers;
 mod templates;
 
 use std::{
     future::Future,
     pin::Pin,
     rc::Rc,
+    sync::Mutex,
     time::{Duration, Instant},
 };
 
@@ -32,6 +43,9 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use testbed::{Options, Testbed};
 
 use kubernetes::{ControlPlane, Namespace};
+
+/// Two control planes at once would be in each other's way.
+static ONE_CONTROL_PLANE: Mutex<()> = Mutex::new(());
 
 type Run = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -48,16 +62,48 @@ const CASES: &[Case] = cases![
     credentials::a_controller_without_permission_says_so_and_begins_when_it_has_it,
     credentials::a_permission_withdrawn_and_given_back_costs_no_run,
     credentials::a_token_that_is_no_longer_known_is_read_anew,
+    deadlines::a_deadline_of_zero_is_met_at_the_slot,
+    deadlines::a_deadline_under_ten_seconds_is_kept_to_the_second,
+    deadlines::every_keeps_its_grid_under_a_deadline_below_its_period,
+    deletions::a_cron_job_deleted_in_the_background_takes_its_job_along,
+    deletions::a_cron_job_deleted_in_the_foreground_starts_nothing_while_it_waits,
+    edits::a_change_to_an_earlier_schedule_starts_no_slot_of_before_it,
+    edits::a_change_to_a_later_schedule_takes_the_armed_slot_away,
+    edits::a_change_without_a_controller_starts_the_latest_slot_of_the_new_schedule,
+    edits::a_change_of_the_zone_alone_moves_the_slot,
+    extremes::a_job_without_an_afterlife_runs_its_slot_once,
+    extremes::a_history_limit_of_zero_keeps_no_job_and_loses_no_slot,
+    extremes::a_template_of_more_than_a_mebibyte_becomes_a_job,
+    extremes::a_status_too_large_to_be_stored_doubles_nothing,
+    extremes::a_job_too_large_to_be_stored_is_told_and_given_up,
     explaining::explain_foretells_what_the_controller_does,
     explaining::explain_says_which_cron_job_is_not_there,
     firing::a_cron_job_fires_on_the_minute_and_its_job_completes,
     firing::history_keeps_to_its_limits,
     firing::a_suspended_cron_job_starts_its_latest_slot_when_resumed,
+    firing::a_suspended_interval_keeps_its_grid,
+    garbage::stored_garbage_is_reported_and_the_others_go_on,
+    garbage::a_schedule_that_becomes_garbage_is_told_and_runs_again_when_put_right,
+    garbage::a_name_too_long_for_a_job_is_sent_whole_and_its_refusal_told,
+    nights::new_york_skips_what_falls_into_the_gap,
+    nights::new_york_runs_twice_in_the_overlap,
+    nights::cairo_loses_the_friday_whose_midnight_is_missing,
+    nights::cairo_runs_twice_before_midnight_in_the_overlap,
     policies::allow_starts_beside_a_running_job,
     policies::forbid_waits_for_the_running_job,
     policies::replace_deletes_the_running_job_first,
+    refusals::a_quota_that_lifts_lets_the_slot_start,
+    refusals::a_quota_that_lifts_late_lets_only_the_latest_slot_start,
+    refusals::a_policy_that_denies_some_jobs_holds_no_other_back,
+    refusals::in_a_namespace_that_goes_creates_are_tried_ever_less_and_nobody_is_told,
     restarts::a_kill_between_create_and_status_write_doubles_nothing,
     restarts::several_slots_without_a_controller_are_caught_up_by_one_job,
+    strangers::forbid_does_not_count_a_manual_run,
+    strangers::replace_leaves_a_manual_run_alone,
+    strangers::a_manual_run_of_a_slot_s_name_is_that_slot_s_run,
+    strangers::a_foreign_job_costs_its_slot_and_the_next_one_starts,
+    strangers::a_re_created_cron_job_does_not_own_the_jobs_of_the_first,
+    strangers::a_status_not_written_yet_does_not_reach_a_namesake,
     templates::a_field_newer_than_our_bindings_reaches_the_job,
     templates::metadata_survives_status_writes,
 ];
@@ -68,6 +114,7 @@ const CASE_DURATION_MAX: Duration = Duration::from_secs(90);
 
 #[test]
 fn on_a_real_api_server() {
+    let _alone = ONE_CONTROL_PLANE.lock();
     let testbed = Testbed::start(Options::default()).expect("a control plane");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod cluster;
+mod differential;
 mod explain;
+mod fuzz;
 mod http;
 mod pages;
+mod random;
 mod rules;
 mod tidy;
 mod vectors;

@@ -23,6 +23,8 @@ const ROOTS: &[&str] = &[
     "testbed/src",
     "testbed/tests",
     "loadtest/src",
+    "fuzz/fuzz_targets",
+    "apisim/src",
 ];
 /// The layers; each may name itself and those before it.
 const LAYERS: &[&str] = &["schedule", "state", "cluster", "runtime"];

@@ -117,7 +117,7 @@ async fn each_namespace_is_watched_once() {
     let file = File::new("scopes", KUBECONFIG);
     let path = file.0.to_str().unwrap();
     let all = load(&["--kubeconfig", path]).await.unwrap();
-    assert_eq!(all.scopes, [Scope::Cluster]);
+    assert_eq!(all.settings.scopes, [Scope::Cluster]);
     let some = load(&[
         "--kubeconfig",
         path,
@@ -131,7 +131,7 @@ async fn each_namespace_is_watched_once() {
     .await
     .unwrap();
     assert_eq!(
-        some.scopes,
+        some.settings.scopes,
         [Scope::Namespace("a".into()), Scope::Namespace("b".into())]
     );
 }

@@ -184,8 +184,9 @@ impl ShardState {
 
     /// The first slot after the open one and after `now`: by then its order is superseded.
     pub(super) fn next_slot(&self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
-        let schedule = &self.index.cron_job(owner)?.record.schedule;
-        schedule.parsed.as_ref().ok()?.next_after(now, &schedule.default_zone)
+        let cron_job = self.index.cron_job(owner)?;
+        let (schedule, open) = (&cron_job.record.schedule, cron_job.open.as_ref()?);
+        due::next_in_chain(schedule.parsed.as_ref().ok()?, &schedule.default_zone, open.slot, now)
     }
 
     /// A slot that cannot start yet stays open: until the Job in its way ends, or its deadline.

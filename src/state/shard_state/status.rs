@@ -2,7 +2,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{ShardState, decision::after};
+use super::{
+    ShardState,
+    decision::{after, back_off},
+};
 use crate::state::{
     cron_job::EmittedStatus,
     effect::{Effect, StatusWrite},
@@ -12,7 +15,7 @@ use crate::state::{
     record::CronJobStatus,
 };
 
-/// After a failure; and after a conflict, if no event has come to rebuild the write on.
+/// After a failure, at least; and after a conflict, if no event has come to rebuild the write on.
 const STATUS_RETRY: SignedDuration = SignedDuration::from_secs(5);
 
 /// After a write that was not sent.
@@ -71,6 +74,7 @@ impl ShardState {
             .map(|e| e.resource_version);
         match answer {
             StatusOutcome::Stored { resource_version } => {
+                cron_job.n_status_failures = 0;
                 // An event that is newer than this answer has told the truth already.
                 if resource_version >= cron_job.record.resource_version {
                     cron_job.record.status = sent;
@@ -90,7 +94,9 @@ impl ShardState {
                 let asked = retry_after
                     .and_then(|asked| SignedDuration::try_from(asked).ok())
                     .unwrap_or_default();
-                cron_job.status_not_before = Some(after(now, asked.max(STATUS_RETRY)));
+                cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);
+                let wait = back_off(cron_job.n_status_failures, owner).max(STATUS_RETRY).max(asked);
+                cron_job.status_not_before = Some(after(now, wait));
             }
             // Turned away before it was sent; at once it would only be turned away again.
             StatusOutcome::Abandoned => cron_job.status_not_before = Some(after(now, ABANDONED_RETRY)),

@@ -1,6 +1,6 @@
 //! The pinned Go modules and how they are built.
 //!
-//! Three modules, not one: in one, minimal version selection would raise libraries above what each project was tested
+//! Several modules, not one: in one, minimal version selection would raise libraries above what each project was tested
 //! with. Their texts are part of this program, so a build never writes into the repository.
 
 use std::{
@@ -23,6 +23,8 @@ pub(super) struct Module {
     name: &'static str,
     go_mod: &'static str,
     go_sum: &'static str,
+    /// Our own Go files: where they go and their texts.
+    sources: &'static [(&'static str, &'static str)],
     /// The versions are stamped: without them `/version` answers v0.0.0-master, and clients that compare misbehave.
     ldflags: &'static str,
     pub(super) programs: &'static [Program],
@@ -42,11 +44,12 @@ macro_rules! module_text {
 }
 
 /// In the order in which they are built: the quick ones first, so that a fault of the set-up shows early.
-pub(super) const MODULES: [Module; 3] = [
+pub(super) const CONTROL_PLANE: [Module; 3] = [
     Module {
         name: "etcd",
         go_mod: module_text!("etcd", "go.mod"),
         go_sum: module_text!("etcd", "go.sum"),
+        sources: &[],
         ldflags: "-s -w",
         programs: &[Program {
             file_name: "etcd",
@@ -57,6 +60,7 @@ pub(super) const MODULES: [Module; 3] = [
         name: "kwok",
         go_mod: module_text!("kwok", "go.mod"),
         go_sum: module_text!("kwok", "go.sum"),
+        sources: &[],
         ldflags: "-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=v0.8.0",
         programs: &[Program {
             file_name: "kwok",
@@ -67,6 +71,7 @@ pub(super) const MODULES: [Module; 3] = [
         name: "k8s",
         go_mod: module_text!("k8s", "go.mod"),
         go_sum: module_text!("k8s", "go.sum"),
+        sources: &[],
         ldflags: "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3 \
                   -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36 \
                   -X k8s.io/component-base/version.gitTreeState=clean -X k8s.io/component-base/version.gitCommit=unknown",
@@ -86,6 +91,33 @@ pub(super) const MODULES: [Module; 3] = [
         ],
     },
 ];
+
+/// Answers queries about schedules with the library that Kubernetes uses.
+pub(super) const SCHEDULE_ORACLE: Module = Module {
+    name: "schedule-oracle",
+    go_mod: module_text!("schedule-oracle", "go.mod"),
+    go_sum: module_text!("schedule-oracle", "go.sum"),
+    sources: &[("main.go", module_text!("schedule-oracle", "main.go"))],
+    ldflags: "-s -w",
+    programs: &[Program {
+        file_name: "schedule-oracle",
+        package: "cronwheel.dev/testbed/schedule-oracle",
+    }],
+};
+
+/// The built-in `CronJob` controller alone, with a clock that can run ahead. A module of its own to the cache, with the
+/// versions of Kubernetes', so that its few lines do not have the whole control plane built again.
+pub(super) const CLOCKED_REFERENCE: Module = Module {
+    name: "k8s/reference",
+    go_mod: module_text!("k8s", "go.mod"),
+    go_sum: module_text!("k8s", "go.sum"),
+    sources: &[("reference/main.go", module_text!("k8s", "reference/main.go"))],
+    ldflags: "-s -w",
+    programs: &[Program {
+        file_name: "clocked-reference",
+        package: "cronwheel.dev/testbed/k8s/reference",
+    }],
+};
 
 /// The Go of this machine.
 #[derive(Debug)]
@@ -115,9 +147,9 @@ impl Go {
         Ok(Go { version_line })
     }
 
-    /// Names everything that the programs depend on: the Go release and platform, the modules, the flags.
-    pub(super) fn cache_key(&self) -> String {
-        cache_key(&self.version_line, &MODULES)
+    /// Names everything that a module's programs depend on: the Go release and platform, the module, the flags.
+    pub(super) fn cache_key(&self, module: &Module) -> String {
+        cache_key(&self.version_line, module)
     }
 }
 
@@ -190,10 +222,16 @@ fn prepare(workshop: &PathBuf, module: &Module) -> std::io::Result<()> {
     }
     fs::create_dir_all(workshop)?;
     fs::write(workshop.join("go.mod"), module.go_mod)?;
-    fs::write(workshop.join("go.sum"), module.go_sum)
+    fs::write(workshop.join("go.sum"), module.go_sum)?;
+    for (path, text) in module.sources {
+        let path = workshop.join(path);
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        fs::write(path, text)?;
+    }
+    Ok(())
 }
 
-fn cache_key(version_line: &str, modules: &[Module]) -> String {
+fn cache_key(version_line: &str, module: &Module) -> String {
     let mut context = digest::Context::new(&digest::SHA256);
     let mut add = |part: &str| {
         // The length in front keeps the parts apart.
@@ -201,10 +239,12 @@ fn cache_key(version_line: &str, modules: &[Module]) -> String {
         context.update(part.as_bytes());
     };
     add(version_line);
-    for module in modules {
-        add(module.go_mod);
-        add(module.go_sum);
-        build_arguments(module).into_iter().for_each(&mut add);
+    add(module.go_mod);
+    add(module.go_sum);
+    build_arguments(module).into_iter().for_each(&mut add);
+    for (path, text) in module.sources {
+        add(path);
+        add(text);
     }
     let digest = context.finish();
     digest
@@ -233,48 +273,30 @@ mod tests {
         name: "m",
         go_mod: "module m",
         go_sum: "sums",
+        sources: &[],
         ldflags: "-s -w",
         programs: &[],
     };
 
     #[test]
     fn the_cache_key_depends_on_the_release_the_modules_and_the_flags() {
-        let key = cache_key("go version go1.26.8 linux/amd64", &[MODULE]);
-        assert_eq!(key, cache_key("go version go1.26.8 linux/amd64", &[MODULE]));
+        let release = "go version go1.26.8 linux/amd64";
+        let key = cache_key(release, &MODULE);
+        assert_eq!(key, cache_key(release, &MODULE));
         assert_eq!(key.len(), 16);
+        let changed = |change: fn(&mut Module)| {
+            let mut module = MODULE;
+            change(&mut module);
+            cache_key(release, &module)
+        };
         let others = [
-            cache_key("go version go1.26.9 linux/amd64", &[MODULE]),
-            cache_key("go version go1.26.8 linux/arm64", &[MODULE]),
-            cache_key(
-                "go version go1.26.8 linux/amd64",
-                &[Module {
-                    go_mod: "module n",
-                    ..MODULE
-                }],
-            ),
-            cache_key(
-                "go version go1.26.8 linux/amd64",
-                &[Module {
-                    go_sum: "sums2",
-                    ..MODULE
-                }],
-            ),
-            cache_key(
-                "go version go1.26.8 linux/amd64",
-                &[Module {
-                    ldflags: "-s",
-                    ..MODULE
-                }],
-            ),
-            cache_key(
-                "go version go1.26.8 linux/amd64",
-                &[Module {
-                    go_mod: "module ms",
-                    go_sum: "ums",
-                    ..MODULE
-                }],
-            ),
-            cache_key("go version go1.26.8 linux/amd64", &[MODULE, MODULE]),
+            cache_key("go version go1.26.9 linux/amd64", &MODULE),
+            cache_key("go version go1.26.8 linux/arm64", &MODULE),
+            changed(|module| module.go_mod = "module n"),
+            changed(|module| module.go_sum = "sums2"),
+            changed(|module| module.ldflags = "-s"),
+            changed(|module| (module.go_mod, module.go_sum) = ("module ms", "ums")),
+            changed(|module| module.sources = &[("main.go", "package main")]),
         ];
         assert!(others.iter().all(|other| *other != key), "{key} {others:?}");
     }
@@ -290,9 +312,13 @@ mod tests {
         assert!(GoVersion(1, 9) < GO_MINIMUM && GoVersion(1, 26) >= GO_MINIMUM && GoVersion(2, 0) > GO_MINIMUM);
     }
 
+    fn all_modules() -> impl Iterator<Item = Module> {
+        CONTROL_PLANE.into_iter().chain([SCHEDULE_ORACLE, CLOCKED_REFERENCE])
+    }
+
     #[test]
     fn the_minimum_is_what_the_modules_ask_for() {
-        for module in &MODULES {
+        for module in all_modules() {
             let line = module.go_mod.lines().find_map(|line| line.strip_prefix("go ")).unwrap();
             let asked = parse_version(&format!("go version go{line} linux/amd64")).unwrap();
             assert!(asked <= GO_MINIMUM, "{}: {asked}", module.name);
@@ -300,25 +326,30 @@ mod tests {
     }
 
     #[test]
-    fn every_program_is_a_tool_of_its_module_and_its_version_is_the_one_stamped() {
-        for module in &MODULES {
+    fn every_program_is_of_its_module_and_its_version_is_the_one_stamped() {
+        for module in all_modules() {
             for program in module.programs {
+                let own_name = module
+                    .go_mod
+                    .lines()
+                    .find_map(|line| line.strip_prefix("module "))
+                    .unwrap();
                 assert!(
-                    module.go_mod.contains(program.package),
+                    program.package.starts_with(own_name) || module.go_mod.contains(program.package),
                     "{} in {}",
                     program.package,
                     module.name
                 );
             }
         }
-        assert!(MODULES[2].go_mod.contains("k8s.io/kubernetes v1.36.3"));
-        assert!(MODULES[2].ldflags.contains("gitVersion=v1.36.3"));
-        assert!(MODULES[1].go_mod.contains("sigs.k8s.io/kwok v0.8.0"));
+        assert!(CONTROL_PLANE[2].go_mod.contains("k8s.io/kubernetes v1.36.3"));
+        assert!(CONTROL_PLANE[2].ldflags.contains("gitVersion=v1.36.3"));
+        assert!(CONTROL_PLANE[1].go_mod.contains("sigs.k8s.io/kwok v0.8.0"));
     }
 
     #[test]
     fn a_build_strips_paths_stamps_the_version_and_ignores_the_flags_of_the_environment() {
-        let command = build_command(Path::new("/w"), &MODULES[0], &MODULES[0].programs[0]);
+        let command = build_command(Path::new("/w"), &CONTROL_PLANE[0], &CONTROL_PLANE[0].programs[0]);
         let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
         let expected = [
             "build",

@@ -1,7 +1,5 @@
 //! A run from the minute to the history.
 
-use std::time::Duration;
-
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -79,9 +77,31 @@ pub(super) async fn a_suspended_cron_job_starts_its_latest_slot_when_resumed(nam
     let before = namespace.minute(-10).to_string();
     namespace.patch_status(json!({"lastScheduleTime": before})).await;
     let controller = Controller::start_before(&namespace, 0);
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    controller
+        .wait_for_metric("cronwheel_instants_open", &[], |n_open| n_open == 1)
+        .await;
     assert_eq!(namespace.job_names().await, Vec::<String>::new());
     namespace.patch_cron_job(json!({"spec": {"suspend": false}})).await;
     namespace.wait_for_jobs(&[namespace.job_name(0)]).await;
+    controller.terminate().await;
+}
+
+/// An interval counts from the last run, not from when the controller came.
+pub(super) async fn a_suspended_interval_keeps_its_grid(namespace: Namespace) {
+    let spec = json!({"schedule": "@every 1h", "suspend": true});
+    namespace
+        .create_cron_job(json!({"run-for": "1s"}), json!({"spec": spec}))
+        .await;
+    namespace.set_last_run("hello", namespace.minute(-60)).await;
+    let controller = Controller::start_before(&namespace, 0);
+    controller
+        .wait_for_metric("cronwheel_instants_open", &[], |n_open| n_open == 1)
+        .await;
+    namespace.patch_cron_job(json!({"spec": {"suspend": false}})).await;
+    controller.wait_for_account(&[("created", 1)]).await;
+    namespace.wait_for_jobs(&[namespace.job_name(0)]).await;
+    let slot = namespace.minute(0).to_string();
+    let is_stored = |status: &Value| status["lastScheduleTime"] == *slot;
+    namespace.wait_for_status("the slot is on the grid", is_stored).await;
     controller.terminate().await;
 }

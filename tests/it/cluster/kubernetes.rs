@@ -37,8 +37,7 @@ pub(super) async fn client(kubeconfig: Kubeconfig, retries: bool) -> Client {
 
 /// What a client is answered that asks for Jobs.
 pub(super) async fn code_of_list(client: &Client, namespace: &Namespace) -> u16 {
-    let jobs = ApiResource::from_gvk(&GroupVersionKind::gvk("batch", "v1", "Job"));
-    let jobs: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace.name, &jobs);
+    let jobs: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace.name, &resource("batch", "Job"));
     match jobs.list(&ListParams::default().limit(1)).await {
         Ok(_) => 200,
         Err(kube::Error::Api(status)) => status.code,
@@ -325,6 +324,10 @@ pub(super) async fn wait(mut is_reached: impl AsyncFnMut() -> bool) -> bool {
         tokio::time::sleep(POLL).await;
     }
     false
+}
+
+pub(super) fn resource(group: &str, kind: &str) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind))
 }
 
 pub(super) fn from_json(value: Value) -> DynamicObject {

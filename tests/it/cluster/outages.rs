@@ -22,7 +22,7 @@ use testbed::{JobLife, Options, Testbed};
 
 use self::audit::Audit;
 use super::{
-    control_plane,
+    ONE_CONTROL_PLANE, control_plane,
     controller::Controller,
     kubernetes::{Namespace, job_name, wait},
     selected,
@@ -61,6 +61,7 @@ fn while_the_control_plane_fails() {
         audit: true,
         ..Options::default()
     };
+    let _alone = ONE_CONTROL_PLANE.lock();
     let mut testbed = Testbed::start(options).expect("a control plane");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,7 +1,5 @@
 //! Allow, Forbid and Replace beside a Job that does not end.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::{controller::Controller, kubernetes::Namespace};
@@ -35,7 +33,9 @@ pub(super) async fn allow_starts_beside_a_running_job(namespace: Namespace) {
 pub(super) async fn forbid_waits_for_the_running_job(namespace: Namespace) {
     let controller = with_hanging_job(&namespace, "Forbid").await;
     namespace.wait_for_event("JobAlreadyActive").await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    controller
+        .wait_for_metric("cronwheel_instants_open", &[], |n_open| n_open == 1)
+        .await;
     assert_eq!(namespace.job_names().await, [namespace.job_name(0)]);
     namespace.delete_job(&namespace.job_name(0)).await;
     // The slot that was held back starts at once, not a minute later.

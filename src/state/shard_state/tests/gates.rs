@@ -64,6 +64,41 @@ fn b_6_6_resuming_starts_the_latest_slot_once() {
 }
 
 #[test]
+fn b_6_6_every_keeps_its_grid_while_suspended() {
+    let every = |is_suspended: bool, version: u64| CronJobRecord {
+        schedule: schedule("@every 10m", None),
+        is_suspended,
+        resource_version: ResourceVersion(version),
+        ..cron_job("hello")
+    };
+    // Off the grid, which is 09:59, 10:09, 10:19.
+    let mut world = World::new("10:01:30", vec![every(true, 10)], vec![]);
+    world.advance_to("10:12:30");
+    world.expect(&[]);
+    assert_eq!(world.shard.tally().due_instants, 1);
+    world.apply(every(false, 11));
+    world.expect(&["create hello-29632929 for 2026-05-05T10:09:00Z"]);
+}
+
+#[test]
+fn b_16_4_a_cursor_in_the_future_is_waited_for_while_suspended() {
+    let suspended = CronJobRecord {
+        is_suspended: true,
+        status: CronJobStatus {
+            last_schedule_time: Some(at("10:03:00")),
+            ..CronJobStatus::default()
+        },
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![suspended], vec![]);
+    world.advance_to("10:03:30");
+    assert_eq!(world.shard.tally().due_instants, 0);
+    world.advance_to("10:04:30");
+    assert_eq!(world.shard.tally().due_instants, 1);
+    world.expect(&[]);
+}
+
+#[test]
 fn b_6_6_resuming_starts_nothing_when_the_deadline_has_passed() {
     let suspended = CronJobRecord {
         is_suspended: true,

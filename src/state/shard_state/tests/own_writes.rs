@@ -1,6 +1,8 @@
 //! B-5.3 and its difference: our own writes are known before the watch shows them, and their echo changes nothing.
 
-use super::world::{World, at, complete, cron_job, job};
+use jiff::SignedDuration;
+
+use super::world::{World, at, complete, cron_job, job, schedule};
 use crate::state::{CronJobRecord, CronJobStatus, ResourceVersion, StatusOutcome};
 
 fn fired() -> World {
@@ -113,6 +115,52 @@ fn b_13_2_a_status_that_could_not_be_written_is_tried_again() {
     world.expect(&[]);
     world.advance_to("10:00:06");
     world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
+}
+
+/// How many times the status is handed out until then, if the API server refuses it each time.
+fn refused_until(world: &mut World, until: &str) -> usize {
+    let mut n_writes = 0;
+    while world.now < at(until) {
+        if world.pending_write("hello").is_some() {
+            n_writes += 1;
+            let message = "etcdserver: request is too large".into();
+            let retry_after = None;
+            world.answer_status("hello", StatusOutcome::Failed { message, retry_after });
+        }
+        let second_later = world
+            .now
+            .saturating_add(SignedDuration::from_secs(1))
+            .expect("an instant");
+        world.advance_to(&second_later.to_string());
+        world.effects();
+    }
+    n_writes
+}
+
+#[test]
+fn b_13_2_a_status_that_is_always_refused_is_tried_ever_less() {
+    let hourly = CronJobRecord {
+        schedule: schedule("0 * * * *", None),
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![hourly], vec![]);
+    world.advance_to("10:00:00");
+    world.effects();
+    world.created();
+    world.effects();
+    let first_half_minute = refused_until(&mut world, "10:00:30");
+    assert!((4..=6).contains(&first_half_minute), "{first_half_minute}");
+    let later_minutes = refused_until(&mut world, "10:10:30");
+    assert!((15..=26).contains(&later_minutes), "{later_minutes}");
+    // Once it was stored the next failure is the first again.
+    world.advance_to("10:11:30");
+    world.effects();
+    world.stored("hello");
+    let ended = complete(job("hello", "10:00:00"), "10:11:00");
+    world.apply_job(ended);
+    world.effects();
+    let again = refused_until(&mut world, "10:12:00");
+    assert!((4..=7).contains(&again), "{again}");
 }
 
 #[test]

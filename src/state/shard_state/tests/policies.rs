@@ -1,6 +1,6 @@
 //! B-10.2 to B-10.5: what running Jobs mean for the next one.
 
-use super::world::{World, at, complete, cron_job, entry, failed, job, manual_job};
+use super::world::{World, at, complete, cron_job, entry, failed, job, manual_job, schedule};
 use crate::state::{
     ConcurrencyPolicy, CronJobRecord, CronJobStatus, DeleteOutcome, InstantOutcome, JobRecord, LookUpOutcome,
 };
@@ -46,6 +46,28 @@ fn b_10_3_forbid_waits_and_starts_when_the_job_ends() {
     ]);
     world.created_all();
     assert_eq!(world.shard.tally().outcome(InstantOutcome::Created), 1);
+}
+
+#[test]
+fn b_10_4_an_order_of_every_expires_at_the_next_slot_of_its_grid() {
+    let before = job("hello", "09:59:00");
+    let status = CronJobStatus {
+        active: vec![entry(&before)],
+        ..cron_job("hello").status
+    };
+    let record = CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Replace,
+        schedule: schedule("@every 10m", None),
+        status,
+        ..cron_job("hello")
+    };
+    let mut world = World::new("10:08:30", vec![record], vec![before]);
+    world.advance_to("10:09:00");
+    world.expect(&["delete hello-29632919"]);
+    world.advance_to("10:09:05");
+    world.answer_delete(DeleteOutcome::Deleted);
+    world.effects();
+    assert_eq!(world.creates[0].expires_at, Some(at("10:19:00")));
 }
 
 #[test]

@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::mpsc;
+
 use super::*;
+use crate::runtime::{clock::Clock, shutdown::phases, spawn};
 
 /// A process of two tasks and a list of what happened.
 struct Bench {
@@ -84,4 +87,19 @@ async fn a_task_that_ends_by_itself_ends_the_process() {
     let failing = spawn("failing", Phase::End, async { panic!("on purpose") });
     let error = bench.supervise(vec![failing]).await.unwrap_err();
     assert_eq!(error.to_string(), "the failing task failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_dropped_ends() {
+    let (alive, mut ended) = tokio::sync::mpsc::channel::<()>(1);
+    let handle = tokio::spawn(async move {
+        let _alive = alive;
+        std::future::pending::<()>().await;
+    });
+    drop(Task {
+        name: "endless",
+        ends_in: Phase::End,
+        handle,
+    });
+    assert_eq!(ended.recv().await, None);
 }

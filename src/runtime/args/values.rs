@@ -1,0 +1,55 @@
+//! Values of flags that several commands share or that have bounds: text to a type, or what to write instead.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+use crate::schedule::Zone;
+
+fn parse_duration(text: &str) -> Result<SignedDuration, String> {
+    text.parse()
+        .map_err(|_| "write a number with its unit, such as 500ms, 2s, 1m or 1h30m".to_owned())
+}
+
+fn parse_within(text: &str, least: SignedDuration, most: SignedDuration) -> Result<SignedDuration, String> {
+    let duration = parse_duration(text)?;
+    if duration < least || duration > most {
+        return Err(format!("give a duration from {least:#} to {most:#}"));
+    }
+    Ok(duration)
+}
+
+pub(in crate::runtime) fn parse_flush_interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_within(text, SignedDuration::ZERO, SignedDuration::from_mins(1))?;
+    Ok(interval.unsigned_abs())
+}
+
+/// Less than a second cannot be told by answers whose `Date` has whole seconds.
+pub(in crate::runtime) fn parse_clock_skew(text: &str) -> Result<SignedDuration, String> {
+    parse_within(text, SignedDuration::from_secs(1), SignedDuration::from_hours(1))
+}
+
+pub(in crate::runtime) fn parse_clock_offset(text: &str) -> Result<SignedDuration, String> {
+    let years = SignedDuration::from_hours(20 * 365 * 24);
+    parse_within(text, -years, years)
+}
+
+pub(in crate::runtime) fn parse_zone(name: &str) -> Result<Zone, String> {
+    Zone::load(name).map_err(|error| match Zone::exact_name(name) {
+        Some(exact_name) => format!("{error}; names are case-sensitive, write {exact_name}"),
+        None => format!("{error}; write a name of the IANA database, such as UTC or Europe/Berlin"),
+    })
+}
+
+/// A DNS label, as a namespace's name is.
+pub(in crate::runtime) fn parse_namespace(name: &str) -> Result<String, String> {
+    let is_alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let has_good_ends =
+        name.bytes().next().is_some_and(is_alphanumeric) && name.bytes().last().is_some_and(is_alphanumeric);
+    let is_label = has_good_ends && name.len() <= 63 && name.bytes().all(|byte| is_alphanumeric(byte) || byte == b'-');
+    if is_label {
+        Ok(name.to_owned())
+    } else {
+        Err("write the name of one namespace: lower-case letters, digits and '-', at most 63".to_owned())
+    }
+}

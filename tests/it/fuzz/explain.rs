@@ -1,0 +1,32 @@
+//! Any text as a file for `explain`: it is refused with a reason, or answered, in JSON that can be read.
+
+use clap::Parser as _;
+use cronwheel::runtime::explain::{ExplainArgs, run as explain};
+use jiff::Timestamp;
+use serde_json::Value;
+
+#[derive(clap::Parser)]
+struct ExplainCommand {
+    #[command(flatten)]
+    args: ExplainArgs,
+}
+
+/// One byte that says how to ask, then YAML or JSON.
+pub(crate) fn run(data: &[u8]) {
+    let Some((how, text)) = data.split_first() else { return };
+    let assumed = ["created", "exists", "foreign", "error"][usize::from(how & 3)];
+    let assume = format!("--assume=create={assumed}");
+    let is_json = how & 4 == 0;
+    let format = if is_json { "--output=json" } else { "--output=text" };
+    let command = ExplainCommand::parse_from(["explain", "--file=-", &assume, format]);
+    let now = Timestamp::from_second(1_780_000_000).expect("an instant");
+    let (mut output, mut notes) = (Vec::new(), Vec::new());
+    match explain(&command.args, now, text, &mut output, &mut notes) {
+        Ok(()) if is_json => {
+            let answer: Value = serde_json::from_slice(&output).expect("JSON alone");
+            assert!(answer.is_object() || answer.is_array(), "{answer}");
+        }
+        Ok(()) => assert!(!output.is_empty(), "an answer without a word"),
+        Err(error) => assert!(!error.to_string().is_empty(), "refused without a reason"),
+    }
+}

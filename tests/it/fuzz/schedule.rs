@@ -1,0 +1,53 @@
+//! Any text as a schedule in any zone, from any instant: it is refused or its activations go forward.
+
+use cronwheel::schedule::{CronJobSchedule, Schedule, Zone, due};
+use jiff::{SignedDuration, Timestamp};
+
+/// 2100-01-01, a time that no controller's clock shows.
+const TABLE_END_SECONDS: i64 = 4_102_444_800;
+
+/// Eight bytes of an instant, then a schedule, a tab and a zone; the tab and the zone may be missing.
+pub(crate) fn run(data: &[u8]) {
+    let Some((instant, text)) = data.split_first_chunk() else {
+        return;
+    };
+    let second = i64::from_le_bytes(*instant) % Timestamp::MAX.as_second();
+    let from = Timestamp::from_second(second).expect("time reaches further back than forward");
+    let text = String::from_utf8_lossy(text);
+    let (text, zone) = text
+        .split_once('\t')
+        .map_or((&*text, None), |(text, zone)| (text, Some(zone)));
+    match CronJobSchedule::new(text, zone, &Zone::utc()).parsed {
+        Ok(schedule) => check_activations(&schedule, from),
+        Err(error) => assert!(!error.to_string().is_empty(), "{text:?} is refused without a reason"),
+    }
+}
+
+fn check_activations(schedule: &Schedule, from: Timestamp) {
+    let utc = Zone::utc();
+    let mut latest = from;
+    for _ in 0..4 {
+        let Some(next) = schedule.next_after(latest, &utc) else {
+            break;
+        };
+        assert!(next > latest, "{schedule:?} goes from {latest} to {next}");
+        assert_eq!(next.subsec_nanosecond(), 0, "{schedule:?} gives {next}");
+        latest = next;
+    }
+    let now = latest
+        .saturating_add(SignedDuration::from_hours(24 * 400))
+        .expect("no calendar units");
+    // Zone tables end there, and from there on the latest slot is stepped to, slot by slot.
+    if now.as_second() > TABLE_END_SECONDS {
+        return;
+    }
+    // A never running schedule is an answer too.
+    let _ = due::estimate(schedule, &utc, from, now);
+    match due::most_recent(schedule, &utc, from, now) {
+        Some(slot) => assert!(
+            from < slot && latest <= slot && slot <= now,
+            "{schedule:?}: {slot} of {from} to {now}"
+        ),
+        None => assert_eq!(latest, from, "{schedule:?}: none of {from} to {now}"),
+    }
+}

@@ -1,0 +1,54 @@
+//! Seeded random numbers for tests: the seed alone brings a run back.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A small generator (`SplitMix64`).
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number from `min` to `max`, both included.
+    pub(crate) fn between(&mut self, min: i64, max: i64) -> i64 {
+        let width = max.abs_diff(min).saturating_add(1);
+        min + i64::try_from(self.next() % width).expect("as wide as the range")
+    }
+
+    /// An index below `length`.
+    pub(crate) fn below(&mut self, length: usize) -> usize {
+        usize::try_from(self.next() % length as u64).expect("below a length")
+    }
+
+    pub(crate) fn pick<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len())]
+    }
+
+    /// True once in so many times.
+    pub(crate) fn is_one_in(&mut self, n: u64) -> bool {
+        self.next().is_multiple_of(n)
+    }
+}
+
+/// The seed that the environment asks for, else one of this moment. It is printed, for the next run.
+pub(crate) fn seed() -> u64 {
+    let given = std::env::var("CRONWHEEL_FUZZ_SEED")
+        .ok()
+        .filter(|seed| !seed.is_empty());
+    let seed = given.map(|seed| seed.parse().expect("CRONWHEEL_FUZZ_SEED is a number"));
+    let seed = seed.unwrap_or_else(|| {
+        #[expect(clippy::disallowed_methods, reason = "a seed that no run had before")]
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+        u64::from(now.subsec_nanos()) ^ now.as_secs()
+    });
+    eprintln!("CRONWHEEL_FUZZ_SEED={seed}");
+    seed
+}

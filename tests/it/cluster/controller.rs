@@ -82,14 +82,17 @@ impl Controller {
         assert!(reached, "{name} {labels:?}: {seen:?}");
     }
 
-    /// Whether it may fire.
-    pub(super) async fn is_ready(&self) -> bool {
-        exchange::get(&self.address, "/readyz").await.is_some()
+    /// What it says of whether it may fire.
+    pub(super) async fn readiness(&self) -> String {
+        let (_, told) = exchange::ask(&self.address, "GET /readyz HTTP/1.0\r\n\r\n")
+            .await
+            .expect("an answer");
+        told
     }
 
     /// Waits until it may fire: both lists are complete, the clock is trusted.
     pub(super) async fn wait_until_ready(&self) {
-        let is_ready = wait(async || self.is_ready().await).await;
+        let is_ready = wait(async || exchange::get(&self.address, "/readyz").await.is_some()).await;
         assert!(is_ready, "the controller does not become ready");
     }
 

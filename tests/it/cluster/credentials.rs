@@ -94,7 +94,11 @@ pub(super) async fn a_controller_without_permission_says_so_and_begins_when_it_h
         let refused = [("verb", "list"), ("resource", resource), ("code", "403")];
         controller.wait_for_metric(REQUESTS, &refused, |n| n >= 2).await;
     }
-    assert!(!controller.is_ready().await);
+    let told = controller.readiness().await;
+    for resource in ["cronjobs", "jobs"] {
+        let refused = format!("{resource}.batch is forbidden");
+        assert!(told.contains(&refused), "{told}");
+    }
     assert_eq!(namespace.job_names().await, Vec::<String>::new());
 
     account.permit(&namespace).await;

@@ -1,5 +1,6 @@
 //! Who we are and what we may do, taken away and given back while the controller runs.
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::{
@@ -29,15 +30,15 @@ fn job_names(namespace: &Namespace, cron_jobs: &[&str]) -> Vec<String> {
         .collect()
 }
 
-async fn start_after_first_minute(namespace: &Namespace) -> Controller {
-    let just_after = namespace.minute(0) + jiff::SignedDuration::from_secs(1);
+fn start_after_first_minute(namespace: &Namespace) -> Controller {
+    let just_after = namespace.minute(0) + SignedDuration::from_secs(1);
     Controller::start_at(namespace, just_after, &[])
 }
 
 pub(super) async fn a_token_that_is_no_longer_known_is_read_anew(mut namespace: Namespace) {
     let account = Account::create_for(&mut namespace).await;
     account.permit(&namespace).await;
-    let controller = start_after_first_minute(&namespace).await;
+    let controller = start_after_first_minute(&namespace);
     create_overdue(&namespace, "before").await;
     namespace.wait_for_jobs(&job_names(&namespace, &["before"])).await;
 
@@ -59,7 +60,7 @@ pub(super) async fn a_token_that_is_no_longer_known_is_read_anew(mut namespace: 
 pub(super) async fn a_permission_withdrawn_and_given_back_costs_no_run(mut namespace: Namespace) {
     let account = Account::create_for(&mut namespace).await;
     account.permit(&namespace).await;
-    let controller = start_after_first_minute(&namespace).await;
+    let controller = start_after_first_minute(&namespace);
     controller.wait_until_ready().await;
 
     account.forbid(&namespace).await;
@@ -89,7 +90,7 @@ pub(super) async fn a_permission_withdrawn_and_given_back_costs_no_run(mut names
 pub(super) async fn a_controller_without_permission_says_so_and_begins_when_it_has_it(mut namespace: Namespace) {
     let account = Account::create_for(&mut namespace).await;
     create_overdue(&namespace, "hello").await;
-    let controller = start_after_first_minute(&namespace).await;
+    let controller = start_after_first_minute(&namespace);
     for resource in ["cronjobs", "jobs"] {
         let refused = [("verb", "list"), ("resource", resource), ("code", "403")];
         controller.wait_for_metric(REQUESTS, &refused, |n| n >= 2).await;

@@ -12,6 +12,7 @@ use kube::{
     Api, Client,
     api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
+    core::Status,
 };
 use serde_json::{Value, json};
 use testbed::Kubectl;
@@ -35,12 +36,19 @@ pub(super) async fn client(kubeconfig: Kubeconfig, retries: bool) -> Client {
     Client::try_from(config).expect("a client")
 }
 
-/// What a client is answered that asks for Jobs.
+/// The code that a client gets which asks for Jobs.
 pub(super) async fn code_of_list(client: &Client, namespace: &Namespace) -> u16 {
+    refusal_of_list(client, namespace)
+        .await
+        .map_or(200, |status| status.code)
+}
+
+/// What a client is told which asks for Jobs and does not get them.
+pub(super) async fn refusal_of_list(client: &Client, namespace: &Namespace) -> Option<Status> {
     let jobs: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace.name, &resource("batch", "Job"));
     match jobs.list(&ListParams::default().limit(1)).await {
-        Ok(_) => 200,
-        Err(kube::Error::Api(status)) => status.code,
+        Ok(_) => None,
+        Err(kube::Error::Api(status)) => Some(*status),
         Err(error) => panic!("{error}"),
     }
 }

@@ -1,5 +1,6 @@
 //! A watch whose version etcd has forgotten: it is answered 410, and everything is listed anew.
 
+use jiff::SignedDuration;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use testbed::Testbed;
@@ -20,7 +21,7 @@ pub(super) async fn what_changed_unseen_is_seen_when_the_watch_has_expired(
             .await;
         namespace.set_last_run(name, namespace.minute(-1)).await;
     }
-    let just_after = namespace.minute(0) + jiff::SignedDuration::from_secs(1);
+    let just_after = namespace.minute(0) + SignedDuration::from_secs(1);
     let controller = Controller::start_at(&namespace, just_after, &[]);
     controller.wait_until_ready().await;
     controller.wait_for_metric("cronwheel_cron_jobs", &[], |n| n == 2).await;
@@ -53,8 +54,8 @@ pub(super) async fn what_changed_unseen_is_seen_when_the_watch_has_expired(
             .wait_for_metric("cronwheel_relists_total", &[("resource", resource)], |n| n >= 2)
             .await;
     }
-    controller.wait_for_metric("cronwheel_cron_jobs", &[], |n| n == 2).await;
     controller.wait_for_account(&[("created", 2)]).await;
+    controller.wait_for_metric("cronwheel_cron_jobs", &[], |n| n == 2).await;
     let jobs = ["changed", "new"].map(|name| job_name(name, namespace.minute(0)));
     namespace.wait_for_jobs(&jobs).await;
     controller.terminate().await;

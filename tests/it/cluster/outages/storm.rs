@@ -7,7 +7,7 @@ use serde_json::json;
 use testbed::Testbed;
 
 use super::{Audit, Fleet, Namespace};
-use crate::cluster::kubernetes::{code_of_list, connect_without_retries, wait};
+use crate::cluster::kubernetes::{connect_without_retries, refusal_of_list, wait};
 
 const REQUESTS: &str = "cronwheel_api_requests_total";
 const THROTTLED_CREATES: [(&str, &str); 3] = [("verb", "create"), ("resource", "jobs"), ("code", "429")];
@@ -17,8 +17,8 @@ const SQUEEZED: &str = "squeezed";
 
 pub(super) async fn a_storm_of_429_is_waited_out_and_costs_no_run(testbed: &mut Testbed, namespace: Namespace) {
     let fleet = Fleet::create(namespace, 120).await;
-    let controller = fleet.start_controller().await;
     squeeze(&fleet.namespace).await;
+    let controller = fleet.start_controller().await;
     // Several rounds, of which each gets a few through.
     let is_underway = wait(async || controller.n_started().await >= 6).await;
     assert!(is_underway, "{} went through", controller.n_started().await);
@@ -84,9 +84,11 @@ async fn squeeze(namespace: &Namespace) {
         }))
         .await;
     let client = connect_without_retries(&namespace.control_plane.controller_kubeconfig).await;
+    // An API server whose storage is not ready says 429 too, in other words.
     let is_squeezed = wait(async || {
-        let codes = join_all((0..8).map(|_| code_of_list(&client, namespace))).await;
-        codes.contains(&429)
+        let refusals = join_all((0..8).map(|_| refusal_of_list(&client, namespace))).await;
+        let mut refusals = refusals.into_iter().flatten();
+        refusals.any(|status| status.code == 429 && status.message.starts_with("Too many requests"))
     });
     assert!(is_squeezed.await, "the squeeze is not in force");
 }

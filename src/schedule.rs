@@ -11,7 +11,7 @@ pub mod policy;
 pub mod wheel;
 pub mod zone;
 
-pub use cron::{ParseError, parse_standard};
+pub use cron::{ParseError, parse_standard, quote};
 pub use effective::CronJobSchedule;
 pub use fires::Schedule;
 pub use policy::ConcurrencyPolicy;

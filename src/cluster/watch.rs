@@ -1,7 +1,8 @@
 //! Watch streams of CronJobs and of Jobs as inputs, over `kube`'s watcher, which pages lists, resumes watches and lists anew after 410.
 //!
 //! Never ends. An object that cannot be understood is handed over as such, and as one that exists: it is not gone. A
-//! CronJob goes on as what it was, since its runs must not be lost; so does a Job, since another must not run beside it.
+//! CronJob then starts nothing, as it must not run on what it was before; a Job stays what it was, since another must not
+//! run beside it.
 
 mod backoff;
 mod observed;

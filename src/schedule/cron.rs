@@ -6,6 +6,8 @@
 mod duration;
 mod integer;
 
+pub use integer::quote;
+
 use super::{
     fires::{DayRule, Schedule, Spec},
     zone::Zone,

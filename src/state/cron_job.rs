@@ -1,5 +1,7 @@
 //! What a shard knows of one CronJob beyond its record: our view of its status, what is armed, the slot in work.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use jiff::Timestamp;
 
 use super::{
@@ -15,6 +17,8 @@ pub(crate) struct CronJobState {
     pub(crate) record: CronJobRecord,
     /// The relist in which it was last seen.
     pub(crate) mark: u32,
+    /// The object as it is now cannot be understood: it must not run on what it was before, and nothing can be stored.
+    pub(crate) is_held: bool,
     /// The status as it will be when all that we know is stored: what decisions are made on (B-5.3 and its difference).
     pub(crate) view: CronJobStatus,
     /// The status write that was handed out and not answered.
@@ -37,8 +41,8 @@ pub(crate) struct CronJobState {
     pub(crate) ended_slot: Option<Timestamp>,
     /// When the schedule was changed, where we saw it.
     pub(crate) schedule_changed: Option<Timestamp>,
-    /// Entries of `status.active` without a Job that we know (B-5.4).
-    pub(crate) lookups: Vec<LookUp>,
+    /// Entries of `status.active` without a Job that we know, by uid (B-5.4).
+    pub(crate) lookups: BTreeMap<Uid, LookUp>,
     /// No history deletes before this: one failed.
     pub(crate) history_not_before: Option<Timestamp>,
     /// History deletes that failed since one succeeded.
@@ -129,6 +133,24 @@ pub(crate) enum LookUpProgress {
     Failed { until: Timestamp },
 }
 
+/// So many entries are searched one by one: nearly every list is as short.
+const N_LISTED_SEARCHED_MAX: usize = 16;
+
+/// The uids of an active list.
+pub(crate) enum Listed<'a> {
+    Few(&'a [ActiveJob]),
+    Many(BTreeSet<&'a Uid>),
+}
+
+impl Listed<'_> {
+    pub(crate) fn contains(&self, uid: &Uid) -> bool {
+        match self {
+            Listed::Few(active) => active.iter().any(|active| active.uid == *uid),
+            Listed::Many(uids) => uids.contains(uid),
+        }
+    }
+}
+
 /// Complaints that are told once for each schedule, not at each look.
 #[derive(Clone, Copy, Default)]
 #[expect(
@@ -155,6 +177,7 @@ impl CronJobState {
             view: record.status.clone(),
             record,
             mark,
+            is_held: false,
             emitted: None,
             status_not_before: None,
             n_status_failures: 0,
@@ -165,7 +188,7 @@ impl CronJobState {
             open: None,
             ended_slot: None,
             schedule_changed: None,
-            lookups: Vec::new(),
+            lookups: BTreeMap::new(),
             history_not_before: None,
             n_history_failures: 0,
             told: Told::default(),
@@ -175,6 +198,15 @@ impl CronJobState {
     /// Whether all that we know is stored.
     pub(crate) fn is_status_stored(&self) -> bool {
         self.view == self.record.status
+    }
+
+    /// The uids of the active list, to ask many times.
+    pub(crate) fn listed(&self) -> Listed<'_> {
+        if self.view.active.len() > N_LISTED_SEARCHED_MAX {
+            Listed::Many(self.view.active.iter().map(|active| &active.uid).collect())
+        } else {
+            Listed::Few(&self.view.active)
+        }
     }
 
     pub(crate) fn is_listed_active(&self, uid: &Uid) -> bool {
@@ -200,6 +232,22 @@ impl CronJobState {
         const SHORT_TTL_SECS: i64 = 60;
         let ttl_secs = self.record.template.ttl_seconds_after_finished;
         self.is_status_urgent |= ttl_secs.is_some_and(|secs| secs < SHORT_TTL_SECS);
+    }
+
+    /// Lets no wait go on beyond `now`: its end was reckoned by a clock that was wrong.
+    pub(crate) fn end_waits(&mut self, now: Timestamp) {
+        if let Some(OpenSlot {
+            stage: Stage::AskingLater { until, .. } | Stage::BackingOff { until },
+            ..
+        }) = &mut self.open
+        {
+            *until = now.min(*until);
+        }
+        for look_up in self.lookups.values_mut() {
+            if let LookUpProgress::Failed { until } = &mut look_up.progress {
+                *until = now.min(*until);
+            }
+        }
     }
 
     /// Moves the cursor forward, never back (B-12.5).

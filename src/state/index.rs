@@ -128,6 +128,13 @@ impl Index {
         self.jobs_by_uid.find(hash(uid), is_it).copied()
     }
 
+    /// Whether this is the uid of a Job of the owner.
+    pub(crate) fn is_job_of(&self, owner: OwnerIndex, uid: &Uid) -> bool {
+        self.find_job(uid)
+            .and_then(|job| self.job(job))
+            .is_some_and(|job| job.owner == owner)
+    }
+
     /// All places that may hold a Job.
     pub(crate) fn job_indexes(&self) -> std::ops::Range<JobIndex> {
         self.jobs.places()

@@ -46,7 +46,7 @@ pub enum Input {
     CronJobRelistBegun(Scope),
     /// A CronJob exists in this form.
     CronJobApplied(Box<CronJobRecord>),
-    /// A CronJob exists in a form that cannot be understood: what is known of it stays.
+    /// A CronJob exists in a form that cannot be understood: what is known of it stays, and it starts nothing until it can be.
     CronJobSeen(Uid),
     /// A CronJob is gone.
     CronJobDeleted(Uid),

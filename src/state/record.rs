@@ -101,7 +101,7 @@ pub struct JobRecord {
     pub finish: Option<Finish>,
     /// `status.startTime`.
     pub started: Option<Timestamp>,
-    /// `status.completionTime`.
+    /// `status.completionTime`, of a Job with a condition `Complete` that is true (B-5.1).
     pub completed: Option<Timestamp>,
 }
 

@@ -12,6 +12,7 @@ mod decision;
 mod decisions;
 mod history;
 mod look_ups;
+mod relists;
 mod status;
 mod timers;
 
@@ -30,6 +31,7 @@ use super::{
     tally::{InstantOutcome, Tally},
 };
 pub use decisions::Decided;
+use relists::Relists;
 use timers::Timers;
 
 /// What a shard is told once.
@@ -75,37 +77,15 @@ pub struct ShardState {
     decisions: Option<Vec<Decided>>,
 }
 
-/// Which lists were complete once, and the running number of the latest relist of each kind.
-struct Relists {
-    /// Raised by each relist; objects carry the number in which they were last seen.
-    mark: u32,
-    cron_jobs: Vec<ScopeRelist>,
-    jobs: Vec<ScopeRelist>,
-    is_synced: bool,
-}
-
-#[derive(Clone, Copy, Default)]
-struct ScopeRelist {
-    /// The mark of the relist that is going on.
-    begun: Option<u32>,
-    was_done: bool,
-}
-
 impl ShardState {
     /// An empty shard, which decides nothing until every scope has been listed.
     pub fn new(config: ShardConfig, now: Timestamp) -> ShardState {
-        let scopes = vec![ScopeRelist::default(); config.scopes.len()];
         ShardState {
             index: Index::new(),
             timers: Timers::new(now),
             outbox: VecDeque::new(),
             tally: Tally::default(),
-            relists: Relists {
-                mark: 0,
-                cron_jobs: scopes.clone(),
-                jobs: scopes,
-                is_synced: false,
-            },
+            relists: Relists::new(config.scopes.len()),
             decisions: None,
             config,
         }
@@ -122,7 +102,7 @@ impl ShardState {
         match input {
             Input::CronJobRelistBegun(scope) => self.begin_relist(&scope, |relists| &mut relists.cron_jobs),
             Input::CronJobApplied(record) => self.apply_cron_job(*record, now),
-            Input::CronJobSeen(uid) => self.mark_cron_job(&uid),
+            Input::CronJobSeen(uid) => self.hold_cron_job(&uid),
             Input::CronJobDeleted(uid) => self.delete_cron_job(&uid),
             Input::CronJobRelistDone(scope) => self.end_cron_job_relist(&scope, now),
             Input::JobRelistBegun(scope) => self.begin_relist(&scope, |relists| &mut relists.jobs),
@@ -198,7 +178,8 @@ impl ShardState {
 
     /// One look at a CronJob, in the order of B-3.1. Idempotent: a second look at the same facts does nothing.
     fn evaluate(&mut self, owner: OwnerIndex, now: Timestamp) {
-        if !self.relists.is_synced || self.index.cron_job(owner).is_none() {
+        let may_look = self.index.cron_job(owner).is_some_and(|cron_job| !cron_job.is_held);
+        if !self.relists.is_synced || !may_look {
             return;
         }
         self.clean_history(owner, now);
@@ -227,12 +208,13 @@ impl ShardState {
         }
         let change = SpecChange::between(&cron_job.record, &record);
         let is_status_news = cron_job.take_status(&record.status);
+        let was_held = std::mem::take(&mut cron_job.is_held);
         cron_job.record = record;
         cron_job.status_not_before = None;
         if change.is_schedule {
             self.schedule_changed(owner, now);
         }
-        if change.is_any || is_status_news {
+        if change.is_any || is_status_news || was_held {
             if let Some(cron_job) = self.index.cron_job_mut(owner) {
                 cron_job.must_look = true;
             }
@@ -257,24 +239,6 @@ impl ShardState {
         self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged);
         if is_unparseable {
             self.emit_event(owner, EventReason::UnParseableCronJobSchedule, message);
-        }
-    }
-
-    /// It exists, whatever it has become: the list that is going on must not take it for gone.
-    fn mark_cron_job(&mut self, uid: &Uid) {
-        if let Some(owner) = self.index.find_cron_job(uid)
-            && let Some(cron_job) = self.index.cron_job_mut(owner)
-        {
-            cron_job.mark = self.relists.mark;
-        }
-    }
-
-    /// The same for a Job.
-    fn mark_job(&mut self, uid: &Uid) {
-        if let Some(index) = self.index.find_job(uid)
-            && let Some(job) = self.index.job_mut(index)
-        {
-            job.mark = self.relists.mark;
         }
     }
 
@@ -307,64 +271,6 @@ impl ShardState {
     fn delete_job(&mut self, uid: &Uid, now: Timestamp) {
         let Some(job) = self.index.find_job(uid) else { return };
         self.forget_job(job, now);
-    }
-
-    fn begin_relist(&mut self, scope: &Scope, kind: fn(&mut Relists) -> &mut Vec<ScopeRelist>) {
-        self.relists.mark += 1;
-        let mark = self.relists.mark;
-        let Some(position) = self.config.scopes.iter().position(|known| known == scope) else {
-            return;
-        };
-        kind(&mut self.relists)[position].begun = Some(mark);
-    }
-
-    /// Ends a relist and gives its mark: what was not seen since is gone.
-    fn end_relist(&mut self, scope: &Scope, kind: fn(&mut Relists) -> &mut Vec<ScopeRelist>) -> Option<u32> {
-        let position = self.config.scopes.iter().position(|known| known == scope)?;
-        let relist = &mut kind(&mut self.relists)[position];
-        relist.was_done = true;
-        relist.begun.take()
-    }
-
-    fn end_cron_job_relist(&mut self, scope: &Scope, now: Timestamp) {
-        if let Some(mark) = self.end_relist(scope, |relists| &mut relists.cron_jobs) {
-            for owner in self.index.owner_indexes() {
-                let is_gone = self.index.cron_job(owner).is_some_and(|cron_job| {
-                    cron_job.mark < mark && scope.contains(&cron_job.record.identity.namespace)
-                });
-                if is_gone {
-                    self.remove_cron_job(owner);
-                }
-            }
-        }
-        self.sync(now);
-    }
-
-    fn end_job_relist(&mut self, scope: &Scope, now: Timestamp) {
-        if let Some(mark) = self.end_relist(scope, |relists| &mut relists.jobs) {
-            for job in self.index.job_indexes() {
-                if self
-                    .index
-                    .job(job)
-                    .is_some_and(|job| job.mark < mark && scope.contains(&job.namespace))
-                {
-                    self.lose_job(job, now);
-                }
-            }
-        }
-        self.sync(now);
-    }
-
-    /// Looks at every CronJob once when the last list has become complete.
-    fn sync(&mut self, now: Timestamp) {
-        let is_complete = |relists: &[ScopeRelist]| relists.iter().all(|relist| relist.was_done);
-        if self.relists.is_synced || !is_complete(&self.relists.cron_jobs) || !is_complete(&self.relists.jobs) {
-            return;
-        }
-        self.relists.is_synced = true;
-        for owner in self.index.owner_indexes() {
-            self.evaluate(owner, now);
-        }
     }
 
     fn emit_event(&mut self, owner: OwnerIndex, reason: EventReason, message: String) {

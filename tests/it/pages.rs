@@ -26,7 +26,7 @@ pub(super) fn hold(page: &str, made: &str) {
     } else {
         assert!(
             former == current,
-            "{page} is not what the code says; write it: {WRITE}=1 cargo test --test it pages"
+            "{page} is not what the code says; write it: {WRITE}=1 cargo test --test it page"
         );
     }
 }

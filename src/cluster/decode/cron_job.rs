@@ -209,9 +209,10 @@ fn spec(raw: RawSpec<'_>) -> Result<(Spec, Field<RawTemplate<'_>>), FieldError> 
     Ok((spec, raw.job_template))
 }
 
+/// A negative limit, which the API server lets nobody write, keeps all: of two readings the one that deletes nothing.
 fn limit(field: &'static str, value: Field<i64>) -> Result<Option<u32>, FieldError> {
-    let limit = value.optional(field)?;
-    Ok(limit.map(|limit| u32::try_from(limit.max(0)).unwrap_or(u32::MAX)))
+    let limit = value.optional(field)?.filter(|limit| *limit >= 0);
+    Ok(limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)))
 }
 
 #[derive(Default)]

@@ -159,9 +159,15 @@ object! {
 fn read_status(record: &mut JobRecord, status: Field<RawStatus<'_>>) -> Result<(), FieldError> {
     let status = status.optional("status")?.unwrap_or_default();
     record.started = status.start_time.time("status.startTime")?;
-    record.completed = status.completion_time.time("status.completionTime")?;
+    let completed = status.completion_time.time("status.completionTime")?;
     let conditions = status.conditions.optional("status.conditions")?.unwrap_or_default();
-    record.finish = conditions.into_iter().filter_map(Field::if_read).find_map(finish);
+    let ends: Vec<Finish> = conditions
+        .into_iter()
+        .filter_map(Field::if_read)
+        .filter_map(finish)
+        .collect();
+    record.finish = ends.first().copied();
+    record.completed = completed.filter(|_| ends.contains(&Finish::Complete));
     Ok(())
 }
 

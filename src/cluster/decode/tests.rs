@@ -91,7 +91,7 @@ fn nulls_are_absent_and_what_a_newer_server_knows_is_no_error() {
     let record = with_spec(r#""concurrencyPolicy":"Queue","startingDeadlineSeconds":-5,"failedJobsHistoryLimit":-1"#);
     assert_eq!(record.concurrency_policy, ConcurrencyPolicy::Allow);
     assert_eq!(record.starting_deadline_seconds, Some(0));
-    assert_eq!(record.failed_jobs_history_limit, Some(0));
+    assert_eq!(record.failed_jobs_history_limit, None, "nothing is deleted");
     let without_status = cron_job_text("", TEMPLATE, "").replace(r#","status":{}"#, "");
     assert_eq!(cron_job(&without_status).unwrap().status, CronJobStatus::default());
     let null_status = cron_job_text("", TEMPLATE, "").replace(r#""status":{}"#, r#""status":null"#);
@@ -292,6 +292,23 @@ fn a_job_is_read_whole() {
             completed: Some(time("2026-03-01T00:05:09Z")),
         }
     );
+}
+
+#[test]
+fn b_5_1_a_completion_counts_where_any_true_condition_is_complete() {
+    let completed = |conditions: &str| {
+        let status = format!(r#"{{"completionTime":"2026-03-01T00:05:09Z","conditions":[{conditions}]}}"#);
+        let record = job(&job_text(OWNER, "null", &status)).unwrap();
+        (record.finish, record.completed.is_some())
+    };
+    let (complete, failed) = (
+        r#"{"type":"Complete","status":"True"}"#,
+        r#"{"type":"Failed","status":"True"}"#,
+    );
+    assert_eq!(completed(complete), (Some(Finish::Complete), true));
+    assert_eq!(completed(&format!("{failed},{complete}")), (Some(Finish::Failed), true));
+    assert_eq!(completed(failed), (Some(Finish::Failed), false));
+    assert_eq!(completed(""), (None, false));
 }
 
 #[test]

@@ -33,8 +33,8 @@ pub(super) fn parse(text: &str) -> Result<i64, String> {
     value.map_or_else(|| fail("value out of range"), Ok)
 }
 
-/// Go's `strconv.Quote`.
-fn quote(text: &str) -> String {
+/// A text in double quotes as Go's `strconv.Quote` and `%q` print it (B-6.2, B-6.4, B-7.1).
+pub fn quote(text: &str) -> String {
     use std::fmt::Write as _;
 
     let mut quoted = String::with_capacity(text.len() + 2);

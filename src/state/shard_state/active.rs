@@ -1,6 +1,9 @@
 //! The active list, `lastSuccessfulTime`, adoption and missing Jobs (B-5).
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 
@@ -8,7 +11,7 @@ use super::ShardState;
 use crate::state::{
     cron_job::{LookUp, LookUpProgress},
     effect::{Effect, EventReason, JobLookUp},
-    ids::CronJobIdentity,
+    ids::{CronJobIdentity, Uid},
     index::{JobIndex, OwnerIndex},
     naming,
     record::{ActiveJob, Finish},
@@ -58,9 +61,10 @@ impl ShardState {
         let Some(cron_job) = self.index.cron_job(owner) else {
             return Vec::new();
         };
+        let listed = cron_job.listed();
         let mut findings = Vec::new();
         for (index, job) in self.index.jobs_of(owner) {
-            let finding = match (job.finish, cron_job.is_listed_active(&job.uid)) {
+            let finding = match (job.finish, listed.contains(&job.uid)) {
                 (Some(finish), true) => Finding::Ended(finish),
                 (None, false) if job.is_delete_requested => continue,
                 (None, false) if self.is_ours(owner, index) => Finding::Adopt,
@@ -131,14 +135,7 @@ impl ShardState {
 
     /// `lastSuccessfulTime` is the latest completion that was seen (B-5.1).
     fn note_success(&mut self, owner: OwnerIndex) {
-        let completed = |(_, job): (JobIndex, &crate::state::index::Job)| {
-            if job.finish == Some(Finish::Complete) {
-                job.completed()
-            } else {
-                None
-            }
-        };
-        let latest = self.index.jobs_of(owner).filter_map(completed).max();
+        let latest = self.index.jobs_of(owner).filter_map(|(_, job)| job.completed()).max();
         if let Some(cron_job) = self.index.cron_job_mut(owner) {
             cron_job.view.last_successful_time = cron_job.view.last_successful_time.max(latest);
         }
@@ -146,26 +143,17 @@ impl ShardState {
 
     /// Asks for the Jobs of entries that no Job answers to (B-5.4); once, and again after a failure.
     fn look_up_missing(&mut self, owner: OwnerIndex, now: Timestamp) {
-        let Some(cron_job) = self.index.cron_job(owner) else {
-            return;
-        };
-        if cron_job.view.active.is_empty() && cron_job.lookups.is_empty() {
-            return;
-        }
-        let is_known = |active: &ActiveJob| self.index.jobs_of(owner).any(|(_, job)| job.uid == active.uid);
-        let identity = &cron_job.record.identity;
-        let active = cron_job.view.active.iter();
-        let missing: Vec<JobLookUp> = active
-            .filter(|active| !is_known(active))
-            .map(|active| question(identity, active))
-            .collect();
+        let (uids, mut missing) = self.missing(owner);
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
-        cron_job.lookups.retain(|look_up| missing.contains(&look_up.question));
+        cron_job
+            .lookups
+            .retain(|uid, look_up| missing.get(uid) == Some(&look_up.question));
         let mut wake: Option<Timestamp> = None;
-        for question in missing {
-            let known = cron_job.lookups.iter_mut().find(|look_up| look_up.question == question);
+        for uid in uids {
+            let Some(question) = missing.remove(&uid) else { continue };
+            let known = cron_job.lookups.get_mut(&uid);
             match known.map(|look_up| &mut look_up.progress) {
                 Some(LookUpProgress::Pending | LookUpProgress::Kept) => continue,
                 Some(LookUpProgress::Failed { until }) if now < *until => {
@@ -173,17 +161,38 @@ impl ShardState {
                     continue;
                 }
                 Some(progress) => *progress = LookUpProgress::Pending,
-                None => cron_job.lookups.push(LookUp {
-                    question: question.clone(),
-                    progress: LookUpProgress::Pending,
-                    n_failures: 0,
-                }),
+                None => {
+                    let look_up = LookUp {
+                        question: question.clone(),
+                        progress: LookUpProgress::Pending,
+                        n_failures: 0,
+                    };
+                    cron_job.lookups.insert(uid, look_up);
+                }
             }
             self.outbox.push_back(Effect::LookUpJob(question));
         }
         if let Some(until) = wake {
             self.wake_at(owner, until);
         }
+    }
+
+    /// The entries of the active list that no Job answers to, in its order, and what is to be asked about each. Of those
+    /// that repeat a uid, the second is asked for when the first has been answered.
+    fn missing(&self, owner: OwnerIndex) -> (Vec<Uid>, BTreeMap<Uid, JobLookUp>) {
+        let (mut uids, mut questions) = (Vec::new(), BTreeMap::new());
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return (uids, questions);
+        };
+        for active in &cron_job.view.active {
+            if !self.index.is_job_of(owner, &active.uid)
+                && let Entry::Vacant(vacant) = questions.entry(active.uid.clone())
+            {
+                uids.push(active.uid.clone());
+                vacant.insert(question(&cron_job.record.identity, active));
+            }
+        }
+        (uids, questions)
     }
 
     /// A list does not have a Job. It may be younger than the list: an entry of the active list is asked for first.

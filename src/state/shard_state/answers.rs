@@ -140,7 +140,7 @@ impl ShardState {
         // Entries that were kept are asked for once a run (B-5.4).
         cron_job
             .lookups
-            .retain(|look_up| look_up.progress != LookUpProgress::Kept);
+            .retain(|_, look_up| look_up.progress != LookUpProgress::Kept);
         if cron_job.open.take().is_some() {
             self.tally.close(outcome);
         }

@@ -2,8 +2,11 @@
 
 use super::ShardState;
 use crate::{
-    schedule::policy::{Decision, SkipReason},
-    state::{effect::EventReason, index::OwnerIndex, naming},
+    schedule::{
+        policy::{Decision, SkipReason},
+        quote,
+    },
+    state::{effect::EventReason, index::OwnerIndex},
 };
 
 impl ShardState {
@@ -26,13 +29,13 @@ impl ShardState {
         {
             complaints.push((EventReason::UnsupportedSchedule, format!(
                 "CRON_TZ or TZ used in schedule {} is not officially supported, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details",
-                naming::quoted(text)
+                quote(text)
             )));
         }
         match decision {
             Decision::Skip(SkipReason::UnknownTimeZone(error)) if !told.unknown_time_zone => {
                 told.unknown_time_zone = true;
-                let zone = naming::quoted(schedule.time_zone.as_deref().unwrap_or_default());
+                let zone = quote(schedule.time_zone.as_deref().unwrap_or_default());
                 complaints.push((
                     EventReason::UnknownTimeZone,
                     format!("invalid timeZone: {zone}: {error}"),
@@ -40,7 +43,7 @@ impl ShardState {
             }
             Decision::Skip(SkipReason::Unparseable(error)) if !told.unparseable_schedule => {
                 told.unparseable_schedule = true;
-                let message = format!("unparseable schedule: {} : {error}", naming::quoted(text));
+                let message = format!("unparseable schedule: {} : {error}", quote(text));
                 complaints.push((EventReason::UnparseableSchedule, message));
             }
             Decision::Skip(SkipReason::NeverRuns(error)) if !told.invalid_schedule => {

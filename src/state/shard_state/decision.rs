@@ -88,7 +88,7 @@ impl ShardState {
         // Whether an unknown entry of the active list still runs bears on all policies but Allow.
         let is_asking = cron_job
             .lookups
-            .iter()
+            .values()
             .any(|look_up| look_up.progress != LookUpProgress::Kept);
         !(is_asking && cron_job.record.concurrency_policy != ConcurrencyPolicy::Allow)
     }
@@ -378,11 +378,11 @@ impl ShardState {
 
     /// The CronJob's running Jobs: those that Forbid and Replace count (B-5.1 and its difference).
     pub(super) fn running(&self, owner: OwnerIndex) -> impl Iterator<Item = &crate::state::index::Job> {
-        let cron_job = self.index.cron_job(owner);
+        let listed = self.index.cron_job(owner).map(CronJobState::listed);
         self.index.jobs_of(owner).map(|(_, job)| job).filter(move |job| {
             job.finish.is_none()
                 && !job.is_delete_requested
-                && cron_job.is_some_and(|cron_job: &CronJobState| cron_job.is_listed_active(&job.uid))
+                && listed.as_ref().is_some_and(|listed| listed.contains(&job.uid))
         })
     }
 }

@@ -31,10 +31,15 @@ impl ShardState {
             self.wake_at(owner, not_before);
             return;
         }
+        // Who waits holds up those behind it: the order of B-4.3 stays.
+        let mut is_waiting = false;
         for (kind, limit) in limits {
             let Some(limit) = limit else { continue };
             for job in self.over_limit(owner, kind, limit as usize) {
-                self.delete_from_history(owner, job);
+                is_waiting |= self.wait_for_cursor(owner, job);
+                if !is_waiting {
+                    self.delete_from_history(owner, job);
+                }
             }
         }
     }
@@ -56,45 +61,49 @@ impl ShardState {
         jobs.into_iter().map(|(index, _)| index).collect()
     }
 
-    fn delete_from_history(&mut self, owner: OwnerIndex, job_index: JobIndex) {
-        let Some(job) = self.index.job(job_index) else { return };
-        let (name, uid, namespace) = (job.name.clone(), job.uid.clone(), job.namespace.clone());
-        let scheduled = job.scheduled();
+    /// Whether the Job must stay for now: it is the only lock on its slot until the cursor has passed it.
+    fn wait_for_cursor(&mut self, owner: OwnerIndex, job: JobIndex) -> bool {
+        let Some(job) = self.index.job(job) else { return false };
+        let (uid, scheduled) = (job.uid.clone(), job.scheduled());
+        let cron_job_name = self
+            .index
+            .cron_job(owner)
+            .map(|cron_job| &cron_job.record.identity.name);
+        let slot =
+            scheduled.filter(|slot| cron_job_name.is_some_and(|name| naming::is_job_name(&job.name, name, *slot)));
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
+            return false;
         };
-        let identity = cron_job.record.identity.clone();
-        let is_awaited = cron_job
-            .open
-            .as_ref()
-            .is_some_and(|open| open.is_in_flight() && Some(open.slot) == scheduled);
-        if is_awaited {
-            // While its create is not answered it is the lock against a second one.
-            return;
+        // While its create is not answered it is the lock against a second one.
+        let open = cron_job.open.as_ref();
+        if open.is_some_and(|open| open.is_in_flight() && Some(open.slot) == scheduled) {
+            return true;
         }
         // Cleanup comes before the active list: no SawCompletedJob for what it takes (B-4.6).
         cron_job.remove_active(&uid);
-        if let Some(slot) = scheduled
-            && naming::is_job_name(&name, &identity.name, slot)
-            && cron_job
-                .record
-                .status
-                .last_schedule_time
-                .is_none_or(|stored| stored < slot)
-        {
-            // The Job is the only lock on its slot until the cursor has passed it.
-            cron_job.advance_cursor(slot);
-            cron_job.is_status_urgent = true;
+        let Some(slot) = slot.filter(|slot| cron_job.record.status.last_schedule_time < Some(*slot)) else {
+            return false;
+        };
+        cron_job.advance_cursor(slot);
+        cron_job.is_status_urgent = true;
+        true
+    }
+
+    fn delete_from_history(&mut self, owner: OwnerIndex, job: JobIndex) {
+        let Some(identity) = self
+            .index
+            .cron_job(owner)
+            .map(|cron_job| cron_job.record.identity.clone())
+        else {
             return;
-        }
-        if let Some(job) = self.index.job_mut(job_index) {
-            job.is_delete_requested = true;
-        }
+        };
+        let Some(job) = self.index.job_mut(job) else { return };
+        job.is_delete_requested = true;
         self.outbox.push_back(Effect::DeleteJob(JobDelete {
             cron_job: identity,
-            namespace: (*namespace).into(),
-            name,
-            uid,
+            namespace: (*job.namespace).into(),
+            name: job.name.clone(),
+            uid: job.uid.clone(),
             is_for_replace: false,
         }));
     }

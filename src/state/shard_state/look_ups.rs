@@ -109,7 +109,10 @@ impl ShardState {
                     && naming::is_job_name(&asked.name, &identity.name, open.slot)
             });
         let is_asked_for_active = asked.listed_uid.as_ref() == Some(&job.uid)
-            && cron_job.lookups.iter().any(|look_up| look_up.is_pending(asked));
+            && cron_job
+                .lookups
+                .get(&job.uid)
+                .is_some_and(|look_up| look_up.is_pending(asked));
         let is_ours = job.controller.as_ref() == Some(&identity.uid);
         if is_ours && (is_asked_for_slot || is_asked_for_active) && self.index.find_job(&job.uid).is_none() {
             self.index.apply_job((*job).clone(), self.relists.mark);
@@ -154,8 +157,10 @@ impl ShardState {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
-        let pending = cron_job.lookups.iter_mut().find(|look_up| look_up.is_pending(asked));
-        let Some(look_up) = pending else { return };
+        let look_up = asked.listed_uid.as_ref().and_then(|uid| cron_job.lookups.get_mut(uid));
+        let Some(look_up) = look_up.filter(|look_up| look_up.is_pending(asked)) else {
+            return;
+        };
         match answer {
             LookUpOutcome::Found(_) => look_up.progress = LookUpProgress::Kept,
             // The question goes with the entry, at the look that follows.

@@ -240,3 +240,35 @@ fn b_2_1_a_job_that_changes_owner_is_taken_from_the_old_one() {
     world.expect(&[]);
     assert_eq!(world.shard.sizes().jobs, 0);
 }
+
+#[test]
+fn b_5_4_entries_that_repeat_a_uid_are_asked_for_one_after_the_other() {
+    let listed = job("hello", "09:58:00");
+    let of_its_uid = JobRecord {
+        name: "hello-1".into(),
+        ..listed.clone()
+    };
+    let mut world = world(&[&listed, &of_its_uid], vec![]);
+    world.expect(&["look up hello-29632918"]);
+    world.answer_look_up(LookUpOutcome::Gone);
+    assert!(world.effects().contains(&"look up hello-1".to_owned()));
+}
+
+#[test]
+fn a_long_active_list_is_looked_at_as_a_short_one() {
+    let slots: Vec<String> = (10..50).map(|minute| format!("09:{minute}:00")).collect();
+    let running: Vec<JobRecord> = slots.iter().map(|slot| job("hello", slot)).collect();
+    let listed: Vec<&JobRecord> = running.iter().collect();
+    let mut world = world(&listed, running.clone());
+    world.expect(&[]);
+    world.apply_job(complete(running[7].clone(), "09:59:20"));
+    let effects = world.effects();
+    assert_eq!(
+        effects[0],
+        format!(
+            "Normal SawCompletedJob: Saw completed job: {}, condition: Complete",
+            running[7].name
+        )
+    );
+    assert_eq!(effects.len(), 2, "{effects:?}");
+}

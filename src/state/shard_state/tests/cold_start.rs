@@ -4,8 +4,8 @@ use super::world::{World, at, cron_job, entry, job, schedule, uid};
 use crate::{
     schedule::Zone,
     state::{
-        ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Input, InstantOutcome, Scope, ShardConfig,
-        ShardId, ShardState,
+        ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Input, InstantOutcome, ResourceVersion,
+        Scope, ShardConfig, ShardId, ShardState,
     },
 };
 
@@ -143,19 +143,36 @@ fn a_relist_keeps_what_it_shows_in_a_form_that_is_not_understood() {
         ..cron_job("hello")
     };
     let mut world = World::new("09:59:30", vec![record], vec![running.clone()]);
-    world.input(Input::CronJobRelistBegun(Scope::Cluster));
-    world.input(Input::CronJobSeen(uid("hello")));
-    world.input(Input::CronJobSeen(uid("unknown")));
-    world.input(Input::CronJobRelistDone(Scope::Cluster));
     world.input(Input::JobRelistBegun(Scope::Cluster));
     world.input(Input::JobSeen(running.uid.clone()));
     world.input(Input::JobSeen(uid("unknown")));
     world.input(Input::JobRelistDone(Scope::Cluster));
-    let sizes = world.shard.sizes();
-    assert_eq!((sizes.cron_jobs, sizes.jobs), (1, 1));
+    assert_eq!(world.shard.sizes().jobs, 1);
     world.advance_to("10:00:00");
     world.expect(&[
         "Normal JobAlreadyActive: Not starting job because prior execution is running and concurrency policy is Forbid",
+    ]);
+}
+
+#[test]
+fn a_cron_job_that_is_not_understood_starts_nothing_until_it_is_and_then_its_latest_slot() {
+    let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
+    world.input(Input::CronJobRelistBegun(Scope::Cluster));
+    world.input(Input::CronJobSeen(uid("hello")));
+    world.input(Input::CronJobSeen(uid("unknown")));
+    world.input(Input::CronJobRelistDone(Scope::Cluster));
+    world.advance_to("10:03:00");
+    world.apply_job(job("hello", "10:00:00"));
+    world.expect(&[]);
+    let sizes = world.shard.sizes();
+    assert_eq!((sizes.cron_jobs, sizes.jobs, sizes.wheel_entries), (1, 1, 0));
+    world.apply(CronJobRecord {
+        resource_version: ResourceVersion(12),
+        ..cron_job("hello")
+    });
+    world.expect(&[
+        "create hello-29632923 for 2026-05-05T10:03:00Z",
+        "status last=10:00:00 successful=- active=[hello-29632920]",
     ]);
 }
 

@@ -159,3 +159,18 @@ fn a_finished_job_that_a_crash_left_unrecorded_moves_the_cursor_before_it_goes()
     world.stored("hello");
     world.expect(&["delete hello-29632920"]);
 }
+
+#[test]
+fn b_4_3_who_waits_for_the_cursor_holds_up_those_behind_it() {
+    let record = CronJobRecord {
+        successful_jobs_history_limit: Some(0),
+        failed_jobs_history_limit: Some(0),
+        ..cron_job("hello")
+    };
+    let unrecorded = complete(job("hello", "10:00:00"), "10:00:05");
+    let recorded = failed(job("hello", "09:58:00"));
+    let mut world = World::new("10:00:30", vec![record], vec![unrecorded, recorded]);
+    world.expect(&["status last=10:00:00 successful=10:00:05 active=[] urgent"]);
+    world.stored("hello");
+    world.expect(&["delete hello-29632920", "delete hello-29632918"]);
+}

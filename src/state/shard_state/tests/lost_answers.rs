@@ -327,3 +327,36 @@ fn a_failed_history_delete_does_not_hold_a_replace_back() {
             .contains(&"create hello-29632920 for 2026-05-05T10:00:00Z".to_owned())
     );
 }
+
+#[test]
+fn a_clock_set_back_ends_waits_that_the_wrong_time_began() {
+    let failed = || LookUpOutcome::Failed {
+        message: "no".into(),
+        retry_after: None,
+    };
+    let gone = job("hello", "09:58:00");
+    let record = CronJobRecord {
+        status: CronJobStatus {
+            active: vec![entry(&gone)],
+            ..forbid().status
+        },
+        ..forbid()
+    };
+    // An hour ahead, a question about the active list and one about a slot fail.
+    let mut world = World::new("10:59:30", vec![record, cron_job("other")], vec![]);
+    world.effects();
+    world.answer_look_up(failed());
+    world.answer_create(CreateOutcome::Unanswered {
+        message: "no answer".into(),
+    });
+    world.effects();
+    world.answer_look_up(failed());
+    world.jump_to("10:00:00");
+    let effects = world.effects();
+    for question in ["look up hello-29632918", "look up other-29632979"] {
+        assert!(
+            effects.iter().any(|effect| effect == question),
+            "{question} in {effects:?}"
+        );
+    }
+}

@@ -249,3 +249,21 @@ fn b_10_2_a_running_job_of_the_slot_s_name_holds_it_back() {
     assert_eq!(world.shard.tally().outcome(InstantOutcome::AlreadyActive), 1);
     assert!(world.now >= at("10:01:00"));
 }
+
+#[test]
+fn b_10_3_a_manual_run_on_the_active_list_holds_forbid_back() {
+    let by_hand = manual_job("hello", "by-hand");
+    let record = CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Forbid,
+        status: CronJobStatus {
+            active: vec![entry(&by_hand)],
+            ..cron_job("hello").status
+        },
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![record], vec![by_hand]);
+    world.advance_to("10:00:00");
+    world.expect(&[
+        "Normal JobAlreadyActive: Not starting job because prior execution is running and concurrency policy is Forbid",
+    ]);
+}

@@ -39,9 +39,9 @@ pub(super) enum AssumedCreate {
 /// Status writes in one trial: each round settles more, and there are few things to settle.
 const WRITES_MAX: usize = 16;
 
-/// Effects in one trial besides a few for each Job.
+/// Effects in one trial besides a few for each Job and each entry of the active list.
 const EFFECTS_MIN: usize = 64;
-const EFFECTS_PER_JOB_MAX: usize = 8;
+const EFFECTS_EACH_MAX: usize = 8;
 
 /// The uid of a Job that the world does not know: of one that is only to be created, or assumed to exist.
 const UNKNOWN_JOB: &str = "explain: a Job of which only the name is known";
@@ -117,7 +117,8 @@ impl<'a> Trial<'a> {
         self.list();
         self.shard.handle_timeout(self.now);
         let n_jobs = self.world.jobs_of(&self.record.identity.uid).len();
-        let effects_max = EFFECTS_MIN.saturating_add(n_jobs.saturating_mul(EFFECTS_PER_JOB_MAX));
+        let n_things = n_jobs.saturating_add(self.record.status.active.len());
+        let effects_max = EFFECTS_MIN.saturating_add(n_things.saturating_mul(EFFECTS_EACH_MAX));
         let mut n_effects = 0;
         for _ in 0..WRITES_MAX {
             while let Some(effect) = self.shard.poll_effect() {

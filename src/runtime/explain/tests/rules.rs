@@ -154,6 +154,29 @@ fn b_5_4_an_entry_without_a_job_is_missing() {
 }
 
 #[test]
+fn b_5_4_a_long_list_of_stale_entries_comes_to_an_end() {
+    for n_entries in [21, 1_000] {
+        for policy in ["Allow", "Forbid", "Replace"] {
+            let active: Vec<Value> = (0..n_entries).map(|n| entry(29_600_000 + n)).collect();
+            let objects = [cron_job(json!({
+                "spec": {"concurrencyPolicy": policy}, "status": {"active": active},
+            }))];
+            let answer = ask(&objects, &[]);
+            assert_eq!(answer["reason"], "Created", "{policy}, {n_entries} entries");
+            let n_events = answer["events"].as_array().map_or(0, Vec::len);
+            assert_eq!(
+                n_events,
+                usize::try_from(n_entries).unwrap() + 1,
+                "each missed, one created"
+            );
+            let left: Vec<&Value> = answer["status"]["active"].as_array().unwrap().iter().collect();
+            assert_eq!(left.len(), 1, "{left:?}");
+            assert_eq!(left[0]["name"], "hello-29632920");
+        }
+    }
+}
+
+#[test]
 fn b_5_4_events_of_the_active_list_come_before_the_decision_s() {
     let objects = [cron_job(json!({"status": {"active": [entry(29_632_910)]}}))];
     check(

@@ -228,6 +228,21 @@ fn flags_that_cannot_work_are_refused_with_their_name_and_a_remedy() {
     }
     refuse(&["--now", "yesterday"], "--now", "2026-11-21T10:30:00Z");
     refuse(
+        &["--now", "2100-01-01T00:00:00Z"],
+        "--now",
+        "from 1973 to the end of 2099",
+    );
+    refuse(
+        &["--now", "9999-01-01T00:00:00Z"],
+        "--now",
+        "from 1973 to the end of 2099",
+    );
+    refuse(
+        &["--now", "1972-12-31T23:59:59Z"],
+        "--now",
+        "from 1973 to the end of 2099",
+    );
+    refuse(
         &["--assume", "create=maybe"],
         "--assume",
         "create=created, create=exists",
@@ -243,6 +258,33 @@ fn flags_that_cannot_work_are_refused_with_their_name_and_a_remedy() {
         "write Europe/Berlin",
     );
     refuse(&["-o", "yaml"], "--output", "json");
+}
+
+#[test]
+fn instants_at_the_ends_of_time_are_answered_at_once() {
+    let times = [
+        "0001-01-01T00:00:00Z",
+        "1969-07-20T00:00:00Z",
+        "2099-12-31T23:59:59Z",
+        "9999-12-30T22:00:00Z",
+    ];
+    for now in ["1973-01-01T00:00:00Z", "2099-12-31T23:59:59.9Z"] {
+        for (created, last) in times.iter().flat_map(|created| times.map(|last| (created, last))) {
+            for zone in ["Africa/Monrovia", "America/New_York", "UTC"] {
+                for schedule in ["* * * * *", "30 2 * * 0", "@every 1s"] {
+                    let objects = [cron_job(json!({
+                        "metadata": {"creationTimestamp": created},
+                        "spec": {"schedule": schedule, "timeZone": zone}, "status": {"lastScheduleTime": last},
+                    }))];
+                    let answer = ask(&objects, &["--now", now]);
+                    assert!(
+                        answer["reason"] == "Created" || answer["reason"] == "NotDue",
+                        "{answer:#}"
+                    );
+                }
+            }
+        }
+    }
 }
 
 /// The next of a sequence of numbers that look random (xorshift).

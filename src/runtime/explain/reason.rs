@@ -31,6 +31,7 @@ pub(super) enum Reason {
     ForeignJob,
     CreateFailed,
     NotDue,
+    LookUpFailed,
     Forbidden,
     AlreadyActive,
     DeadlineExceeded,
@@ -57,12 +58,13 @@ pub(super) struct Meaning {
 
 impl Reason {
     /// All of them, in the order in which they are told.
-    pub(super) const ALL: [Reason; 15] = [
+    pub(super) const ALL: [Reason; 16] = [
         Reason::Created,
         Reason::Adopted,
         Reason::ForeignJob,
         Reason::CreateFailed,
         Reason::NotDue,
+        Reason::LookUpFailed,
         Reason::Forbidden,
         Reason::AlreadyActive,
         Reason::DeadlineExceeded,
@@ -120,6 +122,7 @@ impl Reason {
         match self {
             Reason::Created | Reason::Adopted | Reason::ForeignJob | Reason::CreateFailed => Decision::Fire,
             Reason::NotDue
+            | Reason::LookUpFailed
             | Reason::Forbidden
             | Reason::AlreadyActive
             | Reason::DeadlineExceeded
@@ -145,7 +148,8 @@ impl Reason {
             | Reason::AlreadyActive
             | Reason::DeadlineExceeded
             | Reason::ScheduleChanged => true,
-            Reason::Suspended
+            Reason::LookUpFailed
+            | Reason::Suspended
             | Reason::Deleting
             | Reason::UnknownTimeZone
             | Reason::UnparseableSchedule
@@ -178,6 +182,12 @@ impl Reason {
                 "NotDue",
                 "B-9.5",
                 "no slot has come since the last one that was started",
+            ),
+            Reason::LookUpFailed => plain(
+                "LookUpFailed",
+                "B-5.4",
+                "whether a Job of status.active still runs cannot be learnt: nothing starts before it can, and it is asked \
+                 for again and again",
             ),
             Reason::Forbidden => plain(
                 "Forbidden",

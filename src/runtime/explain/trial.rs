@@ -73,6 +73,8 @@ struct Trial<'a> {
 struct Seen {
     order: Option<JobOrder>,
     is_create_answered: bool,
+    /// Why the last look-up that failed did.
+    look_up_failure: Option<String>,
     /// In their order, each with whether a create waits for it.
     deletes: Vec<JobDelete>,
     /// With the stage of a sync at which each belongs.
@@ -209,11 +211,17 @@ impl<'a> Trial<'a> {
     }
 
     fn look_up(&mut self, look_up: JobLookUp) {
-        let known = self.world.job(&look_up.namespace, &look_up.name);
-        let answer = known.map_or_else(
-            || self.assumed_job(&look_up),
-            |job| LookUpOutcome::Found(Box::new(job.clone())),
-        );
+        let answer = match self.world.job(&look_up.namespace, &look_up.name) {
+            Some(Ok(job)) => LookUpOutcome::Found(Box::new(job.clone())),
+            Some(Err(error)) => {
+                self.seen.look_up_failure = Some(error.to_string());
+                LookUpOutcome::Failed {
+                    message: error.to_string(),
+                    retry_after: None,
+                }
+            }
+            None => self.assumed_job(&look_up),
+        };
         self.input(Input::JobLookedUp { look_up, answer });
     }
 
@@ -289,12 +297,15 @@ impl<'a> Trial<'a> {
             decisions.iter().map(|decided| &decided.verdict),
             self.seen.order.as_ref(),
         );
-        let Some(verdict) = verdict else {
-            return Err(self.unsettled());
-        };
-        let (reason, detail) = match &self.seen.order {
-            Some(_) => (Reason::of_outcome(self.outcome()), None),
-            None => Reason::of_decision(&verdict.decision),
+        let failure = self.seen.look_up_failure.take();
+        let (reason, detail) = match (verdict, &self.seen.order) {
+            (Some(_), Some(_)) => {
+                let reason = Reason::of_outcome(self.outcome());
+                (reason, failure.filter(|_| reason == Reason::CreateFailed))
+            }
+            (Some(verdict), None) => Reason::of_decision(&verdict.decision),
+            (None, _) if failure.is_some() => (Reason::LookUpFailed, failure),
+            (None, _) => return Err(self.unsettled()),
         };
         self.seen.events.sort_by_key(|(stage, _)| *stage);
         let written = self
@@ -311,13 +322,15 @@ impl<'a> Trial<'a> {
         Ok(Explanation {
             reason,
             detail,
-            slot: verdict.decision.slot(),
+            slot: verdict.and_then(|verdict| verdict.decision.slot()),
             job,
             deletes: self.seen.deletes.iter().map(Deletion::from).collect(),
             status: written.map(status).transpose()?,
             events: self.seen.events.into_iter().map(|(_, event)| event).collect(),
             n_passed: self.shard.tally().outcome(InstantOutcome::Superseded),
-            next_wakeup: verdict.next.filter(|_| reason.has_next_slot()),
+            next_wakeup: verdict
+                .and_then(|verdict| verdict.next)
+                .filter(|_| reason.has_next_slot()),
         })
     }
 

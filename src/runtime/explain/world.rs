@@ -26,7 +26,7 @@ pub(super) struct World {
     pub(super) subjects: Vec<Subject>,
     /// Jobs by the uid of the CronJob that controls them.
     jobs_by_owner: BTreeMap<Uid, Vec<JobRecord>>,
-    jobs_by_name: BTreeMap<(Box<str>, Box<str>), JobRecord>,
+    jobs_by_name: BTreeMap<(Box<str>, Box<str>), Result<JobRecord, DecodeError>>,
 }
 
 /// A CronJob that is asked about.
@@ -61,6 +61,7 @@ impl World {
                 world.subjects.push(subject(&object.members, filled, &decoder)?);
                 continue;
             }
+            let key = (namespace_of(&object.members).into(), name_of(&object.members).into());
             match decoder.job(&decode::<SlimJob>(&object.members)?) {
                 Ok(record) if !job_uids.insert(record.uid.clone()) => {
                     return Err(ExplainError::SameUid {
@@ -68,20 +69,24 @@ impl World {
                         uid: record.uid.to_string(),
                     });
                 }
-                Ok(record) => world.add_job(record),
-                Err(error) => notes.push(format!("{error}; the Job counts as not there")),
+                Ok(record) => world.add_job(key, record),
+                Err(error) => {
+                    notes.push(format!(
+                        "{error}; the Job bears its name and may run, no more is known of it"
+                    ));
+                    world.jobs_by_name.insert(key, Err(error));
+                }
             }
         }
         Ok(world)
     }
 
-    fn add_job(&mut self, record: JobRecord) {
+    fn add_job(&mut self, key: (Box<str>, Box<str>), record: JobRecord) {
         if let Some(owner) = &record.controller {
             let siblings = self.jobs_by_owner.entry(owner.clone()).or_default();
             siblings.push(record.clone());
         }
-        let key = (record.namespace.clone(), record.name.clone());
-        self.jobs_by_name.insert(key, record);
+        self.jobs_by_name.insert(key, Ok(record));
     }
 
     /// The Jobs that a CronJob controls, in the order of the input.
@@ -89,9 +94,10 @@ impl World {
         self.jobs_by_owner.get(cron_job).map_or(&[], Vec::as_slice)
     }
 
-    /// The Job of a name, if there is one.
-    pub(super) fn job(&self, namespace: &str, name: &str) -> Option<&JobRecord> {
-        self.jobs_by_name.get(&(namespace.into(), name.into()))
+    /// The Job of a name, if there is one, or why it cannot be understood.
+    pub(super) fn job(&self, namespace: &str, name: &str) -> Option<Result<&JobRecord, &DecodeError>> {
+        let job = self.jobs_by_name.get(&(namespace.into(), name.into()))?;
+        Some(job.as_ref())
     }
 }
 

@@ -176,6 +176,57 @@ fn b_5_4_a_long_list_of_stale_entries_comes_to_an_end() {
     }
 }
 
+/// A Job that is there and that no one can understand.
+fn broken_job(minutes: i64) -> Value {
+    job(minutes, json!({"status": {"startTime": "yesterday"}}))
+}
+
+#[test]
+fn b_5_4_an_entry_whose_job_cannot_be_understood_may_still_run() {
+    for (policy, reason, decision) in [
+        ("Forbid", "LookUpFailed", "skip"),
+        ("Replace", "LookUpFailed", "skip"),
+        ("Allow", "Created", "fire"),
+    ] {
+        let objects = [
+            cron_job(json!({
+                "spec": {"concurrencyPolicy": policy}, "status": {"active": [entry(29_632_910)]},
+            })),
+            broken_job(29_632_910),
+        ];
+        let answer = ask(&objects, &[]);
+        assert_eq!(answer["reason"], reason, "{policy}");
+        assert_eq!(answer["decision"], decision, "{policy}");
+        let told = answer["events"].to_string();
+        assert!(!told.contains("MissingJob"), "{policy}: {told}");
+    }
+    let objects = [
+        cron_job(json!({
+            "spec": {"concurrencyPolicy": "Forbid"}, "status": {"active": [entry(29_632_910)]},
+        })),
+        broken_job(29_632_910),
+    ];
+    check(
+        &objects,
+        &[],
+        json!({"slot": null, "job": null, "deletes": [], "status": null, "events": [], "nextWakeup": null}),
+    );
+}
+
+#[test]
+fn b_12_3_a_job_of_the_slot_s_name_that_cannot_be_understood_is_in_the_way() {
+    for assumed in ["created", "exists", "foreign", "error"] {
+        check(
+            &[cron_job(json!({})), broken_job(29_632_920)],
+            &["--assume", &format!("create={assumed}")],
+            json!({
+                "decision": "fire", "reason": "CreateFailed", "slot": "2026-05-05T10:00:00Z",
+                "status": null, "events": [],
+            }),
+        );
+    }
+}
+
 #[test]
 fn b_5_4_events_of_the_active_list_come_before_the_decision_s() {
     let objects = [cron_job(json!({"status": {"active": [entry(29_632_910)]}}))];

@@ -83,16 +83,14 @@ fn lines(f: &mut fmt::Formatter<'_>, label: &str, texts: &[String]) -> fmt::Resu
 impl Block<'_> {
     fn schedule(&self, f: &mut fmt::Formatter<'_>, record: &CronJobRecord) -> fmt::Result {
         let schedule = &record.schedule;
-        let Ok(parsed) = &schedule.parsed else {
-            return line(f, "schedule", schedule.text.escape_debug());
+        let text = schedule.text.escape_debug();
+        // What does not parse has no activations, nor has what is in no known zone.
+        let (Ok(parsed), None | Some(Ok(_))) = (&schedule.parsed, &schedule.zone) else {
+            return line(f, "schedule", text);
         };
         let calendar = Calendar::new(record, parsed, self.now);
         let zone = calendar.zone_words();
-        line(
-            f,
-            "schedule",
-            format_args!("{} {zone}: {}", schedule.text.escape_debug(), describe(parsed)),
-        )?;
+        line(f, "schedule", format_args!("{text}{zone}: {}", describe(parsed)))?;
         line(f, "last", calendar.last())?;
         lines(f, "next", &calendar.next())
     }

@@ -115,6 +115,85 @@ note         neither creationTimestamp nor lastScheduleTime is given: taken as c
     );
 }
 
+/// The line of the schedule, with what follows of it.
+fn schedule_line(schedule: &str, zone: Value) -> String {
+    let objects = [cron_job(json!({"spec": {"schedule": schedule, "timeZone": zone}}))];
+    let list = json!({"kind": "List", "items": objects}).to_string();
+    let output = run_on(&list, &["--default-time-zone", "Asia/Tokyo"]).unwrap().output;
+    let mut lines = output.lines().skip_while(|line| !line.starts_with("schedule"));
+    lines.next().unwrap()[13..].to_owned()
+}
+
+#[test]
+fn b_7_1_the_zone_that_is_told_is_the_one_that_is_used() {
+    let told = "at 12:00 every day";
+    let zone = |name: &str| json!(name);
+    let every = "@every 1h: every 1h, counted from the last slot that was started, else from the creation";
+    let in_text = "which the text names, and Kubernetes does not support that";
+    let is_default = "the default time zone";
+    for (schedule, zone, expected) in [
+        (
+            "0 12 * * *",
+            zone("Europe/Berlin"),
+            format!("0 12 * * * in Europe/Berlin: {told}"),
+        ),
+        (
+            "0 12 * * *",
+            Value::Null,
+            format!("0 12 * * * in Asia/Tokyo, {is_default}: {told}"),
+        ),
+        (
+            "0 12 * * *",
+            zone("Local"),
+            format!("0 12 * * * in Asia/Tokyo, {is_default}, which Local stands for: {told}"),
+        ),
+        ("0 12 * * *", zone("Mars/Base"), "0 12 * * *".to_owned()),
+        (
+            "TZ=America/New_York 0 12 * * *",
+            zone("Europe/Berlin"),
+            format!("TZ=America/New_York 0 12 * * * in America/New_York, {in_text}: {told}"),
+        ),
+        (
+            "TZ=Local 0 12 * * *",
+            zone("Europe/Berlin"),
+            format!("TZ=Local 0 12 * * * in Asia/Tokyo, {is_default}, which Local stands for: {told}"),
+        ),
+        (
+            "TZ=Mars/Base 0 12 * * *",
+            Value::Null,
+            "TZ=Mars/Base 0 12 * * *".to_owned(),
+        ),
+        (
+            "TZ=America/New_York @every 1h",
+            Value::Null,
+            format!("TZ=America/New_York {every}"),
+        ),
+        ("@every 1h", zone("Europe/Berlin"), every.to_owned()),
+    ] {
+        assert_eq!(schedule_line(schedule, zone.clone()), expected, "{schedule} {zone}");
+    }
+}
+
+#[test]
+fn b_6_2_an_unknown_zone_has_no_activations() {
+    check_text(
+        &[cron_job(json!({"spec": {"timeZone": "Mars/Base"}}))],
+        &[],
+        "
+CronJob default/hello at 2026-05-05T10:00:05Z
+
+schedule     */10 * * * *
+
+decision     skip
+reason       UnknownTimeZone (B-6.2): spec.timeZone does not load: unknown time zone Mars/Base
+
+events       Warning  UnknownTimeZone: invalid timeZone: \"Mars/Base\": unknown time zone Mars/Base \
+         (B-6.2; the built-in repeats it at every look)
+looks again  when the CronJob or one of its Jobs changes
+",
+    );
+}
+
 /// The lines after `next`, for a schedule in a zone.
 fn next_lines(schedule: &str, zone: &str, now: &str) -> Vec<String> {
     let objects = [cron_job(

@@ -15,12 +15,21 @@ const NEXT_TOLD: usize = 3;
 /// A change of the clocks so long before or after is told too.
 const NEAR_SECONDS: i64 = 86_400;
 
-/// The zone in which a schedule is told: the text's own, else that of `spec.timeZone`, else the default (B-7.1).
+/// The process's zone, for which ours is the default one (B-6.2, B-7.2).
+const LOCAL: &str = "Local";
+const IS_LOCAL: &str = ", the default time zone, which Local stands for";
+
+/// The zone in which a schedule is told: the text's own, else that of `spec.timeZone`, else the default (B-7.1). A text
+/// that names a zone and yet has none says `Local`, which is the default, whatever the field says; a period has none.
 pub(super) fn zone_of(record: &CronJobRecord) -> &Zone {
     let schedule = &record.schedule;
-    let in_text = schedule.parsed.as_ref().ok().and_then(Schedule::zone);
+    let parsed = schedule.parsed.as_ref().ok();
+    let in_text = parsed.and_then(Schedule::zone);
+    let is_local = schedule.names_zone_in_text() && parsed.is_some_and(|parsed| !parsed.is_every());
     let in_field = schedule.zone.as_ref().and_then(|zone| zone.as_ref().ok());
-    in_text.or(in_field).unwrap_or(&schedule.default_zone)
+    in_text
+        .or(in_field.filter(|_| !is_local))
+        .unwrap_or(&schedule.default_zone)
 }
 
 /// An instant in a zone: `Tue 2026-05-05 12:00 +02:00`, with seconds where there are any.
@@ -93,17 +102,22 @@ impl<'a> Calendar<'a> {
         }
     }
 
-    /// The zone, and where it comes from.
+    /// ` in` the zone, and where it comes from; nothing for a period, which has none (B-7.5).
     pub(super) fn zone_words(&self) -> String {
         let name = self.zone.name();
         let schedule = &self.record.schedule;
-        if self.schedule.zone().is_some() && schedule.names_zone_in_text() {
-            format!("in {name}, which the text names, and Kubernetes does not support that")
-        } else if schedule.time_zone.is_some() {
-            format!("in {name}")
-        } else {
-            format!("in {name}, the default time zone")
-        }
+        let is_in_text = schedule.names_zone_in_text();
+        let source = match schedule.time_zone.as_deref() {
+            _ if self.schedule.is_every() => return String::new(),
+            _ if self.schedule.zone().is_some() && is_in_text => {
+                ", which the text names, and Kubernetes does not support that"
+            }
+            Some(LOCAL) => IS_LOCAL,
+            _ if is_in_text => IS_LOCAL,
+            Some(_) => "",
+            None => ", the default time zone",
+        };
+        format!(" in {name}{source}")
     }
 
     pub(super) fn last(&self) -> String {

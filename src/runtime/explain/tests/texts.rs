@@ -219,13 +219,15 @@ fn b_8_4_the_night_of_a_change_is_pointed_out() {
             "30 2 * * *",
             "America/New_York",
             "2026-03-07T12:00:00Z",
-            Some("Sun 2026-03-08: clocks go forward from 02:00 to 03:00, so 02:30 does not come on that day"),
+            Some(
+                "Sun 2026-03-08: clocks go forward from 02:00 to 03:00, so there is no run on that day: 02:30 is lost",
+            ),
         ),
         (
             "30 1 * * *",
             "America/New_York",
             "2026-10-31T12:00:00Z",
-            Some("Sun 2026-11-01: clocks go back from 02:00 to 01:00, so 01:30 comes twice on that day"),
+            Some("Sun 2026-11-01: clocks go back from 02:00 to 01:00, so 01:30 runs twice"),
         ),
         (
             "30 5 * * *",
@@ -240,6 +242,66 @@ fn b_8_4_the_night_of_a_change_is_pointed_out() {
             "2026-03-29T00:58:00Z",
             Some("Sun 2026-03-29: clocks go forward from 02:00 to 03:00"),
         ),
+        // Every run of the day, though no more than an hour is left out.
+        (
+            "*/15 2 * * *",
+            "Europe/Berlin",
+            "2026-03-28T12:00:00Z",
+            Some(
+                "Sun 2026-03-29: clocks go forward from 02:00 to 03:00, so there is no run on that day: \
+                 4 runs are lost, 02:00 the first",
+            ),
+        ),
+        (
+            "0 */2 * * *",
+            "Europe/Berlin",
+            "2026-03-28T22:00:00Z",
+            Some("Sun 2026-03-29: clocks go forward from 02:00 to 03:00, so 02:00 is lost"),
+        ),
+        // Hours away from the change.
+        (
+            "0 12 * * 5",
+            "Africa/Cairo",
+            "2026-04-22T12:00:00Z",
+            Some(
+                "Fri 2026-04-24: clocks go forward from 00:00 to 01:00, so there is no run on that day: 12:00 is lost",
+            ),
+        ),
+        (
+            "0 5 * * *",
+            "Australia/Lord_Howe",
+            "2026-04-03T20:00:00Z",
+            Some("Sun 2026-04-05: clocks go back from 02:00 to 01:30, so there is no run on that day: 05:00 is lost"),
+        ),
+        (
+            "0 5 7 * *",
+            "America/Santiago",
+            "2024-09-07T10:00:00Z",
+            Some(
+                "Sun 2024-09-08: clocks go forward from 00:00 to 01:00, \
+                 so 05:00 comes, which the schedule does not name",
+            ),
+        ),
+        (
+            "*/20 1 * * *",
+            "America/New_York",
+            "2026-10-31T12:00:00Z",
+            Some("Sun 2026-11-01: clocks go back from 02:00 to 01:00, so 3 runs come twice, 01:00 the first"),
+        ),
+        // The day that is longer is the one before midnight.
+        (
+            "30 23 * * *",
+            "Africa/Cairo",
+            "2026-10-29T12:00:00Z",
+            Some("Thu 2026-10-29: clocks go back from 24:00 to 23:00, so 23:30 runs twice"),
+        ),
+        // After the runs of that day.
+        (
+            "30 1 * * *",
+            "America/New_York",
+            "2026-11-01T12:00:00Z",
+            Some("Sun 2026-11-01: clocks go back from 02:00 to 01:00, so 01:30 runs twice"),
+        ),
         ("30 2 * * *", "America/New_York", "2026-05-05T12:00:00Z", None),
         ("30 2 * * *", "Asia/Kolkata", "2026-03-07T12:00:00Z", None),
         ("@every 1h", "America/New_York", "2026-03-08T06:30:00Z", None),
@@ -250,6 +312,19 @@ fn b_8_4_the_night_of_a_change_is_pointed_out() {
             "{schedule} {zone} {now}"
         );
     }
+}
+
+#[test]
+fn b_8_4_a_later_change_is_told_where_it_loses_a_run() {
+    let lines = next_lines("30 2 29 3 *", "Europe/Berlin", "2025-10-01T12:00:00Z");
+    let changes: Vec<&String> = lines.iter().filter(|line| line.contains("clocks")).collect();
+    assert_eq!(
+        changes,
+        [
+            "Sun 2025-10-26: clocks go back from 03:00 to 02:00",
+            "Sun 2026-03-29: clocks go forward from 02:00 to 03:00, so there is no run on that day: 02:30 is lost",
+        ]
+    );
 }
 
 #[test]

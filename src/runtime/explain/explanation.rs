@@ -42,11 +42,11 @@ pub(super) struct EventLine {
 }
 
 impl Explanation {
-    /// Of a CronJob that the controller cannot understand: it is reported, and nothing else is done.
+    /// Of a CronJob that the controller cannot understand: the Event says why.
     pub(super) fn undecodable(error: &DecodeError) -> Explanation {
         Explanation {
             reason: Reason::Undecodable,
-            detail: Some(error.to_string()),
+            detail: None,
             slot: None,
             job: None,
             deletes: Vec::new(),

@@ -175,7 +175,8 @@ impl Reason {
             Reason::CreateFailed => differing(
                 "CreateFailed",
                 "B-12.4",
-                "the slot is due and the create fails: it is tried again while the slot is the latest and in its deadline",
+                "the slot is due and the create does not come to a Job: it is tried again while the slot is the latest and in \
+                 its deadline",
                 "the built-in tries again after up to 1000 s, and does not wake for the next slot",
             ),
             Reason::NotDue => plain(
@@ -192,7 +193,8 @@ impl Reason {
             Reason::Forbidden => plain(
                 "Forbidden",
                 "B-10.3",
-                "a run before it has not ended and concurrencyPolicy is Forbid: the slot starts when that run ends",
+                "a run before it has not ended and concurrencyPolicy is Forbid: the latest slot starts when that \
+                 run ends, within its deadline",
             ),
             Reason::AlreadyActive => plain("AlreadyActive", "B-10.2", "a running Job bears the slot's name"),
             Reason::DeadlineExceeded => differing(
@@ -215,7 +217,8 @@ impl Reason {
             Reason::Undecodable => differing(
                 "Undecodable",
                 "cronwheel's own",
-                "the object cannot be understood, and an API server would not have taken it",
+                "the object cannot be understood, and an API server would not have taken it: a running controller goes on \
+                 with the last form that it understood, one that starts anew has none to go by",
                 "the built-in reads typed objects, and fails to read any while there is one like this",
             ),
         }

@@ -13,10 +13,11 @@ use serde_json::Value;
 use self::calendar::{Calendar, Local};
 use super::{
     explanation::{EventLine, Explanation},
+    reason::Reason,
     world::{Subject, World},
 };
 use crate::{
-    schedule::describe::describe,
+    schedule::{describe::describe, policy::order_expiry},
     state::{CronJobRecord, EventReason},
 };
 
@@ -50,8 +51,9 @@ struct Block<'a> {
 impl Display for Block<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Subject { namespace, name, .. } = self.subject;
-        writeln!(f, "CronJob {namespace}/{name} at {}\n", whole_seconds(self.now))?;
+        writeln!(f, "CronJob {namespace}/{name} at {}", whole_seconds(self.now))?;
         if let Ok(record) = &self.subject.record {
+            writeln!(f)?;
             self.schedule(f, record)?;
         }
         self.decision(f)?;
@@ -183,9 +185,44 @@ impl Block<'_> {
         if nothing {
             line(f, "does", "nothing")?;
         }
-        match explanation.next_wakeup {
-            Some(next) => line(f, "looks again", next),
-            None => line(f, "looks again", "when the CronJob or one of its Jobs changes"),
+        line(f, "looks again", self.next_look())
+    }
+
+    fn next_look(&self) -> String {
+        let next = self.explanation.next_wakeup;
+        match self.explanation.reason {
+            Reason::CreateFailed => format!("in 100 ms, then by back-off{}", self.end_of_tries()),
+            Reason::LookUpFailed => "in 1 s, then by back-off, until the Job can be looked up".to_owned(),
+            Reason::Created
+            | Reason::Adopted
+            | Reason::ForeignJob
+            | Reason::NotDue
+            | Reason::Forbidden
+            | Reason::AlreadyActive
+            | Reason::DeadlineExceeded
+            | Reason::ScheduleChanged
+            | Reason::Suspended
+            | Reason::Deleting
+            | Reason::UnknownTimeZone
+            | Reason::UnparseableSchedule
+            | Reason::NeverRuns
+            | Reason::Undecodable => next.map_or_else(
+                || "when the CronJob or one of its Jobs changes".to_owned(),
+                |next| next.to_string(),
+            ),
+        }
+    }
+
+    /// Until when a create is tried: the next slot takes its place, and it has a deadline (B-12.4 and its difference).
+    fn end_of_tries(&self) -> String {
+        let record = self.subject.record.as_ref().ok();
+        let deadline_secs = record.and_then(|record| record.starting_deadline_seconds);
+        let deadline = self.explanation.slot.and_then(|slot| order_expiry(slot, deadline_secs));
+        match (deadline, self.explanation.next_wakeup) {
+            (Some(deadline), Some(next)) if next <= deadline => format!(", until the next slot at {next}"),
+            (None, Some(next)) => format!(", until the next slot at {next}"),
+            (Some(deadline), _) => format!(", until the end of its deadline at {deadline}"),
+            (None, None) => String::new(),
         }
     }
 

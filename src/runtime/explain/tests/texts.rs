@@ -115,6 +115,77 @@ note         neither creationTimestamp nor lastScheduleTime is given: taken as c
     );
 }
 
+#[test]
+fn an_object_that_cannot_be_understood_is_told_once_with_what_goes_on() {
+    check_text(
+        &[cron_job(json!({"spec": {"suspend": "perhaps"}}))],
+        &[],
+        "
+CronJob default/hello at 2026-05-05T10:00:05Z
+
+decision     skip
+reason       Undecodable (cronwheel's own): the object cannot be understood, and an API server would not have taken it: \
+         a running controller goes on with the last form that it understood, one that starts anew has none to go by
+difference   the built-in reads typed objects, and fails to read any while there is one like this
+
+events       Warning  UndecodableCronJob: CronJob default/hello cannot be understood: spec.suspend: \
+         expected a boolean, found a string (of cronwheel alone)
+looks again  when the CronJob or one of its Jobs changes
+",
+    );
+}
+
+/// The line of this label, for `hello` changed so.
+fn labelled_line(label: &str, objects: &[Value], arguments: &[&str]) -> String {
+    let list = json!({"kind": "List", "items": objects}).to_string();
+    let output = run_on(&list, arguments).unwrap().output;
+    let line = output.lines().find(|line| line.starts_with(label));
+    line.unwrap()[13..].to_owned()
+}
+
+#[test]
+fn b_12_4_a_failed_create_is_tried_again_long_before_the_next_slot() {
+    for (deadline, until) in [
+        (Value::Null, "the next slot at 2026-05-05T10:10:00Z"),
+        (json!(3_600), "the next slot at 2026-05-05T10:10:00Z"),
+        (json!(60), "the end of its deadline at 2026-05-05T10:01:00Z"),
+        // Our own lateness does not lose it.
+        (json!(6), "the end of its deadline at 2026-05-05T10:00:10Z"),
+    ] {
+        let objects = [cron_job(json!({"spec": {"startingDeadlineSeconds": deadline}}))];
+        assert_eq!(
+            labelled_line("looks again", &objects, &["--assume", "create=error"]),
+            format!("in 100 ms, then by back-off, until {until}"),
+            "{deadline}"
+        );
+    }
+}
+
+#[test]
+fn b_5_4_an_entry_that_cannot_be_looked_up_is_asked_for_again() {
+    let objects = [
+        cron_job(json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"active": [entry(29_632_910)]}})),
+        job(29_632_910, json!({"status": {"startTime": "yesterday"}})),
+    ];
+    assert_eq!(
+        labelled_line("looks again", &objects, &[]),
+        "in 1 s, then by back-off, until the Job can be looked up"
+    );
+}
+
+#[test]
+fn b_10_3_a_slot_that_waits_is_the_latest_and_has_its_deadline() {
+    let objects = [
+        cron_job(json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"active": [entry(29_632_910)]}})),
+        job(29_632_910, json!({})),
+    ];
+    let told = labelled_line("reason", &objects, &[]);
+    assert!(
+        told.ends_with("the latest slot starts when that run ends, within its deadline"),
+        "{told}"
+    );
+}
+
 /// The line of the schedule, with what follows of it.
 fn schedule_line(schedule: &str, zone: Value) -> String {
     let objects = [cron_job(json!({"spec": {"schedule": schedule, "timeZone": zone}}))];

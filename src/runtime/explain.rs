@@ -364,9 +364,10 @@ fn answer(
         writeln!(notes, "cronwheel: note: {remark}").map_err(ExplainError::Write)?;
     }
     let written = match args.output {
-        OutputFormat::Json => serde_json::to_writer_pretty(&mut output, &json::document(&explanations))
-            .map_err(io::Error::from)
-            .and_then(|()| writeln!(output)),
+        OutputFormat::Json => {
+            let document = json::document(&explanations).map_err(ExplainError::Convert)?;
+            writeln!(output, "{document}")
+        }
         OutputFormat::Text => text::write(&world, &explanations, now, &mut output),
     };
     match written.and_then(|()| output.flush()) {

@@ -160,11 +160,7 @@ impl Block<'_> {
         let explanation = self.explanation;
         writeln!(f)?;
         if let Some(job) = &explanation.job {
-            let name = job
-                .pointer("/metadata/name")
-                .and_then(Value::as_str)
-                .unwrap_or_default();
-            line(f, "creates", format_args!("Job {name} (B-11)"))?;
+            line(f, "creates", format_args!("Job {} (B-11)", job.name))?;
         }
         let deletes = explanation.deletes.iter().map(|deletion| {
             let why = if deletion.is_for_replace {

@@ -4,11 +4,12 @@
 //! on until nothing is asked for any more.
 
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
     ExplainError,
-    explanation::{Deletion, EventLine, Explanation},
+    explanation::{Deletion, EventLine, Explanation, SentJob},
     reason::Reason,
     world::{Subject, World},
 };
@@ -313,12 +314,7 @@ impl<'a> Trial<'a> {
             .written
             .as_ref()
             .filter(|written| **written != self.record.status);
-        let job = self
-            .seen
-            .order
-            .as_ref()
-            .map(|order| json(&encode::job_body(order)))
-            .transpose()?;
+        let job = self.seen.order.as_ref().map(sent_job).transpose()?;
         Ok(Explanation {
             reason,
             detail,
@@ -359,13 +355,20 @@ fn telling<'a>(
     verdicts.clone().rev().find(is_telling).or_else(|| verdicts.next_back())
 }
 
-fn json(text: &[u8]) -> Result<Value, ExplainError> {
+fn sent_job(order: &JobOrder) -> Result<SentJob, ExplainError> {
+    Ok(SentJob {
+        name: order.name.to_string(),
+        body: json(&encode::job_body(order))?,
+    })
+}
+
+fn json<T: DeserializeOwned>(text: &[u8]) -> Result<T, ExplainError> {
     serde_json::from_slice(text).map_err(ExplainError::Convert)
 }
 
 /// A status as it is written, where what is not known of a Job is null or left out.
 fn status(status: &CronJobStatus) -> Result<Value, ExplainError> {
-    let mut status = json(&encode::status_json(status))?;
+    let mut status: Value = json(&encode::status_json(status))?;
     let entries = status.get_mut("active").and_then(Value::as_array_mut);
     for entry in entries.into_iter().flatten().filter_map(Value::as_object_mut) {
         if entry.get("uid").and_then(Value::as_str) == Some(UNKNOWN_JOB) {

@@ -90,6 +90,40 @@ fn what_an_api_server_would_add_is_added() {
 }
 
 #[test]
+fn b_11_5_numbers_of_any_length_in_json_reach_the_job_as_they_are() {
+    let object = cron_job(json!({"spec": {"jobTemplate": {"spec": {"odd": "NUMBERS"}}}}));
+    let list = json!({"kind": "List", "items": [job(1, json!({})), object]});
+    for json in [object.to_string(), list.to_string()] {
+        let json = json.replace(
+            "\"NUMBERS\"",
+            "[ 12345678901234567890123,1.10, 1E2 ,{ }, \"a\\\" : , \\\\\"]",
+        );
+        let printed = run_on(&json, &["-o", "json"]).unwrap().output;
+        let lines: Vec<&str> = printed.lines().map(str::trim).collect();
+        let expected = ["12345678901234567890123,", "1.10,", "1E2,", "{},", "\"a\\\" : , \\\\\""];
+        let at = lines.iter().position(|line| *line == expected[0]);
+        let at = at.unwrap_or_else(|| panic!("{printed}"));
+        assert_eq!(lines[at..at + expected.len()], expected, "{printed}");
+    }
+}
+
+#[test]
+fn json_is_printed_as_serde_prints_it() {
+    let printed = run_on(&cron_job(json!({})).to_string(), &["-o", "json"])
+        .unwrap()
+        .output;
+    let mut answer: Value = serde_json::from_str(&printed).unwrap();
+    let status = serde_json::to_string_pretty(&answer["status"].take()).unwrap();
+    let status = status.replace('\n', "\n  ");
+    assert!(
+        printed.contains(&format!("  \"status\": {status},\n  \"events\": [\n    {{\n")),
+        "{printed}"
+    );
+    assert!(printed.contains("\"deletes\": [],\n"), "{printed}");
+    assert!(printed.ends_with("\"\n}\n"), "{printed}");
+}
+
+#[test]
 fn limits_are_defaulted_to_three_and_one() {
     let complete = |minutes| job(minutes, ended("Complete", Some("09:00:00")));
     let mut objects: Vec<Value> = (0..5).map(|n| complete(29_632_800 + n * 10)).collect();

@@ -240,7 +240,7 @@ pub enum ExplainError {
         name: String,
     },
     /// The cluster does not give what is asked for.
-    #[error("cannot get the {what} {name}; the account needs get on cronjobs and list on jobs")]
+    #[error("cannot get the {what} {name}; the account needs get on cronjobs, get and list on jobs")]
     Fetch {
         /// What was asked for.
         what: &'static str,

@@ -28,8 +28,7 @@ struct Answer<'a> {
 
 #[derive(Serialize)]
 struct Event<'a> {
-    #[serde(rename = "type")]
-    event_type: &'static str,
+    r#type: &'static str,
     reason: &'static str,
     message: &'a str,
 }
@@ -63,7 +62,7 @@ fn answer(explanation: &Explanation) -> Answer<'_> {
 
 fn event(event: &EventLine) -> Event<'_> {
     Event {
-        event_type: event.event_type.as_str(),
+        r#type: event.event_type.as_str(),
         reason: event.reason.as_str(),
         message: &event.message,
     }

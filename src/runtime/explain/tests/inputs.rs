@@ -360,9 +360,8 @@ fn any_list(state: &mut u64) -> String {
     );
     let policy = pick(state, &["Allow", "Forbid", "Replace"]);
     let longest = if next_number(state).is_multiple_of(20) { 120 } else { 12 };
-    let active: Vec<Value> = (0..next_number(state) % longest)
-        .map(|n| entry(29_632_900 + n as i64))
-        .collect();
+    let n_active = i64::try_from(next_number(state) % longest).unwrap();
+    let active: Vec<Value> = (0..n_active).map(|n| entry(29_632_900 + n)).collect();
     let mut items = vec![cron_job(json!({
         "spec": {"schedule": schedule, "timeZone": zone, "concurrencyPolicy": policy},
         "status": {"active": active},

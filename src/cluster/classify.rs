@@ -99,8 +99,7 @@ fn create_refused(status: StatusCode, refusal: Refusal) -> CreateOutcome {
         _ if is_refused_for_good(status, &refusal) => CreateOutcome::Refused {
             message: refusal.message,
         },
-        // The API server gave up waiting for its storage, which may still carry the write out.
-        StatusCode::INTERNAL_SERVER_ERROR if refusal.message.contains("etcdserver:") => CreateOutcome::Unanswered {
+        StatusCode::INTERNAL_SERVER_ERROR if is_lost_in_storage(&refusal) => CreateOutcome::Unanswered {
             message: refusal.message,
         },
         _ => CreateOutcome::Failed {
@@ -108,6 +107,12 @@ fn create_refused(status: StatusCode, refusal: Refusal) -> CreateOutcome {
             retry_after: refusal.retry_after,
         },
     }
+}
+
+/// Whether the API server gave up waiting for its storage, or lost its connection there: the write may be carried out all
+/// the same.
+fn is_lost_in_storage(refusal: &Refusal) -> bool {
+    refusal.message.contains("etcdserver:") || refusal.message.starts_with("rpc error: code = ")
 }
 
 /// Whether the Job itself is at fault, which another try cannot mend. Policies change, so what admission denies may

@@ -4,6 +4,7 @@
 //! filled evenly. Invariant: no connection ever has more than [`MAX_IN_FLIGHT_PER_CONNECTION`] requests in flight.
 
 mod proxy;
+mod token_file;
 mod transport;
 
 use std::{
@@ -16,11 +17,15 @@ use kube::{
     client::{ClientBuilder, ConfigExt},
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tower::{BoxError, Layer, util::MapFutureLayer};
+use tower::{
+    BoxError, Layer,
+    util::{Either, MapFutureLayer, option_layer},
+};
 
 pub use self::proxy::exempt_from_proxy;
 use self::{
     proxy::refuse_proxy,
+    token_file::{TokenFileLayer, WithToken},
     transport::{Transport, TransportParts},
 };
 
@@ -57,6 +62,14 @@ pub enum ConnectError {
     /// Tokens, passwords, plugins.
     #[error("the credentials cannot be used")]
     Credentials(#[source] kube::Error),
+    /// The file of the bearer token.
+    #[error("the token file {path} cannot be used")]
+    TokenFile {
+        /// As configured.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
     /// The client for watches.
     #[error("the client for watches cannot be built")]
     Watch(#[source] kube::Error),
@@ -67,6 +80,7 @@ pub enum ConnectError {
 pub fn watch_client(config: &Config) -> Result<Client, ConnectError> {
     refuse_proxy(config)?;
     let mut config = config.clone();
+    let token = TokenFileLayer::take(&mut config)?;
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.read_timeout = Some(WATCH_SILENCE_MAX);
@@ -76,6 +90,7 @@ pub fn watch_client(config: &Config) -> Result<Client, ConnectError> {
         .headers
         .push((http::header::USER_AGENT, http::HeaderValue::from_static(USER_AGENT)));
     let builder = ClientBuilder::try_from(config).map_err(ConnectError::Watch)?;
+    let builder = builder.with_layer(&option_layer(token));
     // Over all layers, as credentials may have to be fetched first.
     Ok(builder.with_layer(&MapFutureLayer::new(answered_in_time)).build())
 }
@@ -109,8 +124,10 @@ impl WriteConnections {
     /// Prepares `n_connections` (at least one) connections, each opened by the first request on it. Within a tokio runtime only.
     pub fn connect(config: &Config, n_connections: usize) -> Result<WriteConnections, ConnectError> {
         let parts = TransportParts::new(config)?;
+        let mut config = config.clone();
+        let token = TokenFileLayer::take(&mut config)?;
         let clients: Result<Vec<Client>, ConnectError> = (0..n_connections.max(1))
-            .map(|_| client(config, parts.transport()))
+            .map(|_| client(&config, option_layer(token.clone()).layer(parts.transport())))
             .collect();
         Ok(WriteConnections::from_clients(clients?))
     }
@@ -189,8 +206,11 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// A client over one transport, with `kube`'s layers for the address and the credentials (which it reloads), but not its retries.
-fn client(config: &Config, transport: Transport) -> Result<Client, ConnectError> {
+/// A transport that puts the token of a file on requests, where one is configured.
+type Credited = Either<WithToken<Transport>, Transport>;
+
+/// A client over one transport, with `kube`'s layers for the address and all other credentials, but not its retries.
+fn client(config: &Config, transport: Credited) -> Result<Client, ConnectError> {
     let headers = config.extra_headers_layer().map_err(ConnectError::Credentials)?;
     let transport = headers.layer(transport);
     let base_uri = config.base_uri_layer();

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 
 use super::{
     clock::{Clock, ClockVerdict},
-    metrics::Metrics,
+    metrics::{Metrics, WatchPulse},
     shutdown::{Phase, PhaseReceiver},
 };
 use crate::cluster::connection::WATCH_SILENCE_MAX;
@@ -83,6 +83,13 @@ impl Admin {
                 pulse.scope(),
                 pulse.silence().as_secs()
             ));
+        }
+        // What one fails with is mended by itself, unless there is something to show for it.
+        if !obstacles.is_empty() {
+            let reason = |(pulse, error): (WatchPulse, String)| {
+                format!("the watch of {} in {} fails: {error}", pulse.resource(), pulse.scope())
+            };
+            obstacles.extend(self.metrics.watch_pulses.failing().into_iter().map(reason));
         }
         match self.clock.verdict() {
             ClockVerdict::Fine => {}
@@ -218,6 +225,30 @@ mod tests {
         assert_eq!(bench.get("/readyz").await, (503, expected.to_owned()));
         jobs.heard();
         assert_eq!(bench.get("/readyz").await.0, 200);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_watch_fails_with_is_told_while_it_keeps_us_from_being_ready() {
+        let bench = Bench::new();
+        bench.trust();
+        let metrics = &bench.admin.metrics;
+        let jobs = metrics
+            .watch_pulses
+            .begin("jobs", Scope::Cluster, bench.admin.clock.clone());
+        jobs.failed("jobs.batch is forbidden (403)".to_owned());
+        let unlisted = "CronJobs and Jobs have not all been listed yet\n";
+        let failing = "the watch of jobs in all namespaces fails: jobs.batch is forbidden (403)\n";
+        assert_eq!(bench.get("/readyz").await, (503, format!("{unlisted}{failing}")));
+        jobs.heard();
+        assert_eq!(bench.get("/readyz").await, (503, unlisted.to_owned()));
+
+        metrics.shard.publish(|figures| figures.is_synced = true);
+        jobs.failed("jobs.batch is forbidden (403)".to_owned());
+        assert_eq!(bench.get("/readyz").await.0, 200);
+        tokio::time::sleep(SILENCE_MAX + Duration::from_secs(1)).await;
+        bench.trust();
+        let silent = "the watch of jobs in all namespaces has been silent for 121 seconds\n";
+        assert_eq!(bench.get("/readyz").await, (503, format!("{silent}{failing}")));
     }
 
     #[tokio::test(start_paused = true)]

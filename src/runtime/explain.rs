@@ -15,6 +15,7 @@ mod world;
 use std::{
     fs::File,
     io::{self, Read, Write},
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -59,7 +60,7 @@ pub struct ExplainArgs {
     /// - for standard input. What is not in it does not exist
     #[arg(short, long, value_name = "FILE")]
     file: Option<String>,
-    /// The instant to answer for, in RFC 3339, e.g. 2026-11-21T10:30:00Z; now without it
+    /// The instant to answer for, in RFC 3339, from 1973 to the end of 2099, e.g. 2026-11-21T10:30:00Z; now without it
     #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
     now: Option<Timestamp>,
     /// The time zone of schedules that name none, e.g. Europe/Berlin
@@ -126,10 +127,20 @@ fn parse_name(name: &str) -> Result<String, String> {
     }
 }
 
+/// What can be asked for, in Unix seconds: from 1973 to the end of 2099. Around it a chain of slots cannot be jumped
+/// along and would be walked one by one for very long: before, a zone had an offset of odd seconds, after it the zone
+/// tables end.
+const INSTANTS_SECONDS: Range<i64> = 94_694_400..4_102_444_800;
+
 fn parse_instant(text: &str) -> Result<Timestamp, String> {
-    text.parse().map_err(|_| {
+    let instant: Timestamp = text.parse().map_err(|_| {
         "no instant in RFC 3339; write it like 2026-11-21T10:30:00Z or 2026-11-21T11:30:00+01:00".to_owned()
-    })
+    })?;
+    if INSTANTS_SECONDS.contains(&instant.as_second()) {
+        Ok(instant)
+    } else {
+        Err("outside of what can be answered; give an instant from 1973 to the end of 2099".to_owned())
+    }
 }
 
 fn parse_assumption(text: &str) -> Result<AssumedCreate, String> {
@@ -229,7 +240,7 @@ pub enum ExplainError {
         name: String,
     },
     /// The cluster does not give what is asked for.
-    #[error("cannot get the {what} {name}; the account needs get on cronjobs and list on jobs")]
+    #[error("cannot get the {what} {name}; the account needs get on cronjobs, get and list on jobs")]
     Fetch {
         /// What was asked for.
         what: &'static str,
@@ -353,9 +364,10 @@ fn answer(
         writeln!(notes, "cronwheel: note: {remark}").map_err(ExplainError::Write)?;
     }
     let written = match args.output {
-        OutputFormat::Json => serde_json::to_writer_pretty(&mut output, &json::document(&explanations))
-            .map_err(io::Error::from)
-            .and_then(|()| writeln!(output)),
+        OutputFormat::Json => {
+            let document = json::document(&explanations).map_err(ExplainError::Convert)?;
+            writeln!(output, "{document}")
+        }
         OutputFormat::Text => text::write(&world, &explanations, now, &mut output),
     };
     match written.and_then(|()| output.flush()) {

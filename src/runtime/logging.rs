@@ -45,9 +45,12 @@ impl LogLevel {
 
 /// Starts the log. A second call does nothing.
 pub fn start(format: LogFormat, level: LogLevel) {
-    // The client tells of every failed request as an error; we count them, and say what follows ourselves.
+    // The client tells of every failed request as an error, and its watcher again; we count them, and say what follows ourselves.
     let quiet = if level == LogLevel::Error { "error" } else { "warn" };
-    let filter = EnvFilter::new(format!("{quiet},kube_client=off,cronwheel={}", level.as_str()));
+    let filter = EnvFilter::new(format!(
+        "{quiet},kube_client=off,kube_runtime=off,cronwheel={}",
+        level.as_str()
+    ));
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(stderr().is_terminal())

@@ -91,6 +91,7 @@ impl WatchLinks {
                     error = message,
                     "watch broke, it is begun again"
                 );
+                self.pulse.failed(message);
                 None
             }
         }

@@ -9,7 +9,7 @@ pub struct CronJobSchedule {
     pub text: Box<str>,
     /// `spec.timeZone` as written.
     pub time_zone: Option<Box<str>>,
-    /// The zone of `spec.timeZone`, or why it does not load (B-6.2).
+    /// The zone of `spec.timeZone`, or why it does not load (B-6.2); the default zone for `Local`.
     pub zone: Option<Result<Zone, ZoneError>>,
     /// The effective schedule, or why it does not parse (B-6.4).
     pub parsed: Result<Schedule, ParseError>,
@@ -20,7 +20,11 @@ pub struct CronJobSchedule {
 impl CronJobSchedule {
     /// Builds the effective schedule (B-7.1): a text that holds `TZ` anywhere is used as it is, whatever the zone field says.
     pub fn new(text: &str, time_zone: Option<&str>, default_zone: &Zone) -> CronJobSchedule {
-        let zone = time_zone.map(Zone::load);
+        let zone = time_zone.map(|name| match name {
+            // The zone of the process, for which ours is the default one (B-7.2).
+            "Local" => Ok(default_zone.clone()),
+            _ => Zone::load(name),
+        });
         let parsed = match (time_zone, &zone) {
             (Some(name), Some(Ok(_))) if !text.contains("TZ") => parse_standard(&format!("TZ={name} {text}")),
             _ => parse_standard(text),

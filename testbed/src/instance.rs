@@ -194,24 +194,28 @@ impl Instance {
 
     /// Stops one process, where it runs.
     pub fn stop(&self, component: Component) -> Result<(), InstanceError> {
-        let Some(record) = self.record(component)? else {
-            return Ok(());
-        };
-        record
-            .stop(STOP_GRACE)
-            .map_err(|source| InstanceError::Process { component, source })?;
-        let path = self.pid_path(component);
-        fs::remove_file(&path).map_err(|source| InstanceError::Access { path, source })
+        self.end(component, |record| record.stop(STOP_GRACE))
+    }
+
+    /// Ends one process as a crash does, where it runs.
+    pub fn kill(&self, component: Component) -> Result<(), InstanceError> {
+        self.end(component, ProcessRecord::kill)
+    }
+
+    /// Halts one process where it stands, where it runs: it accepts connections and answers nothing.
+    pub fn freeze(&self, component: Component) -> Result<(), InstanceError> {
+        self.control(component, ProcessRecord::freeze).map(drop)
+    }
+
+    /// Lets a frozen process go on.
+    pub fn thaw(&self, component: Component) -> Result<(), InstanceError> {
+        self.control(component, ProcessRecord::thaw).map(drop)
     }
 
     /// Stops all: the clients together, then the API server, then etcd.
     pub fn stop_all(&self) -> Result<(), InstanceError> {
         for component in [Component::Reference, Component::Kwok, Component::ControllerManager] {
-            if let Some(record) = self.record(component)? {
-                record
-                    .ask_to_end()
-                    .map_err(|source| InstanceError::Process { component, source })?;
-            }
+            self.control(component, ProcessRecord::ask_to_end)?;
         }
         Component::ALL
             .into_iter()
@@ -315,6 +319,31 @@ impl Instance {
             Ok(()) => Ok(path),
             Err(source) => Err(InstanceError::Access { path, source }),
         }
+    }
+
+    fn end(
+        &self,
+        component: Component,
+        end: impl FnOnce(&ProcessRecord) -> Result<(), ProcessError>,
+    ) -> Result<(), InstanceError> {
+        if !self.control(component, end)? {
+            return Ok(());
+        }
+        let path = self.pid_path(component);
+        fs::remove_file(&path).map_err(|source| InstanceError::Access { path, source })
+    }
+
+    /// Does something to a process; says whether one was ever started.
+    fn control(
+        &self,
+        component: Component,
+        control: impl FnOnce(&ProcessRecord) -> Result<(), ProcessError>,
+    ) -> Result<bool, InstanceError> {
+        let Some(record) = self.record(component)? else {
+            return Ok(false);
+        };
+        control(&record).map_err(|source| InstanceError::Process { component, source })?;
+        Ok(true)
     }
 
     fn path(&self, file: &str) -> PathBuf {

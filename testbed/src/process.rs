@@ -95,12 +95,27 @@ impl ProcessRecord {
         if self.has_ended_within(grace) {
             return Ok(());
         }
+        self.kill()
+    }
+
+    /// Ends the process as a crash does, where it runs.
+    pub(crate) fn kill(&self) -> Result<(), ProcessError> {
         self.signal(Signal::KILL)?;
         if self.has_ended_within(KILL_WAIT_MAX) {
             Ok(())
         } else {
             Err(ProcessError::Unkillable { pid: self.pid })
         }
+    }
+
+    /// Halts the process where it stands: its connections stay open, and nobody answers on them.
+    pub(crate) fn freeze(&self) -> Result<(), ProcessError> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Lets a frozen process go on.
+    pub(crate) fn thaw(&self) -> Result<(), ProcessError> {
+        self.signal(Signal::CONT)
     }
 
     /// Sends SIGTERM, where the process runs.
@@ -266,6 +281,31 @@ mod tests {
         record.stop(Duration::from_secs(5)).unwrap();
         assert!(!record.is_running());
         record.stop(Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn a_frozen_process_is_there_and_goes_on_once_thawed() {
+        let sleeper = Sleeper::start();
+        let record = sleeper.record();
+        let is_frozen = || Stat::read(record.pid).unwrap().state == 'T';
+        record.freeze().unwrap();
+        while !is_frozen() {
+            thread::sleep(POLL_INTERVAL);
+        }
+        assert!(record.is_running());
+        record.thaw().unwrap();
+        while is_frozen() {
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    #[test]
+    fn a_frozen_process_can_be_killed() {
+        let sleeper = Sleeper::start();
+        let record = sleeper.record();
+        record.freeze().unwrap();
+        record.kill().unwrap();
+        assert!(!record.is_running());
     }
 
     #[test]

@@ -143,6 +143,11 @@ impl Testbed {
         self.stop_and_reap(Component::Etcd)
     }
 
+    /// Ends etcd as a crash does, also while it is frozen: the API server never learns what became of its last writes.
+    pub fn kill_etcd(&mut self) -> Result<(), TestbedError> {
+        self.kill_and_reap(Component::Etcd)
+    }
+
     /// Starts the API server, also again after [`Testbed::stop_api_server`], on the same port.
     pub fn start_api_server(&mut self) -> Result<(), TestbedError> {
         self.spawn(Component::ApiServer, &self.instance.setup().api_server_arguments())?;
@@ -158,6 +163,11 @@ impl Testbed {
     /// Stops the API server: its port is closed.
     pub fn stop_api_server(&mut self) -> Result<(), TestbedError> {
         self.stop_and_reap(Component::ApiServer)
+    }
+
+    /// Ends the API server as a crash does: its clients never learn what became of their last requests.
+    pub fn kill_api_server(&mut self) -> Result<(), TestbedError> {
+        self.kill_and_reap(Component::ApiServer)
     }
 
     /// Starts the built-in `CronJob` controller. No other may run at the same time: two fight over the same Job names.
@@ -258,6 +268,12 @@ impl Testbed {
 
     fn stop_and_reap(&mut self, component: Component) -> Result<(), TestbedError> {
         self.instance.stop(component)?;
+        self.reap(|other| other == component);
+        Ok(())
+    }
+
+    fn kill_and_reap(&mut self, component: Component) -> Result<(), TestbedError> {
+        self.instance.kill(component)?;
         self.reap(|other| other == component);
         Ok(())
     }

@@ -1,17 +1,20 @@
 //! The controller as a process on a real kube-apiserver, started by the test bed.
 //!
 //! One API server serves all cases, each in a namespace of its own with a controller of its own; they run side by
-//! side. A case does not wait for the minute: its controller's clock runs ahead (`--clock-offset`) so that the minute
+//! side; those that take the API server or etcd away have another to themselves (`outages`). A case does not wait for the minute: its controller's clock runs ahead (`--clock-offset`) so that the minute
 //! comes at once. That something does not happen is shown by the account of due instants, or by what is seen to happen
 //! after it. `CRONWHEEL_CASE=name` runs the cases with that in their name; several with commas between.
 
 #![allow(clippy::disallowed_methods, reason = "a real server keeps real time")]
 
+mod account;
 mod controller;
 mod etcd;
 mod exchange;
 mod kubernetes;
+mod wire;
 
+mod credentials;
 mod deadlines;
 mod deletions;
 mod edits;
@@ -20,6 +23,7 @@ mod extremes;
 mod firing;
 mod garbage;
 mod nights;
+mod outages;
 mod parity;
 mod policies;
 mod refusals;
@@ -55,6 +59,9 @@ macro_rules! cases {
 }
 
 const CASES: &[Case] = cases![
+    credentials::a_controller_without_permission_says_so_and_begins_when_it_has_it,
+    credentials::a_permission_withdrawn_and_given_back_costs_no_run,
+    credentials::a_token_that_is_no_longer_known_is_read_anew,
     deadlines::a_deadline_of_zero_is_met_at_the_slot,
     deadlines::a_deadline_under_ten_seconds_is_kept_to_the_second,
     deadlines::every_keeps_its_grid_under_a_deadline_below_its_period,
@@ -109,34 +116,41 @@ const CASE_DURATION_MAX: Duration = Duration::from_secs(90);
 fn on_a_real_api_server() {
     let _alone = ONE_CONTROL_PLANE.lock();
     let testbed = Testbed::start(Options::default()).expect("a control plane");
-    let kubeconfig = testbed
-        .service_account_kubeconfig("kube-system", "cronwheel", &rules())
-        .expect("an account");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime");
     let failed = runtime.block_on(async {
-        let control_plane = Rc::new(ControlPlane {
-            client: kubernetes::connect(&testbed.kubeconfig()).await,
-            controller_kubeconfig: kubeconfig,
-            kubectl: testbed.kubectl(),
-            etcd_url: testbed.etcd_url(),
-        });
-        let only = std::env::var("CRONWHEEL_CASE").ok();
-        let selected = CASES.iter().filter(|(name, _)| {
-            only.as_ref()
-                .is_none_or(|only| only.split(',').any(|part| name.contains(part)))
-        });
+        let control_plane = control_plane(&testbed).await;
+        let cases = CASES.iter().filter(|(name, _)| selected(name));
         let local = tokio::task::LocalSet::new();
-        local.run_until(run_all(selected, &control_plane)).await
+        local.run_until(run_all(cases, &control_plane)).await
     });
     testbed.stop().expect("everything stops");
     assert!(failed.is_empty(), "failed: {failed:?}");
 }
 
-async fn run_all<'a>(selected: impl Iterator<Item = &'a Case>, control_plane: &Rc<ControlPlane>) -> Vec<&'static str> {
-    let mut waiting = selected;
+/// What the cases on a test bed share; the account is made.
+async fn control_plane(testbed: &Testbed) -> Rc<ControlPlane> {
+    let controller_kubeconfig = testbed
+        .service_account_kubeconfig("kube-system", "cronwheel", &rules())
+        .expect("an account");
+    Rc::new(ControlPlane {
+        client: kubernetes::connect(&testbed.kubeconfig()).await,
+        controller_kubeconfig,
+        kubectl: testbed.kubectl(),
+        etcd_url: testbed.etcd_url(),
+    })
+}
+
+/// Whether a case is to be run.
+fn selected(name: &str) -> bool {
+    let only = std::env::var("CRONWHEEL_CASE").ok();
+    only.is_none_or(|only| only.split(',').any(|part| name.contains(part)))
+}
+
+async fn run_all<'a>(cases: impl Iterator<Item = &'a Case>, control_plane: &Rc<ControlPlane>) -> Vec<&'static str> {
+    let mut waiting = cases;
     let mut running = FuturesUnordered::new();
     let mut failed = Vec::new();
     loop {

@@ -448,7 +448,22 @@ fn an_error_is_told_with_its_sources_each_once() {
 
 #[test]
 fn a_storage_that_did_not_answer_may_have_carried_the_write_out() {
-    let doubt = refusal(500, "", "etcdserver: request timed out", &json!({}));
-    let message = "etcdserver: request timed out".to_owned();
-    assert_eq!(outcome(create(&doubt)), CreateOutcome::Unanswered { message });
+    for message in [
+        "etcdserver: request timed out",
+        "rpc error: code = Unavailable desc = error reading from server: read tcp 127.0.0.1:53006->127.0.0.1:2379: \
+         read: connection reset by peer",
+    ] {
+        let doubt = refusal(500, "", message, &json!({}));
+        let message = message.to_owned();
+        assert_eq!(outcome(create(&doubt)), CreateOutcome::Unanswered { message });
+    }
+    // A webhook that cannot be called says so before anything is stored.
+    let called = "Internal error occurred: failed calling webhook \"a\": rpc error: code = Unavailable desc = no";
+    let certain = refusal(500, "InternalError", called, &json!({}));
+    let message = called.to_owned();
+    let failed = CreateOutcome::Failed {
+        message,
+        retry_after: None,
+    };
+    assert_eq!(outcome(create(&certain)), failed);
 }

@@ -1,7 +1,7 @@
 //! The answer to one question, before it is written as JSON or as text.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 use super::reason::Reason;
 use crate::{
@@ -16,13 +16,21 @@ pub(super) struct Explanation {
     /// What a parser or a loader says, where that is the reason.
     pub(super) detail: Option<String>,
     pub(super) slot: Option<Timestamp>,
-    pub(super) job: Option<Value>,
+    pub(super) job: Option<SentJob>,
     pub(super) deletes: Vec<Deletion>,
     pub(super) status: Option<Value>,
     pub(super) events: Vec<EventLine>,
     pub(super) next_wakeup: Option<Timestamp>,
     /// Slots that were due before and that no Job is made for.
     pub(super) n_passed: u64,
+}
+
+/// A Job whose create is sent.
+#[derive(Debug)]
+pub(super) struct SentJob {
+    pub(super) name: String,
+    /// The request's body, to the byte.
+    pub(super) body: Box<RawValue>,
 }
 
 /// A Job that is deleted.
@@ -42,11 +50,11 @@ pub(super) struct EventLine {
 }
 
 impl Explanation {
-    /// Of a CronJob that the controller cannot understand: it is reported, and nothing else is done.
+    /// Of a CronJob that the controller cannot understand: the Event says why.
     pub(super) fn undecodable(error: &DecodeError) -> Explanation {
         Explanation {
             reason: Reason::Undecodable,
-            detail: Some(error.to_string()),
+            detail: None,
             slot: None,
             job: None,
             deletes: Vec::new(),

@@ -1,10 +1,17 @@
-//! The objects of a cluster: the CronJob that is asked about, and the Jobs of its namespace. Nothing is written.
+//! The objects of a cluster: the CronJob that is asked about, the Jobs of its namespace, and those of other namespaces
+//! that its active list names. Nothing is written.
+
+use std::collections::BTreeSet;
 
 use http::Request;
 use kube::Client;
 use serde_json::Value;
 
-use super::{ExplainError, objects::Objects};
+use super::{
+    ExplainError,
+    objects::{Document, Objects},
+    parse_name,
+};
 
 /// Jobs in one answer, as `kubectl` asks for them.
 const PAGE_OBJECTS: usize = 500;
@@ -12,36 +19,62 @@ const PAGE_OBJECTS: usize = 500;
 /// Pages of one list: more Jobs than the API server can hold.
 const PAGES_MAX: usize = 10_000;
 
-/// Fetches the CronJob and all Jobs of its namespace.
+/// Fetches the CronJob, all Jobs of its namespace, and the others of its active list.
 pub(super) async fn fetch(client: &Client, namespace: &str, name: &str) -> Result<Objects, ExplainError> {
     let mut objects = Objects::default();
-    let base = format!("/apis/batch/v1/namespaces/{}", escaped(namespace));
+    let base = base(namespace);
     let path = format!("{base}/cronjobs/{}", escaped(name));
-    let cron_job = get(client, &path)
+    let text = get(client, &path)
         .await
         .map_err(|error| fetch_error("CronJob", namespace, name, error))?;
+    let cron_job = parse(&text).map_err(|error| fetch_error("CronJob", namespace, name, error))?;
+    let elsewhere = entries_elsewhere(&cron_job.value, namespace);
     objects.take(&path, cron_job, Some("CronJob"))?;
     let jobs = format!("{base}/jobs?limit={PAGE_OBJECTS}");
     let mut next = Some(jobs.clone());
     for _ in 0..PAGES_MAX {
         let Some(path) = next else { break };
-        let page = get(client, &path)
-            .await
-            .map_err(|error| fetch_error("Jobs of", namespace, name, error))?;
-        let token = page
-            .pointer("/metadata/continue")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let failed = |error| fetch_error("Jobs of", namespace, name, error);
+        let text = get(client, &path).await.map_err(failed)?;
+        let page = parse(&text).map_err(failed)?;
+        let token = page.value.pointer("/metadata/continue");
+        let token = token.and_then(Value::as_str).unwrap_or_default();
         next = (!token.is_empty()).then(|| format!("{jobs}&continue={}", escaped(token)));
         objects.take(&path, page, Some("JobList"))?;
+    }
+    for (namespace, name) in elsewhere {
+        let path = format!("{}/jobs/{}", self::base(&namespace), escaped(&name));
+        let failed = |error| fetch_error("Job", &namespace, &name, error);
+        match get(client, &path).await {
+            Ok(text) => objects.take(&path, parse(&text).map_err(failed)?, Some("Job"))?,
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(failed(error)),
+        }
     }
     Ok(objects)
 }
 
+fn base(namespace: &str) -> String {
+    format!("/apis/batch/v1/namespaces/{}", escaped(namespace))
+}
+
+/// Namespace and name of the Jobs in the active list that are not in the CronJob's namespace (B-5.4).
+fn entries_elsewhere(cron_job: &Value, namespace: &str) -> BTreeSet<(String, String)> {
+    let entries = cron_job.pointer("/status/active").and_then(Value::as_array);
+    let elsewhere = entries.into_iter().flatten().filter_map(|entry| {
+        let member = |member: &str| parse_name(entry.get(member)?.as_str()?).ok();
+        Some((member("namespace")?, member("name")?))
+    });
+    elsewhere.filter(|(of_entry, _)| of_entry != namespace).collect()
+}
+
 /// Gets an object as it is, so that what our bindings do not know is kept.
-async fn get(client: &Client, path: &str) -> Result<Value, GetError> {
-    let text = client.request_text(Request::get(path).body(Vec::new())?).await?;
-    Ok(serde_json::from_str(&text)?)
+async fn get(client: &Client, path: &str) -> Result<String, GetError> {
+    Ok(client.request_text(Request::get(path).body(Vec::new())?).await?)
+}
+
+fn parse(text: &str) -> Result<Document<'_>, GetError> {
+    Ok(Document::of_json(text)?)
 }
 
 /// Why an object cannot be had.
@@ -58,9 +91,14 @@ pub enum GetError {
     Json(#[from] serde_json::Error),
 }
 
+impl GetError {
+    fn is_not_found(&self) -> bool {
+        matches!(self, GetError::Api(kube::Error::Api(status)) if status.code == 404)
+    }
+}
+
 fn fetch_error(what: &'static str, namespace: &str, name: &str, error: GetError) -> ExplainError {
-    let is_not_found = matches!(&error, GetError::Api(kube::Error::Api(status)) if status.code == 404);
-    if is_not_found {
+    if error.is_not_found() {
         return ExplainError::NotFound {
             namespace: namespace.to_owned(),
             name: name.to_owned(),

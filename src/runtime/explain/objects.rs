@@ -3,9 +3,9 @@
 //! YAML is read as `kubectl` reads it: turned into JSON first, with the booleans and octal numbers of YAML 1.1, and
 //! with times left as the strings that they are.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
 use super::ExplainError;
 
@@ -23,6 +23,8 @@ const DEPTH_MAX: usize = 100;
 pub(super) struct Object {
     pub(super) kind: Kind,
     pub(super) members: Map<String, Value>,
+    /// `spec.jobTemplate` as written, where JSON was read: what a run sends, numbers of any length included.
+    pub(super) template: Option<Box<RawValue>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,19 +61,48 @@ pub(super) fn read(input: &str, text: &str) -> Result<Objects, ExplainError> {
     Ok(objects)
 }
 
-fn documents(input: &str, text: &str) -> Result<Vec<Value>, ExplainError> {
+/// A document, and its text where that is JSON.
+#[derive(Debug)]
+pub(super) struct Document<'a> {
+    pub(super) value: Value,
+    pub(super) text: Option<&'a str>,
+}
+
+fn documents<'a>(input: &str, text: &'a str) -> Result<Vec<Document<'a>>, ExplainError> {
+    let from_yaml = || {
+        let values = yaml(input, text)?.into_iter();
+        Ok(values.map(|value| Document { value, text: None }).collect())
+    };
     if !text.trim_start().starts_with('{') {
-        return yaml(input, text);
+        return from_yaml();
     }
-    let json: Result<Vec<Value>, serde_json::Error> =
-        serde_json::Deserializer::from_str(text).into_iter::<Value>().collect();
     // What begins like JSON may be YAML in braces.
-    json.or_else(|error| {
-        yaml(input, text).map_err(|_| ExplainError::Json {
+    json(text).or_else(|error| {
+        from_yaml().map_err(|_: ExplainError| ExplainError::Json {
             input: input.to_owned(),
             problem: error.to_string(),
         })
     })
+}
+
+fn json(text: &str) -> Result<Vec<Document<'_>>, serde_json::Error> {
+    let texts = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+    texts.map(|text| Document::of_json(text?.get())).collect()
+}
+
+impl<'a> Document<'a> {
+    pub(super) fn of_json(text: &'a str) -> Result<Document<'a>, serde_json::Error> {
+        Ok(Document {
+            value: serde_json::from_str(text)?,
+            text: Some(text),
+        })
+    }
+}
+
+/// The texts of an object's members, where it is one in JSON.
+fn member_texts(text: Option<&str>) -> BTreeMap<Cow<'_, str>, &RawValue> {
+    text.and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default()
 }
 
 fn yaml(input: &str, text: &str) -> Result<Vec<Value>, ExplainError> {
@@ -105,14 +136,15 @@ fn yaml(input: &str, text: &str) -> Result<Vec<Value>, ExplainError> {
 
 impl Objects {
     /// Takes a document in. `kind` is that of a list's items, which need not name it themselves.
-    pub(super) fn take(&mut self, place: &str, document: Value, kind: Option<&str>) -> Result<(), ExplainError> {
-        let mut members = match document {
+    pub(super) fn take(&mut self, place: &str, document: Document<'_>, kind: Option<&str>) -> Result<(), ExplainError> {
+        let Document { value, text } = document;
+        let mut members = match value {
             Value::Null => return Ok(()),
             Value::Object(members) => members,
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
                 return Err(ExplainError::NoObject {
                     place: place.to_owned(),
-                    found: form(&document),
+                    found: form(&value),
                 });
             }
         };
@@ -126,16 +158,22 @@ impl Objects {
             && let Some(Value::Array(items)) = members.get_mut("items").map(Value::take)
         {
             let item_kind = (!item_kind.is_empty()).then_some(item_kind);
-            for (position, item) in items.into_iter().enumerate() {
-                self.take(&format!("item {} of {place}", position + 1), item, item_kind)?;
+            let texts: Vec<&RawValue> = member_texts(text)
+                .get("items")
+                .and_then(|items| serde_json::from_str(items.get()).ok())
+                .unwrap_or_default();
+            for (position, value) in items.into_iter().enumerate() {
+                let text = texts.get(position).map(|text| text.get());
+                let place = format!("item {} of {place}", position + 1);
+                self.take(&place, Document { value, text }, item_kind)?;
             }
             return Ok(());
         }
         let version = members.get("apiVersion").and_then(Value::as_str).unwrap_or("batch/v1");
         let is_batch = version.starts_with("batch/");
         match kind.as_str() {
-            "CronJob" if is_batch => self.push(Kind::CronJob, members),
-            "Job" if is_batch => self.push(Kind::Job, members),
+            "CronJob" if is_batch => self.push(Kind::CronJob, members, text),
+            "Job" if is_batch => self.push(Kind::Job, members, None),
             "List" | "CronJobList" | "JobList" => {}
             _ => *self.left_out.entry(format!("{version} {kind}")).or_default() += 1,
         }
@@ -150,8 +188,14 @@ impl Objects {
         self.left_out.iter().map(note).collect()
     }
 
-    fn push(&mut self, kind: Kind, members: Map<String, Value>) {
-        self.objects.push(Object { kind, members });
+    fn push(&mut self, kind: Kind, members: Map<String, Value>, text: Option<&str>) {
+        let spec = member_texts(text).get("spec").map(|spec| spec.get());
+        let template = member_texts(spec).get("jobTemplate").copied().map(RawValue::to_owned);
+        self.objects.push(Object {
+            kind,
+            members,
+            template,
+        });
     }
 }
 

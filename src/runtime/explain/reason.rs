@@ -31,6 +31,7 @@ pub(super) enum Reason {
     ForeignJob,
     CreateFailed,
     NotDue,
+    LookUpFailed,
     Forbidden,
     AlreadyActive,
     DeadlineExceeded,
@@ -57,12 +58,13 @@ pub(super) struct Meaning {
 
 impl Reason {
     /// All of them, in the order in which they are told.
-    pub(super) const ALL: [Reason; 15] = [
+    pub(super) const ALL: [Reason; 16] = [
         Reason::Created,
         Reason::Adopted,
         Reason::ForeignJob,
         Reason::CreateFailed,
         Reason::NotDue,
+        Reason::LookUpFailed,
         Reason::Forbidden,
         Reason::AlreadyActive,
         Reason::DeadlineExceeded,
@@ -120,6 +122,7 @@ impl Reason {
         match self {
             Reason::Created | Reason::Adopted | Reason::ForeignJob | Reason::CreateFailed => Decision::Fire,
             Reason::NotDue
+            | Reason::LookUpFailed
             | Reason::Forbidden
             | Reason::AlreadyActive
             | Reason::DeadlineExceeded
@@ -145,7 +148,8 @@ impl Reason {
             | Reason::AlreadyActive
             | Reason::DeadlineExceeded
             | Reason::ScheduleChanged => true,
-            Reason::Suspended
+            Reason::LookUpFailed
+            | Reason::Suspended
             | Reason::Deleting
             | Reason::UnknownTimeZone
             | Reason::UnparseableSchedule
@@ -171,7 +175,8 @@ impl Reason {
             Reason::CreateFailed => differing(
                 "CreateFailed",
                 "B-12.4",
-                "the slot is due and the create fails: it is tried again while the slot is the latest and in its deadline",
+                "the slot is due and the create does not come to a Job: it is tried again while the slot is the latest and in \
+                 its deadline",
                 "the built-in tries again after up to 1000 s, and does not wake for the next slot",
             ),
             Reason::NotDue => plain(
@@ -179,10 +184,17 @@ impl Reason {
                 "B-9.5",
                 "no slot has come since the last one that was started",
             ),
+            Reason::LookUpFailed => plain(
+                "LookUpFailed",
+                "B-5.4",
+                "whether a Job of status.active still runs cannot be learnt: nothing starts before it can, and it is asked \
+                 for again and again",
+            ),
             Reason::Forbidden => plain(
                 "Forbidden",
                 "B-10.3",
-                "a run before it has not ended and concurrencyPolicy is Forbid: the slot starts when that run ends",
+                "a run before it has not ended and concurrencyPolicy is Forbid: the latest slot starts when that \
+                 run ends, within its deadline",
             ),
             Reason::AlreadyActive => plain("AlreadyActive", "B-10.2", "a running Job bears the slot's name"),
             Reason::DeadlineExceeded => differing(
@@ -205,7 +217,8 @@ impl Reason {
             Reason::Undecodable => differing(
                 "Undecodable",
                 "cronwheel's own",
-                "the object cannot be understood, and an API server would not have taken it",
+                "the object cannot be understood, and an API server would not have taken it: a running controller goes on \
+                 with the last form that it understood, one that starts anew has none to go by",
                 "the built-in reads typed objects, and fails to read any while there is one like this",
             ),
         }

@@ -1,6 +1,7 @@
 //! Questions as files, answers as JSON.
 
 mod inputs;
+mod live;
 mod rules;
 mod texts;
 

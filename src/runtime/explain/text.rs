@@ -13,10 +13,11 @@ use serde_json::Value;
 use self::calendar::{Calendar, Local};
 use super::{
     explanation::{EventLine, Explanation},
+    reason::Reason,
     world::{Subject, World},
 };
 use crate::{
-    schedule::describe::describe,
+    schedule::{describe::describe, policy::order_expiry},
     state::{CronJobRecord, EventReason},
 };
 
@@ -50,8 +51,9 @@ struct Block<'a> {
 impl Display for Block<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Subject { namespace, name, .. } = self.subject;
-        writeln!(f, "CronJob {namespace}/{name} at {}\n", whole_seconds(self.now))?;
+        writeln!(f, "CronJob {namespace}/{name} at {}", whole_seconds(self.now))?;
         if let Ok(record) = &self.subject.record {
+            writeln!(f)?;
             self.schedule(f, record)?;
         }
         self.decision(f)?;
@@ -83,16 +85,14 @@ fn lines(f: &mut fmt::Formatter<'_>, label: &str, texts: &[String]) -> fmt::Resu
 impl Block<'_> {
     fn schedule(&self, f: &mut fmt::Formatter<'_>, record: &CronJobRecord) -> fmt::Result {
         let schedule = &record.schedule;
-        let Ok(parsed) = &schedule.parsed else {
-            return line(f, "schedule", schedule.text.escape_debug());
+        let text = schedule.text.escape_debug();
+        // What does not parse has no activations, nor has what is in no known zone.
+        let (Ok(parsed), None | Some(Ok(_))) = (&schedule.parsed, &schedule.zone) else {
+            return line(f, "schedule", text);
         };
         let calendar = Calendar::new(record, parsed, self.now);
         let zone = calendar.zone_words();
-        line(
-            f,
-            "schedule",
-            format_args!("{} {zone}: {}", schedule.text.escape_debug(), describe(parsed)),
-        )?;
+        line(f, "schedule", format_args!("{text}{zone}: {}", describe(parsed)))?;
         line(f, "last", calendar.last())?;
         lines(f, "next", &calendar.next())
     }
@@ -160,11 +160,7 @@ impl Block<'_> {
         let explanation = self.explanation;
         writeln!(f)?;
         if let Some(job) = &explanation.job {
-            let name = job
-                .pointer("/metadata/name")
-                .and_then(Value::as_str)
-                .unwrap_or_default();
-            line(f, "creates", format_args!("Job {name} (B-11)"))?;
+            line(f, "creates", format_args!("Job {} (B-11)", job.name))?;
         }
         let deletes = explanation.deletes.iter().map(|deletion| {
             let why = if deletion.is_for_replace {
@@ -185,9 +181,44 @@ impl Block<'_> {
         if nothing {
             line(f, "does", "nothing")?;
         }
-        match explanation.next_wakeup {
-            Some(next) => line(f, "looks again", next),
-            None => line(f, "looks again", "when the CronJob or one of its Jobs changes"),
+        line(f, "looks again", self.next_look())
+    }
+
+    fn next_look(&self) -> String {
+        let next = self.explanation.next_wakeup;
+        match self.explanation.reason {
+            Reason::CreateFailed => format!("in 100 ms, then by back-off{}", self.end_of_tries()),
+            Reason::LookUpFailed => "in 1 s, then by back-off, until the Job can be looked up".to_owned(),
+            Reason::Created
+            | Reason::Adopted
+            | Reason::ForeignJob
+            | Reason::NotDue
+            | Reason::Forbidden
+            | Reason::AlreadyActive
+            | Reason::DeadlineExceeded
+            | Reason::ScheduleChanged
+            | Reason::Suspended
+            | Reason::Deleting
+            | Reason::UnknownTimeZone
+            | Reason::UnparseableSchedule
+            | Reason::NeverRuns
+            | Reason::Undecodable => next.map_or_else(
+                || "when the CronJob or one of its Jobs changes".to_owned(),
+                |next| next.to_string(),
+            ),
+        }
+    }
+
+    /// Until when a create is tried: the next slot takes its place, and it has a deadline (B-12.4 and its difference).
+    fn end_of_tries(&self) -> String {
+        let record = self.subject.record.as_ref().ok();
+        let deadline_secs = record.and_then(|record| record.starting_deadline_seconds);
+        let deadline = self.explanation.slot.and_then(|slot| order_expiry(slot, deadline_secs));
+        match (deadline, self.explanation.next_wakeup) {
+            (Some(deadline), Some(next)) if next <= deadline => format!(", until the next slot at {next}"),
+            (None, Some(next)) => format!(", until the next slot at {next}"),
+            (Some(deadline), _) => format!(", until the end of its deadline at {deadline}"),
+            (None, None) => String::new(),
         }
     }
 

@@ -4,11 +4,12 @@
 //! on until nothing is asked for any more.
 
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
     ExplainError,
-    explanation::{Deletion, EventLine, Explanation},
+    explanation::{Deletion, EventLine, Explanation, SentJob},
     reason::Reason,
     world::{Subject, World},
 };
@@ -39,9 +40,9 @@ pub(super) enum AssumedCreate {
 /// Status writes in one trial: each round settles more, and there are few things to settle.
 const WRITES_MAX: usize = 16;
 
-/// Effects in one trial besides a few for each Job.
+/// Effects in one trial besides a few for each Job and each entry of the active list.
 const EFFECTS_MIN: usize = 64;
-const EFFECTS_PER_JOB_MAX: usize = 8;
+const EFFECTS_EACH_MAX: usize = 8;
 
 /// The uid of a Job that the world does not know: of one that is only to be created, or assumed to exist.
 const UNKNOWN_JOB: &str = "explain: a Job of which only the name is known";
@@ -73,6 +74,8 @@ struct Trial<'a> {
 struct Seen {
     order: Option<JobOrder>,
     is_create_answered: bool,
+    /// Why the last look-up that failed did.
+    look_up_failure: Option<String>,
     /// In their order, each with whether a create waits for it.
     deletes: Vec<JobDelete>,
     /// With the stage of a sync at which each belongs.
@@ -117,7 +120,8 @@ impl<'a> Trial<'a> {
         self.list();
         self.shard.handle_timeout(self.now);
         let n_jobs = self.world.jobs_of(&self.record.identity.uid).len();
-        let effects_max = EFFECTS_MIN.saturating_add(n_jobs.saturating_mul(EFFECTS_PER_JOB_MAX));
+        let n_things = n_jobs.saturating_add(self.record.status.active.len());
+        let effects_max = EFFECTS_MIN.saturating_add(n_things.saturating_mul(EFFECTS_EACH_MAX));
         let mut n_effects = 0;
         for _ in 0..WRITES_MAX {
             while let Some(effect) = self.shard.poll_effect() {
@@ -208,11 +212,17 @@ impl<'a> Trial<'a> {
     }
 
     fn look_up(&mut self, look_up: JobLookUp) {
-        let known = self.world.job(&look_up.namespace, &look_up.name);
-        let answer = known.map_or_else(
-            || self.assumed_job(&look_up),
-            |job| LookUpOutcome::Found(Box::new(job.clone())),
-        );
+        let answer = match self.world.job(&look_up.namespace, &look_up.name) {
+            Some(Ok(job)) => LookUpOutcome::Found(Box::new(job.clone())),
+            Some(Err(error)) => {
+                self.seen.look_up_failure = Some(error.to_string());
+                LookUpOutcome::Failed {
+                    message: error.to_string(),
+                    retry_after: None,
+                }
+            }
+            None => self.assumed_job(&look_up),
+        };
         self.input(Input::JobLookedUp { look_up, answer });
     }
 
@@ -288,12 +298,15 @@ impl<'a> Trial<'a> {
             decisions.iter().map(|decided| &decided.verdict),
             self.seen.order.as_ref(),
         );
-        let Some(verdict) = verdict else {
-            return Err(self.unsettled());
-        };
-        let (reason, detail) = match &self.seen.order {
-            Some(_) => (Reason::of_outcome(self.outcome()), None),
-            None => Reason::of_decision(&verdict.decision),
+        let failure = self.seen.look_up_failure.take();
+        let (reason, detail) = match (verdict, &self.seen.order) {
+            (Some(_), Some(_)) => {
+                let reason = Reason::of_outcome(self.outcome());
+                (reason, failure.filter(|_| reason == Reason::CreateFailed))
+            }
+            (Some(verdict), None) => Reason::of_decision(&verdict.decision),
+            (None, _) if failure.is_some() => (Reason::LookUpFailed, failure),
+            (None, _) => return Err(self.unsettled()),
         };
         self.seen.events.sort_by_key(|(stage, _)| *stage);
         let written = self
@@ -301,22 +314,19 @@ impl<'a> Trial<'a> {
             .written
             .as_ref()
             .filter(|written| **written != self.record.status);
-        let job = self
-            .seen
-            .order
-            .as_ref()
-            .map(|order| json(&encode::job_body(order)))
-            .transpose()?;
+        let job = self.seen.order.as_ref().map(sent_job).transpose()?;
         Ok(Explanation {
             reason,
             detail,
-            slot: verdict.decision.slot(),
+            slot: verdict.and_then(|verdict| verdict.decision.slot()),
             job,
             deletes: self.seen.deletes.iter().map(Deletion::from).collect(),
             status: written.map(status).transpose()?,
             events: self.seen.events.into_iter().map(|(_, event)| event).collect(),
             n_passed: self.shard.tally().outcome(InstantOutcome::Superseded),
-            next_wakeup: verdict.next.filter(|_| reason.has_next_slot()),
+            next_wakeup: verdict
+                .and_then(|verdict| verdict.next)
+                .filter(|_| reason.has_next_slot()),
         })
     }
 
@@ -345,13 +355,20 @@ fn telling<'a>(
     verdicts.clone().rev().find(is_telling).or_else(|| verdicts.next_back())
 }
 
-fn json(text: &[u8]) -> Result<Value, ExplainError> {
+fn sent_job(order: &JobOrder) -> Result<SentJob, ExplainError> {
+    Ok(SentJob {
+        name: order.name.to_string(),
+        body: json(&encode::job_body(order))?,
+    })
+}
+
+fn json<T: DeserializeOwned>(text: &[u8]) -> Result<T, ExplainError> {
     serde_json::from_slice(text).map_err(ExplainError::Convert)
 }
 
 /// A status as it is written, where what is not known of a Job is null or left out.
 fn status(status: &CronJobStatus) -> Result<Value, ExplainError> {
-    let mut status = json(&encode::status_json(status))?;
+    let mut status: Value = json(&encode::status_json(status))?;
     let entries = status.get_mut("active").and_then(Value::as_array_mut);
     for entry in entries.into_iter().flatten().filter_map(Value::as_object_mut) {
         if entry.get("uid").and_then(Value::as_str) == Some(UNKNOWN_JOB) {

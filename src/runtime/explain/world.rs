@@ -5,8 +5,8 @@ mod gaps;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value, value::RawValue};
 
 use self::gaps::{Filled, name_of, namespace_of};
 use super::{
@@ -26,7 +26,7 @@ pub(super) struct World {
     pub(super) subjects: Vec<Subject>,
     /// Jobs by the uid of the CronJob that controls them.
     jobs_by_owner: BTreeMap<Uid, Vec<JobRecord>>,
-    jobs_by_name: BTreeMap<(Box<str>, Box<str>), JobRecord>,
+    jobs_by_name: BTreeMap<(Box<str>, Box<str>), Result<JobRecord, DecodeError>>,
 }
 
 /// A CronJob that is asked about.
@@ -58,30 +58,35 @@ impl World {
         let mut job_uids = BTreeSet::new();
         for (object, filled) in objects.into_iter().zip(filled) {
             if object.kind == Kind::CronJob {
-                world.subjects.push(subject(&object.members, filled, &decoder)?);
+                world.subjects.push(subject(&object, filled, &decoder)?);
                 continue;
             }
-            match decoder.job(&decode::<SlimJob>(&object.members)?) {
+            let key = (namespace_of(&object.members).into(), name_of(&object.members).into());
+            match decoder.job(&decode::<SlimJob>(&object)?) {
                 Ok(record) if !job_uids.insert(record.uid.clone()) => {
                     return Err(ExplainError::SameUid {
                         name: record.name.into(),
                         uid: record.uid.to_string(),
                     });
                 }
-                Ok(record) => world.add_job(record),
-                Err(error) => notes.push(format!("{error}; the Job counts as not there")),
+                Ok(record) => world.add_job(key, record),
+                Err(error) => {
+                    notes.push(format!(
+                        "{error}; the Job bears its name and may run, no more is known of it"
+                    ));
+                    world.jobs_by_name.insert(key, Err(error));
+                }
             }
         }
         Ok(world)
     }
 
-    fn add_job(&mut self, record: JobRecord) {
+    fn add_job(&mut self, key: (Box<str>, Box<str>), record: JobRecord) {
         if let Some(owner) = &record.controller {
             let siblings = self.jobs_by_owner.entry(owner.clone()).or_default();
             siblings.push(record.clone());
         }
-        let key = (record.namespace.clone(), record.name.clone());
-        self.jobs_by_name.insert(key, record);
+        self.jobs_by_name.insert(key, Ok(record));
     }
 
     /// The Jobs that a CronJob controls, in the order of the input.
@@ -89,25 +94,52 @@ impl World {
         self.jobs_by_owner.get(cron_job).map_or(&[], Vec::as_slice)
     }
 
-    /// The Job of a name, if there is one.
-    pub(super) fn job(&self, namespace: &str, name: &str) -> Option<&JobRecord> {
-        self.jobs_by_name.get(&(namespace.into(), name.into()))
+    /// The Job of a name, if there is one, or why it cannot be understood.
+    pub(super) fn job(&self, namespace: &str, name: &str) -> Option<Result<&JobRecord, &DecodeError>> {
+        let job = self.jobs_by_name.get(&(namespace.into(), name.into()))?;
+        Some(job.as_ref())
     }
 }
 
-fn subject(members: &Map<String, Value>, filled: Filled, decoder: &Decoder) -> Result<Subject, ExplainError> {
+fn subject(object: &Object, filled: Filled, decoder: &Decoder) -> Result<Subject, ExplainError> {
     Ok(Subject {
-        namespace: namespace_of(members).to_owned(),
-        name: name_of(members).to_owned(),
-        record: decoder.cron_job(&decode::<SlimCronJob>(members)?),
+        namespace: namespace_of(&object.members).to_owned(),
+        name: name_of(&object.members).to_owned(),
+        record: decoder.cron_job(&decode::<SlimCronJob>(object)?),
         notes: filled.notes,
     })
 }
 
 /// By way of text, since what is decoded borrows from it.
-fn decode<T: DeserializeOwned>(members: &Map<String, Value>) -> Result<T, ExplainError> {
-    let text = serde_json::to_string(members).map_err(ExplainError::Convert)?;
+fn decode<T: DeserializeOwned>(object: &Object) -> Result<T, ExplainError> {
+    let text = serde_json::to_string(&written(object)).map_err(ExplainError::Convert)?;
     serde_json::from_str(&text).map_err(ExplainError::Convert)
+}
+
+/// A value, of which parts may be as they came.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Part<'a> {
+    AsCame(&'a RawValue),
+    Value(&'a Value),
+    Members(BTreeMap<&'a str, Part<'a>>),
+}
+
+/// The object, with the template as it came.
+fn written(object: &Object) -> Part<'_> {
+    let mut members = parts(&object.members);
+    let spec = object.members.get("spec").and_then(Value::as_object);
+    if let (Some(spec), Some(template)) = (spec, &object.template) {
+        let mut spec = parts(spec);
+        spec.insert("jobTemplate", Part::AsCame(template));
+        members.insert("spec", Part::Members(spec));
+    }
+    Part::Members(members)
+}
+
+fn parts(members: &Map<String, Value>) -> BTreeMap<&str, Part<'_>> {
+    let part = |(name, value)| (String::as_str(name), Part::Value(value));
+    members.iter().map(part).collect()
 }
 
 /// Every object has a name, and no other of its kind in its namespace has the same.

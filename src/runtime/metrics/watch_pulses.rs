@@ -31,6 +31,8 @@ pub struct WatchPulse {
     clock: Clock,
     /// When it was heard of last, in milliseconds since the boot.
     heard_ms: Arc<AtomicU64>,
+    /// What it failed with since then.
+    error: Arc<Mutex<Option<String>>>,
 }
 
 impl WatchPulse {
@@ -39,12 +41,28 @@ impl WatchPulse {
         let now_ms = self.clock.boot().since_boot().as_millis();
         self.heard_ms
             .store(now_ms.try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
+        *self.lock_error() = None;
+    }
+
+    /// Takes note that it failed.
+    pub fn failed(&self, error: String) {
+        *self.lock_error() = Some(error);
+    }
+
+    /// What it failed with last, where there was no sign of life since.
+    pub fn error(&self) -> Option<String> {
+        self.lock_error().clone()
     }
 
     /// How long there has been none.
     pub fn silence(&self) -> Duration {
         let heard = BootInstant::after_boot(Duration::from_millis(self.heard_ms.load(Ordering::Relaxed)));
         self.clock.boot().since(heard)
+    }
+
+    /// Held for one assignment or copy.
+    fn lock_error(&self) -> MutexGuard<'_, Option<String>> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The resource that is watched.
@@ -70,6 +88,7 @@ impl WatchPulses {
             scope,
             clock,
             heard_ms: Arc::default(),
+            error: Arc::default(),
         };
         pulse.heard();
         self.list().push(pulse.clone());
@@ -81,6 +100,12 @@ impl WatchPulses {
         let mut silent = self.list().clone();
         silent.retain(|pulse| pulse.silence() > bound);
         silent
+    }
+
+    /// Those that have failed, and not been heard of since.
+    pub fn failing(&self) -> Vec<(WatchPulse, String)> {
+        let with_error = |pulse: &WatchPulse| Some((pulse.clone(), pulse.error()?));
+        self.list().iter().filter_map(with_error).collect()
     }
 
     /// The longest silence of each resource, in whole seconds.

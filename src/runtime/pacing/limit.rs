@@ -3,14 +3,19 @@
 
 use std::time::Duration;
 
-/// Never fewer than this: below it a healthy server idles between answers.
+/// Slow answers alone never lead below this, where a healthy server idles between answers.
 const LIMIT_MIN: f64 = 8.0;
+
+/// Throttling leads down to a single request: a server may have one place for us, and each refusal makes it ask for a longer
+/// pause the next time.
+const THROTTLED_LIMIT_MIN: f64 = 1.0;
 
 /// Where a lane starts: enough to saturate the API server of a small cluster, whose throughput is flat from 64 on.
 const LIMIT_START: f64 = 64.0;
 
-/// Factor on "too many requests".
-const THROTTLED_FACTOR: f64 = 0.5;
+/// Factor on "too many requests": far down, since an API server asks for longer pauses the more it had to refuse, and up
+/// again is a matter of a second.
+const THROTTLED_FACTOR: f64 = 0.25;
 
 /// Factor when answers have slowed down.
 const SLOW_FACTOR: f64 = 0.8;
@@ -86,7 +91,7 @@ impl InflightLimit {
             return false;
         }
         if self.mean_seconds > slow_seconds {
-            self.lower(SLOW_FACTOR);
+            self.lower(SLOW_FACTOR, self.limit_min);
             return true;
         }
         let is_used = n_inflight.saturating_add(1) >= self.get();
@@ -103,11 +108,11 @@ impl InflightLimit {
     }
 
     pub(super) fn on_throttled(&mut self) {
-        self.lower(THROTTLED_FACTOR);
+        self.lower(THROTTLED_FACTOR, THROTTLED_LIMIT_MIN);
     }
 
-    fn lower(&mut self, factor: f64) {
-        self.limit = (self.limit * factor).max(self.limit_min);
+    fn lower(&mut self, factor: f64, limit_min: f64) {
+        self.limit = (self.limit * factor).max(limit_min.min(self.limit));
         self.mean_seconds = 0.0;
         self.n_answers = 0;
     }
@@ -146,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn throttling_halves_the_limit_down_to_the_least() {
+    fn throttling_quarters_the_limit_down_to_one() {
         let mut limit = InflightLimit::new(128);
         let seen: Vec<u32> = (0..5)
             .map(|_| {
@@ -154,7 +159,37 @@ mod tests {
                 limit.get()
             })
             .collect();
-        assert_eq!(seen, [32, 16, 8, 8, 8]);
+        assert_eq!(seen, [16, 4, 1, 1, 1]);
+    }
+
+    #[test]
+    fn a_server_that_has_one_place_for_us_refuses_rarely_once_that_is_learnt() {
+        let mut limit = InflightLimit::new(128);
+        let n_refused = (0..1_000)
+            .filter(|_| {
+                let is_refused = limit.get() > 1;
+                if is_refused {
+                    limit.on_throttled();
+                } else {
+                    limit.on_outcome(Duration::from_millis(3), 0);
+                }
+                is_refused
+            })
+            .count();
+        assert!((3..80).contains(&n_refused), "{n_refused} refusals");
+    }
+
+    #[test]
+    fn slow_answers_do_not_raise_a_limit_that_throttling_took_below_the_least() {
+        let mut limit = InflightLimit::new(128);
+        for _ in 0..3 {
+            limit.on_throttled();
+        }
+        limit.on_outcome(Duration::from_millis(3), 0);
+        for _ in 0..100 {
+            limit.on_outcome(Duration::from_secs(1), 1);
+        }
+        assert!(limit.get() < 8, "{}", limit.get());
     }
 
     #[test]
@@ -163,7 +198,7 @@ mod tests {
         for _ in 0..3 {
             limit.on_throttled();
         }
-        assert_eq!(limit.get(), 8);
+        assert_eq!(limit.get(), 1);
         // 1,600 answers a second: 40 ms with 64 in flight.
         for _ in 0..1_600 * 3 {
             let n_inflight = limit.get();

@@ -35,7 +35,7 @@ fn a_throttled_lane_waits_for_as_long_as_the_server_asks_within_reason() {
             Admission::Now,
             "it opens for all at once"
         );
-        assert_eq!(pacer.inflight_limit(), 32, "the limit is halved");
+        assert_eq!(pacer.inflight_limit(), 16, "and the limit is lower");
     }
     check(None, 100);
     check(Some(1_000), 1_000);
@@ -50,7 +50,7 @@ fn failures_of_one_burst_are_one_incident() {
     for (millis, sent) in (1..).zip(burst) {
         pacer.on_throttled(sent, at(millis), None);
     }
-    assert_eq!(pacer.inflight_limit(), 32);
+    assert_eq!(pacer.inflight_limit(), 16);
     assert_eq!(pacer.admission(at(50), 0), Admission::Wait(at(101)));
 }
 

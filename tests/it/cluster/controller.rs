@@ -82,6 +82,14 @@ impl Controller {
         assert!(reached, "{name} {labels:?}: {seen:?}");
     }
 
+    /// What it says of whether it may fire.
+    pub(super) async fn readiness(&self) -> String {
+        let (_, told) = exchange::ask(&self.address, "GET /readyz HTTP/1.0\r\n\r\n")
+            .await
+            .expect("an answer");
+        told
+    }
+
     /// Waits until it may fire: both lists are complete, the clock is trusted.
     pub(super) async fn wait_until_ready(&self) {
         let is_ready = wait(async || exchange::get(&self.address, "/readyz").await.is_some()).await;
@@ -103,6 +111,31 @@ impl Controller {
         };
         let is_closed = wait(is_closed).await;
         assert!(is_closed && seen == expected, "outcomes {seen:?}, not {expected:?}");
+    }
+
+    /// Waits until so many instants have become due, and demands that all of them have their Job: created, or found where
+    /// the answer to a create was lost.
+    pub(super) async fn wait_until_started(&self, n_due: u64) {
+        let mut seen = (None, None);
+        let is_closed = async || {
+            let due = self.metric("cronwheel_due_instants_total", &[]).await;
+            let open = self.metric("cronwheel_instants_open", &[]).await;
+            seen = (due, open);
+            seen == (Some(n_due), Some(0))
+        };
+        assert!(wait(is_closed).await, "due and open {seen:?}, not {n_due} and none");
+        assert_eq!(self.n_started().await, n_due, "{:?}", self.outcomes().await);
+    }
+
+    /// How many instants have their Job.
+    pub(super) async fn n_started(&self) -> u64 {
+        let outcomes = self.outcomes().await;
+        let is_started = |name: &str| matches!(name, "created" | "adopted");
+        outcomes
+            .iter()
+            .filter(|(name, _)| is_started(name))
+            .map(|(_, n)| n)
+            .sum()
     }
 
     /// How instants have ended, and how many, by name.

@@ -23,11 +23,17 @@ pub(super) async fn post(address: &str, path: &str, body: &Value) -> Option<Stri
 }
 
 async fn exchange(address: &str, request: &str) -> Option<String> {
+    let (code, body) = ask(address, request).await?;
+    (code == 200).then_some(body)
+}
+
+/// The status and the body of whatever is answered.
+pub(super) async fn ask(address: &str, request: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).await.ok()?;
     stream.write_all(request.as_bytes()).await.ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.ok()?;
     let (head, body) = answer.split_once("\r\n\r\n")?;
-    let is_ok = head.split(' ').nth(1) == Some("200");
-    is_ok.then(|| body.to_owned())
+    let code = head.split(' ').nth(1)?.parse().ok()?;
+    Some((code, body.to_owned()))
 }

@@ -12,6 +12,7 @@ use kube::{
     Api, Client,
     api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
+    core::Status,
 };
 use serde_json::{Value, json};
 use testbed::Kubectl;
@@ -20,9 +21,36 @@ const WAIT_MAX: Duration = Duration::from_secs(25);
 const POLL: Duration = Duration::from_millis(100);
 
 pub(super) async fn connect(kubeconfig: &Path) -> Client {
-    let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    client(Kubeconfig::read_from(kubeconfig).expect("a kubeconfig"), true).await
+}
+
+/// A client that answers at once whatever the server says.
+pub(super) async fn connect_without_retries(kubeconfig: &Path) -> Client {
+    client(Kubeconfig::read_from(kubeconfig).expect("a kubeconfig"), false).await
+}
+
+pub(super) async fn client(kubeconfig: Kubeconfig, retries: bool) -> Client {
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    Client::try_from(config.expect("a configuration")).expect("a client")
+    let mut config = config.expect("a configuration");
+    config.default_retry = retries;
+    Client::try_from(config).expect("a client")
+}
+
+/// The code that a client gets which asks for Jobs.
+pub(super) async fn code_of_list(client: &Client, namespace: &Namespace) -> u16 {
+    refusal_of_list(client, namespace)
+        .await
+        .map_or(200, |status| status.code)
+}
+
+/// What a client is told which asks for Jobs and does not get them.
+pub(super) async fn refusal_of_list(client: &Client, namespace: &Namespace) -> Option<Status> {
+    let jobs: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace.name, &resource("batch", "Job"));
+    match jobs.list(&ListParams::default().limit(1)).await {
+        Ok(_) => None,
+        Err(kube::Error::Api(status)) => Some(*status),
+        Err(error) => panic!("{error}"),
+    }
 }
 
 /// What all cases share.
@@ -63,9 +91,11 @@ impl Namespace {
     pub(super) fn api(&self, kind: &str) -> Api<DynamicObject> {
         let (group, is_namespaced) = match kind {
             "Namespace" => ("", false),
-            "ConfigMap" | "Event" | "ResourceQuota" => ("", true),
+            "ConfigMap" | "Event" | "ResourceQuota" | "ServiceAccount" => ("", true),
             "CronJob" | "Job" => ("batch", true),
             "ValidatingAdmissionPolicy" | "ValidatingAdmissionPolicyBinding" => ("admissionregistration.k8s.io", false),
+            "ClusterRoleBinding" => ("rbac.authorization.k8s.io", false),
+            "FlowSchema" | "PriorityLevelConfiguration" => ("flowcontrol.apiserver.k8s.io", false),
             kind => panic!("where is {kind}?"),
         };
         let client = self.control_plane.client.clone();
@@ -100,8 +130,8 @@ impl Namespace {
         found.map(|object| serde_json::to_value(object).expect("JSON"))
     }
 
-    /// Runs kubectl in this namespace.
-    pub(super) async fn kubectl(&self, arguments: &[&str]) {
+    /// Runs kubectl in this namespace; its standard output.
+    pub(super) async fn kubectl(&self, arguments: &[&str]) -> String {
         let kubectl = self.control_plane.kubectl.clone();
         let arguments: Vec<String> = ["--namespace", &self.name]
             .iter()
@@ -112,7 +142,7 @@ impl Namespace {
         tokio::task::spawn_blocking(run)
             .await
             .expect("an end")
-            .expect("kubectl says yes");
+            .expect("kubectl says yes")
     }
 
     /// Creates the CronJob `hello`, every minute, its Jobs of the given life (`{"run-for": "1s"}`), with these

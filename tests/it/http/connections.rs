@@ -102,6 +102,43 @@ async fn a_plain_server_is_spoken_to_with_our_name_and_token() {
     }
 }
 
+#[tokio::test]
+async fn the_token_of_a_file_is_sent_as_it_is_at_each_request() {
+    let seen: Arc<Mutex<Vec<HeaderMap>>> = Arc::default();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut config = config(&listener.local_addr().unwrap().to_string());
+    let path = std::env::temp_dir().join(format!("cronwheel-{}-connections.token", std::process::id()));
+    config.auth_info.token_file = Some(path.display().to_string());
+    let app = axum::Router::new().fallback({
+        let seen = Arc::clone(&seen);
+        move |headers: HeaderMap| async move {
+            seen.lock().unwrap().push(headers);
+            "{}"
+        }
+    });
+    let calls = async {
+        std::fs::write(&path, "first\n").unwrap();
+        let api = ClusterApi::new(WriteConnections::connect(&config, 1).unwrap());
+        let watch = watch_client(&config).unwrap();
+        for token in ["first", "the second"] {
+            std::fs::write(&path, token).unwrap();
+            api.post_event("shop", b"{}".to_vec()).await;
+            let version = http::Request::get("/version").body(Vec::new()).unwrap();
+            watch.request_text(version).await.unwrap();
+        }
+    };
+    tokio::select! {
+        biased;
+        () = calls => {}
+        served = axum::serve(listener, app).into_future() => panic!("{served:?}"),
+    }
+    std::fs::remove_file(&path).unwrap();
+    let seen = seen.lock().unwrap();
+    let tokens: Vec<&[u8]> = seen.iter().map(|headers| headers["authorization"].as_bytes()).collect();
+    let (first, second): (&[u8], &[u8]) = (b"Bearer first", b"Bearer the second");
+    assert_eq!(tokens, [first, first, second, second]);
+}
+
 /// Where a server falls silent for ever.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum SilentIn {

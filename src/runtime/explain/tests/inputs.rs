@@ -90,6 +90,40 @@ fn what_an_api_server_would_add_is_added() {
 }
 
 #[test]
+fn b_11_5_numbers_of_any_length_in_json_reach_the_job_as_they_are() {
+    let object = cron_job(json!({"spec": {"jobTemplate": {"spec": {"odd": "NUMBERS"}}}}));
+    let list = json!({"kind": "List", "items": [job(1, json!({})), object]});
+    for json in [object.to_string(), list.to_string()] {
+        let json = json.replace(
+            "\"NUMBERS\"",
+            "[ 12345678901234567890123,1.10, 1E2 ,{ }, \"a\\\" : , \\\\\"]",
+        );
+        let printed = run_on(&json, &["-o", "json"]).unwrap().output;
+        let lines: Vec<&str> = printed.lines().map(str::trim).collect();
+        let expected = ["12345678901234567890123,", "1.10,", "1E2,", "{},", "\"a\\\" : , \\\\\""];
+        let at = lines.iter().position(|line| *line == expected[0]);
+        let at = at.unwrap_or_else(|| panic!("{printed}"));
+        assert_eq!(lines[at..at + expected.len()], expected, "{printed}");
+    }
+}
+
+#[test]
+fn json_is_printed_as_serde_prints_it() {
+    let printed = run_on(&cron_job(json!({})).to_string(), &["-o", "json"])
+        .unwrap()
+        .output;
+    let mut answer: Value = serde_json::from_str(&printed).unwrap();
+    let status = serde_json::to_string_pretty(&answer["status"].take()).unwrap();
+    let status = status.replace('\n', "\n  ");
+    assert!(
+        printed.contains(&format!("  \"status\": {status},\n  \"events\": [\n    {{\n")),
+        "{printed}"
+    );
+    assert!(printed.contains("\"deletes\": [],\n"), "{printed}");
+    assert!(printed.ends_with("\"\n}\n"), "{printed}");
+}
+
+#[test]
 fn limits_are_defaulted_to_three_and_one() {
     let complete = |minutes| job(minutes, ended("Complete", Some("09:00:00")));
     let mut objects: Vec<Value> = (0..5).map(|n| complete(29_632_800 + n * 10)).collect();
@@ -228,6 +262,21 @@ fn flags_that_cannot_work_are_refused_with_their_name_and_a_remedy() {
     }
     refuse(&["--now", "yesterday"], "--now", "2026-11-21T10:30:00Z");
     refuse(
+        &["--now", "2100-01-01T00:00:00Z"],
+        "--now",
+        "from 1973 to the end of 2099",
+    );
+    refuse(
+        &["--now", "9999-01-01T00:00:00Z"],
+        "--now",
+        "from 1973 to the end of 2099",
+    );
+    refuse(
+        &["--now", "1972-12-31T23:59:59Z"],
+        "--now",
+        "from 1973 to the end of 2099",
+    );
+    refuse(
         &["--assume", "create=maybe"],
         "--assume",
         "create=created, create=exists",
@@ -245,6 +294,33 @@ fn flags_that_cannot_work_are_refused_with_their_name_and_a_remedy() {
     refuse(&["-o", "yaml"], "--output", "json");
 }
 
+#[test]
+fn instants_at_the_ends_of_time_are_answered_at_once() {
+    let times = [
+        "0001-01-01T00:00:00Z",
+        "1969-07-20T00:00:00Z",
+        "2099-12-31T23:59:59Z",
+        "9999-12-30T22:00:00Z",
+    ];
+    for now in ["1973-01-01T00:00:00Z", "2099-12-31T23:59:59.9Z"] {
+        for (created, last) in times.iter().flat_map(|created| times.map(|last| (created, last))) {
+            for zone in ["Africa/Monrovia", "America/New_York", "UTC"] {
+                for schedule in ["* * * * *", "30 2 * * 0", "@every 1s"] {
+                    let objects = [cron_job(json!({
+                        "metadata": {"creationTimestamp": created},
+                        "spec": {"schedule": schedule, "timeZone": zone}, "status": {"lastScheduleTime": last},
+                    }))];
+                    let answer = ask(&objects, &["--now", now]);
+                    assert!(
+                        answer["reason"] == "Created" || answer["reason"] == "NotDue",
+                        "{answer:#}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 /// The next of a sequence of numbers that look random (xorshift).
 fn next_number(state: &mut u64) -> usize {
     *state ^= *state << 13;
@@ -253,10 +329,84 @@ fn next_number(state: &mut u64) -> usize {
     usize::try_from(*state >> 33).unwrap()
 }
 
+/// One of them.
+fn pick<'a, T: ?Sized>(state: &mut u64, of: &[&'a T]) -> &'a T {
+    of[next_number(state) % of.len()]
+}
+
+/// A CronJob with some Jobs, some of which run, some of which cannot be understood, and an active list of any length.
+fn any_list(state: &mut u64) -> String {
+    let zone = pick(
+        state,
+        &[
+            "Europe/Berlin",
+            "Africa/Cairo",
+            "Australia/Lord_Howe",
+            "America/Santiago",
+            "Local",
+            "",
+            "Mars/Base",
+        ],
+    );
+    let schedule = pick(
+        state,
+        &[
+            "*/10 * * * *",
+            "0 12 * * 5",
+            "30 2 29 2 *",
+            "TZ=Local @daily",
+            "@every 7s",
+        ],
+    );
+    let policy = pick(state, &["Allow", "Forbid", "Replace"]);
+    let longest = if next_number(state).is_multiple_of(20) { 120 } else { 12 };
+    let n_active = i64::try_from(next_number(state) % longest).unwrap();
+    let active: Vec<Value> = (0..n_active).map(|n| entry(29_632_900 + n)).collect();
+    let mut items = vec![cron_job(json!({
+        "spec": {"schedule": schedule, "timeZone": zone, "concurrencyPolicy": policy},
+        "status": {"active": active},
+    }))];
+    for minutes in 29_632_909..29_632_922 {
+        match next_number(state) % 8 {
+            0 => items.push(job(minutes, json!({}))),
+            1 => items.push(job(minutes, ended("Complete", Some("09:59:00")))),
+            2 => items.push(job(minutes, json!({"status": {"startTime": "yesterday"}}))),
+            3 => items.push(job(minutes, json!({"metadata": {"ownerReferences": null}}))),
+            _ => {}
+        }
+    }
+    json!({"kind": "List", "items": items}).to_string()
+}
+
+/// Flags that can be given with any input.
+fn any_flags(state: &mut u64) -> Vec<String> {
+    let now = match next_number(state) % 3 {
+        0 => "2026-05-05T10:00:05Z".to_owned(),
+        1 => pick(
+            state,
+            &["2026-04-24T09:00:00Z", "2026-04-04T20:00:00Z", "2099-12-31T23:59:59Z"],
+        )
+        .to_owned(),
+        _ => {
+            let seconds = INSTANTS_SECONDS.start + i64::try_from(next_number(state)).unwrap() * 2;
+            let seconds = seconds.min(INSTANTS_SECONDS.end - 1);
+            Timestamp::from_second(seconds).unwrap().to_string()
+        }
+    };
+    let zone = pick(state, &["UTC", "Europe/Berlin", "Africa/Casablanca"]);
+    let assumed = pick(state, &["created", "exists", "foreign", "error"]);
+    let format = pick(state, &["text", "json"]);
+    [
+        ["--now".to_owned(), now],
+        ["--default-time-zone".to_owned(), zone.to_owned()],
+        ["--assume".to_owned(), format!("create={assumed}")],
+        ["--output".to_owned(), format.to_owned()],
+    ]
+    .concat()
+}
+
 #[test]
 fn mutated_input_is_answered_or_refused() {
-    let list = json!({"kind": "List", "items": [cron_job(json!({})), job(29_632_910, ended("Failed", None))]});
-    let sources = [HAND_WRITTEN.to_owned(), list.to_string()];
     let pieces = [
         "",
         "-",
@@ -276,16 +426,29 @@ fn mutated_input_is_answered_or_refused() {
     let mut state = 42;
     let mut n_answered = 0;
     for round in 0..2_000 {
-        let mut text: Vec<char> = sources[round % sources.len()].chars().collect();
-        for _ in 0..=next_number(&mut state) % 3 {
+        let source = if round % 2 == 0 {
+            HAND_WRITTEN.to_owned()
+        } else {
+            any_list(&mut state)
+        };
+        let mut text: Vec<char> = source.chars().collect();
+        // Some are left whole.
+        for _ in 0..next_number(&mut state) % 4 {
             let at = next_number(&mut state) % text.len();
             let end = (at + next_number(&mut state) % 12).min(text.len());
             let piece = pieces[next_number(&mut state) % pieces.len()];
             text.splice(at..end, piece.chars());
         }
         let text: String = text.into_iter().collect();
-        let format = if round % 3 == 0 { "text" } else { "json" };
-        n_answered += usize::from(run_on(&text, &["-o", format]).is_ok());
+        let flags = any_flags(&mut state);
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        match run_on(&text, &flags) {
+            Ok(_) => n_answered += 1,
+            Err(error) => assert!(
+                !error.contains("finds no end"),
+                "round {round}, {flags:?}: {error}\n{text}"
+            ),
+        }
     }
     assert!(
         (200..1_800).contains(&n_answered),

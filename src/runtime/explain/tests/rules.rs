@@ -154,6 +154,80 @@ fn b_5_4_an_entry_without_a_job_is_missing() {
 }
 
 #[test]
+fn b_5_4_a_long_list_of_stale_entries_comes_to_an_end() {
+    for n_entries in [21, 200] {
+        for policy in ["Allow", "Forbid", "Replace"] {
+            let active: Vec<Value> = (0..n_entries).map(|n| entry(29_600_000 + n)).collect();
+            let objects = [cron_job(json!({
+                "spec": {"concurrencyPolicy": policy}, "status": {"active": active},
+            }))];
+            let answer = ask(&objects, &[]);
+            assert_eq!(answer["reason"], "Created", "{policy}, {n_entries} entries");
+            let n_events = answer["events"].as_array().map_or(0, Vec::len);
+            assert_eq!(
+                n_events,
+                usize::try_from(n_entries).unwrap() + 1,
+                "each missed, one created"
+            );
+            let left: Vec<&Value> = answer["status"]["active"].as_array().unwrap().iter().collect();
+            assert_eq!(left.len(), 1, "{left:?}");
+            assert_eq!(left[0]["name"], "hello-29632920");
+        }
+    }
+}
+
+/// A Job that is there and that no one can understand.
+fn broken_job(minutes: i64) -> Value {
+    job(minutes, json!({"status": {"startTime": "yesterday"}}))
+}
+
+#[test]
+fn b_5_4_an_entry_whose_job_cannot_be_understood_may_still_run() {
+    for (policy, reason, decision) in [
+        ("Forbid", "LookUpFailed", "skip"),
+        ("Replace", "LookUpFailed", "skip"),
+        ("Allow", "Created", "fire"),
+    ] {
+        let objects = [
+            cron_job(json!({
+                "spec": {"concurrencyPolicy": policy}, "status": {"active": [entry(29_632_910)]},
+            })),
+            broken_job(29_632_910),
+        ];
+        let answer = ask(&objects, &[]);
+        assert_eq!(answer["reason"], reason, "{policy}");
+        assert_eq!(answer["decision"], decision, "{policy}");
+        let told = answer["events"].to_string();
+        assert!(!told.contains("MissingJob"), "{policy}: {told}");
+    }
+    let objects = [
+        cron_job(json!({
+            "spec": {"concurrencyPolicy": "Forbid"}, "status": {"active": [entry(29_632_910)]},
+        })),
+        broken_job(29_632_910),
+    ];
+    check(
+        &objects,
+        &[],
+        json!({"slot": null, "job": null, "deletes": [], "status": null, "events": [], "nextWakeup": null}),
+    );
+}
+
+#[test]
+fn b_12_3_a_job_of_the_slot_s_name_that_cannot_be_understood_is_in_the_way() {
+    for assumed in ["created", "exists", "foreign", "error"] {
+        check(
+            &[cron_job(json!({})), broken_job(29_632_920)],
+            &["--assume", &format!("create={assumed}")],
+            json!({
+                "decision": "fire", "reason": "CreateFailed", "slot": "2026-05-05T10:00:00Z",
+                "status": null, "events": [],
+            }),
+        );
+    }
+}
+
+#[test]
 fn b_5_4_events_of_the_active_list_come_before_the_decision_s() {
     let objects = [cron_job(json!({"status": {"active": [entry(29_632_910)]}}))];
     check(
@@ -270,6 +344,21 @@ fn b_7_2_no_zone_is_the_default_zone() {
         &[],
         json!({"slot": "2026-05-04T12:00:00Z", "nextWakeup": "2026-05-05T12:00:00Z"}),
     );
+}
+
+#[test]
+fn b_6_2_b_11_3_local_is_the_default_zone_for_the_slot_and_for_the_annotation() {
+    for changes in [
+        json!({"spec": {"schedule": "0 12 * * *", "timeZone": "Local"}}),
+        json!({"spec": {"schedule": "TZ=Local 0 12 * * *", "timeZone": "Local"}}),
+    ] {
+        let answer = ask(&[cron_job(changes)], &["--default-time-zone", "Europe/Berlin"]);
+        assert_eq!(answer["slot"], "2026-05-05T10:00:00Z");
+        assert_eq!(
+            answer["job"]["metadata"]["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"],
+            "2026-05-05T12:00:00+02:00"
+        );
+    }
 }
 
 #[test]

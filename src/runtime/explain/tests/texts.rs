@@ -115,6 +115,156 @@ note         neither creationTimestamp nor lastScheduleTime is given: taken as c
     );
 }
 
+#[test]
+fn an_object_that_cannot_be_understood_is_told_once_with_what_goes_on() {
+    check_text(
+        &[cron_job(json!({"spec": {"suspend": "perhaps"}}))],
+        &[],
+        "
+CronJob default/hello at 2026-05-05T10:00:05Z
+
+decision     skip
+reason       Undecodable (cronwheel's own): the object cannot be understood, and an API server would not have taken it: \
+         a running controller goes on with the last form that it understood, one that starts anew has none to go by
+difference   the built-in reads typed objects, and fails to read any while there is one like this
+
+events       Warning  UndecodableCronJob: CronJob default/hello cannot be understood: spec.suspend: \
+         expected a boolean, found a string (of cronwheel alone)
+looks again  when the CronJob or one of its Jobs changes
+",
+    );
+}
+
+/// The line of this label, for `hello` changed so.
+fn labelled_line(label: &str, objects: &[Value], arguments: &[&str]) -> String {
+    let list = json!({"kind": "List", "items": objects}).to_string();
+    let output = run_on(&list, arguments).unwrap().output;
+    let line = output.lines().find(|line| line.starts_with(label));
+    line.unwrap()[13..].to_owned()
+}
+
+#[test]
+fn b_12_4_a_failed_create_is_tried_again_long_before_the_next_slot() {
+    for (deadline, until) in [
+        (Value::Null, "the next slot at 2026-05-05T10:10:00Z"),
+        (json!(3_600), "the next slot at 2026-05-05T10:10:00Z"),
+        (json!(60), "the end of its deadline at 2026-05-05T10:01:00Z"),
+        // Our own lateness does not lose it.
+        (json!(6), "the end of its deadline at 2026-05-05T10:00:10Z"),
+    ] {
+        let objects = [cron_job(json!({"spec": {"startingDeadlineSeconds": deadline}}))];
+        assert_eq!(
+            labelled_line("looks again", &objects, &["--assume", "create=error"]),
+            format!("in 100 ms, then by back-off, until {until}"),
+            "{deadline}"
+        );
+    }
+}
+
+#[test]
+fn b_5_4_an_entry_that_cannot_be_looked_up_is_asked_for_again() {
+    let objects = [
+        cron_job(json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"active": [entry(29_632_910)]}})),
+        job(29_632_910, json!({"status": {"startTime": "yesterday"}})),
+    ];
+    assert_eq!(
+        labelled_line("looks again", &objects, &[]),
+        "in 1 s, then by back-off, until the Job can be looked up"
+    );
+}
+
+#[test]
+fn b_10_3_a_slot_that_waits_is_the_latest_and_has_its_deadline() {
+    let objects = [
+        cron_job(json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"active": [entry(29_632_910)]}})),
+        job(29_632_910, json!({})),
+    ];
+    let told = labelled_line("reason", &objects, &[]);
+    assert!(
+        told.ends_with("the latest slot starts when that run ends, within its deadline"),
+        "{told}"
+    );
+}
+
+/// The line of the schedule, with what follows of it.
+fn schedule_line(schedule: &str, zone: Value) -> String {
+    let objects = [cron_job(json!({"spec": {"schedule": schedule, "timeZone": zone}}))];
+    let list = json!({"kind": "List", "items": objects}).to_string();
+    let output = run_on(&list, &["--default-time-zone", "Asia/Tokyo"]).unwrap().output;
+    let mut lines = output.lines().skip_while(|line| !line.starts_with("schedule"));
+    lines.next().unwrap()[13..].to_owned()
+}
+
+#[test]
+fn b_7_1_the_zone_that_is_told_is_the_one_that_is_used() {
+    let told = "at 12:00 every day";
+    let zone = |name: &str| json!(name);
+    let every = "@every 1h: every 1h, counted from the last slot that was started, else from the creation";
+    let in_text = "which the text names, and Kubernetes does not support that";
+    let is_default = "the default time zone";
+    for (schedule, zone, expected) in [
+        (
+            "0 12 * * *",
+            zone("Europe/Berlin"),
+            format!("0 12 * * * in Europe/Berlin: {told}"),
+        ),
+        (
+            "0 12 * * *",
+            Value::Null,
+            format!("0 12 * * * in Asia/Tokyo, {is_default}: {told}"),
+        ),
+        (
+            "0 12 * * *",
+            zone("Local"),
+            format!("0 12 * * * in Asia/Tokyo, {is_default}, which Local stands for: {told}"),
+        ),
+        ("0 12 * * *", zone("Mars/Base"), "0 12 * * *".to_owned()),
+        (
+            "TZ=America/New_York 0 12 * * *",
+            zone("Europe/Berlin"),
+            format!("TZ=America/New_York 0 12 * * * in America/New_York, {in_text}: {told}"),
+        ),
+        (
+            "TZ=Local 0 12 * * *",
+            zone("Europe/Berlin"),
+            format!("TZ=Local 0 12 * * * in Asia/Tokyo, {is_default}, which Local stands for: {told}"),
+        ),
+        (
+            "TZ=Mars/Base 0 12 * * *",
+            Value::Null,
+            "TZ=Mars/Base 0 12 * * *".to_owned(),
+        ),
+        (
+            "TZ=America/New_York @every 1h",
+            Value::Null,
+            format!("TZ=America/New_York {every}"),
+        ),
+        ("@every 1h", zone("Europe/Berlin"), every.to_owned()),
+    ] {
+        assert_eq!(schedule_line(schedule, zone.clone()), expected, "{schedule} {zone}");
+    }
+}
+
+#[test]
+fn b_6_2_an_unknown_zone_has_no_activations() {
+    check_text(
+        &[cron_job(json!({"spec": {"timeZone": "Mars/Base"}}))],
+        &[],
+        "
+CronJob default/hello at 2026-05-05T10:00:05Z
+
+schedule     */10 * * * *
+
+decision     skip
+reason       UnknownTimeZone (B-6.2): spec.timeZone does not load: unknown time zone Mars/Base
+
+events       Warning  UnknownTimeZone: invalid timeZone: \"Mars/Base\": unknown time zone Mars/Base \
+         (B-6.2; the built-in repeats it at every look)
+looks again  when the CronJob or one of its Jobs changes
+",
+    );
+}
+
 /// The lines after `next`, for a schedule in a zone.
 fn next_lines(schedule: &str, zone: &str, now: &str) -> Vec<String> {
     let objects = [cron_job(
@@ -129,24 +279,34 @@ fn next_lines(schedule: &str, zone: &str, now: &str) -> Vec<String> {
         .collect()
 }
 
+/// Schedule, zone, now, and the line of the change of the clocks.
+type ChangeCase<'a> = (&'a str, &'a str, &'a str, Option<&'a str>);
+
+#[track_caller]
+fn check_changes(cases: &[ChangeCase<'_>]) {
+    for (schedule, zone, now, expected) in cases {
+        let lines = next_lines(schedule, zone, now);
+        let change = lines.into_iter().find(|line| line.contains("clocks"));
+        assert_eq!(change.as_deref(), *expected, "{schedule} {zone} {now}");
+    }
+}
+
 #[test]
 fn b_8_4_the_night_of_a_change_is_pointed_out() {
-    let change = |schedule: &str, zone: &str, now: &str| {
-        let lines = next_lines(schedule, zone, now);
-        lines.into_iter().find(|line| line.contains("clocks"))
-    };
-    for (schedule, zone, now, expected) in [
+    check_changes(&[
         (
             "30 2 * * *",
             "America/New_York",
             "2026-03-07T12:00:00Z",
-            Some("Sun 2026-03-08: clocks go forward from 02:00 to 03:00, so 02:30 does not come on that day"),
+            Some(
+                "Sun 2026-03-08: clocks go forward from 02:00 to 03:00, so there is no run on that day: 02:30 is lost",
+            ),
         ),
         (
             "30 1 * * *",
             "America/New_York",
             "2026-10-31T12:00:00Z",
-            Some("Sun 2026-11-01: clocks go back from 02:00 to 01:00, so 01:30 comes twice on that day"),
+            Some("Sun 2026-11-01: clocks go back from 02:00 to 01:00, so 01:30 runs twice"),
         ),
         (
             "30 5 * * *",
@@ -161,16 +321,89 @@ fn b_8_4_the_night_of_a_change_is_pointed_out() {
             "2026-03-29T00:58:00Z",
             Some("Sun 2026-03-29: clocks go forward from 02:00 to 03:00"),
         ),
+        // Every run of the day, though no more than an hour is left out.
+        (
+            "*/15 2 * * *",
+            "Europe/Berlin",
+            "2026-03-28T12:00:00Z",
+            Some(
+                "Sun 2026-03-29: clocks go forward from 02:00 to 03:00, so there is no run on that day: \
+                 4 runs are lost, 02:00 the first",
+            ),
+        ),
+        (
+            "0 */2 * * *",
+            "Europe/Berlin",
+            "2026-03-28T22:00:00Z",
+            Some("Sun 2026-03-29: clocks go forward from 02:00 to 03:00, so 02:00 is lost"),
+        ),
         ("30 2 * * *", "America/New_York", "2026-05-05T12:00:00Z", None),
         ("30 2 * * *", "Asia/Kolkata", "2026-03-07T12:00:00Z", None),
         ("@every 1h", "America/New_York", "2026-03-08T06:30:00Z", None),
-    ] {
-        assert_eq!(
-            change(schedule, zone, now).as_deref(),
-            expected,
-            "{schedule} {zone} {now}"
-        );
-    }
+    ]);
+}
+
+#[test]
+fn b_8_4_what_a_change_does_to_runs_is_told_as_it_comes() {
+    check_changes(&[
+        // Hours away from the change.
+        (
+            "0 12 * * 5",
+            "Africa/Cairo",
+            "2026-04-22T12:00:00Z",
+            Some(
+                "Fri 2026-04-24: clocks go forward from 00:00 to 01:00, so there is no run on that day: 12:00 is lost",
+            ),
+        ),
+        (
+            "0 5 * * *",
+            "Australia/Lord_Howe",
+            "2026-04-03T20:00:00Z",
+            Some("Sun 2026-04-05: clocks go back from 02:00 to 01:30, so there is no run on that day: 05:00 is lost"),
+        ),
+        (
+            "0 5 7 * *",
+            "America/Santiago",
+            "2024-09-07T10:00:00Z",
+            Some(
+                "Sun 2024-09-08: clocks go forward from 00:00 to 01:00, \
+                 so 05:00 comes, which the schedule does not name",
+            ),
+        ),
+        (
+            "*/20 1 * * *",
+            "America/New_York",
+            "2026-10-31T12:00:00Z",
+            Some("Sun 2026-11-01: clocks go back from 02:00 to 01:00, so 3 runs come twice, 01:00 the first"),
+        ),
+        // The day that is longer is the one before midnight.
+        (
+            "30 23 * * *",
+            "Africa/Cairo",
+            "2026-10-29T12:00:00Z",
+            Some("Thu 2026-10-29: clocks go back from 24:00 to 23:00, so 23:30 runs twice"),
+        ),
+        // After the runs of that day.
+        (
+            "30 1 * * *",
+            "America/New_York",
+            "2026-11-01T12:00:00Z",
+            Some("Sun 2026-11-01: clocks go back from 02:00 to 01:00, so 01:30 runs twice"),
+        ),
+    ]);
+}
+
+#[test]
+fn b_8_4_a_later_change_is_told_where_it_loses_a_run() {
+    let lines = next_lines("30 2 29 3 *", "Europe/Berlin", "2025-10-01T12:00:00Z");
+    let changes: Vec<&String> = lines.iter().filter(|line| line.contains("clocks")).collect();
+    assert_eq!(
+        changes,
+        [
+            "Sun 2025-10-26: clocks go back from 03:00 to 02:00",
+            "Sun 2026-03-29: clocks go forward from 02:00 to 03:00, so there is no run on that day: 02:30 is lost",
+        ]
+    );
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! The activations around an instant in the CronJob's zone, with the changes of its clocks among them.
 
+mod change_day;
+
 use std::fmt;
 
 use jiff::{Timestamp, tz::Offset};
 
+use self::change_day::{Chain, ChangeDay, walls};
 use crate::{
-    schedule::{Schedule, Zone, due, parse_standard, zone::OffsetChange},
+    schedule::{Schedule, Zone, due, zone::OffsetChange},
     state::CronJobRecord,
 };
 
@@ -15,12 +18,24 @@ const NEXT_TOLD: usize = 3;
 /// A change of the clocks so long before or after is told too.
 const NEAR_SECONDS: i64 = 86_400;
 
-/// The zone in which a schedule is told: the text's own, else that of `spec.timeZone`, else the default (B-7.1).
+/// Changes that are looked at: those of some years.
+const CHANGES_MAX: usize = 16;
+
+/// The process's zone, for which ours is the default one (B-6.2, B-7.2).
+const LOCAL: &str = "Local";
+const IS_LOCAL: &str = ", the default time zone, which Local stands for";
+
+/// The zone in which a schedule is told: the text's own, else that of `spec.timeZone`, else the default (B-7.1). A text
+/// that names a zone and yet has none says `Local`, which is the default, whatever the field says; a period has none.
 pub(super) fn zone_of(record: &CronJobRecord) -> &Zone {
     let schedule = &record.schedule;
-    let in_text = schedule.parsed.as_ref().ok().and_then(Schedule::zone);
+    let parsed = schedule.parsed.as_ref().ok();
+    let in_text = parsed.and_then(Schedule::zone);
+    let is_local = schedule.names_zone_in_text() && parsed.is_some_and(|parsed| !parsed.is_every());
     let in_field = schedule.zone.as_ref().and_then(|zone| zone.as_ref().ok());
-    in_text.or(in_field).unwrap_or(&schedule.default_zone)
+    in_text
+        .or(in_field.filter(|_| !is_local))
+        .unwrap_or(&schedule.default_zone)
 }
 
 /// An instant in a zone: `Tue 2026-05-05 12:00 +02:00`, with seconds where there are any.
@@ -68,6 +83,8 @@ pub(super) struct Calendar<'a> {
     schedule: &'a Schedule,
     zone: &'a Zone,
     now: Timestamp,
+    /// Where the chain of activations begins: the last run or the creation.
+    since: Timestamp,
     /// The last activation since the last run or the creation.
     last: Option<Timestamp>,
     next: Vec<Timestamp>,
@@ -88,22 +105,28 @@ impl<'a> Calendar<'a> {
             schedule,
             zone: zone_of(record),
             now,
+            since,
             last,
             next: next.take(NEXT_TOLD).collect(),
         }
     }
 
-    /// The zone, and where it comes from.
+    /// ` in` the zone, and where it comes from; nothing for a period, which has none (B-7.5).
     pub(super) fn zone_words(&self) -> String {
         let name = self.zone.name();
         let schedule = &self.record.schedule;
-        if self.schedule.zone().is_some() && schedule.names_zone_in_text() {
-            format!("in {name}, which the text names, and Kubernetes does not support that")
-        } else if schedule.time_zone.is_some() {
-            format!("in {name}")
-        } else {
-            format!("in {name}, the default time zone")
-        }
+        let is_in_text = schedule.names_zone_in_text();
+        let source = match schedule.time_zone.as_deref() {
+            _ if self.schedule.is_every() => return String::new(),
+            _ if self.schedule.zone().is_some() && is_in_text => {
+                ", which the text names, and Kubernetes does not support that"
+            }
+            Some(LOCAL) => IS_LOCAL,
+            _ if is_in_text => IS_LOCAL,
+            Some(_) => "",
+            None => ", the default time zone",
+        };
+        format!(" in {name}{source}")
     }
 
     pub(super) fn last(&self) -> String {
@@ -119,11 +142,7 @@ impl<'a> Calendar<'a> {
     pub(super) fn next(&self) -> Vec<String> {
         let activation = |at: &Timestamp| (at.as_second(), Local::new(*at, self.zone).to_string());
         let mut lines: Vec<(i64, String)> = self.next.iter().map(activation).collect();
-        if self.schedule.is_every() {
-            // A period does not look at clocks on walls.
-        } else if let Some(change) = self.near_change() {
-            lines.push((change.at, self.change_words(&change)));
-        }
+        lines.extend(self.changes());
         if lines.is_empty() {
             lines.push((0, "none: no instant within five years matches".to_owned()));
         }
@@ -131,50 +150,45 @@ impl<'a> Calendar<'a> {
         lines.into_iter().map(|(_, words)| words).collect()
     }
 
-    /// The first change of the clocks between the last activation and the last that is told.
-    fn near_change(&self) -> Option<OffsetChange> {
-        let now = self.now.as_second();
-        let until = self.next.last()?.as_second().max(now + NEAR_SECONDS);
-        let change = self.zone.next_change_after(now - NEAR_SECONDS)?;
-        (change.at <= until).then_some(change)
-    }
-
-    fn change_words(&self, change: &OffsetChange) -> String {
-        let wall = |offset_seconds: i32| offset(offset_seconds).to_datetime(instant(change.at));
-        let (from, to) = (wall(change.before_seconds), wall(change.after_seconds));
-        let day = from.strftime("%a %Y-%m-%d");
-        let is_gap = change.after_seconds > change.before_seconds;
-        let direction = if is_gap { "forward" } else { "back" };
-        let consequence = match self.touched_time(change) {
-            Some(time) if is_gap => format!(", so {time} does not come on that day"),
-            Some(time) => format!(", so {time} comes twice on that day"),
-            None => String::new(),
+    /// The first change of the clocks that is near, and those that disturb runs, up to the last activation that is told.
+    fn changes(&self) -> Vec<(i64, String)> {
+        let (false, Some(last)) = (self.schedule.is_every(), self.next.last()) else {
+            // A period does not look at clocks on walls.
+            return Vec::new();
         };
-        let (from, to) = (from.strftime("%H:%M"), to.strftime("%H:%M"));
-        format!("{day}: clocks go {direction} from {from} to {to}{consequence}")
-    }
-
-    /// The first time of day at which the schedule would fire within the hour that is left out or comes twice.
-    fn touched_time(&self, change: &OffsetChange) -> Option<String> {
-        let (before, after) = (i64::from(change.before_seconds), i64::from(change.after_seconds));
-        let (first_wall, end_wall) = (change.at + before.min(after), change.at + before.max(after));
-        // Wall time read as UTC: the schedule without its zone, in a zone without changes.
-        let schedule = parse_standard(without_zone(&self.record.schedule.text)).ok()?;
-        let touched = schedule.next_after(instant(first_wall - 1), &Zone::utc())?;
-        let is_hourly = schedule.next_after(touched, &Zone::utc())?.as_second() - touched.as_second() <= 3_600;
-        // What fires every hour is not missed by an hour, nor noticed twice.
-        (touched.as_second() < end_wall && !is_hourly).then(|| touched.strftime("%H:%M").to_string())
+        let now = self.now.as_second();
+        let until = last.as_second().max(now + NEAR_SECONDS);
+        let first = self.zone.next_change_after(now - NEAR_SECONDS);
+        let changes = std::iter::successors(first, |change| self.zone.next_change_after(change.at));
+        let near = changes.take(CHANGES_MAX).take_while(|change| change.at <= until);
+        let chain = Chain {
+            schedule: self.schedule,
+            text: &self.record.schedule.text,
+            zone: self.zone,
+            default_zone: &self.record.schedule.default_zone,
+            since: self.since,
+        };
+        near.map(|change| (ChangeDay::new(&chain, &change), change))
+            .enumerate()
+            .filter(|(position, (day, _))| *position == 0 || day.is_disturbed())
+            .map(|(_, (day, change))| (change.at, change_words(&day, &change)))
+            .collect()
     }
 }
 
-fn instant(unix_seconds: i64) -> Timestamp {
-    Timestamp::from_second(unix_seconds).unwrap_or(Timestamp::MAX)
-}
-
-/// The text behind a `TZ=…` (B-7.3).
-fn without_zone(text: &str) -> &str {
-    let is_zoned = text.starts_with("TZ=") || text.starts_with("CRON_TZ=");
-    text.split_once(' ')
-        .filter(|_| is_zoned)
-        .map_or(text, |(_, rest)| rest.trim())
+fn change_words(day: &ChangeDay, change: &OffsetChange) -> String {
+    let wall =
+        |unix_seconds: i64| Offset::UTC.to_datetime(Timestamp::from_second(unix_seconds).unwrap_or(Timestamp::MAX));
+    let (from, to) = walls(change);
+    let direction = if to > from { "forward" } else { "back" };
+    // Back from midnight is back into the day before, which ends then.
+    let is_end_of_day = to < from && from == day.midnight_wall + 86_400;
+    let from = if is_end_of_day {
+        "24:00".to_owned()
+    } else {
+        wall(from).strftime("%H:%M").to_string()
+    };
+    let date = wall(day.midnight_wall).strftime("%a %Y-%m-%d").to_string();
+    let to = wall(to).strftime("%H:%M").to_string();
+    format!("{date}: clocks go {direction} from {from} to {to}{}", day.words())
 }

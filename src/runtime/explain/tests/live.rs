@@ -1,0 +1,93 @@
+//! What is asked of a cluster, and what becomes of the answers.
+
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex},
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use kube::{Client, client::Body};
+
+use super::*;
+
+const BASE: &str = "/apis/batch/v1/namespaces";
+
+/// A cluster that gives these, and nothing else; with the paths that were asked for.
+fn cluster(objects: Vec<(String, Value)>) -> (Client, Arc<Mutex<Vec<String>>>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let paths = asked.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let path = request.uri().path_and_query().unwrap().to_string();
+        let found = objects.iter().find(|(at, _)| *at == path);
+        let (code, body) = match found {
+            Some((_, object)) => (200, object.clone()),
+            None => (
+                404,
+                json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "not found",
+                    "reason": "NotFound", "code": 404}),
+            ),
+        };
+        paths.lock().unwrap().push(path);
+        let answer = Response::builder()
+            .status(code)
+            .body(Full::new(Bytes::from(body.to_string())));
+        std::future::ready(Ok::<_, Infallible>(answer.unwrap()))
+    });
+    (Client::new(service, "default"), asked)
+}
+
+async fn ask_cluster(client: &Client) -> Result<Value, String> {
+    use clap::Parser as _;
+    let line = ["cronwheel", "explain", "hello", "-n", "default", "-o", "json"];
+    let Command::Explain(args) = Cli::try_parse_from(line).unwrap().command else {
+        return Err("another command".to_owned());
+    };
+    let now = "2026-05-05T10:00:05Z".parse().unwrap();
+    let mut output = Vec::new();
+    run_live(&args, client, ("default", "hello"), now, &mut output, &mut Vec::new())
+        .await
+        .map_err(|error| error.to_string())?;
+    Ok(serde_json::from_slice(&output).unwrap())
+}
+
+#[tokio::test]
+async fn b_5_4_entries_of_other_namespaces_are_looked_up_there() {
+    let entry_in = |namespace: &str, name: &str| {
+        with(
+            entry(29_632_910),
+            json!({"namespace": namespace, "name": name, "uid": name}),
+        )
+    };
+    let cron_job = cron_job(json!({
+        "spec": {"concurrencyPolicy": "Forbid"},
+        "status": {"active": [
+            entry_in("default", "gone-here"), entry_in("other", "there"), entry_in("other", "gone"), entry_in("..", "x"),
+        ]},
+    }));
+    let there = json!({"metadata": {"name": "there", "namespace": "other", "uid": "there"}});
+    let (client, asked) = cluster(vec![
+        (format!("{BASE}/default/cronjobs/hello"), cron_job),
+        (
+            format!("{BASE}/default/jobs?limit=500"),
+            json!({"kind": "JobList", "apiVersion": "batch/v1", "metadata": {}, "items": []}),
+        ),
+        (format!("{BASE}/other/jobs/there"), job(29_632_910, there)),
+    ]);
+    let answer = ask_cluster(&client).await.unwrap();
+    assert_eq!(
+        *asked.lock().unwrap(),
+        [
+            format!("{BASE}/default/cronjobs/hello"),
+            format!("{BASE}/default/jobs?limit=500"),
+            format!("{BASE}/other/jobs/gone"),
+            format!("{BASE}/other/jobs/there"),
+        ]
+    );
+    let told = answer["events"].to_string();
+    assert!(told.contains("Active job went missing: gone\""), "{answer:#}");
+    assert!(!told.contains("went missing: there"), "{answer:#}");
+    // It is controlled by a CronJob of this uid, wherever it is.
+    assert_eq!(answer["reason"], "Forbidden", "{answer:#}");
+}

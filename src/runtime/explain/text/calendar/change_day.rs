@@ -1,0 +1,163 @@
+//! What a change of the clocks does to the runs of its day.
+//!
+//! Judged by the activations themselves: around a change they depend on the path of the library's search (B-8.4), which
+//! loses runs hours away from the change, and whole days. They are held against what a clock without changes would give.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use crate::schedule::{Schedule, Zone, due, parse_standard, zone::OffsetChange};
+
+const DAY_SECONDS: i64 = 86_400;
+
+/// So long before the day a chain is begun where the CronJob's own begins later.
+const LEAD_SECONDS: i64 = 7 * DAY_SECONDS;
+
+/// More activations than the longest day has minutes.
+const RUNS_MAX: usize = 3 * 24 * 60;
+
+/// A schedule in a zone, and where its chain of activations begins.
+#[derive(Clone, Copy)]
+pub(super) struct Chain<'a> {
+    pub(super) schedule: &'a Schedule,
+    /// `spec.schedule`.
+    pub(super) text: &'a str,
+    pub(super) zone: &'a Zone,
+    pub(super) default_zone: &'a Zone,
+    pub(super) since: Timestamp,
+}
+
+/// The local day on which time is left out, or comes twice. Times of day are seconds since its midnight.
+pub(super) struct ChangeDay {
+    /// Its midnight on the wall, read as UTC, in Unix seconds.
+    pub(super) midnight_wall: i64,
+    n_runs: usize,
+    lost: Vec<i64>,
+    repeated: Vec<i64>,
+    /// Runs at times that the schedule does not name.
+    strange: Vec<i64>,
+}
+
+impl ChangeDay {
+    pub(super) fn new(chain: &Chain<'_>, change: &OffsetChange) -> ChangeDay {
+        let (from, to) = walls(change);
+        let midnight_wall = from.min(to).div_euclid(DAY_SECONDS) * DAY_SECONDS;
+        let touched = from.min(to) - midnight_wall..from.max(to) - midnight_wall;
+        let wanted = wanted(chain, midnight_wall);
+        let mut runs = runs(chain, change, midnight_wall);
+        runs.sort_unstable();
+        let n_of = |time: &i64| runs.iter().filter(|run| *run == time).count();
+        let hours: BTreeSet<i64> = wanted.iter().map(|time| time / 3_600).collect();
+        // What fires every hour is not missed by the hour that is left out, nor noticed in the one that comes twice.
+        let is_told = |time: &&i64| hours.len() < 24 || !touched.contains(*time);
+        let times = wanted.iter().filter(is_told);
+        let mut strange: Vec<i64> = runs.iter().filter(|run| !wanted.contains(run)).copied().collect();
+        strange.dedup();
+        ChangeDay {
+            midnight_wall,
+            n_runs: runs.len(),
+            lost: times.clone().filter(|time| n_of(time) == 0).copied().collect(),
+            repeated: times.filter(|time| n_of(time) > 1).copied().collect(),
+            strange,
+        }
+    }
+
+    /// Whether runs are not as on other days.
+    pub(super) fn is_disturbed(&self) -> bool {
+        !(self.lost.is_empty() && self.repeated.is_empty() && self.strange.is_empty())
+    }
+
+    /// `, so …`, or nothing where the runs are as on other days.
+    pub(super) fn words(&self) -> String {
+        let no_run = if self.n_runs == 0 {
+            "there is no run on that day: "
+        } else {
+            ""
+        };
+        let parts = [
+            told(&self.lost, "is lost", "are lost").map(|lost| [no_run, &lost].concat()),
+            told(&self.repeated, "runs twice", "come twice"),
+            told(
+                &self.strange,
+                "comes, which the schedule does not name",
+                "come that the schedule does not name",
+            ),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if parts.is_empty() {
+            String::new()
+        } else {
+            format!(", so {}", parts.join(", and "))
+        }
+    }
+}
+
+/// What the clock on the wall shows before and after the change, read as UTC.
+pub(super) fn walls(change: &OffsetChange) -> (i64, i64) {
+    (
+        change.at + i64::from(change.before_seconds),
+        change.at + i64::from(change.after_seconds),
+    )
+}
+
+fn told(times: &[i64], of_one: &str, of_many: &str) -> Option<String> {
+    let first = times.first()?;
+    let first = format!("{:02}:{:02}", first / 3_600, first / 60 % 60);
+    Some(match times.len() {
+        1 => format!("{first} {of_one}"),
+        n_times => format!("{n_times} runs {of_many}, {first} the first"),
+    })
+}
+
+/// The times of day that the schedule names, by a clock without changes.
+fn wanted(chain: &Chain<'_>, midnight_wall: i64) -> BTreeSet<i64> {
+    let Ok(schedule) = parse_standard(without_zone(chain.text)) else {
+        return BTreeSet::new();
+    };
+    let utc = Zone::utc();
+    activations(&schedule, &utc, midnight_wall - 1)
+        .map(|at| at - midnight_wall)
+        .take_while(|time| *time < DAY_SECONDS)
+        .collect()
+}
+
+/// The times of day at which it runs on the day of the change.
+fn runs(chain: &Chain<'_>, change: &OffsetChange, midnight_wall: i64) -> Vec<i64> {
+    let (before, after) = (i64::from(change.before_seconds), i64::from(change.after_seconds));
+    let start = midnight_wall - before.max(after);
+    let end = midnight_wall + DAY_SECONDS - before.min(after);
+    let since = if chain.since.as_second() < start {
+        chain.since
+    } else {
+        instant(start - LEAD_SECONDS)
+    };
+    let base = due::most_recent(chain.schedule, chain.default_zone, since, instant(start - 1)).unwrap_or(since);
+    let local = |at: i64| at + i64::from(chain.zone.offset_seconds_at(at)) - midnight_wall;
+    activations(chain.schedule, chain.default_zone, base.as_second())
+        .take_while(|at| *at < end)
+        .map(local)
+        .filter(|time| (0..DAY_SECONDS).contains(time))
+        .collect()
+}
+
+fn activations<'a>(schedule: &'a Schedule, local: &'a Zone, after: i64) -> impl Iterator<Item = i64> + 'a {
+    let next = move |at: &Timestamp| schedule.next_after(*at, local);
+    std::iter::successors(Some(instant(after)), next)
+        .skip(1)
+        .map(Timestamp::as_second)
+        .take(RUNS_MAX)
+}
+
+fn instant(unix_seconds: i64) -> Timestamp {
+    Timestamp::from_second(unix_seconds).unwrap_or(Timestamp::MAX)
+}
+
+/// The text behind a `TZ=…`, trimmed as it is behind one (B-7.3).
+fn without_zone(text: &str) -> &str {
+    let is_zoned = text.starts_with("TZ=") || text.starts_with("CRON_TZ=");
+    text.split_once(' ')
+        .filter(|_| is_zoned)
+        .map_or(text, |(_, rest)| rest)
+        .trim()
+}

@@ -1,0 +1,38 @@
+//! The API server crashes and comes back with the same port and the same data.
+
+use testbed::Testbed;
+
+use super::{Fleet, Namespace};
+
+pub(super) async fn an_api_server_away_at_the_minute_finds_its_slots_started_once(
+    testbed: &mut Testbed,
+    namespace: Namespace,
+) {
+    let fleet = Fleet::create(namespace, 20).await;
+    let controller = fleet.start_controller().await;
+    testbed.kill_api_server().expect("a kill");
+    fleet.wait_until_due(&controller).await;
+    let unanswered = [("resource", "jobs"), ("code", "none")];
+    controller
+        .wait_for_metric("cronwheel_api_requests_total", &unanswered, |n| n >= 1)
+        .await;
+    testbed.start_api_server().expect("an API server");
+    fleet.demand_each_started_once(testbed, controller).await;
+}
+
+/// Some creates are carried out and their answers lost, some are lost themselves: nobody can say which.
+pub(super) async fn an_api_server_killed_in_a_burst_leaves_no_slot_out_and_none_twice(
+    testbed: &mut Testbed,
+    namespace: Namespace,
+) {
+    let fleet = Fleet::create(namespace, 300).await;
+    let controller = fleet.start_controller().await;
+    while controller.n_started().await == 0 {
+        tokio::task::yield_now().await;
+    }
+    testbed.kill_api_server().expect("a kill");
+    let n_started = controller.n_started().await;
+    assert!(n_started < fleet.len(), "the burst was over before the kill");
+    testbed.start_api_server().expect("an API server");
+    fleet.demand_each_started_once(testbed, controller).await;
+}

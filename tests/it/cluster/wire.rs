@@ -1,0 +1,62 @@
+//! A way to the API server that a case can cut: each connection is carried over loopback until then.
+
+use std::sync::Arc;
+
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream},
+    sync::Notify,
+    task::JoinHandle,
+};
+
+/// Dropping it closes the way for new connections.
+pub(super) struct Wire {
+    address: String,
+    cut: Arc<Notify>,
+    acceptor: JoinHandle<()>,
+}
+
+impl Wire {
+    /// To a server, by its host and port.
+    pub(super) async fn to(server: &str) -> Wire {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let cut = Arc::new(Notify::new());
+        let acceptor = tokio::spawn(accept(listener, server.to_owned(), Arc::clone(&cut)));
+        Wire { address, cut, acceptor }
+    }
+
+    /// Host and port of this end.
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Ends all connections that there are; whoever calls again gets through.
+    pub(super) fn cut(&self) {
+        self.cut.notify_waiters();
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.acceptor.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, server: String, cut: Arc<Notify>) {
+    loop {
+        let (near, _) = listener.accept().await.expect("a connection");
+        tokio::spawn(carry(near, server.clone(), Arc::clone(&cut)));
+    }
+}
+
+async fn carry(mut near: TcpStream, server: String, cut: Arc<Notify>) {
+    let Ok(mut far) = TcpStream::connect(server).await else {
+        return;
+    };
+    tokio::select! {
+        () = cut.notified() => {}
+        // However it ends, both sides notice.
+        _ = copy_bidirectional(&mut near, &mut far) => {}
+    }
+}

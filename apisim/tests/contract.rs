@@ -16,7 +16,7 @@ mod watching;
 #[path = "contract/writing.rs"]
 mod writing;
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, pin::Pin, time::Duration};
 
 use apisim::{Api, Options, WallClock};
 use futures::stream::{self, StreamExt as _};
@@ -83,6 +83,8 @@ const CASES: &[Case] = cases![
 /// Cases in flight; most of what one does is waiting.
 const N_AT_ONCE: usize = 8;
 
+const CASE_DURATION_MAX: Duration = Duration::from_secs(60);
+
 async fn run_all(client: kube::Client) {
     let only = std::env::var("CRONWHEEL_CASE").unwrap_or_default();
     let local = tokio::task::LocalSet::new();
@@ -92,7 +94,12 @@ async fn run_all(client: kube::Client) {
         async move {
             let server = Server::new(client, name).await;
             // A task of its own, so that its panic is its own.
-            let is_ok = tokio::task::spawn_local(run(server)).await.is_ok();
+            let case = tokio::task::spawn_local(tokio::time::timeout(CASE_DURATION_MAX, run(server)));
+            let outcome = case.await;
+            let is_ok = matches!(outcome, Ok(Ok(())));
+            if !is_ok {
+                eprintln!("FAILED  {name}: {outcome:?}");
+            }
             (*name, is_ok)
         }
     });

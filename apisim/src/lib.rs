@@ -11,6 +11,7 @@ mod random;
 mod registry;
 mod resource;
 mod rules;
+mod server;
 mod service;
 mod store;
 
@@ -20,4 +21,5 @@ pub use failure::{Cause, Failure};
 pub use random::Random;
 pub use resource::Resource;
 pub use rules::Checks;
+pub use server::{Server, ServerError};
 pub use service::{ApiBody, ApiService, ConnectionLost};

@@ -64,6 +64,9 @@ impl ApiService {
             ));
         }
         let now = instant();
+        // Each asked for before the next: the lock is held as long as a statement is.
+        let life = self.life(query.timeout_seconds);
+        let changed = self.api.shared.state().registry.store.changed(target.resource);
         let mut watch = Watch {
             api: self.api.clone(),
             front_end: asked.front_end,
@@ -71,17 +74,17 @@ impl ApiService {
             prefix: Table::prefix(target.namespace),
             selector: query.selector(target.resource)?,
             is_table: answer::wants_table(&asked.headers),
-            changed: self.api.shared.state().registry.store.changed(target.resource),
+            changed,
             cursor: version.unwrap_or_default(),
             pending: VecDeque::new(),
             is_ended: false,
-            deadline: now + self.life(query.timeout_seconds),
+            deadline: now + life,
             next_bookmark: None,
         };
         let begins_whole = query.sends_initial_events || matches!(version, None | Some(0));
         if begins_whole {
             let latest = self.api.shared.state().registry.store.version();
-            let at_least = version.unwrap_or(if query.sends_initial_events { latest } else { 0 });
+            let at_least = version.unwrap_or(latest);
             let shown = self.shown(asked, target.resource, at_least).await?;
             watch.begin_whole(shown, query.sends_initial_events);
         } else {

@@ -1,0 +1,48 @@
+//! What every answer has.
+
+use http::Method;
+use serde_json::json;
+
+use super::server::{Server, text};
+
+pub(super) async fn an_answer_says_the_server_s_time(server: Server) {
+    let answer = server.get("/version").await;
+    let date = answer.headers["date"].to_str().unwrap().to_owned();
+    assert!(date.ends_with(" GMT") && date.len() == 29, "{date}");
+    assert!(answer.expect(200)["gitVersion"].is_string());
+}
+
+pub(super) async fn what_is_not_there_is_404_with_its_details(server: Server) {
+    let answer = server.get(&format!("{}/none", server.path("cronjobs"))).await;
+    let details = answer.json["details"].clone();
+    assert_eq!(answer.refused(404, "NotFound"), "cronjobs.batch \"none\" not found");
+    assert_eq!(details, json!({"name": "none", "group": "batch", "kind": "cronjobs"}));
+    let answer = server.get(&format!("{}/none", server.path("events"))).await;
+    assert_eq!(answer.refused(404, "NotFound"), "events \"none\" not found");
+}
+
+pub(super) async fn a_table_is_made_where_one_is_asked_for(server: Server) {
+    server.create_config_map("a", json!({})).await;
+    let accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+    let path = format!("{}/a", server.path("configmaps"));
+    let table = server
+        .send(Method::GET, &path, "", accept, Vec::new())
+        .await
+        .expect(200);
+    assert_eq!(
+        (text(&table["kind"]), text(&table["apiVersion"])),
+        ("Table".into(), "meta.k8s.io/v1".into())
+    );
+    assert_eq!(table["columnDefinitions"][0]["name"], "Name");
+    assert_eq!(table["rows"][0]["cells"][0], "a");
+    assert_eq!(table["rows"][0]["object"]["metadata"]["name"], "a");
+}
+
+pub(super) async fn a_field_that_cannot_be_selected_by_is_refused(server: Server) {
+    let path = format!("{}?fieldSelector=spec.schedule%3D1", server.path("cronjobs"));
+    let message = server.get(&path).await.refused(400, "BadRequest");
+    assert!(
+        message.contains("field label not supported: spec.schedule"),
+        "{message}"
+    );
+}

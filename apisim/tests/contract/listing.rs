@@ -1,0 +1,80 @@
+//! Lists.
+
+use serde_json::{Value, json};
+
+use super::server::{Server, text, version};
+
+fn names(list: &Value) -> Vec<String> {
+    list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| text(&item["metadata"]["name"]))
+        .collect()
+}
+
+pub(super) async fn a_list_in_pages_is_of_one_version(server: Server) {
+    for name in ["a", "b", "c", "d"] {
+        server.create_job(name, json!({})).await;
+    }
+    let path = server.path("jobs");
+    let first = server.get(&format!("{path}?&limit=2")).await.expect(200);
+    assert_eq!(
+        (text(&first["kind"]), names(&first)),
+        ("JobList".into(), vec!["a".into(), "b".into()])
+    );
+    assert_eq!(first["metadata"]["remainingItemCount"], 2);
+    server.delete(&format!("{path}/c"), &Value::Null).await.expect(200);
+    server.create_job("bb", json!({})).await;
+    let token = text(&first["metadata"]["continue"]);
+    let second = server
+        .get(&format!("{path}?&limit=1&continue={token}"))
+        .await
+        .expect(200);
+    assert_eq!(names(&second), ["c"]);
+    assert_eq!(version(&second), version(&first));
+    let token = text(&second["metadata"]["continue"]);
+    let third = server
+        .get(&format!("{path}?&limit=2&continue={token}"))
+        .await
+        .expect(200);
+    assert_eq!(names(&third), ["d"]);
+    assert_eq!(third["metadata"]["continue"].as_str().unwrap_or_default(), "");
+    assert_eq!(names(&server.get(&path).await.expect(200)), ["a", "b", "bb", "d"]);
+}
+
+pub(super) async fn labels_select(server: Server) {
+    for (name, tier) in [("a", "1"), ("b", "2"), ("c", "3")] {
+        server.create_config_map(name, json!({"tier": tier})).await;
+    }
+    for (selector, expected) in [
+        ("tier%3D2", vec!["b"]),
+        ("tier!%3D2,tier", vec!["a", "c"]),
+        ("tier+in+(1,3)", vec!["a", "c"]),
+        ("tier+notin+(1,3),tier", vec!["b"]),
+    ] {
+        let path = format!("{}?labelSelector={selector}", server.path("configmaps"));
+        assert_eq!(names(&server.get(&path).await.expect(200)), expected, "{selector}");
+    }
+    let path = format!("{}?fieldSelector=metadata.name%3Dc", server.path("configmaps"));
+    assert_eq!(names(&server.get(&path).await.expect(200)), ["c"]);
+}
+
+pub(super) async fn a_list_of_one_namespace_knows_no_other(server: Server) {
+    server.create_cron_job("a").await;
+    assert_eq!(names(&server.get(&server.path("cronjobs")).await.expect(200)), ["a"]);
+    let all = server
+        .get("/apis/batch/v1/cronjobs?resourceVersion=0")
+        .await
+        .expect(200);
+    assert_eq!(all["kind"], "CronJobList");
+}
+
+pub(super) async fn a_list_at_a_version_in_the_future_is_refused(server: Server) {
+    let path = format!("{}?resourceVersion=999999999", server.path("jobs"));
+    let answer = server.get(&path).await;
+    let causes = answer.json["details"]["causes"].clone();
+    let message = answer.refused(504, "Timeout");
+    assert!(message.contains("Too large resource version"), "{message}");
+    assert_eq!(causes[0]["reason"], "ResourceVersionTooLarge");
+}

@@ -53,8 +53,8 @@ impl Cluster {
                 "schedule": cron_job.schedule(),
                 "concurrencyPolicy": cron_job.policy.as_str(),
                 "startingDeadlineSeconds": cron_job.deadline_seconds,
-                "successfulJobsHistoryLimit": 3,
-                "failedJobsHistoryLimit": 1,
+                "successfulJobsHistoryLimit": cron_job.complete_max,
+                "failedJobsHistoryLimit": cron_job.failed_max,
                 "jobTemplate": {"spec": {"template": {"spec": {
                     "restartPolicy": "Never",
                     "containers": [{"name": "work", "image": "work"}],
@@ -67,6 +67,12 @@ impl Cluster {
     pub(super) async fn list(&self, resource: &str) -> Vec<Value> {
         let list = self.send("GET", &path(resource, ""), None).await.unwrap();
         list["items"].as_array().unwrap().clone()
+    }
+
+    /// The cursor of a CronJob as it is stored.
+    pub(super) async fn last_schedule_time(&self, cron_job: &str) -> Option<Timestamp> {
+        let object = self.send("GET", &path("cronjobs", cron_job), None).await.unwrap();
+        object["status"]["lastScheduleTime"].as_str()?.parse().ok()
     }
 
     /// Ends a Job, unless it is gone.

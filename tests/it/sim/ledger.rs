@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    convert::Infallible,
     fmt::Write as _,
 };
 
@@ -10,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::core::WatchEvent;
 use serde_json::Value;
 
-use super::{cluster::Cluster, network::Never, scenario::Scenario};
+use super::{cluster::Cluster, scenario::Scenario};
 
 /// The slot of a Job.
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
@@ -32,6 +33,8 @@ pub(super) struct Ledger {
     /// Jobs that run, by their end.
     ends: BTreeSet<(Timestamp, String)>,
     n_seen: u64,
+    /// What was done that must not be.
+    pub(super) offences: Vec<String>,
 }
 
 impl Ledger {
@@ -44,6 +47,7 @@ impl Ledger {
             runs: BTreeMap::new(),
             ends: BTreeSet::new(),
             n_seen: 0,
+            offences: Vec::new(),
         }
     }
 
@@ -67,8 +71,16 @@ impl Ledger {
         runs
     }
 
+    /// The Jobs of a CronJob that run now, by name.
+    pub(super) fn running(&self, cron_job: &str) -> BTreeSet<&str> {
+        let runs = self.runs.values();
+        runs.filter(|run| run.cron_job == cron_job && run.ended.is_none())
+            .map(|run| run.name.as_str())
+            .collect()
+    }
+
     /// Follows the API server for ever.
-    pub(super) async fn keep(&mut self, cluster: &Cluster) -> Never {
+    pub(super) async fn keep(&mut self, cluster: &Cluster) -> Infallible {
         let mut version = cluster.api.version().to_string();
         loop {
             let path = format!("/apis/batch/v1/jobs?watch=1&resourceVersion={version}");
@@ -80,7 +92,13 @@ impl Ledger {
                 tokio::select! {
                     biased;
                     event = events.next() => match event {
-                        Some(event) => version = self.take(event.unwrap(), cluster.now()),
+                        Some(event) => {
+                            let event = event.unwrap();
+                            if let WatchEvent::Deleted(job) = &event {
+                                self.judge_delete(job, cluster).await;
+                            }
+                            version = self.take(event, cluster.now());
+                        }
                         None => break,
                     },
                     () = cluster.stop_at(end.unwrap_or_default()), if end.is_some() => self.end_next(cluster).await,
@@ -89,12 +107,29 @@ impl Ledger {
         }
     }
 
+    /// A Job that ended is the lock on its slot until the cursor has reached it. One that runs is deleted to be replaced,
+    /// and no earlier slot is ever started.
+    async fn judge_delete(&mut self, job: &Value, cluster: &Cluster) {
+        let run = job["metadata"]["uid"].as_str().and_then(|uid| self.runs.get(uid));
+        let Some(run) = run.filter(|run| run.ended.is_some()) else {
+            return;
+        };
+        let cursor = cluster.last_schedule_time(&run.cron_job).await;
+        if cursor.is_none_or(|cursor| cursor < run.slot) {
+            self.offences
+                .push(format!("{}: deleted while the cursor is {cursor:?}", run.name));
+        }
+    }
+
     async fn end_next(&mut self, cluster: &Cluster) {
         if let Some((_, uid)) = self.ends.pop_first()
             && let Some(run) = self.runs.get(&uid)
         {
             self.n_seen += 1;
-            let is_failed = self.habits.get(&run.cron_job).is_some_and(|(_, one_in)| self.n_seen.is_multiple_of(*one_in));
+            let is_failed = self
+                .habits
+                .get(&run.cron_job)
+                .is_some_and(|(_, one_in)| self.n_seen.is_multiple_of(*one_in));
             cluster.end_job(&run.name.clone(), is_failed).await;
         }
     }
@@ -112,7 +147,11 @@ impl Ledger {
         let is_over = is_deleted || job["status"]["conditions"].is_array();
         let run = self.runs.entry(uid.clone()).or_insert_with(|| Run {
             cron_job: text("/metadata/ownerReferences/0/name"),
-            slot: job["metadata"]["annotations"][SCHEDULED].as_str().unwrap().parse().unwrap(),
+            slot: job["metadata"]["annotations"][SCHEDULED]
+                .as_str()
+                .unwrap()
+                .parse()
+                .unwrap(),
             created: now,
             ended: None,
             name: text("/metadata/name"),

@@ -1,11 +1,12 @@
 //! Which runs must exist, from the scenario alone and from when Jobs ran: arithmetic on minutes, no schedule parser, no
 //! controller.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
+    cluster::Cluster,
     ledger::{Ledger, Run},
     scenario::{CronJob, Policy, Scenario, start},
 };
@@ -75,14 +76,56 @@ fn is_blocked(cron_job: &CronJob, runs: &[&Run], from: Timestamp, to: Timestamp)
     cron_job.policy == Policy::Forbid && runs.iter().any(is_running)
 }
 
+/// What is not as it must be at the end, half a minute after the last slot: the statuses are the truth, and no more
+/// Jobs are kept than the history limits allow.
+pub(super) async fn unsettled(scenario: &Scenario, ledger: &Ledger, cluster: &Cluster) -> Vec<String> {
+    let mut problems = Vec::new();
+    let jobs = cluster.list("jobs").await;
+    for object in cluster.list("cronjobs").await {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let cron_job = scenario
+            .cron_jobs
+            .iter()
+            .find(|cron_job| cron_job.name == name)
+            .unwrap();
+        let status = &object["status"];
+        let last = ledger.runs_of(name).last().map(|run| run.slot.to_string());
+        if status["lastScheduleTime"].as_str() != last.as_deref() {
+            problems.push(format!("{name}: the last slot is {last:?}, the status has {status}"));
+        }
+        let active = status["active"].as_array().into_iter().flatten();
+        let active: BTreeSet<&str> = active.filter_map(|entry| entry["name"].as_str()).collect();
+        if active != ledger.running(name) {
+            problems.push(format!(
+                "{name}: {:?} run, the status has {active:?}",
+                ledger.running(name)
+            ));
+        }
+        let of_it = jobs
+            .iter()
+            .filter(|job| job["metadata"]["ownerReferences"][0]["name"] == name);
+        let kinds = of_it.filter_map(|job| job["status"]["conditions"][0]["type"].as_str());
+        let (complete, failed): (Vec<&str>, Vec<&str>) = kinds.partition(|kind| *kind == "Complete");
+        if complete.len() > cron_job.complete_max || failed.len() > cron_job.failed_max {
+            problems.push(format!(
+                "{name}: {} complete and {} failed Jobs are kept",
+                complete.len(),
+                failed.len()
+            ));
+        }
+    }
+    assert_eq!(scenario.cron_jobs.len(), cluster.list("cronjobs").await.len());
+    problems
+}
+
 fn overlapping(cron_job: &CronJob, runs: &[&Run], problems: &mut Vec<String>) {
     let mut by_creation: Vec<&&Run> = runs.iter().collect();
     by_creation.sort_by_key(|run| run.created);
     for pair in by_creation.windows(2) {
         if pair[0].ended.is_none_or(|ended| ended > pair[1].created) {
             problems.push(format!(
-                "{}: the runs for {} and {} overlap",
-                cron_job.name, pair[0].slot, pair[1].slot
+                "{}: the run for {} until {:?} and that for {} of {} overlap",
+                cron_job.name, pair[0].slot, pair[0].ended, pair[1].slot, pair[1].created
             ));
         }
     }

@@ -1,7 +1,6 @@
 //! The way between a controller and the API server: it takes its time, and loses messages in either direction.
 
 use std::{
-    convert::Infallible,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -76,6 +75,3 @@ impl Network {
         Ok(())
     }
 }
-
-/// What cannot be.
-pub(super) type Never = Infallible;

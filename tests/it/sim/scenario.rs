@@ -39,6 +39,10 @@ pub(super) struct CronJob {
     pub(super) run_seconds: i64,
     /// Every so many Jobs one fails.
     pub(super) fails_one_in: u64,
+    /// `spec.successfulJobsHistoryLimit`; with 0 a Job goes as soon as it has ended.
+    pub(super) complete_max: usize,
+    /// `spec.failedJobsHistoryLimit`.
+    pub(super) failed_max: usize,
 }
 
 impl CronJob {
@@ -51,6 +55,8 @@ impl CronJob {
             deadline_seconds: random.pick(&[None, None, None, Some(0), Some(30), Some(600)]),
             run_seconds: random.pick(&[1, 5, 20, 70, 100, 200]),
             fails_one_in: random.pick(&[3, 20, 1_000]),
+            complete_max: random.pick(&[0, 0, 1, 3]),
+            failed_max: random.pick(&[0, 1]),
         }
     }
 

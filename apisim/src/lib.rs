@@ -6,6 +6,7 @@
 mod api;
 mod clock;
 mod failure;
+mod faults;
 mod front_end;
 mod random;
 mod registry;
@@ -13,13 +14,16 @@ mod resource;
 mod rules;
 mod server;
 mod service;
+mod service_time;
 mod store;
 
 pub use api::{Api, Options};
 pub use clock::WallClock;
 pub use failure::{Cause, Failure};
+pub use faults::{Fault, Faults, Rule, RuleId};
 pub use random::Random;
 pub use resource::Resource;
 pub use rules::Checks;
 pub use server::{Server, ServerError};
-pub use service::{ApiBody, ApiService, ConnectionLost};
+pub use service::{ApiBody, ApiService, ConnectionLost, Verb};
+pub use service_time::ServiceTimes;

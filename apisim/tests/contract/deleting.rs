@@ -43,7 +43,8 @@ pub(super) async fn an_object_with_a_finalizer_goes_with_it(server: Server) {
         .create_job("a", json!({"finalizers": ["example.org/wait"]}))
         .await;
     let path = format!("{}/a", server.path("jobs"));
-    let marked = server.delete(&path, &Value::Null).await.expect(200);
+    let options = json!({"propagationPolicy": "Background"});
+    let marked = server.delete(&path, &options).await.expect(200);
     assert!(marked["metadata"]["deletionTimestamp"].is_string(), "{marked}");
     assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 0);
     assert_eq!(marked["metadata"]["generation"], 2);
@@ -101,6 +102,21 @@ pub(super) async fn an_orphan_stays(server: Server) {
     server.wait_for_code(&owner, 404).await;
     let child = server.get(&format!("{}/a-1", server.path("jobs"))).await.expect(200);
     assert_eq!(child["metadata"]["ownerReferences"], Value::Null);
+}
+
+pub(super) async fn a_job_that_is_deleted_without_options_leaves_orphans(server: Server) {
+    server
+        .create_job("a", json!({"finalizers": ["example.org/wait"]}))
+        .await;
+    let path = format!("{}/a", server.path("jobs"));
+    let marked = server.delete(&path, &Value::Null).await.expect(200);
+    assert_eq!(marked["metadata"]["finalizers"], json!(["example.org/wait", "orphan"]));
+    server.create_cron_job("b").await;
+    let status = server
+        .delete(&format!("{}/b", server.path("cronjobs")), &Value::Null)
+        .await
+        .expect(200);
+    assert_eq!(status["status"], "Success");
 }
 
 pub(super) async fn a_collection_is_deleted_by_selector(server: Server) {

@@ -216,10 +216,11 @@ pub(super) async fn a_lease_changes_hands_under_its_version(server: Server) {
 }
 
 pub(super) async fn a_dry_run_stores_nothing(server: Server) {
-    let path = server.path("jobs");
-    server.post(&format!("{path}?dryRun=All"), &job("a")).await.expect(201);
+    let path = server.path("configmaps");
+    let object = json!({"metadata": {"name": "a"}});
+    server.post(&format!("{path}?dryRun=All"), &object).await.expect(201);
     server.get(&format!("{path}/a")).await.refused(404, "NotFound");
-    let created = server.create_job("a", json!({})).await;
+    let created = server.create_config_map("a", json!({})).await;
     let patch = json!({"metadata": {"labels": {"x": "1"}}});
     server
         .merge_patch(&format!("{path}/a?dryRun=All"), &patch)

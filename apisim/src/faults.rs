@@ -120,7 +120,7 @@ pub struct Faults {
 }
 
 struct Rules {
-    rules: Vec<(RuleId, Rule)>,
+    listed: Vec<(RuleId, Rule)>,
     next_id: u64,
     random: Random,
 }
@@ -159,7 +159,7 @@ impl Faults {
     pub(crate) fn new(random: Random, begun: Instant) -> Faults {
         Faults {
             rules: Arc::new(Mutex::new(Rules {
-                rules: Vec::new(),
+                listed: Vec::new(),
                 next_id: 0,
                 random,
             })),
@@ -177,7 +177,7 @@ impl Faults {
         let mut rules = self.lock();
         let id = RuleId(rules.next_id);
         rules.next_id += 1;
-        rules.rules.push((id, rule));
+        rules.listed.push((id, rule));
         drop(rules);
         self.changed.notify_waiters();
         id
@@ -185,13 +185,13 @@ impl Faults {
 
     /// Takes a rule away.
     pub fn remove(&self, id: RuleId) {
-        self.lock().rules.retain(|(known, _)| *known != id);
+        self.lock().listed.retain(|(known, _)| *known != id);
         self.changed.notify_waiters();
     }
 
     /// Takes all rules away.
     pub fn clear(&self) {
-        self.lock().rules.clear();
+        self.lock().listed.clear();
         self.changed.notify_waiters();
     }
 
@@ -199,8 +199,8 @@ impl Faults {
     pub(crate) fn verdict(&self, asker: &Asker<'_>, now: Instant) -> Verdict {
         let elapsed = now.duration_since(self.begun);
         let mut verdict = Verdict::default();
-        let Rules { rules, random, .. } = &mut *self.lock();
-        for (_, rule) in rules {
+        let Rules { listed, random, .. } = &mut *self.lock();
+        for (_, rule) in listed {
             let is_settled = verdict.is_settled();
             let is_of_requests = !matches!(
                 rule.fault,
@@ -219,7 +219,7 @@ impl Faults {
         let elapsed = now.duration_since(self.begun);
         let rules = self.lock();
         let mut state = WatchState::default();
-        for (_, rule) in &rules.rules {
+        for (_, rule) in &rules.listed {
             let bounds = [rule.during.start, rule.during.end];
             let next = bounds
                 .into_iter()
@@ -234,7 +234,17 @@ impl Faults {
                 Fault::Outage => state.is_broken = true,
                 Fault::StallWatch => state.is_stalled = true,
                 Fault::SlowWatch { pause } => state.pause += pause,
-                _ => {}
+                Fault::Delay { .. }
+                | Fault::DropBefore
+                | Fault::DropAfter
+                | Fault::Forbid(_)
+                | Fault::Conflict
+                | Fault::Expired
+                | Fault::Throttle { .. }
+                | Fault::InternalError
+                | Fault::Unavailable
+                | Fault::StaleList { .. }
+                | Fault::CloseWatch => {}
             }
         }
         state
@@ -243,8 +253,8 @@ impl Faults {
     /// Whether a watch ends here: at its opening or after an event.
     pub(crate) fn closes_watch(&self, asker: &Asker<'_>, now: Instant) -> bool {
         let elapsed = now.duration_since(self.begun);
-        let Rules { rules, random, .. } = &mut *self.lock();
-        for (_, rule) in rules {
+        let Rules { listed, random, .. } = &mut *self.lock();
+        for (_, rule) in listed {
             let is_it = rule.fault == Fault::CloseWatch && rule.concerns(asker, elapsed);
             if is_it && random.happens(rule.per_million) {
                 rule.count();
@@ -278,9 +288,8 @@ impl Verdict {
             Fault::Forbid(why) => self.refusal = Some(Failure::forbidden(resource, asker.name, why)),
             Fault::Conflict => self.refusal = Some(Failure::modified(resource, asker.name)),
             Fault::Expired => {
-                self.refusal = Some(Failure::expired(
-                    "The resourceVersion for the provided request is too old.",
-                ))
+                let message = "The resourceVersion for the provided request is too old.";
+                self.refusal = Some(Failure::expired(message));
             }
             Fault::Throttle { retry_after_seconds } => {
                 self.refusal = Some(Failure::too_many_requests(*retry_after_seconds));

@@ -24,6 +24,8 @@ const ROOTS: &[&str] = &[
     "testbed/tests",
     "loadtest/src",
     "apisim/src",
+    "apisim/tests",
+    "apisim/benches",
 ];
 /// The layers; each may name itself and those before it.
 const LAYERS: &[&str] = &["schedule", "state", "cluster", "runtime"];

@@ -93,9 +93,10 @@ impl Registry {
             if child.owners.len() > 1 {
                 continue;
             }
-            let propagation = match self.store.dependents(child.uid).is_empty() {
-                true => Propagation::Background,
-                false => Propagation::Foreground,
+            let propagation = if self.store.dependents(child.uid).is_empty() {
+                Propagation::Background
+            } else {
+                Propagation::Foreground
             };
             self.delete_all(resource, &[key], &by(propagation), moment);
         }

@@ -108,8 +108,8 @@ impl ApiService {
             watch.plan_bookmark(now);
         }
         let lines = futures::stream::unfold(watch, |mut watch| async move {
-            let line = watch.next().await?;
-            Some((line, watch))
+            let next = watch.next().await?;
+            Some((next, watch))
         });
         Ok(Answer::Watch(ApiBody::watch(lines)))
     }
@@ -275,7 +275,6 @@ impl Watch {
         let was_seen = change.previous.as_ref().is_some_and(is_seen);
         let is_seen = change.kind != ChangeKind::Deleted && is_seen(object);
         match (was_seen, is_seen, &change.previous) {
-            (false, false, _) => None,
             (false, true, _) => Some(self.line("ADDED", &object.json)),
             (true, true, _) => Some(self.line("MODIFIED", &object.json)),
             (true, false, _) if change.kind == ChangeKind::Deleted => Some(self.line("DELETED", &object.json)),
@@ -285,7 +284,7 @@ impl Watch {
                 last["metadata"]["resourceVersion"] = object.version.to_string().into();
                 Some(self.line("DELETED", &answer::to_json(&last)))
             }
-            (true, false, None) => None,
+            (false, false, _) | (true, false, None) => None,
         }
     }
 
@@ -303,9 +302,10 @@ impl Watch {
         if !annotations.is_null() {
             metadata["annotations"] = annotations;
         }
-        let (kind, version) = match self.is_table {
-            true => ("Table", "meta.k8s.io/v1"),
-            false => (self.resource.kind(), self.resource.api_version()),
+        let (kind, version) = if self.is_table {
+            ("Table", "meta.k8s.io/v1")
+        } else {
+            (self.resource.kind(), self.resource.api_version())
         };
         let object = json!({"kind": kind, "apiVersion": version, "metadata": metadata});
         event("BOOKMARK", &answer::to_json(&object))

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::server::{Server, owned_by, uid};
+use super::server::{Server, job, owned_by, uid};
 
 pub(super) async fn a_deleted_job_is_gone_and_the_answer_names_its_uid(server: Server) {
     let job = server.create_job("a", json!({})).await;
@@ -131,4 +131,42 @@ pub(super) async fn a_collection_is_deleted_by_selector(server: Server) {
     server.get(&format!("{path}/a")).await.refused(404, "NotFound");
     server.get(&format!("{path}/b")).await.expect(200);
     server.get(&format!("{path}/c")).await.refused(404, "NotFound");
+}
+
+pub(super) async fn a_namespace_that_is_going_takes_nothing_in(server: Server) {
+    server
+        .create_job("a", json!({"finalizers": ["example.org/wait"]}))
+        .await;
+    let namespace = format!("/api/v1/namespaces/{}", server.namespace);
+    let marked = server.delete(&namespace, &Value::Null).await.expect(200);
+    assert_eq!(marked["status"]["phase"], "Terminating");
+    let answer = server.post(&server.path("jobs"), &job("b")).await;
+    let causes = answer.json["details"]["causes"].clone();
+    let message = answer.refused(403, "Forbidden");
+    assert_eq!(
+        message,
+        format!(
+            "jobs.batch \"b\" is forbidden: unable to create new content in namespace {0} because it is being terminated",
+            server.namespace
+        )
+    );
+    assert_eq!(causes[0]["reason"], "NamespaceTerminating");
+    // The finalizer is taken only once the namespace's content was told to go.
+    let path = format!("{}/a", server.path("jobs"));
+    while server.get(&path).await.expect(200)["metadata"]["deletionTimestamp"].is_null() {}
+    server
+        .merge_patch(&path, &json!({"metadata": {"finalizers": null}}))
+        .await
+        .expect(200);
+    server.wait_for_code(&path, 404).await;
+}
+
+pub(super) async fn a_child_of_an_owner_that_is_gone_goes(server: Server) {
+    let cron_job = server.create_cron_job("a").await;
+    server
+        .delete(&format!("{}/a", server.path("cronjobs")), &Value::Null)
+        .await
+        .expect(200);
+    server.create_job("a-1", owned_by(&cron_job)).await;
+    server.wait_for_code(&format!("{}/a-1", server.path("jobs")), 404).await;
 }

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tower::ServiceExt as _;
 
-pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+pub(crate) const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-pub async fn send(
+pub(crate) async fn send(
     service: &ApiService,
     method: &str,
     path: &str,
@@ -31,28 +31,28 @@ pub async fn send(
 }
 
 /// Code and JSON; none where the connection broke.
-pub async fn try_ask(service: &ApiService, method: &str, path: &str, body: &Value) -> Option<(u16, Value)> {
+pub(crate) async fn try_ask(service: &ApiService, method: &str, path: &str, body: &Value) -> Option<(u16, Value)> {
     let response = send(service, method, path, body).await.ok()?;
     let code = response.status().as_u16();
     let body = response.into_body().collect().await.ok()?.to_bytes();
     Some((code, serde_json::from_slice(&body).unwrap()))
 }
 
-pub async fn ask(service: &ApiService, method: &str, path: &str, body: &Value) -> (u16, Value) {
+pub(crate) async fn ask(service: &ApiService, method: &str, path: &str, body: &Value) -> (u16, Value) {
     try_ask(service, method, path, body).await.unwrap()
 }
 
-pub async fn watch(service: &ApiService, path: &str) -> ApiBody {
+pub(crate) async fn watch(service: &ApiService, path: &str) -> ApiBody {
     send(service, "GET", path, &Value::Null).await.unwrap().into_body()
 }
 
 /// Creates a config map; the code, or none where the connection broke.
-pub async fn create(service: &ApiService, name: &str) -> Option<u16> {
+pub(crate) async fn create(service: &ApiService, name: &str) -> Option<u16> {
     let object = json!({"metadata": {"name": name}});
     try_ask(service, "POST", MAPS, &object).await.map(|(code, _)| code)
 }
 
-pub async fn names(service: &ApiService, query: &str) -> Vec<String> {
+pub(crate) async fn names(service: &ApiService, query: &str) -> Vec<String> {
     let (code, list) = ask(service, "GET", &format!("{MAPS}?{query}"), &Value::Null).await;
     assert_eq!(code, 200, "{list}");
     let name = |item: &Value| item["metadata"]["name"].as_str().unwrap().to_owned();
@@ -61,7 +61,7 @@ pub async fn names(service: &ApiService, query: &str) -> Vec<String> {
 
 /// What a watch says next, if it says anything within a time: an event, its end, a broken connection.
 #[derive(Debug, PartialEq)]
-pub enum Said {
+pub(crate) enum Said {
     Event(String, Value),
     End,
     Broken,
@@ -70,7 +70,7 @@ pub enum Said {
 
 impl Said {
     /// The name of the object of an event.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         match self {
             Said::Event(_, object) => object["metadata"]["name"].as_str().unwrap(),
             Said::End | Said::Broken | Said::Nothing => panic!("{self:?}"),
@@ -78,7 +78,7 @@ impl Said {
     }
 }
 
-pub async fn next(body: &mut ApiBody, within: Duration) -> Said {
+pub(crate) async fn next(body: &mut ApiBody, within: Duration) -> Said {
     match timeout(within, body.frame()).await {
         Err(_) => Said::Nothing,
         Ok(None) => Said::End,

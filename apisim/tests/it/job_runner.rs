@@ -1,13 +1,9 @@
 //! The lives of Jobs, by virtual time.
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-#[path = "asking/asking.rs"]
-mod asking;
 
 use std::time::Duration;
 
+use crate::asking::ask;
 use apisim::{Api, ApiService, JobRunner, JobRunnerOptions, Options, WallClock};
-use asking::ask;
 use serde_json::{Value, json};
 
 const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";

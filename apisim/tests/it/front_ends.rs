@@ -1,13 +1,9 @@
 //! Several front ends on one store, one of them behind; bookmarks and 410 by virtual time.
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-#[path = "asking/asking.rs"]
-mod asking;
 
 use std::time::Duration;
 
+use crate::asking::{MAPS, Said, ask, create, names, next, watch};
 use apisim::{Api, Options, WallClock};
-use asking::{MAPS, Said, ask, create, names, next, watch};
 use serde_json::{Value, json};
 use tokio::time::advance;
 

@@ -1,13 +1,9 @@
 //! Faults by rule, by virtual time and by seed.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
-#[path = "asking/asking.rs"]
-mod asking;
+use std::{fmt::Write as _, time::Duration};
 
-use std::time::Duration;
-
+use crate::asking::{MAPS, Said, ask, create, names, next, send, try_ask, watch};
 use apisim::{Api, Fault, Options, Resource, Rule, ServiceTimes, Verb, WallClock};
-use asking::{MAPS, Said, ask, create, names, next, try_ask, watch};
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::{Instant, advance};
@@ -61,7 +57,7 @@ async fn refusals_have_the_codes_and_the_reasons_of_the_api_server() {
         api.faults().remove(rule);
     }
     api.faults().add(Rule::new(Fault::Throttle { retry_after_seconds: 7 }));
-    let response = asking::send(&client, "GET", MAPS, &Value::Null).await.unwrap();
+    let response = send(&client, "GET", MAPS, &Value::Null).await.unwrap();
     assert_eq!(response.headers()["retry-after"], "7");
 }
 
@@ -184,7 +180,7 @@ async fn run(seed: u64) -> String {
     for at in 0..200 {
         let object = json!({"metadata": {"name": format!("a-{at}")}});
         let answer = try_ask(&client, "POST", MAPS, &object).await;
-        told += &format!("{:?} {answer:?}\n", begun.elapsed());
+        writeln!(told, "{:?} {answer:?}", begun.elapsed()).unwrap();
     }
     told
 }
@@ -192,7 +188,8 @@ async fn run(seed: u64) -> String {
 #[tokio::test(start_paused = true)]
 async fn the_same_seed_gives_the_same_faults_and_another_one_others() {
     let first = run(7).await;
-    assert_eq!(first.matches("None").count() / 10, 4, "about a fifth is dropped");
+    let n_dropped = first.matches("None").count();
+    assert!((20..60).contains(&n_dropped), "{n_dropped} of 200 were dropped");
     assert_eq!(first, run(7).await);
     assert_ne!(first, run(8).await);
 }

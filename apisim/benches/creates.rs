@@ -1,2 +1,110 @@
-//! x
-fn main() {}
+//! How fast objects are created through the service on one core, and what 100,000 CronJobs and 400,000 Jobs weigh.
+//!
+//! Aims: at least 20,000 creates a second, at most 2 GiB. `--test` creates a hundredth.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a bench measures and prints"
+)]
+
+use std::time::Instant;
+
+use apisim::{Api, ApiService, Options, Resource, WallClock};
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Full;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+fn main() {
+    let divisor = if std::env::args().any(|argument| argument == "--test") {
+        100
+    } else {
+        1
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(run(100_000 / divisor));
+}
+
+async fn run(n_cron_jobs: usize) {
+    let before = resident_kib();
+    let api = Api::new(
+        Options::default(),
+        WallClock::starting_at("2026-01-02T03:04:05Z".parse().unwrap()),
+    );
+    let client = api.client("bench");
+    let begun = Instant::now();
+    for at in 0..n_cron_jobs {
+        create(&client, "cronjobs", cron_job(at)).await;
+    }
+    report("CronJobs", n_cron_jobs, begun);
+    let begun = Instant::now();
+    for at in 0..4 * n_cron_jobs {
+        create(&client, "jobs", job(at)).await;
+    }
+    report("Jobs", 4 * n_cron_jobs, begun);
+    let resident = resident_kib() - before;
+    assert_eq!(api.count(Resource::Job), 4 * n_cron_jobs);
+    println!(
+        "{} MiB resident for {n_cron_jobs} CronJobs and {} Jobs",
+        resident / 1024,
+        4 * n_cron_jobs
+    );
+}
+
+fn report(what: &str, n_objects: usize, begun: Instant) {
+    let seconds = begun.elapsed().as_secs_f64();
+    let n_objects = f64::from(u32::try_from(n_objects).unwrap());
+    println!(
+        "{n_objects} {what} in {seconds:.2} s, {:.0} a second",
+        n_objects / seconds
+    );
+}
+
+async fn create(client: &ApiService, plural: &str, object: Value) {
+    let body = Bytes::from(serde_json::to_vec(&object).unwrap());
+    let request = Request::post(format!("/apis/batch/v1/namespaces/default/{plural}"));
+    let request = request
+        .header("Content-Type", "application/json")
+        .body(Full::new(body))
+        .unwrap();
+    let response = client.clone().oneshot(request).await.unwrap();
+    assert_eq!(response.status(), 201);
+}
+
+fn cron_job(at: usize) -> Value {
+    json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": format!("backup-{at}"), "labels": {"app": "backup"}},
+        "spec": {"schedule": "*/5 * * * *", "jobTemplate": {"spec": {"template": pod_template()}}}})
+}
+
+fn job(at: usize) -> Value {
+    json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": format!("backup-{}-{}", at / 4, 29_000_000 + at % 4),
+            "annotations": {"batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-01-02T03:04:00Z"},
+            "ownerReferences": [{"apiVersion": "example.org/v1", "kind": "Owner", "name": "backup", "controller": true,
+                "blockOwnerDeletion": true, "uid": format!("00000000-0000-4000-8000-{:012x}", at / 4)}]},
+        "spec": {"template": pod_template()}})
+}
+
+fn pod_template() -> Value {
+    json!({"metadata": {"labels": {"app": "backup", "team": "storage"}},
+        "spec": {"restartPolicy": "OnFailure", "containers": [{"name": "backup", "image": "example/backup:1.2.3",
+            "args": ["--all", "--verbose"], "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+            "env": [{"name": "TARGET", "value": "bucket"}, {"name": "LEVEL", "value": "3"}]}]}})
+}
+
+/// Memory that the process holds, of Linux alone; 0 elsewhere.
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .unwrap_or_default();
+    line.split_whitespace()
+        .nth(1)
+        .and_then(|kib| kib.parse().ok())
+        .unwrap_or_default()
+}

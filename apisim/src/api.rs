@@ -9,12 +9,14 @@ use serde_json::json;
 
 use crate::{
     clock::{WallClock, instant},
+    faults::Faults,
     front_end::FrontEnd,
     random::Random,
     registry::{Moment, Registry, Target},
     resource::Resource,
     rules::Checks,
     service::ApiService,
+    service_time::{Queue, ServiceTimes},
 };
 
 /// How an API is made.
@@ -61,6 +63,8 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     pub(crate) clock: WallClock,
     pub(crate) bookmark_interval: Duration,
+    pub(crate) faults: Faults,
+    pub(crate) queue: Queue,
 }
 
 pub(crate) struct State {
@@ -87,6 +91,7 @@ impl Api {
     pub fn new(options: Options, clock: WallClock) -> Api {
         let mut random = Random::new(options.seed);
         let registry = Registry::new(options.log_capacity, Random::new(random.bits()), options.checks);
+        let faults = Faults::new(Random::new(random.bits()), instant());
         let shared = Shared {
             state: Mutex::new(State {
                 registry,
@@ -95,6 +100,8 @@ impl Api {
             }),
             clock,
             bookmark_interval: options.bookmark_interval,
+            faults,
+            queue: Queue::new(ServiceTimes::default()),
         };
         let api = Api {
             shared: Arc::new(shared),
@@ -135,6 +142,16 @@ impl Api {
         for resource in Resource::ALL {
             registry.store.changed(resource).notify_waiters();
         }
+    }
+
+    /// What goes wrong: rules to add and to take away.
+    pub fn faults(&self) -> &Faults {
+        &self.shared.faults
+    }
+
+    /// How long requests take from now on.
+    pub fn set_service_times(&self, times: ServiceTimes) {
+        self.shared.queue.set(times);
     }
 
     /// Forgets all changes up to now, so that older versions are 410.

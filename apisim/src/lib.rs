@@ -6,20 +6,26 @@
 mod api;
 mod clock;
 mod failure;
+mod faults;
 mod front_end;
+mod job_runner;
 mod random;
 mod registry;
 mod resource;
 mod rules;
 mod server;
 mod service;
+mod service_time;
 mod store;
 
 pub use api::{Api, Options};
 pub use clock::WallClock;
 pub use failure::{Cause, Failure};
+pub use faults::{Fault, Faults, Rule, RuleId};
+pub use job_runner::{JobRunner, JobRunnerOptions};
 pub use random::Random;
 pub use resource::Resource;
 pub use rules::Checks;
 pub use server::{Server, ServerError};
-pub use service::{ApiBody, ApiService, ConnectionLost};
+pub use service::{ApiBody, ApiService, ConnectionLost, Verb};
+pub use service_time::ServiceTimes;

@@ -1,4 +1,4 @@
-//! The only source of chance: SplitMix64, from a seed. The same seed gives the same run.
+//! The only source of chance: `SplitMix64`, from a seed. The same seed gives the same run.
 
 use std::time::Duration;
 

@@ -27,6 +27,9 @@ use crate::{
     store::{Key, Store, Stored, Uid},
 };
 
+/// Longest part of a made up name before its suffix: the whole fits a label.
+const PREFIX_MAX_BYTES: usize = 58;
+
 /// When a write is made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
@@ -95,14 +98,14 @@ impl Registry {
         moment: Moment,
     ) -> Result<Written, Failure> {
         let resource = target.resource;
-        self.check_form(target, &object)?;
+        check_form(target, &object)?;
         let uid = Uid(self.random.uid());
         metadata::begin(&mut object, target, uid, moment.wall);
-        let name = self.name(&mut object)?;
+        let name = self.name(&mut object);
         self.check_namespace(target, &name)?;
         begin_content(resource, &mut object, &name);
         rules::defaults(resource, &mut object);
-        self.refuse(resource, &name, &rules::create_causes(resource, &object, &self.checks))?;
+        refuse(resource, &name, &rules::create_causes(resource, &object, &self.checks))?;
         let key = Key::new(target.namespace, &name);
         if self.store.get(resource, &key).is_some() {
             return Err(Failure::already_exists(resource, &name));
@@ -118,46 +121,18 @@ impl Registry {
     }
 
     /// The name that the object gets, put into it where the server makes one up.
-    fn name(&mut self, object: &mut Value) -> Result<String, Failure> {
+    fn name(&mut self, object: &mut Value) -> String {
         let metadata = &mut object["metadata"];
         if let Some(name) = metadata["name"].as_str().filter(|name| !name.is_empty()) {
-            return Ok(name.to_owned());
+            return name.to_owned();
         }
         let Some(prefix) = metadata["generateName"].as_str().filter(|prefix| !prefix.is_empty()) else {
-            return Ok(String::new());
+            return String::new();
         };
-        /// Names are cut so that they fit a label with their suffix.
-        const PREFIX_MAX_BYTES: usize = 58;
         let prefix = &prefix[..prefix.floor_char_boundary(PREFIX_MAX_BYTES)];
         let name = format!("{prefix}{}", self.random.suffix());
         metadata["name"] = name.as_str().into();
-        Ok(name)
-    }
-
-    /// Whether the object is of the kind and the namespace of its path.
-    fn check_form(&self, target: Target<'_>, object: &Value) -> Result<(), Failure> {
-        let resource = target.resource;
-        if !object.is_object() || !(object["metadata"].is_object() || object["metadata"].is_null()) {
-            return Err(Failure::bad_request(
-                "the object provided is unrecognized (must be of type Object)",
-            ));
-        }
-        let said = |member: &str| object[member].as_str().unwrap_or_default().to_owned();
-        let (kind, version) = (said("kind"), said("apiVersion"));
-        let is_kind = kind.is_empty() || kind == resource.kind();
-        if !is_kind || !(version.is_empty() || version == resource.api_version()) {
-            return Err(Failure::bad_request(format!(
-                "{kind} in version \"{version}\" cannot be handled as a {}: no kind \"{kind}\" is registered for version \"{version}\"",
-                resource.kind()
-            )));
-        }
-        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
-        if !namespace.is_empty() && Some(namespace) != target.namespace {
-            return Err(Failure::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-        Ok(())
+        name
     }
 
     fn check_namespace(&self, target: Target<'_>, name: &str) -> Result<(), Failure> {
@@ -172,21 +147,47 @@ impl Registry {
         }
         Ok(())
     }
+}
 
-    fn refuse(&self, resource: Resource, name: &str, causes: &[Cause]) -> Result<(), Failure> {
-        if !causes.is_empty() {
-            return Err(Failure::invalid(resource, name, causes));
-        }
-        if name.is_empty() {
-            let cause = Cause {
-                reason: "FieldValueRequired",
-                field: "metadata.name".to_owned(),
-                message: "Required value: name or generateName is required".to_owned(),
-            };
-            return Err(Failure::invalid(resource, name, &[cause]));
-        }
-        Ok(())
+/// Whether the object is of the kind and the namespace of its path.
+fn check_form(target: Target<'_>, object: &Value) -> Result<(), Failure> {
+    let resource = target.resource;
+    if !object.is_object() || !(object["metadata"].is_object() || object["metadata"].is_null()) {
+        return Err(Failure::bad_request(
+            "the object provided is unrecognized (must be of type Object)",
+        ));
     }
+    let said = |member: &str| object[member].as_str().unwrap_or_default().to_owned();
+    let (kind, version) = (said("kind"), said("apiVersion"));
+    let is_kind = kind.is_empty() || kind == resource.kind();
+    if !is_kind || !(version.is_empty() || version == resource.api_version()) {
+        return Err(Failure::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {}: no kind \"{kind}\" is registered for version \"{version}\"",
+            resource.kind()
+        )));
+    }
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    if !namespace.is_empty() && Some(namespace) != target.namespace {
+        return Err(Failure::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+fn refuse(resource: Resource, name: &str, causes: &[Cause]) -> Result<(), Failure> {
+    if !causes.is_empty() {
+        return Err(Failure::invalid(resource, name, causes));
+    }
+    if name.is_empty() {
+        let cause = Cause {
+            reason: "FieldValueRequired",
+            field: "metadata.name".to_owned(),
+            message: "Required value: name or generateName is required".to_owned(),
+        };
+        return Err(Failure::invalid(resource, name, &[cause]));
+    }
+    Ok(())
 }
 
 /// A new object has no status but what the server gives it (B-16.3).

@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{failure::Cause, resource::Resource};
+use crate::{
+    failure::{Cause, Failure},
+    resource::Resource,
+};
 
 /// What validation needs to know of schedules and zones; an error is what is wrong, as the API server would say it.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +47,9 @@ pub(crate) enum PatchKind {
     Apply,
 }
 
-/// The object as a patch makes it; an error is what is wrong with the patch.
-pub(crate) fn patched(_kind: PatchKind, old: &Value, patch: &Value) -> Result<Value, String> {
+/// The object as a patch makes it; an error is the answer to a patch that makes none.
+#[expect(clippy::unnecessary_wraps, reason = "not every patch makes an object")]
+pub(crate) fn patched(_kind: PatchKind, old: &Value, patch: &Value) -> Result<Value, Failure> {
     let mut new = old.clone();
     merge(&mut new, patch);
     Ok(new)

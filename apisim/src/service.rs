@@ -16,20 +16,25 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, header, request::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tokio::time::sleep;
 use tower::{BoxError, Service};
 
-pub use self::body::{ApiBody, ConnectionLost};
 use self::{
     answer::Answer,
     query::Query,
-    route::{Call, Route, Verb},
+    route::{Call, Route},
 };
-use crate::{api::Api, failure::Failure};
+pub use self::{
+    body::{ApiBody, ConnectionLost},
+    route::Verb,
+};
+use crate::{api::Api, clock::instant, failure::Failure, faults::Asker};
 
 /// Longest request body, as the API server's.
 const BODY_MAX_BYTES: usize = 3 << 20;
@@ -49,6 +54,24 @@ struct Asked {
     headers: HeaderMap,
     client: Arc<str>,
     front_end: usize,
+    /// A fault: lists show what was so long ago.
+    stale_by: Option<Duration>,
+}
+
+impl Asked {
+    fn asker(&self) -> Asker<'_> {
+        let name = match &self.call.route {
+            Route::Object { name, .. } => name,
+            Route::Document(_) | Route::Collection { .. } => "",
+        };
+        Asker {
+            client: &self.client,
+            front_end: self.front_end,
+            verb: self.call.verb,
+            resource: self.call.route.resource(),
+            name,
+        }
+    }
 }
 
 impl ApiService {
@@ -100,6 +123,7 @@ impl ApiService {
             query,
             headers: parts.headers,
             front_end: self.front_end,
+            stale_by: None,
         })
     }
 
@@ -114,7 +138,7 @@ impl ApiService {
         agent.split('/').next().unwrap_or_default().into()
     }
 
-    async fn ask<B>(&self, asked: Asked, body: B) -> Result<Answer, ConnectionLost>
+    async fn ask<B>(&self, mut asked: Asked, body: B) -> Result<Answer, ConnectionLost>
     where
         B: http_body::Body + Send + 'static,
         B::Data: Send,
@@ -124,16 +148,40 @@ impl ApiService {
             Ok(body) => body,
             Err(failure) => return Ok(Answer::Failure(failure)),
         };
-        let answered = match asked.call.verb {
-            Verb::Document => documents::answer(&asked),
-            Verb::Get => self.get(&asked),
-            Verb::List => self.list(&asked).await,
-            Verb::Watch => self.watch(&asked).await,
-            Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
-                self.write(&asked, &body)
-            }
+        let shared = &self.api.shared;
+        let verdict = shared.faults.verdict(&asked.asker(), instant());
+        if !verdict.delay.is_zero() {
+            sleep(verdict.delay).await;
+        }
+        if verdict.is_dropped_before {
+            return Err(ConnectionLost);
+        }
+        if let Some(failure) = verdict.refusal {
+            return Ok(Answer::Failure(failure));
+        }
+        asked.stale_by = verdict.stale_by;
+        let in_flight = match shared.queue.serve(asked.call.verb.is_write()).await {
+            Ok(in_flight) => in_flight,
+            Err(failure) => return Ok(Answer::Failure(failure)),
         };
+        let answered = self.carry_out(&asked, &body).await;
+        drop(in_flight);
+        if verdict.is_dropped_after {
+            return Err(ConnectionLost);
+        }
         Ok(answered.unwrap_or_else(Answer::Failure))
+    }
+
+    async fn carry_out(&self, asked: &Asked, body: &[u8]) -> Result<Answer, Failure> {
+        match asked.call.verb {
+            Verb::Document => documents::answer(asked),
+            Verb::Get => self.get(asked),
+            Verb::List => self.list(asked).await,
+            Verb::Watch => self.watch(asked).await,
+            Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
+                self.write(asked, body)
+            }
+        }
     }
 }
 

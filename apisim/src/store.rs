@@ -20,8 +20,8 @@ use tokio::{sync::Notify, time::Instant};
 
 pub(crate) use self::{
     key::Key,
-    object::{Owner, Stored, Uid},
-    selector::{FieldSelector, LabelSelector, Selector, SelectorError},
+    object::{Stored, Uid},
+    selector::{FieldSelector, LabelSelector, Selector},
     table::{Change, ChangeKind, Compacted, Table, View},
 };
 use crate::resource::Resource;

@@ -17,10 +17,9 @@ pub(super) const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
 pub(super) const ORPHAN_FINALIZER: &str = "orphan";
 
 /// What becomes of the children.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Propagation {
     /// They go after their owner.
-    #[default]
     Background,
     /// They go before it.
     Foreground,
@@ -33,7 +32,8 @@ pub(crate) enum Propagation {
 pub(crate) struct DeleteOptions {
     pub(crate) uid: Option<String>,
     pub(crate) resource_version: Option<String>,
-    pub(crate) propagation: Propagation,
+    /// None for what is usual for the kind.
+    pub(crate) propagation: Option<Propagation>,
     pub(crate) is_dry_run: bool,
 }
 
@@ -51,7 +51,7 @@ impl Registry {
             return Ok(self.delete_namespace(&stored, options, moment));
         }
         let mut object = stored.value();
-        match options.propagation {
+        match options.propagation.unwrap_or(usual_propagation(target.resource)) {
             Propagation::Background => {}
             Propagation::Foreground => metadata::add_finalizer(&mut object, FOREGROUND_FINALIZER),
             Propagation::Orphan => metadata::add_finalizer(&mut object, ORPHAN_FINALIZER),
@@ -104,6 +104,16 @@ impl Registry {
             .put(Resource::Namespace, stored.key.clone(), object, moment.at);
         self.empty_namespace(marked.key.name(), moment);
         Written::Stored(marked.json.clone())
+    }
+}
+
+/// For Jobs as in the days before their Pods had owners.
+fn usual_propagation(resource: Resource) -> Propagation {
+    match resource {
+        Resource::Job => Propagation::Orphan,
+        Resource::CronJob | Resource::Lease | Resource::Event | Resource::Namespace | Resource::ConfigMap => {
+            Propagation::Background
+        }
     }
 }
 

@@ -47,7 +47,12 @@ impl Registry {
             return;
         }
         if present.is_empty() {
-            self.delete_all(resource, std::slice::from_ref(key), &DeleteOptions::default(), moment);
+            self.delete_all(
+                resource,
+                std::slice::from_ref(key),
+                &by(Propagation::Background),
+                moment,
+            );
         } else {
             metadata::members(&mut object).insert("ownerReferences".to_owned(), present.into());
             self.store.put(resource, key.clone(), object, moment.at);
@@ -88,15 +93,12 @@ impl Registry {
             if child.owners.len() > 1 {
                 continue;
             }
-            let propagation = match self.store.dependents(child.uid).is_empty() {
-                true => Propagation::Background,
-                false => Propagation::Foreground,
+            let propagation = if self.store.dependents(child.uid).is_empty() {
+                Propagation::Background
+            } else {
+                Propagation::Foreground
             };
-            let options = DeleteOptions {
-                propagation,
-                ..DeleteOptions::default()
-            };
-            self.delete_all(resource, &[key], &options, moment);
+            self.delete_all(resource, &[key], &by(propagation), moment);
         }
     }
 
@@ -171,7 +173,7 @@ impl Registry {
     pub(super) fn empty_namespace(&mut self, namespace: &str, moment: Moment) {
         for resource in Resource::ALL.into_iter().filter(|resource| resource.is_namespaced()) {
             let keys: Vec<Key> = self.store.table(resource).keys_in(namespace).cloned().collect();
-            self.delete_all(resource, &keys, &DeleteOptions::default(), moment);
+            self.delete_all(resource, &keys, &by(Propagation::Background), moment);
         }
         self.remove_empty_namespace(namespace, moment);
     }
@@ -190,4 +192,11 @@ fn references(object: &Value) -> Vec<Value> {
         .as_array()
         .cloned()
         .unwrap_or_default()
+}
+
+fn by(propagation: Propagation) -> DeleteOptions {
+    DeleteOptions {
+        propagation: Some(propagation),
+        ..DeleteOptions::default()
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Moment, Registry, Target, Written, metadata, to_json};
+use super::{Moment, Registry, Target, Written, check_form, metadata, to_json};
 use crate::{
     failure::{Cause, Failure},
     resource::Resource,
@@ -38,13 +38,13 @@ impl Registry {
         is_dry_run: bool,
         moment: Moment,
     ) -> Result<Written, Failure> {
-        self.check_form(target, &new)?;
-        self.check_name(target, &new)?;
+        check_form(target, &new)?;
+        check_name(target, &new)?;
         let Some(stored) = self.store.get(target.resource, &target.key()).cloned() else {
             return self.create_on_update(target, part, new, is_dry_run, moment);
         };
         let old = stored.value();
-        let is_unconditional = self.check_versions(target, &new, &stored)?;
+        let is_unconditional = check_versions(target, &new, &stored)?;
         if is_unconditional && target.resource == Resource::Lease {
             let cause = Cause {
                 reason: "FieldValueInvalid",
@@ -74,10 +74,10 @@ impl Registry {
             return Err(target.not_found());
         };
         let old = stored.value();
-        let new = rules::patched(patch.kind, &old, patch.content).map_err(Failure::bad_request)?;
-        self.check_form(target, &new)?;
-        self.check_name(target, &new)?;
-        self.check_versions(target, &new, &stored)?;
+        let new = rules::patched(patch.kind, &old, patch.content)?;
+        check_form(target, &new)?;
+        check_name(target, &new)?;
+        check_versions(target, &new, &stored)?;
         self.replace(target, part, new, &old, is_dry_run, moment)
     }
 
@@ -95,48 +95,6 @@ impl Registry {
         }
         metadata::members(&mut new).insert("name".to_owned(), target.name.into());
         self.create(target, new, is_dry_run, moment)
-    }
-
-    fn check_name(&self, target: Target<'_>, new: &Value) -> Result<(), Failure> {
-        match new["metadata"]["name"].as_str().unwrap_or_default() {
-            name if name == target.name => Ok(()),
-            "" => Err(Failure::bad_request("name must be provided")),
-            name => Err(Failure::bad_request(format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                target.name
-            ))),
-        }
-    }
-
-    /// Whether the request names no version; an error where it speaks of another object or version than the stored one.
-    fn check_versions(&self, target: Target<'_>, new: &Value, stored: &Arc<Stored>) -> Result<bool, Failure> {
-        let said = |member: &str| new["metadata"][member].as_str().unwrap_or_default();
-        let (uid, stored_uid) = (said("uid"), stored.uid.text());
-        if !uid.is_empty() && uid != stored_uid {
-            let key = format!("/registry/{}/{}", target.resource.plural(), stored.key.as_str());
-            let why = format!(
-                "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \
-                 Precondition failed: UID in precondition: {uid}, UID in object meta: {stored_uid}"
-            );
-            return Err(Failure::conflict(target.resource, target.name, &why));
-        }
-        let version = said("resourceVersion");
-        if version.is_empty() || version == "0" {
-            return Ok(true);
-        }
-        let asked: u64 = version.parse().map_err(|_| {
-            let cause = Cause {
-                reason: "FieldValueInvalid",
-                field: "metadata.resourceVersion".to_owned(),
-                message: format!("Invalid value: \"{version}\": must be an unsigned integer"),
-            };
-            Failure::invalid(target.resource, target.name, &[cause])
-        })?;
-        if asked == stored.version {
-            Ok(false)
-        } else {
-            Err(Failure::modified(target.resource, target.name))
-        }
     }
 
     fn replace(
@@ -175,6 +133,48 @@ impl Registry {
         }
         let stored = self.store.put(resource, target.key(), new, moment.at);
         Ok(Written::Stored(stored.json.clone()))
+    }
+}
+
+fn check_name(target: Target<'_>, new: &Value) -> Result<(), Failure> {
+    match new["metadata"]["name"].as_str().unwrap_or_default() {
+        name if name == target.name => Ok(()),
+        "" => Err(Failure::bad_request("name must be provided")),
+        name => Err(Failure::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            target.name
+        ))),
+    }
+}
+
+/// Whether the request names no version; an error where it speaks of another object or version than the stored one.
+fn check_versions(target: Target<'_>, new: &Value, stored: &Arc<Stored>) -> Result<bool, Failure> {
+    let said = |member: &str| new["metadata"][member].as_str().unwrap_or_default();
+    let (uid, stored_uid) = (said("uid"), stored.uid.text());
+    if !uid.is_empty() && uid != stored_uid {
+        let key = format!("/registry/{}/{}", target.resource.plural(), stored.key.as_str());
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \
+             Precondition failed: UID in precondition: {uid}, UID in object meta: {stored_uid}"
+        );
+        return Err(Failure::conflict(target.resource, target.name, &why));
+    }
+    let version = said("resourceVersion");
+    if version.is_empty() || version == "0" {
+        return Ok(true);
+    }
+    let asked: u64 = version.parse().map_err(|_| {
+        let cause = Cause {
+            reason: "FieldValueInvalid",
+            field: "metadata.resourceVersion".to_owned(),
+            message: format!("Invalid value: \"{version}\": must be an unsigned integer"),
+        };
+        Failure::invalid(target.resource, target.name, &[cause])
+    })?;
+    if asked == stored.version {
+        Ok(false)
+    } else {
+        Err(Failure::modified(target.resource, target.name))
     }
 }
 

@@ -45,6 +45,7 @@ impl ApiService {
             return self.list_on(asked, target, &selector);
         }
         let version = match which(asked)? {
+            At::Latest | At::NotOlderThan(_) if asked.stale_by.is_some() => self.version_before(asked, target.resource),
             At::Latest => self.api.shared.state().registry.store.version(),
             At::NotOlderThan(version) => self.shown(asked, target.resource, version).await?,
             At::Exactly(version) => {
@@ -88,6 +89,18 @@ impl ApiService {
                 () = sleep_until(wake) => {}
             }
         }
+    }
+
+    /// The version as it was so long ago.
+    fn version_before(&self, asked: &Asked, resource: Resource) -> u64 {
+        let state = self.api.shared.state();
+        let store = &state.registry.store;
+        let then = asked.stale_by.and_then(|age| instant().checked_sub(age));
+        let hidden = match then {
+            Some(then) => store.table(resource).first_change_after(then),
+            None => store.table(resource).first_change(),
+        };
+        hidden.map_or(store.version(), |change| change.object.version - 1)
     }
 
     fn list_on(&self, asked: &Asked, target: Target<'_>, selector: &Selector) -> Result<Answer, Failure> {

@@ -7,6 +7,7 @@ use crate::{
 };
 
 /// The parameters that are understood; the others are passed over, as the API server does.
+#[expect(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
 #[derive(Clone, Debug, Default)]
 pub(super) struct Query {
     pub(super) is_watch: bool,

@@ -15,11 +15,13 @@ use tokio::{
 use super::{
     ApiBody, ApiService, Asked, ConnectionLost,
     answer::{self, Answer},
+    route::Verb,
 };
 use crate::{
     api::Api,
     clock::instant,
     failure::Failure,
+    faults::Asker,
     resource::Resource,
     store::{Change, ChangeKind, Selector, Stored, Table},
 };
@@ -35,6 +37,7 @@ const LIFE_MIN: Duration = Duration::from_mins(30);
 
 struct Watch {
     api: Api,
+    client: Arc<str>,
     front_end: usize,
     resource: Resource,
     prefix: String,
@@ -46,8 +49,17 @@ struct Watch {
     pending: VecDeque<Bytes>,
     /// No more follows what is pending.
     is_ended: bool,
+    /// When a slow watch may say the next line.
+    next_line_at: Instant,
     deadline: Instant,
     next_bookmark: Option<Instant>,
+}
+
+/// What a watch does next.
+enum Step {
+    Line(Bytes),
+    Wait(Instant),
+    End,
 }
 
 impl ApiService {
@@ -69,6 +81,7 @@ impl ApiService {
         let changed = self.api.shared.state().registry.store.changed(target.resource);
         let mut watch = Watch {
             api: self.api.clone(),
+            client: Arc::clone(&asked.client),
             front_end: asked.front_end,
             resource: target.resource,
             prefix: Table::prefix(target.namespace),
@@ -77,7 +90,8 @@ impl ApiService {
             changed,
             cursor: version.unwrap_or_default(),
             pending: VecDeque::new(),
-            is_ended: false,
+            is_ended: self.api.shared.faults.closes_watch(&asked.asker(), now),
+            next_line_at: now,
             deadline: now + life,
             next_bookmark: None,
         };
@@ -93,13 +107,11 @@ impl ApiService {
         if query.allows_bookmarks {
             watch.plan_bookmark(now);
         }
-        Ok(Answer::Watch(ApiBody::watch(futures::stream::unfold(
-            watch,
-            |mut watch| async move {
-                let line = watch.next().await?;
-                Some((Ok::<_, ConnectionLost>(line), watch))
-            },
-        ))))
+        let lines = futures::stream::unfold(watch, |mut watch| async move {
+            let next = watch.next().await?;
+            Some((next, watch))
+        });
+        Ok(Answer::Watch(ApiBody::watch(lines)))
     }
 
     fn life(&self, timeout_seconds: Option<u64>) -> Duration {
@@ -152,37 +164,80 @@ impl Watch {
         }
     }
 
-    /// The next line, as soon as there is one; none at the end.
-    async fn next(&mut self) -> Option<Bytes> {
+    /// The next line, as soon as there is one; none at the end, an error where a fault breaks the connection.
+    async fn next(&mut self) -> Option<Result<Bytes, ConnectionLost>> {
         loop {
-            if let Some(line) = self.pending.pop_front() {
-                return Some(line);
-            }
-            if self.is_ended {
-                return None;
-            }
+            let shared = Arc::clone(&self.api.shared);
             let changed = Arc::clone(&self.changed);
             let mut is_changed = std::pin::pin!(changed.notified());
+            let mut is_ruled = std::pin::pin!(shared.faults.changed.notified());
             is_changed.as_mut().enable();
-            let next_shown = self.read_changes();
-            if !self.pending.is_empty() {
-                continue;
-            }
+            is_ruled.as_mut().enable();
             let now = instant();
-            if now >= self.deadline {
-                return None;
+            let ruled = shared.faults.watch_state(&self.asker(), now);
+            if ruled.is_broken {
+                return Some(Err(ConnectionLost));
             }
-            if self.next_bookmark.is_some_and(|at| at <= now) {
-                self.plan_bookmark(now);
-                return Some(self.bookmark(json!(null)));
+            let mut wake = ruled.next_change;
+            if !ruled.is_stalled {
+                match self.step(now, ruled.pause) {
+                    Step::Line(line) => return Some(Ok(line)),
+                    Step::End => return None,
+                    Step::Wait(until) => wake = Some(wake.map_or(until, |wake| wake.min(until))),
+                }
             }
-            let times = [next_shown, self.next_bookmark].into_iter().flatten();
-            let wake = times.fold(self.deadline, Instant::min);
+            let wakes = async {
+                match wake {
+                    Some(wake) => sleep_until(wake).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 () = is_changed => {}
-                () = sleep_until(wake) => {}
+                () = is_ruled => {}
+                () = wakes => {}
             }
+        }
+    }
+
+    /// What there is to say now.
+    fn step(&mut self, now: Instant, pause: Duration) -> Step {
+        let mut wake = self.deadline;
+        if self.pending.is_empty() && !self.is_ended {
+            wake = self.read_changes().map_or(wake, |next_shown| next_shown.min(wake));
+        }
+        if !self.pending.is_empty() && self.next_line_at > now {
+            return Step::Wait(self.next_line_at);
+        }
+        if let Some(line) = self.pending.pop_front() {
+            self.next_line_at = now + pause;
+            if self.api.shared.faults.closes_watch(&self.asker(), now) {
+                self.pending.clear();
+                self.is_ended = true;
+            }
+            return Step::Line(line);
+        }
+        if self.is_ended || now >= self.deadline {
+            return Step::End;
+        }
+        match self.next_bookmark {
+            Some(at) if at <= now => {
+                self.plan_bookmark(now);
+                Step::Line(self.bookmark(json!(null)))
+            }
+            Some(at) => Step::Wait(wake.min(at)),
+            None => Step::Wait(wake),
+        }
+    }
+
+    fn asker(&self) -> Asker<'_> {
+        Asker {
+            client: &self.client,
+            front_end: self.front_end,
+            verb: Verb::Watch,
+            resource: Some(self.resource),
+            name: "",
         }
     }
 
@@ -220,7 +275,6 @@ impl Watch {
         let was_seen = change.previous.as_ref().is_some_and(is_seen);
         let is_seen = change.kind != ChangeKind::Deleted && is_seen(object);
         match (was_seen, is_seen, &change.previous) {
-            (false, false, _) => None,
             (false, true, _) => Some(self.line("ADDED", &object.json)),
             (true, true, _) => Some(self.line("MODIFIED", &object.json)),
             (true, false, _) if change.kind == ChangeKind::Deleted => Some(self.line("DELETED", &object.json)),
@@ -230,7 +284,7 @@ impl Watch {
                 last["metadata"]["resourceVersion"] = object.version.to_string().into();
                 Some(self.line("DELETED", &answer::to_json(&last)))
             }
-            (true, false, None) => None,
+            (false, false, _) | (true, false, None) => None,
         }
     }
 
@@ -248,9 +302,10 @@ impl Watch {
         if !annotations.is_null() {
             metadata["annotations"] = annotations;
         }
-        let (kind, version) = match self.is_table {
-            true => ("Table", "meta.k8s.io/v1"),
-            false => (self.resource.kind(), self.resource.api_version()),
+        let (kind, version) = if self.is_table {
+            ("Table", "meta.k8s.io/v1")
+        } else {
+            (self.resource.kind(), self.resource.api_version())
         };
         let object = json!({"kind": kind, "apiVersion": version, "metadata": metadata});
         event("BOOKMARK", &answer::to_json(&object))

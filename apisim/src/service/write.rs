@@ -154,9 +154,10 @@ fn delete_options(asked: &Asked, body: &[u8]) -> Result<DeleteOptions, Failure> 
         .propagation_policy
         .or_else(|| asked.query.propagation_policy.clone());
     let propagation = match (policy.as_deref(), body.orphan_dependents) {
-        (Some("Foreground"), _) => Propagation::Foreground,
-        (Some("Orphan"), _) | (None, Some(true)) => Propagation::Orphan,
-        (Some("Background") | None, _) => Propagation::Background,
+        (Some("Foreground"), _) => Some(Propagation::Foreground),
+        (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
+        (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
+        (None, None) => None,
         (Some(other), _) => {
             let message = format!(
                 "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"{other}\": supported \

@@ -178,12 +178,23 @@ fn field_requirement(resource: Resource, text: &str) -> Result<FieldRequirement,
         )));
     };
     if !matches!(path, "metadata.name" | "metadata.namespace") && !selectable(resource).contains(&path) {
-        return Err(SelectorError(format!("field label not supported: {path}")));
+        return Err(not_selectable(resource, path));
     }
     Ok(FieldRequirement {
         path: path.split('.').map(ToOwned::to_owned).collect(),
         value: value.to_owned(),
         is_equal,
+    })
+}
+
+/// Each kind has its own words for it.
+fn not_selectable(resource: Resource, path: &str) -> SelectorError {
+    SelectorError(match resource {
+        Resource::CronJob | Resource::Lease | Resource::ConfigMap => {
+            format!("\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+        }
+        Resource::Job => format!("field label \"{path}\" not supported for Job"),
+        Resource::Event | Resource::Namespace => format!("field label not supported: {path}"),
     })
 }
 
@@ -261,7 +272,7 @@ mod tests {
     fn only_fields_that_the_api_server_selects_by_are_selected_by() {
         assert!(FieldSelector::parse(Resource::CronJob, "metadata.name=a,metadata.namespace!=b").is_ok());
         assert!(FieldSelector::parse(Resource::Event, "involvedObject.uid=1").is_ok());
-        let refused = FieldSelector::parse(Resource::CronJob, "spec.schedule=1").unwrap_err();
+        let refused = FieldSelector::parse(Resource::Event, "spec.schedule=1").unwrap_err();
         assert_eq!(refused.0, "field label not supported: spec.schedule");
     }
 }

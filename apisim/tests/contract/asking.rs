@@ -39,10 +39,16 @@ pub(super) async fn a_table_is_made_where_one_is_asked_for(server: Server) {
 }
 
 pub(super) async fn a_field_that_cannot_be_selected_by_is_refused(server: Server) {
-    let path = format!("{}?fieldSelector=spec.schedule%3D1", server.path("cronjobs"));
-    let message = server.get(&path).await.refused(400, "BadRequest");
-    assert!(
-        message.contains("field label not supported: spec.schedule"),
-        "{message}"
-    );
+    for (plural, expected) in [
+        (
+            "cronjobs",
+            "\"spec.schedule\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+        ),
+        ("jobs", "field label \"spec.schedule\" not supported for Job"),
+        ("events", "field label not supported: spec.schedule"),
+    ] {
+        let path = format!("{}?fieldSelector=spec.schedule%3D1", server.path(plural));
+        let message = server.get(&path).await.refused(400, "BadRequest");
+        assert!(message.contains(expected), "{plural}: {message}");
+    }
 }

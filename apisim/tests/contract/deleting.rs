@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::server::{Server, owned_by, uid};
+use super::server::{Server, job, owned_by, uid};
 
 pub(super) async fn a_deleted_job_is_gone_and_the_answer_names_its_uid(server: Server) {
     let job = server.create_job("a", json!({})).await;
@@ -43,7 +43,8 @@ pub(super) async fn an_object_with_a_finalizer_goes_with_it(server: Server) {
         .create_job("a", json!({"finalizers": ["example.org/wait"]}))
         .await;
     let path = format!("{}/a", server.path("jobs"));
-    let marked = server.delete(&path, &Value::Null).await.expect(200);
+    let options = json!({"propagationPolicy": "Background"});
+    let marked = server.delete(&path, &options).await.expect(200);
     assert!(marked["metadata"]["deletionTimestamp"].is_string(), "{marked}");
     assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 0);
     assert_eq!(marked["metadata"]["generation"], 2);
@@ -103,6 +104,21 @@ pub(super) async fn an_orphan_stays(server: Server) {
     assert_eq!(child["metadata"]["ownerReferences"], Value::Null);
 }
 
+pub(super) async fn a_job_that_is_deleted_without_options_leaves_orphans(server: Server) {
+    server
+        .create_job("a", json!({"finalizers": ["example.org/wait"]}))
+        .await;
+    let path = format!("{}/a", server.path("jobs"));
+    let marked = server.delete(&path, &Value::Null).await.expect(200);
+    assert_eq!(marked["metadata"]["finalizers"], json!(["example.org/wait", "orphan"]));
+    server.create_cron_job("b").await;
+    let status = server
+        .delete(&format!("{}/b", server.path("cronjobs")), &Value::Null)
+        .await
+        .expect(200);
+    assert_eq!(status["status"], "Success");
+}
+
 pub(super) async fn a_collection_is_deleted_by_selector(server: Server) {
     for (name, tier) in [("a", "1"), ("b", "2"), ("c", "1")] {
         server.create_config_map(name, json!({"tier": tier})).await;
@@ -115,4 +131,42 @@ pub(super) async fn a_collection_is_deleted_by_selector(server: Server) {
     server.get(&format!("{path}/a")).await.refused(404, "NotFound");
     server.get(&format!("{path}/b")).await.expect(200);
     server.get(&format!("{path}/c")).await.refused(404, "NotFound");
+}
+
+pub(super) async fn a_namespace_that_is_going_takes_nothing_in(server: Server) {
+    server
+        .create_job("a", json!({"finalizers": ["example.org/wait"]}))
+        .await;
+    let namespace = format!("/api/v1/namespaces/{}", server.namespace);
+    let marked = server.delete(&namespace, &Value::Null).await.expect(200);
+    assert_eq!(marked["status"]["phase"], "Terminating");
+    let answer = server.post(&server.path("jobs"), &job("b")).await;
+    let causes = answer.json["details"]["causes"].clone();
+    let message = answer.refused(403, "Forbidden");
+    assert_eq!(
+        message,
+        format!(
+            "jobs.batch \"b\" is forbidden: unable to create new content in namespace {0} because it is being terminated",
+            server.namespace
+        )
+    );
+    assert_eq!(causes[0]["reason"], "NamespaceTerminating");
+    // The finalizer is taken only once the namespace's content was told to go.
+    let path = format!("{}/a", server.path("jobs"));
+    while server.get(&path).await.expect(200)["metadata"]["deletionTimestamp"].is_null() {}
+    server
+        .merge_patch(&path, &json!({"metadata": {"finalizers": null}}))
+        .await
+        .expect(200);
+    server.wait_for_code(&path, 404).await;
+}
+
+pub(super) async fn a_child_of_an_owner_that_is_gone_goes(server: Server) {
+    let cron_job = server.create_cron_job("a").await;
+    server
+        .delete(&format!("{}/a", server.path("cronjobs")), &Value::Null)
+        .await
+        .expect(200);
+    server.create_job("a-1", owned_by(&cron_job)).await;
+    server.wait_for_code(&format!("{}/a-1", server.path("jobs")), 404).await;
 }

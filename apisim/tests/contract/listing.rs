@@ -69,12 +69,3 @@ pub(super) async fn a_list_of_one_namespace_knows_no_other(server: Server) {
         .expect(200);
     assert_eq!(all["kind"], "CronJobList");
 }
-
-pub(super) async fn a_list_at_a_version_in_the_future_is_refused(server: Server) {
-    let path = format!("{}?resourceVersion=999999999", server.path("jobs"));
-    let answer = server.get(&path).await;
-    let causes = answer.json["details"]["causes"].clone();
-    let message = answer.refused(504, "Timeout");
-    assert!(message.contains("Too large resource version"), "{message}");
-    assert_eq!(causes[0]["reason"], "ResourceVersionTooLarge");
-}

@@ -181,6 +181,7 @@ impl Server {
                 events.push((text(&event["type"]), event["object"].take()));
             }
         }
+        events.truncate(n_events);
         events
     }
 

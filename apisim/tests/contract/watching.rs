@@ -78,8 +78,8 @@ pub(super) async fn a_watch_by_label_tells_what_comes_and_leaves(server: Server)
     let path = server.path("configmaps");
     server.create_config_map("a", json!({"tier": "1"})).await;
     for tier in ["2", "2x", "1"] {
-        let patch = json!({"metadata": {"labels": {"tier": tier}}});
-        server.merge_patch(&format!("{path}/a"), &patch).await.expect(200);
+        let change = json!({"metadata": {"labels": {"tier": tier}}});
+        server.merge_patch(&format!("{path}/a"), &change).await.expect(200);
     }
     let events = server
         .watch(

@@ -182,12 +182,12 @@ pub(super) async fn a_put_of_the_main_part_keeps_the_status(server: Server) {
 pub(super) async fn a_merge_patch_changes_what_it_names(server: Server) {
     server.create_config_map("a", json!({"x": "1", "y": "1"})).await;
     let path = format!("{}/a", server.path("configmaps"));
-    let patch = json!({"metadata": {"labels": {"x": null, "z": "1"}}, "data": {"k": "v"}});
-    let stored = server.merge_patch(&path, &patch).await.expect(200);
+    let change = json!({"metadata": {"labels": {"x": null, "z": "1"}}, "data": {"k": "v"}});
+    let stored = server.merge_patch(&path, &change).await.expect(200);
     assert_eq!(stored["metadata"]["labels"], json!({"y": "1", "z": "1"}));
     assert_eq!(stored["data"], json!({"k": "v"}));
     server
-        .merge_patch(&format!("{}/none", server.path("configmaps")), &patch)
+        .merge_patch(&format!("{}/none", server.path("configmaps")), &change)
         .await
         .refused(404, "NotFound");
 }
@@ -195,9 +195,9 @@ pub(super) async fn a_merge_patch_changes_what_it_names(server: Server) {
 pub(super) async fn a_merge_patch_under_an_older_version_is_a_conflict(server: Server) {
     let created = server.create_config_map("a", json!({})).await;
     let path = format!("{}/a", server.path("configmaps"));
-    let patch = |value: &str| json!({"metadata": {"resourceVersion": version(&created)}, "data": {"k": value}});
-    server.merge_patch(&path, &patch("1")).await.expect(200);
-    server.merge_patch(&path, &patch("2")).await.refused(409, "Conflict");
+    let change = |value: &str| json!({"metadata": {"resourceVersion": version(&created)}, "data": {"k": value}});
+    server.merge_patch(&path, &change("1")).await.expect(200);
+    server.merge_patch(&path, &change("2")).await.refused(409, "Conflict");
 }
 
 pub(super) async fn a_lease_changes_hands_under_its_version(server: Server) {
@@ -216,13 +216,14 @@ pub(super) async fn a_lease_changes_hands_under_its_version(server: Server) {
 }
 
 pub(super) async fn a_dry_run_stores_nothing(server: Server) {
-    let path = server.path("jobs");
-    server.post(&format!("{path}?dryRun=All"), &job("a")).await.expect(201);
+    let path = server.path("configmaps");
+    let object = json!({"metadata": {"name": "a"}});
+    server.post(&format!("{path}?dryRun=All"), &object).await.expect(201);
     server.get(&format!("{path}/a")).await.refused(404, "NotFound");
-    let created = server.create_job("a", json!({})).await;
-    let patch = json!({"metadata": {"labels": {"x": "1"}}});
+    let created = server.create_config_map("a", json!({})).await;
+    let change = json!({"metadata": {"labels": {"x": "1"}}});
     server
-        .merge_patch(&format!("{path}/a?dryRun=All"), &patch)
+        .merge_patch(&format!("{path}/a?dryRun=All"), &change)
         .await
         .expect(200);
     server

@@ -1,5 +1,4 @@
 //! The loopback server, as kubectl and a client over sockets see it.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use apisim::{Api, Options, Server, ServerError, WallClock};
 use serde_json::json;

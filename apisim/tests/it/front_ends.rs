@@ -1,17 +1,11 @@
 //! Several front ends on one store, one of them behind; bookmarks and 410 by virtual time.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::time::Duration;
 
-use apisim::{Api, ApiBody, ApiService, Options, WallClock};
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::{BodyExt as _, Full};
+use crate::asking::{MAPS, Said, ask, create, names, next, watch};
+use apisim::{Api, Options, WallClock};
 use serde_json::{Value, json};
-use tokio::time::{advance, timeout};
-use tower::ServiceExt as _;
-
-const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+use tokio::time::advance;
 
 fn api() -> Api {
     let options = Options {
@@ -21,54 +15,14 @@ fn api() -> Api {
     Api::new(options, WallClock::starting_at("2026-01-02T03:04:05Z".parse().unwrap()))
 }
 
-async fn send(service: &ApiService, method: &str, path: &str, body: &Value) -> Response<ApiBody> {
-    let body = if body.is_null() {
-        Bytes::new()
-    } else {
-        serde_json::to_vec(body).unwrap().into()
-    };
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .body(Full::new(body))
-        .unwrap();
-    service.clone().oneshot(request).await.unwrap()
-}
-
-async fn ask(service: &ApiService, method: &str, path: &str, body: &Value) -> (u16, Value) {
-    let response = send(service, method, path, body).await;
-    let code = response.status().as_u16();
-    let body = response.into_body().collect().await.unwrap().to_bytes();
-    (code, serde_json::from_slice(&body).unwrap())
-}
-
-async fn create(service: &ApiService, name: &str) -> String {
-    let (code, object) = ask(service, "POST", MAPS, &json!({"metadata": {"name": name}})).await;
-    assert_eq!(code, 201, "{object}");
-    object["metadata"]["resourceVersion"].as_str().unwrap().to_owned()
-}
-
-async fn names(service: &ApiService, query: &str) -> Vec<String> {
-    let (code, list) = ask(service, "GET", &format!("{MAPS}?{query}"), &Value::Null).await;
-    assert_eq!(code, 200, "{list}");
-    let name = |item: &Value| item["metadata"]["name"].as_str().unwrap().to_owned();
-    list["items"].as_array().unwrap().iter().map(name).collect()
-}
-
-/// The next event of a watch, if it comes within a time.
-async fn next(body: &mut ApiBody, within: Duration) -> Option<(String, Value)> {
-    let frame = timeout(within, body.frame()).await.ok()??.unwrap();
-    let event: Value = serde_json::from_slice(&frame.into_data().unwrap()).unwrap();
-    Some((event["type"].as_str().unwrap().to_owned(), event["object"].clone()))
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_front_end_that_lags_shows_what_was_and_then_what_is() {
     let api = api();
     let (first, second) = (api.client("a"), api.client("a").at_front_end(1));
     create(&first, "old").await;
     api.set_lag(1, Duration::from_secs(5));
-    let version = create(&first, "new").await;
+    create(&first, "new").await;
+    let version = api.version();
     assert_eq!(names(&first, "resourceVersion=0").await, ["new", "old"]);
     assert_eq!(names(&second, "resourceVersion=0").await, ["old"]);
     // A list that asks for the latest is of the store.
@@ -95,22 +49,19 @@ async fn a_watch_at_a_front_end_that_lags_is_late_by_its_lag_and_loses_nothing()
     let (first, second) = (api.client("a"), api.client("a").at_front_end(1));
     api.set_lag(1, Duration::from_secs(5));
     let query = format!("{MAPS}?watch=1&resourceVersion={}", api.version());
-    let mut prompt = send(&first, "GET", &query, &Value::Null).await.into_body();
-    let mut late = send(&second, "GET", &query, &Value::Null).await.into_body();
+    let mut prompt = watch(&first, &query).await;
+    let mut late = watch(&second, &query).await;
     create(&first, "a").await;
     create(&first, "b").await;
     let at_once = Duration::from_millis(1);
-    assert_eq!(next(&mut prompt, at_once).await.unwrap().1["metadata"]["name"], "a");
-    assert!(next(&mut late, Duration::from_millis(4900)).await.is_none());
-    assert_eq!(
-        next(&mut late, Duration::from_millis(200)).await.unwrap().1["metadata"]["name"],
-        "a"
-    );
-    assert_eq!(next(&mut late, at_once).await.unwrap().1["metadata"]["name"], "b");
+    assert_eq!(next(&mut prompt, at_once).await.name(), "a");
+    assert_eq!(next(&mut late, Duration::from_millis(4900)).await, Said::Nothing);
+    assert_eq!(next(&mut late, Duration::from_millis(200)).await.name(), "a");
+    assert_eq!(next(&mut late, at_once).await.name(), "b");
     // What was shown is not hidden again, and a lag that is taken away shows the rest at once.
     create(&first, "c").await;
     api.set_lag(1, Duration::ZERO);
-    assert_eq!(next(&mut late, at_once).await.unwrap().1["metadata"]["name"], "c");
+    assert_eq!(next(&mut late, at_once).await.name(), "c");
     api.set_lag(1, Duration::from_hours(1));
     assert_eq!(names(&second, "resourceVersion=0").await, ["a", "b", "c"]);
 }
@@ -122,10 +73,10 @@ async fn a_silent_watch_has_bookmarks_every_minute_and_one_before_its_end() {
     create(&client, "a").await;
     let version = api.version();
     let query = format!("{MAPS}?watch=1&allowWatchBookmarks=true&timeoutSeconds=150&resourceVersion={version}");
-    let mut body = send(&client, "GET", &query, &Value::Null).await.into_body();
+    let mut body = watch(&client, &query).await;
     let begun = tokio_now();
     let mut told = Vec::new();
-    while let Some((kind, object)) = next(&mut body, Duration::from_mins(5)).await {
+    while let Said::Event(kind, object) = next(&mut body, Duration::from_mins(5)).await {
         assert_eq!(object["metadata"]["resourceVersion"], version.to_string());
         told.push((kind, begun.elapsed().as_secs()));
     }
@@ -152,13 +103,15 @@ async fn what_the_log_has_lost_is_410() {
     create(&client, "bb").await;
     api.compact();
     let query = format!("{MAPS}?watch=1&resourceVersion={before}");
-    let mut body = send(&client, "GET", &query, &Value::Null).await.into_body();
-    let (kind, status) = next(&mut body, Duration::from_secs(1)).await.unwrap();
+    let mut body = watch(&client, &query).await;
+    let Said::Event(kind, status) = next(&mut body, Duration::from_secs(1)).await else {
+        panic!("no event")
+    };
     assert_eq!(
         (kind.as_str(), &status["code"], &status["reason"]),
         ("ERROR", &json!(410), &json!("Expired"))
     );
-    assert!(next(&mut body, Duration::from_secs(1)).await.is_none());
+    assert_eq!(next(&mut body, Duration::from_secs(1)).await, Said::End);
     let (code, status) = ask(
         &client,
         "GET",

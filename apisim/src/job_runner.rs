@@ -1,0 +1,271 @@
+//! What kubelets and the Job controller would do: Jobs start, run for a time, and end well, badly or never.
+//!
+//! A Job's life is told by annotations of its pod template, the same that the test bed's kwok obeys; what they leave open
+//! is drawn from the seed and the Job's uid, so that it does not depend on the order of events:
+//!
+//! - `run-for: 5s`, how long it runs;
+//! - `outcome: fail` ends it as failed, `outcome: hang` never, `outcome: succeed` well.
+//!
+//! `suspend`, `managedBy`, `activeDeadlineSeconds` and `ttlSecondsAfterFinished` are honoured. There are no Pods.
+
+mod status;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::pending,
+    ops::Range,
+    pin::pin,
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until};
+
+use crate::{
+    api::Api,
+    clock::instant,
+    random::Random,
+    registry::{DeleteOptions, Part, Propagation, Target},
+    resource::Resource,
+    store::{ChangeKind, Key, Stored, Uid},
+};
+
+/// What a Job's annotations leave open.
+#[derive(Clone, Debug)]
+pub struct JobRunnerOptions {
+    /// Where lives are drawn from.
+    pub seed: u64,
+    /// From a Job's creation to its start.
+    pub start_delay: Duration,
+    /// How long Jobs run.
+    pub run_for: Range<Duration>,
+    /// So many of a million fail.
+    pub fails_per_million: u32,
+    /// So many of a million never end; drawn after the failures.
+    pub hangs_per_million: u32,
+}
+
+impl Default for JobRunnerOptions {
+    /// Every Job runs for a second and ends well.
+    fn default() -> JobRunnerOptions {
+        JobRunnerOptions {
+            seed: 0,
+            start_delay: Duration::ZERO,
+            run_for: Duration::from_secs(1)..Duration::from_secs(1),
+            fails_per_million: 0,
+            hangs_per_million: 0,
+        }
+    }
+}
+
+/// How a Job ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Succeeds,
+    Fails,
+    Hangs,
+}
+
+/// What is done to a Job next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Start,
+    Succeed,
+    Fail,
+    ExceedDeadline,
+    Delete,
+}
+
+/// Plays the life of Jobs.
+pub struct JobRunner {
+    api: Api,
+    options: JobRunnerOptions,
+    /// Changes up to this version were looked at.
+    cursor: u64,
+    agenda: BTreeMap<(Instant, u128), (Key, Step)>,
+    /// The Jobs that are on the agenda.
+    planned: BTreeSet<u128>,
+}
+
+impl JobRunner {
+    /// For all Jobs of an API.
+    pub fn new(api: Api, options: JobRunnerOptions) -> JobRunner {
+        JobRunner {
+            api,
+            options,
+            cursor: 0,
+            agenda: BTreeMap::new(),
+            planned: BTreeSet::new(),
+        }
+    }
+
+    /// Never ends; ends when it is dropped.
+    pub async fn run(mut self) {
+        self.look_at_all();
+        let changed = self.api.shared.state().registry.store.changed(Resource::Job);
+        loop {
+            let mut is_changed = pin!(changed.notified());
+            is_changed.as_mut().enable();
+            self.look_at_changes();
+            let next = self.agenda.first_key_value().map(|((at, _), _)| *at);
+            if next.is_some_and(|at| at <= instant()) {
+                self.do_next();
+                continue;
+            }
+            let due = async {
+                match next {
+                    Some(at) => sleep_until(at).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = is_changed => {}
+                () = due => {}
+            }
+        }
+    }
+
+    fn look_at_all(&mut self) {
+        let api = self.api.clone();
+        let state = api.shared.state();
+        self.cursor = state.registry.store.version();
+        let view = state.registry.store.table(Resource::Job).view(self.cursor);
+        for job in view.iter().flat_map(|view| view.range("", None)) {
+            self.plan(job);
+        }
+    }
+
+    fn look_at_changes(&mut self) {
+        let api = self.api.clone();
+        let state = api.shared.state();
+        let store = &state.registry.store;
+        let Ok(changes) = store.table(Resource::Job).changes_after(self.cursor) else {
+            drop(state);
+            return self.look_at_all();
+        };
+        for change in changes {
+            match change.kind {
+                ChangeKind::Added | ChangeKind::Modified => self.plan(&change.object),
+                // Its step finds nobody.
+                ChangeKind::Deleted => {}
+            }
+        }
+        self.cursor = store.version();
+    }
+
+    /// Puts a Job's next step on the agenda, unless one is there.
+    fn plan(&mut self, stored: &Stored) {
+        let Uid(uid) = stored.uid;
+        if self.planned.contains(&uid) {
+            return;
+        }
+        let now = self.api.shared.clock.now();
+        if let Some((delay, step)) = self.next_step(&stored.value(), uid, now) {
+            self.planned.insert(uid);
+            self.agenda.insert((instant() + delay, uid), (stored.key.clone(), step));
+        }
+    }
+
+    fn next_step(&self, job: &Value, uid: u128, now: Timestamp) -> Option<(Duration, Step)> {
+        let spec = &job["spec"];
+        let left = |from: Timestamp, span: Duration| {
+            let span = SignedDuration::try_from(span).unwrap_or(SignedDuration::MAX);
+            let end = from.saturating_add(span).unwrap_or(Timestamp::MAX);
+            Duration::try_from(end.duration_since(now)).unwrap_or_default()
+        };
+        if let Some(finished) = status::finished_at(job) {
+            let ttl = Duration::from_secs(spec["ttlSecondsAfterFinished"].as_u64()?);
+            return Some((left(finished, ttl), Step::Delete));
+        }
+        if spec["suspend"] == true || spec["managedBy"].as_str().is_some_and(|name| name != JOB_CONTROLLER) {
+            return None;
+        }
+        if !job["metadata"]["deletionTimestamp"].is_null() {
+            return None;
+        }
+        let Some(started) = status::time(&job["status"]["startTime"]) else {
+            return Some((self.options.start_delay, Step::Start));
+        };
+        let (run_for, outcome) = self.life(spec, uid);
+        let deadline = spec["activeDeadlineSeconds"].as_u64().map(Duration::from_secs);
+        match (outcome, deadline) {
+            (Outcome::Hangs, None) => None,
+            (Outcome::Hangs, Some(deadline)) => Some((left(started, deadline), Step::ExceedDeadline)),
+            (_, Some(deadline)) if deadline < run_for => Some((left(started, deadline), Step::ExceedDeadline)),
+            (Outcome::Succeeds, _) => Some((left(started, run_for), Step::Succeed)),
+            (Outcome::Fails, _) => Some((left(started, run_for), Step::Fail)),
+        }
+    }
+
+    /// How long a Job runs and how it ends.
+    fn life(&self, spec: &Value, uid: u128) -> (Duration, Outcome) {
+        let options = &self.options;
+        let [low, high] = [uid, uid >> 64].map(|bits| u64::try_from(bits & u128::from(u64::MAX)).unwrap_or_default());
+        let mut random = Random::new(options.seed ^ low ^ high.rotate_left(32));
+        let drawn_run_for = random.between(options.run_for.start, options.run_for.end);
+        let drawn_outcome = if random.happens(options.fails_per_million) {
+            Outcome::Fails
+        } else if random.happens(options.hangs_per_million) {
+            Outcome::Hangs
+        } else {
+            Outcome::Succeeds
+        };
+        let annotation = |name: &str| spec["template"]["metadata"]["annotations"][name].as_str();
+        let said = annotation("run-for").and_then(|text| text.parse::<SignedDuration>().ok());
+        let run_for = said
+            .and_then(|said| Duration::try_from(said).ok())
+            .unwrap_or(drawn_run_for);
+        let outcome = match annotation("outcome") {
+            Some("succeed") => Outcome::Succeeds,
+            Some("fail") => Outcome::Fails,
+            Some("hang") => Outcome::Hangs,
+            _ => drawn_outcome,
+        };
+        (run_for, outcome)
+    }
+
+    fn do_next(&mut self) {
+        let Some(((_, uid), (key, step))) = self.agenda.pop_first() else {
+            return;
+        };
+        self.planned.remove(&uid);
+        let moment = self.api.shared.moment();
+        let mut state = self.api.shared.state();
+        let Some(stored) = state
+            .registry
+            .store
+            .get(Resource::Job, &key)
+            .filter(|stored| stored.uid == Uid(uid))
+        else {
+            return;
+        };
+        let mut job = stored.value();
+        let target = Target {
+            resource: Resource::Job,
+            namespace: key.namespace(),
+            name: key.name(),
+        };
+        match step {
+            Step::Start if job["spec"]["suspend"] == true => return,
+            Step::Start => status::start(&mut job, moment.wall),
+            Step::Succeed => status::succeed(&mut job, moment.wall),
+            Step::Fail => status::fail(&mut job, moment.wall, status::BACKOFF_LIMIT_EXCEEDED),
+            Step::ExceedDeadline => status::fail(&mut job, moment.wall, status::DEADLINE_EXCEEDED),
+            Step::Delete => {
+                let options = DeleteOptions {
+                    propagation: Some(Propagation::Foreground),
+                    ..DeleteOptions::default()
+                };
+                // The Job was there a line above.
+                let _deleted = state.registry.delete(target, &options, moment);
+                return;
+            }
+        }
+        // Written on the version that was read, so there is nobody to conflict with.
+        let _stored = state.registry.update(target, Part::Status, job, false, moment);
+    }
+}
+
+const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";

@@ -1,0 +1,195 @@
+//! Faults by rule, by virtual time and by seed.
+
+use std::{fmt::Write as _, time::Duration};
+
+use crate::asking::{MAPS, Said, ask, create, names, next, send, try_ask, watch};
+use apisim::{Api, Fault, Options, Resource, Rule, ServiceTimes, Verb, WallClock};
+use futures::future::join_all;
+use serde_json::{Value, json};
+use tokio::time::{Instant, advance};
+
+fn api(seed: u64) -> Api {
+    let options = Options {
+        seed,
+        ..Options::default()
+    };
+    Api::new(options, WallClock::starting_at("2026-01-02T03:04:05Z".parse().unwrap()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "virtual time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_request_was_carried_out_or_not_as_the_rule_says() {
+    let api = api(0);
+    let client = api.client("a");
+    let before = api.faults().add(Rule::new(Fault::DropBefore));
+    assert_eq!(create(&client, "before").await, None);
+    api.faults().remove(before);
+    let after = Rule {
+        times_max: Some(1),
+        verbs: vec![Verb::Create],
+        ..Rule::new(Fault::DropAfter)
+    };
+    api.faults().add(after);
+    assert_eq!(create(&client, "after").await, None);
+    assert_eq!(create(&client, "after").await, Some(409));
+    assert_eq!(names(&client, "").await, ["after"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_have_the_codes_and_the_reasons_of_the_api_server() {
+    let api = api(0);
+    let client = api.client("a");
+    for (fault, code, reason) in [
+        (Fault::Forbid("a policy says no".to_owned()), 403, "Forbidden"),
+        (Fault::Conflict, 409, "Conflict"),
+        (Fault::Expired, 410, "Expired"),
+        (Fault::Throttle { retry_after_seconds: 7 }, 429, "TooManyRequests"),
+        (Fault::InternalError, 500, "InternalError"),
+        (Fault::Unavailable, 503, "ServiceUnavailable"),
+    ] {
+        let rule = api.faults().add(Rule::new(fault));
+        let (told, status) = ask(&client, "GET", &format!("{MAPS}/x"), &Value::Null).await;
+        assert_eq!((told, &status["reason"]), (code, &json!(reason)), "{status}");
+        api.faults().remove(rule);
+    }
+    api.faults().add(Rule::new(Fault::Throttle { retry_after_seconds: 7 }));
+    let response = send(&client, "GET", MAPS, &Value::Null).await.unwrap();
+    assert_eq!(response.headers()["retry-after"], "7");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_client_is_cut_off_for_a_time_and_the_others_are_not() {
+    let api = api(0);
+    let (cut, other) = (api.client("cut"), api.client("other"));
+    let mut watched = watch(&cut, &format!("{MAPS}?watch=1&resourceVersion={}", api.version())).await;
+    let outage = Rule {
+        client: Some("cut".to_owned()),
+        during: Duration::from_secs(10)..Duration::from_secs(20),
+        ..Rule::new(Fault::Outage)
+    };
+    api.faults().add(outage);
+    let begun = now();
+    assert_eq!(create(&cut, "a").await, Some(201));
+    assert_eq!(next(&mut watched, Duration::from_secs(1)).await.name(), "a");
+    assert_eq!(next(&mut watched, Duration::from_mins(1)).await, Said::Broken);
+    assert_eq!(begun.elapsed(), Duration::from_secs(10));
+    assert_eq!(create(&cut, "b").await, None);
+    assert_eq!(create(&other, "b").await, Some(201));
+    advance(Duration::from_secs(10)).await;
+    assert_eq!(create(&cut, "c").await, Some(201));
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_stall_crawl_and_close() {
+    let api = api(0);
+    let client = api.client("a");
+    let path = format!("{MAPS}?watch=1&resourceVersion={}", api.version());
+    let mut watched = watch(&client, &path).await;
+    let stall = api.faults().add(Rule::new(Fault::StallWatch));
+    for name in ["a", "b", "c"] {
+        create(&client, name).await;
+    }
+    assert_eq!(next(&mut watched, Duration::from_hours(2)).await, Said::Nothing);
+    api.faults().remove(stall);
+    // Its time was up long ago, but what it had to say comes first.
+    assert_eq!(next(&mut watched, Duration::from_secs(1)).await.name(), "a");
+    let slow = api.faults().add(Rule::new(Fault::SlowWatch {
+        pause: Duration::from_secs(3),
+    }));
+    assert_eq!(next(&mut watched, Duration::from_secs(1)).await.name(), "b");
+    assert_eq!(next(&mut watched, Duration::from_secs(2)).await, Said::Nothing);
+    assert_eq!(next(&mut watched, Duration::from_secs(2)).await.name(), "c");
+    api.faults().remove(slow);
+    assert_eq!(next(&mut watched, Duration::from_secs(1)).await, Said::End);
+    let close = Rule {
+        times_max: Some(2),
+        resource: Some(Resource::ConfigMap),
+        ..Rule::new(Fault::CloseWatch)
+    };
+    api.faults().add(close);
+    assert_eq!(
+        next(&mut watch(&client, &path).await, Duration::from_secs(1)).await,
+        Said::End
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stale_list_shows_what_was() {
+    let api = api(0);
+    let client = api.client("a");
+    create(&client, "old").await;
+    advance(Duration::from_secs(5)).await;
+    create(&client, "new").await;
+    let stale = Rule {
+        verbs: vec![Verb::List],
+        ..Rule::new(Fault::StaleList {
+            age: Duration::from_secs(3),
+        })
+    };
+    api.faults().add(stale);
+    assert_eq!(names(&client, "").await, ["old"]);
+    assert_eq!(names(&client, "resourceVersion=0").await, ["old"]);
+    advance(Duration::from_secs(3)).await;
+    assert_eq!(names(&client, "").await, ["new", "old"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_of_so_many_writes_a_second_takes_its_time_and_refuses_what_is_too_much() {
+    let api = api(0);
+    let client = api.client("a");
+    api.set_service_times(ServiceTimes {
+        write: Duration::from_millis(10),
+        ..ServiceTimes::default()
+    });
+    let names: Vec<String> = (0..100).map(|at| format!("a-{at}")).collect();
+    let begun = now();
+    let codes = join_all(names.iter().map(|name| create(&client, name))).await;
+    assert!(codes.iter().all(|code| *code == Some(201)), "{codes:?}");
+    assert_eq!(begun.elapsed(), Duration::from_secs(1));
+    api.set_service_times(ServiceTimes {
+        in_flight_max: Some(30),
+        write: Duration::from_millis(10),
+        ..ServiceTimes::default()
+    });
+    let codes = join_all(names.iter().map(|name| create(&client, name))).await;
+    assert_eq!(codes.iter().filter(|code| **code == Some(429)).count(), 70);
+    assert_eq!(create(&client, "b").await, Some(201), "those in hand have gone");
+}
+
+/// What a client sees of 200 creates under faults by chance.
+async fn run(seed: u64) -> String {
+    let api = api(seed);
+    let client = api.client("a");
+    let delay = Fault::Delay {
+        shortest: Duration::ZERO,
+        longest: Duration::from_millis(50),
+    };
+    api.faults().add(Rule::new(delay));
+    for fault in [Fault::DropBefore, Fault::DropAfter, Fault::Unavailable] {
+        api.faults().add(Rule {
+            per_million: 100_000,
+            ..Rule::new(fault)
+        });
+    }
+    let begun = now();
+    let mut told = String::new();
+    for at in 0..200 {
+        let object = json!({"metadata": {"name": format!("a-{at}")}});
+        let answer = try_ask(&client, "POST", MAPS, &object).await;
+        writeln!(told, "{:?} {answer:?}", begun.elapsed()).unwrap();
+    }
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_seed_gives_the_same_faults_and_another_one_others() {
+    let first = run(7).await;
+    let n_dropped = first.matches("None").count();
+    assert!((20..60).contains(&n_dropped), "{n_dropped} of 200 were dropped");
+    assert_eq!(first, run(7).await);
+    assert_ne!(first, run(8).await);
+}

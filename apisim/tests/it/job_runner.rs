@@ -1,0 +1,122 @@
+//! The lives of Jobs, by virtual time.
+
+use std::time::Duration;
+
+use crate::asking::ask;
+use apisim::{Api, ApiService, JobRunner, JobRunnerOptions, Options, WallClock};
+use serde_json::{Value, json};
+
+const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
+
+fn begin(options: JobRunnerOptions) -> ApiService {
+    let api = Api::new(
+        Options::default(),
+        WallClock::starting_at("2026-01-02T03:04:05Z".parse().unwrap()),
+    );
+    tokio::spawn(JobRunner::new(api.clone(), options).run());
+    api.client("a")
+}
+
+async fn create(client: &ApiService, name: &str, life: Value, spec: Value) {
+    let template = json!({"metadata": {"annotations": life},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]}});
+    let mut job = json!({"metadata": {"name": name}, "spec": {"template": template}});
+    for (member, value) in spec.as_object().into_iter().flatten() {
+        job["spec"][member] = value.clone();
+    }
+    let (code, answer) = ask(client, "POST", JOBS, &job).await;
+    assert_eq!(code, 201, "{answer}");
+}
+
+/// The types of a Job's conditions after a time; none where it is gone.
+async fn after(client: &ApiService, seconds: u64, name: &str) -> Option<(Vec<String>, Value)> {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    let (code, job) = ask(client, "GET", &format!("{JOBS}/{name}"), &Value::Null).await;
+    let conditions = job["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let kinds = conditions
+        .iter()
+        .map(|condition| condition["type"].as_str().unwrap().to_owned())
+        .collect();
+    (code == 200).then(|| (kinds, job["status"].clone()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_runs_for_its_time_ends_well_and_goes_after_its_ttl() {
+    let client = begin(JobRunnerOptions::default());
+    create(
+        &client,
+        "a",
+        json!({"run-for": "90s"}),
+        json!({"ttlSecondsAfterFinished": 10}),
+    )
+    .await;
+    let (kinds, status) = after(&client, 1, "a").await.unwrap();
+    assert_eq!(
+        (kinds.len(), &status["active"], &status["startTime"]),
+        (0, &json!(1), &json!("2026-01-02T03:04:05Z"))
+    );
+    let (kinds, status) = after(&client, 90, "a").await.unwrap();
+    assert_eq!(kinds, ["SuccessCriteriaMet", "Complete"]);
+    assert_eq!(
+        (&status["succeeded"], &status["completionTime"]),
+        (&json!(1), &json!("2026-01-02T03:05:35Z"))
+    );
+    assert_eq!(status["active"], Value::Null);
+    assert_eq!(after(&client, 10, "a").await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_fail_hang_wait_and_meet_their_deadline() {
+    let client = begin(JobRunnerOptions::default());
+    create(&client, "fails", json!({"outcome": "fail"}), json!({})).await;
+    create(&client, "hangs", json!({"outcome": "hang"}), json!({})).await;
+    create(
+        &client,
+        "late",
+        json!({"run-for": "1h"}),
+        json!({"activeDeadlineSeconds": 30}),
+    )
+    .await;
+    create(&client, "waits", json!({}), json!({"suspend": true})).await;
+    let (kinds, status) = after(&client, 60, "fails").await.unwrap();
+    assert_eq!(
+        (kinds, &status["failed"]),
+        (vec!["FailureTarget".to_owned(), "Failed".to_owned()], &json!(1))
+    );
+    assert_eq!(status["completionTime"], Value::Null);
+    let (kinds, status) = after(&client, 0, "late").await.unwrap();
+    assert_eq!(
+        (kinds.len(), &status["conditions"][1]["reason"]),
+        (2, &json!("DeadlineExceeded"))
+    );
+    let (kinds, status) = after(&client, 86_400, "hangs").await.unwrap();
+    assert_eq!((kinds.len(), &status["active"]), (0, &json!(1)));
+    assert_eq!(after(&client, 0, "waits").await.unwrap().1["startTime"], Value::Null);
+    let resume = json!({"spec": {"suspend": false}});
+    ask(&client, "PATCH", &format!("{JOBS}/waits"), &resume).await;
+    assert_eq!(
+        after(&client, 2, "waits").await.unwrap().0,
+        ["SuccessCriteriaMet", "Complete"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_annotations_leave_open_is_drawn_from_the_seed() {
+    let options = JobRunnerOptions {
+        seed: 3,
+        run_for: Duration::from_secs(1)..Duration::from_secs(100),
+        fails_per_million: 500_000,
+        ..JobRunnerOptions::default()
+    };
+    let client = begin(options);
+    let mut outcomes = Vec::new();
+    for at in 0..40 {
+        create(&client, &format!("j-{at}"), json!({}), json!({})).await;
+    }
+    for at in 0..40 {
+        let wait = if at == 0 { 101 } else { 0 };
+        outcomes.push(after(&client, wait, &format!("j-{at}")).await.unwrap().0[1].clone());
+    }
+    let n_failed = outcomes.iter().filter(|kind| *kind == "Failed").count();
+    assert!((8..32).contains(&n_failed), "{n_failed} of 40 failed");
+}

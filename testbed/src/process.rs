@@ -290,12 +290,12 @@ mod tests {
         let is_frozen = || Stat::read(record.pid).unwrap().state == 'T';
         record.freeze().unwrap();
         while !is_frozen() {
-            thread::sleep(POLL_INTERVAL);
+            thread::yield_now();
         }
         assert!(record.is_running());
         record.thaw().unwrap();
         while is_frozen() {
-            thread::sleep(POLL_INTERVAL);
+            thread::yield_now();
         }
     }
 

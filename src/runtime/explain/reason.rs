@@ -217,8 +217,8 @@ impl Reason {
             Reason::Undecodable => differing(
                 "Undecodable",
                 "cronwheel's own",
-                "the object cannot be understood, and an API server would not have taken it: a running controller goes on \
-                 with the last form that it understood, one that starts anew has none to go by",
+                "the object cannot be understood, and an API server would not have taken it: it starts nothing until it can \
+                 be, then its latest slot",
                 "the built-in reads typed objects, and fails to read any while there is one like this",
             ),
         }

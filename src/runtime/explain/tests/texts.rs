@@ -116,7 +116,7 @@ note         neither creationTimestamp nor lastScheduleTime is given: taken as c
 }
 
 #[test]
-fn an_object_that_cannot_be_understood_is_told_once_with_what_goes_on() {
+fn an_object_that_cannot_be_understood_is_told_once() {
     check_text(
         &[cron_job(json!({"spec": {"suspend": "perhaps"}}))],
         &[],
@@ -125,7 +125,7 @@ CronJob default/hello at 2026-05-05T10:00:05Z
 
 decision     skip
 reason       Undecodable (cronwheel's own): the object cannot be understood, and an API server would not have taken it: \
-         a running controller goes on with the last form that it understood, one that starts anew has none to go by
+         it starts nothing until it can be, then its latest slot
 difference   the built-in reads typed objects, and fails to read any while there is one like this
 
 events       Warning  UndecodableCronJob: CronJob default/hello cannot be understood: spec.suspend: \

@@ -1,3 +1,5 @@
+//! The store against maps that do the same, and its older versions.
+
 use std::collections::BTreeMap;
 
 use serde_json::json;

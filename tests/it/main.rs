@@ -5,6 +5,7 @@
 mod cluster;
 mod explain;
 mod http;
+mod in_memory;
 mod pages;
 mod rules;
 mod tidy;

@@ -13,7 +13,7 @@ use std::time::Instant;
 use apisim::{Api, ApiService, Options, Resource, WallClock};
 use bytes::Bytes;
 use http::Request;
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
@@ -38,13 +38,14 @@ async fn run(n_cron_jobs: usize) {
     );
     let client = api.client("bench");
     let begun = Instant::now();
+    let mut uids = Vec::with_capacity(n_cron_jobs);
     for at in 0..n_cron_jobs {
-        create(&client, "cronjobs", cron_job(at)).await;
+        uids.push(create(&client, "cronjobs", cron_job(at)).await);
     }
     report("CronJobs", n_cron_jobs, begun);
     let begun = Instant::now();
     for at in 0..4 * n_cron_jobs {
-        create(&client, "jobs", job(at)).await;
+        create(&client, "jobs", job(at, &uids[at / 4])).await;
     }
     report("Jobs", 4 * n_cron_jobs, begun);
     let resident = resident_kib() - before;
@@ -65,7 +66,8 @@ fn report(what: &str, n_objects: usize, begun: Instant) {
     );
 }
 
-async fn create(client: &ApiService, plural: &str, object: Value) {
+/// The uid of the new object.
+async fn create(client: &ApiService, plural: &str, object: Value) -> String {
     let body = Bytes::from(serde_json::to_vec(&object).unwrap());
     let request = Request::post(format!("/apis/batch/v1/namespaces/default/{plural}"));
     let request = request
@@ -74,6 +76,10 @@ async fn create(client: &ApiService, plural: &str, object: Value) {
         .unwrap();
     let response = client.clone().oneshot(request).await.unwrap();
     assert_eq!(response.status(), 201);
+    let answer = response.into_body().collect().await.unwrap().to_bytes();
+    let text = std::str::from_utf8(&answer).unwrap();
+    let (_, uid) = text.rsplit_once("\"uid\":\"").unwrap();
+    uid[..36].to_owned()
 }
 
 fn cron_job(at: usize) -> Value {
@@ -81,11 +87,11 @@ fn cron_job(at: usize) -> Value {
         "spec": {"schedule": "*/5 * * * *", "jobTemplate": {"spec": {"template": pod_template()}}}})
 }
 
-fn job(at: usize) -> Value {
+fn job(at: usize, cron_job: &str) -> Value {
     json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": format!("backup-{}-{}", at / 4, 29_000_000 + at % 4),
             "annotations": {"batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-01-02T03:04:00Z"},
-            "ownerReferences": [{"apiVersion": "example.org/v1", "kind": "Owner", "name": "backup", "controller": true,
-                "blockOwnerDeletion": true, "uid": format!("00000000-0000-4000-8000-{:012x}", at / 4)}]},
+            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "CronJob", "name": "backup", "controller": true,
+                "blockOwnerDeletion": true, "uid": cron_job}]},
         "spec": {"template": pod_template()}})
 }
 

@@ -4,6 +4,7 @@
 //! empty) happens at once. Invariant: no object is left whose owners, of kinds that are served, are all gone.
 
 mod delete;
+mod expiry;
 mod garbage;
 mod metadata;
 mod update;
@@ -72,6 +73,7 @@ pub(crate) struct Registry {
     pub(crate) store: Store,
     random: Random,
     checks: Checks,
+    expiry: expiry::Expiry,
 }
 
 impl Registry {
@@ -80,6 +82,7 @@ impl Registry {
             store: Store::new(log_capacity),
             random,
             checks,
+            expiry: expiry::Expiry::default(),
         }
     }
 
@@ -114,6 +117,7 @@ impl Registry {
             return Ok(Written::Created(to_json(&object)));
         }
         let stored = self.store.put(resource, key, object, moment.at);
+        self.note_written(resource, &stored, moment);
         if !stored.owners.is_empty() {
             self.collect_if_orphaned(resource, &stored.key, moment);
         }

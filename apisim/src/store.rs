@@ -20,7 +20,7 @@ use tokio::{sync::Notify, time::Instant};
 
 pub(crate) use self::{
     key::Key,
-    object::{Stored, Uid},
+    object::{Owner, Stored, Uid},
     selector::{FieldSelector, LabelSelector, Selector},
     table::{Change, ChangeKind, Compacted, Table, View},
 };
@@ -70,8 +70,13 @@ impl Store {
     }
 
     /// Where the object of this uid is, if there is one.
-    pub(crate) fn place(&self, uid: &str) -> Option<&Place> {
-        self.places.get(&Uid::parse(uid)?)
+    pub(crate) fn place(&self, uid: Uid) -> Option<&Place> {
+        self.places.get(&uid)
+    }
+
+    /// Whether an owner is there. Of kinds that are not served nobody knows, so they count as there.
+    pub(crate) fn has_owner(&self, owner: &Owner) -> bool {
+        !owner.is_served || self.places.contains_key(&owner.uid)
     }
 
     /// The objects that name this uid as an owner, in their order.

@@ -7,6 +7,7 @@ mod differential;
 mod explain;
 mod fuzz;
 mod http;
+mod in_memory;
 mod pages;
 mod random;
 mod rules;

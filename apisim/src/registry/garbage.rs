@@ -36,35 +36,27 @@ impl Registry {
         let Some(stored) = self.store.get(resource, key).cloned() else {
             return;
         };
-        let mut object = stored.value();
-        let references = references(&object);
-        let present: Vec<Value> = references
-            .iter()
-            .filter(|owner| self.is_present(owner))
-            .cloned()
-            .collect();
-        if present.len() == references.len() {
+        let presences: Vec<bool> = stored.owners.iter().map(|owner| self.store.has_owner(owner)).collect();
+        if presences.iter().all(|is_present| *is_present) {
             return;
         }
-        if present.is_empty() {
+        if presences.iter().all(|is_present| !is_present) {
             self.delete_all(
                 resource,
                 std::slice::from_ref(key),
                 &by(Propagation::Background),
                 moment,
             );
-        } else {
-            metadata::members(&mut object).insert("ownerReferences".to_owned(), present.into());
-            self.store.put(resource, key.clone(), object, moment.at);
+            return;
         }
-    }
-
-    /// Whether an owner is there. Of kinds that are not served nobody knows, so they count as there.
-    fn is_present(&self, owner: &Value) -> bool {
-        let is_served = Resource::ALL
-            .iter()
-            .any(|resource| owner["kind"] == resource.kind() && owner["apiVersion"] == resource.api_version());
-        !is_served || owner["uid"].as_str().is_some_and(|uid| self.store.place(uid).is_some())
+        let mut object = stored.value();
+        let rest = references(&object)
+            .into_iter()
+            .zip(presences)
+            .filter_map(|(owner, is_present)| is_present.then_some(owner));
+        let rest: Vec<Value> = rest.collect();
+        metadata::members(&mut object).insert("ownerReferences".to_owned(), rest.into());
+        self.store.put(resource, key.clone(), object, moment.at);
     }
 
     /// Does for an object that is marked for deletion what its finalizers of propagation wait for.
@@ -105,7 +97,7 @@ impl Registry {
     /// Lets owners go that wait for their last child.
     fn release_owners(&mut self, removed: &Stored, moment: Moment) {
         for owner in &removed.owners {
-            if let Some((resource, key)) = self.store.place(&owner.uid.text()).cloned() {
+            if let Some((resource, key)) = self.store.place(owner.uid).cloned() {
                 self.release_if_childless(resource, &key, moment);
             }
         }

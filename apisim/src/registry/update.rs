@@ -132,6 +132,7 @@ impl Registry {
             return Ok(Written::Stored(answer));
         }
         let stored = self.store.put(resource, target.key(), new, moment.at);
+        self.note_written(resource, &stored, moment);
         Ok(Written::Stored(stored.json.clone()))
     }
 }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::Key;
+use crate::resource::Resource;
 
 /// A uid. Those that are no UUID are never equal to one that the server gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,6 +45,8 @@ pub(crate) struct Owner {
     pub(crate) uid: Uid,
     /// `blockOwnerDeletion`.
     pub(crate) is_blocking: bool,
+    /// Whether it is of a kind that is served, so that it is known whether it is there.
+    pub(crate) is_served: bool,
 }
 
 /// A version of an object.
@@ -70,7 +73,7 @@ impl Stored {
         Stored {
             uid: metadata["uid"].as_str().and_then(Uid::parse).unwrap_or(Uid(0)),
             labels: label_lines(&metadata["labels"]),
-            owners: owners.iter().filter_map(owner).collect(),
+            owners: owners.iter().map(owner).collect(),
             json: to_json(object),
             key,
             version,
@@ -100,11 +103,15 @@ fn label_lines(labels: &Value) -> Box<str> {
     lines.into_boxed_str()
 }
 
-fn owner(reference: &Value) -> Option<Owner> {
-    Some(Owner {
-        uid: Uid::parse(reference["uid"].as_str()?)?,
+fn owner(reference: &Value) -> Owner {
+    let is_it =
+        |resource: &Resource| reference["kind"] == resource.kind() && reference["apiVersion"] == resource.api_version();
+    Owner {
+        // No object has the uid 0, so one that is no UUID is nobody's.
+        uid: reference["uid"].as_str().and_then(Uid::parse).unwrap_or(Uid(0)),
         is_blocking: reference["blockOwnerDeletion"] == true,
-    })
+        is_served: Resource::ALL.iter().any(is_it),
+    }
 }
 
 fn to_json(object: &Value) -> Bytes {

@@ -1,4 +1,4 @@
-//! The store against maps that do the same, and its older versions.
+//! The store against a model: what was, and what changed.
 
 use std::collections::BTreeMap;
 
@@ -107,13 +107,13 @@ fn dependents_are_known_by_the_uid_of_their_owner() {
     child["metadata"]["ownerReferences"] = json!([{"uid": owner.text(), "blockOwnerDeletion": true}]);
     store.put(Resource::Job, key.clone(), child.clone(), instant());
     assert_eq!(store.dependents(owner), [(Resource::Job, key.clone())]);
-    let uid = child["metadata"]["uid"].as_str().unwrap().to_owned();
-    assert_eq!(store.place(&uid), Some(&(Resource::Job, key.clone())));
+    let uid = Uid::parse(child["metadata"]["uid"].as_str().unwrap()).unwrap();
+    assert_eq!(store.place(uid), Some(&(Resource::Job, key.clone())));
     child["metadata"]["ownerReferences"] = Value::Null;
     store.put(Resource::Job, key.clone(), child, instant());
     assert_eq!(store.dependents(owner), []);
     store.remove(Resource::Job, &key, instant());
-    assert_eq!(store.place(&uid), None);
+    assert_eq!(store.place(uid), None);
     assert!(store.is_empty_namespace("n"));
 }
 

@@ -24,7 +24,10 @@ pub(super) async fn a_list_in_pages_is_of_one_version(server: Server) {
         ("JobList".into(), vec!["a".into(), "b".into()])
     );
     assert_eq!(first["metadata"]["remainingItemCount"], 2);
-    server.delete(&format!("{path}/c"), &Value::Null).await.expect(200);
+    server
+        .delete(&format!("{path}/c"), &json!({"propagationPolicy": "Background"}))
+        .await
+        .expect(200);
     server.create_job("bb", json!({})).await;
     let token = text(&first["metadata"]["continue"]);
     let second = server

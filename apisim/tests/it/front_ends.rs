@@ -131,3 +131,27 @@ async fn what_the_log_has_lost_is_410() {
     .await;
     assert_eq!(code, 410);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_gone_an_hour_after_it_was_last_written() {
+    const EVENTS: &str = "/api/v1/namespaces/default/events";
+    let api = api();
+    let client = api.client("a");
+    let create = async |name: &str| {
+        let event = json!({"metadata": {"name": name}, "involvedObject": {"namespace": "default"}, "count": 1,
+            "reason": "Tested", "type": "Normal", "source": {"component": "test"},
+            "firstTimestamp": "2026-01-02T03:04:05Z", "lastTimestamp": "2026-01-02T03:04:05Z"});
+        let (code, answer) = ask(&client, "POST", EVENTS, &event).await;
+        assert_eq!(code, 201, "{answer}");
+    };
+    create("old").await;
+    create("patched").await;
+    advance(Duration::from_mins(30)).await;
+    ask(&client, "PATCH", &format!("{EVENTS}/patched"), &json!({"count": 2})).await;
+    advance(Duration::from_mins(30)).await;
+    create("new").await;
+    for (name, expected) in [("old", 404), ("patched", 200), ("new", 200)] {
+        let (code, _) = ask(&client, "GET", &format!("{EVENTS}/{name}"), &Value::Null).await;
+        assert_eq!(code, expected, "{name}");
+    }
+}

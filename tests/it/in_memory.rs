@@ -1,0 +1,110 @@
+//! The controller's core and its adapters against the in-memory API, by virtual time: what they rely on is there.
+
+use std::{sync::Arc, time::Duration};
+
+use apisim::{Api, JobRunner, JobRunnerOptions, Options, Resource, WallClock};
+use cronwheel::{
+    cluster::{Answer, ClusterApi, Decoder, WatchItem, watch},
+    schedule::Zone,
+    state::{Effect, Input, Scope, ShardConfig, ShardId, ShardState},
+};
+use futures::StreamExt as _;
+use http::Request;
+use jiff::Timestamp;
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+const BEGUN: &str = "2026-01-02T03:04:30Z";
+
+async fn ask(client: &Client, method: &str, path: &str, body: &Value) -> Value {
+    let request = Request::builder().method(method).uri(path);
+    let request = request.header("content-type", "application/json");
+    client
+        .request(request.body(serde_json::to_vec(body).unwrap()).unwrap())
+        .await
+        .unwrap()
+}
+
+/// Does what the effect asks for, and says what the shard is told; Events and look-ups are not for this test.
+async fn carry_out(api: &ClusterApi, effect: Effect) -> Option<Input> {
+    fn outcome<T: std::fmt::Debug>(answer: Answer<T>) -> T {
+        match answer {
+            Answer::Outcome(outcome) => outcome,
+            other @ (Answer::Throttled { .. } | Answer::Unavailable { .. }) => panic!("{other:?}"),
+        }
+    }
+    match effect {
+        Effect::CreateJob(order) => Some(Input::JobCreateAnswered {
+            cron_job: order.cron_job.uid.clone(),
+            slot: order.slot,
+            answer: outcome(api.create_job(&order).await.answer),
+        }),
+        Effect::WriteStatus(write) => Some(Input::StatusAnswered {
+            cron_job: write.cron_job.uid.clone(),
+            sent: Box::new(write.status.clone()),
+            answer: outcome(api.write_status(&write).await.answer),
+        }),
+        Effect::DeleteJob(delete) => Some(Input::JobDeleteAnswered {
+            cron_job: delete.cron_job.uid.clone(),
+            job: delete.uid.clone(),
+            name: delete.name.clone(),
+            answer: outcome(api.delete_job(&delete).await.answer),
+        }),
+        Effect::EmitEvent(_) => None,
+        Effect::LookUpJob(look_up) => panic!("{look_up:?}"),
+    }
+}
+
+async fn control(client: Client, clock: WallClock) {
+    let api = ClusterApi::from_client(client.clone());
+    let decoder = Arc::new(Decoder {
+        default_zone: Zone::utc(),
+    });
+    let cron_jobs = watch::cron_jobs(client.clone(), Scope::Cluster, decoder).boxed();
+    let mut facts = futures::stream::select(cron_jobs, watch::jobs(client, Scope::Cluster).boxed());
+    let config = ShardConfig {
+        shard: ShardId(0),
+        scopes: vec![Scope::Cluster],
+    };
+    let mut shard = ShardState::new(config, clock.now());
+    loop {
+        while let Some(effect) = shard.poll_effect() {
+            if let Some(answer) = carry_out(&api, effect).await {
+                shard.handle(answer, clock.now());
+            }
+        }
+        let wakeup = shard.next_wakeup().map_or(Timestamp::MAX, |wakeup| wakeup.at);
+        let wait = Duration::try_from(wakeup.duration_since(clock.now())).unwrap_or_default();
+        match timeout(wait.min(Duration::from_hours(1)), facts.next()).await {
+            Ok(Some(WatchItem::Input(input))) => shard.handle(input, clock.now()),
+            Ok(other) => panic!("{other:?}"),
+            Err(_) => shard.handle_timeout(clock.now()),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_hour_of_a_minutely_cron_job_goes_its_way() {
+    let clock = WallClock::starting_at(BEGUN.parse().unwrap());
+    let api = Api::new(Options::default(), clock.clone());
+    let user = Client::new(api.client("user"), "default");
+    let template = json!({"metadata": {"annotations": {"run-for": "20s"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]}});
+    let cron_job = json!({"metadata": {"name": "hello"}, "spec": {"schedule": "* * * * *", "successfulJobsHistoryLimit": 3,
+        "jobTemplate": {"spec": {"template": template}}}});
+    let path = "/apis/batch/v1/namespaces/default/cronjobs";
+    ask(&user, "POST", path, &cron_job).await;
+    tokio::spawn(JobRunner::new(api.clone(), JobRunnerOptions::default()).run());
+    let controller = tokio::spawn(control(Client::new(api.client("controller"), "default"), clock));
+    sleep(Duration::from_hours(1)).await;
+    assert!(!controller.is_finished());
+    let seen = ask(&user, "GET", &format!("{path}/hello"), &Value::Null).await;
+    // The last slot is 04:04; its Job ended after 20 of the 30 seconds since.
+    assert_eq!(seen["status"]["lastScheduleTime"], "2026-01-02T04:04:00Z");
+    assert_eq!(seen["status"]["lastSuccessfulTime"], "2026-01-02T04:04:20Z");
+    assert_eq!(seen["status"]["active"], Value::Null);
+    assert_eq!(api.count(Resource::Job), 3);
+    ask(&user, "DELETE", &format!("{path}/hello"), &json!({})).await;
+    assert_eq!(api.count(Resource::Job), 0, "they go with their owner");
+}

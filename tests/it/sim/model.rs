@@ -21,7 +21,8 @@ pub(super) fn problems(scenario: &Scenario, ledger: &Ledger) -> Vec<String> {
         let runs = ledger.runs_of(&cron_job.name);
         doubled(cron_job, &runs, &mut problems);
         missed(scenario, cron_job, &runs, &mut problems);
-        if cron_job.policy == Policy::Forbid {
+        // Forbid waits for the run before, Replace deletes it before it creates.
+        if cron_job.policy != Policy::Allow {
             overlapping(cron_job, &runs, &mut problems);
         }
     }

@@ -26,6 +26,20 @@ impl Default for Checks {
     }
 }
 
+/// Reads the body of a request; an error is the answer to one that is no object.
+pub(crate) fn object(_resource: Resource, body: &[u8]) -> Result<Value, Failure> {
+    json(body)
+}
+
+/// Reads the body of a patch.
+pub(crate) fn patch(_kind: PatchKind, body: &[u8]) -> Result<Value, Failure> {
+    json(body)
+}
+
+fn json(body: &[u8]) -> Result<Value, Failure> {
+    serde_json::from_slice(body).map_err(|error| Failure::bad_request(format!("couldn't read the body: {error}")))
+}
+
 /// Puts in what the API server puts in where it was left out.
 pub(crate) fn defaults(_resource: Resource, _object: &mut Value) {}
 
@@ -49,7 +63,7 @@ pub(crate) enum PatchKind {
 
 /// The object as a patch makes it; an error is the answer to a patch that makes none.
 #[expect(clippy::unnecessary_wraps, reason = "not every patch makes an object")]
-pub(crate) fn patched(_kind: PatchKind, old: &Value, patch: &Value) -> Result<Value, Failure> {
+pub(crate) fn patched(_resource: Resource, _kind: PatchKind, old: &Value, patch: &Value) -> Result<Value, Failure> {
     let mut new = old.clone();
     merge(&mut new, patch);
     Ok(new)

@@ -74,7 +74,7 @@ impl Registry {
             return Err(target.not_found());
         };
         let old = stored.value();
-        let new = rules::patched(patch.kind, &old, patch.content)?;
+        let new = rules::patched(target.resource, patch.kind, &old, patch.content)?;
         check_form(target, &new)?;
         check_name(target, &new)?;
         check_versions(target, &new, &stored)?;

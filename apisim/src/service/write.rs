@@ -9,7 +9,7 @@ use crate::{
     failure::Failure,
     registry::{DeleteOptions, Part, Patch, Propagation, Target, Written},
     resource::Resource,
-    rules::PatchKind,
+    rules::{self, PatchKind},
     store::{Key, Table},
 };
 
@@ -20,7 +20,7 @@ impl ApiService {
         let moment = self.api.shared.moment();
         let written = match asked.call.verb {
             Verb::Create => {
-                let object = object(asked, body)?;
+                let object = object(asked, target.resource, body)?;
                 self.api
                     .shared
                     .state()
@@ -28,7 +28,7 @@ impl ApiService {
                     .create(target, object, is_dry_run, moment)?
             }
             Verb::Update => {
-                let object = object(asked, body)?;
+                let object = object(asked, target.resource, body)?;
                 self.api
                     .shared
                     .state()
@@ -48,7 +48,7 @@ impl ApiService {
 
     fn patch(&self, asked: &Asked, target: Target<'_>, part: Part, body: &[u8]) -> Result<Written, Failure> {
         let kind = patch_kind(asked)?;
-        let content = json(body)?;
+        let content = rules::patch(kind, body)?;
         let patch = Patch {
             kind,
             content: &content,
@@ -103,15 +103,11 @@ fn content_type(asked: &Asked) -> &str {
     value.unwrap_or_default().split(';').next().unwrap_or_default().trim()
 }
 
-fn object(asked: &Asked, body: &[u8]) -> Result<Value, Failure> {
+fn object(asked: &Asked, resource: Resource, body: &[u8]) -> Result<Value, Failure> {
     match content_type(asked) {
-        "" | "application/json" | "*/*" => json(body),
+        "" | "application/json" | "*/*" => rules::object(resource, body),
         _ => Err(Failure::unsupported_media_type("application/json")),
     }
-}
-
-fn json(body: &[u8]) -> Result<Value, Failure> {
-    serde_json::from_slice(body).map_err(|error| Failure::bad_request(format!("couldn't read the body: {error}")))
 }
 
 fn patch_kind(asked: &Asked) -> Result<PatchKind, Failure> {

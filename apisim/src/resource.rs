@@ -1,0 +1,162 @@
+//! The kinds of objects that are served, and what Kubernetes calls them.
+
+/// A kind of object that is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resource {
+    /// `batch/v1` CronJobs.
+    CronJob,
+    /// `batch/v1` Jobs.
+    Job,
+    /// `coordination.k8s.io/v1` Leases.
+    Lease,
+    /// Core Events.
+    Event,
+    /// Core Namespaces.
+    Namespace,
+    /// Core ConfigMaps.
+    ConfigMap,
+}
+
+impl Resource {
+    /// How many kinds there are.
+    pub const COUNT: usize = Resource::ALL.len();
+
+    /// All of them, each at its [`index`](Resource::index).
+    pub const ALL: [Resource; 6] = [
+        Resource::CronJob,
+        Resource::Job,
+        Resource::Lease,
+        Resource::Event,
+        Resource::Namespace,
+        Resource::ConfigMap,
+    ];
+
+    /// The place in [`ALL`](Resource::ALL).
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The kind with this plural in this API group and version.
+    pub fn find(group: &str, version: &str, plural: &str) -> Option<Resource> {
+        let is_it = |resource: &Resource| {
+            resource.group() == group && resource.version() == version && resource.plural() == plural
+        };
+        Resource::ALL.into_iter().find(is_it)
+    }
+
+    /// The API group; empty for the core group.
+    pub const fn group(self) -> &'static str {
+        match self {
+            Resource::CronJob | Resource::Job => "batch",
+            Resource::Lease => "coordination.k8s.io",
+            Resource::Event | Resource::Namespace | Resource::ConfigMap => "",
+        }
+    }
+
+    /// The version in its group.
+    pub const fn version(self) -> &'static str {
+        "v1"
+    }
+
+    /// What objects have as `apiVersion`.
+    pub const fn api_version(self) -> &'static str {
+        match self {
+            Resource::CronJob | Resource::Job => "batch/v1",
+            Resource::Lease => "coordination.k8s.io/v1",
+            Resource::Event | Resource::Namespace | Resource::ConfigMap => "v1",
+        }
+    }
+
+    /// What objects have as `kind`.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Resource::CronJob => "CronJob",
+            Resource::Job => "Job",
+            Resource::Lease => "Lease",
+            Resource::Event => "Event",
+            Resource::Namespace => "Namespace",
+            Resource::ConfigMap => "ConfigMap",
+        }
+    }
+
+    /// The name in paths.
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Resource::CronJob => "cronjobs",
+            Resource::Job => "jobs",
+            Resource::Lease => "leases",
+            Resource::Event => "events",
+            Resource::Namespace => "namespaces",
+            Resource::ConfigMap => "configmaps",
+        }
+    }
+
+    /// One of them, in lower case.
+    pub const fn singular(self) -> &'static str {
+        match self {
+            Resource::CronJob => "cronjob",
+            Resource::Job => "job",
+            Resource::Lease => "lease",
+            Resource::Event => "event",
+            Resource::Namespace => "namespace",
+            Resource::ConfigMap => "configmap",
+        }
+    }
+
+    /// What `kubectl` users may type instead.
+    pub const fn short_names(self) -> &'static [&'static str] {
+        match self {
+            Resource::CronJob => &["cj"],
+            Resource::Job | Resource::Lease => &[],
+            Resource::Event => &["ev"],
+            Resource::Namespace => &["ns"],
+            Resource::ConfigMap => &["cm"],
+        }
+    }
+
+    /// The groups of kinds that it belongs to: `kubectl get all`.
+    pub const fn categories(self) -> &'static [&'static str] {
+        match self {
+            Resource::CronJob | Resource::Job => &["all"],
+            Resource::Lease | Resource::Event | Resource::Namespace | Resource::ConfigMap => &[],
+        }
+    }
+
+    /// Whether its objects are in a namespace.
+    pub const fn is_namespaced(self) -> bool {
+        !matches!(self, Resource::Namespace)
+    }
+
+    /// Whether its status is written apart, at `/status`.
+    pub const fn has_status(self) -> bool {
+        matches!(self, Resource::CronJob | Resource::Job | Resource::Namespace)
+    }
+
+    /// Whether the server keeps `metadata.generation`, raised with every change of the spec.
+    pub const fn has_generation(self) -> bool {
+        matches!(self, Resource::CronJob | Resource::Job)
+    }
+
+    /// `<plural>.<group>`, as messages name the kind; the plural alone in the core group.
+    pub fn qualified(self) -> String {
+        match self.group() {
+            "" => self.plural().to_owned(),
+            group => format!("{}.{group}", self.plural()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_stands_at_its_index_and_is_found_by_its_path() {
+        for (index, resource) in Resource::ALL.into_iter().enumerate() {
+            assert_eq!(resource.index(), index);
+            let (group, version, plural) = (resource.group(), resource.version(), resource.plural());
+            assert_eq!(Resource::find(group, version, plural), Some(resource));
+        }
+        assert_eq!(Resource::find("batch", "v1beta1", "cronjobs"), None);
+    }
+}

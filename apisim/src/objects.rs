@@ -7,3 +7,4 @@
 pub mod decoding;
 pub mod defaulting;
 mod schema;
+pub mod validation;

@@ -25,6 +25,7 @@ const ROOTS: &[&str] = &[
     "loadtest/src",
     "fuzz/fuzz_targets",
     "apisim/src",
+    "apisim/tests",
 ];
 /// The layers; each may name itself and those before it.
 const LAYERS: &[&str] = &["schedule", "state", "cluster", "runtime"];

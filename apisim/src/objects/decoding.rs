@@ -4,6 +4,7 @@
 //! The first wrong type ends it with the words of Go's decoder; unknown fields are told all together.
 
 mod go_time;
+mod quantity;
 mod scalars;
 mod walk;
 
@@ -89,12 +90,14 @@ pub fn parse(resource: Resource, body: &[u8], validation: FieldValidation) -> Re
     })?;
     match value {
         Value::Object(members) => decode(resource, members, validation),
-        other => Err(unrecognized(format!(
-            "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            Err(unrecognized(format!(
+                "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \
              \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }} ({})",
-            scalars::kind_of(&other),
-            first_bytes(body)
-        ))),
+                scalars::kind_of(&other),
+                first_bytes(body)
+            )))
+        }
     }
 }
 
@@ -180,14 +183,13 @@ fn internal_package(resource: Resource) -> &'static str {
 /// The beginning of a body, as errors show it.
 fn first_bytes(body: &[u8]) -> String {
     const N_BYTES_MAX: usize = 16;
-    let text = std::str::from_utf8(body).ok().filter(|text| text.starts_with('{'));
-    match text {
-        Some(text) => text.to_owned(),
-        None => body
+    match std::str::from_utf8(body) {
+        Ok("") => "<empty>".to_owned(),
+        Ok(text) if text.starts_with('{') => text.to_owned(),
+        _ => body
             .iter()
             .take(N_BYTES_MAX)
-            .map(|byte| format!("{byte:02x}"))
-            .collect(),
+            .fold(String::new(), |text, byte| text + &format!("{byte:02x}")),
     }
 }
 

@@ -13,21 +13,25 @@ const JOB_NAME_LABELS: [&str; 2] = ["batch.kubernetes.io/job-name", "job-name"];
 /// The label with which a namespace can be selected by name.
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
+/// What an update keeps of the metadata that was, whatever it says.
+const KEPT: [&str; 3] = ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
+
 /// Fills in what a decoded object leaves open. Twice is the same as once.
 pub fn apply(resource: Resource, object: &mut Value) {
     match resource {
         Resource::CronJob => cron_job(object),
         Resource::Job => job(object),
         Resource::Namespace => namespace(object),
-        Resource::Lease | Resource::Event | Resource::ConfigMap => {}
+        Resource::Lease => lease(object),
+        Resource::Event | Resource::ConfigMap => {}
     }
 }
 
-/// Sets what a client cannot, in a new object after [`apply`]: its name and uid must be there.
+/// Sets in a new object what a client cannot. It goes before [`apply`], which copies labels that are made here; name and
+/// uid must be there.
 pub fn prepare_for_create(resource: Resource, object: &mut Value) {
     if resource == Resource::Job {
         generate_selector(object);
-        copy_template_labels(object);
     }
     let Some(members) = object.as_object_mut() else { return };
     if resource.has_generation() {
@@ -37,6 +41,62 @@ pub fn prepare_for_create(resource: Resource, object: &mut Value) {
     if resource == Resource::Namespace {
         member(members, "spec").insert("finalizers".to_owned(), json!(["kubernetes"]));
         members.insert("status".to_owned(), json!({"phase": "Active"}));
+    }
+}
+
+/// Sets in an object that replaces another, after [`apply`], what a client cannot: the status stays, a change of the spec
+/// raises the generation.
+pub fn prepare_for_update(resource: Resource, new: &mut Value, old: &Value) {
+    if resource.has_status() {
+        keep(new, old, "status");
+    }
+    if resource == Resource::Namespace {
+        keep(new, old, "spec");
+    }
+    keep_metadata(new, old);
+    if resource.has_generation() && new["spec"] != old["spec"] {
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
+        new["metadata"]["generation"] = (generation + 1).into();
+    }
+}
+
+/// Sets in an object whose status replaces another's what such a request cannot change: all but status and metadata
+/// (B-16.4).
+pub fn prepare_for_status_update(new: &mut Value, old: &Value) {
+    keep(new, old, "spec");
+    keep_metadata(new, old);
+}
+
+fn keep_metadata(new: &mut Value, old: &Value) {
+    let old = &old["metadata"];
+    let Some(members) = new.as_object_mut() else { return };
+    let metadata = member(members, "metadata");
+    let mut put = |name: &str, value: &Value| match value {
+        Value::Null => drop(metadata.remove(name)),
+        value => drop(metadata.insert(name.to_owned(), value.clone())),
+    };
+    put("generation", &old["generation"]);
+    for name in KEPT {
+        if !old[name].is_null() {
+            put(name, &old[name]);
+        }
+    }
+    set_default(metadata, "uid", old["uid"].clone());
+}
+
+fn keep(new: &mut Value, old: &Value, name: &str) {
+    let Some(members) = new.as_object_mut() else { return };
+    match old.get(name) {
+        Some(value) => drop(members.insert(name.to_owned(), value.clone())),
+        None => drop(members.remove(name)),
+    }
+}
+
+/// Fields of a feature that is off are dropped.
+fn lease(object: &mut Value) {
+    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("strategy");
+        spec.remove("preferredHolder");
     }
 }
 

@@ -39,9 +39,12 @@ fn misfit(text: &str, precision: Precision) -> Option<Misfit<'_>> {
     let mut rest = text;
     for part in ["2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05"] {
         let is_number = part.starts_with(|c: char| c.is_ascii_digit());
-        let fits = |taken: &str| match is_number {
-            true => taken.bytes().all(|byte| byte.is_ascii_digit()),
-            false => taken == part,
+        let fits = |taken: &str| {
+            if is_number {
+                taken.bytes().all(|byte| byte.is_ascii_digit())
+            } else {
+                taken == part
+            }
         };
         match rest.split_at_checked(part.len()) {
             Some((taken, after)) if fits(taken) => rest = after,

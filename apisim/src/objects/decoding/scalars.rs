@@ -2,7 +2,10 @@
 
 use serde_json::{Number, Value};
 
-use super::go_time::{self, Precision};
+use super::{
+    go_time::{self, Precision},
+    quantity,
+};
 use crate::objects::schema::Kind;
 
 /// The words of Go's reader of quantities.
@@ -21,8 +24,10 @@ pub(super) enum Wrong {
 pub(super) fn check(kind: &Kind, value: &mut Value) -> Result<(), Wrong> {
     let kept = match (kind, &*value) {
         // Go's decoder leaves what it finds null as it was.
-        (Kind::Any, _) | (_, Value::Null) => return Ok(()),
-        (Kind::String(_) | Kind::IntOrString, Value::String(_)) | (Kind::Bool, Value::Bool(_)) => return Ok(()),
+        (Kind::Any, _)
+        | (_, Value::Null)
+        | (Kind::String(_) | Kind::IntOrString, Value::String(_))
+        | (Kind::Bool, Value::Bool(_)) => return Ok(()),
         (Kind::Int32 | Kind::IntOrString, Value::Number(number)) => {
             return integer(number, |number| i32::try_from(number).is_ok());
         }
@@ -30,7 +35,7 @@ pub(super) fn check(kind: &Kind, value: &mut Value) -> Result<(), Wrong> {
         (Kind::Bytes, Value::String(text)) => return base64(text).map_err(Wrong::Value),
         (Kind::Time, Value::String(text)) => go_time::normalise(text, Precision::Seconds),
         (Kind::MicroTime, Value::String(text)) => go_time::normalise(text, Precision::Microseconds),
-        (Kind::Quantity, other) => quantity(other).ok_or_else(|| QUANTITY_ERROR.to_owned()),
+        (Kind::Quantity, other) => quantity::normalise(other).ok_or_else(|| QUANTITY_ERROR.to_owned()),
         (_, other) => return Err(Wrong::Type(kind_of(other).to_owned())),
     };
     *value = Value::String(kept.map_err(Wrong::Value)?);
@@ -66,25 +71,4 @@ fn base64(text: &str) -> Result<(), String> {
         None => digits.len(),
     };
     Err(format!("illegal base64 data at input byte {bad}"))
-}
-
-/// A quantity as text, where it is one. It is kept as it was written.
-fn quantity(value: &Value) -> Option<String> {
-    let text = match value {
-        Value::String(text) => text.trim().to_owned(),
-        Value::Number(number) => number.to_string(),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
-    };
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(&text);
-    let n_digits = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.');
-    let (digits, suffix) = unsigned.split_at(n_digits.unwrap_or(unsigned.len()));
-    let is_number = digits.bytes().any(|byte| byte.is_ascii_digit()) && digits.matches('.').count() < 2;
-    let is_exponent = suffix
-        .strip_prefix(['e', 'E'])
-        .is_some_and(|exponent| exponent.parse::<i32>().is_ok());
-    let is_suffix = matches!(
-        suffix,
-        "" | "n" | "u" | "m" | "k" | "M" | "G" | "T" | "P" | "E" | "Ki" | "Mi" | "Gi" | "Ti" | "Pi" | "Ei"
-    );
-    (is_number && (is_suffix || is_exponent)).then_some(text)
 }

@@ -140,7 +140,7 @@ impl Walk {
             match step {
                 Step::Field(name) if path.is_empty() => path.push_str(name),
                 Step::Field(name) => path.extend([".", name]),
-                Step::Index(at) => path.push_str(&format!("[{at}]")),
+                Step::Index(at) => path.extend(["[", &at.to_string(), "]"]),
             }
         }
         if !path.is_empty() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{apply, prepare_for_create};
+use super::{apply, prepare_for_create, prepare_for_status_update, prepare_for_update};
 use crate::{
     Resource,
     objects::decoding::{FieldValidation, parse},
@@ -13,16 +13,23 @@ fn defaulted(resource: Resource, body: &Value) -> Value {
     let mut object = parse(resource, body.to_string().as_bytes(), FieldValidation::Strict)
         .unwrap()
         .object;
-    apply(resource, &mut object);
-    let once = object.clone();
-    apply(resource, &mut object);
-    assert_eq!(object, once, "twice is the same as once");
+    apply_twice(resource, &mut object);
     object
 }
 
+fn apply_twice(resource: Resource, object: &mut Value) {
+    apply(resource, object);
+    let once = object.clone();
+    apply(resource, object);
+    assert_eq!(*object, once, "twice is the same as once");
+}
+
 fn created(resource: Resource, body: &Value) -> Value {
-    let mut object = defaulted(resource, body);
+    let mut object = parse(resource, body.to_string().as_bytes(), FieldValidation::Strict)
+        .unwrap()
+        .object;
     prepare_for_create(resource, &mut object);
+    apply_twice(resource, &mut object);
     object
 }
 
@@ -219,4 +226,32 @@ fn a_namespace_can_be_selected_by_its_name() {
         "status": {"phase": "Active"},
     });
     assert_eq!(object, expected);
+}
+
+#[test]
+fn b_16_3_an_update_keeps_the_status_and_counts_changes_of_the_spec() {
+    let old = json!({"metadata": {"uid": "u", "generation": 3, "creationTimestamp": "2024-01-01T00:00:00Z"},
+        "spec": {"schedule": "a"}, "status": {"lastScheduleTime": "2024-01-01T00:00:00Z"}});
+    let cases = [("a", 3), ("b", 4)];
+    for (schedule, generation) in cases {
+        let mut new = json!({"metadata": {"generation": 9, "labels": {"a": "b"}}, "spec": {"schedule": schedule}});
+        prepare_for_update(Resource::CronJob, &mut new, &old);
+        let expected = json!({"uid": "u", "generation": generation, "creationTimestamp": "2024-01-01T00:00:00Z",
+            "labels": {"a": "b"}});
+        assert_eq!(
+            (&new["metadata"], &new["status"]),
+            (&expected, &old["status"]),
+            "{schedule}"
+        );
+    }
+}
+
+#[test]
+fn b_16_4_a_status_update_keeps_the_spec_and_takes_metadata() {
+    let old = json!({"metadata": {"uid": "u", "generation": 3, "labels": {"a": "b"}}, "spec": {"schedule": "a"}});
+    let mut new = json!({"metadata": {"labels": {"c": "d"}}, "spec": {"schedule": "b"}, "status": {"active": []}});
+    prepare_for_status_update(&mut new, &old);
+    let expected = json!({"metadata": {"uid": "u", "generation": 3, "labels": {"c": "d"}}, "spec": {"schedule": "a"},
+        "status": {"active": []}});
+    assert_eq!(new, expected);
 }

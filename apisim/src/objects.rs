@@ -7,4 +7,5 @@
 pub mod decoding;
 pub mod defaulting;
 mod schema;
+pub mod table;
 pub mod validation;

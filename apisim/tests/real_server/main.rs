@@ -7,6 +7,7 @@
 
 mod objects;
 mod requests;
+mod tables;
 
 use testbed::{JobLife, Options, Testbed};
 
@@ -27,6 +28,7 @@ fn answers_are_those_of_a_real_server() {
         let server = Server::connect(&testbed.kubeconfig()).await;
         let mut findings = Vec::new();
         objects::compare(&server, &mut findings).await;
+        tables::compare(&server, &mut findings).await;
         findings
     });
     testbed.stop().expect("everything stops");

@@ -6,6 +6,7 @@
 
 pub mod decoding;
 pub mod defaulting;
+pub mod patch;
 mod schema;
 pub mod table;
 pub mod validation;

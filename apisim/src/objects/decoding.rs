@@ -10,6 +10,7 @@ mod walk;
 
 use serde_json::{Map, Value};
 
+pub(super) use self::scalars::kind_of;
 use self::walk::Walk;
 use super::schema::{Schema, Struct};
 use crate::Resource;
@@ -94,7 +95,7 @@ pub fn parse(resource: Resource, body: &[u8], validation: FieldValidation) -> Re
             Err(unrecognized(format!(
                 "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \
              \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }} ({})",
-                scalars::kind_of(&other),
+                kind_of(&other),
                 first_bytes(body)
             )))
         }

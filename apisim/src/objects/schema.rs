@@ -41,8 +41,6 @@ pub(super) struct Field {
     /// Whether it is written also when it is empty.
     pub(super) is_required: bool,
     pub(super) merge: Merge,
-    /// Whether a patch may say which members are to be kept.
-    pub(super) retains_keys: bool,
 }
 
 /// What a field holds.
@@ -193,9 +191,8 @@ impl Field {
         let (name, rest) = text.split_once(':').expect("a type");
         let is_required = rest.ends_with('!');
         let rest = rest.trim_end_matches('!');
-        let retains_keys = rest.ends_with('^');
-        let (kind, merge) = match rest.trim_end_matches('^').split_once('/') {
-            None => (rest.trim_end_matches('^'), Merge::Replace),
+        let (kind, merge) = match rest.split_once('/') {
+            None => (rest, Merge::Replace),
             Some((kind, "")) => (kind, Merge::Set),
             Some((kind, key)) => (kind, Merge::ByKey(key)),
         };
@@ -206,7 +203,6 @@ impl Field {
             kind: Kind::parse(kind.trim_start_matches('*'), by_name),
             is_required,
             merge,
-            retains_keys,
         }
     }
 }

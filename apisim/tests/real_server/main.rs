@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod objects;
+mod patches;
 mod requests;
 mod tables;
 
@@ -28,6 +29,7 @@ fn answers_are_those_of_a_real_server() {
         let server = Server::connect(&testbed.kubeconfig()).await;
         let mut findings = Vec::new();
         objects::compare(&server, &mut findings).await;
+        patches::compare(&server, &mut findings).await;
         tables::compare(&server, &mut findings).await;
         findings
     });

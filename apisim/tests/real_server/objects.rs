@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::requests::{Answer, Server, comparable, path};
 
 /// Enough of them for the cases.
-const CHECKS: Checks = Checks {
+pub(crate) const CHECKS: Checks = Checks {
     schedule: |schedule| match schedule {
         "x" => Err("expected exactly 5 fields, found 1: [x]".to_owned()),
         _ => Ok(()),
@@ -63,7 +63,8 @@ pub(crate) async fn compare(server: &Server, findings: &mut Vec<String>) {
     }
 }
 
-fn note(case: &str, real: &Answer, ours: (u16, Value), findings: &mut Vec<String>) {
+/// Notes a case whose answers differ.
+pub(crate) fn note(case: &str, real: &Answer, ours: (u16, Value), findings: &mut Vec<String>) {
     let (real, ours) = ((real.code, comparable(real.body.clone())), (ours.0, comparable(ours.1)));
     if real != ours {
         findings.push(format!(
@@ -153,7 +154,7 @@ fn job(name: &str, changes: Value) -> Value {
 }
 
 /// A CronJob with these changes to its spec.
-fn cron_job(name: &str, changes: Value) -> Value {
+pub(crate) fn cron_job(name: &str, changes: Value) -> Value {
     let mut object =
         json!({"metadata": {"name": name}, "spec": {"schedule": "0 0 * * *", "jobTemplate": {"spec": pod()}}});
     merge(&mut object["spec"], &changes);

@@ -43,7 +43,7 @@ pub(super) fn check(kind: &Kind, value: &mut Value) -> Result<(), Wrong> {
 }
 
 /// What Go's decoder calls a JSON value.
-pub(super) fn kind_of(value: &Value) -> &'static str {
+pub(in crate::objects) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

@@ -7,6 +7,7 @@
 pub mod decoding;
 pub mod defaulting;
 pub mod patch;
+pub mod protobuf;
 mod schema;
 pub mod table;
 pub mod validation;

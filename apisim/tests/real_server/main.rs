@@ -7,6 +7,7 @@
 
 mod objects;
 mod patches;
+mod protobuf;
 mod requests;
 mod tables;
 
@@ -30,6 +31,7 @@ fn answers_are_those_of_a_real_server() {
         let mut findings = Vec::new();
         objects::compare(&server, &mut findings).await;
         patches::compare(&server, &mut findings).await;
+        protobuf::compare(&server, &mut findings).await;
         tables::compare(&server, &mut findings).await;
         findings
     });

@@ -32,6 +32,19 @@ impl Server {
 
     /// Sends a request; the headers are `Content-Type` and `Accept`.
     pub(crate) async fn send(&self, method: &str, path: &str, headers: (&str, &str), body: &str) -> Answer {
+        let (code, bytes) = self.send_for_bytes(method, path, headers, body).await;
+        let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes)));
+        Answer { code, body }
+    }
+
+    /// The same, for an answer that is no JSON.
+    pub(crate) async fn send_for_bytes(
+        &self,
+        method: &str,
+        path: &str,
+        headers: (&str, &str),
+        body: &str,
+    ) -> (u16, Vec<u8>) {
         let request = http::Request::builder()
             .method(method)
             .uri(path)
@@ -42,8 +55,7 @@ impl Server {
         let answer = self.client.send(request).await.expect("an answer");
         let code = answer.status().as_u16();
         let bytes = answer.into_body().collect_bytes().await.expect("a body");
-        let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes)));
-        Answer { code, body }
+        (code, bytes.to_vec())
     }
 }
 

@@ -13,7 +13,7 @@ pub enum Resource {
     Event,
     /// Core Namespaces.
     Namespace,
-    /// Core ConfigMaps.
+    /// Core `ConfigMaps`.
     ConfigMap,
 }
 

@@ -71,9 +71,12 @@ fn keep_metadata(new: &mut Value, old: &Value) {
     let old = &old["metadata"];
     let Some(members) = new.as_object_mut() else { return };
     let metadata = member(members, "metadata");
-    let mut put = |name: &str, value: &Value| match value {
-        Value::Null => drop(metadata.remove(name)),
-        value => drop(metadata.insert(name.to_owned(), value.clone())),
+    let mut put = |name: &str, value: &Value| {
+        if value.is_null() {
+            metadata.remove(name);
+        } else {
+            metadata.insert(name.to_owned(), value.clone());
+        }
     };
     put("generation", &old["generation"]);
     for name in KEPT {

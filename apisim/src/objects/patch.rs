@@ -6,7 +6,7 @@ mod json_patch;
 mod managed_fields;
 mod strategic;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 pub use self::{apply::apply, json_patch::json_patch, strategic::strategic_merge};
 use super::decoding::{self, DecodeError, Decoded, FieldValidation};
@@ -116,21 +116,17 @@ pub fn parse(form: PatchForm, body: &[u8]) -> Result<Value, PatchError> {
         };
         malformed(&reason)
     })?;
-    let wrong = match (form, &patch) {
-        (PatchForm::Json, Value::Array(_)) => None,
-        (PatchForm::Json, _) => Some("[]handlers.jsonPatchOp"),
-        (PatchForm::Merge | PatchForm::Strategic | PatchForm::Apply, Value::Object(_)) => None,
-        (PatchForm::Merge | PatchForm::Strategic | PatchForm::Apply, _) => Some("map[string]interface {}"),
+    let (fits, wanted) = match form {
+        PatchForm::Json => (patch.is_array(), "[]handlers.jsonPatchOp"),
+        PatchForm::Merge | PatchForm::Strategic | PatchForm::Apply => (patch.is_object(), "map[string]interface {}"),
     };
-    match wrong {
-        None => Ok(patch),
-        Some(wanted) => {
-            let found = decoding::kind_of(&patch);
-            Err(malformed(&format!(
-                "json: cannot unmarshal {found} into Go value of type {wanted}"
-            )))
-        }
+    if fits {
+        return Ok(patch);
     }
+    let found = decoding::kind_of(&patch);
+    Err(malformed(&format!(
+        "json: cannot unmarshal {found} into Go value of type {wanted}"
+    )))
 }
 
 /// The object that a patch has made, as it is to be kept.
@@ -141,11 +137,8 @@ pub fn decoded(
     patched: Value,
     validation: FieldValidation,
 ) -> Result<Decoded, PatchError> {
-    // The whole result is told, so it is written out before it is taken apart; only a refusal needs it.
-    let members = match &patched {
-        Value::Object(members) => members.clone(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
-    };
+    // A refusal tells the whole result, which decoding takes.
+    let members = patched.as_object().cloned().unwrap_or_default();
     decoding::decode(resource, members, validation).map_err(|error| {
         let shown = match form {
             PatchForm::Json | PatchForm::Merge => patched.to_string(),
@@ -175,9 +168,10 @@ fn merge_into(target: &mut Value, patch: &Value) {
     }
     let Some(members) = target.as_object_mut() else { return };
     for (name, change) in changes {
-        match change {
-            Value::Null => drop(members.remove(name)),
-            change => merge_into(members.entry(name).or_insert(Value::Null), change),
+        if change.is_null() {
+            members.remove(name);
+        } else {
+            merge_into(members.entry(name).or_insert(Value::Null), change);
         }
     }
 }

@@ -89,22 +89,18 @@ fn read_field(
     payload: Payload<'_>,
     members: &mut Map<String, Value>,
 ) -> Result<(), ProtobufError> {
-    match &field.kind {
-        Kind::List(element) => {
-            let list = members.entry(field.name).or_insert_with(|| json!([]));
-            if let Value::Array(elements) = list {
-                read_element(element, payload, elements)?;
-            }
+    if let Kind::List(element) = &field.kind {
+        let list = members.entry(field.name).or_insert_with(|| json!([]));
+        if let Value::Array(elements) = list {
+            read_element(element, payload, elements)?;
         }
-        Kind::Map(element) => {
-            let (key, value) = read_entry(element, payload.bytes()?)?;
-            let map = members.entry(field.name).or_insert_with(|| json!({}));
-            map[key] = value;
-        }
-        kind => {
-            let value = read_value(kind, payload)?;
-            members.insert(field.name.to_owned(), value);
-        }
+    } else if let Kind::Map(element) = &field.kind {
+        let (key, value) = read_entry(element, payload.bytes()?)?;
+        let map = members.entry(field.name).or_insert_with(|| json!({}));
+        map[key] = value;
+    } else {
+        let value = read_value(&field.kind, payload)?;
+        members.insert(field.name.to_owned(), value);
     }
     Ok(())
 }

@@ -102,11 +102,6 @@ impl Schema {
         &self.structs[id.0]
     }
 
-    /// Every type, in the order of the table.
-    pub(super) fn structs(&'static self) -> &'static [Struct] {
-        &self.structs
-    }
-
     fn parse(table: &'static str) -> Schema {
         let mut rows: Vec<(&str, Vec<&str>)> = Vec::new();
         for line in table.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -208,6 +203,24 @@ impl Field {
 }
 
 impl Kind {
+    /// The object that it is, where it is one.
+    pub(super) fn as_struct(&self) -> Option<&'static Struct> {
+        if let Kind::Struct(id) = self {
+            Some(Schema::get().at(*id))
+        } else {
+            None
+        }
+    }
+
+    /// What a list or a map of this kind holds.
+    pub(super) fn element(&self) -> Option<&Kind> {
+        if let Kind::List(element) | Kind::Map(element) = self {
+            Some(element)
+        } else {
+            None
+        }
+    }
+
     fn parse(text: &'static str, by_name: &BTreeMap<&'static str, usize>) -> Kind {
         let within = |open: char, close: char| text.strip_prefix(open).and_then(|text| text.strip_suffix(close));
         if let Some(element) = within('[', ']') {

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod discovery;
 mod objects;
 mod patches;
 mod protobuf;
@@ -32,6 +33,7 @@ fn answers_are_those_of_a_real_server() {
         objects::compare(&server, &mut findings).await;
         patches::compare(&server, &mut findings).await;
         protobuf::compare(&server, &mut findings).await;
+        discovery::compare(&server, &mut findings).await;
         tables::compare(&server, &mut findings).await;
         findings
     });

@@ -133,9 +133,10 @@ fn merge(target: &mut Value, change: &Value) {
     match (target, change) {
         (Value::Object(target), Value::Object(change)) => {
             for (name, value) in change {
-                match value {
-                    Value::Null => drop(target.remove(name)),
-                    value => merge(target.entry(name).or_insert(Value::Null), value),
+                if value.is_null() {
+                    target.remove(name);
+                } else {
+                    merge(target.entry(name).or_insert(Value::Null), value);
                 }
             }
         }

@@ -65,10 +65,12 @@ pub(crate) fn path(resource: Resource) -> String {
         "" => "/api/v1".to_owned(),
         group => format!("/apis/{group}/v1"),
     };
-    match resource.is_namespaced() {
-        true => format!("{root}/namespaces/default/{}", resource.plural()),
-        false => format!("{root}/{}", resource.plural()),
-    }
+    let scope = if resource.is_namespaced() {
+        "/namespaces/default"
+    } else {
+        ""
+    };
+    format!("{root}{scope}/{}", resource.plural())
 }
 
 /// Without what only a server knows.

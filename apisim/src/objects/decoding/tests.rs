@@ -18,81 +18,83 @@ fn check(resource: Resource, body: &str, expected: &str) {
     assert_eq!(text.strip_prefix(&beginning).unwrap_or(&text), expected, "{body}");
 }
 
+/// Bodies, what is found in them, and where.
+const WRONG_TYPES: &[(&str, &str, &str)] = &[
+    (
+        r#"{"metadata":"x"}"#,
+        "string",
+        "CronJob.metadata of type v1.ObjectMeta",
+    ),
+    (
+        r#"{"metadata":{"labels":{"a":1}}}"#,
+        "number",
+        "ObjectMeta.metadata.labels of type string",
+    ),
+    (
+        r#"{"metadata":{"labels":[]}}"#,
+        "array",
+        "ObjectMeta.metadata.labels of type map[string]string",
+    ),
+    (
+        r#"{"metadata":{"uid":5}}"#,
+        "number",
+        "ObjectMeta.metadata.uid of type types.UID",
+    ),
+    (
+        r#"{"metadata":{"creationTimestamp":5}}"#,
+        "number",
+        "ObjectMeta.metadata.creationTimestamp of type string",
+    ),
+    (
+        r#"{"metadata":{"ownerReferences":[{"controller":"x"}]}}"#,
+        "string",
+        "OwnerReference.metadata.ownerReferences.controller of type bool",
+    ),
+    (
+        r#"{"spec":{"schedule":1}}"#,
+        "number",
+        "CronJobSpec.spec.schedule of type string",
+    ),
+    (
+        r#"{"spec":{"suspend":{}}}"#,
+        "object",
+        "CronJobSpec.spec.suspend of type bool",
+    ),
+    (
+        r#"{"spec":{"concurrencyPolicy":7}}"#,
+        "number",
+        "CronJobSpec.spec.concurrencyPolicy of type v1.ConcurrencyPolicy",
+    ),
+    (
+        r#"{"spec":{"failedJobsHistoryLimit":true}}"#,
+        "bool",
+        "CronJobSpec.spec.failedJobsHistoryLimit of type int32",
+    ),
+    (
+        r#"{"spec":{"failedJobsHistoryLimit":3000000000}}"#,
+        "number 3000000000",
+        "CronJobSpec.spec.failedJobsHistoryLimit of type int32",
+    ),
+    (
+        r#"{"spec":{"jobTemplate":{"spec":{"parallelism":1.5}}}}"#,
+        "number 1.5",
+        "JobSpec.spec.jobTemplate.spec.parallelism of type int32",
+    ),
+    (
+        r#"{"spec":{"jobTemplate":{"spec":{"template":{"spec":{"containers":{"a":1}}}}}}}"#,
+        "object",
+        "PodSpec.spec.jobTemplate.spec.template.spec.containers of type []v1.Container",
+    ),
+    (
+        r#"{"spec":{"jobTemplate":{"spec":{"template":{"spec":{"containers":[1]}}}}}}"#,
+        "number",
+        "PodSpec.spec.jobTemplate.spec.template.spec.containers of type v1.Container",
+    ),
+];
+
 #[test]
 fn wrong_types_are_told_in_the_words_of_gos_decoder() {
-    let cases = [
-        (
-            r#"{"metadata":"x"}"#,
-            "string",
-            "CronJob.metadata of type v1.ObjectMeta",
-        ),
-        (
-            r#"{"metadata":{"labels":{"a":1}}}"#,
-            "number",
-            "ObjectMeta.metadata.labels of type string",
-        ),
-        (
-            r#"{"metadata":{"labels":[]}}"#,
-            "array",
-            "ObjectMeta.metadata.labels of type map[string]string",
-        ),
-        (
-            r#"{"metadata":{"uid":5}}"#,
-            "number",
-            "ObjectMeta.metadata.uid of type types.UID",
-        ),
-        (
-            r#"{"metadata":{"creationTimestamp":5}}"#,
-            "number",
-            "ObjectMeta.metadata.creationTimestamp of type string",
-        ),
-        (
-            r#"{"metadata":{"ownerReferences":[{"controller":"x"}]}}"#,
-            "string",
-            "OwnerReference.metadata.ownerReferences.controller of type bool",
-        ),
-        (
-            r#"{"spec":{"schedule":1}}"#,
-            "number",
-            "CronJobSpec.spec.schedule of type string",
-        ),
-        (
-            r#"{"spec":{"suspend":{}}}"#,
-            "object",
-            "CronJobSpec.spec.suspend of type bool",
-        ),
-        (
-            r#"{"spec":{"concurrencyPolicy":7}}"#,
-            "number",
-            "CronJobSpec.spec.concurrencyPolicy of type v1.ConcurrencyPolicy",
-        ),
-        (
-            r#"{"spec":{"failedJobsHistoryLimit":true}}"#,
-            "bool",
-            "CronJobSpec.spec.failedJobsHistoryLimit of type int32",
-        ),
-        (
-            r#"{"spec":{"failedJobsHistoryLimit":3000000000}}"#,
-            "number 3000000000",
-            "CronJobSpec.spec.failedJobsHistoryLimit of type int32",
-        ),
-        (
-            r#"{"spec":{"jobTemplate":{"spec":{"parallelism":1.5}}}}"#,
-            "number 1.5",
-            "JobSpec.spec.jobTemplate.spec.parallelism of type int32",
-        ),
-        (
-            r#"{"spec":{"jobTemplate":{"spec":{"template":{"spec":{"containers":{"a":1}}}}}}}"#,
-            "object",
-            "PodSpec.spec.jobTemplate.spec.template.spec.containers of type []v1.Container",
-        ),
-        (
-            r#"{"spec":{"jobTemplate":{"spec":{"template":{"spec":{"containers":[1]}}}}}}"#,
-            "number",
-            "PodSpec.spec.jobTemplate.spec.template.spec.containers of type v1.Container",
-        ),
-    ];
-    for (body, found, place) in cases {
+    for (body, found, place) in WRONG_TYPES {
         check(
             Resource::CronJob,
             body,

@@ -124,13 +124,9 @@ fn target_contains(target: &Value, value: &Value) -> bool {
 
 fn merge_list(element: &'static Kind, key: &str, target: &mut Value, applied: &Value) {
     let mut merged = target.as_array().cloned().unwrap_or_default();
-    let shape = match element {
-        Kind::Struct(id) => Some(Schema::get().at(*id)),
-        _ => None,
-    };
     for change in applied.as_array().into_iter().flatten() {
         match merged.iter_mut().find(|before| before[key] == change[key]) {
-            Some(before) => merge_object(shape, before, change),
+            Some(before) => merge_object(element.as_struct(), before, change),
             None => merged.push(change.clone()),
         }
     }

@@ -81,7 +81,7 @@ fn merge_member(
     let merged = match (old.remove(&name), change) {
         (_, Value::Null) => return Ok(()),
         (Some(Value::Object(before)), Value::Object(change)) => {
-            let shape = field.and_then(|field| struct_of(&field.kind));
+            let shape = field.and_then(|field| field.kind.as_struct());
             Value::Object(merge_objects(shape, before, change)?)
         }
         (Some(Value::Array(before)), Value::Array(change)) => {
@@ -119,7 +119,12 @@ fn merge_lists(
             check_order(&change, order, key)?;
             let named = change.iter().filter(|element| element.get(DIRECTIVE).is_none());
             let named = named.cloned().collect::<Value>();
-            let merged = merge_by_key(element_struct(field), before.clone(), change, key)?;
+            let merged = merge_by_key(
+                field.kind.element().and_then(Kind::as_struct),
+                before.clone(),
+                change,
+                key,
+            )?;
             Ok(Value::Array(ordered(merged, &Value::Array(before), &named, Some(key))))
         }
     }
@@ -243,20 +248,6 @@ fn key_of(field: &Field) -> Option<&'static str> {
     }
 }
 
-fn struct_of(kind: &Kind) -> Option<&'static Struct> {
-    match kind {
-        Kind::Struct(id) => Some(Schema::get().at(*id)),
-        _ => None,
-    }
-}
-
-fn element_struct(field: &Field) -> Option<&'static Struct> {
-    match &field.kind {
-        Kind::List(element) => struct_of(element),
-        _ => None,
-    }
-}
-
 fn without_directives(members: Map<String, Value>) -> Map<String, Value> {
     let kept = members.into_iter().filter(|(name, _)| !name.starts_with('$'));
     kept.map(|(name, value)| (name, without_directives_in(value))).collect()
@@ -269,16 +260,12 @@ fn without_directives_in(value: Value) -> Value {
             let kept = elements.into_iter().filter(|element| element.get(DIRECTIVE).is_none());
             Value::Array(kept.map(without_directives_in).collect())
         }
-        other => other,
+        plain @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => plain,
     }
 }
 
 fn without_nulls(value: Value) -> Value {
-    match value {
-        Value::Object(members) => {
-            let kept = members.into_iter().filter(|(_, value)| !value.is_null());
-            Value::Object(kept.map(|(name, value)| (name, without_nulls(value))).collect())
-        }
-        other => other,
-    }
+    let Value::Object(members) = value else { return value };
+    let kept = members.into_iter().filter(|(_, value)| !value.is_null());
+    Value::Object(kept.map(|(name, value)| (name, without_nulls(value))).collect())
 }

@@ -149,11 +149,25 @@ fn job(pod: Value) -> Value {
     json!({"spec": {"template": {"spec": pod}}})
 }
 
+fn container(name: &str, image: &str) -> Value {
+    json!({"name": name, "image": image})
+}
+
+fn two() -> Value {
+    json!({"containers": [container("a", "1"), container("b", "2")], "dnsPolicy": "Default"})
+}
+
+/// Checks patches of pods: old, patch, new.
+fn check_pods<const N: usize>(cases: [(&str, Value, Value, Value); N]) {
+    for (case, old, patch, expected) in cases {
+        let new = strategic_merge(Resource::Job, &job(old), &job(patch)).unwrap();
+        assert_eq!(new, job(expected), "{case}");
+    }
+}
+
 #[test]
 fn strategic_merges_follow_the_types() {
-    let container = |name: &str, image: &str| json!({"name": name, "image": image});
-    let two = || json!({"containers": [container("a", "1"), container("b", "2")], "dnsPolicy": "Default"});
-    let cases = [
+    check_pods([
         (
             "by key",
             two(),
@@ -209,6 +223,12 @@ fn strategic_merges_follow_the_types() {
             json!({"volumes": [{"name": "v", "$retainKeys": ["name", "secret"], "secret": {}}]}),
             json!({"volumes": [{"name": "v", "secret": {}}]}),
         ),
+    ]);
+}
+
+#[test]
+fn strategic_merges_order_lists_as_the_patch_asks() {
+    check_pods([
         (
             "order",
             two(),
@@ -222,11 +242,7 @@ fn strategic_merges_follow_the_types() {
             json!({"$setElementOrder/containers": [{"name": "c"}, {"name": "b"}], "containers": [{"name": "c", "image": "3"}]}),
             json!({"containers": [container("c", "3"), container("a", "1"), container("b", "2")], "dnsPolicy": "Default"}),
         ),
-    ];
-    for (case, old, patch, expected) in cases {
-        let new = strategic_merge(Resource::Job, &job(old), &job(patch)).unwrap();
-        assert_eq!(new, job(expected), "{case}");
-    }
+    ]);
 }
 
 #[test]
@@ -320,7 +336,7 @@ fn what_comes_out_must_be_an_object_of_the_kind() {
     assert_eq!(lenient.warnings, ["unknown field \"spec.foo\""]);
 }
 
-/// A ConfigMap as a manager says it.
+/// A `ConfigMap` as a manager says it.
 fn config_map(data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data})
 }

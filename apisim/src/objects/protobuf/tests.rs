@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{ProtobufError, parse, parse_delete_options};
-use crate::Resource;
+use crate::{
+    Resource,
+    objects::decoding::{FieldValidation, decode},
+};
 
 /// A field that holds bytes.
 fn bytes(number: u8, content: &[u8]) -> Vec<u8> {
@@ -42,10 +45,11 @@ fn an_object_is_read_by_the_numbers_of_its_fields() {
     let time = bytes(8, &number(1, 60));
     let metadata = [text(1, "name"), labels, time].concat();
     let probe = bytes(1, &bytes(2, &bytes(2, &[number(1, 1), text(3, "web")].concat())));
+    // The number 16 needs two bytes.
     let container = [
         text(1, "c"),
         bytes(10, &[probe, number(4, 5)].concat()),
-        vec![16 << 3 & 0x7f | 0x80, 1, 1],
+        vec![0x80, 1, 1],
     ]
     .concat();
     let pod = bytes(2, &container);
@@ -119,4 +123,44 @@ fn what_is_cut_off_or_of_another_type_is_malformed() {
     assert_eq!(parse(Resource::Job, &number_for_text), Err(ProtobufError::Malformed));
     let too_long = body("", "", &[vec![1 << 3], vec![0xff; 11]].concat());
     assert_eq!(parse(Resource::Job, &too_long), Err(ProtobufError::Malformed));
+}
+
+#[test]
+fn a_job_is_read_as_kubectl_create_job_sends_it() {
+    let digits: Vec<_> = include_str!("create_job.hex")
+        .bytes()
+        .filter(u8::is_ascii_hexdigit)
+        .collect();
+    let pairs = digits.chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
+    let body: Vec<_> = pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect();
+    let members = parse(Resource::Job, &body).unwrap();
+    let object = decode(Resource::Job, members, FieldValidation::Strict).unwrap().object;
+    let owner = json!({"apiVersion": "batch/v1", "kind": "CronJob", "name": "hello2", "controller": true,
+        "uid": "15e8288e-a8b8-405e-92ef-3b730dfdb428"});
+    let expected = json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "annotations": {"cronjob.kubernetes.io/instantiate": "manual"},
+            "name": "j2",
+            "ownerReferences": [owner],
+        },
+        "spec": {"template": {"metadata": {}, "spec": {
+            "containers": [{
+                "image": "b2",
+                "imagePullPolicy": "Always",
+                "name": "a",
+                "resources": {},
+                "terminationMessagePath": "/dev/termination-log",
+                "terminationMessagePolicy": "File",
+            }],
+            "dnsPolicy": "ClusterFirst",
+            "restartPolicy": "OnFailure",
+            "schedulerName": "default-scheduler",
+            "securityContext": {},
+            "terminationGracePeriodSeconds": 30,
+        }}},
+        "status": {},
+    });
+    assert_eq!(object, expected);
 }

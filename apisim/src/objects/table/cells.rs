@@ -33,9 +33,9 @@ fn cron_job(object: &Value, now: Timestamp) -> Value {
         Some(false) => "False",
         None => "<unset>",
     };
-    let last = match &status["lastScheduleTime"] {
-        Value::Null => NONE.to_owned(),
-        time => since(time, now),
+    let last = match time(&status["lastScheduleTime"]) {
+        None => NONE.to_owned(),
+        Some(time) => human_duration(now.duration_since(time)),
     };
     let job = &spec["jobTemplate"]["spec"];
     let (containers, images) = containers(&job["template"]["spec"]["containers"]);
@@ -97,18 +97,16 @@ fn job_status(object: &Value) -> &'static str {
 }
 
 fn event(object: &Value, now: Timestamp) -> Value {
-    let first = match &object["firstTimestamp"] {
-        Value::Null => since(&object["eventTime"], now),
-        time => since(time, now),
+    let series = object.get("series").filter(|series| !series.is_null());
+    let told = |member: &str| time(&object[member]).map(|time| human_duration(now.duration_since(time)));
+    let first = told("firstTimestamp").unwrap_or_else(|| since(&object["eventTime"], now));
+    let last = match series {
+        Some(series) => since(&series["lastObservedTime"], now),
+        None => told("lastTimestamp").unwrap_or_else(|| first.clone()),
     };
-    let last = match (&object["series"], &object["lastTimestamp"]) {
-        (Value::Null, Value::Null) => first.clone(),
-        (Value::Null, time) => since(time, now),
-        (series, _) => since(&series["lastObservedTime"], now),
-    };
-    let count = match &object["series"] {
-        Value::Null => object["count"].as_i64().filter(|count| *count != 0).unwrap_or(1),
-        series => series["count"].as_i64().unwrap_or_default(),
+    let count = match series {
+        Some(series) => series["count"].as_i64().unwrap_or_default(),
+        None => object["count"].as_i64().filter(|count| *count != 0).unwrap_or(1),
     };
     let involved = &object["involvedObject"];
     let kind = text(&involved["kind"]).to_lowercase();

@@ -169,8 +169,7 @@ fn with_detail(text: &str, detail: &str) -> String {
 
 /// A value as messages show it: text in quotes, anything else as JSON.
 fn shown(value: &Value) -> String {
-    match value {
-        Value::String(text) => format!("{text:?}"),
-        other => other.to_string(),
-    }
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), |text| format!("{text:?}"))
 }

@@ -1,4 +1,4 @@
-//! An in-memory Kubernetes API for `batch/v1` CronJobs and Jobs, Leases, Events, Namespaces and `ConfigMap`s.
+//! An in-memory Kubernetes API for `batch/v1` CronJobs and Jobs, Leases, Events, Namespaces and `ConfigMaps`.
 //!
 //! A tower service in process, and a server on loopback that plain `kubectl` works with. One contract suite runs against
 //! it and against a real kube-apiserver, which keeps it honest.
@@ -9,6 +9,7 @@ mod failure;
 mod faults;
 mod front_end;
 mod job_runner;
+pub mod objects;
 mod random;
 mod registry;
 mod resource;

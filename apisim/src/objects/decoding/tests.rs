@@ -1,0 +1,239 @@
+//! Refusals in the words of the real server, and the form in which objects are kept.
+
+use serde_json::{Value, json};
+
+use super::{DecodeError, Decoded, FieldValidation, parse};
+use crate::Resource;
+
+fn decoded(resource: Resource, body: &Value, validation: FieldValidation) -> Result<Decoded, DecodeError> {
+    parse(resource, body.to_string().as_bytes(), validation)
+}
+
+/// Checks the refusal of a body.
+#[track_caller]
+fn check(resource: Resource, body: &str, expected: &str) {
+    let error = parse(resource, body.as_bytes(), FieldValidation::Warn).expect_err("a refusal");
+    let beginning = format!("{0} in version \"v1\" cannot be handled as a {0}: ", resource.kind());
+    let text = error.to_string();
+    assert_eq!(text.strip_prefix(&beginning).unwrap_or(&text), expected, "{body}");
+}
+
+/// Bodies, what is found in them, and where.
+const WRONG_TYPES: &[(&str, &str, &str)] = &[
+    (
+        r#"{"metadata":"x"}"#,
+        "string",
+        "CronJob.metadata of type v1.ObjectMeta",
+    ),
+    (
+        r#"{"metadata":{"labels":{"a":1}}}"#,
+        "number",
+        "ObjectMeta.metadata.labels of type string",
+    ),
+    (
+        r#"{"metadata":{"labels":[]}}"#,
+        "array",
+        "ObjectMeta.metadata.labels of type map[string]string",
+    ),
+    (
+        r#"{"metadata":{"uid":5}}"#,
+        "number",
+        "ObjectMeta.metadata.uid of type types.UID",
+    ),
+    (
+        r#"{"metadata":{"creationTimestamp":5}}"#,
+        "number",
+        "ObjectMeta.metadata.creationTimestamp of type string",
+    ),
+    (
+        r#"{"metadata":{"ownerReferences":[{"controller":"x"}]}}"#,
+        "string",
+        "OwnerReference.metadata.ownerReferences.controller of type bool",
+    ),
+    (
+        r#"{"spec":{"schedule":1}}"#,
+        "number",
+        "CronJobSpec.spec.schedule of type string",
+    ),
+    (
+        r#"{"spec":{"suspend":{}}}"#,
+        "object",
+        "CronJobSpec.spec.suspend of type bool",
+    ),
+    (
+        r#"{"spec":{"concurrencyPolicy":7}}"#,
+        "number",
+        "CronJobSpec.spec.concurrencyPolicy of type v1.ConcurrencyPolicy",
+    ),
+    (
+        r#"{"spec":{"failedJobsHistoryLimit":true}}"#,
+        "bool",
+        "CronJobSpec.spec.failedJobsHistoryLimit of type int32",
+    ),
+    (
+        r#"{"spec":{"failedJobsHistoryLimit":3000000000}}"#,
+        "number 3000000000",
+        "CronJobSpec.spec.failedJobsHistoryLimit of type int32",
+    ),
+    (
+        r#"{"spec":{"jobTemplate":{"spec":{"parallelism":1.5}}}}"#,
+        "number 1.5",
+        "JobSpec.spec.jobTemplate.spec.parallelism of type int32",
+    ),
+    (
+        r#"{"spec":{"jobTemplate":{"spec":{"template":{"spec":{"containers":{"a":1}}}}}}}"#,
+        "object",
+        "PodSpec.spec.jobTemplate.spec.template.spec.containers of type []v1.Container",
+    ),
+    (
+        r#"{"spec":{"jobTemplate":{"spec":{"template":{"spec":{"containers":[1]}}}}}}"#,
+        "number",
+        "PodSpec.spec.jobTemplate.spec.template.spec.containers of type v1.Container",
+    ),
+];
+
+#[test]
+fn wrong_types_are_told_in_the_words_of_gos_decoder() {
+    for (body, found, place) in WRONG_TYPES {
+        check(
+            Resource::CronJob,
+            body,
+            &format!("json: cannot unmarshal {found} into Go struct field {place}"),
+        );
+    }
+}
+
+#[test]
+fn of_several_wrong_types_the_first_is_told() {
+    let body = r#"{"spec":{"jobTemplate":[],"schedule":1}}"#;
+    let expected =
+        "json: cannot unmarshal array into Go struct field CronJobSpec.spec.jobTemplate of type v1.JobTemplateSpec";
+    check(Resource::CronJob, body, expected);
+}
+
+#[test]
+fn values_that_cannot_be_read_are_told() {
+    let quantity = r#"{"spec":{"jobTemplate":{"spec":{"template":{"spec":{"containers":[
+        {"resources":{"limits":{"cpu":"x"}}}]}}}}}}"#;
+    let expected = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+    check(Resource::CronJob, quantity, expected);
+    check(
+        Resource::ConfigMap,
+        r#"{"binaryData":{"a":"%"}}"#,
+        "illegal base64 data at input byte 0",
+    );
+    let seconds = [
+        ("x", "cannot parse \"x\" as \"2006\""),
+        ("", "cannot parse \"\" as \"2006\""),
+        ("2024-01-01T00:00:00", "cannot parse \"\" as \"Z07:00\""),
+    ];
+    for (time, expected) in seconds {
+        let body = json!({"metadata": {"creationTimestamp": time}}).to_string();
+        let expected = format!("parsing time {time:?} as \"2006-01-02T15:04:05Z07:00\": {expected}");
+        check(Resource::CronJob, &body, &expected);
+    }
+    let body = r#"{"metadata":{"creationTimestamp":"2024-01-01T00:00:00Zx"}}"#;
+    check(
+        Resource::CronJob,
+        body,
+        "parsing time \"2024-01-01T00:00:00Zx\": extra text: \"x\"",
+    );
+    let microseconds = [
+        ("2024", "cannot parse \"\" as \"-\""),
+        ("2024-01-01T00:00:00Z", "cannot parse \"Z\" as \".000000\""),
+        ("2024-01-01T00:00:00.1Z", "cannot parse \".1Z\" as \".000000\""),
+        ("2024-01-01T00:00:00.1234567Z", "cannot parse \"7Z\" as \"Z07:00\""),
+    ];
+    for (time, expected) in microseconds {
+        let body = json!({"spec": {"renewTime": time}}).to_string();
+        let expected = format!("parsing time {time:?} as \"2006-01-02T15:04:05.000000Z07:00\": {expected}");
+        check(Resource::Lease, &body, &expected);
+    }
+    let body = r#"{"spec":{"renewTime":"2024-02-31T00:00:00.123456Z"}}"#;
+    check(
+        Resource::Lease,
+        body,
+        "parsing time \"2024-02-31T00:00:00.123456Z\": day out of range",
+    );
+}
+
+#[test]
+fn what_is_no_object_of_the_kind_is_unrecognized() {
+    let unrecognized = "the object provided is unrecognized (must be of type CronJob): couldn't get version/kind; \
+                        json parse error: ";
+    check(
+        Resource::CronJob,
+        "{\n",
+        &format!("{unrecognized}unexpected end of JSON input ({{\n)"),
+    );
+    check(
+        Resource::CronJob,
+        "\n",
+        &format!("{unrecognized}unexpected end of JSON input (0a)"),
+    );
+    let go_type =
+        r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+    let expected = format!("{unrecognized}json: cannot unmarshal array into Go value of type {go_type} (5b5d0a)");
+    check(Resource::CronJob, "[]\n", &expected);
+    let other = r#"{"kind":"Job","apiVersion":"batch/v1"}"#;
+    let expected = "Job in version \"v1\" cannot be handled as a CronJob: converting (v1.Job) to (batch.CronJob): \
+                    unknown conversion";
+    check(Resource::CronJob, other, expected);
+    let newer = r#"{"kind":"CronJob","apiVersion":"batch/v2"}"#;
+    let expected = "CronJob in version \"v2\" cannot be handled as a CronJob: no kind \"CronJob\" is registered for \
+                    version \"batch/v2\" in scheme \"pkg/runtime/scheme.go:111\"";
+    check(Resource::CronJob, newer, expected);
+}
+
+#[test]
+fn unknown_fields_are_dropped_and_told_as_the_request_asks() {
+    let body = json!({"spec": {"foo": 1, "jobTemplate": {"spec": {"template": {"spec": {
+        "containers": [{"name": "a", "bla": []}]}}}}}, "status": {}});
+    let told = [
+        "unknown field \"spec.foo\"",
+        "unknown field \"spec.jobTemplate.spec.template.spec.containers[0].bla\"",
+    ];
+    let warned = decoded(Resource::CronJob, &body, FieldValidation::Warn).unwrap();
+    assert_eq!(warned.warnings, told);
+    assert_eq!(warned.object.pointer("/spec/foo"), None);
+    let ignored = decoded(Resource::CronJob, &body, FieldValidation::Ignore).unwrap();
+    assert_eq!((ignored.warnings.len(), &ignored.object), (0, &warned.object));
+    let refused = decoded(Resource::CronJob, &body, FieldValidation::Strict).unwrap_err();
+    let expected = format!(
+        "CronJob in version \"v1\" cannot be handled as a CronJob: strict decoding error: {}",
+        told.join(", ")
+    );
+    assert_eq!(refused.to_string(), expected);
+}
+
+#[test]
+fn an_object_is_kept_as_the_real_server_writes_it() {
+    let body = json!({
+        "metadata": {"name": "a", "labels": {}, "annotations": null, "creationTimestamp": "2024-01-01T02:00:00+02:00"},
+        "spec": {"schedule": "@daily", "startingDeadlineSeconds": 0, "timeZone": null, "concurrencyPolicy": "",
+            "jobTemplate": {"spec": {"template": {"spec": {"hostNetwork": false, "hostUsers": false,
+                "containers": [{"name": "a", "args": [], "env": [{"name": "A", "value": ""}]}]}}}}},
+    });
+    let expected = json!({
+        "kind": "CronJob",
+        "apiVersion": "batch/v1",
+        "metadata": {"name": "a", "creationTimestamp": "2024-01-01T00:00:00Z"},
+        "spec": {"schedule": "@daily", "startingDeadlineSeconds": 0,
+            "jobTemplate": {"metadata": {}, "spec": {"template": {"metadata": {}, "spec": {"hostUsers": false,
+                "containers": [{"name": "a", "env": [{"name": "A"}], "resources": {}}]}}}}},
+        "status": {},
+    });
+    assert_eq!(
+        decoded(Resource::CronJob, &body, FieldValidation::Strict)
+            .unwrap()
+            .object,
+        expected
+    );
+}
+
+#[test]
+fn times_of_leases_have_microseconds() {
+    let body = json!({"spec": {"renewTime": "2024-02-01T00:00:00.123456+02:00"}});
+    let lease = decoded(Resource::Lease, &body, FieldValidation::Strict).unwrap().object;
+    assert_eq!(lease["spec"]["renewTime"], "2024-01-31T22:00:00.123456Z");
+}

@@ -1,0 +1,183 @@
+//! The walk over one object and its type.
+
+use serde_json::{Map, Value};
+
+use super::scalars;
+use crate::objects::schema::{Field, Kind, Schema, Struct};
+
+/// One step from the object to where the walk is.
+#[derive(Clone, Copy)]
+enum Step {
+    Field(&'static str),
+    Index(usize),
+}
+
+/// What was found on the way.
+pub(super) struct Walk {
+    steps: Vec<Step>,
+    /// The innermost type.
+    shape: &'static Struct,
+    unknown_fields: Vec<String>,
+    /// The first wrong type.
+    wrong: Option<String>,
+}
+
+impl Walk {
+    pub(super) fn new(shape: &'static Struct) -> Walk {
+        Walk {
+            steps: Vec::new(),
+            shape,
+            unknown_fields: Vec::new(),
+            wrong: None,
+        }
+    }
+
+    /// The paths of unknown fields, or the first wrong type.
+    pub(super) fn finish(self) -> Result<Vec<String>, String> {
+        match self.wrong {
+            Some(wrong) => Err(wrong),
+            None => Ok(self.unknown_fields),
+        }
+    }
+
+    /// Checks an object with named fields.
+    pub(super) fn object(&mut self, shape: &'static Struct, value: &mut Value) {
+        if value.is_null() {
+            *value = Value::Object(Map::new());
+        }
+        let Value::Object(members) = value else {
+            return self.mismatch(scalars::kind_of(value), &format!("v1.{}", shape.name));
+        };
+        let outer = std::mem::replace(&mut self.shape, shape);
+        members.retain(|name, member| self.member(shape, name, member));
+        for field in shape.required() {
+            if !members.contains_key(field.name)
+                && let Some(empty) = self.empty(&field.kind)
+            {
+                members.insert(field.name.to_owned(), empty);
+            }
+        }
+        self.shape = outer;
+    }
+
+    /// Checks a member. Returns whether it is kept.
+    fn member(&mut self, shape: &'static Struct, name: &str, value: &mut Value) -> bool {
+        let Some(field) = shape.field(name) else {
+            self.unknown_fields.push(self.path(name));
+            return false;
+        };
+        if value.is_null() {
+            return false;
+        }
+        self.steps.push(Step::Field(field.name));
+        self.value(&field.kind, value);
+        self.steps.pop();
+        is_written(field, value)
+    }
+
+    fn value(&mut self, kind: &'static Kind, value: &mut Value) {
+        match (kind, &mut *value) {
+            (Kind::Struct(id), _) => self.object(Schema::get().at(*id), value),
+            (Kind::List(element), Value::Array(elements)) => {
+                for (at, value) in elements.iter_mut().enumerate() {
+                    self.steps.push(Step::Index(at));
+                    self.value(element, value);
+                    self.steps.pop();
+                }
+            }
+            (Kind::Map(element), Value::Object(members)) => {
+                members.iter_mut().for_each(|(_, value)| self.value(element, value));
+            }
+            (Kind::List(_) | Kind::Map(_), other) => self.mismatch(scalars::kind_of(other), &go_name(kind)),
+            (scalar, value) => match scalars::check(scalar, value) {
+                Ok(()) => {}
+                Err(scalars::Wrong::Type(found)) => self.mismatch(&found, &go_name(scalar)),
+                Err(scalars::Wrong::Value(reason)) => {
+                    self.wrong.get_or_insert(reason);
+                }
+            },
+        }
+    }
+
+    /// What Go's encoder writes for a field that was never set.
+    fn empty(&mut self, kind: &'static Kind) -> Option<Value> {
+        match kind {
+            Kind::Struct(id) => {
+                let mut value = Value::Null;
+                self.object(Schema::get().at(*id), &mut value);
+                Some(value)
+            }
+            Kind::String(_) => Some(Value::from("")),
+            Kind::Bool => Some(Value::from(false)),
+            Kind::Int32 | Kind::Int64 | Kind::IntOrString => Some(Value::from(0)),
+            Kind::Quantity => Some(Value::from("0")),
+            Kind::Time | Kind::MicroTime => Some(Value::Null),
+            // It would write null, which every reader takes for absence.
+            Kind::Bytes | Kind::Any | Kind::List(_) | Kind::Map(_) => None,
+        }
+    }
+
+    fn mismatch(&mut self, found: &str, expected: &str) {
+        if self.wrong.is_some() {
+            return;
+        }
+        let mut place = self.shape.name.to_owned();
+        for step in &self.steps {
+            if let Step::Field(name) = step {
+                place.push('.');
+                place.push_str(name);
+            }
+        }
+        self.wrong = Some(format!(
+            "json: cannot unmarshal {found} into Go struct field {place} of type {expected}"
+        ));
+    }
+
+    /// The path of a member of where the walk is.
+    fn path(&self, member: &str) -> String {
+        let mut path = String::new();
+        for step in &self.steps {
+            match step {
+                Step::Field(name) if path.is_empty() => path.push_str(name),
+                Step::Field(name) => path.extend([".", name]),
+                Step::Index(at) => path.extend(["[", &at.to_string(), "]"]),
+            }
+        }
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path + member
+    }
+}
+
+/// Whether Go's encoder writes this value of the field.
+fn is_written(field: &Field, value: &Value) -> bool {
+    if field.is_required || field.is_optional {
+        return true;
+    }
+    match value {
+        Value::Null => false,
+        Value::Bool(value) => *value,
+        Value::Number(number) => number.as_i64() != Some(0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(elements) => !elements.is_empty(),
+        Value::Object(members) => !members.is_empty() || matches!(field.kind, Kind::Struct(_)),
+    }
+}
+
+/// What Go calls a type.
+fn go_name(kind: &Kind) -> String {
+    match kind {
+        Kind::String(Some(name)) if name.contains('.') => (*name).to_owned(),
+        Kind::String(Some(name)) => format!("v1.{name}"),
+        Kind::Bool => "bool".to_owned(),
+        Kind::Int32 | Kind::IntOrString => "int32".to_owned(),
+        Kind::Int64 => "int64".to_owned(),
+        Kind::Bytes => "[]uint8".to_owned(),
+        Kind::Quantity => "resource.Quantity".to_owned(),
+        Kind::String(None) | Kind::Time | Kind::MicroTime | Kind::Any => "string".to_owned(),
+        Kind::List(element) => format!("[]{}", go_name(element)),
+        Kind::Map(element) => format!("map[string]{}", go_name(element)),
+        Kind::Struct(id) => format!("v1.{}", Schema::get().at(*id).name),
+    }
+}

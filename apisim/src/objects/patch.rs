@@ -1,0 +1,201 @@
+//! A new object from an old one and a patch, in the four forms that the API takes. What comes out is not decoded yet: it
+//! goes through [`decoded`], and then the way of every object.
+
+mod apply;
+mod json_patch;
+mod managed_fields;
+mod strategic;
+
+use serde_json::{Value, json};
+
+pub use self::{apply::apply, json_patch::json_patch, strategic::strategic_merge};
+use super::decoding::{self, DecodeError, Decoded, FieldValidation};
+use crate::Resource;
+
+/// The form of a patch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchForm {
+    /// RFC 6902.
+    Json,
+    /// RFC 7386.
+    Merge,
+    /// Kubernetes' own: lists are merged as their types say.
+    Strategic,
+    /// Server-side apply.
+    Apply,
+}
+
+impl PatchForm {
+    /// All that are served, as a refusal names them.
+    pub const CONTENT_TYPES: [&str; 4] = [
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        "application/strategic-merge-patch+json",
+        "application/apply-patch+yaml",
+    ];
+
+    /// The form that a `Content-Type` says.
+    pub fn parse(content_type: &str) -> Option<PatchForm> {
+        match content_type.split(';').next()?.trim() {
+            "application/json-patch+json" => Some(PatchForm::Json),
+            "application/merge-patch+json" => Some(PatchForm::Merge),
+            "application/strategic-merge-patch+json" => Some(PatchForm::Strategic),
+            "application/apply-patch+yaml" => Some(PatchForm::Apply),
+            _ => None,
+        }
+    }
+}
+
+/// Why a patch makes no object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatchError {
+    /// It is no patch of its form: 400.
+    #[error("{0}")]
+    Malformed(String),
+    /// An operation finds nothing to work on: 422.
+    #[error("the server rejected our request due to an error in our request")]
+    Rejected,
+    /// A directive makes no sense: 500, as the real server answers.
+    #[error("{0}")]
+    Directive(String),
+    /// What comes out is no object of the kind: 422.
+    #[error(" \"\" is invalid: patch: Invalid value: {shown:?}: {reason}")]
+    Undecodable {
+        /// The result or the patch.
+        shown: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl PatchError {
+    /// The HTTP status.
+    pub fn code(&self) -> u16 {
+        match self {
+            PatchError::Malformed(_) => 400,
+            PatchError::Rejected | PatchError::Undecodable { .. } => 422,
+            PatchError::Directive(_) => 500,
+        }
+    }
+
+    /// The `Status` that tells it.
+    pub fn status(&self) -> Value {
+        let mut status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": self.to_string(), "code": self.code()});
+        match self {
+            PatchError::Malformed(_) => status["reason"] = "BadRequest".into(),
+            PatchError::Rejected => {
+                status["reason"] = "Invalid".into();
+                status["details"] = json!({});
+            }
+            PatchError::Directive(_) => {}
+            PatchError::Undecodable { shown, reason } => {
+                let message = format!("Invalid value: {shown:?}: {reason}");
+                let causes = json!([{"reason": "FieldValueInvalid", "message": message, "field": "patch"}]);
+                status["reason"] = "Invalid".into();
+                status["details"] = json!({"causes": causes});
+            }
+        }
+        status
+    }
+}
+
+/// A body of a patch, which is JSON in every form: `kubectl` sends it so for apply too.
+pub fn parse(form: PatchForm, body: &[u8]) -> Result<Value, PatchError> {
+    let prefix = match form {
+        PatchForm::Json | PatchForm::Merge => "error decoding patch: ",
+        PatchForm::Strategic => "",
+        PatchForm::Apply => "error decoding YAML: ",
+    };
+    let malformed = |reason: &str| PatchError::Malformed(format!("{prefix}{reason}"));
+    let patch: Value = serde_json::from_slice(body).map_err(|error| {
+        let reason = if error.is_eof() {
+            "unexpected end of JSON input".to_owned()
+        } else {
+            error.to_string()
+        };
+        malformed(&reason)
+    })?;
+    let (fits, wanted) = match form {
+        PatchForm::Json => (patch.is_array(), "[]handlers.jsonPatchOp"),
+        PatchForm::Merge | PatchForm::Strategic | PatchForm::Apply => (patch.is_object(), "map[string]interface {}"),
+    };
+    if fits {
+        return Ok(patch);
+    }
+    let found = decoding::kind_of(&patch);
+    Err(malformed(&format!(
+        "json: cannot unmarshal {found} into Go value of type {wanted}"
+    )))
+}
+
+/// The object that a patch has made, as it is to be kept.
+pub fn decoded(
+    resource: Resource,
+    form: PatchForm,
+    patch: &Value,
+    patched: Value,
+    validation: FieldValidation,
+) -> Result<Decoded, PatchError> {
+    // A refusal tells the whole result, which decoding takes.
+    let members = patched.as_object().cloned().unwrap_or_default();
+    decoding::decode(resource, members, validation).map_err(|error| {
+        let shown = match form {
+            PatchForm::Json | PatchForm::Merge => patched.to_string(),
+            PatchForm::Strategic | PatchForm::Apply => go_shown(patch),
+        };
+        let reason = match error {
+            DecodeError::NotHandled { reason, .. } | DecodeError::Unrecognized { reason, .. } => reason,
+        };
+        PatchError::Undecodable { shown, reason }
+    })
+}
+
+/// RFC 7386: objects are merged, null removes, anything else replaces.
+pub fn merge(old: &Value, patch: &Value) -> Value {
+    let mut new = old.clone();
+    merge_into(&mut new, patch);
+    new
+}
+
+fn merge_into(target: &mut Value, patch: &Value) {
+    let Value::Object(changes) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    let Some(members) = target.as_object_mut() else { return };
+    for (name, change) in changes {
+        if change.is_null() {
+            members.remove(name);
+        } else {
+            merge_into(members.entry(name).or_insert(Value::Null), change);
+        }
+    }
+}
+
+/// JSON as Go's `%v` shows it: `map[a:1 b:[x y]]`.
+fn go_shown(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.clone(),
+        Value::Array(elements) => {
+            let shown: Vec<_> = elements.iter().map(go_shown).collect();
+            format!("[{}]", shown.join(" "))
+        }
+        Value::Object(members) => {
+            let shown: Vec<_> = members
+                .iter()
+                .map(|(name, value)| format!("{name}:{}", go_shown(value)))
+                .collect();
+            format!("map[{}]", shown.join(" "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

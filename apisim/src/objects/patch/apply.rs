@@ -1,0 +1,134 @@
+//! Server-side apply: what a manager says is merged in, and what it said before and says no longer is taken out.
+//!
+//! Managers do not conflict here: the last one wins, as with `--force-conflicts`. Only applies are recorded in
+//! `metadata.managedFields`, so what else writes an object owns nothing of it.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::{PatchError, managed_fields};
+use crate::{
+    Resource,
+    objects::{
+        decoding,
+        schema::{Field, Kind, Merge, Schema, Struct},
+    },
+};
+
+/// The object after this manager has applied its view of it at this time; a new one where there was none.
+pub fn apply(
+    resource: Resource,
+    old: Option<&Value>,
+    applied: &Value,
+    manager: &str,
+    now: Timestamp,
+) -> Result<Value, PatchError> {
+    let shape = Schema::get().of(resource);
+    check(resource, shape, applied)?;
+    let none = json!({});
+    let old = old.unwrap_or(&none);
+    let mut new = old.clone();
+    merge_object(Some(shape), &mut new, applied);
+    let entries = old["metadata"]["managedFields"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    let is_own = |entry: &&Value| entry["manager"] == manager && entry["operation"] == "Apply";
+    let own = entries.iter().find(is_own);
+    let others: Vec<_> = entries.iter().filter(|entry| !is_own(entry)).collect();
+    let fields = managed_fields::fields_of(shape, applied);
+    if let Some(own) = own {
+        let kept: Vec<_> = others.iter().map(|entry| &entry["fieldsV1"]).collect();
+        managed_fields::take_out(&mut new, &own["fieldsV1"], &fields, &kept);
+    }
+    let entry = match own {
+        // What changes nothing leaves the object as it was.
+        Some(own) if own["fieldsV1"] == fields && new == *old => own.clone(),
+        _ => json!({
+            "manager": manager,
+            "operation": "Apply",
+            "apiVersion": resource.api_version(),
+            "time": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            "fieldsType": "FieldsV1",
+            "fieldsV1": fields,
+        }),
+    };
+    let entries: Vec<_> = std::iter::once(entry).chain(others.into_iter().cloned()).collect();
+    new["metadata"]["managedFields"] = Value::Array(entries);
+    Ok(new)
+}
+
+/// Refuses what is of another kind, and fields that nobody knows.
+fn check(resource: Resource, shape: &'static Struct, applied: &Value) -> Result<(), PatchError> {
+    let said = |member: &str| applied[member].as_str().unwrap_or_default();
+    if (said("apiVersion"), said("kind")) != (resource.api_version(), resource.kind()) {
+        let (group, version) = said("apiVersion").split_once('/').unwrap_or(("", said("apiVersion")));
+        let message = format!("invalid object type: {group}/{version}, Kind={}", said("kind"));
+        return Err(PatchError::Malformed(message));
+    }
+    if applied["metadata"]["managedFields"]
+        .as_array()
+        .is_some_and(|entries| !entries.is_empty())
+    {
+        return Err(PatchError::Malformed("metadata.managedFields must be nil".to_owned()));
+    }
+    // A wrong type is told when the whole is decoded.
+    let unknown = decoding::normalise(shape, &mut applied.clone()).unwrap_or_default();
+    let Some(first) = unknown.first() else { return Ok(()) };
+    let metadata = &applied["metadata"];
+    let text = |member: &str| metadata[member].as_str().unwrap_or_default();
+    Err(PatchError::Directive(format!(
+        "failed to create typed patch object ({}/{}; {}, Kind={}): .{first}: field not declared in schema",
+        text("namespace"),
+        text("name"),
+        resource.api_version(),
+        resource.kind(),
+    )))
+}
+
+fn merge_object(shape: Option<&'static Struct>, target: &mut Value, applied: &Value) {
+    let Value::Object(changes) = applied else {
+        *target = applied.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Some(members) = target.as_object_mut() else { return };
+    for (name, change) in changes.iter().filter(|(_, change)| !change.is_null()) {
+        let before = members.entry(name).or_insert(Value::Null);
+        match shape.and_then(|shape| shape.field(name)) {
+            Some(field) => merge_field(field, before, change),
+            None => merge_object(None, before, change),
+        }
+    }
+}
+
+fn merge_field(field: &'static Field, target: &mut Value, applied: &Value) {
+    match (&field.kind, field.merge) {
+        (Kind::Struct(id), _) => merge_object(Some(Schema::get().at(*id)), target, applied),
+        (Kind::Map(_), _) => merge_object(None, target, applied),
+        (Kind::List(element), Merge::ByKey(key)) => merge_list(element, key, target, applied),
+        (Kind::List(_), Merge::Set) => {
+            let mut merged = target.as_array().cloned().unwrap_or_default();
+            let new: Vec<_> = applied.as_array().into_iter().flatten().collect();
+            merged.extend(new.into_iter().filter(|value| !target_contains(target, value)).cloned());
+            *target = Value::Array(merged);
+        }
+        _ => *target = applied.clone(),
+    }
+}
+
+fn target_contains(target: &Value, value: &Value) -> bool {
+    target.as_array().is_some_and(|elements| elements.contains(value))
+}
+
+fn merge_list(element: &'static Kind, key: &str, target: &mut Value, applied: &Value) {
+    let mut merged = target.as_array().cloned().unwrap_or_default();
+    for change in applied.as_array().into_iter().flatten() {
+        match merged.iter_mut().find(|before| before[key] == change[key]) {
+            Some(before) => merge_object(element.as_struct(), before, change),
+            None => merged.push(change.clone()),
+        }
+    }
+    *target = Value::Array(merged);
+}

@@ -1,0 +1,121 @@
+//! Sets of fields as `metadata.managedFields` writes them (`FieldsV1`), and what can be done with such a set.
+//!
+//! A set is a tree of JSON objects: `f:<name>` a member, `k:{..}` an element of a list by its key, `v:<value>` an element
+//! of a set, `.` the thing itself.
+
+use serde_json::{Map, Value, json};
+
+use crate::objects::schema::{Field, Kind, Merge, Schema, Struct};
+
+/// What every object has, and nobody owns.
+const UNOWNED: [(&str, &[&str]); 3] = [
+    ("apiVersion", &[]),
+    ("kind", &[]),
+    ("metadata", &["name", "namespace", "uid"]),
+];
+
+/// The fields that an object of this type sets.
+pub(super) fn fields_of(shape: &'static Struct, object: &Value) -> Value {
+    let mut fields = struct_fields(shape, object);
+    for (member, inner) in UNOWNED {
+        let name = format!("f:{member}");
+        let Some(found) = fields.get_mut(&name).and_then(Value::as_object_mut) else {
+            continue;
+        };
+        for inner in inner {
+            found.remove(&format!("f:{inner}"));
+        }
+        if found.is_empty() {
+            fields.remove(&name);
+        }
+    }
+    Value::Object(fields)
+}
+
+fn struct_fields(shape: &'static Struct, object: &Value) -> Map<String, Value> {
+    let members = object.as_object().into_iter().flatten();
+    let fields = members.filter_map(|(name, value)| {
+        let field = shape.field(name)?;
+        (!value.is_null()).then(|| (format!("f:{name}"), field_tree(field, value)))
+    });
+    fields.collect()
+}
+
+fn field_tree(field: &'static Field, value: &Value) -> Value {
+    match (&field.kind, field.merge, value) {
+        (Kind::List(element), Merge::ByKey(key), Value::Array(elements)) => {
+            let entries = elements.iter().map(|value| {
+                let mut tree = kind_tree(element, value);
+                if let Some(tree) = tree.as_object_mut() {
+                    tree.insert(".".to_owned(), json!({}));
+                }
+                (format!("k:{}", json!({key: value[key]})), tree)
+            });
+            Value::Object(entries.collect())
+        }
+        (Kind::List(_), Merge::Set, Value::Array(elements)) => {
+            Value::Object(elements.iter().map(|value| (format!("v:{value}"), json!({}))).collect())
+        }
+        (kind, _, value) => kind_tree(kind, value),
+    }
+}
+
+fn kind_tree(kind: &'static Kind, value: &Value) -> Value {
+    match (kind, value) {
+        (Kind::Struct(id), value) => Value::Object(struct_fields(Schema::get().at(*id), value)),
+        (Kind::Map(_), Value::Object(members)) => {
+            Value::Object(members.keys().map(|name| (format!("f:{name}"), json!({}))).collect())
+        }
+        _ => json!({}),
+    }
+}
+
+/// Takes out of a value what `before` has, and neither `after` nor one of the others.
+pub(super) fn take_out(value: &mut Value, before: &Value, after: &Value, others: &[&Value]) {
+    for (name, inner) in before.as_object().into_iter().flatten() {
+        if name == "." {
+            continue;
+        }
+        let others: Vec<_> = others.iter().filter_map(|other| other.get(name)).collect();
+        if after.get(name).is_none() && others.is_empty() {
+            remove(value, name);
+        } else if let Some(found) = find(value, name) {
+            take_out(found, inner, &after[name.as_str()], &others);
+        }
+    }
+}
+
+fn remove(value: &mut Value, name: &str) {
+    match value {
+        Value::Object(members) => {
+            members.remove(name.trim_start_matches("f:"));
+        }
+        Value::Array(elements) => elements.retain(|element| !is_named(element, name)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn find<'a>(value: &'a mut Value, name: &str) -> Option<&'a mut Value> {
+    match value {
+        Value::Object(members) => members.get_mut(name.trim_start_matches("f:")),
+        Value::Array(elements) => elements.iter_mut().find(|element| is_named(element, name)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
+/// Whether an element of a list is the one of this name in a set.
+fn is_named(element: &Value, name: &str) -> bool {
+    let Some((kind, text)) = name.split_once(':') else {
+        return false;
+    };
+    let Ok(value) = serde_json::from_str::<Value>(text) else {
+        return false;
+    };
+    match kind {
+        "v" => *element == value,
+        "k" => value
+            .as_object()
+            .is_some_and(|keys| keys.iter().all(|(key, value)| element[key] == *value)),
+        _ => false,
+    }
+}

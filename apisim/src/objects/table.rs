@@ -1,0 +1,145 @@
+//! Objects as `kubectl get` prints them: `meta.k8s.io/v1` Tables with the columns and cells of the real server.
+//!
+//! Columns are described in our own words, and shorter.
+
+mod cells;
+mod human_duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+pub use self::human_duration::human_duration;
+use crate::Resource;
+
+const NAME: Column = Column("Name", "string", 0, "The name, unique within a namespace.");
+const AGE: Column = Column("Age", "string", 0, "The time since the object was created.");
+const CONTAINERS: Column = Column("Containers", "string", 1, "Names of each container in the template.");
+const IMAGES: Column = Column(
+    "Images",
+    "string",
+    1,
+    "Images referenced by each container in the template.",
+);
+const SELECTOR: Column = Column("Selector", "string", 1, "The labels of the pods that are counted.");
+
+const CRON_JOB: &[Column] = &[
+    NAME,
+    Column("Schedule", "string", 0, "The schedule in cron format."),
+    Column("Timezone", "string", 0, "The time zone of the schedule."),
+    Column("Suspend", "boolean", 0, "Whether no Jobs are started."),
+    Column("Active", "integer", 0, "How many of its Jobs are running."),
+    Column("Last Schedule", "string", 0, "The time since a Job was last started."),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+];
+const JOB: &[Column] = &[
+    NAME,
+    Column("Status", "string", 0, "Whether it runs, or how it ended."),
+    Column("Completions", "string", 0, "How many pods have succeeded, of how many."),
+    Column("Duration", "string", 0, "How long it runs or ran."),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+];
+const LEASE: &[Column] = &[NAME, Column("Holder", "string", 0, "Who holds it."), AGE];
+const EVENT: &[Column] = &[
+    Column("Last Seen", "string", 0, "The time since it last happened."),
+    Column("Type", "string", 0, "Normal or Warning."),
+    Column("Reason", "string", 0, "The word for machines."),
+    Column("Object", "string", 0, "What it happened to."),
+    Column("Subobject", "string", 1, "The part that it happened to."),
+    Column("Source", "string", 1, "Who reports it."),
+    Column("Message", "string", 0, "The text for people."),
+    Column("First Seen", "string", 1, "The time since it first happened."),
+    Column("Count", "string", 1, "How often it happened."),
+    Column("Name", "string", 1, "The name, unique within a namespace."),
+];
+const NAMESPACE: &[Column] = &[NAME, Column("Status", "string", 0, "Whether it is going."), AGE];
+const CONFIG_MAP: &[Column] = &[NAME, Column("Data", "string", 0, "How many entries it has."), AGE];
+
+/// A column: its name, its type, 1 where only `-o wide` shows it, and what it holds.
+struct Column(&'static str, &'static str, u8, &'static str);
+
+/// What of each object is sent with its row: the parameter `includeObject` of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IncludeObject {
+    /// Its metadata.
+    #[default]
+    Metadata,
+    /// All of it.
+    Object,
+    /// Nothing.
+    None,
+}
+
+impl IncludeObject {
+    /// Reads the parameter; none where it is not one of the three.
+    pub fn parse(text: &str) -> Option<IncludeObject> {
+        match text {
+            "" | "Metadata" => Some(IncludeObject::Metadata),
+            "Object" => Some(IncludeObject::Object),
+            "None" => Some(IncludeObject::None),
+            _ => None,
+        }
+    }
+}
+
+/// The Table of these objects, as seen at this time. Its own metadata is empty: the caller gives it that of the list.
+pub fn render<'a>(resource: Resource, items: impl IntoIterator<Item = &'a Value>, now: Timestamp) -> Value {
+    render_with(resource, items, IncludeObject::Metadata, now)
+}
+
+/// The same, with more or less of each object.
+pub fn render_with<'a>(
+    resource: Resource,
+    items: impl IntoIterator<Item = &'a Value>,
+    include: IncludeObject,
+    now: Timestamp,
+) -> Value {
+    let row = |object: &'a Value| {
+        let shown = match include {
+            IncludeObject::Metadata => partial_metadata(object),
+            IncludeObject::Object => object.clone(),
+            IncludeObject::None => Value::Null,
+        };
+        json!({"cells": cells::of(resource, object, now), "object": shown})
+    };
+    json!({
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {},
+        "columnDefinitions": column_definitions(resource),
+        "rows": items.into_iter().map(row).collect::<Vec<_>>(),
+    })
+}
+
+/// The metadata of an object alone, as `as=PartialObjectMetadata` asks for it.
+pub fn partial_metadata(object: &Value) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": object["metadata"],
+    })
+}
+
+fn column_definitions(resource: Resource) -> Value {
+    let columns = match resource {
+        Resource::CronJob => CRON_JOB,
+        Resource::Job => JOB,
+        Resource::Lease => LEASE,
+        Resource::Event => EVENT,
+        Resource::Namespace => NAMESPACE,
+        Resource::ConfigMap => CONFIG_MAP,
+    };
+    let definition = |Column(name, kind, priority, description): &Column| {
+        let format = if *name == "Name" { "name" } else { "" };
+        json!({"name": name, "type": kind, "format": format, "description": description, "priority": priority})
+    };
+    columns.iter().map(definition).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! Which objects the API server refuses, and with which words (B-16.2).
+//!
+//! The rules run in the server's order over objects that were decoded and defaulted; maps are walked by key, where the
+//! server's order is random. Of pod templates those parts are checked that a Job cannot run without.
+
+mod config_map;
+mod cron_job;
+mod event;
+mod field_error;
+mod job;
+mod job_status;
+mod lease;
+mod metadata;
+mod names;
+mod namespace;
+mod path;
+mod pod;
+
+use serde_json::Value;
+
+pub use self::field_error::{FieldError, invalid_message, invalid_status};
+use self::{field_error::Errors, metadata::NameRule};
+use crate::Resource;
+
+/// What is known elsewhere: schedules and time zones.
+#[derive(Clone, Copy, Debug)]
+pub struct Checks {
+    /// Whether a schedule can be parsed, and if not, why.
+    pub schedule: fn(&str) -> Result<(), String>,
+    /// Whether there is a time zone of this name.
+    pub time_zone: fn(&str) -> bool,
+}
+
+impl Default for Checks {
+    /// Every schedule and every zone passes.
+    fn default() -> Checks {
+        Checks {
+            schedule: |_| Ok(()),
+            time_zone: |_| true,
+        }
+    }
+}
+
+/// Why a new object is refused; nothing when it is not.
+pub fn create(resource: Resource, object: &Value, checks: &Checks) -> Vec<FieldError> {
+    let mut errors = Errors::default();
+    match resource {
+        Resource::CronJob => cron_job::create(object, checks, &mut errors),
+        Resource::Job => job::check(object, &mut errors),
+        Resource::Lease => lease::create(object, &mut errors),
+        Resource::Event => event::check(object, &mut errors),
+        Resource::Namespace => namespace::create(object, &mut errors),
+        Resource::ConfigMap => config_map::check(object, &mut errors),
+    }
+    if errors.is_empty() {
+        metadata::check(object, resource.is_namespaced(), NameRule::PathSegment, &mut errors);
+    }
+    errors.into_list()
+}
+
+/// Why an object cannot replace an older one; nothing when it can.
+pub fn update(resource: Resource, new: &Value, old: &Value, checks: &Checks) -> Vec<FieldError> {
+    let mut errors = Errors::default();
+    metadata::check(new, resource.is_namespaced(), NameRule::PathSegment, &mut errors);
+    metadata::check_update(new, old, &mut errors);
+    match resource {
+        Resource::CronJob => cron_job::update(new, old, checks, &mut errors),
+        Resource::Job => job::update(new, old, &mut errors),
+        Resource::Lease => lease::update(new, old, &mut errors),
+        Resource::Event => event::check(new, &mut errors),
+        Resource::Namespace => metadata::check_update_with_finalizers(new, old, &mut errors),
+        Resource::ConfigMap => config_map::update(new, old, &mut errors),
+    }
+    errors.into_list()
+}
+
+/// Why a status cannot replace an older one (B-16.4): that of a CronJob always can.
+pub fn update_status(resource: Resource, new: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Errors::default();
+    metadata::check(new, resource.is_namespaced(), NameRule::PathSegment, &mut errors);
+    metadata::check_update(new, old, &mut errors);
+    match resource {
+        Resource::Job => {
+            metadata::check_update_with_finalizers(new, old, &mut errors);
+            job_status::update(new, old, &mut errors);
+        }
+        Resource::Namespace => {
+            metadata::check_update_with_finalizers(new, old, &mut errors);
+            namespace::check_phase(new, &mut errors);
+        }
+        Resource::CronJob | Resource::Lease | Resource::Event | Resource::ConfigMap => {}
+    }
+    errors.into_list()
+}
+
+/// What a create is told besides its answer, in `Warning` headers.
+pub fn create_warnings(resource: Resource, object: &Value) -> Vec<String> {
+    let messages = names::dns_label(metadata::text(object, "name"));
+    if !matches!(resource, Resource::CronJob | Resource::Job) || messages.is_empty() {
+        return Vec::new();
+    }
+    vec![format!(
+        "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is \
+         recommended: [{}]",
+        messages.join(" ")
+    )]
+}
+
+/// What an update is told besides its answer, in `Warning` headers.
+pub fn update_warnings(resource: Resource, new: &Value) -> Vec<String> {
+    let schedule = new
+        .pointer("/spec/schedule")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if resource != Resource::CronJob || !schedule.contains("TZ") {
+        return Vec::new();
+    }
+    vec![
+        "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see \
+         https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
+            .to_owned(),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

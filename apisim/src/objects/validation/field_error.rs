@@ -1,0 +1,175 @@
+//! What is wrong with one field, and the `Status` that tells all of it.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use super::path::Path;
+use crate::Resource;
+
+/// What is wrong with one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// The word for machines, such as `FieldValueInvalid`.
+    pub reason: &'static str,
+    /// The path of the field.
+    pub field: String,
+    /// The text for people, without the path.
+    pub message: String,
+}
+
+impl FieldError {
+    fn text(&self) -> String {
+        format!("{}: {}", self.field, self.message)
+    }
+}
+
+/// The text of a refusal for these reasons: each once, in brackets where there are several.
+pub fn invalid_message(resource: Resource, name: &str, errors: &[FieldError]) -> String {
+    let kind = match resource.group() {
+        "" => resource.kind().to_owned(),
+        group => format!("{}.{group}", resource.kind()),
+    };
+    let mut seen = BTreeSet::new();
+    let texts: Vec<_> = errors
+        .iter()
+        .map(FieldError::text)
+        .filter(|text| seen.insert(text.clone()))
+        .collect();
+    match texts.as_slice() {
+        [] => format!("{kind} {name:?} is invalid"),
+        [one] => format!("{kind} {name:?} is invalid: {one}"),
+        several => format!("{kind} {name:?} is invalid: [{}]", several.join(", ")),
+    }
+}
+
+/// The `Status` of a refusal for these reasons; its code is 422.
+pub fn invalid_status(resource: Resource, name: &str, errors: &[FieldError]) -> Value {
+    let cause = |error: &FieldError| json!({"reason": error.reason, "message": error.message, "field": error.field});
+    let mut details = Map::new();
+    for (member, text) in [("name", name), ("group", resource.group()), ("kind", resource.kind())] {
+        if !text.is_empty() {
+            details.insert(member.to_owned(), text.into());
+        }
+    }
+    if !errors.is_empty() {
+        details.insert("causes".to_owned(), errors.iter().map(cause).collect());
+    }
+    json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": invalid_message(resource, name, errors),
+        "reason": "Invalid",
+        "details": details,
+        "code": 422,
+    })
+}
+
+/// The errors found so far, in order.
+#[derive(Default)]
+pub(super) struct Errors(Vec<FieldError>);
+
+impl Errors {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn into_list(self) -> Vec<FieldError> {
+        self.0
+    }
+
+    /// A value that breaks a rule.
+    pub(super) fn invalid(&mut self, path: &Path<'_>, value: impl Into<Value>, detail: &str) {
+        self.invalid_as_shown(path, &shown(&value.into()), detail);
+    }
+
+    /// A value that breaks a rule, already as it is to be shown.
+    pub(super) fn invalid_as_shown(&mut self, path: &Path<'_>, value: &str, detail: &str) {
+        self.add("FieldValueInvalid", path, format!("Invalid value: {value}: {detail}"));
+    }
+
+    /// Something that breaks a rule and is too large to be shown.
+    pub(super) fn invalid_without_value(&mut self, path: &Path<'_>, detail: &str) {
+        self.add("FieldValueInvalid", path, format!("Invalid value: {detail}"));
+    }
+
+    /// A value that is missing.
+    pub(super) fn required(&mut self, path: &Path<'_>, detail: &str) {
+        self.add("FieldValueRequired", path, with_detail("Required value", detail));
+    }
+
+    /// A value that is none of those that there are.
+    pub(super) fn unsupported(&mut self, path: &Path<'_>, value: impl Into<Value>, supported: &[&str]) {
+        let supported: Vec<_> = supported.iter().map(|value| format!("{value:?}")).collect();
+        let value = shown(&value.into());
+        let message = format!("Unsupported value: {value}: supported values: {}", supported.join(", "));
+        self.add("FieldValueNotSupported", path, message);
+    }
+
+    /// A value that is there twice.
+    pub(super) fn duplicate(&mut self, path: &Path<'_>, value: &str) {
+        self.add("FieldValueDuplicate", path, format!("Duplicate value: {value:?}"));
+    }
+
+    /// A reference to nothing.
+    pub(super) fn not_found(&mut self, path: &Path<'_>, value: &str) {
+        self.add("FieldValueNotFound", path, format!("Not found: {value:?}"));
+    }
+
+    /// A field that must not be there.
+    pub(super) fn forbidden(&mut self, path: &Path<'_>, detail: &str) {
+        self.add("FieldValueForbidden", path, with_detail("Forbidden", detail));
+    }
+
+    /// A value longer than this many bytes.
+    pub(super) fn too_long(&mut self, path: &Path<'_>, n_bytes_max: usize) {
+        self.add(
+            "FieldValueTooLong",
+            path,
+            format!("Too long: may not be more than {n_bytes_max} bytes"),
+        );
+    }
+
+    /// The messages of a rule of [`names`](super::names) that a value breaks.
+    pub(super) fn invalid_for_each(&mut self, path: &Path<'_>, value: &str, messages: Vec<String>) {
+        for message in messages {
+            self.invalid(path, value, &message);
+        }
+    }
+
+    /// A number that must not be below zero, where it is there.
+    pub(super) fn non_negative(&mut self, path: &Path<'_>, value: Option<&Value>) {
+        if let Some(number) = value.and_then(Value::as_i64).filter(|number| *number < 0) {
+            self.invalid(path, number, "must be greater than or equal to 0");
+        }
+    }
+
+    fn add(&mut self, reason: &'static str, path: &Path<'_>, message: String) {
+        self.0.push(FieldError {
+            reason,
+            field: path.to_string(),
+            message,
+        });
+    }
+}
+
+fn with_detail(text: &str, detail: &str) -> String {
+    if detail.is_empty() {
+        text.to_owned()
+    } else {
+        format!("{text}: {detail}")
+    }
+}
+
+/// A value as messages show it: text in quotes, anything else as JSON.
+fn shown(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), |text| format!("{text:?}"))
+}

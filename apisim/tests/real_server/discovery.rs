@@ -1,0 +1,60 @@
+//! Discovery of the groups and kinds that are played.
+
+use apisim::objects::discovery::{self, Answer};
+use serde_json::Value;
+
+use crate::requests::Server;
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// Compares the documents, as far as they are about the same.
+pub(crate) async fn compare(server: &Server, findings: &mut Vec<String>) {
+    for (path, accept) in [
+        ("/apis/batch", "application/json"),
+        ("/apis/batch/v1", "application/json"),
+        ("/apis/coordination.k8s.io/v1", "application/json"),
+        ("/api/v1", "application/json"),
+        ("/api", AGGREGATED),
+        ("/apis", AGGREGATED),
+    ] {
+        let real = server.send("GET", path, ("", accept), "").await.body;
+        let Some(Answer::Document(ours)) = discovery::answer(path, accept) else {
+            panic!("no {path}")
+        };
+        let real = restricted(real, &ours.body);
+        if real != ours.body {
+            findings.push(format!("discovery at {path}\nreal {real}\nours {}", ours.body));
+        }
+    }
+}
+
+/// What the real server says of that of which ours says something.
+fn restricted(real: Value, ours: &Value) -> Value {
+    match (real, ours) {
+        (Value::Object(mut members), Value::Object(ours)) => {
+            members.remove("storageVersionHash");
+            let restricted = members.into_iter().map(|(name, value)| {
+                let value = restricted(value, ours.get(&name).unwrap_or(&Value::Null));
+                (name, value)
+            });
+            Value::Object(restricted.collect())
+        }
+        (Value::Array(elements), Value::Array(ours)) => {
+            let named = |element: &Value| {
+                let names = ["/resource", "/name", "/metadata/name", "/subresource", "/version"];
+                names.iter().find_map(|name| element.pointer(name).cloned())
+            };
+            let mut kept = Vec::new();
+            for element in elements {
+                let other = ours.iter().find(|other| named(other) == named(&element));
+                match other {
+                    Some(other) => kept.push(restricted(element, other)),
+                    None if named(&element).is_none() => kept.push(element),
+                    None => {}
+                }
+            }
+            Value::Array(kept)
+        }
+        (other, _) => other,
+    }
+}

@@ -1,0 +1,50 @@
+//! Every object that the other cases left behind, read from the protobuf that the server writes.
+
+use apisim::{
+    Resource,
+    objects::{
+        decoding::{self, FieldValidation},
+        protobuf,
+    },
+};
+use serde_json::Value;
+
+use crate::requests::{Server, path};
+
+/// Compares each object's two forms.
+pub(crate) async fn compare(server: &Server, findings: &mut Vec<String>) {
+    for resource in Resource::ALL {
+        let list = server
+            .send("GET", &path(resource), ("application/json", "application/json"), "")
+            .await
+            .body;
+        let items = list["items"].as_array().expect("items");
+        assert!(!items.is_empty(), "nothing to compare: {resource:?}");
+        for item in items {
+            let url = format!("{}/{}", path(resource), item["metadata"]["name"].as_str().unwrap());
+            let bytes = server
+                .send_for_bytes("GET", &url, ("", protobuf::CONTENT_TYPE), "")
+                .await
+                .1;
+            let members = protobuf::parse(resource, &bytes).expect("it can be read");
+            let read = decoding::decode(resource, members, FieldValidation::Strict)
+                .expect("it is an object")
+                .object;
+            let mut item = item.clone();
+            item["kind"] = resource.kind().into();
+            item["apiVersion"] = resource.api_version().into();
+            if without_nulls(&read) != without_nulls(&item) {
+                findings.push(format!("protobuf of {url}\nreal {item}\nours {read}"));
+            }
+        }
+    }
+}
+
+/// Lists of objects are written without some nulls that single ones have.
+fn without_nulls(object: &Value) -> Value {
+    let members = object.as_object().expect("an object").iter();
+    members
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}

@@ -27,9 +27,6 @@ MUTATIONS = {
     "nothing-armed-after-a-start": (f"{STATE}/decision.rs", "        self.arm(owner, next);\n", "        self.arm(owner, next.filter(|_| self.index.n_jobs_of(owner) == 0));\n"),
     "no-catching-up": ("src/schedule/policy.rs", "    Ok(Due {\n        slot,\n", "    Ok(Due {\n        slot: slot.filter(|_| facts.armed.is_some()),\n"),
     "relist-forgets-jobs": (f"{STATE}/relists.rs", "|job| job.mark < mark", "|job| job.mark <= mark"),
-    "failed-status-is-forgotten": (f"{STATE}/status.rs", "let wait = back_off(", "cron_job.record.status = sent.clone();\n                let wait = back_off("),
-    "conflict-is-taken-for-success": (f"{STATE}/status.rs", "            StatusOutcome::Conflict => {\n", "            StatusOutcome::Conflict => {\n                cron_job.record.status = sent.clone();\n"),
-    "failed-create-is-not-repeated": (f"{STATE}/answers.rs", "self.retry_at(owner, after(now, wait.max(asked)));", "self.retry_at(owner, after(now, wait.max(asked).saturating_mul(100_000)));"),
     "unanswered-create-is-given-up": (f"{STATE}/answers.rs", "CreateOutcome::Unanswered { message } => self.ask_for_slot(owner, slot, message),", "CreateOutcome::Unanswered { .. } => self.end_open(owner, InstantOutcome::Refused),"),
 }
 

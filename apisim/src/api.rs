@@ -11,10 +11,10 @@ use crate::{
     clock::{WallClock, instant},
     faults::Faults,
     front_end::FrontEnd,
+    objects::validation::Checks,
     random::Random,
     registry::{Moment, Registry, Target},
     resource::Resource,
-    rules::Checks,
     service::ApiService,
     service_time::{Queue, ServiceTimes},
 };

@@ -22,9 +22,10 @@ pub(crate) use self::{
 };
 use crate::{
     failure::{Cause, Failure},
+    objects::validation::Checks,
     random::Random,
     resource::Resource,
-    rules::{self, Checks},
+    rules,
     store::{Key, Store, Stored, Uid},
 };
 

@@ -4,27 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     failure::{Cause, Failure},
+    objects::validation::Checks,
     resource::Resource,
 };
-
-/// What validation needs to know of schedules and zones; an error is what is wrong, as the API server would say it.
-#[derive(Clone, Copy, Debug)]
-pub struct Checks {
-    /// Whether a schedule can be parsed.
-    pub schedule: fn(&str) -> Result<(), String>,
-    /// Whether there is such a time zone.
-    pub time_zone: fn(&str) -> bool,
-}
-
-impl Default for Checks {
-    /// Every schedule and every zone passes.
-    fn default() -> Checks {
-        Checks {
-            schedule: |_| Ok(()),
-            time_zone: |_| true,
-        }
-    }
-}
 
 /// Reads the body of a request; an error is the answer to one that is no object.
 pub(crate) fn object(_resource: Resource, body: &[u8]) -> Result<Value, Failure> {

@@ -18,7 +18,7 @@ pub(crate) struct CronJobState {
     /// The relist in which it was last seen.
     pub(crate) mark: u32,
     /// The object as it is now cannot be understood: it must not run on what it was before, and nothing can be stored.
-    pub(crate) is_held: bool,
+    pub(crate) is_undecodable: bool,
     /// The status as it will be when all that we know is stored: what decisions are made on (B-5.3 and its difference).
     pub(crate) view: CronJobStatus,
     /// The status write that was handed out and not answered.
@@ -177,7 +177,7 @@ impl CronJobState {
             view: record.status.clone(),
             record,
             mark,
-            is_held: false,
+            is_undecodable: false,
             emitted: None,
             status_not_before: None,
             n_status_failures: 0,

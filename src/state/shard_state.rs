@@ -102,7 +102,7 @@ impl ShardState {
         match input {
             Input::CronJobRelistBegun(scope) => self.begin_relist(&scope, |relists| &mut relists.cron_jobs),
             Input::CronJobApplied(record) => self.apply_cron_job(*record, now),
-            Input::CronJobSeen(uid) => self.hold_cron_job(&uid),
+            Input::CronJobSeen(uid) => self.hold_undecodable(&uid),
             Input::CronJobDeleted(uid) => self.delete_cron_job(&uid),
             Input::CronJobRelistDone(scope) => self.end_cron_job_relist(&scope, now),
             Input::JobRelistBegun(scope) => self.begin_relist(&scope, |relists| &mut relists.jobs),
@@ -178,7 +178,10 @@ impl ShardState {
 
     /// One look at a CronJob, in the order of B-3.1. Idempotent: a second look at the same facts does nothing.
     fn evaluate(&mut self, owner: OwnerIndex, now: Timestamp) {
-        let may_look = self.index.cron_job(owner).is_some_and(|cron_job| !cron_job.is_held);
+        let may_look = self
+            .index
+            .cron_job(owner)
+            .is_some_and(|cron_job| !cron_job.is_undecodable);
         if !self.relists.is_synced || !may_look {
             return;
         }
@@ -208,13 +211,13 @@ impl ShardState {
         }
         let change = SpecChange::between(&cron_job.record, &record);
         let is_status_news = cron_job.take_status(&record.status);
-        let was_held = std::mem::take(&mut cron_job.is_held);
+        let was_undecodable = std::mem::take(&mut cron_job.is_undecodable);
         cron_job.record = record;
         cron_job.status_not_before = None;
         if change.is_schedule {
             self.schedule_changed(owner, now);
         }
-        if change.is_any || is_status_news || was_held {
+        if change.is_any || is_status_news || was_undecodable {
             if let Some(cron_job) = self.index.cron_job_mut(owner) {
                 cron_job.must_look = true;
             }

@@ -95,14 +95,14 @@ impl ShardState {
 
     /// A CronJob exists in a form that cannot be understood: it starts nothing until it can be, as it must not run on what
     /// it was before, and as its status could not be stored. What is known of it stays, for its Jobs and its cursor.
-    pub(super) fn hold_cron_job(&mut self, uid: &Uid) {
+    pub(super) fn hold_undecodable(&mut self, uid: &Uid) {
         let Some(owner) = self.index.find_cron_job(uid) else {
             return;
         };
         let mark = self.relists.mark;
         if let Some(cron_job) = self.index.cron_job_mut(owner) {
             cron_job.mark = mark;
-            cron_job.is_held = true;
+            cron_job.is_undecodable = true;
         }
         self.disarm(owner);
         self.cancel_wake(owner);

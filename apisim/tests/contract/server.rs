@@ -8,6 +8,9 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+/// A ConfigMap that a cluster's own controllers put into every namespace, at any time after its creation.
+const ROOT_CERTIFICATES: &str = "kube-root-ca.crt";
+
 /// How long what must happen may take.
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
@@ -164,7 +167,7 @@ impl Server {
         events
     }
 
-    /// Up to so many events, as far as the watch brings them before its end.
+    /// Up to so many events of what the case made itself, as far as the watch brings them before its end.
     pub(super) async fn watch_lines(&self, path_and_query: &str, n_events: usize) -> Vec<(String, Value)> {
         let request = Request::get(path_and_query).body(Body::empty()).unwrap();
         let response = self.client.send(request).await.unwrap();
@@ -178,7 +181,9 @@ impl Server {
             while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = buffer.drain(..=end).collect();
                 let mut event: Value = serde_json::from_slice(&line).unwrap();
-                events.push((text(&event["type"]), event["object"].take()));
+                if event["object"]["metadata"]["name"] != ROOT_CERTIFICATES {
+                    events.push((text(&event["type"]), event["object"].take()));
+                }
             }
         }
         events.truncate(n_events);

@@ -7,6 +7,7 @@ pub mod effect;
 pub mod ids;
 mod index;
 pub mod input;
+pub mod lease;
 pub mod naming;
 pub mod outcome;
 pub mod record;

@@ -1,0 +1,7 @@
+//! Scenarios by the number and name of the fault, a simulation of fleets from seeds.
+
+mod scenarios;
+mod simulation;
+mod stale_view;
+mod store;
+mod world;

@@ -1,7 +1,7 @@
 # Every command that a person or CI runs. `make` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check format lint test test-fast fuzz-schedules fuzz parity audit bench bench-smoke loadtest
+.PHONY: help demo check format lint test test-fast fuzz-schedules fuzz parity audit bench bench-smoke loadtest soak
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ test-fast: ## Tests that need neither network nor processes
 fuzz-schedules: ## Random schedules against the library that Kubernetes uses: SECONDS=600 or QUERIES=20000000, SEED=1
 	CRONWHEEL_FUZZ_SECONDS=$(SECONDS) CRONWHEEL_FUZZ_QUERIES=$(QUERIES) CRONWHEEL_FUZZ_SEED=$(SEED) \
 		cargo test --quiet --test it differential -- --nocapture
+
+soak: ## Fifty years of schedules under every zone name, and a shard through ten of them, some 30 minutes; or YEARS=2016
+	CRONWHEEL_SOAK=$(or $(YEARS),full) cargo test --quiet --test it soak -- --nocapture
 
 fuzz: ## One coverage-guided fuzz target, TARGET=schedule, event or explain, for SECONDS=600; needs cargo-fuzz and a nightly toolchain
 	cargo +nightly fuzz run $(TARGET) -- -max_total_time=$(or $(SECONDS),600)

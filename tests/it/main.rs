@@ -12,5 +12,6 @@ mod pages;
 mod random;
 mod rules;
 mod sim;
+mod soak;
 mod tidy;
 mod vectors;

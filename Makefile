@@ -1,7 +1,7 @@
 # Every command that a person or CI runs. `make` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check format lint test test-fast fuzz-schedules fuzz parity audit bench bench-smoke loadtest soak
+.PHONY: help demo check format lint test test-fast fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,3 +49,6 @@ bench-smoke: ## Each bench once, at its smallest size
 
 loadtest: ## 500 minutely CronJobs for three minutes, judged by the API server's audit log
 	cargo run --release --quiet --package loadtest -- minutely --cronjobs 500 --minutes 3
+
+burst: ## Bursts of 1000 creates, by cronwheel and by a bare client in turn, and their ratio
+	cargo run --release --quiet --package loadtest -- burst

@@ -68,6 +68,12 @@ impl Failure {
         Failure::new(StatusCode::NOT_FOUND, "NotFound", message)
     }
 
+    /// 404: what would run is played alone.
+    pub fn no_pods() -> Failure {
+        let message = "there are no Pods: how Jobs go is played, nothing runs and nothing is logged";
+        Failure::new(StatusCode::NOT_FOUND, "NotFound", message)
+    }
+
     /// 409: the name is taken.
     pub fn already_exists(resource: Resource, name: &str) -> Failure {
         let message = format!("{} \"{name}\" already exists", resource.qualified());

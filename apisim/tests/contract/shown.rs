@@ -133,7 +133,7 @@ pub(super) async fn what_there_is_can_be_discovered(server: Server) {
         "{names:?}"
     );
     let batch = server.get_as("application/json", "/apis/batch/v1").await;
-    let named = |name: &str| {
+    let resource = |name: &str| {
         batch["resources"]
             .as_array()
             .unwrap()
@@ -142,9 +142,9 @@ pub(super) async fn what_there_is_can_be_discovered(server: Server) {
             .cloned()
             .unwrap()
     };
-    assert_eq!(named("cronjobs")["shortNames"], json!(["cj"]));
-    assert_eq!(named("cronjobs")["categories"], json!(["all"]));
-    assert_eq!(named("jobs/status")["verbs"], json!(["get", "patch", "update"]));
+    assert_eq!(resource("cronjobs")["shortNames"], json!(["cj"]));
+    assert_eq!(resource("cronjobs")["categories"], json!(["all"]));
+    assert_eq!(resource("jobs/status")["verbs"], json!(["get", "patch", "update"]));
     let all = server.get_as(AGGREGATED, "/apis").await;
     assert_eq!(
         (text(&all["kind"]), text(&all["apiVersion"])),

@@ -17,13 +17,11 @@ pub(crate) fn masked(text: &str) -> String {
     let lines = text.lines().map(|line| {
         let indent: String = line.chars().take_while(|character| *character == ' ').collect();
         let is_said = |start: &&&str| line.trim_start().starts_with(**start);
-        match MASKED.iter().find(is_said) {
-            Some(start) => format!("{indent}{start} MASKED"),
-            None => {
-                let words: Vec<String> = line.split_whitespace().map(word).collect();
-                indent + &without_dates(words).join(" ")
-            }
+        if let Some(start) = MASKED.iter().find(is_said) {
+            return format!("{indent}{start} MASKED");
         }
+        let words: Vec<String> = line.split_whitespace().map(word).collect();
+        indent + &without_dates(words).join(" ")
     });
     let lines: Vec<String> = lines.collect();
     lines.join("\n")

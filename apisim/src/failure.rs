@@ -220,9 +220,8 @@ impl Failure {
             .with_causes(json!([{"message": message}]))
     }
 
-    /// 500: a new object has no version yet.
-    pub fn version_of_new_object() -> Failure {
-        let message = "resourceVersion should not be set on objects to be created";
+    /// 500 without a reason: what the server did not think of as a client's mistake.
+    pub fn unexpected(message: impl Into<String>) -> Failure {
         Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }
 
@@ -270,7 +269,7 @@ impl From<PatchError> for Failure {
         match error {
             PatchError::Malformed(_) => Failure::bad_request(message),
             PatchError::Rejected => Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message),
-            PatchError::Directive(_) => Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "", message),
+            PatchError::Directive(_) => Failure::unexpected(message),
             PatchError::Undecodable { shown, reason } => {
                 let cause = format!("Invalid value: {shown:?}: {reason}");
                 Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)

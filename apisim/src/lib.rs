@@ -7,6 +7,7 @@ mod api;
 mod clock;
 mod failure;
 mod faults;
+mod fnv;
 mod front_end;
 mod job_runner;
 pub mod objects;

@@ -148,7 +148,8 @@ impl Registry {
         refuse(resource, &name, &validation::create(resource, &object, &self.checks))?;
         let warnings = validation::create_warnings(resource, &object);
         if object["metadata"].get("resourceVersion").is_some() {
-            return Err(Failure::version_of_new_object());
+            let message = "resourceVersion should not be set on objects to be created";
+            return Err(Failure::unexpected(message));
         }
         let key = Key::new(target.namespace, &name);
         if self.store.get(resource, &key).is_some() {

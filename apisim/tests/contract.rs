@@ -13,6 +13,8 @@ mod deleting;
 mod listing;
 #[path = "contract/server.rs"]
 mod server;
+#[path = "contract/sharding.rs"]
+mod sharding;
 #[path = "contract/shown.rs"]
 mod shown;
 #[path = "contract/watching.rs"]
@@ -75,6 +77,7 @@ const CASES: &[Case] = cases![
     shown::cron_jobs_and_jobs_are_printed_in_columns,
     shown::a_watch_may_be_of_rows,
     shown::metadata_alone_is_shown_where_it_is_asked_for,
+    sharding::without_the_gate_a_selector_of_shards_is_passed_over,
     shown::what_there_is_can_be_discovered,
     shown::one_object_is_watched_by_its_name,
     watching::a_watch_goes_on_after_its_version,
@@ -106,15 +109,23 @@ const CASES: &[Case] = cases![
     writing::a_body_that_is_no_json_is_refused,
 ];
 
+/// With the feature gate `ShardedListAndWatch`.
+const SHARDED_CASES: &[Case] = cases![
+    sharding::ranges_share_the_objects_out,
+    sharding::a_watch_shows_its_range_alone,
+    sharding::a_collection_is_deleted_by_range,
+    sharding::what_is_no_selector_of_shards_is_told,
+];
+
 /// Cases in flight; most of what one does is waiting.
 const N_AT_ONCE: usize = 8;
 
 const CASE_DURATION_MAX: Duration = Duration::from_mins(1);
 
-async fn run_all(client: kube::Client) {
+async fn run_all(cases: &[Case], client: kube::Client) {
     let only = std::env::var("CRONWHEEL_CASE").unwrap_or_default();
     let local = tokio::task::LocalSet::new();
-    let chosen: Vec<&Case> = CASES.iter().filter(|(name, _)| name.contains(&only)).collect();
+    let chosen: Vec<&Case> = cases.iter().filter(|(name, _)| name.contains(&only)).collect();
     let runs = stream::iter(chosen).map(|(name, run)| {
         let client = client.clone();
         async move {
@@ -136,19 +147,31 @@ async fn run_all(client: kube::Client) {
         .map(|(name, _)| *name)
         .collect();
     assert!(failed.is_empty(), "failed: {failed:?}");
-    assert!(!outcomes.is_empty(), "no case was run");
+    assert!(!outcomes.is_empty() || !only.is_empty(), "no case was run");
+}
+
+async fn run_in_memory(cases: &[Case], options: Options) {
+    let clock = WallClock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
+    let api = Api::new(options, clock);
+    run_all(cases, kube::Client::new(api.client("contract"), "default")).await;
 }
 
 #[tokio::test]
 async fn in_memory() {
-    let clock = WallClock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
-    let api = Api::new(Options::default(), clock);
-    run_all(kube::Client::new(api.client("contract"), "default")).await;
+    run_in_memory(CASES, Options::default()).await;
 }
 
-#[test]
-fn on_a_real_api_server_of_a_cluster() {
-    let testbed = Testbed::start(testbed::Options::default()).expect("a control plane");
+#[tokio::test]
+async fn sharded_in_memory() {
+    let options = Options {
+        serves_shard_selectors: true,
+        ..Options::default()
+    };
+    run_in_memory(SHARDED_CASES, options).await;
+}
+
+fn run_on_a_cluster(cases: &[Case], options: testbed::Options) {
+    let testbed = Testbed::start(options).expect("a control plane");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -160,7 +183,22 @@ fn on_a_real_api_server_of_a_cluster() {
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
             .await
             .unwrap();
-        run_all(kube::Client::try_from(config).unwrap()).await;
+        run_all(cases, kube::Client::try_from(config).unwrap()).await;
     });
     testbed.stop().expect("everything stops");
+}
+
+#[test]
+fn on_a_real_api_server_of_a_cluster() {
+    run_on_a_cluster(CASES, testbed::Options::default());
+}
+
+#[test]
+fn sharded_on_a_real_api_server_of_a_cluster() {
+    let options = testbed::Options {
+        jobs: testbed::JobLife::None,
+        feature_gates: vec!["ShardedListAndWatch=true".to_owned()],
+        ..testbed::Options::default()
+    };
+    run_on_a_cluster(SHARDED_CASES, options);
 }

@@ -25,6 +25,8 @@ pub(super) struct List {
     pub(super) version: u64,
     pub(super) continue_token: String,
     pub(super) n_remaining: Option<usize>,
+    /// The shards that were selected.
+    pub(super) shards: Option<String>,
     pub(super) items: Vec<Bytes>,
 }
 
@@ -74,7 +76,7 @@ impl List {
                     self.resource.kind(),
                     self.resource.api_version()
                 );
-                self.joined(&head, &self.items)
+                joined(&head, &self.whole_metadata(), &self.items)
             }
             Form::Partial => {
                 let head = r#"{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1""#;
@@ -83,7 +85,7 @@ impl List {
                     .iter()
                     .map(|item| form.object(self.resource, item.clone(), now))
                     .collect();
-                self.joined(head, &items)
+                joined(head, &self.metadata(), &items)
             }
             Form::Table(include) => {
                 let items: Vec<Value> = self
@@ -98,19 +100,13 @@ impl List {
         }
     }
 
-    fn joined(&self, head: &str, items: &[Bytes]) -> Bytes {
-        let size: usize = items.iter().map(|item| item.len() + 1).sum();
-        let mut text = Vec::with_capacity(size + 256);
-        text.extend_from_slice(head.as_bytes());
-        text.extend_from_slice(format!(r#","metadata":{},"items":["#, self.metadata()).as_bytes());
-        for (at, item) in items.iter().enumerate() {
-            if at > 0 {
-                text.push(b',');
-            }
-            text.extend_from_slice(item);
+    /// Other forms than the whole one do not tell what shards they are of.
+    fn whole_metadata(&self) -> Value {
+        let mut metadata = self.metadata();
+        if let Some(shards) = &self.shards {
+            metadata["shardInfo"]["selector"] = shards.as_str().into();
         }
-        text.extend_from_slice(b"]}");
-        text.into()
+        metadata
     }
 
     fn metadata(&self) -> Value {
@@ -123,6 +119,22 @@ impl List {
         }
         metadata
     }
+}
+
+/// A list as JSON from its parts.
+fn joined(head: &str, metadata: &Value, items: &[Bytes]) -> Bytes {
+    let size: usize = items.iter().map(|item| item.len() + 1).sum();
+    let mut text = Vec::with_capacity(size + 256);
+    text.extend_from_slice(head.as_bytes());
+    text.extend_from_slice(format!(r#","metadata":{metadata},"items":["#).as_bytes());
+    for (at, item) in items.iter().enumerate() {
+        if at > 0 {
+            text.push(b',');
+        }
+        text.extend_from_slice(item);
+    }
+    text.extend_from_slice(b"]}");
+    text.into()
 }
 
 pub(super) fn to_json(value: &Value) -> Bytes {

@@ -4,7 +4,7 @@ use crate::{
     failure::Failure,
     objects::{decoding::FieldValidation, validation::FieldError},
     resource::Resource,
-    store::{FieldSelector, Key, LabelSelector, Selector},
+    store::{FieldSelector, Key, LabelSelector, Selector, ShardSelector},
 };
 
 /// The parameters that are understood; the others are passed over, as the API server does.
@@ -15,6 +15,7 @@ pub(super) struct Query {
     pub(super) sends_initial_events: bool,
     pub(super) label_selector: String,
     pub(super) field_selector: String,
+    shard_selector: String,
     pub(super) resource_version: String,
     pub(super) resource_version_match: String,
     pub(super) limit: Option<usize>,
@@ -44,6 +45,7 @@ impl Query {
                 "includeObject" => query.include_object = value.into_owned(),
                 "labelSelector" => query.label_selector = value.into_owned(),
                 "fieldSelector" => query.field_selector = value.into_owned(),
+                "shardSelector" => query.shard_selector = value.into_owned(),
                 "resourceVersion" => query.resource_version = value.into_owned(),
                 "resourceVersionMatch" => query.resource_version_match = value.into_owned(),
                 "limit" => query.limit = value.parse().ok().filter(|limit| *limit > 0),
@@ -78,13 +80,20 @@ impl Query {
         })
     }
 
-    pub(super) fn selector(&self, resource: Resource) -> Result<Selector, Failure> {
+    /// What is selected; without `serves_shards`, `shardSelector` is passed over as any parameter that nobody knows.
+    pub(super) fn selector(&self, resource: Resource, serves_shards: bool) -> Result<Selector, Failure> {
         let labels = LabelSelector::parse(&self.label_selector);
         let fields = FieldSelector::parse(resource, &self.field_selector);
         Ok(Selector {
             labels: labels.map_err(|error| Failure::bad_request(error.to_string()))?,
             fields: fields.map_err(|error| Failure::bad_request(error.to_string()))?,
+            shards: self.shards().filter(|_| serves_shards).transpose()?,
         })
+    }
+
+    fn shards(&self) -> Option<Result<ShardSelector, Failure>> {
+        let text = Some(&self.shard_selector).filter(|text| !text.is_empty())?;
+        Some(ShardSelector::parse(text).map_err(|error| Failure::unexpected(error.to_string())))
     }
 
     /// The version that is asked for; none where the latest is, 0 where any will do.

@@ -89,7 +89,7 @@ impl ApiService {
             front_end: asked.front_end,
             resource: target.resource,
             prefix: Table::prefix(target.namespace),
-            selector: query.selector(target.resource)?,
+            selector: self.selector(asked, target.resource)?,
             form: asked.form,
             has_told_columns: false,
             changed,

@@ -78,7 +78,7 @@ impl ApiService {
 
     fn delete_collection(&self, asked: &Asked, target: Target<'_>, body: &[u8]) -> Result<Answer, Failure> {
         let options = delete_options(asked, body)?;
-        let selector = asked.query.selector(target.resource)?;
+        let selector = self.selector(asked, target.resource)?;
         let moment = self.api.shared.moment();
         let mut state = self.api.shared.state();
         let store = &state.registry.store;
@@ -98,6 +98,7 @@ impl ApiService {
             version,
             continue_token: String::new(),
             n_remaining: None,
+            shards: selector.shards.as_ref().map(ToString::to_string),
             items: chosen.iter().map(|object| object.json.clone()).collect(),
         }))
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Stored;
+use super::{Stored, shard_selector::ShardSelector};
 use crate::resource::Resource;
 
 /// A selector that cannot be understood, in the server's words.
@@ -15,15 +15,18 @@ pub(crate) struct SelectorError(pub(crate) String);
 pub(crate) struct Selector {
     pub(crate) labels: LabelSelector,
     pub(crate) fields: FieldSelector,
+    pub(crate) shards: Option<ShardSelector>,
 }
 
 impl Selector {
+    /// Whether labels and fields are as they may; what is left out by hash is counted all the same.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.0.is_empty() && self.fields.0.is_empty()
     }
 
     pub(crate) fn matches(&self, object: &Stored) -> bool {
-        self.labels.matches(object) && self.fields.matches(object)
+        let is_of_shards = || self.shards.as_ref().is_none_or(|shards| shards.matches(object));
+        self.labels.matches(object) && self.fields.matches(object) && is_of_shards()
     }
 }
 

@@ -5,14 +5,15 @@ use serde_json::{Value, json};
 
 use super::server::{Server, text, version};
 
-const TABLE: &str =
+pub(super) const TABLE: &str =
     "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
 const PARTIAL: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json";
-const PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json";
+pub(super) const PARTIAL_LIST: &str =
+    "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
 impl Server {
-    async fn get_as(&self, accept: &str, path: &str) -> Value {
+    pub(super) async fn get_as(&self, accept: &str, path: &str) -> Value {
         let answer = self.send(Method::GET, path, "", accept, Vec::new()).await;
         answer.expect(200)
     }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{GIT_VERSION, groups};
 use crate::{
     Resource,
+    fnv::fnv_1a,
     objects::{
         patch::PatchForm,
         schema::{Field, Kind, Merge, Schema, Struct},
@@ -27,7 +28,7 @@ pub(super) fn index() -> Value {
         std::iter::once("api/v1".to_owned()).chain(groups::GROUPS.iter().map(|group| format!("apis/{group}/v1")));
     let paths: Map<_, _> = names
         .filter_map(|name| {
-            let hash = hash(&version_3(&name)?.to_string());
+            let hash = fnv_1a(&version_3(&name)?.to_string());
             Some((
                 name.clone(),
                 json!({"serverRelativeURL": format!("/openapi/v3/{name}?hash={hash:016X}")}),
@@ -85,12 +86,6 @@ pub(super) fn version_2() -> Value {
         "paths": paths,
         "definitions": definitions,
     })
-}
-
-/// FNV-1a.
-fn hash(text: &str) -> u64 {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 fn put_paths(resource: Resource, paths: &mut Map<String, Value>) {

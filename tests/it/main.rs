@@ -11,6 +11,7 @@ mod in_memory;
 mod pages;
 mod random;
 mod rules;
+mod sharding;
 mod sim;
 mod tidy;
 mod vectors;

@@ -21,7 +21,7 @@ mod store;
 
 pub use api::{Api, Options};
 pub use clock::WallClock;
-pub use failure::{Cause, Failure};
+pub use failure::Failure;
 pub use faults::{Fault, Faults, Rule, RuleId};
 pub use job_runner::{JobRunner, JobRunnerOptions};
 pub use objects::validation::Checks;

@@ -68,38 +68,6 @@ pub enum PatchError {
     },
 }
 
-impl PatchError {
-    /// The HTTP status.
-    pub fn code(&self) -> u16 {
-        match self {
-            PatchError::Malformed(_) => 400,
-            PatchError::Rejected | PatchError::Undecodable { .. } => 422,
-            PatchError::Directive(_) => 500,
-        }
-    }
-
-    /// The `Status` that tells it.
-    pub fn status(&self) -> Value {
-        let mut status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.to_string(), "code": self.code()});
-        match self {
-            PatchError::Malformed(_) => status["reason"] = "BadRequest".into(),
-            PatchError::Rejected => {
-                status["reason"] = "Invalid".into();
-                status["details"] = json!({});
-            }
-            PatchError::Directive(_) => {}
-            PatchError::Undecodable { shown, reason } => {
-                let message = format!("Invalid value: {shown:?}: {reason}");
-                let causes = json!([{"reason": "FieldValueInvalid", "message": message, "field": "patch"}]);
-                status["reason"] = "Invalid".into();
-                status["details"] = json!({"causes": causes});
-            }
-        }
-        status
-    }
-}
-
 /// A body of a patch, which is JSON in every form: `kubectl` sends it so for apply too.
 pub fn parse(form: PatchForm, body: &[u8]) -> Result<Value, PatchError> {
     let prefix = match form {

@@ -35,7 +35,12 @@ impl ApiService {
         let (target, _) = asked.call.target()?;
         let state = self.api.shared.state();
         let stored = state.registry.get(target)?;
-        Ok(Answer::Object(StatusCode::OK, target.resource, stored.json.clone()))
+        Ok(Answer::Object(
+            StatusCode::OK,
+            target.resource,
+            stored.json.clone(),
+            Vec::new(),
+        ))
     }
 
     pub(super) async fn list(&self, asked: &Asked) -> Result<Answer, Failure> {

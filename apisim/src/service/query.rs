@@ -2,18 +2,17 @@
 
 use crate::{
     failure::Failure,
+    objects::{decoding::FieldValidation, validation::FieldError},
     resource::Resource,
     store::{FieldSelector, Key, LabelSelector, Selector},
 };
 
 /// The parameters that are understood; the others are passed over, as the API server does.
-#[expect(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
 #[derive(Clone, Debug, Default)]
 pub(super) struct Query {
     pub(super) is_watch: bool,
     pub(super) allows_bookmarks: bool,
     pub(super) sends_initial_events: bool,
-    pub(super) is_dry_run: bool,
     pub(super) label_selector: String,
     pub(super) field_selector: String,
     pub(super) resource_version: String,
@@ -22,6 +21,11 @@ pub(super) struct Query {
     pub(super) continue_token: String,
     pub(super) timeout_seconds: Option<u64>,
     pub(super) propagation_policy: Option<String>,
+    pub(super) field_manager: String,
+    pub(super) is_forced: Option<bool>,
+    pub(super) include_object: String,
+    dry_run: Vec<String>,
+    field_validation: String,
 }
 
 impl Query {
@@ -33,7 +37,11 @@ impl Query {
                 "watch" => query.is_watch = is_set || value.is_empty(),
                 "allowWatchBookmarks" => query.allows_bookmarks = is_set,
                 "sendInitialEvents" => query.sends_initial_events = is_set,
-                "dryRun" => query.is_dry_run = value == "All",
+                "dryRun" => query.dry_run.push(value.into_owned()),
+                "fieldManager" => query.field_manager = value.into_owned(),
+                "fieldValidation" => query.field_validation = value.into_owned(),
+                "force" => query.is_forced = Some(is_set),
+                "includeObject" => query.include_object = value.into_owned(),
                 "labelSelector" => query.label_selector = value.into_owned(),
                 "fieldSelector" => query.field_selector = value.into_owned(),
                 "resourceVersion" => query.resource_version = value.into_owned(),
@@ -46,6 +54,21 @@ impl Query {
             }
         }
         query
+    }
+
+    /// Whether nothing is to be stored.
+    pub(super) fn is_dry_run(&self) -> Result<bool, Failure> {
+        match self.dry_run.iter().find(|value| *value != "All") {
+            None => Ok(!self.dry_run.is_empty()),
+            Some(other) => Err(unsupported("CreateOptions", "dryRun", other, "\"All\"")),
+        }
+    }
+
+    /// What to do about fields that nobody knows; `options` is the kind of the options.
+    pub(super) fn field_validation(&self, options: &str) -> Result<FieldValidation, Failure> {
+        let supported = "\"\", \"Ignore\", \"Warn\", \"Strict\"";
+        FieldValidation::parse(&self.field_validation)
+            .ok_or_else(|| unsupported(options, "fieldValidation", &self.field_validation, supported))
     }
 
     pub(super) fn selector(&self, resource: Resource) -> Result<Selector, Failure> {
@@ -66,6 +89,15 @@ impl Query {
             }),
         }
     }
+}
+
+fn unsupported(options: &str, field: &str, value: &str, supported: &str) -> Failure {
+    let error = FieldError {
+        reason: "FieldValueNotSupported",
+        field: field.to_owned(),
+        message: format!("Unsupported value: {value:?}: supported values: {supported}"),
+    };
+    Failure::invalid_options(options, &[error])
 }
 
 /// Where a list goes on, for the client without meaning.

@@ -15,6 +15,7 @@ use tokio::{
 use super::{
     ApiBody, ApiService, Asked, ConnectionLost,
     answer::{self, Answer},
+    form::Form,
     route::Verb,
 };
 use crate::{
@@ -42,7 +43,7 @@ struct Watch {
     resource: Resource,
     prefix: String,
     selector: Selector,
-    is_table: bool,
+    form: Form,
     changed: Arc<Notify>,
     /// Everything up to this version was sent or passed over.
     cursor: u64,
@@ -86,7 +87,7 @@ impl ApiService {
             resource: target.resource,
             prefix: Table::prefix(target.namespace),
             selector: query.selector(target.resource)?,
-            is_table: answer::wants_table(&asked.headers),
+            form: asked.form,
             changed,
             cursor: version.unwrap_or_default(),
             pending: VecDeque::new(),
@@ -289,12 +290,13 @@ impl Watch {
     }
 
     fn line(&self, kind: &str, object: &Bytes) -> Bytes {
-        if self.is_table {
-            let now = self.api.shared.clock.now();
-            let table = answer::table(self.resource, std::slice::from_ref(object), now);
-            return event(kind, &answer::to_json(&table));
+        match self.form {
+            Form::Whole => event(kind, object),
+            Form::Partial | Form::Table(_) => {
+                let now = self.api.shared.clock.now();
+                event(kind, &self.form.object(self.resource, object.clone(), now))
+            }
         }
-        event(kind, object)
     }
 
     fn bookmark(&self, annotations: Value) -> Bytes {
@@ -302,10 +304,10 @@ impl Watch {
         if !annotations.is_null() {
             metadata["annotations"] = annotations;
         }
-        let (kind, version) = if self.is_table {
-            ("Table", "meta.k8s.io/v1")
-        } else {
-            (self.resource.kind(), self.resource.api_version())
+        let (kind, version) = match self.form {
+            Form::Whole => (self.resource.kind(), self.resource.api_version()),
+            Form::Partial => ("PartialObjectMetadata", "meta.k8s.io/v1"),
+            Form::Table(_) => ("Table", "meta.k8s.io/v1"),
         };
         let object = json!({"kind": kind, "apiVersion": version, "metadata": metadata});
         event("BOOKMARK", &answer::to_json(&object))

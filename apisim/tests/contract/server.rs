@@ -8,7 +8,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-/// A ConfigMap that a cluster's own controllers put into every namespace, at any time after its creation.
+/// A `ConfigMap` that a cluster's own controllers put into every namespace, at any time after its creation.
 const ROOT_CERTIFICATES: &str = "kube-root-ca.crt";
 
 /// How long what must happen may take.

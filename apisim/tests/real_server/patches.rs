@@ -1,7 +1,7 @@
 //! Patches in all four forms, each on what the server made of the last one.
 
 use apisim::{
-    Resource,
+    Failure, Resource,
     objects::{
         decoding::FieldValidation,
         defaulting,
@@ -57,9 +57,12 @@ fn play(form: PatchForm, body: &str, old: &Value) -> (u16, Value) {
     match patched(form, body, old) {
         Ok(new) => match validation::update(Resource::CronJob, &new, old, &CHECKS).as_slice() {
             [] => (200, new),
-            errors => (422, validation::invalid_status(Resource::CronJob, NAME, errors)),
+            errors => (422, Failure::invalid(Resource::CronJob, NAME, errors).status()),
         },
-        Err(error) => (error.code(), error.status()),
+        Err(error) => {
+            let failure = Failure::from(error);
+            (failure.code.as_u16(), failure.status())
+        }
     }
 }
 

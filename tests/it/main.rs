@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod cluster;
+#[cfg(feature = "dev")]
+mod dev;
 mod differential;
 mod explain;
 mod fuzz;

@@ -29,6 +29,7 @@ pub mod shutdown;
 pub mod status_batcher;
 mod tasks;
 pub mod watch_task;
+pub mod watched;
 
 use self::{
     admin::Admin,
@@ -44,6 +45,7 @@ use self::{
     status_batcher::{StatusBatcher, StatusLinks, StatusQueue},
     tasks::{Task, supervise},
     watch_task::WatchLinks,
+    watched::Watched,
 };
 use crate::{
     cluster::{
@@ -126,6 +128,17 @@ pub async fn run_with(
     connections: Connections,
     next_signal: impl AsyncFnMut() -> &'static str,
 ) -> Result<(), RuntimeError> {
+    run_observed(settings, clock, connections, Metrics::register()?, next_signal).await
+}
+
+/// The same with metrics that are given, for whoever looks at them meanwhile.
+pub async fn run_observed(
+    settings: RunSettings,
+    clock: Clock,
+    connections: Connections,
+    metrics: Metrics,
+    next_signal: impl AsyncFnMut() -> &'static str,
+) -> Result<(), RuntimeError> {
     let address = settings.listen;
     let listener = TcpListener::bind(address)
         .await
@@ -133,7 +146,7 @@ pub async fn run_with(
     if let Ok(address) = listener.local_addr() {
         tracing::info!(%address, "serves /healthz, /readyz and /metrics");
     }
-    let shell = Shell::new(settings, clock, connections)?;
+    let shell = Shell::new(settings, clock, connections, metrics);
     let tasks = shell.spawn_all(listener);
     supervise(tasks, &shell.phases, next_signal).await
 }
@@ -166,17 +179,16 @@ struct Shell {
     metrics: Metrics,
     phases: PhaseSender,
     leadership: watch::Sender<Leadership>,
-    burst: watch::Sender<bool>,
+    burst: Watched<bool>,
     api: ClusterApi,
     event_api: ClusterApi,
     watch_client: kube::Client,
 }
 
 impl Shell {
-    fn new(settings: RunSettings, clock: Clock, connections: Connections) -> Result<Shell, RuntimeError> {
-        let metrics = Metrics::register()?;
+    fn new(settings: RunSettings, clock: Clock, connections: Connections, metrics: Metrics) -> Shell {
         metrics.leader.set(1);
-        Ok(Shell {
+        Shell {
             settings,
             clock,
             metrics,
@@ -186,11 +198,11 @@ impl Shell {
                 term: TERM,
                 until: None,
             }),
-            burst: watch::Sender::new(false),
+            burst: Watched::new(false),
             api: ClusterApi::new(connections.writes),
             event_api: ClusterApi::new(connections.events),
             watch_client: connections.watches,
-        })
+        }
     }
 
     fn spawn_all(&self, listener: TcpListener) -> Vec<Task> {

@@ -6,10 +6,7 @@
 use std::{future::Future, time::Duration};
 
 use jiff::Timestamp;
-use tokio::sync::{
-    mpsc::{self, error::TrySendError},
-    watch,
-};
+use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::{
     ask::ask,
@@ -17,6 +14,7 @@ use super::{
     metrics::{ApiCall, EventMetrics},
     pacing::{Admission, Pacer},
     shutdown::{EVENT_GRACE, Phase, PhaseReceiver},
+    watched::Watcher,
 };
 use crate::{
     cluster::{Answer, Answered, ClusterApi, EventAction, EventAggregator, EventOutcome},
@@ -93,7 +91,7 @@ pub struct EventLinks {
     /// When to end.
     pub phase: PhaseReceiver,
     /// Whether a burst of creates is going on.
-    pub burst: watch::Receiver<bool>,
+    pub burst: Watcher<bool>,
 }
 
 /// See the module.

@@ -32,6 +32,7 @@ pub mod shutdown;
 pub mod status_batcher;
 mod tasks;
 pub mod watch_task;
+pub mod watched;
 
 use self::{
     admin::Admin,
@@ -47,6 +48,7 @@ use self::{
     status_batcher::{StatusBatcher, StatusLinks, StatusQueue},
     tasks::{Task, supervise},
     watch_task::WatchLinks,
+    watched::Watched,
 };
 use crate::{
     cluster::{
@@ -129,8 +131,20 @@ pub async fn run_with(
     connections: Connections,
     next_signal: impl AsyncFnMut() -> &'static str,
 ) -> Result<(), RuntimeError> {
+    run_observed(settings, clock, connections, Metrics::register()?, next_signal).await
+}
+
+/// The same with metrics that are given, for whoever looks at them meanwhile.
+pub async fn run_observed(
+    settings: RunSettings,
+    clock: Clock,
+    connections: Connections,
+    metrics: Metrics,
+    next_signal: impl AsyncFnMut() -> &'static str,
+) -> Result<(), RuntimeError> {
     let listener = bind(settings.listen).await?;
-    run_beside(settings, clock, connections, listener, |_| Vec::new(), next_signal).await
+    let shell = Shell::new(settings, clock, connections, metrics);
+    run_shell(shell, listener, Vec::new(), next_signal).await
 }
 
 /// What runs beside the controller's tasks until these have ended. Its own end before that ends the run.
@@ -150,12 +164,23 @@ pub async fn run_beside(
     companions: impl FnOnce(&Metrics) -> Vec<Companion>,
     next_signal: impl AsyncFnMut() -> &'static str,
 ) -> Result<(), RuntimeError> {
+    let metrics = Metrics::register()?;
+    let companions = companions(&metrics);
+    let shell = Shell::new(settings, clock, connections, metrics);
+    run_shell(shell, listener, companions, next_signal).await
+}
+
+async fn run_shell(
+    shell: Shell,
+    listener: TcpListener,
+    companions: Vec<Companion>,
+    next_signal: impl AsyncFnMut() -> &'static str,
+) -> Result<(), RuntimeError> {
     if let Ok(address) = listener.local_addr() {
         tracing::info!(%address, "serves /healthz, /readyz and /metrics");
     }
-    let shell = Shell::new(settings, clock, connections)?;
     // First, as the API server may be among them.
-    let mut tasks = shell.spawn_companions(companions(&shell.metrics));
+    let mut tasks = shell.spawn_companions(companions);
     tasks.extend(shell.spawn_all(listener));
     supervise(tasks, &shell.phases, next_signal).await
 }
@@ -195,17 +220,16 @@ struct Shell {
     metrics: Metrics,
     phases: PhaseSender,
     leadership: watch::Sender<Leadership>,
-    burst: watch::Sender<bool>,
+    burst: Watched<bool>,
     api: ClusterApi,
     event_api: ClusterApi,
     watch_client: kube::Client,
 }
 
 impl Shell {
-    fn new(settings: RunSettings, clock: Clock, connections: Connections) -> Result<Shell, RuntimeError> {
-        let metrics = Metrics::register()?;
+    fn new(settings: RunSettings, clock: Clock, connections: Connections, metrics: Metrics) -> Shell {
         metrics.leader.set(1);
-        Ok(Shell {
+        Shell {
             settings,
             clock,
             metrics,
@@ -215,11 +239,11 @@ impl Shell {
                 term: TERM,
                 until: None,
             }),
-            burst: watch::Sender::new(false),
+            burst: Watched::new(false),
             api: ClusterApi::new(connections.writes),
             event_api: ClusterApi::new(connections.events),
             watch_client: connections.watches,
-        })
+        }
     }
 
     fn spawn_all(&self, listener: TcpListener) -> Vec<Task> {

@@ -10,6 +10,7 @@ use crate::{
     runtime::{
         metrics::Metrics,
         shutdown::{PhaseSender, phases},
+        watched::{Watched, Watcher},
     },
     state::{
         CronJobIdentity, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome, Uid,
@@ -170,7 +171,7 @@ struct Bench {
     answers: mpsc::Receiver<Input>,
     leadership: watch::Sender<Leadership>,
     phases: PhaseSender,
-    burst: watch::Receiver<bool>,
+    burst: Watcher<bool>,
     metrics: Metrics,
     dispatcher: Option<Dispatcher<FakeApi>>,
 }
@@ -202,7 +203,7 @@ impl Bench {
             until: None,
         });
         let phases = phases();
-        let burst_in = watch::Sender::new(false);
+        let burst_in = Watched::new(false);
         let burst = burst_in.subscribe();
         let links = DispatcherLinks {
             queue: queue.clone(),
@@ -344,9 +345,9 @@ async fn a_burst_is_told_while_it_lasts() {
         bench.push(create("a", &format!("job{number}"), 60));
     }
     bench.start();
-    assert!(*bench.burst.wait_for(|is_burst| *is_burst).await.unwrap());
+    bench.burst.wait_for(|is_burst| *is_burst).await.unwrap();
     bench.n_answers(100).await;
-    assert!(!*bench.burst.wait_for(|is_burst| !*is_burst).await.unwrap());
+    bench.burst.wait_for(|is_burst| !*is_burst).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

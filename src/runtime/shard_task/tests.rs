@@ -12,6 +12,7 @@ use crate::{
         event_task::{EventApi, EventLinks, EventTask},
         metrics::Metrics,
         shutdown::{PhaseSender, phases},
+        watched::Watched,
     },
     schedule::Zone,
     state::{
@@ -128,7 +129,7 @@ impl Bench {
             term: TERM,
             until: None,
         });
-        let burst = watch::Sender::new(false);
+        let burst = Watched::new(false);
         let dispatch = DispatchQueue::new(metrics.dispatch.clone());
         let statuses = StatusQueue::new(metrics.status.clone());
         let api = FakeApi {

@@ -12,6 +12,7 @@ use crate::{
     runtime::{
         metrics::Metrics,
         shutdown::{PhaseSender, phases},
+        watched::Watched,
     },
     state::{
         CronJobIdentity, CronJobStatus, ResourceVersion,
@@ -104,7 +105,7 @@ struct Bench {
     answers: mpsc::Receiver<Input>,
     leadership: watch::Sender<Leadership>,
     phases: PhaseSender,
-    burst: watch::Sender<bool>,
+    burst: Watched<bool>,
     batcher: tokio::task::JoinHandle<()>,
 }
 
@@ -132,7 +133,7 @@ impl Bench {
             until: None,
         });
         let phases = phases();
-        let burst = watch::Sender::new(false);
+        let burst = Watched::new(false);
         let links = StatusLinks {
             queue: queue.clone(),
             answers: answers_in,
@@ -218,7 +219,7 @@ async fn an_urgent_write_goes_at_once_and_urgency_is_not_lost_by_merging() {
 #[tokio::test(start_paused = true)]
 async fn statuses_wait_behind_a_burst_but_not_for_ever() {
     let bench = Bench::new(Vec::new());
-    bench.burst.send_replace(true);
+    bench.burst.set(true);
     bench.push(write("one", 7, 1));
     bench.pass(5_000).await;
     bench.push(write("two", 7, 2));
@@ -228,7 +229,7 @@ async fn statuses_wait_behind_a_burst_but_not_for_ever() {
         bench.requests(),
         [request(5_000, "three", 7, 3), request(10_000, "one", 7, 1)]
     );
-    bench.burst.send_replace(false);
+    bench.burst.set(false);
     bench.pass(1_000).await;
     assert_eq!(bench.requests()[2..], [request(13_000, "two", 7, 2)]);
 }
@@ -236,7 +237,7 @@ async fn statuses_wait_behind_a_burst_but_not_for_ever() {
 #[tokio::test(start_paused = true)]
 async fn old_statuses_take_turns_with_urgent_ones() {
     let bench = Bench::new(Vec::new());
-    bench.burst.send_replace(true);
+    bench.burst.set(true);
     for number in 0..20 {
         bench.push(write(&format!("old{number}"), 7, number));
     }

@@ -2,8 +2,9 @@
 //!
 //! A task that ends before its phase of the shutdown ends the process: half a controller is worse than a restart.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
+use futures::future::BoxFuture;
 use tokio::{
     net::TcpListener,
     sync::{mpsc, watch},
@@ -17,6 +18,8 @@ pub mod clock;
 pub mod clock_task;
 pub mod commands;
 pub mod config;
+#[cfg(feature = "dev")]
+pub mod dev;
 pub mod dispatcher;
 pub mod event_task;
 pub mod explain;
@@ -81,7 +84,7 @@ pub enum RuntimeError {
     #[error("--listen {address}: cannot listen there; give an address of this machine and a free port")]
     Listen {
         /// As configured.
-        address: std::net::SocketAddr,
+        address: SocketAddr,
         /// What the system says.
         source: std::io::Error,
     },
@@ -126,16 +129,42 @@ pub async fn run_with(
     connections: Connections,
     next_signal: impl AsyncFnMut() -> &'static str,
 ) -> Result<(), RuntimeError> {
-    let address = settings.listen;
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|source| RuntimeError::Listen { address, source })?;
+    let listener = bind(settings.listen).await?;
+    run_beside(settings, clock, connections, listener, |_| Vec::new(), next_signal).await
+}
+
+/// What runs beside the controller's tasks until these have ended. Its own end before that ends the run.
+pub struct Companion {
+    /// Its name, for errors.
+    pub name: &'static str,
+    /// What it does; dropped in the end.
+    pub run: BoxFuture<'static, ()>,
+}
+
+/// The same with endpoints that are bound already, and with companions, which are shown the metrics.
+pub async fn run_beside(
+    settings: RunSettings,
+    clock: Clock,
+    connections: Connections,
+    listener: TcpListener,
+    companions: impl FnOnce(&Metrics) -> Vec<Companion>,
+    next_signal: impl AsyncFnMut() -> &'static str,
+) -> Result<(), RuntimeError> {
     if let Ok(address) = listener.local_addr() {
         tracing::info!(%address, "serves /healthz, /readyz and /metrics");
     }
     let shell = Shell::new(settings, clock, connections)?;
-    let tasks = shell.spawn_all(listener);
+    // First, as the API server may be among them.
+    let mut tasks = shell.spawn_companions(companions(&shell.metrics));
+    tasks.extend(shell.spawn_all(listener));
     supervise(tasks, &shell.phases, next_signal).await
+}
+
+/// Binds the endpoints.
+async fn bind(address: SocketAddr) -> Result<TcpListener, RuntimeError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|source| RuntimeError::Listen { address, source })
 }
 
 /// The ways to the API server, apart from each other so that none takes the place of another's requests.
@@ -218,6 +247,20 @@ impl Shell {
         ];
         tasks.extend(self.spawn_watches(&inputs_in, &events));
         tasks
+    }
+
+    fn spawn_companions(&self, companions: Vec<Companion>) -> Vec<Task> {
+        let spawn_one = |Companion { name, run }| {
+            let mut phase = self.phases.subscribe();
+            spawn(name, Phase::End, async move {
+                tokio::select! {
+                    biased;
+                    () = phase.reached(Phase::End) => {}
+                    () = run => {}
+                }
+            })
+        };
+        companions.into_iter().map(spawn_one).collect()
     }
 
     fn spawn_admin(&self, listener: TcpListener) -> Task {

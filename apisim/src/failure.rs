@@ -214,6 +214,12 @@ impl Failure {
             .with_causes(json!([{"message": message}]))
     }
 
+    /// 500: a new object has no version yet.
+    pub fn version_of_new_object() -> Failure {
+        let message = "resourceVersion should not be set on objects to be created";
+        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
     /// 503: no server.
     pub fn unavailable() -> Failure {
         let message = "the server is currently unable to handle the request";

@@ -147,6 +147,9 @@ impl Registry {
         defaulting::apply(resource, &mut object);
         refuse(resource, &name, &validation::create(resource, &object, &self.checks))?;
         let warnings = validation::create_warnings(resource, &object);
+        if object["metadata"].get("resourceVersion").is_some() {
+            return Err(Failure::version_of_new_object());
+        }
         let key = Key::new(target.namespace, &name);
         if self.store.get(resource, &key).is_some() {
             return Err(Failure::already_exists(resource, &name));

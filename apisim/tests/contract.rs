@@ -5,12 +5,16 @@
 
 #[path = "contract/asking.rs"]
 mod asking;
+#[path = "contract/content.rs"]
+mod content;
 #[path = "contract/deleting.rs"]
 mod deleting;
 #[path = "contract/listing.rs"]
 mod listing;
 #[path = "contract/server.rs"]
 mod server;
+#[path = "contract/shown.rs"]
+mod shown;
 #[path = "contract/watching.rs"]
 mod watching;
 #[path = "contract/writing.rs"]
@@ -39,6 +43,21 @@ const CASES: &[Case] = cases![
     asking::what_is_not_there_is_404_with_its_details,
     asking::a_table_is_made_where_one_is_asked_for,
     asking::a_field_that_cannot_be_selected_by_is_refused,
+    content::b_16_1_what_a_cron_job_leaves_open_is_filled_in,
+    content::b_11_2_a_job_is_marked_with_its_name_and_uid,
+    content::b_16_2_a_refusal_tells_every_cause,
+    content::b_16_2_an_object_has_a_name,
+    content::what_a_job_runs_cannot_be_changed,
+    content::a_job_that_is_complete_says_why_and_stays_so,
+    content::unknown_fields_are_told_or_refused,
+    content::options_that_make_no_sense_are_refused,
+    content::what_a_client_cannot_set_is_not_taken_from_it,
+    content::a_strategic_merge_goes_by_the_names_of_containers,
+    content::a_json_patch_is_done_step_by_step_or_not_at_all,
+    content::an_apply_creates_changes_and_takes_back,
+    content::a_patch_that_makes_no_object_is_refused,
+    content::a_job_is_created_from_protobuf,
+    content::a_name_that_is_no_label_is_warned_about,
     deleting::a_deleted_job_is_gone_and_the_answer_names_its_uid,
     deleting::a_delete_of_another_uid_is_a_conflict,
     deleting::a_delete_of_another_version_is_a_conflict,
@@ -53,6 +72,11 @@ const CASES: &[Case] = cases![
     listing::a_list_in_pages_is_of_one_version,
     listing::labels_select,
     listing::a_list_of_one_namespace_knows_no_other,
+    shown::cron_jobs_and_jobs_are_printed_in_columns,
+    shown::a_watch_may_be_of_rows,
+    shown::metadata_alone_is_shown_where_it_is_asked_for,
+    shown::what_there_is_can_be_discovered,
+    shown::one_object_is_watched_by_its_name,
     watching::a_watch_goes_on_after_its_version,
     watching::a_watch_without_a_version_begins_with_what_there_is,
     watching::initial_events_end_with_a_bookmark,

@@ -1,6 +1,22 @@
-//! Shards as a type. There is one shard for now; what crosses layers names it all the same.
+//! Who does what: CronJobs hash to fixed buckets, buckets are grouped into shards, shards are led by members.
+//!
+//! `bucket` says which shard a CronJob is in, for ever. `ring` orders the members that a shard prefers, and `placement`
+//! says from that, from quotas and from who holds what, where each shard should be. Nothing here knows Leases; `lease`
+//! asks `placement`, and the shell asks `bucket` for every object that it sees.
+
+mod bucket;
+mod hash;
+mod placement;
+mod ring;
+mod shard_set;
 
 use std::{ops::Add, time::Duration};
+
+pub use bucket::{Bucket, HashRange, ShardCount, ShardCountError};
+pub use hash::{HASH_SCHEME, fnv1a_64};
+pub use placement::{Candidate, Placement, Pull, Situation, Weight};
+pub use ring::{MemberRing, TOKENS_PER_MEMBER};
+pub use shard_set::ShardSet;
 
 /// The number of one shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -31,13 +31,7 @@ pub(super) fn members(object: &mut Value) -> &mut Map<String, Value> {
 /// Of a new object that was decoded.
 pub(super) fn begin(object: &mut Value, target: Target<'_>, uid: Uid, now: Timestamp) {
     let metadata = members(object);
-    for member in [
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-        "resourceVersion",
-        "selfLink",
-    ] {
+    for member in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         metadata.remove(member);
     }
     metadata.insert("uid".to_owned(), uid.text().into());

@@ -56,19 +56,26 @@ impl Query {
         query
     }
 
-    /// Whether nothing is to be stored.
-    pub(super) fn is_dry_run(&self) -> Result<bool, Failure> {
-        match self.dry_run.iter().find(|value| *value != "All") {
-            None => Ok(!self.dry_run.is_empty()),
-            Some(other) => Err(unsupported("CreateOptions", "dryRun", other, "\"All\"")),
+    /// Whether nothing is to be stored; `options` is the kind of the options.
+    pub(super) fn is_dry_run(&self, options: &str) -> Result<bool, Failure> {
+        if self.dry_run.iter().all(|value| value == "All") {
+            return Ok(!self.dry_run.is_empty());
         }
+        let shown = format!("{:?}", self.dry_run);
+        Err(unsupported(options, "dryRun", &shown, "\"All\""))
     }
 
-    /// What to do about fields that nobody knows; `options` is the kind of the options.
+    /// What to do about fields that nobody knows.
     pub(super) fn field_validation(&self, options: &str) -> Result<FieldValidation, Failure> {
-        let supported = "\"\", \"Ignore\", \"Warn\", \"Strict\"";
-        FieldValidation::parse(&self.field_validation)
-            .ok_or_else(|| unsupported(options, "fieldValidation", &self.field_validation, supported))
+        let supported = "\"\", \"Ignore\", \"Strict\", \"Warn\"";
+        FieldValidation::parse(&self.field_validation).ok_or_else(|| {
+            unsupported(
+                options,
+                "fieldValidation",
+                &format!("{:?}", self.field_validation),
+                supported,
+            )
+        })
     }
 
     pub(super) fn selector(&self, resource: Resource) -> Result<Selector, Failure> {
@@ -91,11 +98,12 @@ impl Query {
     }
 }
 
-fn unsupported(options: &str, field: &str, value: &str, supported: &str) -> Failure {
+/// `shown` is the value as it is told.
+fn unsupported(options: &str, field: &str, shown: &str, supported: &str) -> Failure {
     let error = FieldError {
         reason: "FieldValueNotSupported",
         field: field.to_owned(),
-        message: format!("Unsupported value: {value:?}: supported values: {supported}"),
+        message: format!("Unsupported value: {shown}: supported values: {supported}"),
     };
     Failure::invalid_options(options, &[error])
 }

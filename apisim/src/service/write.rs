@@ -17,7 +17,7 @@ use crate::{
         protobuf,
         validation::FieldError,
     },
-    registry::{DeleteOptions, Moment, Outcome, Part, Propagation, Target, Written},
+    registry::{DeleteOptions, Outcome, Part, Propagation, Target, Written},
     resource::Resource,
     rules::{self, BodyForm, Patch},
     store::{Key, Table},
@@ -26,7 +26,7 @@ use crate::{
 impl ApiService {
     pub(super) fn write(&self, asked: &Asked, body: &[u8]) -> Result<Answer, Failure> {
         let (target, part) = asked.call.target()?;
-        let is_dry_run = asked.query.is_dry_run()?;
+        let is_dry_run = asked.query.is_dry_run(options_of(asked.call.verb))?;
         let moment = self.api.shared.moment();
         let written = match asked.call.verb {
             Verb::Create => {
@@ -41,7 +41,7 @@ impl ApiService {
                 let written = state.registry.update(target, part, object, is_dry_run, moment)?;
                 written.warned_before(warnings)
             }
-            Verb::Patch => self.patch(asked, target, part, body, moment)?,
+            Verb::Patch => self.patch(asked, target, part, body, is_dry_run)?,
             Verb::Delete => {
                 let options = delete_options(asked, body)?;
                 self.api.shared.state().registry.delete(target, &options, moment)?
@@ -58,7 +58,7 @@ impl ApiService {
         target: Target<'_>,
         part: Part,
         body: &[u8],
-        moment: Moment,
+        is_dry_run: bool,
     ) -> Result<Written, Failure> {
         let accepted = || Failure::unsupported_media_type(&PatchForm::CONTENT_TYPES.join(", "));
         let form = PatchForm::parse(content_type(asked)).ok_or_else(accepted)?;
@@ -69,12 +69,11 @@ impl ApiService {
             form,
             content: &content,
             manager,
-            validation: asked.query.field_validation("PatchOptions")?,
+            validation: asked.query.field_validation(options_of(asked.call.verb))?,
         };
+        let moment = self.api.shared.moment();
         let mut state = self.api.shared.state();
-        state
-            .registry
-            .patch(target, part, &patch, asked.query.is_dry_run()?, moment)
+        state.registry.patch(target, part, &patch, is_dry_run, moment)
     }
 
     fn delete_collection(&self, asked: &Asked, target: Target<'_>, body: &[u8]) -> Result<Answer, Failure> {
@@ -130,13 +129,19 @@ fn body_form(asked: &Asked) -> Result<BodyForm, Failure> {
     BodyForm::parse(content_type(asked)).ok_or_else(|| Failure::unsupported_media_type(accepted))
 }
 
+/// What the options of a write are called.
+fn options_of(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Create => "CreateOptions",
+        Verb::Update => "UpdateOptions",
+        Verb::Patch => "PatchOptions",
+        Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
+        Verb::Document | Verb::Get | Verb::List | Verb::Watch => "ListOptions",
+    }
+}
+
 fn object(asked: &Asked, resource: Resource, body: &[u8]) -> Result<Decoded, Failure> {
-    let options = if asked.call.verb == Verb::Create {
-        "CreateOptions"
-    } else {
-        "UpdateOptions"
-    };
-    let validation = asked.query.field_validation(options)?;
+    let validation = asked.query.field_validation(options_of(asked.call.verb))?;
     rules::object(resource, body_form(asked)?, body, validation)
 }
 
@@ -223,7 +228,7 @@ fn delete_options(asked: &Asked, body: &[u8]) -> Result<DeleteOptions, Failure> 
         uid: preconditions.uid,
         resource_version: preconditions.resource_version,
         propagation,
-        is_dry_run: asked.query.is_dry_run()?
+        is_dry_run: asked.query.is_dry_run("DeleteOptions")?
             || body.dry_run.is_some_and(|names| names.iter().any(|name| name == "All")),
     })
 }

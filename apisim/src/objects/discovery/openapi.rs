@@ -9,7 +9,7 @@ use crate::{
     Resource,
     objects::{
         patch::PatchForm,
-        schema::{Field, Kind, Schema, Struct},
+        schema::{Field, Kind, Merge, Schema, Struct},
     },
 };
 
@@ -143,7 +143,11 @@ fn collect_kind(kind: &'static Kind, names: &mut BTreeSet<&'static str>) {
 }
 
 fn schema(shape: &'static Struct, references: &str) -> Value {
-    let property = |field: &'static Field| (field.name.to_owned(), kind_schema(&field.kind, references));
+    let property = |field: &'static Field| {
+        let mut property = kind_schema(&field.kind, references);
+        put_merge(field, &mut property);
+        (field.name.to_owned(), property)
+    };
     let properties: Map<_, _> = shape.fields().iter().map(property).collect();
     let mut schema = json!({"type": "object", "description": "", "properties": properties});
     let resource = Resource::ALL.into_iter().find(|resource| resource.kind() == shape.name);
@@ -151,6 +155,24 @@ fn schema(shape: &'static Struct, references: &str) -> Value {
         schema["x-kubernetes-group-version-kind"] = json!([group_version_kind(resource)]);
     }
     schema
+}
+
+/// Says how a list is merged, for clients that make strategic merge patches.
+fn put_merge(field: &'static Field, property: &mut Value) {
+    let strategy = match field.merge {
+        Merge::Replace => return,
+        Merge::Set => "merge",
+        Merge::ByKey(key) => {
+            property["x-kubernetes-patch-merge-key"] = key.into();
+            // The members of a volume exclude each other.
+            if field.name == "volumes" {
+                "merge,retainKeys"
+            } else {
+                "merge"
+            }
+        }
+    };
+    property["x-kubernetes-patch-strategy"] = strategy.into();
 }
 
 fn kind_schema(kind: &'static Kind, references: &str) -> Value {

@@ -4,6 +4,7 @@
 
 mod cron_job;
 pub mod effect;
+pub mod held_shards;
 pub mod ids;
 mod index;
 pub mod input;
@@ -15,6 +16,7 @@ pub mod sharding;
 pub mod tally;
 
 pub use effect::{CronJobEvent, Effect, EventReason, EventType, JobDelete, JobLookUp, JobOrder, StatusWrite};
+pub use held_shards::{HeldShards, Listed, Ordered, Partition};
 pub use ids::{CronJobIdentity, ResourceVersion, Uid};
 pub use input::{Input, Scope};
 pub use outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome};

@@ -103,6 +103,16 @@ impl Tally {
         self.outcomes[outcome as usize] += n_instants;
     }
 
+    /// Adds another account to this one.
+    pub fn add(&mut self, other: &Tally) {
+        self.due_instants += other.due_instants;
+        self.open_instants += other.open_instants;
+        self.unexpected_jobs += other.unexpected_jobs;
+        for (sum, count) in self.outcomes.iter_mut().zip(other.outcomes) {
+            *sum += count;
+        }
+    }
+
     /// How many instants ended so.
     pub fn outcome(&self, outcome: InstantOutcome) -> u64 {
         self.outcomes[outcome as usize]

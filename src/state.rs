@@ -24,5 +24,5 @@ pub use record::{
     ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Finish, JobRecord, JobTemplate,
 };
 pub use shard_state::{Decided, ShardConfig, ShardState, Sizes, Wakeup};
-pub use sharding::{ShardId, Term};
+pub use sharding::{Mandate, ShardId, Term};
 pub use tally::{InstantOutcome, Tally};

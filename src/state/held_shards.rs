@@ -18,8 +18,14 @@ use super::{
     ids::Uid,
     input::{Input, Scope},
     shard_state::{ShardConfig, ShardState, Sizes, Wakeup},
-    sharding::{Bucket, ShardCount, ShardId, ShardSet, Term},
+    sharding::{Bucket, Mandate, ShardCount, ShardId, ShardSet, Term},
     tally::Tally,
+};
+
+/// The only shard of a replica that is alone, and its only term.
+pub const WHOLE: Mandate = Mandate {
+    shard: ShardId(0),
+    term: Term(1),
 };
 
 /// How CronJobs are shared out.
@@ -35,7 +41,7 @@ impl Partition {
     /// The shard of a CronJob.
     pub fn shard_of(self, cron_job: &Uid) -> ShardId {
         match self {
-            Partition::Whole => ShardId(0),
+            Partition::Whole => WHOLE.shard,
             Partition::Shards(count) => Bucket::of(cron_job).shard(count),
         }
     }
@@ -44,10 +50,8 @@ impl Partition {
 /// An effect, and inside what it may be performed.
 #[derive(Clone, Debug)]
 pub struct Ordered {
-    /// Whose it is.
-    pub shard: ShardId,
-    /// The term in which it was decided.
-    pub term: Term,
+    /// The shard and the term in which it was decided.
+    pub mandate: Mandate,
     /// What is to be done.
     pub effect: Effect,
 }
@@ -93,15 +97,16 @@ impl HeldShards {
     }
 
     /// One shard with everything, led from the beginning; the watches list it.
-    pub fn whole(scopes: Vec<Scope>, term: Term, now: Timestamp) -> HeldShards {
+    pub fn whole(scopes: Vec<Scope>, now: Timestamp) -> HeldShards {
+        let Mandate { shard, term } = WHOLE;
         let mut shards = HeldShards::new(Partition::Whole, scopes);
         let held = Held {
-            state: ShardState::new(shards.config(ShardId(0)), now),
+            state: ShardState::new(shards.config(shard), now),
             term: Some(term),
             listing: None,
             wakeup: None,
         };
-        shards.held.insert(ShardId(0), held);
+        shards.held.insert(shard, held);
         shards
     }
 
@@ -146,7 +151,8 @@ impl HeldShards {
     }
 
     /// Leads a shard in this term from now on. One that is not held yet stands by first, and decides once it is listed.
-    pub fn lead(&mut self, shard: ShardId, term: Term, now: Timestamp) {
+    pub fn lead(&mut self, mandate: Mandate, now: Timestamp) {
+        let Mandate { shard, term } = mandate;
         if !self.held.contains_key(&shard) {
             self.stand_by(shard, now);
         }
@@ -205,7 +211,8 @@ impl HeldShards {
         while let Some(shard) = self.with_effects.first().copied() {
             let held = self.held.get_mut(&shard);
             if let Some((term, effect)) = held.and_then(|held| Some((held.term?, held.state.poll_effect()?))) {
-                return Some(Ordered { shard, term, effect });
+                let mandate = Mandate { shard, term };
+                return Some(Ordered { mandate, effect });
             }
             self.with_effects.remove(&shard);
         }

@@ -8,7 +8,9 @@ use crate::state::{
     shard_state::test_record,
 };
 
-const TERM: Term = Term(7);
+fn mandate(shard: ShardId) -> Mandate {
+    Mandate { shard, term: Term(7) }
+}
 
 fn at(time: &str) -> Timestamp {
     format!("2026-05-05T{time}Z").parse().unwrap()
@@ -66,12 +68,12 @@ fn list(shards: &mut HeldShards, records: &[CronJobRecord], now: Timestamp) {
     shards.handle(Input::JobRelistDone(Scope::Cluster), now);
 }
 
-/// What was ordered, as shard, term and text.
-fn creates(shards: &mut HeldShards) -> Vec<(ShardId, Term, String)> {
+/// What was ordered, as mandate and name.
+fn creates(shards: &mut HeldShards) -> Vec<(Mandate, String)> {
     let mut creates = Vec::new();
     while let Some(ordered) = shards.poll_effect() {
         if let Effect::CreateJob(order) = ordered.effect {
-            creates.push((ordered.shard, ordered.term, order.name.to_string()));
+            creates.push((ordered.mandate, order.name.to_string()));
         }
     }
     creates
@@ -86,14 +88,14 @@ fn facts_reach_their_shard_and_effects_bear_its_term() {
     let [first, other] = two();
     let mut shards = sixteen();
     let now = at("10:00:05");
-    shards.lead(shard_of(&first), TERM, now);
+    shards.lead(mandate(shard_of(&first)), now);
     shards.end_list(&only(shard_of(&first)), now);
     shards.handle(applied(&first), now);
     shards.handle(applied(&other), now);
     assert_eq!(shards.sizes().cron_jobs, 1, "the other's shard is not held");
     assert_eq!(
         creates(&mut shards),
-        [(shard_of(&first), TERM, "first-29632920".to_owned())]
+        [(mandate(shard_of(&first)), "first-29632920".to_owned())]
     );
 }
 
@@ -105,7 +107,7 @@ fn nothing_is_ordered_on_standby_or_before_the_list_is_complete() {
     shards.stand_by(shard, now);
     shards.take_listed(Listed::CronJob(Box::new(first.clone())), now);
     assert!(!shards.is_shard_synced(shard));
-    shards.lead(shard, TERM, now);
+    shards.lead(mandate(shard), now);
     assert_eq!(creates(&mut shards), []);
     assert_eq!(shards.next_wakeup(), None);
     shards.end_list(&only(shard), now);
@@ -141,7 +143,7 @@ fn a_list_that_a_watch_began_before_does_not_end_ours() {
     shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
     shards.handle(Input::JobRelistBegun(Scope::Cluster), now);
     // By now the watch has passed this CronJob: its list will not bring it.
-    shards.lead(shard, TERM, now);
+    shards.lead(mandate(shard), now);
     shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
     shards.handle(Input::JobRelistDone(Scope::Cluster), now);
     assert!(!shards.is_shard_synced(shard));
@@ -155,7 +157,7 @@ fn a_list_that_a_watch_begins_takes_the_place_of_ours() {
     let [first, _] = two();
     let (shard, now) = (shard_of(&first), at("10:00:05"));
     let mut shards = sixteen();
-    shards.lead(shard, TERM, now);
+    shards.lead(mandate(shard), now);
     shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
     // Deleted between the two lists, and no event tells.
     shards.take_listed(Listed::CronJob(Box::new(first)), now);
@@ -172,13 +174,13 @@ fn a_shard_that_is_let_go_orders_nothing_and_stays_in_the_account() {
     let mut shards = sixteen();
     let now = at("10:00:05");
     for record in &records {
-        shards.lead(shard_of(record), TERM, now);
+        shards.lead(mandate(shard_of(record)), now);
     }
     list(&mut shards, &records, now);
     shards.let_go(shard_of(&records[0]));
     let ordered = creates(&mut shards);
     assert_eq!(ordered.len(), 1);
-    assert_eq!(ordered[0].0, shard_of(&records[1]));
+    assert_eq!(ordered[0].0.shard, shard_of(&records[1]));
     let tally = shards.tally();
     assert_eq!((tally.due_instants, tally.open_instants), (2, 1));
     assert_eq!(tally.outcome(InstantOutcome::HandedOver), 1);
@@ -250,9 +252,9 @@ fn sixteen_shards_do_what_one_does() {
     let start = at("10:00:05");
     let mut many = sixteen();
     for shard in count().shards() {
-        many.lead(shard, TERM, start);
+        many.lead(mandate(shard), start);
     }
-    let one = HeldShards::whole(vec![Scope::Cluster], TERM, start);
+    let one = HeldShards::whole(vec![Scope::Cluster], start);
     let mut followers = [one, many].map(|shards| Follower {
         shards,
         jobs: BTreeMap::new(),

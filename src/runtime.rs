@@ -57,10 +57,7 @@ use crate::{
         watch::{cron_jobs, jobs, observed},
         watch_client,
     },
-    state::{
-        Input, Scope, ShardConfig, ShardState,
-        sharding::{Leadership, ShardId, Term},
-    },
+    state::{HeldShards, Input, Scope, held_shards::WHOLE, sharding::Leadership},
 };
 
 /// Facts from watches on their way to the shard: one page of a list, so that decoding goes on during a turn; 8 MiB.
@@ -68,10 +65,6 @@ const INPUTS_MAX: usize = 512;
 
 /// Answers on their way to the shard: those of all requests that can be in flight, so that no lane waits for a turn.
 const ANSWERS_MAX: usize = 1024;
-
-/// The only shard, led for as long as the process lives.
-const SHARD: ShardId = ShardId(0);
-const TERM: Term = Term(1);
 
 /// Why a run ended otherwise than it should.
 #[derive(Debug, thiserror::Error)]
@@ -234,11 +227,7 @@ impl Shell {
             clock,
             metrics,
             phases: phases(),
-            leadership: watch::Sender::new(Leadership {
-                shard: SHARD,
-                term: TERM,
-                until: None,
-            }),
+            leadership: watch::Sender::new(Leadership::of_one(WHOLE)),
             burst: Watched::new(false),
             api: ClusterApi::new(connections.writes),
             event_api: ClusterApi::new(connections.events),
@@ -264,7 +253,6 @@ impl Shell {
                 dispatch,
                 statuses,
                 events: events.clone(),
-                leadership: self.leadership.subscribe(),
                 phase: self.phases.subscribe(),
                 board: self.metrics.shard.clone(),
             }),
@@ -353,11 +341,8 @@ impl Shell {
 
     fn spawn_shard(&self, links: ShardLinks) -> Task {
         let now = self.clock.now();
-        let config = ShardConfig {
-            shard: SHARD,
-            scopes: self.settings.scopes.clone(),
-        };
-        let task = ShardTask::new(ShardState::new(config, now), self.clock.clone(), now, links);
+        let shards = HeldShards::whole(self.settings.scopes.clone(), now);
+        let task = ShardTask::new(shards, self.clock.clone(), now, links);
         spawn("shard", Phase::EndShards, task.run())
     }
 

@@ -111,19 +111,20 @@ fn a_status_that_waits_for_its_flush_is_written_at_once() {
 }
 
 #[test]
-fn b_10_4_what_is_being_replaced_is_replaced_behind_the_seal() {
+fn b_10_4_a_slot_whose_deletes_end_behind_the_seal_is_left_to_the_next() {
     let runs = running(ConcurrencyPolicy::Replace);
     let mut world = World::new("09:59:30", vec![runs], vec![job("hello", "09:59:00")]);
     world.now = at("10:00:00");
     world.seal();
     world.expect(&["delete hello-29632919"]);
+    assert!(!world.shard.is_settled(), "its delete is on the way");
     world.answer_delete(DeleteOutcome::Deleted);
-    assert!(!world.shard.is_settled());
-    let lines = world.effects();
-    assert!(
-        lines.contains(&"create hello-29632920 for 2026-05-05T10:00:00Z".to_owned()),
-        "{lines:?}"
-    );
+    world.expect(&[
+        "Normal SuccessfulDelete: Deleted job hello-29632919",
+        "status last=09:59:00 successful=- active=[] urgent",
+    ]);
+    world.stored("hello");
+    assert!(world.shard.is_settled());
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod faults;
 mod fnv;
 mod front_end;
 mod job_runner;
+mod json;
 pub mod objects;
 mod random;
 mod registry;

@@ -22,6 +22,7 @@ pub(crate) use self::{
 };
 use crate::{
     failure::Failure,
+    json::to_json,
     objects::{
         defaulting,
         validation::{self, Checks, FieldError},
@@ -188,7 +189,7 @@ impl Registry {
         let Some(stored) = self.store.get(Resource::Namespace, &Key::new(None, namespace)) else {
             return Err(Failure::not_found(Resource::Namespace, namespace));
         };
-        if metadata::is_deleting(&stored.json) {
+        if stored.is_deleting {
             return Err(Failure::namespace_terminating(target.resource, name, namespace));
         }
         Ok(())
@@ -212,9 +213,4 @@ fn refuse(resource: Resource, name: &str, errors: &[FieldError]) -> Result<(), F
     } else {
         Err(Failure::invalid(resource, name, errors))
     }
-}
-
-fn to_json(object: &Value) -> Bytes {
-    // Writing a value to memory does not fail.
-    serde_json::to_vec(object).unwrap_or_default().into()
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Moment, Outcome, Registry, Target, Written, metadata, to_json};
+use super::{Moment, Outcome, Registry, Target, Written, metadata};
 use crate::{
     failure::Failure,
+    json::to_json,
     resource::Resource,
     store::{Key, Stored},
 };

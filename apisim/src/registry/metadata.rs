@@ -77,16 +77,6 @@ pub(super) fn is_deleting_value(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }
 
-/// Whether JSON is of an object that is marked for deletion.
-pub(super) fn is_deleting(json: &[u8]) -> bool {
-    // Read in full only where the words are there at all.
-    json.windows(DELETION_MEMBER.len())
-        .any(|window| window == DELETION_MEMBER)
-        && serde_json::from_slice(json).is_ok_and(|object| is_deleting_value(&object))
-}
-
-const DELETION_MEMBER: &[u8] = b"\"deletionTimestamp\"";
-
 pub(super) fn finalizers(object: &Value) -> Vec<String> {
     let list = object["metadata"]["finalizers"]
         .as_array()

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Moment, Registry, Target, Written, check_namespaces, metadata, refuse, to_json};
+use super::{Moment, Registry, Target, Written, check_namespaces, metadata, refuse};
 use crate::{
     failure::Failure,
+    json::to_json,
     objects::{
         decoding::Decoded,
         defaulting,

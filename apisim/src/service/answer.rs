@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{ApiBody, form::Form};
-use crate::{failure::Failure, objects::table, resource::Resource};
+use crate::{failure::Failure, json::to_json, objects::table, resource::Resource};
 
 /// What a request comes to.
 pub(super) enum Answer {
@@ -135,9 +135,4 @@ fn joined(head: &str, metadata: &Value, items: &[Bytes]) -> Bytes {
     }
     text.extend_from_slice(b"]}");
     text.into()
-}
-
-pub(super) fn to_json(value: &Value) -> Bytes {
-    // Writing a value to memory does not fail.
-    serde_json::to_vec(value).unwrap_or_default().into()
 }

@@ -3,12 +3,8 @@
 use bytes::Bytes;
 use http::{StatusCode, header};
 
-use super::{
-    Asked,
-    answer::{Answer, to_json},
-    route::Route,
-};
-use crate::{failure::Failure, objects::discovery};
+use super::{Asked, answer::Answer, route::Route};
+use crate::{failure::Failure, json::to_json, objects::discovery};
 
 pub(super) fn answer(asked: &Asked) -> Result<Answer, Failure> {
     let Route::Document(path) = &asked.call.route else {

@@ -5,9 +5,9 @@ use http::{HeaderMap, header};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::answer::to_json;
 use crate::{
     failure::Failure,
+    json::to_json,
     objects::table::{self, IncludeObject},
     resource::Resource,
 };

@@ -14,7 +14,7 @@ use tokio::{
 
 use super::{
     ApiBody, ApiService, Asked, ConnectionLost,
-    answer::{self, Answer},
+    answer::Answer,
     form::{self, Form},
     route::Verb,
 };
@@ -23,6 +23,7 @@ use crate::{
     clock::instant,
     failure::Failure,
     faults::Asker,
+    json::to_json,
     objects::table::IncludeObject,
     resource::Resource,
     store::{Change, ChangeKind, Selector, Stored, Table},
@@ -165,7 +166,7 @@ impl Watch {
         drop(state);
         if let Some(lost) = lost {
             let failure = Failure::expired(format!("too old resource version: {} ({})", self.cursor, lost.oldest));
-            let line = event("ERROR", &answer::to_json(&failure.status()));
+            let line = event("ERROR", &to_json(&failure.status()));
             self.pending.push_back(line);
             self.is_ended = true;
         }
@@ -290,7 +291,7 @@ impl Watch {
                 // It left the selection: as it was, under the version of the change.
                 let mut last = previous.value();
                 last["metadata"]["resourceVersion"] = object.version.to_string().into();
-                Some(("DELETED", answer::to_json(&last)))
+                Some(("DELETED", to_json(&last)))
             }
             (false, false, _) | (true, false, None) => None,
         }
@@ -313,7 +314,7 @@ impl Watch {
             table["columnDefinitions"].take();
         }
         self.has_told_columns = true;
-        event(kind, &answer::to_json(&table))
+        event(kind, &to_json(&table))
     }
 
     fn bookmark(&mut self, annotations: &Value) -> Bytes {
@@ -327,7 +328,7 @@ impl Watch {
         };
         let object = json!({"kind": kind, "apiVersion": version, "metadata": metadata});
         match self.form {
-            Form::Whole | Form::Partial => event("BOOKMARK", &answer::to_json(&object)),
+            Form::Whole | Form::Partial => event("BOOKMARK", &to_json(&object)),
             // As a row of an object that has nothing else, whatever is to be included.
             Form::Table(_) => self.row("BOOKMARK", &object, IncludeObject::Metadata),
         }

@@ -136,9 +136,27 @@ pub(crate) struct FieldSelector(Vec<FieldRequirement>);
 
 #[derive(Clone, Debug)]
 struct FieldRequirement {
-    path: Vec<String>,
+    field: Field,
     value: String,
     is_equal: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Field {
+    Name,
+    Namespace,
+    /// Its names from the object on.
+    Inner(Vec<String>),
+}
+
+impl Field {
+    fn parse(path: &str) -> Field {
+        match path {
+            "metadata.name" => Field::Name,
+            "metadata.namespace" => Field::Namespace,
+            path => Field::Inner(path.split('.').map(ToOwned::to_owned).collect()),
+        }
+    }
 }
 
 impl FieldSelector {
@@ -154,16 +172,13 @@ impl FieldSelector {
     fn matches(&self, object: &Stored) -> bool {
         let mut read = None;
         self.0.iter().all(|requirement| {
-            let is_value = match requirement
-                .path
-                .iter()
-                .map(String::as_str)
-                .collect::<Vec<_>>()
-                .as_slice()
-            {
-                ["metadata", "name"] => object.key.name() == requirement.value,
-                ["metadata", "namespace"] => object.key.namespace().unwrap_or_default() == requirement.value,
-                path => field(read.get_or_insert_with(|| object.value()), path) == requirement.value,
+            let is_value = match &requirement.field {
+                Field::Name => object.key.name() == requirement.value,
+                Field::Namespace => object.key.namespace().unwrap_or_default() == requirement.value,
+                Field::Inner(path) => {
+                    let path: Vec<_> = path.iter().map(String::as_str).collect();
+                    field(read.get_or_insert_with(|| object.value()), &path) == requirement.value
+                }
             };
             is_value == requirement.is_equal
         })
@@ -184,7 +199,7 @@ fn field_requirement(resource: Resource, text: &str) -> Result<FieldRequirement,
         return Err(not_selectable(resource, path));
     }
     Ok(FieldRequirement {
-        path: path.split('.').map(ToOwned::to_owned).collect(),
+        field: Field::parse(path),
         value: value.to_owned(),
         is_equal,
     })

@@ -31,6 +31,7 @@ pub(crate) fn play(session: &mut Session) {
     session.run("get namespace team");
     session.run("label namespace team stage=test");
     session.run("get ns team --show-labels");
+    session.run("get ns default kube-system -o yaml");
     apply(session);
     server_side(session);
     get(session);

@@ -32,6 +32,7 @@ pub mod shutdown;
 pub mod status_batcher;
 mod tasks;
 pub mod watch_task;
+pub mod watched;
 
 use self::{
     admin::Admin,
@@ -47,6 +48,7 @@ use self::{
     status_batcher::{StatusBatcher, StatusLinks, StatusQueue},
     tasks::{Task, supervise},
     watch_task::WatchLinks,
+    watched::Watched,
 };
 use crate::{
     cluster::{
@@ -55,10 +57,7 @@ use crate::{
         watch::{cron_jobs, jobs, observed},
         watch_client,
     },
-    state::{
-        Input, Scope, ShardConfig, ShardState,
-        sharding::{Leadership, ShardId, Term},
-    },
+    state::{HeldShards, Input, Scope, held_shards::WHOLE, sharding::Leadership},
 };
 
 /// Facts from watches on their way to the shard: one page of a list, so that decoding goes on during a turn; 8 MiB.
@@ -66,10 +65,6 @@ const INPUTS_MAX: usize = 512;
 
 /// Answers on their way to the shard: those of all requests that can be in flight, so that no lane waits for a turn.
 const ANSWERS_MAX: usize = 1024;
-
-/// The only shard, led for as long as the process lives.
-const SHARD: ShardId = ShardId(0);
-const TERM: Term = Term(1);
 
 /// Why a run ended otherwise than it should.
 #[derive(Debug, thiserror::Error)]
@@ -129,8 +124,20 @@ pub async fn run_with(
     connections: Connections,
     next_signal: impl AsyncFnMut() -> &'static str,
 ) -> Result<(), RuntimeError> {
+    run_observed(settings, clock, connections, Metrics::register()?, next_signal).await
+}
+
+/// The same with metrics that are given, for whoever looks at them meanwhile.
+pub async fn run_observed(
+    settings: RunSettings,
+    clock: Clock,
+    connections: Connections,
+    metrics: Metrics,
+    next_signal: impl AsyncFnMut() -> &'static str,
+) -> Result<(), RuntimeError> {
     let listener = bind(settings.listen).await?;
-    run_beside(settings, clock, connections, listener, |_| Vec::new(), next_signal).await
+    let shell = Shell::new(settings, clock, connections, metrics);
+    run_shell(shell, listener, Vec::new(), next_signal).await
 }
 
 /// What runs beside the controller's tasks until these have ended. Its own end before that ends the run.
@@ -150,12 +157,23 @@ pub async fn run_beside(
     companions: impl FnOnce(&Metrics) -> Vec<Companion>,
     next_signal: impl AsyncFnMut() -> &'static str,
 ) -> Result<(), RuntimeError> {
+    let metrics = Metrics::register()?;
+    let companions = companions(&metrics);
+    let shell = Shell::new(settings, clock, connections, metrics);
+    run_shell(shell, listener, companions, next_signal).await
+}
+
+async fn run_shell(
+    shell: Shell,
+    listener: TcpListener,
+    companions: Vec<Companion>,
+    next_signal: impl AsyncFnMut() -> &'static str,
+) -> Result<(), RuntimeError> {
     if let Ok(address) = listener.local_addr() {
         tracing::info!(%address, "serves /healthz, /readyz and /metrics");
     }
-    let shell = Shell::new(settings, clock, connections)?;
     // First, as the API server may be among them.
-    let mut tasks = shell.spawn_companions(companions(&shell.metrics));
+    let mut tasks = shell.spawn_companions(companions);
     tasks.extend(shell.spawn_all(listener));
     supervise(tasks, &shell.phases, next_signal).await
 }
@@ -195,31 +213,26 @@ struct Shell {
     metrics: Metrics,
     phases: PhaseSender,
     leadership: watch::Sender<Leadership>,
-    burst: watch::Sender<bool>,
+    burst: Watched<bool>,
     api: ClusterApi,
     event_api: ClusterApi,
     watch_client: kube::Client,
 }
 
 impl Shell {
-    fn new(settings: RunSettings, clock: Clock, connections: Connections) -> Result<Shell, RuntimeError> {
-        let metrics = Metrics::register()?;
+    fn new(settings: RunSettings, clock: Clock, connections: Connections, metrics: Metrics) -> Shell {
         metrics.leader.set(1);
-        Ok(Shell {
+        Shell {
             settings,
             clock,
             metrics,
             phases: phases(),
-            leadership: watch::Sender::new(Leadership {
-                shard: SHARD,
-                term: TERM,
-                until: None,
-            }),
-            burst: watch::Sender::new(false),
+            leadership: watch::Sender::new(Leadership::of_one(WHOLE)),
+            burst: Watched::new(false),
             api: ClusterApi::new(connections.writes),
             event_api: ClusterApi::new(connections.events),
             watch_client: connections.watches,
-        })
+        }
     }
 
     fn spawn_all(&self, listener: TcpListener) -> Vec<Task> {
@@ -240,7 +253,6 @@ impl Shell {
                 dispatch,
                 statuses,
                 events: events.clone(),
-                leadership: self.leadership.subscribe(),
                 phase: self.phases.subscribe(),
                 board: self.metrics.shard.clone(),
             }),
@@ -329,11 +341,8 @@ impl Shell {
 
     fn spawn_shard(&self, links: ShardLinks) -> Task {
         let now = self.clock.now();
-        let config = ShardConfig {
-            shard: SHARD,
-            scopes: self.settings.scopes.clone(),
-        };
-        let task = ShardTask::new(ShardState::new(config, now), self.clock.clone(), now, links);
+        let shards = HeldShards::whole(self.settings.scopes.clone(), now);
+        let task = ShardTask::new(shards, self.clock.clone(), now, links);
         spawn("shard", Phase::EndShards, task.run())
     }
 

@@ -61,7 +61,7 @@ async fn run(n_cron_jobs: usize) {
 }
 
 fn report(what: &str, n_objects: usize, begun: Duration) {
-    let seconds = (processor_time() - begun).as_secs_f64();
+    let seconds = processor_time().saturating_sub(begun).as_secs_f64();
     let n_objects = f64::from(u32::try_from(n_objects).unwrap());
     println!(
         "{n_objects} {what} in {seconds:.2} s of a core, {:.0} a second",

@@ -119,12 +119,13 @@ impl Api {
 
     /// Creates a namespace; one that is there stays.
     pub fn create_namespace(&self, name: &str) {
+        let resource = Resource::Namespace;
         let target = Target {
-            resource: Resource::Namespace,
+            resource,
             namespace: None,
             name: "",
         };
-        let object = json!({"metadata": {"name": name}});
+        let object = json!({"kind": resource.kind(), "apiVersion": resource.api_version(), "metadata": {"name": name}});
         let moment = self.shared.moment();
         let _exists_or_created = self.shared.state().registry.create(target, object, false, moment);
     }

@@ -6,7 +6,12 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    objects::{decoding::DecodeError, patch::PatchError, protobuf::ProtobufError, validation::FieldError},
+    objects::{
+        decoding::DecodeError,
+        patch::{Conflict, PatchError},
+        protobuf::ProtobufError,
+        validation::FieldError,
+    },
     resource::Resource,
 };
 
@@ -269,6 +274,14 @@ impl From<PatchError> for Failure {
         match error {
             PatchError::Malformed(_) => Failure::bad_request(message),
             PatchError::Rejected => Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message),
+            PatchError::Conflicts(conflicts) => {
+                let cause = |Conflict { manager, field }: &Conflict| {
+                    let message = format!("conflict with {manager:?}");
+                    json!({"reason": "FieldManagerConflict", "message": message, "field": field})
+                };
+                Failure::new(StatusCode::CONFLICT, "Conflict", message)
+                    .with_causes(conflicts.iter().map(cause).collect())
+            }
             PatchError::Directive(_) => Failure::unexpected(message),
             PatchError::Undecodable { shown, reason } => {
                 let cause = format!("Invalid value: {shown:?}: {reason}");

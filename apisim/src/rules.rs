@@ -6,7 +6,7 @@ use crate::{
     failure::Failure,
     objects::{
         decoding::{self, Decoded, FieldValidation},
-        patch::{self, PatchForm},
+        patch::{self, Applier, PatchForm},
         protobuf,
     },
     registry::Moment,
@@ -52,8 +52,9 @@ pub(crate) fn object(
 pub(crate) struct Patch<'a> {
     pub(crate) form: PatchForm,
     pub(crate) content: &'a Value,
-    /// Who applies; of other forms nobody is asked.
+    /// Who applies, and whether by force; of other forms nobody is asked.
     pub(crate) manager: &'a str,
+    pub(crate) is_forced: bool,
     pub(crate) validation: FieldValidation,
 }
 
@@ -62,7 +63,14 @@ impl Patch<'_> {
     pub(crate) fn applied(&self, resource: Resource, old: Option<&Value>, moment: Moment) -> Result<Decoded, Failure> {
         let content = self.content;
         let patched = match (self.form, old) {
-            (PatchForm::Apply, old) => patch::apply(resource, old, content, self.manager, moment.wall)?,
+            (PatchForm::Apply, old) => {
+                let applier = Applier {
+                    manager: self.manager,
+                    is_forced: self.is_forced,
+                    now: moment.wall,
+                };
+                patch::apply(resource, old, content, applier)?
+            }
             (PatchForm::Json, Some(old)) => patch::json_patch(old, content)?,
             (PatchForm::Merge, Some(old)) => patch::merge(old, content),
             (PatchForm::Strategic, Some(old)) => patch::strategic_merge(resource, old, content)?,

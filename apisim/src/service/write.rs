@@ -69,6 +69,7 @@ impl ApiService {
             form,
             content: &content,
             manager,
+            is_forced: asked.query.is_forced == Some(true),
             validation: asked.query.field_validation(options_of(asked.call.verb))?,
         };
         let moment = self.api.shared.moment();

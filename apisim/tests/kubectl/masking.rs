@@ -21,10 +21,20 @@ pub(crate) fn masked(text: &str) -> String {
             return format!("{indent}{start} MASKED");
         }
         let words: Vec<String> = line.split_whitespace().map(word).collect();
+        if is_log_head(words.first().map_or("", String::as_str)) {
+            // Followed by the time and the process.
+            return format!("LOG {}", words.get(3..).unwrap_or_default().join(" "));
+        }
         indent + &without_dates(words).join(" ")
     });
     let lines: Vec<String> = lines.collect();
     lines.join("\n")
+}
+
+/// `W1121`: a warning of that day.
+fn is_log_head(word: &str) -> bool {
+    let day = word.strip_prefix(['I', 'W', 'E']).unwrap_or_default();
+    day.len() == 4 && day.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn word(word: &str) -> String {
@@ -99,7 +109,8 @@ pub(crate) fn difference(ours: &Printed, real: &Printed) -> String {
         );
     }
     if lines.is_empty() {
-        lines.push(format!("the order differs\n- {}\n+ {}", real.output, ours.output));
+        let all = |printed: &Printed| format!("{}\n{}", printed.output, printed.errors);
+        lines.push(format!("the order differs\n- {}\n+ {}", all(real), all(ours)));
     }
     lines.join("\n")
 }

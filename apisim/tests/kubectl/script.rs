@@ -31,6 +31,7 @@ pub(crate) fn play(session: &mut Session) {
     session.run("get namespace team");
     session.run("label namespace team stage=test");
     session.run("get ns team --show-labels");
+    session.run("get ns default kube-system -o yaml");
     apply(session);
     server_side(session);
     get(session);
@@ -70,22 +71,24 @@ fn apply(session: &mut Session) {
 
 fn server_side(session: &mut Session) {
     let aside = HELLO.replace("name: hello\n  labels", "name: aside\n  labels");
+    let by_other = aside.replace("labels: {app: hello}", "labels: {app: hello, also: there}");
+    let changed = aside.replace("busybox", "other");
+    let changed_more = changed.replace("*/5", "*/8").replace("value: b", "value: c");
     session.run_with("-n team apply --server-side -f -", &aside);
     session.run_with("-n team apply --server-side -f -", &aside);
     session.run_with("-n team apply --server-side -f -", &aside.replace("*/5", "*/9"));
+    session.run_with("-n team apply --server-side --field-manager=other -f -", &by_other);
     session.run_with(
-        "-n team apply --server-side -f - --field-manager=other --force-conflicts",
-        &aside.replace("labels: {app: hello}", "labels: {app: hello, also: there}"),
+        "-n team apply --server-side --field-manager=other --force-conflicts -f -",
+        &by_other,
     );
     session.run("-n team get cj aside -o yaml");
-    session.run_with(
-        "-n team apply --server-side -f - --dry-run=server --force-conflicts",
-        &aside.replace("busybox", "other"),
-    );
-    session.run_with(
-        "-n team diff --server-side --force-conflicts -f -",
-        &aside.replace("busybox", "other"),
-    );
+    session.run_with("-n team apply --server-side --dry-run=server -f -", &changed);
+    session.run_with("-n team apply --server-side -f -", &changed_more);
+    session.run_with("-n team diff --server-side -f -", &changed);
+    session.run_with("-n team diff --server-side --force-conflicts -f -", &changed);
+    session.run_with("-n team apply --server-side --force-conflicts -f -", &changed_more);
+    session.run("-n team get cj aside -o yaml");
 }
 
 fn get(session: &mut Session) {

@@ -5,7 +5,7 @@ use apisim::{
     objects::{
         decoding::FieldValidation,
         defaulting,
-        patch::{self, PatchError, PatchForm},
+        patch::{self, Applier, PatchError, PatchForm},
         validation,
     },
 };
@@ -72,7 +72,14 @@ fn patched(form: PatchForm, body: &str, old: &Value) -> Result<Value, PatchError
         PatchForm::Json => patch::json_patch(old, &patch)?,
         PatchForm::Merge => patch::merge(old, &patch),
         PatchForm::Strategic => patch::strategic_merge(Resource::CronJob, old, &patch)?,
-        PatchForm::Apply => patch::apply(Resource::CronJob, Some(old), &patch, MANAGER, Timestamp::UNIX_EPOCH)?,
+        PatchForm::Apply => {
+            let applier = Applier {
+                manager: MANAGER,
+                is_forced: true,
+                now: Timestamp::UNIX_EPOCH,
+            };
+            patch::apply(Resource::CronJob, Some(old), &patch, applier)?
+        }
     };
     let mut new = patch::decoded(Resource::CronJob, form, &patch, patched, FieldValidation::Strict)?.object;
     defaulting::apply(Resource::CronJob, &mut new);

@@ -8,10 +8,7 @@ use std::{future::Future, pin::Pin, time::Duration};
 
 use futures::{StreamExt as _, stream::FuturesUnordered};
 use jiff::Timestamp;
-use tokio::sync::{
-    mpsc::{self, error::TrySendError},
-    watch,
-};
+use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::{
     ask::ask,
@@ -19,6 +16,7 @@ use super::{
     metrics::{ApiCall, EventMetrics},
     pacing::{Admission, Pacer, Ticket},
     shutdown::{EVENT_GRACE, Phase, PhaseReceiver},
+    watched::Watcher,
 };
 use crate::{
     cluster::{Answer, Answered, ClusterApi, EventAction, EventOutcome},
@@ -108,7 +106,7 @@ pub struct EventLinks {
     /// When to end.
     pub phase: PhaseReceiver,
     /// Whether a burst of creates is going on.
-    pub burst: watch::Receiver<bool>,
+    pub burst: Watcher<bool>,
 }
 
 /// See the module.
@@ -165,7 +163,7 @@ impl<A: EventApi> EventTask<A> {
         let mut is_open = true;
         let mut burst = self.links.burst.clone();
         loop {
-            let burst_wait = burst.borrow_and_update().then_some(burst_wait_max);
+            let burst_wait = burst.get().then_some(burst_wait_max);
             let pause = self.send_what_may_be_sent(burst_wait);
             if !is_open && self.deliveries.len() == 0 {
                 return;

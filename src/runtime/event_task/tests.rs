@@ -10,6 +10,7 @@ use crate::{
     runtime::{
         metrics::Metrics,
         shutdown::{PhaseSender, phases},
+        watched::Watched,
     },
     state::{CronJobIdentity, EventReason, ResourceVersion, Uid},
 };
@@ -74,7 +75,7 @@ struct Bench {
     api: FakeApi,
     queue: EventQueue,
     phases: PhaseSender,
-    burst: watch::Sender<bool>,
+    burst: Watched<bool>,
     metrics: EventMetrics,
     task: tokio::task::JoinHandle<()>,
 }
@@ -91,7 +92,7 @@ impl Bench {
             latency,
             seen: Arc::new(Mutex::new(seen)),
         };
-        let (phases, burst) = (phases(), watch::Sender::new(false));
+        let (phases, burst) = (phases(), Watched::new(false));
         let metrics = Metrics::register().unwrap().events;
         let links = EventLinks {
             phase: phases.subscribe(),
@@ -305,13 +306,13 @@ async fn b_14_1_an_event_that_does_not_get_through_is_tried_for_two_minutes_drop
 #[tokio::test(start_paused = true)]
 async fn events_wait_behind_a_burst_but_not_for_ever() {
     let bench = Bench::new(Vec::new(), Duration::from_millis(5));
-    bench.burst.send_replace(true);
+    bench.burst.set(true);
     bench.push("one", "Created job x");
     pass(4).await;
     bench.push("two", "Created job y");
     pass(7).await;
     assert_eq!(bench.requests(), [(10_000, "post")]);
-    bench.burst.send_replace(false);
+    bench.burst.set(false);
     pass(1).await;
     assert_eq!(bench.requests()[1..], [(11_000, "post")]);
 }

@@ -255,7 +255,7 @@ impl ShardState {
         }
     }
 
-    /// One of the Jobs to be replaced was answered; the last one lets the create go, or the retry (B-10.4).
+    /// One of the Jobs to be replaced was answered; after the last one the slot is looked at again (B-10.4).
     fn replaced(&mut self, owner: OwnerIndex, job: &Uid, is_gone: bool, now: Timestamp) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
@@ -272,10 +272,8 @@ impl ShardState {
         let (is_last, has_failed) = (jobs.is_empty(), *has_failed);
         match (is_last, has_failed) {
             (false, _) => {}
-            (true, false) => {
-                let next = self.next_slot(owner, now);
-                self.order(owner, next);
-            }
+            // Decided anew: a later slot may be due by now, or the CronJob another.
+            (true, false) => self.retry_at(owner, now),
             (true, true) => self.retry_later(owner, None, now),
         }
     }

@@ -81,10 +81,14 @@ impl Cluster {
             return;
         };
         let now = Timestamp::from_second(self.now().as_second()).unwrap().to_string();
-        let kind = if is_failed { "Failed" } else { "Complete" };
+        let kinds = if is_failed {
+            ["Failed", "FailureTarget"]
+        } else {
+            ["Complete", "SuccessCriteriaMet"]
+        };
         job["status"] = json!({
             "startTime": job["metadata"]["creationTimestamp"],
-            "conditions": [{"type": kind, "status": "True"}],
+            "conditions": kinds.map(|kind| json!({"type": kind, "status": "True"})),
         });
         if !is_failed {
             job["status"]["completionTime"] = now.into();

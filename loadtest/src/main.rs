@@ -64,7 +64,7 @@ struct BurstArguments {
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     minutes: u32,
     /// Requests that the bare client has in flight, in turn.
-    #[arg(long, value_delimiter = ',', default_values_t = [8, 16, 32, 64])]
+    #[arg(long, value_delimiter = ',', default_values_t = [32, 64, 128, 256])]
     in_flight: Vec<usize>,
     /// The executable of cronwheel; without it the release build of this workspace, brought up to date first.
     #[arg(long)]

@@ -67,6 +67,8 @@ pub(crate) struct BurstReport {
     controller: Vec<f64>,
     /// By requests in flight.
     bare: BTreeMap<usize, Vec<f64>>,
+    /// Other writes of the controller while the bare client had its turns.
+    n_beside_bare: usize,
 }
 
 impl Burst {
@@ -171,6 +173,16 @@ impl Burst {
             let last = answers.collect::<Option<Vec<_>>>()?.into_iter().max()?;
             Some(last.duration_since(begun).as_secs_f64())
         };
+        // What else was asked for meanwhile: nothing, or the bare client did not have the server for itself.
+        let n_beside = |begun: Timestamp, seconds: f64| {
+            let end = begun.as_duration().as_secs_f64() + seconds;
+            let is_meanwhile = |request: &&Request| {
+                let received = request.received.as_duration().as_secs_f64();
+                begun <= request.received && received < end && request.is_write() && !request.is_job_create()
+            };
+            requests.iter().filter(is_meanwhile).count()
+        };
+        let mut n_beside_bare = 0;
         let mut controller = Vec::new();
         for slot in slots.all().filter(|slot| slots.is_measured(*slot)) {
             let seconds = last(&|name| slot.job_name(name), slot.start());
@@ -181,6 +193,7 @@ impl Burst {
         for round in rounds.iter().skip(BARE_AFTER_SLOT.len()) {
             let seconds = last(&|name| bare_name(round.number, name), round.begun);
             let seconds = seconds.with_context(|| format!("a Job of bare round {} is missing", round.number))?;
+            n_beside_bare += n_beside(round.begun, seconds);
             bare.entry(round.n_in_flight).or_default().push(seconds);
         }
         Ok(BurstReport {
@@ -188,6 +201,7 @@ impl Burst {
             n_cron_jobs: self.load.n_cron_jobs,
             controller,
             bare,
+            n_beside_bare,
         })
     }
 }
@@ -239,6 +253,11 @@ impl Display for BurstReport {
         for (n_in_flight, seconds) in &self.bare {
             row(f, &format!("bare, {n_in_flight} in flight"), seconds)?;
         }
+        writeln!(
+            f,
+            "  {} writes of the controller in the bare client's turns",
+            self.n_beside_bare
+        )?;
         if let Some(ratio) = self.ratio() {
             writeln!(f, "controller to the best of bare: {ratio:.2}")?;
         }
@@ -257,6 +276,7 @@ mod tests {
             n_cron_jobs: 1,
             controller: vec![1.2, 9.0, 1.0],
             bare: BTreeMap::from([(8, vec![2.0, 2.0]), (16, vec![0.9, 1.1, 1.0, 7.0]), (64, vec![1.5])]),
+            n_beside_bare: 0,
         };
         assert!((report.ratio().unwrap() - 1.2 / 1.05).abs() < 1e-9);
         assert_eq!(median(&[]), None);

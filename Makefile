@@ -14,8 +14,9 @@ check: format lint test bench-smoke ## What CI runs
 format: ## Fails where the formatting is not rustfmt's
 	cargo fmt --all --check
 
-lint: ## clippy with warnings as errors
+lint: ## clippy with warnings as errors, also on what a release image is built from
 	cargo clippy --workspace --all-targets --quiet -- --deny warnings
+	cargo clippy --no-default-features --quiet -- --deny warnings
 
 test: ## All tests, those on a real kube-apiserver included
 	cargo test --workspace --quiet

@@ -127,7 +127,7 @@ impl Clock {
     }
 
     /// The wall clock as it reads.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "dev"))]
     pub(super) fn wall(&self) -> Timestamp {
         self.shared.source.read().0
     }

@@ -27,7 +27,7 @@ use crate::{
     cluster::Answer,
     state::{
         CreateOutcome, Input,
-        sharding::{BootInstant, Leadership, Term},
+        sharding::{BootInstant, Leadership, Mandate},
     },
 };
 
@@ -77,10 +77,10 @@ impl DispatchQueue {
     }
 
     /// Takes a request in without waiting. When there is no room its answer is given back at once.
-    pub fn push(&self, term: Term, request: Request, now: Timestamp) -> Result<(), Input> {
+    pub fn push(&self, mandate: Mandate, request: Request, now: Timestamp) -> Result<(), Input> {
         let queued = Queued {
             request,
-            term,
+            mandate,
             n_retries: 0,
         };
         self.insert(queued, now)

@@ -199,7 +199,7 @@ impl<A: StatusApi> StatusBatcher<A> {
     }
 
     async fn send(&mut self, pending: Pending, now: BootInstant) {
-        if !self.links.leadership.borrow().covers(pending.term, now) {
+        if !self.links.leadership.borrow().covers(pending.mandate, now) {
             return self.answer(pending.write, StatusOutcome::Abandoned).await;
         }
         let ticket = self.pacer.on_sent(now);
@@ -209,7 +209,7 @@ impl<A: StatusApi> StatusBatcher<A> {
         self.in_flight.push(Box::pin(async move {
             let now = clock.boot();
             // Once more, since time may have passed since the task decided it.
-            let is_led = leadership.borrow().covers(pending.term, now);
+            let is_led = leadership.borrow().covers(pending.mandate, now);
             let answered = if is_led {
                 metrics.age.observe(now.since(pending.since).as_secs_f64());
                 let request = api.write_status(&pending.write);

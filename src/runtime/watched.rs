@@ -155,17 +155,17 @@ mod tests {
     #[tokio::test]
     async fn a_change_is_seen_once_and_the_same_value_is_none() {
         let watched = Watched::new(1);
-        let mut watcher = watched.subscribe();
-        assert_eq!(watcher.changed().now_or_never(), None);
+        let mut view = watched.subscribe();
+        assert_eq!(view.changed().now_or_never(), None);
         watched.set(1);
-        assert_eq!(watcher.changed().now_or_never(), None);
+        assert_eq!(view.changed().now_or_never(), None);
         watched.set(2);
-        assert_eq!(watcher.changed().now_or_never(), Some(Ok(())));
-        assert_eq!(watcher.changed().now_or_never(), None);
-        assert_eq!((watched.get(), watcher.get()), (2, 2));
-        assert_eq!(watcher.wait_for(|value| *value == 2).now_or_never(), Some(Ok(())));
+        assert_eq!(view.changed().now_or_never(), Some(Ok(())));
+        assert_eq!(view.changed().now_or_never(), None);
+        assert_eq!((watched.get(), view.get()), (2, 2));
+        assert_eq!(view.wait_for(|value| *value == 2).now_or_never(), Some(Ok(())));
         drop(watched);
-        assert_eq!(watcher.changed().now_or_never(), Some(Err(Final)));
+        assert_eq!(view.changed().now_or_never(), Some(Err(Final)));
     }
 
     #[tokio::test]
@@ -174,9 +174,9 @@ mod tests {
         let watched = Watched::new(false);
         let (sender, mut woken) = mpsc::channel(N_WAITERS);
         for number in 0..N_WAITERS {
-            let (mut watcher, sender) = (watched.subscribe(), sender.clone());
+            let (mut view, sender) = (watched.subscribe(), sender.clone());
             tokio::spawn(async move {
-                watcher.changed().await.unwrap();
+                view.changed().await.unwrap();
                 sender.try_send(number).unwrap();
             });
         }

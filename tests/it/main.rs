@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod cluster;
+#[cfg(feature = "dev")]
+mod dev;
 mod differential;
 mod explain;
 mod fuzz;
@@ -11,6 +13,7 @@ mod in_memory;
 mod pages;
 mod random;
 mod rules;
+mod sharding;
 mod sim;
 mod tidy;
 mod vectors;

@@ -14,11 +14,18 @@ use crate::{
     },
     state::{
         CronJobIdentity, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome, Uid,
-        sharding::ShardId,
+        held_shards::WHOLE,
+        sharding::{Mandate, Term},
     },
 };
 
-const TERM: Term = Term(1);
+/// Of the same shard, and another time.
+const fn of_term(term: u64) -> Mandate {
+    Mandate {
+        shard: WHOLE.shard,
+        term: Term(term),
+    }
+}
 
 pub(super) fn epoch() -> Timestamp {
     "2026-11-01T12:00:00Z".parse().unwrap()
@@ -197,11 +204,7 @@ impl Bench {
         };
         let queue = DispatchQueue::new(metrics.dispatch.clone());
         let (answers_in, answers) = mpsc::channel(1_024);
-        let leadership = watch::Sender::new(Leadership {
-            shard: ShardId(0),
-            term: TERM,
-            until: None,
-        });
+        let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
         let phases = phases();
         let burst_in = Watched::new(false);
         let burst = burst_in.subscribe();
@@ -227,7 +230,7 @@ impl Bench {
     }
 
     fn push(&self, request: Request) {
-        self.queue.push(TERM, request, self.clock.now()).unwrap();
+        self.queue.push(WHOLE, request, self.clock.now()).unwrap();
     }
 
     fn start(&mut self) -> tokio::task::JoinHandle<()> {
@@ -414,7 +417,7 @@ async fn an_order_without_an_end_fails_after_many_sendings() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_sent_outside_the_term_in_which_it_was_ordered() {
     let mut bench = Bench::new(Vec::new());
-    bench.leadership.send_modify(|leadership| leadership.term = Term(2));
+    bench.leadership.send_modify(|leadership| leadership.begin(of_term(2)));
     bench.push(create("a", "one", 60));
     bench.push(history_delete("a", "two"));
     bench.start();
@@ -432,8 +435,8 @@ async fn leadership_expiry_and_clock_are_asked_once_more_at_the_write() {
         let filler = history_delete("a", "filler").abandoned();
         answers_in.try_send(filler).unwrap();
         bench.answers = answers;
-        bench.queue.push(TERM, expiring("one", 15), epoch()).unwrap();
-        bench.queue.push(Term(0), create("a", "stale", 90), epoch()).unwrap();
+        bench.queue.push(WHOLE, expiring("one", 15), epoch()).unwrap();
+        bench.queue.push(of_term(0), create("a", "stale", 90), epoch()).unwrap();
         let links = DispatcherLinks {
             answers: answers_in,
             ..dispatcher.links
@@ -448,7 +451,7 @@ async fn leadership_expiry_and_clock_are_asked_once_more_at_the_write() {
     }
     check(|_| {}, "one Expired").await;
     check(
-        |bench| bench.leadership.send_modify(|leadership| leadership.term = Term(2)),
+        |bench| bench.leadership.send_modify(|leadership| leadership.begin(of_term(2))),
         "one Abandoned",
     )
     .await;

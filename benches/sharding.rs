@@ -1,0 +1,93 @@
+//! What sharding costs: the bucket of a uid, which every object that a watch shows pays, and a whole placement, which
+//! every change of the members or of a holder pays once per replica.
+//!
+//! Expected: a bucket is constant, some 36 dependent multiplications. A ring grows with members x log(members); a placement
+//! with shards x members where much is to be placed, and with the shards alone where nothing is. All below 10 ms for 1024
+//! shards and 50 members, at most once per watch event.
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use cronwheel::state::{
+    Uid,
+    sharding::{Bucket, Candidate, MemberRing, Placement, Pull, ShardCount, ShardSet, Situation},
+};
+
+const N_UIDS: u64 = 1_000;
+
+fn buckets(criterion: &mut Criterion) {
+    let texts: Vec<String> = (0..N_UIDS)
+        .map(|number| format!("9f0c1a52-8d7e-4b1f-9a53-{number:012x}"))
+        .collect();
+    let uids: Vec<Uid> = texts.iter().map(|text| Uid::new(text)).collect();
+    let mut group = criterion.benchmark_group("bucket");
+    group.throughput(Throughput::Elements(N_UIDS));
+    group.bench_function("of_text", |bencher| {
+        bencher.iter(|| {
+            texts
+                .iter()
+                .map(|text| Bucket::of_text(black_box(text.as_bytes())).number())
+                .fold(0, u16::max)
+        });
+    });
+    group.bench_function("of_uid", |bencher| {
+        bencher.iter(|| {
+            uids.iter()
+                .map(|uid| Bucket::of(black_box(uid)).number())
+                .fold(0, u16::max)
+        });
+    });
+    group.finish();
+}
+
+/// What is to be placed.
+#[derive(Clone, Copy, Debug)]
+enum Need {
+    /// Nobody holds anything.
+    All,
+    /// One member has come, and pull is allowed.
+    Newcomer,
+    /// Everything is where it should be.
+    Nothing,
+}
+
+fn placements(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("placement");
+    for (number, n_members) in [(256, 5), (1024, 50)] {
+        let Ok(count) = ShardCount::new(number) else { continue };
+        let identities: Vec<String> = (0..n_members).map(|member| format!("member-{member:02}")).collect();
+        let identities: Vec<&str> = identities.iter().map(String::as_str).collect();
+        let name = format!("{number} shards, {n_members} members");
+        group.bench_function(BenchmarkId::new("ring", &name), |bencher| {
+            bencher.iter(|| MemberRing::new(black_box(&identities), count));
+        });
+        let ring = MemberRing::new(&identities, count);
+        for need in [Need::All, Need::Newcomer, Need::Nothing] {
+            let holders = holders(need, count, n_members);
+            let situation = Situation {
+                ring: &ring,
+                members: &vec![Candidate::default(); n_members],
+                holders: &holders,
+                quarantined: &ShardSet::EMPTY,
+                pull: Pull::Allowed,
+            };
+            group.bench_function(BenchmarkId::new(format!("{need:?}"), &name), |bencher| {
+                bencher.iter(|| Placement::desired(black_box(&situation)));
+            });
+        }
+    }
+    group.finish();
+}
+
+/// The holder of each shard, by turns.
+fn holders(need: Need, count: ShardCount, n_members: usize) -> Vec<Option<usize>> {
+    let turn = |shard: u16| match need {
+        Need::All => None,
+        Need::Newcomer => Some(usize::from(shard) % (n_members - 1)),
+        Need::Nothing => Some(usize::from(shard) % n_members),
+    };
+    (0..count.get()).map(turn).collect()
+}
+
+criterion_group!(benches, buckets, placements);
+criterion_main!(benches);

@@ -1,0 +1,245 @@
+//! Placement over random fleets: balance, movement and rest, as properties, and as the table of `docs/sharding.md`.
+
+mod fleet;
+mod table;
+
+use std::num::NonZeroU16;
+
+use cronwheel::state::sharding::{Pull, ShardCount, ShardId, Weight};
+
+use super::random::Random;
+use fleet::Fleet;
+
+const N_FLEETS: u64 = 40;
+
+fn count(number: u64) -> ShardCount {
+    ShardCount::new(number).unwrap()
+}
+
+/// Runs a property for fleets of every size and shard count, from seeds.
+fn for_each_fleet(property: impl Fn(Fleet, &mut Random)) {
+    for seed in 0..N_FLEETS {
+        let mut random = Random::new(seed);
+        let number = random.pick(&[16, 64, 256, 1024]);
+        let n_members = 1 + random.below(usize::try_from(number).unwrap().min(24));
+        let mut fleet = Fleet::new(count(number), random.next());
+        for _ in 0..n_members {
+            fleet.join("one");
+        }
+        fleet.settle();
+        property(fleet, &mut random);
+    }
+}
+
+#[test]
+fn no_member_has_more_than_its_share_and_one() {
+    for_each_fleet(|fleet, _| {
+        let (n_members, n_shards) = (fleet.members.len(), fleet.holders.len());
+        let held = fleet.held();
+        let bounds = (n_shards / n_members, n_shards.div_ceil(n_members));
+        assert!(held.iter().all(|held| (bounds.0..=bounds.1).contains(held)), "{held:?}");
+    });
+}
+
+#[test]
+fn a_member_that_comes_moves_its_own_share_and_no_more() {
+    for_each_fleet(|mut fleet, _| {
+        fleet.join("one");
+        let moves = fleet.settle();
+        assert_eq!(
+            moves,
+            fleet.holders.len() / fleet.members.len(),
+            "{} members",
+            fleet.members.len()
+        );
+    });
+}
+
+#[test]
+fn a_member_that_dies_moves_what_it_had_and_no_more() {
+    for_each_fleet(|mut fleet, random| {
+        if fleet.members.len() == 1 {
+            return;
+        }
+        let victim = random.below(fleet.members.len());
+        let had = fleet.held()[victim];
+        let identity = fleet.members[victim].identity.clone();
+        fleet.remove(&identity);
+        assert_eq!(fleet.apply(Pull::Settling), had);
+        assert_eq!(fleet.settle(), 0, "the survivors took what they may keep");
+    });
+}
+
+#[test]
+fn f2_a_rollout_moves_each_shard_once() {
+    for_each_fleet(|mut fleet, _| {
+        let rollout = fleet.roll_out("two");
+        assert_eq!(rollout.moves, fleet.holders.len(), "{} members", fleet.members.len());
+        assert_eq!(rollout.moves_of_one_shard_max, 1);
+        assert_eq!(fleet.settle(), 0, "what a rollout leaves is balanced");
+    });
+}
+
+#[test]
+fn f22_a_rollout_that_is_rolled_back_midway_moves_no_shard_more_than_twice() {
+    for_each_fleet(|mut fleet, random| {
+        let n_replaced = random.below(fleet.members.len() + 1);
+        let forth = fleet.roll_out_some("two", "one", n_replaced);
+        let back = fleet.roll_out_some("three", "two", n_replaced);
+        let most = fleet.holders.len().div_ceil(fleet.members.len()) * n_replaced;
+        assert!(
+            forth.moves <= most && back.moves <= most,
+            "{} and {} of {most}",
+            forth.moves,
+            back.moves
+        );
+        assert_eq!(fleet.settle(), 0);
+    });
+}
+
+#[test]
+fn whatever_is_held_by_whom_the_fewest_shards_move_and_a_second_look_moves_none() {
+    for_each_fleet(|mut fleet, random| {
+        for holder in &mut fleet.holders {
+            *holder = (!random.is_one_in(5))
+                .then(|| random.pick(&[0, 0, 0, 1, 2]))
+                .filter(|at| *at < fleet.members.len())
+                .map(|at| fleet.members[at].identity.clone());
+        }
+        let held = fleet.held();
+        let share = fleet.holders.len() / fleet.members.len();
+        let n_with_one_more = fleet.holders.len() % fleet.members.len();
+        let mut above: Vec<usize> = held
+            .iter()
+            .map(|held| held.saturating_sub(share))
+            .filter(|above| *above > 0)
+            .collect();
+        above.sort_unstable_by(|a, b| b.cmp(a));
+        let spared = n_with_one_more.min(above.len());
+        let n_nowhere = fleet.holders.iter().filter(|holder| holder.is_none()).count();
+        let fewest = above.iter().sum::<usize>() - spared + n_nowhere;
+        assert_eq!(fleet.settle(), fewest, "{held:?}");
+        assert_eq!(fleet.settle(), 0);
+    });
+}
+
+#[test]
+fn f20_fifty_random_changes_come_to_rest_after_each() {
+    for_each_fleet(|mut fleet, random| {
+        if !random.is_one_in(3) {
+            return;
+        }
+        let (mut moves, mut fewest) = (0, 0);
+        for _ in 0..50 {
+            let n_members = fleet.members.len();
+            if random.is_one_in(2) || n_members == 1 {
+                fleet.join("one");
+                fewest += fleet.holders.len() / fleet.members.len();
+            } else {
+                let victim = random.below(n_members);
+                fewest += fleet.held()[victim];
+                let identity = fleet.members[victim].identity.clone();
+                fleet.remove(&identity);
+            }
+            moves += fleet.settle();
+            assert_eq!(fleet.settle(), 0);
+        }
+        assert_eq!(moves, fewest);
+    });
+}
+
+#[test]
+fn shares_follow_weights() {
+    for_each_fleet(|mut fleet, random| {
+        for member in &mut fleet.members {
+            member.candidate.weight = Weight(NonZeroU16::new(random.pick(&[1, 2, 3, 10])).unwrap());
+        }
+        fleet.settle();
+        let weights: Vec<usize> = fleet
+            .members
+            .iter()
+            .map(|member| member.candidate.weight.0.get().into())
+            .collect();
+        let total: usize = weights.iter().sum();
+        for (held, weight) in fleet.held().into_iter().zip(weights) {
+            let share = fleet.holders.len() * weight;
+            assert!(
+                (share / total..=share.div_ceil(total)).contains(&held),
+                "{held} for {share}/{total}"
+            );
+        }
+        assert_eq!(fleet.settle(), 0);
+    });
+}
+
+#[test]
+fn a_leaver_gives_everything_and_nobody_else_moves() {
+    for_each_fleet(|mut fleet, random| {
+        let leaver = random.below(fleet.members.len());
+        fleet.members[leaver].candidate.is_leaving = true;
+        let is_alone = fleet.members.len() == 1;
+        let had = fleet.held()[leaver];
+        assert_eq!(fleet.apply(Pull::Drain), if is_alone { 0 } else { had });
+        let left = fleet.held()[leaver];
+        assert_eq!(
+            left,
+            if is_alone { had } else { 0 },
+            "with nobody to take them, they stay where they are"
+        );
+    });
+}
+
+#[test]
+fn pull_waits_for_rest_for_one_revision_and_for_leavers() {
+    for (is_settled, n_revisions, is_anyone_leaving, pull) in [
+        (true, 1, false, Pull::Allowed),
+        (false, 1, false, Pull::Settling),
+        (true, 2, false, Pull::Rollout),
+        (false, 2, false, Pull::Rollout),
+        (true, 1, true, Pull::Drain),
+        (true, 2, true, Pull::Drain),
+    ] {
+        assert_eq!(Pull::when(is_settled, n_revisions, is_anyone_leaving), pull);
+    }
+    for_each_fleet(|mut fleet, _| {
+        fleet.join("one");
+        for pull in [Pull::Settling, Pull::Rollout, Pull::Drain] {
+            assert_eq!(fleet.apply(pull), 0, "{pull:?}");
+        }
+    });
+}
+
+#[test]
+fn f18_quarantined_shards_are_on_one_member_that_has_nothing_else() {
+    for_each_fleet(|mut fleet, random| {
+        let n_quarantined = 1 + random.below(5);
+        for _ in 0..n_quarantined {
+            fleet
+                .quarantined
+                .insert(ShardId(u16::try_from(random.below(fleet.holders.len())).unwrap()));
+        }
+        fleet.settle();
+        let mut hosts: Vec<_> = fleet
+            .quarantined
+            .iter()
+            .map(|shard| fleet.holders[usize::from(shard.0)].clone())
+            .collect();
+        hosts.dedup();
+        assert_eq!(hosts.len(), 1);
+        let held = fleet.held();
+        if fleet.members.len() > 1 {
+            assert!(held.contains(&fleet.quarantined.len()), "{held:?}");
+        }
+        assert_eq!(fleet.settle(), 0);
+    });
+}
+
+#[test]
+fn what_nobody_holds_is_taken_by_its_target_first_and_by_each_in_turn() {
+    for_each_fleet(|fleet, _| {
+        let turns = fleet.adoption_turns(ShardId(3));
+        let mut sorted: Vec<usize> = turns.iter().map(|turn| turn.unwrap()).collect();
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(0..fleet.members.len()), "{turns:?}");
+    });
+}

@@ -1,0 +1,176 @@
+//! Members and what they hold, with placement carried out at once.
+
+use std::collections::BTreeMap;
+
+use cronwheel::state::sharding::{Candidate, MemberRing, Placement, Pull, ShardCount, ShardId, ShardSet, Situation};
+
+use super::Random;
+
+/// A member of the fleet.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub(super) identity: String,
+    pub(super) revision: String,
+    pub(super) candidate: Candidate,
+}
+
+/// What a rollout came to.
+#[derive(Debug, Default)]
+pub(super) struct Rollout {
+    pub(super) moves: usize,
+    pub(super) moves_of_one_shard_max: usize,
+    /// The worst load on the way, in shares.
+    pub(super) worst_load: f64,
+}
+
+/// Members sorted by identity, and the holder of each shard.
+#[derive(Clone, Debug)]
+pub(super) struct Fleet {
+    pub(super) count: ShardCount,
+    pub(super) members: Vec<Member>,
+    pub(super) holders: Vec<Option<String>>,
+    pub(super) quarantined: ShardSet,
+    random: u64,
+}
+
+impl Fleet {
+    pub(super) fn new(count: ShardCount, seed: u64) -> Fleet {
+        Fleet {
+            count,
+            members: Vec::new(),
+            holders: vec![None; count.get().into()],
+            quarantined: ShardSet::EMPTY,
+            random: seed,
+        }
+    }
+
+    /// Adds a member with a random pod uid.
+    pub(super) fn join(&mut self, revision: &str) {
+        let mut random = Random::new(self.random);
+        let identity = format!("{:016x}", random.next());
+        self.random = random.next();
+        self.members.push(Member {
+            identity,
+            revision: revision.to_owned(),
+            candidate: Candidate::default(),
+        });
+        self.members.sort_by(|a, b| a.identity.cmp(&b.identity));
+    }
+
+    pub(super) fn remove(&mut self, identity: &str) {
+        self.members.retain(|member| member.identity != identity);
+    }
+
+    fn indices(&self) -> Vec<Option<usize>> {
+        let places: BTreeMap<&str, usize> = self
+            .members
+            .iter()
+            .enumerate()
+            .map(|(at, member)| (member.identity.as_str(), at))
+            .collect();
+        self.holders
+            .iter()
+            .map(|holder| places.get(holder.as_deref()?).copied())
+            .collect()
+    }
+
+    fn ring(&self) -> MemberRing {
+        let identities: Vec<&str> = self.members.iter().map(|member| member.identity.as_str()).collect();
+        MemberRing::new(&identities, self.count)
+    }
+
+    pub(super) fn with_placement<T>(&self, pull: Pull, look: impl FnOnce(&Placement, &Situation<'_>) -> T) -> T {
+        let candidates: Vec<Candidate> = self.members.iter().map(|member| member.candidate).collect();
+        let situation = Situation {
+            ring: &self.ring(),
+            members: &candidates,
+            holders: &self.indices(),
+            quarantined: &self.quarantined,
+            pull,
+        };
+        look(&Placement::desired(&situation), &situation)
+    }
+
+    /// Carries a placement out, and says which shards moved.
+    fn apply_and_tell(&mut self, pull: Pull) -> Vec<ShardId> {
+        let targets: Vec<Option<usize>> = self.with_placement(pull, |placement, _| {
+            self.count.shards().map(|shard| placement.target(shard)).collect()
+        });
+        let mut moved = Vec::new();
+        for ((shard, holder), target) in self.count.shards().zip(&mut self.holders).zip(targets) {
+            let target = target.map(|target| self.members[target].identity.clone());
+            if target.is_some() && *holder != target {
+                *holder = target;
+                moved.push(shard);
+            }
+        }
+        moved
+    }
+
+    pub(super) fn apply(&mut self, pull: Pull) -> usize {
+        self.apply_and_tell(pull).len()
+    }
+
+    /// What is nowhere is taken, and after the settle window those with too much give.
+    pub(super) fn settle(&mut self) -> usize {
+        self.apply(Pull::Settling) + self.apply(Pull::Allowed)
+    }
+
+    /// How many shards each member has.
+    pub(super) fn held(&self) -> Vec<usize> {
+        let mut held = vec![0; self.members.len()];
+        for holder in self.indices().into_iter().flatten() {
+            held[holder] += 1;
+        }
+        held
+    }
+
+    /// The most that a member has, in shares.
+    #[expect(clippy::cast_precision_loss, reason = "numbers of shards and members are small")]
+    pub(super) fn load_max(&self, n_members: usize) -> f64 {
+        let most = self.held().into_iter().max().unwrap_or(0);
+        most as f64 * n_members as f64 / self.holders.len() as f64
+    }
+
+    pub(super) fn roll_out(&mut self, revision: &str) -> Rollout {
+        let former = self.members[0].revision.clone();
+        self.roll_out_some(revision, &former, self.members.len())
+    }
+
+    /// Replaces so many members of a revision one by one: a new one comes, then an old one drains and goes.
+    pub(super) fn roll_out_some(&mut self, revision: &str, former: &str, n_replaced: usize) -> Rollout {
+        let mut n_moves = vec![0; self.holders.len()];
+        let n_members = self.members.len();
+        let mut worst_load: f64 = 0.0;
+        for _ in 0..n_replaced {
+            self.join(revision);
+            let mut moved = self.apply_and_tell(Pull::Rollout);
+            let Some(leaver) = self.members.iter_mut().find(|member| member.revision == former) else {
+                break;
+            };
+            leaver.candidate.is_leaving = true;
+            let identity = leaver.identity.clone();
+            moved.extend(self.apply_and_tell(Pull::Drain));
+            self.remove(&identity);
+            worst_load = worst_load.max(self.load_max(n_members));
+            for shard in moved {
+                n_moves[usize::from(shard.0)] += 1;
+            }
+        }
+        Rollout {
+            moves: n_moves.iter().sum(),
+            moves_of_one_shard_max: n_moves.into_iter().max().unwrap_or(0),
+            worst_load,
+        }
+    }
+
+    /// The turn of each member to take a shard that nobody holds.
+    pub(super) fn adoption_turns(&self, shard: ShardId) -> Vec<Option<usize>> {
+        let mut fleet = self.clone();
+        fleet.holders[usize::from(shard.0)] = None;
+        fleet.with_placement(Pull::Settling, |placement, situation| {
+            let turns = (0..fleet.members.len()).map(|member| placement.adoption_turn(shard, member, situation));
+            turns.collect()
+        })
+    }
+}

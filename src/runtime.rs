@@ -18,6 +18,7 @@ pub mod clock;
 pub mod clock_task;
 pub mod commands;
 pub mod config;
+mod connections;
 #[cfg(feature = "dev")]
 pub mod dev;
 pub mod dispatcher;
@@ -34,6 +35,7 @@ mod tasks;
 pub mod watch_task;
 pub mod watched;
 
+pub use self::connections::Connections;
 use self::{
     admin::Admin,
     args::N_WRITE_CONNECTIONS,
@@ -52,10 +54,9 @@ use self::{
 };
 use crate::{
     cluster::{
-        ClusterApi, Decoder, WriteConnections,
+        ClusterApi, Decoder,
         connection::ConnectError,
         watch::{cron_jobs, jobs, observed},
-        watch_client,
     },
     state::{HeldShards, Input, Scope, held_shards::WHOLE, sharding::Leadership},
 };
@@ -183,27 +184,6 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, RuntimeError> {
     TcpListener::bind(address)
         .await
         .map_err(|source| RuntimeError::Listen { address, source })
-}
-
-/// The ways to the API server, apart from each other so that none takes the place of another's requests.
-pub struct Connections {
-    /// For Jobs, statuses and probes.
-    pub writes: WriteConnections,
-    /// For Events.
-    pub events: WriteConnections,
-    /// For lists and watches.
-    pub watches: kube::Client,
-}
-
-impl Connections {
-    /// Prepares them; each is opened by its first request.
-    pub fn open(config: &kube::Config) -> Result<Connections, ConnectError> {
-        Ok(Connections {
-            writes: WriteConnections::connect(config, N_WRITE_CONNECTIONS)?,
-            events: WriteConnections::connect(config, 1)?,
-            watches: watch_client(config)?,
-        })
-    }
 }
 
 /// What tasks share.

@@ -5,6 +5,7 @@
 
 mod board;
 mod ending;
+mod faults;
 mod filling;
 mod kubeconfig;
 mod lateness;
@@ -82,6 +83,10 @@ pub struct DevArgs {
     /// What those CronJobs and the lives of Jobs are drawn from
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
+
+    /// Let things go wrong for the controller, as the seed has it: slow and lost answers, errors, watches that end
+    #[arg(long)]
+    faults: bool,
 
     /// How long to run; until Ctrl-C without it
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_run_time)]
@@ -174,7 +179,13 @@ fn api(args: &DevArgs, clock: Clock) -> Api {
         options.namespaces.extend(population::namespaces().map(str::to_owned));
     }
     // The clock as it reads: held back by the guard, it could never tell the guard of a step.
-    Api::new(options, WallClock::new(move || clock.wall()))
+    let api = Api::new(options, WallClock::new(move || clock.wall()));
+    if args.faults {
+        for rule in faults::rules() {
+            api.faults().add(rule);
+        }
+    }
+    api
 }
 
 async fn listen(port: u16, api: &Api) -> Result<Server, DevError> {

@@ -5,7 +5,7 @@ use std::{
     io::{BufRead as _, BufReader, Read as _},
     net::{SocketAddr, TcpListener, TcpStream},
     os::unix::fs::PermissionsExt as _,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Output, Stdio},
     time::Duration,
 };
@@ -26,16 +26,20 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A folder to run in, gone with the test.
-struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
+    pub(super) fn new(name: &str) -> Folder {
         let path = std::env::temp_dir().join(format!("cronwheel-dev-{}-{name}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Folder(path)
     }
 
-    fn kubeconfig(&self) -> PathBuf {
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(super) fn kubeconfig(&self) -> PathBuf {
         self.0.join("cronwheel-dev.kubeconfig")
     }
 
@@ -65,7 +69,7 @@ impl Drop for Folder {
     }
 }
 
-struct Dev {
+pub(super) struct Dev {
     process: Child,
     output: BufReader<ChildStdout>,
     address: SocketAddr,
@@ -73,7 +77,7 @@ struct Dev {
 
 impl Dev {
     /// Starts it, and waits until it says where it is.
-    fn start(folder: &Folder, arguments: &[&str]) -> Dev {
+    pub(super) fn start(folder: &Folder, arguments: &[&str]) -> Dev {
         let mut process = folder.command(arguments).spawn().unwrap();
         let mut output = BufReader::new(process.stdout.take().unwrap());
         let mut line = String::new();
@@ -96,7 +100,7 @@ impl Dev {
     }
 
     /// Ends it by a signal and says what else it told.
-    fn end(mut self, signal: Signal) -> Vec<String> {
+    pub(super) fn end(mut self, signal: Signal) -> Vec<String> {
         let id = Pid::from_raw(self.process.id().cast_signed()).unwrap();
         kill_process(id, signal).unwrap();
         let told: Vec<String> = self.output.by_ref().lines().map(Result::unwrap).collect();

@@ -1,7 +1,7 @@
 //! The `dev` command: an in-memory API server on a loopback port, what runs its Jobs, and the real controller as a client
 //! of it, in one process, for a person with `kubectl` and without a cluster.
 //!
-//! Invariant: whatever ends it, the terminal and the port are given back; unless it is killed, the kubeconfig is gone.
+//! Invariant: whatever ends it, but for SIGKILL, the port and the terminal are given back and the kubeconfig is gone.
 
 mod board;
 mod ending;

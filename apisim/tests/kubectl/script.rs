@@ -233,6 +233,10 @@ fn refusals(session: &mut Session) {
         "-n team create -f - --validate=false",
         "{apiVersion: batch/v2, kind: CronJob, metadata: {name: x}}",
     );
+    session.run_with(
+        "-n team create -f -",
+        "{apiVersion: example.com/v1, kind: Unknown, metadata: {name: x}}",
+    );
     session.run_with("-n nowhere create -f -", HELLO);
     session.run(r#"-n team patch job plain -p {"spec":{"completions":3}}"#);
     session.run("-n team delete cj none");

@@ -26,7 +26,7 @@ const CONNECTIONS_MAX: usize = 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long the end may take.
-const CLOSE_DURATION_MAX: Duration = Duration::from_secs(1);
+const CLOSE_DURATION_MAX: Duration = Duration::from_secs(10);
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +76,8 @@ impl Server {
         self.address
     }
 
-    /// Serves until `shutdown` is done. Then nobody is let in, watches end, answers under way are given, within a second.
+    /// Serves until `shutdown` is done. Then nobody is let in, watches end, answers under way are given, for at most
+    /// ten seconds.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         let mut connections = JoinSet::new();

@@ -249,4 +249,5 @@ fn what_is_in_its_way_is_named_with_its_flag() {
         &["--kubeconfig cronwheel-dev.kubeconfig", "give another file"],
     );
     check(&folder, &["--for", "0s"], &["--for", "from 1s"]);
+    check(&folder, &["--cronjobs", "1000001"], &["--cronjobs", "1000000"]);
 }

@@ -167,7 +167,7 @@ fn jobs(session: &mut Session) {
     session.run("-n team describe job plain");
     let mut watching = session.start("-n team get jobs -w");
     watching.wait_for(3);
-    let waiting = session.start("-n team wait --for=condition=complete job/plain --timeout=30s");
+    let waiting = session.start("-n team wait --for=condition=complete job/plain --timeout=300s");
     let complete = [
         "-n",
         "team",
@@ -183,7 +183,7 @@ fn jobs(session: &mut Session) {
     session.wait(waiting);
     session.end(watching, 4);
     session.run("-n team wait --for=condition=failed job/plain --timeout=0");
-    session.run("-n team wait --for=jsonpath={.status.succeeded}=1 job/plain --timeout=10s");
+    session.run("-n team wait --for=jsonpath={.status.succeeded}=1 job/plain --timeout=300s");
     session.run("-n team get jobs -o wide");
     session.run("-n team get jobs --field-selector status.successful=1 -o name");
     session.run("-n team describe job plain");

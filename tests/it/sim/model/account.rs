@@ -22,6 +22,7 @@ const NEAR: SignedDuration = SignedDuration::from_secs(60);
 
 /// How many instants ended how in one life, as the model has it.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "all are counts, and say so as elsewhere")]
 struct Expected {
     /// With a Job, created or found to be there: so many, and no more than so many.
     n_started: (u64, u64),

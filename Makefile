@@ -1,7 +1,7 @@
 # Every command that a person or CI runs. `make` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check format lint test test-fast fuzz-schedules fuzz parity audit bench bench-smoke loadtest
+.PHONY: help demo check format lint test test-fast fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,8 +14,9 @@ check: format lint test bench-smoke ## What CI runs
 format: ## Fails where the formatting is not rustfmt's
 	cargo fmt --all --check
 
-lint: ## clippy with warnings as errors
+lint: ## clippy with warnings as errors, also on what a release image is built from
 	cargo clippy --workspace --all-targets --quiet -- --deny warnings
+	cargo clippy --no-default-features --quiet -- --deny warnings
 
 test: ## All tests, those on a real kube-apiserver included
 	cargo test --workspace --quiet
@@ -27,6 +28,9 @@ test-fast: ## Tests that need neither network nor processes
 fuzz-schedules: ## Random schedules against the library that Kubernetes uses: SECONDS=600 or QUERIES=20000000, SEED=1
 	CRONWHEEL_FUZZ_SECONDS=$(SECONDS) CRONWHEEL_FUZZ_QUERIES=$(QUERIES) CRONWHEEL_FUZZ_SEED=$(SEED) \
 		cargo test --quiet --test it differential -- --nocapture
+
+soak: ## Fifty years of schedules under every zone name, and a shard through ten of them, some 30 minutes; or YEARS=2016
+	CRONWHEEL_SOAK=$(or $(YEARS),full) cargo test --quiet --test it soak -- --nocapture
 
 fuzz: ## One coverage-guided fuzz target, TARGET=schedule, event or explain, for SECONDS=600; needs cargo-fuzz and a nightly toolchain
 	cargo +nightly fuzz run $(TARGET) -- -max_total_time=$(or $(SECONDS),600)
@@ -46,3 +50,6 @@ bench-smoke: ## Each bench once, at its smallest size
 
 loadtest: ## 500 minutely CronJobs for three minutes, judged by the API server's audit log
 	cargo run --release --quiet --package loadtest -- minutely --cronjobs 500 --minutes 3
+
+burst: ## Bursts of 1000 creates, by cronwheel and by a bare client in turn, and their ratio
+	cargo run --release --quiet --package loadtest -- burst

@@ -2,8 +2,9 @@
 //!
 //! A task that ends before its phase of the shutdown ends the process: half a controller is worse than a restart.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
+use futures::future::BoxFuture;
 use tokio::{
     net::TcpListener,
     sync::{mpsc, watch},
@@ -17,6 +18,9 @@ pub mod clock;
 pub mod clock_task;
 pub mod commands;
 pub mod config;
+mod connections;
+#[cfg(feature = "dev")]
+pub mod dev;
 pub mod dispatcher;
 pub mod event_task;
 pub mod explain;
@@ -29,7 +33,9 @@ pub mod shutdown;
 pub mod status_batcher;
 mod tasks;
 pub mod watch_task;
+pub mod watched;
 
+pub use self::connections::Connections;
 use self::{
     admin::Admin,
     args::N_WRITE_CONNECTIONS,
@@ -44,18 +50,15 @@ use self::{
     status_batcher::{StatusBatcher, StatusLinks, StatusQueue},
     tasks::{Task, supervise},
     watch_task::WatchLinks,
+    watched::Watched,
 };
 use crate::{
     cluster::{
-        ClusterApi, Decoder, WriteConnections,
+        ClusterApi, Decoder,
         connection::ConnectError,
         watch::{cron_jobs, jobs, observed},
-        watch_client,
     },
-    state::{
-        Input, Scope, ShardConfig, ShardState,
-        sharding::{Leadership, ShardId, Term},
-    },
+    state::{HeldShards, Input, Scope, held_shards::WHOLE, sharding::Leadership},
 };
 
 /// Facts from watches on their way to the shard: one page of a list, so that decoding goes on during a turn; 8 MiB.
@@ -63,10 +66,6 @@ const INPUTS_MAX: usize = 512;
 
 /// Answers on their way to the shard: those of all requests that can be in flight, so that no lane waits for a turn.
 const ANSWERS_MAX: usize = 1024;
-
-/// The only shard, led for as long as the process lives.
-const SHARD: ShardId = ShardId(0);
-const TERM: Term = Term(1);
 
 /// Why a run ended otherwise than it should.
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +80,7 @@ pub enum RuntimeError {
     #[error("--listen {address}: cannot listen there; give an address of this machine and a free port")]
     Listen {
         /// As configured.
-        address: std::net::SocketAddr,
+        address: SocketAddr,
         /// What the system says.
         source: std::io::Error,
     },
@@ -126,37 +125,65 @@ pub async fn run_with(
     connections: Connections,
     next_signal: impl AsyncFnMut() -> &'static str,
 ) -> Result<(), RuntimeError> {
-    let address = settings.listen;
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|source| RuntimeError::Listen { address, source })?;
+    run_observed(settings, clock, connections, Metrics::register()?, next_signal).await
+}
+
+/// The same with metrics that are given, for whoever looks at them meanwhile.
+pub async fn run_observed(
+    settings: RunSettings,
+    clock: Clock,
+    connections: Connections,
+    metrics: Metrics,
+    next_signal: impl AsyncFnMut() -> &'static str,
+) -> Result<(), RuntimeError> {
+    let listener = bind(settings.listen).await?;
+    let shell = Shell::new(settings, clock, connections, metrics);
+    run_shell(shell, listener, Vec::new(), next_signal).await
+}
+
+/// What runs beside the controller's tasks until these have ended. Its own end before that ends the run.
+pub struct Companion {
+    /// Its name, for errors.
+    pub name: &'static str,
+    /// What it does; dropped in the end.
+    pub run: BoxFuture<'static, ()>,
+}
+
+/// The same with endpoints that are bound already, and with companions, which are shown the metrics.
+pub async fn run_beside(
+    settings: RunSettings,
+    clock: Clock,
+    connections: Connections,
+    listener: TcpListener,
+    companions: impl FnOnce(&Metrics) -> Vec<Companion>,
+    next_signal: impl AsyncFnMut() -> &'static str,
+) -> Result<(), RuntimeError> {
+    let metrics = Metrics::register()?;
+    let companions = companions(&metrics);
+    let shell = Shell::new(settings, clock, connections, metrics);
+    run_shell(shell, listener, companions, next_signal).await
+}
+
+async fn run_shell(
+    shell: Shell,
+    listener: TcpListener,
+    companions: Vec<Companion>,
+    next_signal: impl AsyncFnMut() -> &'static str,
+) -> Result<(), RuntimeError> {
     if let Ok(address) = listener.local_addr() {
         tracing::info!(%address, "serves /healthz, /readyz and /metrics");
     }
-    let shell = Shell::new(settings, clock, connections)?;
-    let tasks = shell.spawn_all(listener);
+    // First, as the API server may be among them.
+    let mut tasks = shell.spawn_companions(companions);
+    tasks.extend(shell.spawn_all(listener));
     supervise(tasks, &shell.phases, next_signal).await
 }
 
-/// The ways to the API server, apart from each other so that none takes the place of another's requests.
-pub struct Connections {
-    /// For Jobs, statuses and probes.
-    pub writes: WriteConnections,
-    /// For Events.
-    pub events: WriteConnections,
-    /// For lists and watches.
-    pub watches: kube::Client,
-}
-
-impl Connections {
-    /// Prepares them; each is opened by its first request.
-    pub fn open(config: &kube::Config) -> Result<Connections, ConnectError> {
-        Ok(Connections {
-            writes: WriteConnections::connect(config, N_WRITE_CONNECTIONS)?,
-            events: WriteConnections::connect(config, 1)?,
-            watches: watch_client(config)?,
-        })
-    }
+/// Binds the endpoints.
+async fn bind(address: SocketAddr) -> Result<TcpListener, RuntimeError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|source| RuntimeError::Listen { address, source })
 }
 
 /// What tasks share.
@@ -166,31 +193,26 @@ struct Shell {
     metrics: Metrics,
     phases: PhaseSender,
     leadership: watch::Sender<Leadership>,
-    burst: watch::Sender<bool>,
+    burst: Watched<bool>,
     api: ClusterApi,
     event_api: ClusterApi,
     watch_client: kube::Client,
 }
 
 impl Shell {
-    fn new(settings: RunSettings, clock: Clock, connections: Connections) -> Result<Shell, RuntimeError> {
-        let metrics = Metrics::register()?;
+    fn new(settings: RunSettings, clock: Clock, connections: Connections, metrics: Metrics) -> Shell {
         metrics.leader.set(1);
-        Ok(Shell {
+        Shell {
             settings,
             clock,
             metrics,
             phases: phases(),
-            leadership: watch::Sender::new(Leadership {
-                shard: SHARD,
-                term: TERM,
-                until: None,
-            }),
-            burst: watch::Sender::new(false),
+            leadership: watch::Sender::new(Leadership::of_one(WHOLE)),
+            burst: Watched::new(false),
             api: ClusterApi::new(connections.writes),
             event_api: ClusterApi::new(connections.events),
             watch_client: connections.watches,
-        })
+        }
     }
 
     fn spawn_all(&self, listener: TcpListener) -> Vec<Task> {
@@ -211,13 +233,26 @@ impl Shell {
                 dispatch,
                 statuses,
                 events: events.clone(),
-                leadership: self.leadership.subscribe(),
                 phase: self.phases.subscribe(),
                 board: self.metrics.shard.clone(),
             }),
         ];
         tasks.extend(self.spawn_watches(&inputs_in, &events));
         tasks
+    }
+
+    fn spawn_companions(&self, companions: Vec<Companion>) -> Vec<Task> {
+        let spawn_one = |Companion { name, run }| {
+            let mut phase = self.phases.subscribe();
+            spawn(name, Phase::End, async move {
+                tokio::select! {
+                    biased;
+                    () = phase.reached(Phase::End) => {}
+                    () = run => {}
+                }
+            })
+        };
+        companions.into_iter().map(spawn_one).collect()
     }
 
     fn spawn_admin(&self, listener: TcpListener) -> Task {
@@ -286,11 +321,8 @@ impl Shell {
 
     fn spawn_shard(&self, links: ShardLinks) -> Task {
         let now = self.clock.now();
-        let config = ShardConfig {
-            shard: SHARD,
-            scopes: self.settings.scopes.clone(),
-        };
-        let task = ShardTask::new(ShardState::new(config, now), self.clock.clone(), now, links);
+        let shards = HeldShards::whole(self.settings.scopes.clone(), now);
+        let task = ShardTask::new(shards, self.clock.clone(), now, links);
         spawn("shard", Phase::EndShards, task.run())
     }
 

@@ -4,6 +4,7 @@
 
 mod cron_job;
 pub mod effect;
+pub mod held_shards;
 pub mod ids;
 mod index;
 pub mod input;
@@ -16,6 +17,7 @@ pub mod sharding;
 pub mod tally;
 
 pub use effect::{CronJobEvent, Effect, EventReason, EventType, JobDelete, JobLookUp, JobOrder, StatusWrite};
+pub use held_shards::{HeldShards, Listed, Ordered, Partition};
 pub use ids::{CronJobIdentity, ResourceVersion, Uid};
 pub use input::{Input, Scope};
 pub use outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome};
@@ -23,5 +25,5 @@ pub use record::{
     ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Finish, JobRecord, JobTemplate,
 };
 pub use shard_state::{Decided, ShardConfig, ShardState, Sizes, Wakeup};
-pub use sharding::{ShardId, Term};
+pub use sharding::{Mandate, ShardId, Term};
 pub use tally::{InstantOutcome, Tally};

@@ -34,6 +34,8 @@ pub struct Options {
     pub bookmark_interval: Duration,
     /// What validation asks about schedules and zones.
     pub checks: Checks,
+    /// Whether `shardSelector` selects: the feature gate `ShardedListAndWatch`, off as there.
+    pub serves_shard_selectors: bool,
 }
 
 impl Default for Options {
@@ -49,6 +51,7 @@ impl Default for Options {
             // As the API server's.
             bookmark_interval: Duration::from_mins(1),
             checks: Checks::default(),
+            serves_shard_selectors: false,
         }
     }
 }
@@ -63,6 +66,7 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     pub(crate) clock: WallClock,
     pub(crate) bookmark_interval: Duration,
+    pub(crate) serves_shard_selectors: bool,
     pub(crate) faults: Faults,
     pub(crate) queue: Queue,
 }
@@ -100,6 +104,7 @@ impl Api {
             }),
             clock,
             bookmark_interval: options.bookmark_interval,
+            serves_shard_selectors: options.serves_shard_selectors,
             faults,
             queue: Queue::new(ServiceTimes::default()),
         };
@@ -114,12 +119,13 @@ impl Api {
 
     /// Creates a namespace; one that is there stays.
     pub fn create_namespace(&self, name: &str) {
+        let resource = Resource::Namespace;
         let target = Target {
-            resource: Resource::Namespace,
+            resource,
             namespace: None,
             name: "",
         };
-        let object = json!({"metadata": {"name": name}});
+        let object = json!({"kind": resource.kind(), "apiVersion": resource.api_version(), "metadata": {"name": name}});
         let moment = self.shared.moment();
         let _exists_or_created = self.shared.state().registry.create(target, object, false, moment);
     }

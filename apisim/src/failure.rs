@@ -1,16 +1,26 @@
 //! What a request is told that is not fulfilled: the `Status` objects of the API server, with its codes and texts.
 
+use std::collections::BTreeSet;
+
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use crate::resource::Resource;
+use crate::{
+    objects::{
+        decoding::DecodeError,
+        patch::{Conflict, PatchError},
+        protobuf::ProtobufError,
+        validation::FieldError,
+    },
+    resource::Resource,
+};
 
 /// A refusal, as a `Status` tells it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
     /// The HTTP status.
     pub code: StatusCode,
-    /// The word for machines, such as `NotFound`.
+    /// The word for machines, such as `NotFound`; empty where the server has none.
     pub reason: &'static str,
     /// The text for people.
     pub message: String,
@@ -63,6 +73,12 @@ impl Failure {
         Failure::new(StatusCode::NOT_FOUND, "NotFound", message)
     }
 
+    /// 404: what would run is played alone.
+    pub fn no_pods() -> Failure {
+        let message = "there are no Pods: how Jobs go is played, nothing runs and nothing is logged";
+        Failure::new(StatusCode::NOT_FOUND, "NotFound", message)
+    }
+
     /// 409: the name is taken.
     pub fn already_exists(resource: Resource, name: &str) -> Failure {
         let message = format!("{} \"{name}\" already exists", resource.qualified());
@@ -85,29 +101,43 @@ impl Failure {
     }
 
     /// 422: the object breaks a rule.
-    pub fn invalid(resource: Resource, name: &str, causes: &[Cause]) -> Failure {
-        let texts: Vec<String> = causes
+    pub fn invalid(resource: Resource, name: &str, errors: &[FieldError]) -> Failure {
+        Failure::invalid_of(resource.group(), resource.kind(), name, errors)
+    }
+
+    /// 422: the options of the request break a rule; `kind` is theirs.
+    pub fn invalid_options(kind: &str, errors: &[FieldError]) -> Failure {
+        Failure::invalid_of("meta.k8s.io", kind, "", errors)
+    }
+
+    /// Each error is told once, in brackets where there are several.
+    fn invalid_of(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Failure {
+        let mut seen = BTreeSet::new();
+        let texts: Vec<_> = errors
             .iter()
-            .map(|cause| format!("{}: {}", cause.field, cause.message))
+            .map(|error| format!("{}: {}", error.field, error.message))
+            .filter(|text| seen.insert(text.clone()))
             .collect();
-        let text = match texts.as_slice() {
-            [one] => one.clone(),
-            several => format!("[{}]", several.join(", ")),
-        };
-        let qualified = match resource.group() {
-            "" => resource.kind().to_owned(),
-            group => format!("{}.{group}", resource.kind()),
-        };
-        let message = format!("{qualified} \"{name}\" is invalid: {text}");
-        let told = causes
-            .iter()
-            .map(|cause| json!({"reason": cause.reason, "message": cause.message, "field": cause.field}));
-        let mut failure = Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
-            .about(resource, name)
-            .with_causes(told.collect());
+        let dot = if group.is_empty() { "" } else { "." };
+        let mut message = format!("{kind}{dot}{group} {name:?} is invalid");
+        match texts.as_slice() {
+            [] => {}
+            [one] => message.extend([": ", one]),
+            several => message.extend([": [", &several.join(", "), "]"]),
+        }
+        let mut failure = Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
         // Alone among the refusals, this one names the kind and not the resource.
-        failure.details.insert("kind".to_owned(), resource.kind().into());
-        failure
+        for (member, text) in [("name", name), ("group", group), ("kind", kind)] {
+            if !text.is_empty() {
+                failure.details.insert(member.to_owned(), text.into());
+            }
+        }
+        if errors.is_empty() {
+            return failure;
+        }
+        let cause =
+            |error: &FieldError| json!({"reason": error.reason, "message": error.message, "field": error.field});
+        failure.with_causes(errors.iter().map(cause).collect())
     }
 
     /// 403: the namespace is going.
@@ -150,6 +180,12 @@ impl Failure {
         Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
     }
 
+    /// 406: none of the forms that the client accepts.
+    pub fn not_acceptable() -> Failure {
+        let message = "only the following media types are accepted: application/json";
+        Failure::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+    }
+
     /// 413: the body is longer than the server reads.
     pub fn too_large(bytes_max: usize) -> Failure {
         let message = format!("Request entity too large: limit is {bytes_max}");
@@ -189,6 +225,11 @@ impl Failure {
             .with_causes(json!([{"message": message}]))
     }
 
+    /// 500 without a reason: what the server did not think of as a client's mistake.
+    pub fn unexpected(message: impl Into<String>) -> Failure {
+        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
     /// 503: no server.
     pub fn unavailable() -> Failure {
         let message = "the server is currently unable to handle the request";
@@ -203,22 +244,50 @@ impl Failure {
         }
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code.as_u16(),
+            "message": self.message, "code": self.code.as_u16(),
         });
-        if !self.details.is_empty() {
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
+        if !self.details.is_empty() || self.reason == "Invalid" {
             status["details"] = Value::Object(self.details.clone());
         }
         status
     }
 }
 
-/// One of the reasons why an object is invalid.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cause {
-    /// The word for machines, such as `FieldValueInvalid`.
-    pub reason: &'static str,
-    /// The path of the field.
-    pub field: String,
-    /// What is wrong with it.
-    pub message: String,
+impl From<DecodeError> for Failure {
+    fn from(error: DecodeError) -> Failure {
+        Failure::bad_request(error.to_string())
+    }
+}
+
+impl From<ProtobufError> for Failure {
+    fn from(error: ProtobufError) -> Failure {
+        Failure::bad_request(error.to_string())
+    }
+}
+
+impl From<PatchError> for Failure {
+    fn from(error: PatchError) -> Failure {
+        let message = error.to_string();
+        match error {
+            PatchError::Malformed(_) => Failure::bad_request(message),
+            PatchError::Rejected => Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message),
+            PatchError::Conflicts(conflicts) => {
+                let cause = |Conflict { manager, field }: &Conflict| {
+                    let message = format!("conflict with {manager:?}");
+                    json!({"reason": "FieldManagerConflict", "message": message, "field": field})
+                };
+                Failure::new(StatusCode::CONFLICT, "Conflict", message)
+                    .with_causes(conflicts.iter().map(cause).collect())
+            }
+            PatchError::Directive(_) => Failure::unexpected(message),
+            PatchError::Undecodable { shown, reason } => {
+                let cause = format!("Invalid value: {shown:?}: {reason}");
+                Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
+                    .with_causes(json!([{"reason": "FieldValueInvalid", "message": cause, "field": "patch"}]))
+            }
+        }
+    }
 }

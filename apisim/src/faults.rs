@@ -4,6 +4,7 @@
 //! other fault of a request stands.
 
 use std::{
+    collections::BTreeMap,
     ops::Range,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -121,6 +122,8 @@ pub struct Faults {
 
 struct Rules {
     listed: Vec<(RuleId, Rule)>,
+    /// How often each rule has struck, also of those that are gone.
+    counts: BTreeMap<RuleId, u64>,
     next_id: u64,
     random: Random,
 }
@@ -160,6 +163,7 @@ impl Faults {
         Faults {
             rules: Arc::new(Mutex::new(Rules {
                 listed: Vec::new(),
+                counts: BTreeMap::new(),
                 next_id: 0,
                 random,
             })),
@@ -195,12 +199,19 @@ impl Faults {
         self.changed.notify_waiters();
     }
 
+    /// How often a rule has struck a request, or closed a watch.
+    pub fn count(&self, id: RuleId) -> u64 {
+        self.lock().counts.get(&id).copied().unwrap_or_default()
+    }
+
     /// What becomes of a request that comes now.
     pub(crate) fn verdict(&self, asker: &Asker<'_>, now: Instant) -> Verdict {
         let elapsed = now.duration_since(self.begun);
         let mut verdict = Verdict::default();
-        let Rules { listed, random, .. } = &mut *self.lock();
-        for (_, rule) in listed {
+        let Rules {
+            listed, random, counts, ..
+        } = &mut *self.lock();
+        for (id, rule) in listed {
             let is_settled = verdict.is_settled();
             let is_of_requests = !matches!(
                 rule.fault,
@@ -208,6 +219,7 @@ impl Faults {
             );
             if is_of_requests && !is_settled && rule.concerns(asker, elapsed) && random.happens(rule.per_million) {
                 rule.count();
+                *counts.entry(*id).or_default() += 1;
                 verdict.take(&rule.fault, asker, random);
             }
         }
@@ -253,11 +265,14 @@ impl Faults {
     /// Whether a watch ends here: at its opening or after an event.
     pub(crate) fn closes_watch(&self, asker: &Asker<'_>, now: Instant) -> bool {
         let elapsed = now.duration_since(self.begun);
-        let Rules { listed, random, .. } = &mut *self.lock();
-        for (_, rule) in listed {
+        let Rules {
+            listed, random, counts, ..
+        } = &mut *self.lock();
+        for (id, rule) in listed {
             let is_it = rule.fault == Fault::CloseWatch && rule.concerns(asker, elapsed);
             if is_it && random.happens(rule.per_million) {
                 rule.count();
+                *counts.entry(*id).or_default() += 1;
                 return true;
             }
         }

@@ -8,6 +8,7 @@
 //!
 //! `suspend`, `managedBy`, `activeDeadlineSeconds` and `ttlSecondsAfterFinished` are honoured. There are no Pods.
 
+mod outline;
 mod status;
 
 use std::{
@@ -19,9 +20,9 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
+use self::outline::Outline;
 use crate::{
     api::Api,
     clock::instant,
@@ -162,34 +163,32 @@ impl JobRunner {
             return;
         }
         let now = self.api.shared.clock.now();
-        if let Some((delay, step)) = self.next_step(&stored.value(), uid, now) {
+        // What is stored is well formed; what it says may not be, and then nothing is done.
+        let outline: Outline<'_> = serde_json::from_slice(&stored.json).unwrap_or_default();
+        if let Some((delay, step)) = self.next_step(&outline, uid, now) {
             self.planned.insert(uid);
             self.agenda.insert((instant() + delay, uid), (stored.key.clone(), step));
         }
     }
 
-    fn next_step(&self, job: &Value, uid: u128, now: Timestamp) -> Option<(Duration, Step)> {
-        let spec = &job["spec"];
+    fn next_step(&self, job: &Outline<'_>, uid: u128, now: Timestamp) -> Option<(Duration, Step)> {
         let left = |from: Timestamp, span: Duration| {
             let span = SignedDuration::try_from(span).unwrap_or(SignedDuration::MAX);
             let end = from.saturating_add(span).unwrap_or(Timestamp::MAX);
             Duration::try_from(end.duration_since(now)).unwrap_or_default()
         };
-        if let Some(finished) = status::finished_at(job) {
-            let ttl = Duration::from_secs(spec["ttlSecondsAfterFinished"].as_u64()?);
+        if let Some(finished) = job.finished_at() {
+            let ttl = Duration::from_secs(job.spec.ttl_seconds_after_finished?);
             return Some((left(finished, ttl), Step::Delete));
         }
-        if spec["suspend"] == true || spec["managedBy"].as_str().is_some_and(|name| name != JOB_CONTROLLER) {
+        if !job.is_to_run() {
             return None;
         }
-        if !job["metadata"]["deletionTimestamp"].is_null() {
-            return None;
-        }
-        let Some(started) = status::time(&job["status"]["startTime"]) else {
+        let Some(started) = job.started_at() else {
             return Some((self.options.start_delay, Step::Start));
         };
-        let (run_for, outcome) = self.life(spec, uid);
-        let deadline = spec["activeDeadlineSeconds"].as_u64().map(Duration::from_secs);
+        let (run_for, outcome) = self.life(job, uid);
+        let deadline = job.spec.active_deadline_seconds.map(Duration::from_secs);
         match (outcome, deadline) {
             (Outcome::Hangs, None) => None,
             (Outcome::Hangs, Some(deadline)) => Some((left(started, deadline), Step::ExceedDeadline)),
@@ -200,7 +199,7 @@ impl JobRunner {
     }
 
     /// How long a Job runs and how it ends.
-    fn life(&self, spec: &Value, uid: u128) -> (Duration, Outcome) {
+    fn life(&self, job: &Outline<'_>, uid: u128) -> (Duration, Outcome) {
         let options = &self.options;
         let [low, high] = [uid, uid >> 64].map(|bits| u64::try_from(bits & u128::from(u64::MAX)).unwrap_or_default());
         let mut random = Random::new(options.seed ^ low ^ high.rotate_left(32));
@@ -212,12 +211,11 @@ impl JobRunner {
         } else {
             Outcome::Succeeds
         };
-        let annotation = |name: &str| spec["template"]["metadata"]["annotations"][name].as_str();
-        let said = annotation("run-for").and_then(|text| text.parse::<SignedDuration>().ok());
-        let run_for = said
+        let run_for = job
+            .run_for()
             .and_then(|said| Duration::try_from(said).ok())
             .unwrap_or(drawn_run_for);
-        let outcome = match annotation("outcome") {
+        let outcome = match job.outcome() {
             Some("succeed") => Outcome::Succeeds,
             Some("fail") => Outcome::Fails,
             Some("hang") => Outcome::Hangs,
@@ -267,5 +265,3 @@ impl JobRunner {
         let _stored = state.registry.update(target, Part::Status, job, false, moment);
     }
 }
-
-const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";

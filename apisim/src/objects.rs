@@ -10,7 +10,7 @@
 //! - errors of JSON syntax are told in serde's words, members that are there twice are not told, and of several unknown
 //!   fields an apply tells the first;
 //! - the value in `field is immutable` is the API's JSON, not that of the server's own types;
-//! - an apply takes over what others own, and `managedFields` records applies alone; ports are told apart by number;
+//! - `managedFields` records applies alone, so other writes neither own nor conflict; ports are told apart by number;
 //! - a wrong type in a strategic merge patch is told as in any other object.
 
 pub mod decoding;

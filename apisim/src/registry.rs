@@ -13,19 +13,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 pub(crate) use self::{
     delete::{DeleteOptions, Propagation},
-    update::{Part, Patch},
+    update::Part,
 };
 use crate::{
-    failure::{Cause, Failure},
-    objects::validation::Checks,
+    failure::Failure,
+    json::to_json,
+    objects::{
+        defaulting,
+        validation::{self, Checks, FieldError},
+    },
     random::Random,
     resource::Resource,
-    rules,
     store::{Key, Store, Stored, Uid},
 };
 
@@ -60,13 +63,47 @@ impl Target<'_> {
 
 /// What a write came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Written {
-    /// A new object.
-    Created(Bytes),
-    /// The object as it is.
-    Stored(Bytes),
-    /// The object is gone; this is the `Status` that says so.
-    Deleted(Bytes),
+pub(crate) struct Written {
+    pub(crate) outcome: Outcome,
+    /// The object as it is, or the `Status` that says that it is gone.
+    pub(crate) json: Bytes,
+    /// What the client is told besides.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// What became of the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Created,
+    Stored,
+    Deleted,
+}
+
+impl Written {
+    fn new(outcome: Outcome, json: Bytes) -> Written {
+        Written {
+            outcome,
+            json,
+            warnings: Vec::new(),
+        }
+    }
+
+    fn stored(json: Bytes) -> Written {
+        Written::new(Outcome::Stored, json)
+    }
+
+    fn with_warnings(self, warnings: Vec<String>) -> Written {
+        Written { warnings, ..self }
+    }
+
+    /// With what is told before the other warnings.
+    pub(crate) fn warned_before(mut self, mut warnings: Vec<String>) -> Written {
+        if !warnings.is_empty() {
+            warnings.append(&mut self.warnings);
+            self.warnings = warnings;
+        }
+        self
+    }
 }
 
 /// Objects under the rules.
@@ -93,7 +130,7 @@ impl Registry {
             .ok_or_else(|| target.not_found())
     }
 
-    /// Creates an object; of a dry run only the answer is made.
+    /// Creates an object that was decoded; of a dry run only the answer is made.
     pub(crate) fn create(
         &mut self,
         target: Target<'_>,
@@ -102,27 +139,33 @@ impl Registry {
         moment: Moment,
     ) -> Result<Written, Failure> {
         let resource = target.resource;
-        check_form(target, &object)?;
+        check_namespaces(target, &object)?;
         let uid = Uid(self.random.uid());
         metadata::begin(&mut object, target, uid, moment.wall);
         let name = self.name(&mut object);
         self.check_namespace(target, &name)?;
-        begin_content(resource, &mut object, &name);
-        rules::defaults(resource, &mut object);
-        refuse(resource, &name, &rules::create_causes(resource, &object, &self.checks))?;
+        defaulting::prepare_for_create(resource, &mut object);
+        defaulting::apply(resource, &mut object);
+        refuse(resource, &name, &validation::create(resource, &object, &self.checks))?;
+        let warnings = validation::create_warnings(resource, &object);
+        let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        if version.parse::<u64>().is_ok_and(|version| version > 0) {
+            let message = "resourceVersion should not be set on objects to be created";
+            return Err(Failure::unexpected(message));
+        }
         let key = Key::new(target.namespace, &name);
         if self.store.get(resource, &key).is_some() {
             return Err(Failure::already_exists(resource, &name));
         }
         if is_dry_run {
-            return Ok(Written::Created(to_json(&object)));
+            return Ok(Written::new(Outcome::Created, to_json(&object)).with_warnings(warnings));
         }
         let stored = self.store.put(resource, key, object, moment.at);
         self.note_written(resource, &stored, moment);
         if !stored.owners.is_empty() {
             self.collect_if_orphaned(resource, &stored.key, moment);
         }
-        Ok(Written::Created(stored.json.clone()))
+        Ok(Written::new(Outcome::Created, stored.json.clone()).with_warnings(warnings))
     }
 
     /// The name that the object gets, put into it where the server makes one up.
@@ -147,30 +190,15 @@ impl Registry {
         let Some(stored) = self.store.get(Resource::Namespace, &Key::new(None, namespace)) else {
             return Err(Failure::not_found(Resource::Namespace, namespace));
         };
-        if metadata::is_deleting(&stored.json) {
+        if stored.is_deleting {
             return Err(Failure::namespace_terminating(target.resource, name, namespace));
         }
         Ok(())
     }
 }
 
-/// Whether the object is of the kind and the namespace of its path.
-fn check_form(target: Target<'_>, object: &Value) -> Result<(), Failure> {
-    let resource = target.resource;
-    if !object.is_object() || !(object["metadata"].is_object() || object["metadata"].is_null()) {
-        return Err(Failure::bad_request(
-            "the object provided is unrecognized (must be of type Object)",
-        ));
-    }
-    let said = |member: &str| object[member].as_str().unwrap_or_default().to_owned();
-    let (kind, version) = (said("kind"), said("apiVersion"));
-    let is_kind = kind.is_empty() || kind == resource.kind();
-    if !is_kind || !(version.is_empty() || version == resource.api_version()) {
-        return Err(Failure::bad_request(format!(
-            "{kind} in version \"{version}\" cannot be handled as a {}: no kind \"{kind}\" is registered for version \"{version}\"",
-            resource.kind()
-        )));
-    }
+/// Whether the object is of the namespace of its path.
+fn check_namespaces(target: Target<'_>, object: &Value) -> Result<(), Failure> {
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
     if !namespace.is_empty() && Some(namespace) != target.namespace {
         return Err(Failure::bad_request(
@@ -180,37 +208,10 @@ fn check_form(target: Target<'_>, object: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-fn refuse(resource: Resource, name: &str, causes: &[Cause]) -> Result<(), Failure> {
-    if !causes.is_empty() {
-        return Err(Failure::invalid(resource, name, causes));
+fn refuse(resource: Resource, name: &str, errors: &[FieldError]) -> Result<(), Failure> {
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::invalid(resource, name, errors))
     }
-    if name.is_empty() {
-        let cause = Cause {
-            reason: "FieldValueRequired",
-            field: "metadata.name".to_owned(),
-            message: "Required value: name or generateName is required".to_owned(),
-        };
-        return Err(Failure::invalid(resource, name, &[cause]));
-    }
-    Ok(())
-}
-
-/// A new object has no status but what the server gives it (B-16.3).
-fn begin_content(resource: Resource, object: &mut Value, name: &str) {
-    object["kind"] = resource.kind().into();
-    object["apiVersion"] = resource.api_version().into();
-    match resource {
-        Resource::CronJob | Resource::Job => object["status"] = json!({}),
-        Resource::Namespace => {
-            object["status"] = json!({"phase": "Active"});
-            object["spec"]["finalizers"] = json!(["kubernetes"]);
-            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name.into();
-        }
-        Resource::Lease | Resource::Event | Resource::ConfigMap => {}
-    }
-}
-
-fn to_json(object: &Value) -> Bytes {
-    // Writing a value to memory does not fail.
-    serde_json::to_vec(object).unwrap_or_default().into()
 }

@@ -1,86 +1,81 @@
-//! What is asked about the content of objects: defaults, validation, patches, tables.
+//! What requests say about the content of objects: bodies and patches to objects, and to refusals where they are none.
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::{
-    failure::{Cause, Failure},
-    objects::validation::Checks,
+    failure::Failure,
+    objects::{
+        decoding::{self, Decoded, FieldValidation},
+        patch::{self, Applier, PatchForm},
+        protobuf,
+    },
+    registry::Moment,
     resource::Resource,
 };
 
-/// Reads the body of a request; an error is the answer to one that is no object.
-pub(crate) fn object(_resource: Resource, body: &[u8]) -> Result<Value, Failure> {
-    json(body)
-}
-
-/// Reads the body of a patch.
-pub(crate) fn patch(_kind: PatchKind, body: &[u8]) -> Result<Value, Failure> {
-    json(body)
-}
-
-fn json(body: &[u8]) -> Result<Value, Failure> {
-    serde_json::from_slice(body).map_err(|error| Failure::bad_request(format!("couldn't read the body: {error}")))
-}
-
-/// Puts in what the API server puts in where it was left out.
-pub(crate) fn defaults(_resource: Resource, _object: &mut Value) {}
-
-/// What is wrong with a new object.
-pub(crate) fn create_causes(_resource: Resource, _object: &Value, _checks: &Checks) -> Vec<Cause> {
-    Vec::new()
-}
-
-/// What is wrong with a change.
-pub(crate) fn update_causes(_resource: Resource, _new: &Value, _old: &Value, _checks: &Checks) -> Vec<Cause> {
-    Vec::new()
-}
-
-/// The forms of patches.
+/// The form of a body that holds an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PatchKind {
-    Merge,
-    StrategicMerge,
-    Apply,
+pub(crate) enum BodyForm {
+    Json,
+    Protobuf,
 }
 
-/// The object as a patch makes it; an error is the answer to a patch that makes none.
-#[expect(clippy::unnecessary_wraps, reason = "not every patch makes an object")]
-pub(crate) fn patched(_resource: Resource, _kind: PatchKind, old: &Value, patch: &Value) -> Result<Value, Failure> {
-    let mut new = old.clone();
-    merge(&mut new, patch);
-    Ok(new)
-}
-
-/// A JSON merge patch.
-fn merge(into: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *into = patch.clone();
-        return;
-    };
-    if !into.is_object() {
-        *into = Value::Object(Map::new());
-    }
-    let Value::Object(members) = into else { return };
-    for (key, value) in patch {
-        if value.is_null() {
-            members.remove(key);
-        } else {
-            merge(members.entry(key).or_insert(Value::Null), value);
+impl BodyForm {
+    /// The form that a `Content-Type` says; JSON where it says nothing.
+    pub(crate) fn parse(content_type: &str) -> Option<BodyForm> {
+        match content_type {
+            "" | "application/json" | "*/*" => Some(BodyForm::Json),
+            protobuf::CONTENT_TYPE => Some(BodyForm::Protobuf),
+            _ => None,
         }
     }
 }
 
-/// A `Table` of objects.
-pub(crate) fn table(_resource: Resource, items: &[Value], _now: jiff::Timestamp) -> Value {
-    let row = |item: &Value| json!({"cells": [item["metadata"]["name"]], "object": {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": item["metadata"]}});
-    json!({
-        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {},
-        "columnDefinitions": [{"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0}],
-        "rows": items.iter().map(row).collect::<Vec<_>>(),
-    })
+/// Reads the body of a request.
+pub(crate) fn object(
+    resource: Resource,
+    form: BodyForm,
+    body: &[u8],
+    validation: FieldValidation,
+) -> Result<Decoded, Failure> {
+    match form {
+        BodyForm::Json => Ok(decoding::parse(resource, body, validation)?),
+        BodyForm::Protobuf => {
+            let members = protobuf::parse(resource, body)?;
+            Ok(decoding::decode(resource, members, validation)?)
+        }
+    }
 }
 
-/// What is served at a path that is no object's: discovery, the version, schemas.
-pub(crate) fn document(path: &str) -> Option<Value> {
-    (path == "/version").then(|| json!({"major": "1", "minor": "36", "gitVersion": "v1.36.3", "platform": "apisim"}))
+/// A change as a patch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patch<'a> {
+    pub(crate) form: PatchForm,
+    pub(crate) content: &'a Value,
+    /// Who applies, and whether by force; of other forms nobody is asked.
+    pub(crate) manager: &'a str,
+    pub(crate) is_forced: bool,
+    pub(crate) validation: FieldValidation,
+}
+
+impl Patch<'_> {
+    /// The object as the patch makes it; of one that is not there, an apply makes a new one.
+    pub(crate) fn applied(&self, resource: Resource, old: Option<&Value>, moment: Moment) -> Result<Decoded, Failure> {
+        let content = self.content;
+        let patched = match (self.form, old) {
+            (PatchForm::Apply, old) => {
+                let applier = Applier {
+                    manager: self.manager,
+                    is_forced: self.is_forced,
+                    now: moment.wall,
+                };
+                patch::apply(resource, old, content, applier)?
+            }
+            (PatchForm::Json, Some(old)) => patch::json_patch(old, content)?,
+            (PatchForm::Merge, Some(old)) => patch::merge(old, content),
+            (PatchForm::Strategic, Some(old)) => patch::strategic_merge(resource, old, content)?,
+            (PatchForm::Json | PatchForm::Merge | PatchForm::Strategic, None) => content.clone(),
+        };
+        Ok(patch::decoded(resource, self.form, content, patched, self.validation)?)
+    }
 }

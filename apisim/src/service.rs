@@ -5,6 +5,7 @@
 mod answer;
 mod body;
 mod documents;
+mod form;
 mod list;
 mod query;
 mod route;
@@ -27,6 +28,7 @@ use tower::{BoxError, Service};
 
 use self::{
     answer::Answer,
+    form::Form,
     query::Query,
     route::{Call, Route},
 };
@@ -49,6 +51,7 @@ pub struct ApiService {
 
 /// A request that is understood as far as its line.
 struct Asked {
+    form: Form,
     call: Call,
     query: Query,
     headers: HeaderMap,
@@ -104,20 +107,26 @@ impl ApiService {
         B::Error: Into<BoxError>,
     {
         let (parts, body) = request.into_parts();
-        let is_table = answer::wants_table(&parts.headers);
-        let answer = match self.understand(parts) {
-            Ok(asked) => self.ask(asked, body).await?,
-            Err(failure) => Answer::Failure(failure),
+        let (form, answer) = match self.understand(parts) {
+            Ok(asked) => (asked.form, self.ask(asked, body).await?),
+            Err(failure) => (Form::Whole, Answer::Failure(failure)),
         };
         let now = self.api.shared.clock.now();
-        Ok(answer.into_response(now, is_table))
+        Ok(answer.into_response(now, form))
     }
 
     fn understand(&self, parts: Parts) -> Result<Asked, Failure> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let route = Route::parse(parts.uri.path())?;
         let call = Call::new(route, &parts.method, query.is_watch)?;
+        // Documents have forms of their own.
+        let form = if call.verb == Verb::Document {
+            Form::Whole
+        } else {
+            Form::parse(&parts.headers, &query.include_object)?
+        };
         Ok(Asked {
+            form,
             client: self.client(&parts.headers),
             call,
             query,

@@ -6,6 +6,7 @@
 mod key;
 mod object;
 mod selector;
+mod shard_selector;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ pub(crate) use self::{
     key::Key,
     object::{Owner, Stored, Uid},
     selector::{FieldSelector, LabelSelector, Selector},
+    shard_selector::ShardSelector,
     table::{Change, ChangeKind, Compacted, Table, View},
 };
 use crate::resource::Resource;

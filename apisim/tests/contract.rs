@@ -5,12 +5,18 @@
 
 #[path = "contract/asking.rs"]
 mod asking;
+#[path = "contract/content.rs"]
+mod content;
 #[path = "contract/deleting.rs"]
 mod deleting;
 #[path = "contract/listing.rs"]
 mod listing;
 #[path = "contract/server.rs"]
 mod server;
+#[path = "contract/sharding.rs"]
+mod sharding;
+#[path = "contract/shown.rs"]
+mod shown;
 #[path = "contract/watching.rs"]
 mod watching;
 #[path = "contract/writing.rs"]
@@ -39,6 +45,21 @@ const CASES: &[Case] = cases![
     asking::what_is_not_there_is_404_with_its_details,
     asking::a_table_is_made_where_one_is_asked_for,
     asking::a_field_that_cannot_be_selected_by_is_refused,
+    content::b_16_1_what_a_cron_job_leaves_open_is_filled_in,
+    content::b_11_2_a_job_is_marked_with_its_name_and_uid,
+    content::b_16_2_a_refusal_tells_every_cause,
+    content::b_16_2_an_object_has_a_name,
+    content::what_a_job_runs_cannot_be_changed,
+    content::a_job_that_is_complete_says_why_and_stays_so,
+    content::unknown_fields_are_told_or_refused,
+    content::options_that_make_no_sense_are_refused,
+    content::what_a_client_cannot_set_is_not_taken_from_it,
+    content::a_strategic_merge_goes_by_the_names_of_containers,
+    content::a_json_patch_is_done_step_by_step_or_not_at_all,
+    content::an_apply_creates_changes_and_takes_back,
+    content::a_patch_that_makes_no_object_is_refused,
+    content::a_job_is_created_from_protobuf,
+    content::a_name_that_is_no_label_is_warned_about,
     deleting::a_deleted_job_is_gone_and_the_answer_names_its_uid,
     deleting::a_delete_of_another_uid_is_a_conflict,
     deleting::a_delete_of_another_version_is_a_conflict,
@@ -53,6 +74,12 @@ const CASES: &[Case] = cases![
     listing::a_list_in_pages_is_of_one_version,
     listing::labels_select,
     listing::a_list_of_one_namespace_knows_no_other,
+    shown::cron_jobs_and_jobs_are_printed_in_columns,
+    shown::a_watch_may_be_of_rows,
+    shown::metadata_alone_is_shown_where_it_is_asked_for,
+    sharding::without_the_gate_a_selector_of_shards_is_passed_over,
+    shown::what_there_is_can_be_discovered,
+    shown::one_object_is_watched_by_its_name,
     watching::a_watch_goes_on_after_its_version,
     watching::a_watch_without_a_version_begins_with_what_there_is,
     watching::initial_events_end_with_a_bookmark,
@@ -82,15 +109,24 @@ const CASES: &[Case] = cases![
     writing::a_body_that_is_no_json_is_refused,
 ];
 
+/// With the feature gate `ShardedListAndWatch`.
+const SHARDED_CASES: &[Case] = cases![
+    sharding::ranges_share_the_objects_out,
+    sharding::a_watch_shows_its_range_alone,
+    sharding::a_collection_is_deleted_by_range,
+    sharding::what_is_no_selector_of_shards_is_told,
+];
+
 /// Cases in flight; most of what one does is waiting.
 const N_AT_ONCE: usize = 8;
 
-const CASE_DURATION_MAX: Duration = Duration::from_mins(1);
+/// Some of the longest waits of a case.
+const CASE_DURATION_MAX: Duration = Duration::from_mins(5);
 
-async fn run_all(client: kube::Client) {
+async fn run_all(cases: &[Case], client: kube::Client) {
     let only = std::env::var("CRONWHEEL_CASE").unwrap_or_default();
     let local = tokio::task::LocalSet::new();
-    let chosen: Vec<&Case> = CASES.iter().filter(|(name, _)| name.contains(&only)).collect();
+    let chosen: Vec<&Case> = cases.iter().filter(|(name, _)| name.contains(&only)).collect();
     let runs = stream::iter(chosen).map(|(name, run)| {
         let client = client.clone();
         async move {
@@ -112,19 +148,31 @@ async fn run_all(client: kube::Client) {
         .map(|(name, _)| *name)
         .collect();
     assert!(failed.is_empty(), "failed: {failed:?}");
-    assert!(!outcomes.is_empty(), "no case was run");
+    assert!(!outcomes.is_empty() || !only.is_empty(), "no case was run");
+}
+
+async fn run_in_memory(cases: &[Case], options: Options) {
+    let clock = WallClock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
+    let api = Api::new(options, clock);
+    run_all(cases, kube::Client::new(api.client("contract"), "default")).await;
 }
 
 #[tokio::test]
 async fn in_memory() {
-    let clock = WallClock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
-    let api = Api::new(Options::default(), clock);
-    run_all(kube::Client::new(api.client("contract"), "default")).await;
+    run_in_memory(CASES, Options::default()).await;
 }
 
-#[test]
-fn on_a_real_api_server_of_a_cluster() {
-    let testbed = Testbed::start(testbed::Options::default()).expect("a control plane");
+#[tokio::test]
+async fn sharded_in_memory() {
+    let options = Options {
+        serves_shard_selectors: true,
+        ..Options::default()
+    };
+    run_in_memory(SHARDED_CASES, options).await;
+}
+
+fn run_on_a_cluster(cases: &[Case], options: testbed::Options) {
+    let testbed = Testbed::start(options).expect("a control plane");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -136,7 +184,22 @@ fn on_a_real_api_server_of_a_cluster() {
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
             .await
             .unwrap();
-        run_all(kube::Client::try_from(config).unwrap()).await;
+        run_all(cases, kube::Client::try_from(config).unwrap()).await;
     });
     testbed.stop().expect("everything stops");
+}
+
+#[test]
+fn on_a_real_api_server_of_a_cluster() {
+    run_on_a_cluster(CASES, testbed::Options::default());
+}
+
+#[test]
+fn sharded_on_a_real_api_server_of_a_cluster() {
+    let options = testbed::Options {
+        jobs: testbed::JobLife::None,
+        feature_gates: vec!["ShardedListAndWatch=true".to_owned()],
+        ..testbed::Options::default()
+    };
+    run_on_a_cluster(SHARDED_CASES, options);
 }

@@ -99,6 +99,9 @@ fn create_refused(status: StatusCode, refusal: Refusal) -> CreateOutcome {
         _ if is_refused_for_good(status, &refusal) => CreateOutcome::Refused {
             message: refusal.message,
         },
+        _ if is_not_permitted(status, &refusal) => CreateOutcome::NotPermitted {
+            message: refusal.message,
+        },
         StatusCode::INTERNAL_SERVER_ERROR if is_lost_in_storage(&refusal) => CreateOutcome::Unanswered {
             message: refusal.message,
         },
@@ -113,6 +116,16 @@ fn create_refused(status: StatusCode, refusal: Refusal) -> CreateOutcome {
 /// the same.
 fn is_lost_in_storage(refusal: &Refusal) -> bool {
     refusal.message.contains("etcdserver:") || refusal.message.starts_with("rpc error: code = ")
+}
+
+/// Whether the authorizer refused, or nobody knows us: admission and quota answer 403 too, but do not speak of a user who
+/// cannot. The text is the same in all versions of the server.
+fn is_not_permitted(status: StatusCode, refusal: &Refusal) -> bool {
+    let is_refused_by_authorizer = || {
+        let message = &refusal.message;
+        refusal.denied_by.is_none() && message.contains(" is forbidden: User \"") && message.contains("\" cannot ")
+    };
+    status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN && is_refused_by_authorizer()
 }
 
 /// Whether the Job itself is at fault, which another try cannot mend. Policies change, so what admission denies may

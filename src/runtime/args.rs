@@ -9,6 +9,8 @@ use clap_complete::Shell;
 use jiff::SignedDuration;
 
 use self::values::{parse_clock_offset, parse_clock_skew, parse_flush_interval, parse_namespace, parse_zone};
+#[cfg(feature = "dev")]
+use super::dev::DevArgs;
 use super::{
     explain::ExplainArgs,
     logging::{LogFormat, LogLevel},
@@ -40,6 +42,9 @@ pub struct Cli {
 pub enum Command {
     /// Run the CronJobs of a cluster
     Run(RunArgs),
+    /// Run an API server in memory for kubectl, with cronwheel on it: no cluster needed
+    #[cfg(feature = "dev")]
+    Dev(DevArgs),
     /// Print when a schedule fires next
     Next(NextArgs),
     /// Say what the controller would do with a CronJob now, and why

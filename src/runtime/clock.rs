@@ -20,10 +20,10 @@ use rustix::{
 };
 use tokio::{
     io::{Interest, unix::AsyncFd},
-    sync::watch,
     time::{Instant, sleep},
 };
 
+use super::watched::{Watched, Watcher};
 use crate::state::sharding::BootInstant;
 
 pub mod guard;
@@ -45,35 +45,55 @@ struct Shared {
     source: Source,
     offset: SignedDuration,
     guard: Mutex<ClockGuard>,
-    verdict: watch::Sender<ClockVerdict>,
+    verdict: Watched<ClockVerdict>,
 }
 
 #[derive(Debug)]
 enum Source {
     System,
-    /// Follows the timer of the async runtime, which tests can pause.
-    Simulated {
-        epoch: Timestamp,
-        start: Instant,
-        /// By how many milliseconds the wall clock was stepped.
-        stepped_ms: AtomicI64,
-    },
+    Simulated(SimulatedWall),
 }
 
 impl Source {
     fn read(&self) -> (Timestamp, BootInstant) {
         match self {
             Source::System => (system_wall(), system_boot()),
-            Source::Simulated {
-                epoch,
-                start,
-                stepped_ms,
-            } => {
-                let elapsed = start.elapsed();
-                let stepped = SignedDuration::from_millis(stepped_ms.load(Ordering::Relaxed));
-                (*epoch + elapsed + stepped, BootInstant::after_boot(elapsed))
-            }
+            Source::Simulated(wall) => (wall.now(), BootInstant::after_boot(wall.start.elapsed())),
         }
+    }
+}
+
+/// The wall clock of a simulated machine: it follows the timer of the async runtime, which tests can pause, and can be
+/// stepped. Clones are one clock.
+#[derive(Clone, Debug)]
+pub struct SimulatedWall {
+    epoch: Timestamp,
+    start: Instant,
+    /// By how many milliseconds it was stepped.
+    stepped_ms: Arc<AtomicI64>,
+}
+
+impl SimulatedWall {
+    /// A clock that reads `epoch` now; its machine was booted just now.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads clocks")]
+    pub fn starting_at(epoch: Timestamp) -> SimulatedWall {
+        SimulatedWall {
+            epoch,
+            start: Instant::now(),
+            stepped_ms: Arc::default(),
+        }
+    }
+
+    /// As it reads.
+    pub fn now(&self) -> Timestamp {
+        let stepped = SignedDuration::from_millis(self.stepped_ms.load(Ordering::Relaxed));
+        self.epoch + self.start.elapsed() + stepped
+    }
+
+    /// Sets it forward, or back, by whole milliseconds.
+    pub fn step(&self, by: SignedDuration) {
+        let millis = by.as_millis().try_into().unwrap_or_default();
+        self.stepped_ms.fetch_add(millis, Ordering::Relaxed);
     }
 }
 
@@ -85,15 +105,14 @@ impl Clock {
     }
 
     /// A clock that starts at `epoch` and follows the async runtime's timer: for tests with paused time.
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads clocks")]
     pub fn simulated(epoch: Timestamp) -> Clock {
-        let start = Instant::now();
+        Clock::of_simulated(SimulatedWall::starting_at(epoch))
+    }
+
+    /// The clocks of a simulated machine, which outlives this process: for tests with paused time.
+    pub fn of_simulated(wall: SimulatedWall) -> Clock {
         Clock::over(
-            Source::Simulated {
-                epoch,
-                start,
-                stepped_ms: AtomicI64::new(0),
-            },
+            Source::Simulated(wall),
             SignedDuration::ZERO,
             SignedDuration::from_secs(2),
         )
@@ -102,14 +121,13 @@ impl Clock {
     /// Steps the wall clock of a simulated one.
     #[cfg(test)]
     pub(super) fn step_wall(&self, by: SignedDuration) {
-        if let Source::Simulated { stepped_ms, .. } = &self.shared.source {
-            let millis = by.as_millis().try_into().unwrap();
-            stepped_ms.fetch_add(millis, Ordering::Relaxed);
+        if let Source::Simulated(wall) = &self.shared.source {
+            wall.step(by);
         }
     }
 
     /// The wall clock as it reads.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "dev"))]
     pub(super) fn wall(&self) -> Timestamp {
         self.shared.source.read().0
     }
@@ -117,7 +135,7 @@ impl Clock {
     fn over(source: Source, offset: SignedDuration, skew_max: SignedDuration) -> Clock {
         let (wall, boot) = source.read();
         let guard = ClockGuard::new(skew_max, wall, boot);
-        let verdict = watch::Sender::new(guard.verdict());
+        let verdict = Watched::new(guard.verdict());
         Clock {
             shared: Arc::new(Shared {
                 source,
@@ -151,20 +169,17 @@ impl Clock {
         let mut guard = self.guard();
         guard.read(wall, boot);
         guard.observe(sent, boot, date);
-        let verdict = guard.verdict();
-        drop(guard);
-        self.shared
-            .verdict
-            .send_if_modified(|known| std::mem::replace(known, verdict) != verdict);
+        // Still under the guard, so that of two answers the later one's verdict stays.
+        self.shared.verdict.set(guard.verdict());
     }
 
     /// Whether the controller may act by this clock.
     pub fn verdict(&self) -> ClockVerdict {
-        *self.shared.verdict.borrow()
+        self.shared.verdict.get()
     }
 
     /// The verdict, and a notice of each change of it.
-    pub fn watch_verdict(&self) -> watch::Receiver<ClockVerdict> {
+    pub fn watch_verdict(&self) -> Watcher<ClockVerdict> {
         self.shared.verdict.subscribe()
     }
 
@@ -188,7 +203,7 @@ impl Clock {
     pub fn sleeper(&self) -> Sleeper {
         let timer = match self.shared.source {
             Source::System => kernel_timer(),
-            Source::Simulated { .. } => None,
+            Source::Simulated(_) => None,
         };
         Sleeper {
             clock: self.clone(),

@@ -31,6 +31,10 @@ pub enum CommandError {
     /// `explain`.
     #[error(transparent)]
     Explain(#[from] ExplainError),
+    /// `dev`.
+    #[cfg(feature = "dev")]
+    #[error(transparent)]
+    Dev(#[from] super::dev::DevError),
     /// The threads for tasks cannot be started.
     #[error("cannot start the async runtime")]
     Threads(#[source] io::Error),
@@ -40,6 +44,8 @@ pub enum CommandError {
 pub fn execute(cli: Cli) -> Result<(), CommandError> {
     match cli.command {
         Command::Run(args) => run(&args),
+        #[cfg(feature = "dev")]
+        Command::Dev(args) => dev(&args),
         Command::Next(args) => {
             let now = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO).now();
             next::run(args, now, io::stdin().lock(), io::stdout().lock())?;
@@ -73,15 +79,24 @@ fn explain(args: &ExplainArgs) -> Result<(), CommandError> {
 
 fn run(args: &RunArgs) -> Result<(), CommandError> {
     logging::start(args.log_format, args.log_level);
+    on_threads(async {
+        let config = RunConfig::load(args).await?;
+        config.tell();
+        Ok(super::run(config).await?)
+    })
+}
+
+#[cfg(feature = "dev")]
+fn dev(args: &super::dev::DevArgs) -> Result<(), CommandError> {
+    on_threads(async { Ok(super::dev::run(args, io::stdout()).await?) })
+}
+
+fn on_threads(task: impl Future<Output = Result<(), CommandError>>) -> Result<(), CommandError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(CommandError::Threads)?;
-    let result = runtime.block_on(async {
-        let config = RunConfig::load(args).await?;
-        config.tell();
-        Ok(super::run(config).await?)
-    });
+    let result = runtime.block_on(task);
     // What still runs now was not waited for on purpose.
     runtime.shutdown_background();
     result

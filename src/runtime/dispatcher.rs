@@ -21,12 +21,13 @@ use super::{
     metrics::DispatchMetrics,
     pacing::{Admission, Pacer},
     shutdown::{INFLIGHT_GRACE, Phase, PhaseReceiver},
+    watched::Watched,
 };
 use crate::{
     cluster::Answer,
     state::{
         CreateOutcome, Input,
-        sharding::{BootInstant, Leadership, Term},
+        sharding::{BootInstant, Leadership, Mandate},
     },
 };
 
@@ -76,10 +77,10 @@ impl DispatchQueue {
     }
 
     /// Takes a request in without waiting. When there is no room its answer is given back at once.
-    pub fn push(&self, term: Term, request: Request, now: Timestamp) -> Result<(), Input> {
+    pub fn push(&self, mandate: Mandate, request: Request, now: Timestamp) -> Result<(), Input> {
         let queued = Queued {
             request,
-            term,
+            mandate,
             n_retries: 0,
         };
         self.insert(queued, now)
@@ -116,7 +117,7 @@ pub struct DispatcherLinks {
     /// When to end.
     pub phase: PhaseReceiver,
     /// Told whether a burst is going on.
-    pub burst: watch::Sender<bool>,
+    pub burst: Watched<bool>,
 }
 
 /// See the module.
@@ -308,9 +309,7 @@ impl<A: JobApi> Dispatcher<A> {
         set(&self.metrics.inflight, self.in_flight.len());
         self.metrics.inflight_limit.set(self.pacer.inflight_limit().into());
         let is_burst = n_creates + self.n_creates_in_flight > BURST_MIN;
-        self.links
-            .burst
-            .send_if_modified(|known| std::mem::replace(known, is_burst) != is_burst);
+        self.links.burst.set(is_burst);
     }
 
     /// Gives back what waits, and waits a while for what is on the way.
@@ -327,7 +326,7 @@ impl<A: JobApi> Dispatcher<A> {
             self.abandon_backlog().await;
         }
         tracing::debug!(n_unanswered = self.in_flight.len(), "dispatcher ended");
-        self.links.burst.send_replace(false);
+        self.links.burst.set(false);
         self.publish();
     }
 

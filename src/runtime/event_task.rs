@@ -1,27 +1,31 @@
-//! The lane of Events: low priority, bounded, one request at a time over a connection of its own (B-14.1).
+//! The lane of Events: low priority, bounded, few requests at a time over a connection of its own (B-14.1).
 //!
 //! An Event is a notice: it may be late, merged with similar ones, or dropped; what is dropped is counted. Events stay
-//! behind bursts of creates for a while, as statuses do.
+//! behind bursts of creates for a while, as statuses do. Those of one CronJob are sent in order; one that gets no
+//! answer holds up no other CronJob's.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, pin::Pin, time::Duration};
 
+use futures::{StreamExt as _, stream::FuturesUnordered};
 use jiff::Timestamp;
-use tokio::sync::{
-    mpsc::{self, error::TrySendError},
-    watch,
-};
+use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::{
     ask::ask,
     clock::Clock,
     metrics::{ApiCall, EventMetrics},
-    pacing::{Admission, Pacer},
+    pacing::{Admission, Pacer, Ticket},
     shutdown::{EVENT_GRACE, Phase, PhaseReceiver},
+    watched::Watcher,
 };
 use crate::{
-    cluster::{Answer, Answered, ClusterApi, EventAction, EventAggregator, EventOutcome},
+    cluster::{Answer, Answered, ClusterApi, EventAction, EventOutcome},
     state::{CronJobEvent, sharding::BootInstant},
 };
+
+mod deliveries;
+
+use deliveries::{Deliveries, DeliveryId};
 
 /// Events that can wait: those of a burst of some ten thousand runs, some 10 MiB. client-go keeps 1000.
 const QUEUE_MAX: usize = 1 << 14;
@@ -29,12 +33,13 @@ const QUEUE_MAX: usize = 1 << 14;
 /// The longest that an Event waits behind a burst of creates.
 const BURST_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// How long an Event is tried before it is dropped: as long as the twelve tries, ten seconds apart, of client-go. The
-/// others wait meanwhile, so of those of a long outage only a few are dropped.
-const TRIED_FOR_MAX: Duration = Duration::from_mins(2);
+/// Requests on the way. Events are no burst to be got over quickly, and one that is not answered takes a place for as
+/// long as it is waited for.
+const INFLIGHT_MAX: u32 = 4;
 
-/// The pause before an Event is sent again that was not answered; after other failures the pacer sets it.
-const UNANSWERED_PAUSE: Duration = Duration::from_secs(10);
+/// How long an answer is waited for: far longer than a server in good health takes. Whatever holds up Events longer, as
+/// a webhook, is waited for by the next try.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The calls about Events; a fake of it stands for the API server in tests.
 pub trait EventApi: Clone + Send + Sync + 'static {
@@ -67,6 +72,14 @@ struct Happened {
     boot: BootInstant,
 }
 
+/// What came of a request.
+struct Delivered {
+    id: DeliveryId,
+    ticket: Ticket,
+    answered: Answered<EventOutcome>,
+    duration: Duration,
+}
+
 /// The way into the lane. Clones are one queue.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
@@ -93,20 +106,18 @@ pub struct EventLinks {
     /// When to end.
     pub phase: PhaseReceiver,
     /// Whether a burst of creates is going on.
-    pub burst: watch::Receiver<bool>,
+    pub burst: Watcher<bool>,
 }
 
 /// See the module.
-#[derive(Debug)]
 pub struct EventTask<A> {
     api: A,
     clock: Clock,
     links: EventLinks,
     events: mpsc::Receiver<Happened>,
-    aggregator: EventAggregator,
+    deliveries: Deliveries,
+    in_flight: FuturesUnordered<Pin<Box<dyn Future<Output = Delivered> + Send>>>,
     pacer: Pacer,
-    /// Taken from the queue and not delivered yet.
-    current: Option<EventAction>,
     metrics: EventMetrics,
 }
 
@@ -124,9 +135,9 @@ impl<A: EventApi> EventTask<A> {
             clock,
             links,
             events,
-            aggregator: EventAggregator::new(),
-            pacer: Pacer::new(1),
-            current: None,
+            deliveries: Deliveries::new(metrics.clone()),
+            in_flight: FuturesUnordered::new(),
+            pacer: Pacer::new(INFLIGHT_MAX),
             metrics,
         };
         (queue, task)
@@ -143,118 +154,118 @@ impl<A: EventApi> EventTask<A> {
         self.events.close();
         // When the time is over what is left is counted below.
         let _ = tokio::time::timeout(EVENT_GRACE, self.work(Duration::ZERO)).await;
-        let n_left = self.events.len() + usize::from(self.current.is_some());
+        let n_left = self.events.len() + self.deliveries.len();
         self.metrics.dropped_shutdown.inc_by(n_left as u64);
     }
 
-    /// Delivers one after the other until the queue is closed and empty. May be dropped and called again.
+    /// Delivers until the queue is closed and empty. May be dropped and called again.
     async fn work(&mut self, burst_wait_max: Duration) {
+        let mut is_open = true;
+        let mut burst = self.links.burst.clone();
         loop {
-            if self.current.is_none() {
-                let Some(happened) = self.events.recv().await else {
-                    return;
-                };
-                self.current = self.admit(&happened);
-                if self.current.is_none() {
-                    continue;
-                }
-                self.wait_behind_burst(happened.boot, burst_wait_max).await;
+            let burst_wait = burst.get().then_some(burst_wait_max);
+            let pause = self.send_what_may_be_sent(burst_wait);
+            if !is_open && self.deliveries.len() == 0 {
+                return;
             }
-            self.deliver_current().await;
-        }
-    }
-
-    fn admit(&mut self, happened: &Happened) -> Option<EventAction> {
-        match self.aggregator.admit(&happened.event, happened.at) {
-            EventAction::Drop => {
-                self.metrics.dropped_too_many.inc();
-                None
-            }
-            action @ (EventAction::Create { .. } | EventAction::Patch { .. }) => Some(action),
-        }
-    }
-
-    async fn wait_behind_burst(&mut self, since: BootInstant, wait_max: Duration) {
-        let waited = self.clock.boot().since(since);
-        let remaining = wait_max.saturating_sub(waited);
-        // Whether the burst or the wait ended first makes no difference, nor does a dispatcher that has ended.
-        let _ = tokio::time::timeout(remaining, self.links.burst.wait_for(|is_burst| !is_burst)).await;
-    }
-
-    /// Sends the current Event until it is concluded or its time is over. A try that was not answered may have got
-    /// through: the name and the count are the same at the next, so nothing is told twice.
-    async fn deliver_current(&mut self) {
-        let deadline = self.clock.boot() + TRIED_FOR_MAX;
-        while let Some(action) = self.current.clone() {
-            match self.send(action).await {
-                Answer::Outcome(EventOutcome::Unanswered { .. }) => tokio::time::sleep(UNANSWERED_PAUSE).await,
-                Answer::Outcome(outcome) => {
-                    self.current = self.conclude(outcome);
-                    continue;
-                }
-                Answer::Throttled { .. } | Answer::Unavailable { .. } => {}
-            }
-            if self.clock.boot() >= deadline {
-                self.current = None;
-                self.metrics.dropped_failed.inc();
-            }
-        }
-    }
-
-    /// What is still to be done after an outcome: an Event to patch that is gone is created.
-    fn conclude(&mut self, outcome: EventOutcome) -> Option<EventAction> {
-        match (outcome, self.current.take()?) {
-            (EventOutcome::Stored | EventOutcome::Exists, EventAction::Create { .. }) => self.metrics.created.inc(),
-            (EventOutcome::Stored, EventAction::Patch { .. }) => self.metrics.raised.inc(),
-            (
-                EventOutcome::Gone,
-                EventAction::Patch {
-                    namespace, create_body, ..
+            let has_room = self.deliveries.has_room();
+            tokio::select! {
+                biased;
+                Some(delivered) = self.in_flight.next() => self.settle(delivered),
+                happened = self.events.recv(), if is_open && has_room => match happened {
+                    Some(happened) => self.deliveries.take(happened),
+                    None => is_open = false,
                 },
-            ) => {
-                return Some(EventAction::Create {
-                    namespace,
-                    body: create_body,
-                });
+                // A dispatcher that has ended makes no burst, and tells no change.
+                Ok(()) = burst.changed() => {}
+                () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }
-            (EventOutcome::Stored | EventOutcome::Exists, EventAction::Drop) => {}
-            (
-                EventOutcome::Exists
-                | EventOutcome::Gone
-                | EventOutcome::Rejected { .. }
-                | EventOutcome::Unanswered { .. },
-                _,
-            ) => self.metrics.dropped_failed.inc(),
         }
-        None
     }
 
-    async fn send(&mut self, action: EventAction) -> Answer<EventOutcome> {
-        while let Admission::Wait(until) = self.pacer.admission(self.clock.boot(), 0) {
-            tokio::time::sleep(until.since(self.clock.boot())).await;
+    /// Sends until there is a reason not to; says how long it lasts, if time alone ends it.
+    fn send_what_may_be_sent(&mut self, burst_wait: Option<Duration>) -> Option<Duration> {
+        loop {
+            let now = self.clock.boot();
+            let ready_at = self.deliveries.next_ready_at(burst_wait)?;
+            if ready_at > now {
+                return Some(ready_at.since(now));
+            }
+            let n_in_flight = self.in_flight.len().try_into().unwrap_or(u32::MAX);
+            match self.pacer.admission(now, n_in_flight) {
+                Admission::Now => {}
+                Admission::Wait(until) => return Some(until.since(now)),
+                Admission::Full => return None,
+            }
+            let (id, action) = self.deliveries.next_ready(now, burst_wait)?;
+            let ticket = self.pacer.on_sent(now);
+            let request = send(self.api.clone(), self.clock.clone(), self.metrics.clone(), action);
+            self.in_flight.push(Box::pin(async move {
+                let (answered, duration) = request.await;
+                Delivered {
+                    id,
+                    ticket,
+                    answered,
+                    duration,
+                }
+            }));
         }
-        let sent = self.clock.boot();
-        let ticket = self.pacer.on_sent(sent);
-        let (clock, metrics, api) = (&self.clock, &self.metrics.api, &self.api);
-        let (answered, duration) = match action {
-            EventAction::Create { namespace, body } => {
-                ask(clock, metrics, ApiCall::CreateEvent, api.post_event(&namespace, body)).await
-            }
-            EventAction::Patch {
-                namespace, name, body, ..
-            } => {
-                ask(
-                    clock,
-                    metrics,
-                    ApiCall::PatchEvent,
-                    api.patch_event(&namespace, &name, body),
-                )
-                .await
-            }
-            EventAction::Drop => return Answer::Outcome(EventOutcome::Stored),
-        };
-        self.pacer.on_answered(ticket, &answered, sent + duration, duration, 0);
-        answered.answer
+    }
+
+    fn settle(&mut self, delivered: Delivered) {
+        let Delivered {
+            id,
+            ticket,
+            answered,
+            duration,
+        } = delivered;
+        let (now, n_in_flight) = (self.clock.boot(), self.in_flight.len());
+        let n_in_flight = n_in_flight.try_into().unwrap_or(u32::MAX);
+        self.pacer.on_answered(ticket, &answered, now, duration, n_in_flight);
+        match answered.answer {
+            Answer::Outcome(outcome) => self.deliveries.conclude(id, outcome, now),
+            Answer::Throttled { .. } | Answer::Unavailable { .. } => self.deliveries.put_back(id, now),
+        }
+    }
+}
+
+async fn send<A: EventApi>(
+    api: A,
+    clock: Clock,
+    metrics: EventMetrics,
+    action: EventAction,
+) -> (Answered<EventOutcome>, Duration) {
+    let metrics = &metrics.api;
+    match action {
+        EventAction::Create { namespace, body } => {
+            let request = in_time(api.post_event(&namespace, body));
+            ask(&clock, metrics, ApiCall::CreateEvent, request).await
+        }
+        EventAction::Patch {
+            namespace, name, body, ..
+        } => {
+            let request = in_time(api.patch_event(&namespace, &name, body));
+            ask(&clock, metrics, ApiCall::PatchEvent, request).await
+        }
+        EventAction::Drop => (answered(EventOutcome::Stored), Duration::ZERO),
+    }
+}
+
+/// The answer, or that there was none in time.
+async fn in_time(request: impl Future<Output = Answered<EventOutcome>>) -> Answered<EventOutcome> {
+    tokio::time::timeout(ANSWER_TIMEOUT, request).await.unwrap_or_else(|_| {
+        answered(EventOutcome::Unanswered {
+            message: format!("no answer within {} seconds", ANSWER_TIMEOUT.as_secs()),
+        })
+    })
+}
+
+/// An outcome that no answer gave.
+fn answered(outcome: EventOutcome) -> Answered<EventOutcome> {
+    Answered {
+        answer: Answer::Outcome(outcome),
+        code: None,
+        server_date: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, stderr};
 
 use clap::ValueEnum;
-use tracing_subscriber::{EnvFilter, util::SubscriberInitExt};
+use tracing_subscriber::{EnvFilter, fmt::MakeWriter, util::SubscriberInitExt};
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -43,8 +43,16 @@ impl LogLevel {
     }
 }
 
-/// Starts the log. A second call does nothing.
+/// Starts the log, to standard error. A second call does nothing.
 pub fn start(format: LogFormat, level: LogLevel) {
+    start_to(format, level, stderr().is_terminal(), stderr);
+}
+
+/// Starts the log somewhere else, with or without colours.
+pub(super) fn start_to<W>(format: LogFormat, level: LogLevel, has_colours: bool, writer: W)
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
     // The client tells of every failed request as an error, and its watcher again; we count them, and say what follows ourselves.
     let quiet = if level == LogLevel::Error { "error" } else { "warn" };
     let filter = EnvFilter::new(format!(
@@ -53,8 +61,8 @@ pub fn start(format: LogFormat, level: LogLevel) {
     ));
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(stderr().is_terminal())
-        .with_writer(stderr);
+        .with_ansi(has_colours)
+        .with_writer(writer);
     let started = match format {
         LogFormat::Text => lines.finish().try_init(),
         LogFormat::Json => lines.json().flatten_event(true).finish().try_init(),

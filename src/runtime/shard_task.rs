@@ -1,13 +1,13 @@
-//! The event loop around one shard's state: facts in, effects out, and the passing of time.
+//! The event loop around the shards of a replica: facts in, effects out, and the passing of time.
 //!
 //! One turn takes what has come (the passing of time first, so that a flood of events does not hold up what is due),
-//! hands every effect to its lane without waiting, and publishes figures. While the clock is in doubt the shard's time
+//! hands every effect to its lane without waiting, and publishes figures. While the clock is in doubt the shards' time
 //! stands still: facts are taken in, nothing becomes due.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use super::{
     clock::{Clock, ClockVerdict, Sleeper},
@@ -17,10 +17,7 @@ use super::{
     shutdown::{Phase, PhaseReceiver},
     status_batcher::StatusQueue,
 };
-use crate::state::{
-    Effect, Input, ShardState, Wakeup,
-    sharding::{Leadership, Term},
-};
+use crate::state::{Effect, HeldShards, Input, Ordered, Wakeup};
 
 /// Facts taken in one turn: some hundred microseconds of work, the most by which a due instant can wait for them.
 const BATCH_MAX: usize = 128;
@@ -31,7 +28,7 @@ const TURN_INTERVAL_MAX: Duration = Duration::from_secs(1);
 /// A clock that falls back by no more than this is waited for; further back the shard follows it.
 const FALL_BACK_MAX: SignedDuration = SignedDuration::from_secs(1);
 
-/// What a shard is connected to.
+/// What the shards are connected to.
 #[derive(Debug)]
 pub struct ShardLinks {
     /// What watches see.
@@ -44,8 +41,6 @@ pub struct ShardLinks {
     pub statuses: StatusQueue,
     /// Where Events go.
     pub events: EventQueue,
-    /// Whether we lead.
-    pub leadership: watch::Receiver<Leadership>,
     /// When to end.
     pub phase: PhaseReceiver,
     /// Where figures go.
@@ -54,10 +49,10 @@ pub struct ShardLinks {
 
 /// See the module.
 pub struct ShardTask {
-    state: ShardState,
+    shards: HeldShards,
     clock: Clock,
     sleeper: Sleeper,
-    /// The shard's time: the clock's, unless that is in doubt.
+    /// The shards' time: the clock's, unless that is in doubt.
     time: Timestamp,
     links: ShardLinks,
     /// Facts taken from their queues in this turn.
@@ -75,11 +70,11 @@ enum Turn {
 }
 
 impl ShardTask {
-    /// The loop around a state that starts at `time`.
-    pub fn new(state: ShardState, clock: Clock, time: Timestamp, links: ShardLinks) -> ShardTask {
+    /// The loop around shards that start at `time`.
+    pub fn new(shards: HeldShards, clock: Clock, time: Timestamp, links: ShardLinks) -> ShardTask {
         let sleeper = clock.sleeper();
         ShardTask {
-            state,
+            shards,
             clock,
             sleeper,
             time,
@@ -136,9 +131,9 @@ impl ShardTask {
         is_fine
     }
 
-    /// When to wake for the state; not at all while the clock is in doubt.
+    /// When to wake for the shards; not at all while the clock is in doubt.
     fn wakeup(&mut self) -> Option<Wakeup> {
-        let wakeup = self.state.next_wakeup()?;
+        let wakeup = self.shards.next_wakeup()?;
         (self.clock.verdict() == ClockVerdict::Fine).then_some(wakeup)
     }
 
@@ -156,33 +151,33 @@ impl ShardTask {
     fn pass_time(&mut self) {
         self.update_time();
         if self.clock.verdict() == ClockVerdict::Fine {
-            self.state.handle_timeout(self.time);
+            self.shards.handle_timeout(self.time);
         }
     }
 
     fn take_facts(&mut self) {
         self.update_time();
         for input in self.answers.drain(..).chain(self.inputs.drain(..)) {
-            self.state.handle(input, self.time);
+            self.shards.handle(input, self.time);
         }
     }
 
     /// Hands every effect to its lane. A lane that is full answers at once, which may have effects in turn.
     fn perform_effects(&mut self) {
-        let term = self.links.leadership.borrow().term;
-        while let Some(effect) = self.state.poll_effect() {
-            if let Err(answer) = self.perform(effect, term) {
-                self.state.handle(answer, self.time);
+        while let Some(ordered) = self.shards.poll_effect() {
+            if let Err(answer) = self.perform(ordered) {
+                self.shards.handle(answer, self.time);
             }
         }
     }
 
-    fn perform(&self, effect: Effect, term: Term) -> Result<(), Input> {
+    fn perform(&self, ordered: Ordered) -> Result<(), Input> {
+        let Ordered { mandate, effect } = ordered;
         match effect {
-            Effect::CreateJob(order) => self.links.dispatch.push(term, Request::Create(order), self.time),
-            Effect::DeleteJob(delete) => self.links.dispatch.push(term, Request::Delete(delete), self.time),
-            Effect::LookUpJob(look_up) => self.links.dispatch.push(term, Request::LookUp(look_up), self.time),
-            Effect::WriteStatus(write) => self.links.statuses.push(term, write, self.clock.boot()),
+            Effect::CreateJob(order) => self.links.dispatch.push(mandate, Request::Create(order), self.time),
+            Effect::DeleteJob(delete) => self.links.dispatch.push(mandate, Request::Delete(delete), self.time),
+            Effect::LookUpJob(look_up) => self.links.dispatch.push(mandate, Request::LookUp(look_up), self.time),
+            Effect::WriteStatus(write) => self.links.statuses.push(mandate, write, self.clock.boot()),
             Effect::EmitEvent(event) => {
                 self.links.events.push(event, self.time);
                 Ok(())
@@ -191,16 +186,16 @@ impl ShardTask {
     }
 
     fn publish(&mut self) {
-        let (state, turned) = (&self.state, self.clock.boot());
+        let (shards, turned) = (&self.shards, self.clock.boot());
         self.links.board.publish(|figures| {
-            figures.tally.clone_from(state.tally());
-            figures.sizes = state.sizes();
-            figures.is_synced = state.is_synced();
+            figures.tally = shards.tally();
+            figures.sizes = shards.sizes();
+            figures.is_synced = shards.is_synced();
             figures.turned = Some(turned);
         });
-        if state.is_synced() && !self.was_synced {
+        if shards.is_synced() && !self.was_synced {
             self.was_synced = true;
-            let sizes = state.sizes();
+            let sizes = shards.sizes();
             tracing::info!(
                 n_cron_jobs = sizes.cron_jobs,
                 n_jobs = sizes.jobs,

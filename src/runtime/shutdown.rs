@@ -6,10 +6,9 @@
 
 use std::time::Duration;
 
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    sync::watch,
-};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::watched::{Watched, Watcher};
 
 /// The longest wait for creates on the way: twice the slowest answer of a server that is worth waiting for.
 pub const INFLIGHT_GRACE: Duration = Duration::from_secs(10);
@@ -39,7 +38,7 @@ pub enum Phase {
 
 /// A view of the phase. Clones see the same.
 #[derive(Clone, Debug)]
-pub struct PhaseReceiver(watch::Receiver<Phase>);
+pub struct PhaseReceiver(Watcher<Phase>);
 
 impl PhaseReceiver {
     /// Returns when the phase is reached; may be dropped and called again.
@@ -50,22 +49,18 @@ impl PhaseReceiver {
 
     /// Whether the phase is reached.
     pub fn has_reached(&self, phase: Phase) -> bool {
-        *self.0.borrow() >= phase
+        self.0.get() >= phase
     }
 }
 
 /// Sets the phase.
 #[derive(Debug)]
-pub struct PhaseSender(watch::Sender<Phase>);
+pub struct PhaseSender(Watched<Phase>);
 
 impl PhaseSender {
     /// Goes on to a phase; never back.
     pub fn advance(&self, phase: Phase) {
-        self.0.send_if_modified(|current| {
-            let is_later = *current < phase;
-            *current = phase.max(*current);
-            is_later
-        });
+        self.0.update(|current| current.max(phase));
     }
 
     /// One more view.
@@ -76,7 +71,7 @@ impl PhaseSender {
 
 /// The phase of a process that runs.
 pub fn phases() -> PhaseSender {
-    PhaseSender(watch::Sender::new(Phase::Running))
+    PhaseSender(Watched::new(Phase::Running))
 }
 
 /// SIGTERM and SIGINT, which mean the same.

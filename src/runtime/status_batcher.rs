@@ -17,6 +17,7 @@ use super::{
     metrics::{ApiCall, StatusMetrics},
     pacing::{Admission, Pacer, Ticket},
     shutdown::{Phase, PhaseReceiver, STATUS_GRACE},
+    watched::Watcher,
 };
 use crate::{
     cluster::{Answer, Answered, ClusterApi},
@@ -68,7 +69,7 @@ pub struct StatusLinks {
     /// When to end.
     pub phase: PhaseReceiver,
     /// Whether a burst of creates is going on.
-    pub burst: watch::Receiver<bool>,
+    pub burst: Watcher<bool>,
 }
 
 /// See the module.
@@ -180,7 +181,7 @@ impl<A: StatusApi> StatusBatcher<A> {
     fn age_when_due(&self) -> Duration {
         if self.is_flushing {
             Duration::ZERO
-        } else if *self.links.burst.borrow() {
+        } else if self.links.burst.get() {
             AGE_MAX.max(self.flush_interval)
         } else if self.links.queue.len() > FLUSH_SIZE {
             Duration::ZERO
@@ -190,7 +191,7 @@ impl<A: StatusApi> StatusBatcher<A> {
     }
 
     fn inflight_max(&self) -> u32 {
-        if *self.links.burst.borrow() {
+        if self.links.burst.get() {
             INFLIGHT_MAX_IN_BURST
         } else {
             INFLIGHT_MAX
@@ -198,7 +199,7 @@ impl<A: StatusApi> StatusBatcher<A> {
     }
 
     async fn send(&mut self, pending: Pending, now: BootInstant) {
-        if !self.links.leadership.borrow().covers(pending.term, now) {
+        if !self.links.leadership.borrow().covers(pending.mandate, now) {
             return self.answer(pending.write, StatusOutcome::Abandoned).await;
         }
         let ticket = self.pacer.on_sent(now);
@@ -208,7 +209,7 @@ impl<A: StatusApi> StatusBatcher<A> {
         self.in_flight.push(Box::pin(async move {
             let now = clock.boot();
             // Once more, since time may have passed since the task decided it.
-            let is_led = leadership.borrow().covers(pending.term, now);
+            let is_led = leadership.borrow().covers(pending.mandate, now);
             let answered = if is_led {
                 metrics.age.observe(now.since(pending.since).as_secs_f64());
                 let request = api.write_status(&pending.write);

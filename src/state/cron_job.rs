@@ -43,6 +43,8 @@ pub(crate) struct CronJobState {
     pub(crate) schedule_changed: Option<Timestamp>,
     /// Entries of `status.active` without a Job that we know, by uid (B-5.4).
     pub(crate) lookups: BTreeMap<Uid, LookUp>,
+    /// Since when creates are answered that we may not make any.
+    pub(crate) not_permitted_since: Option<Timestamp>,
     /// No history deletes before this: one failed.
     pub(crate) history_not_before: Option<Timestamp>,
     /// History deletes that failed since one succeeded.
@@ -189,6 +191,7 @@ impl CronJobState {
             ended_slot: None,
             schedule_changed: None,
             lookups: BTreeMap::new(),
+            not_permitted_since: None,
             history_not_before: None,
             n_history_failures: 0,
             told: Told::default(),

@@ -33,7 +33,12 @@ pub enum CreateOutcome {
         /// The server's text.
         message: String,
     },
-    /// Refused or failed in a way that may pass: quota, admission, permission, an internal error.
+    /// We may not do so at all, whatever the Job. An API server that has just started says so for a moment.
+    NotPermitted {
+        /// The server's text.
+        message: String,
+    },
+    /// Refused or failed in a way that may pass: quota, admission, an internal error.
     Failed {
         /// The server's text, or the transport's.
         message: String,

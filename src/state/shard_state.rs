@@ -14,6 +14,7 @@ mod history;
 mod look_ups;
 mod relists;
 mod status;
+mod tenure;
 mod timers;
 
 use std::collections::VecDeque;
@@ -32,6 +33,7 @@ use super::{
 };
 pub use decisions::Decided;
 use relists::Relists;
+use tenure::Tenure;
 use timers::Timers;
 
 /// What a shard is told once.
@@ -73,12 +75,13 @@ pub struct ShardState {
     outbox: VecDeque<Effect>,
     tally: Tally,
     relists: Relists,
+    tenure: Tenure,
     /// Kept only for whoever asks why; none in a run.
     decisions: Option<Vec<Decided>>,
 }
 
 impl ShardState {
-    /// An empty shard, which decides nothing until every scope has been listed.
+    /// An empty shard that leads, which decides nothing until every scope has been listed.
     pub fn new(config: ShardConfig, now: Timestamp) -> ShardState {
         ShardState {
             index: Index::new(),
@@ -86,6 +89,7 @@ impl ShardState {
             outbox: VecDeque::new(),
             tally: Tally::default(),
             relists: Relists::new(config.scopes.len()),
+            tenure: Tenure::Leading,
             decisions: None,
             config,
         }
@@ -126,7 +130,7 @@ impl ShardState {
 
     /// Takes in that it is `now`: everything due by then is decided. Calling it early or twice does no harm.
     pub fn handle_timeout(&mut self, now: Timestamp) {
-        if !self.relists.is_synced {
+        if !self.may_decide_at_all() {
             return;
         }
         self.follow_clock(now);
@@ -149,7 +153,7 @@ impl ShardState {
 
     /// When time alone will next make something due; it may be early, never late.
     pub fn next_wakeup(&mut self) -> Option<Wakeup> {
-        if self.relists.is_synced {
+        if self.may_decide_at_all() {
             self.timers.next_wakeup()
         } else {
             None
@@ -159,6 +163,10 @@ impl ShardState {
     /// Whether every scope has been listed, so that decisions are made.
     pub fn is_synced(&self) -> bool {
         self.relists.is_synced
+    }
+
+    fn may_decide_at_all(&self) -> bool {
+        self.relists.is_synced && self.tenure == Tenure::Leading
     }
 
     /// The account of due instants.
@@ -184,6 +192,11 @@ impl ShardState {
             .is_some_and(|cron_job| !cron_job.is_undecodable);
         if !self.relists.is_synced || !may_look {
             return;
+        }
+        match self.tenure {
+            Tenure::Standby => return,
+            Tenure::Leading => {}
+            Tenure::Sealed(_) => return self.flush_status(owner, now),
         }
         self.clean_history(owner, now);
         self.reconcile_active(owner, now);
@@ -280,6 +293,10 @@ impl ShardState {
         let Some(cron_job) = self.index.cron_job(owner) else {
             return;
         };
+        // Whoever leads tells it.
+        if self.tenure == Tenure::Standby {
+            return;
+        }
         self.outbox.push_back(Effect::EmitEvent(CronJobEvent {
             cron_job: cron_job.record.identity.clone(),
             resource_version: cron_job.record.resource_version,

@@ -6,6 +6,7 @@
 
 mod bucket;
 mod hash;
+mod leadership;
 mod placement;
 mod ring;
 mod shard_set;
@@ -14,6 +15,7 @@ use std::{ops::Add, time::Duration};
 
 pub use bucket::{Bucket, HashRange, ShardCount, ShardCountError};
 pub use hash::{HASH_SCHEME, fnv1a_64};
+pub use leadership::{Leadership, Mandate};
 pub use placement::{Candidate, Placement, Pull, Situation, Weight};
 pub use ring::{MemberRing, TOKENS_PER_MEMBER};
 pub use shard_set::ShardSet;
@@ -52,55 +54,5 @@ impl Add<Duration> for BootInstant {
 
     fn add(self, duration: Duration) -> BootInstant {
         BootInstant(self.0.saturating_add(duration))
-    }
-}
-
-/// That this replica leads a shard: effects exist, and are performed, only inside a term.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Leadership {
-    /// Which shard.
-    pub shard: ShardId,
-    /// In which term.
-    pub term: Term,
-    /// The first instant at which it is over unless it is renewed; none where nobody competes for it.
-    pub until: Option<BootInstant>,
-}
-
-impl Leadership {
-    /// Whether an effect of this term may be performed at this instant.
-    pub fn covers(&self, term: Term, now: BootInstant) -> bool {
-        self.term == term && self.until.is_none_or(|until| now < until)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn leadership_covers_its_own_term_until_its_end() {
-        let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
-        let lasting = Leadership {
-            shard: ShardId(0),
-            term: Term(3),
-            until: None,
-        };
-        let ending = Leadership {
-            until: Some(at(10)),
-            ..lasting
-        };
-        for (leadership, term, now, covered) in [
-            (lasting, 3, at(0), true),
-            (lasting, 2, at(0), false),
-            (lasting, 4, at(0), false),
-            (ending, 3, at(9), true),
-            (ending, 3, at(10), false),
-        ] {
-            assert_eq!(
-                leadership.covers(Term(term), now),
-                covered,
-                "{leadership:?} {term} {now:?}"
-            );
-        }
     }
 }

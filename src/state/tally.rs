@@ -27,11 +27,13 @@ pub enum InstantOutcome {
     Refused,
     /// Its schedule can no longer be run: the zone or the text went bad while it was open (B-6.2, B-6.4).
     Unschedulable,
+    /// The shard was handed over, or lost, while it was open: its account goes on with whoever leads next.
+    HandedOver,
 }
 
 impl InstantOutcome {
     /// All of them, in the order of [`Tally::outcomes`].
-    pub const ALL: [InstantOutcome; 12] = [
+    pub const ALL: [InstantOutcome; 13] = [
         InstantOutcome::Created,
         InstantOutcome::Adopted,
         InstantOutcome::Superseded,
@@ -44,6 +46,7 @@ impl InstantOutcome {
         InstantOutcome::ForeignJob,
         InstantOutcome::Refused,
         InstantOutcome::Unschedulable,
+        InstantOutcome::HandedOver,
     ];
 
     /// As a label value.
@@ -61,11 +64,12 @@ impl InstantOutcome {
             InstantOutcome::ForeignJob => "foreign_job",
             InstantOutcome::Refused => "refused",
             InstantOutcome::Unschedulable => "unschedulable",
+            InstantOutcome::HandedOver => "handed_over",
         }
     }
 }
 
-/// Counts since the process began. `due_instants` is always the sum of `outcomes` and `open_instants`.
+/// Counts since the shard began. `due_instants` is always the sum of `outcomes` and `open_instants`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Instants that became due.
@@ -97,6 +101,16 @@ impl Tally {
     pub(crate) fn pass(&mut self, n_instants: u64, outcome: InstantOutcome) {
         self.due_instants += n_instants;
         self.outcomes[outcome as usize] += n_instants;
+    }
+
+    /// Adds another account to this one.
+    pub fn add(&mut self, other: &Tally) {
+        self.due_instants += other.due_instants;
+        self.open_instants += other.open_instants;
+        self.unexpected_jobs += other.unexpected_jobs;
+        for (sum, count) in self.outcomes.iter_mut().zip(other.outcomes) {
+            *sum += count;
+        }
     }
 
     /// How many instants ended so.

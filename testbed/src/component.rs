@@ -118,6 +118,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) ports: &'a Ports,
     pub(crate) jobs: JobLife,
     pub(crate) audit: bool,
+    pub(crate) feature_gates: &'a [String],
 }
 
 impl Setup<'_> {
@@ -173,6 +174,9 @@ impl Setup<'_> {
             "--event-ttl=15m".to_owned(),
             "--v=1".to_owned(),
         ];
+        if !self.feature_gates.is_empty() {
+            arguments.push(format!("--feature-gates={}", self.feature_gates.join(",")));
+        }
         if self.audit {
             arguments.extend([
                 format!("--audit-policy-file={}", self.path("audit-policy.yaml")),
@@ -260,6 +264,7 @@ mod tests {
             ports: &PORTS,
             jobs,
             audit,
+            feature_gates: &[],
         }
     }
 
@@ -310,5 +315,15 @@ mod tests {
         assert_eq!(value(&with, "audit-log-path"), Some("/s/audit.log"));
         assert_eq!(value(&with, "audit-log-mode"), Some("batch"));
         assert_eq!(value(&with, "audit-log-maxsize"), Some("0"));
+    }
+
+    #[test]
+    fn feature_gates_are_those_that_were_asked_for() {
+        let mut setup = setup(JobLife::None, false);
+        assert_eq!(value(&setup.api_server_arguments(), "feature-gates"), None);
+        let gates = ["A=true".to_owned(), "B=false".to_owned()];
+        setup.feature_gates = &gates;
+        let arguments = setup.api_server_arguments();
+        assert_eq!(value(&arguments, "feature-gates"), Some("A=true,B=false"));
     }
 }

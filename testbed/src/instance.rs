@@ -84,6 +84,8 @@ pub(crate) struct Manifest {
     pub(crate) ports: Ports,
     pub(crate) jobs: JobLife,
     pub(crate) audit: bool,
+    #[serde(default)]
+    pub(crate) feature_gates: Vec<String>,
     pub(crate) binaries: Binaries,
 }
 
@@ -310,6 +312,7 @@ impl Instance {
             ports: &self.manifest.ports,
             jobs: self.manifest.jobs,
             audit: self.manifest.audit,
+            feature_gates: &self.manifest.feature_gates,
         }
     }
 

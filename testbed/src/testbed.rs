@@ -74,6 +74,8 @@ pub struct Options {
     pub jobs: JobLife,
     /// Whether the API server writes an audit log of Jobs, `CronJob`s, their status, Events and Leases.
     pub audit: bool,
+    /// Feature gates of the API server, as `Name=true`.
+    pub feature_gates: Vec<String>,
     /// Its name, unique for this user; none for one that no other has.
     pub name: Option<String>,
     /// Where its state folder goes; none for the usual place.
@@ -106,6 +108,7 @@ impl Testbed {
             ports,
             jobs: options.jobs,
             audit: options.audit,
+            feature_gates: options.feature_gates,
             binaries,
         })?;
         // From here on a failure stops what was started.

@@ -22,6 +22,8 @@ mod explaining;
 mod extremes;
 mod firing;
 mod garbage;
+#[cfg(feature = "dev")]
+mod kubectl;
 mod nights;
 mod outages;
 mod parity;

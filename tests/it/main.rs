@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod cluster;
+#[cfg(feature = "dev")]
+mod dev;
 mod differential;
 mod explain;
 mod fuzz;
@@ -13,5 +15,6 @@ mod random;
 mod rules;
 mod sharding;
 mod sim;
+mod soak;
 mod tidy;
 mod vectors;

@@ -47,6 +47,8 @@ fn only_what_stands_between_the_marks_is_made() {
     assert_eq!(filled("# Head\n", "new"), None);
 }
 
+// Of the commands that there are with all features.
+#[cfg(feature = "dev")]
 mod cli {
     //! `docs/cli.md`: the long help of every command.
 

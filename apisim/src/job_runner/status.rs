@@ -25,19 +25,6 @@ pub(super) const DEADLINE_EXCEEDED: Reason = Reason {
     message: "Job was active longer than specified deadline",
 };
 
-pub(super) fn time(value: &Value) -> Option<Timestamp> {
-    value.as_str()?.parse().ok()
-}
-
-/// When a Job ended; none while it has not.
-pub(super) fn finished_at(job: &Value) -> Option<Timestamp> {
-    let conditions = job["status"]["conditions"].as_array()?;
-    let is_end = |condition: &&Value| {
-        (condition["type"] == "Complete" || condition["type"] == "Failed") && condition["status"] == "True"
-    };
-    time(&conditions.iter().find(is_end)?["lastTransitionTime"])
-}
-
 pub(super) fn start(job: &mut Value, now: Timestamp) {
     let active = n_pods(job);
     job["status"] = json!({

@@ -6,9 +6,15 @@ mod json_patch;
 mod managed_fields;
 mod strategic;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-pub use self::{apply::apply, json_patch::json_patch, strategic::strategic_merge};
+pub use self::{
+    apply::{Applier, apply},
+    json_patch::json_patch,
+    strategic::strategic_merge,
+};
 use super::decoding::{self, DecodeError, Decoded, FieldValidation};
 use crate::Resource;
 
@@ -58,6 +64,9 @@ pub enum PatchError {
     /// A directive makes no sense: 500, as the real server answers.
     #[error("{0}")]
     Directive(String),
+    /// Others have applied what the patch would change: 409.
+    #[error("{}", told(.0))]
+    Conflicts(Vec<Conflict>),
     /// What comes out is no object of the kind: 422.
     #[error(" \"\" is invalid: patch: Invalid value: {shown:?}: {reason}")]
     Undecodable {
@@ -68,36 +77,28 @@ pub enum PatchError {
     },
 }
 
-impl PatchError {
-    /// The HTTP status.
-    pub fn code(&self) -> u16 {
-        match self {
-            PatchError::Malformed(_) => 400,
-            PatchError::Rejected | PatchError::Undecodable { .. } => 422,
-            PatchError::Directive(_) => 500,
-        }
-    }
+/// A field that somebody else has applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// Who.
+    pub manager: String,
+    /// The path of the field.
+    pub field: String,
+}
 
-    /// The `Status` that tells it.
-    pub fn status(&self) -> Value {
-        let mut status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.to_string(), "code": self.code()});
-        match self {
-            PatchError::Malformed(_) => status["reason"] = "BadRequest".into(),
-            PatchError::Rejected => {
-                status["reason"] = "Invalid".into();
-                status["details"] = json!({});
-            }
-            PatchError::Directive(_) => {}
-            PatchError::Undecodable { shown, reason } => {
-                let message = format!("Invalid value: {shown:?}: {reason}");
-                let causes = json!([{"reason": "FieldValueInvalid", "message": message, "field": "patch"}]);
-                status["reason"] = "Invalid".into();
-                status["details"] = json!({"causes": causes});
-            }
-        }
-        status
+/// All conflicts in the server's words.
+fn told(conflicts: &[Conflict]) -> String {
+    if let [Conflict { manager, field }] = conflicts {
+        return format!("Apply failed with 1 conflict: conflict with {manager:?}: {field}");
     }
+    let managers: BTreeSet<_> = conflicts.iter().map(|conflict| &conflict.manager).collect();
+    let lines = managers.into_iter().flat_map(|manager| {
+        let fields = conflicts.iter().filter(move |conflict| conflict.manager == *manager);
+        let fields = fields.map(|conflict| format!("- {}", conflict.field));
+        std::iter::once(format!("conflicts with {manager:?}:")).chain(fields)
+    });
+    let lines: Vec<_> = lines.collect();
+    format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
 }
 
 /// A body of a patch, which is JSON in every form: `kubectl` sends it so for apply too.

@@ -18,7 +18,7 @@ mod pod;
 
 use serde_json::Value;
 
-pub use self::field_error::{FieldError, invalid_message, invalid_status};
+pub use self::field_error::FieldError;
 use self::{field_error::Errors, metadata::NameRule};
 use crate::Resource;
 

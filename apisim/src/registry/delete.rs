@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Moment, Registry, Target, Written, metadata, to_json};
+use super::{Moment, Outcome, Registry, Target, Written, metadata};
 use crate::{
     failure::Failure,
+    json::to_json,
     resource::Resource,
     store::{Key, Stored},
 };
@@ -61,17 +62,17 @@ impl Registry {
             if !options.is_dry_run {
                 self.remove(target.resource, &stored.key, moment);
             }
-            return Ok(Written::Deleted(deleted_status(target.resource, &stored)));
+            return Ok(Written::new(Outcome::Deleted, deleted_status(target.resource, &stored)));
         }
         if !metadata::is_deleting_value(&object) {
             metadata::mark_deleting(&mut object, moment.wall);
         }
         if options.is_dry_run || object == stored.value() {
-            return Ok(Written::Stored(to_json(&object)));
+            return Ok(Written::stored(to_json(&object)));
         }
         let marked = self.store.put(target.resource, stored.key.clone(), object, moment.at);
         self.propagate(target.resource, &marked.key, moment);
-        Ok(Written::Stored(marked.json.clone()))
+        Ok(Written::stored(marked.json.clone()))
     }
 
     /// Deletes these objects, as far as they are still there.
@@ -97,13 +98,13 @@ impl Registry {
             object["status"]["phase"] = "Terminating".into();
         }
         if options.is_dry_run {
-            return Written::Stored(to_json(&object));
+            return Written::stored(to_json(&object));
         }
         let marked = self
             .store
             .put(Resource::Namespace, stored.key.clone(), object, moment.at);
         self.empty_namespace(marked.key.name(), moment);
-        Written::Stored(marked.json.clone())
+        Written::stored(marked.json.clone())
     }
 }
 

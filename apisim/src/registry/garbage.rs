@@ -118,7 +118,7 @@ impl Registry {
             .dependents(stored.uid)
             .iter()
             .any(|(resource, key)| self.store.get(*resource, key).is_some_and(blocks));
-        if !is_blocked && metadata::is_deleting(&stored.json) {
+        if !is_blocked && stored.is_deleting {
             self.release(resource, key, FOREGROUND_FINALIZER, moment);
         }
     }
@@ -172,7 +172,7 @@ impl Registry {
 
     fn remove_empty_namespace(&mut self, namespace: &str, moment: Moment) {
         let key = Key::new(None, namespace);
-        let is_going = |stored: &Arc<Stored>| metadata::is_deleting(&stored.json);
+        let is_going = |stored: &Arc<Stored>| stored.is_deleting;
         if self.store.get(Resource::Namespace, &key).is_some_and(is_going) && self.store.is_empty_namespace(namespace) {
             self.store.remove(Resource::Namespace, &key, moment.at);
         }

@@ -6,19 +6,6 @@ use serde_json::{Map, Value};
 use super::Target;
 use crate::store::Uid;
 
-/// Set once by the server, carried over by every update.
-const KEPT: &[&str] = &[
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "generateName",
-    "generation",
-    "name",
-    "namespace",
-    "resourceVersion",
-    "uid",
-];
-
 /// A time as the server writes it: whole seconds.
 pub(super) fn time(timestamp: Timestamp) -> String {
     timestamp.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
@@ -41,55 +28,34 @@ pub(super) fn members(object: &mut Value) -> &mut Map<String, Value> {
     }
 }
 
-/// Of a new object.
+/// Of a new object that was decoded.
 pub(super) fn begin(object: &mut Value, target: Target<'_>, uid: Uid, now: Timestamp) {
     let metadata = members(object);
-    for member in [
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "resourceVersion",
-        "selfLink",
-        "managedFields",
-    ] {
+    for member in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         metadata.remove(member);
     }
-    drop_empty(metadata);
     metadata.insert("uid".to_owned(), uid.text().into());
     metadata.insert("creationTimestamp".to_owned(), time(now).into());
     if let Some(namespace) = target.namespace {
         metadata.insert("namespace".to_owned(), namespace.into());
     }
-    if target.resource.has_generation() {
-        metadata.insert("generation".to_owned(), 1.into());
-    } else {
-        metadata.remove("generation");
-    }
 }
 
-/// Of an object that takes the place of `old`: what the server owns is as it was.
+/// Of an object that takes the place of `old`: what requests need not say is as it was.
 pub(super) fn carry_over(new: &mut Value, old: &Value) {
     let metadata = members(new);
-    for member in ["selfLink", "managedFields"] {
-        metadata.remove(member);
+    metadata.remove("selfLink");
+    for member in ["namespace", "resourceVersion"] {
+        if let Some(value) = old["metadata"].get(member) {
+            metadata.insert(member.to_owned(), value.clone());
+        }
     }
-    for member in KEPT {
-        match old["metadata"].get(*member) {
-            Some(value) => metadata.insert((*member).to_owned(), value.clone()),
-            None => metadata.remove(*member),
-        };
+    // An empty entry asks for none.
+    match (metadata.get("managedFields"), old["metadata"].get("managedFields")) {
+        (None, Some(entries)) => drop(metadata.insert("managedFields".to_owned(), entries.clone())),
+        (Some(entries), _) if *entries == serde_json::json!([{}]) => drop(metadata.remove("managedFields")),
+        (Some(_), _) | (None, None) => {}
     }
-    drop_empty(metadata);
-}
-
-/// What is empty is left out, as Go does.
-fn drop_empty(metadata: &mut Map<String, Value>) {
-    metadata.retain(|_, value| match value {
-        Value::Null => false,
-        Value::Object(members) => !members.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        Value::String(text) => !text.is_empty(),
-        Value::Bool(_) | Value::Number(_) => true,
-    });
 }
 
 /// Raises the generation where there is one.
@@ -110,16 +76,6 @@ pub(super) fn mark_deleting(object: &mut Value, now: Timestamp) {
 pub(super) fn is_deleting_value(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }
-
-/// Whether JSON is of an object that is marked for deletion.
-pub(super) fn is_deleting(json: &[u8]) -> bool {
-    // Read in full only where the words are there at all.
-    json.windows(DELETION_MEMBER.len())
-        .any(|window| window == DELETION_MEMBER)
-        && serde_json::from_slice(json).is_ok_and(|object| is_deleting_value(&object))
-}
-
-const DELETION_MEMBER: &[u8] = b"\"deletionTimestamp\"";
 
 pub(super) fn finalizers(object: &Value) -> Vec<String> {
     let list = object["metadata"]["finalizers"]

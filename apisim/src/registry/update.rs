@@ -2,13 +2,20 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Moment, Registry, Target, Written, check_form, metadata, to_json};
+use super::{Moment, Registry, Target, Written, check_namespaces, metadata, refuse};
 use crate::{
-    failure::{Cause, Failure},
+    failure::Failure,
+    json::to_json,
+    objects::{
+        decoding::Decoded,
+        defaulting,
+        patch::PatchForm,
+        validation::{self, FieldError},
+    },
     resource::Resource,
-    rules::{self, PatchKind},
+    rules::Patch,
     store::Stored,
 };
 
@@ -21,15 +28,8 @@ pub(crate) enum Part {
     Status,
 }
 
-/// A change as a patch.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Patch<'a> {
-    pub(crate) kind: PatchKind,
-    pub(crate) content: &'a Value,
-}
-
 impl Registry {
-    /// Puts an object in the place of the one of its name.
+    /// Puts an object that was decoded in the place of the one of its name.
     pub(crate) fn update(
         &mut self,
         target: Target<'_>,
@@ -38,22 +38,17 @@ impl Registry {
         is_dry_run: bool,
         moment: Moment,
     ) -> Result<Written, Failure> {
-        check_form(target, &new)?;
+        check_namespaces(target, &new)?;
         check_name(target, &new)?;
         let Some(stored) = self.store.get(target.resource, &target.key()).cloned() else {
             return self.create_on_update(target, part, new, is_dry_run, moment);
         };
-        let old = stored.value();
         let is_unconditional = check_versions(target, &new, &stored)?;
         if is_unconditional && target.resource == Resource::Lease {
-            let cause = Cause {
-                reason: "FieldValueInvalid",
-                field: "metadata.resourceVersion".to_owned(),
-                message: "Invalid value: 0: must be specified for an update".to_owned(),
-            };
-            return Err(Failure::invalid(target.resource, target.name, &[cause]));
+            let detail = "Invalid value: 0: must be specified for an update";
+            return Err(invalid_version(target, detail.to_owned()));
         }
-        self.replace(target, part, new, &old, is_dry_run, moment)
+        self.replace(target, part, new, &stored, is_dry_run, moment)
     }
 
     /// Changes an object by a patch. An applied one that is not there is created.
@@ -61,24 +56,30 @@ impl Registry {
         &mut self,
         target: Target<'_>,
         part: Part,
-        patch: Patch<'_>,
+        patch: &Patch<'_>,
         is_dry_run: bool,
         moment: Moment,
     ) -> Result<Written, Failure> {
-        let Some(stored) = self.store.get(target.resource, &target.key()).cloned() else {
-            if patch.kind == PatchKind::Apply && part == Part::Main {
-                let mut object = patch.content.clone();
-                metadata::members(&mut object).insert("name".to_owned(), target.name.into());
-                return self.create(target, object, is_dry_run, moment);
-            }
+        let stored = self.store.get(target.resource, &target.key()).cloned();
+        let is_created = stored.is_none() && patch.form == PatchForm::Apply && part == Part::Main;
+        if stored.is_none() && !is_created {
             return Err(target.not_found());
+        }
+        let old = stored.as_ref().map(|stored| stored.value());
+        let Decoded {
+            object: mut new,
+            warnings,
+        } = patch.applied(target.resource, old.as_ref(), moment)?;
+        let written = if let Some(stored) = stored {
+            check_namespaces(target, &new)?;
+            check_name(target, &new)?;
+            check_versions(target, &new, &stored)?;
+            self.replace(target, part, new, &stored, is_dry_run, moment)?
+        } else {
+            metadata::members(&mut new).insert("name".to_owned(), target.name.into());
+            self.create(target, new, is_dry_run, moment)?
         };
-        let old = stored.value();
-        let new = rules::patched(target.resource, patch.kind, &old, patch.content)?;
-        check_form(target, &new)?;
-        check_name(target, &new)?;
-        check_versions(target, &new, &stored)?;
-        self.replace(target, part, new, &old, is_dry_run, moment)
+        Ok(written.warned_before(warnings))
     }
 
     fn create_on_update(
@@ -102,38 +103,42 @@ impl Registry {
         target: Target<'_>,
         part: Part,
         mut new: Value,
-        old: &Value,
+        stored: &Stored,
         is_dry_run: bool,
         moment: Moment,
     ) -> Result<Written, Failure> {
         let resource = target.resource;
-        metadata::carry_over(&mut new, old);
-        new["kind"] = resource.kind().into();
-        new["apiVersion"] = resource.api_version().into();
-        rules::defaults(resource, &mut new);
-        take_part(resource, part, &mut new, old);
-        if part == Part::Main {
-            let causes = rules::update_causes(resource, &new, old, &self.checks);
-            if !causes.is_empty() {
-                return Err(Failure::invalid(resource, target.name, &causes));
+        let old = stored.value();
+        metadata::carry_over(&mut new, &old);
+        defaulting::apply(resource, &mut new);
+        let errors = match part {
+            Part::Main => {
+                defaulting::prepare_for_update(resource, &mut new, &old);
+                validation::update(resource, &new, &old, &self.checks)
             }
-            if resource.has_generation() && new["spec"] != old["spec"] {
-                metadata::raise_generation(&mut new);
+            Part::Status => {
+                defaulting::prepare_for_status_update(&mut new, &old);
+                validation::update_status(resource, &new, &old)
             }
-        }
+        };
+        refuse(resource, target.name, &errors)?;
+        let warnings = match part {
+            Part::Main => validation::update_warnings(resource, &new),
+            Part::Status => Vec::new(),
+        };
         // Nothing is written where nothing changes.
-        if is_dry_run || new == *old {
-            return Ok(Written::Stored(to_json(&new)));
+        if is_dry_run || new == old {
+            return Ok(Written::stored(to_json(&new)).with_warnings(warnings));
         }
         let is_released = metadata::is_deleting_value(&new) && metadata::finalizers(&new).is_empty();
         if is_released && resource != Resource::Namespace {
             let answer = to_json(&new);
             self.remove(resource, &target.key(), moment);
-            return Ok(Written::Stored(answer));
+            return Ok(Written::stored(answer));
         }
         let stored = self.store.put(resource, target.key(), new, moment.at);
         self.note_written(resource, &stored, moment);
-        Ok(Written::Stored(stored.json.clone()))
+        Ok(Written::stored(stored.json.clone()).with_warnings(warnings))
     }
 }
 
@@ -165,12 +170,8 @@ fn check_versions(target: Target<'_>, new: &Value, stored: &Arc<Stored>) -> Resu
         return Ok(true);
     }
     let asked: u64 = version.parse().map_err(|_| {
-        let cause = Cause {
-            reason: "FieldValueInvalid",
-            field: "metadata.resourceVersion".to_owned(),
-            message: format!("Invalid value: \"{version}\": must be an unsigned integer"),
-        };
-        Failure::invalid(target.resource, target.name, &[cause])
+        let message = format!("Invalid value: {version:?}: must be an unsigned integer");
+        invalid_version(target, message)
     })?;
     if asked == stored.version {
         Ok(false)
@@ -179,24 +180,11 @@ fn check_versions(target: Target<'_>, new: &Value, stored: &Arc<Stored>) -> Resu
     }
 }
 
-/// Takes the part that the request is not about from the stored object.
-fn take_part(resource: Resource, part: Part, new: &mut Value, old: &Value) {
-    if !resource.has_status() {
-        return;
-    }
-    let kept = match part {
-        Part::Main => "status",
-        Part::Status => "spec",
+fn invalid_version(target: Target<'_>, message: String) -> Failure {
+    let error = FieldError {
+        reason: "FieldValueInvalid",
+        field: "metadata.resourceVersion".to_owned(),
+        message,
     };
-    match old.get(kept) {
-        Some(value) => new[kept] = value.clone(),
-        None => {
-            if let Value::Object(members) = new {
-                members.remove(kept);
-            }
-        }
-    }
-    if new["status"].is_null() {
-        new["status"] = json!({});
-    }
+    Failure::invalid(target.resource, target.name, &[error])
 }

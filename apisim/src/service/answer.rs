@@ -1,19 +1,20 @@
 //! Answers as HTTP responses.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Response, StatusCode, header};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::ApiBody;
-use crate::{failure::Failure, resource::Resource, rules};
+use super::{ApiBody, form::Form};
+use crate::{failure::Failure, json::to_json, objects::table, resource::Resource};
 
 /// What a request comes to.
 pub(super) enum Answer {
     Failure(Failure),
     /// JSON, or text, that is no object.
     Document(StatusCode, &'static str, Bytes),
-    Object(StatusCode, Resource, Bytes),
+    /// An object, and what the client is told besides.
+    Object(StatusCode, Resource, Bytes, Vec<String>),
     List(List),
     Watch(ApiBody),
 }
@@ -24,34 +25,25 @@ pub(super) struct List {
     pub(super) version: u64,
     pub(super) continue_token: String,
     pub(super) n_remaining: Option<usize>,
+    /// The shards that were selected.
+    pub(super) shards: Option<String>,
     pub(super) items: Vec<Bytes>,
 }
 
-/// Whether the client wants rows and columns.
-pub(super) fn wants_table(headers: &HeaderMap) -> bool {
-    let accept = headers
-        .get(header::ACCEPT)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    let is_table = |part: &str| part.contains("as=Table") && part.contains("v=v1") && !part.contains("v=v1beta1");
-    accept.split(',').any(is_table)
-}
-
 impl Answer {
-    pub(super) fn into_response(self, now: Timestamp, is_table: bool) -> Response<ApiBody> {
-        let mut retry_after = None;
+    pub(super) fn into_response(self, now: Timestamp, form: Form) -> Response<ApiBody> {
+        let (mut retry_after, mut told) = (None, Vec::new());
         let (code, content_type, body) = match self {
             Answer::Failure(failure) => {
                 retry_after = failure.retry_after_seconds;
                 (failure.code, JSON, ApiBody::whole(to_json(&failure.status())))
             }
             Answer::Document(code, content_type, bytes) => (code, content_type, ApiBody::whole(bytes)),
-            Answer::Object(code, resource, bytes) if is_table => {
-                (code, JSON, ApiBody::whole(to_json(&table(resource, &[bytes], now))))
+            Answer::Object(code, resource, bytes, warnings) => {
+                told = warnings;
+                (code, JSON, ApiBody::whole(form.object(resource, bytes, now)))
             }
-            Answer::Object(code, _, bytes) => (code, JSON, ApiBody::whole(bytes)),
-            Answer::List(list) if is_table => (StatusCode::OK, JSON, ApiBody::whole(list.table(now))),
-            Answer::List(list) => (StatusCode::OK, JSON, ApiBody::whole(list.json())),
+            Answer::List(list) => (StatusCode::OK, JSON, ApiBody::whole(list.json(form, now))),
             Answer::Watch(body) => (StatusCode::OK, JSON, body),
         };
         let mut response = Response::new(body);
@@ -60,6 +52,11 @@ impl Answer {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         if let Ok(date) = HeaderValue::from_str(&now.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()) {
             headers.insert(header::DATE, date);
+        }
+        for warning in told {
+            if let Ok(text) = HeaderValue::from_str(&format!("299 - {warning:?}")) {
+                headers.append(header::WARNING, text);
+            }
         }
         if let Some(seconds) = retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -71,24 +68,45 @@ impl Answer {
 const JSON: &str = "application/json";
 
 impl List {
-    fn json(&self) -> Bytes {
-        let size: usize = self.items.iter().map(|item| item.len() + 1).sum();
-        let mut text = Vec::with_capacity(size + 256);
-        let head = format!(
-            r#"{{"kind":"{}List","apiVersion":"{}","metadata":{},"items":["#,
-            self.resource.kind(),
-            self.resource.api_version(),
-            self.metadata()
-        );
-        text.extend_from_slice(head.as_bytes());
-        for (at, item) in self.items.iter().enumerate() {
-            if at > 0 {
-                text.push(b',');
+    fn json(&self, form: Form, now: Timestamp) -> Bytes {
+        match form {
+            Form::Whole => {
+                let head = format!(
+                    r#"{{"kind":"{}List","apiVersion":"{}""#,
+                    self.resource.kind(),
+                    self.resource.api_version()
+                );
+                joined(&head, &self.whole_metadata(), &self.items)
             }
-            text.extend_from_slice(item);
+            Form::Partial => {
+                let head = r#"{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1""#;
+                let items: Vec<_> = self
+                    .items
+                    .iter()
+                    .map(|item| form.object(self.resource, item.clone(), now))
+                    .collect();
+                joined(head, &self.metadata(), &items)
+            }
+            Form::Table(include) => {
+                let items: Vec<Value> = self
+                    .items
+                    .iter()
+                    .filter_map(|item| serde_json::from_slice(item).ok())
+                    .collect();
+                let mut table = table::render_with(self.resource, &items, include, now);
+                table["metadata"] = self.metadata();
+                to_json(&table)
+            }
         }
-        text.extend_from_slice(b"]}");
-        text.into()
+    }
+
+    /// Other forms than the whole one do not tell what shards they are of.
+    fn whole_metadata(&self) -> Value {
+        let mut metadata = self.metadata();
+        if let Some(shards) = &self.shards {
+            metadata["shardInfo"]["selector"] = shards.as_str().into();
+        }
+        metadata
     }
 
     fn metadata(&self) -> Value {
@@ -101,28 +119,20 @@ impl List {
         }
         metadata
     }
-
-    fn table(&self, now: Timestamp) -> Bytes {
-        let mut table = table(self.resource, &self.items, now);
-        table["metadata"] = self.metadata();
-        to_json(&table)
-    }
 }
 
-/// Objects as rows.
-pub(super) fn table(resource: Resource, items: &[Bytes], now: Timestamp) -> Value {
-    let items: Vec<Value> = items
-        .iter()
-        .filter_map(|item| serde_json::from_slice(item).ok())
-        .collect();
-    let mut table = rules::table(resource, &items, now);
-    if let [item] = items.as_slice() {
-        table["metadata"]["resourceVersion"] = item["metadata"]["resourceVersion"].clone();
+/// A list as JSON from its parts.
+fn joined(head: &str, metadata: &Value, items: &[Bytes]) -> Bytes {
+    let size: usize = items.iter().map(|item| item.len() + 1).sum();
+    let mut text = Vec::with_capacity(size + 256);
+    text.extend_from_slice(head.as_bytes());
+    text.extend_from_slice(format!(r#","metadata":{metadata},"items":["#).as_bytes());
+    for (at, item) in items.iter().enumerate() {
+        if at > 0 {
+            text.push(b',');
+        }
+        text.extend_from_slice(item);
     }
-    table
-}
-
-pub(super) fn to_json(value: &Value) -> Bytes {
-    // Writing a value to memory does not fail.
-    serde_json::to_vec(value).unwrap_or_default().into()
+    text.extend_from_slice(b"]}");
+    text.into()
 }

@@ -1,12 +1,13 @@
 //! The body of a response: whole, or a watch that goes on.
 
 use std::{
+    future::Future,
     pin::Pin,
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use http_body::{Body, Frame, SizeHint};
 
 /// The connection broke, and with it what was under way.
@@ -31,6 +32,16 @@ impl ApiBody {
 
     pub(super) fn watch(lines: impl Stream<Item = Result<Bytes, ConnectionLost>> + Send + 'static) -> ApiBody {
         ApiBody(Kind::Watch(Box::pin(lines)))
+    }
+}
+
+impl ApiBody {
+    /// Ends a watch, as if its time were up, when this is done.
+    pub(crate) fn until(self, end: impl Future<Output = ()> + Send + 'static) -> ApiBody {
+        match self.0 {
+            Kind::Whole(_) => self,
+            Kind::Watch(lines) => ApiBody(Kind::Watch(Box::pin(lines.take_until(end)))),
+        }
     }
 }
 

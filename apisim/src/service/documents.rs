@@ -1,14 +1,10 @@
 //! What can be read that is no object: health, version, discovery.
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{StatusCode, header};
 
-use super::{
-    Asked,
-    answer::{Answer, to_json},
-    route::Route,
-};
-use crate::{failure::Failure, rules};
+use super::{Asked, answer::Answer, route::Route};
+use crate::{failure::Failure, json::to_json, objects::discovery};
 
 pub(super) fn answer(asked: &Asked) -> Result<Answer, Failure> {
     let Route::Document(path) = &asked.call.route else {
@@ -21,6 +17,16 @@ pub(super) fn answer(asked: &Asked) -> Result<Answer, Failure> {
             Bytes::from_static(b"ok"),
         ));
     }
-    let document = rules::document(path).ok_or_else(Failure::no_such_path)?;
-    Ok(Answer::Document(StatusCode::OK, "application/json", to_json(&document)))
+    let accept = asked.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    match discovery::answer(path, accept.unwrap_or_default()).ok_or_else(Failure::no_such_path)? {
+        discovery::Answer::Document(document) => {
+            let body = to_json(&document.body);
+            Ok(Answer::Document(StatusCode::OK, document.content_type, body))
+        }
+        discovery::Answer::NoSchemas => {
+            let body = Bytes::from_static(discovery::NO_SCHEMAS);
+            Ok(Answer::Document(StatusCode::OK, discovery::OPENAPI_PROTOBUF, body))
+        }
+        discovery::Answer::NotAcceptable => Err(Failure::not_acceptable()),
+    }
 }

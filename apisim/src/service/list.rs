@@ -31,16 +31,26 @@ enum At {
 }
 
 impl ApiService {
+    /// What the request selects.
+    pub(super) fn selector(&self, asked: &Asked, resource: Resource) -> Result<Selector, Failure> {
+        asked.query.selector(resource, self.api.shared.serves_shard_selectors)
+    }
+
     pub(super) fn get(&self, asked: &Asked) -> Result<Answer, Failure> {
         let (target, _) = asked.call.target()?;
         let state = self.api.shared.state();
         let stored = state.registry.get(target)?;
-        Ok(Answer::Object(StatusCode::OK, target.resource, stored.json.clone()))
+        Ok(Answer::Object(
+            StatusCode::OK,
+            target.resource,
+            stored.json.clone(),
+            Vec::new(),
+        ))
     }
 
     pub(super) async fn list(&self, asked: &Asked) -> Result<Answer, Failure> {
         let (target, _) = asked.call.target()?;
-        let selector = asked.query.selector(target.resource)?;
+        let selector = self.selector(asked, target.resource)?;
         if !asked.query.continue_token.is_empty() {
             return self.list_on(asked, target, &selector);
         }
@@ -200,24 +210,24 @@ impl Page<'_> {
             page.push(object.json.clone());
             last = Some(&object.key);
         }
-        // Counted once: the pages that follow are of the same version.
+        let has_more = objects.next().is_some();
+        let is_counted = has_more && self.selector.is_everything();
+        // Counted once where all is shown: the pages that follow are of the same version. What shards leave out is counted.
         let known = begun.and_then(|begun| begun.n_remaining);
-        let n_remaining = match known {
-            Some(before) => before.saturating_sub(page.len()),
-            None if self.selector.is_everything() => objects.count(),
-            None => objects.take(1).count(),
-        };
-        let is_counted = self.selector.is_everything();
-        let token = last.filter(|_| n_remaining > 0).map(|last| Continue {
+        let known = known.filter(|_| self.selector.shards.is_none());
+        let n_from_begin = || known.unwrap_or_else(|| view.range(&prefix, begun.map(|begun| &begun.after)).count());
+        let n_remaining = is_counted.then(|| n_from_begin().saturating_sub(page.len()));
+        let token = last.filter(|_| has_more).map(|last| Continue {
             version: Some(version),
             after: last.clone(),
-            n_remaining: is_counted.then_some(n_remaining),
+            n_remaining,
         });
         List {
             resource: self.target.resource,
             version,
             continue_token: token.map(|token| token.token()).unwrap_or_default(),
-            n_remaining: Some(n_remaining).filter(|n_remaining| is_counted && *n_remaining > 0),
+            n_remaining,
+            shards: self.selector.shards.as_ref().map(ToString::to_string),
             items: page,
         }
     }

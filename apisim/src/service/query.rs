@@ -2,26 +2,31 @@
 
 use crate::{
     failure::Failure,
+    objects::{decoding::FieldValidation, validation::FieldError},
     resource::Resource,
-    store::{FieldSelector, Key, LabelSelector, Selector},
+    store::{FieldSelector, Key, LabelSelector, Selector, ShardSelector},
 };
 
 /// The parameters that are understood; the others are passed over, as the API server does.
-#[expect(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
 #[derive(Clone, Debug, Default)]
 pub(super) struct Query {
     pub(super) is_watch: bool,
     pub(super) allows_bookmarks: bool,
     pub(super) sends_initial_events: bool,
-    pub(super) is_dry_run: bool,
     pub(super) label_selector: String,
     pub(super) field_selector: String,
+    shard_selector: String,
     pub(super) resource_version: String,
     pub(super) resource_version_match: String,
     pub(super) limit: Option<usize>,
     pub(super) continue_token: String,
     pub(super) timeout_seconds: Option<u64>,
     pub(super) propagation_policy: Option<String>,
+    pub(super) field_manager: String,
+    pub(super) is_forced: Option<bool>,
+    pub(super) include_object: String,
+    dry_run: Vec<String>,
+    field_validation: String,
 }
 
 impl Query {
@@ -33,9 +38,14 @@ impl Query {
                 "watch" => query.is_watch = is_set || value.is_empty(),
                 "allowWatchBookmarks" => query.allows_bookmarks = is_set,
                 "sendInitialEvents" => query.sends_initial_events = is_set,
-                "dryRun" => query.is_dry_run = value == "All",
+                "dryRun" => query.dry_run.push(value.into_owned()),
+                "fieldManager" => query.field_manager = value.into_owned(),
+                "fieldValidation" => query.field_validation = value.into_owned(),
+                "force" => query.is_forced = Some(is_set),
+                "includeObject" => query.include_object = value.into_owned(),
                 "labelSelector" => query.label_selector = value.into_owned(),
                 "fieldSelector" => query.field_selector = value.into_owned(),
+                "shardSelector" => query.shard_selector = value.into_owned(),
                 "resourceVersion" => query.resource_version = value.into_owned(),
                 "resourceVersionMatch" => query.resource_version_match = value.into_owned(),
                 "limit" => query.limit = value.parse().ok().filter(|limit| *limit > 0),
@@ -48,13 +58,42 @@ impl Query {
         query
     }
 
-    pub(super) fn selector(&self, resource: Resource) -> Result<Selector, Failure> {
+    /// Whether nothing is to be stored; `options` is the kind of the options.
+    pub(super) fn is_dry_run(&self, options: &str) -> Result<bool, Failure> {
+        if self.dry_run.iter().all(|value| value == "All") {
+            return Ok(!self.dry_run.is_empty());
+        }
+        let shown = format!("{:?}", self.dry_run);
+        Err(unsupported(options, "dryRun", &shown, "\"All\""))
+    }
+
+    /// What to do about fields that nobody knows.
+    pub(super) fn field_validation(&self, options: &str) -> Result<FieldValidation, Failure> {
+        let supported = "\"\", \"Ignore\", \"Strict\", \"Warn\"";
+        FieldValidation::parse(&self.field_validation).ok_or_else(|| {
+            unsupported(
+                options,
+                "fieldValidation",
+                &format!("{:?}", self.field_validation),
+                supported,
+            )
+        })
+    }
+
+    /// What is selected; without `serves_shards`, `shardSelector` is passed over as any parameter that nobody knows.
+    pub(super) fn selector(&self, resource: Resource, serves_shards: bool) -> Result<Selector, Failure> {
         let labels = LabelSelector::parse(&self.label_selector);
         let fields = FieldSelector::parse(resource, &self.field_selector);
         Ok(Selector {
             labels: labels.map_err(|error| Failure::bad_request(error.to_string()))?,
             fields: fields.map_err(|error| Failure::bad_request(error.to_string()))?,
+            shards: self.shards().filter(|_| serves_shards).transpose()?,
         })
+    }
+
+    fn shards(&self) -> Option<Result<ShardSelector, Failure>> {
+        let text = Some(&self.shard_selector).filter(|text| !text.is_empty())?;
+        Some(ShardSelector::parse(text).map_err(|error| Failure::unexpected(error.to_string())))
     }
 
     /// The version that is asked for; none where the latest is, 0 where any will do.
@@ -66,6 +105,16 @@ impl Query {
             }),
         }
     }
+}
+
+/// `shown` is the value as it is told.
+fn unsupported(options: &str, field: &str, shown: &str, supported: &str) -> Failure {
+    let error = FieldError {
+        reason: "FieldValueNotSupported",
+        field: field.to_owned(),
+        message: format!("Unsupported value: {shown}: supported values: {supported}"),
+    };
+    Failure::invalid_options(options, &[error])
 }
 
 /// Where a list goes on, for the client without meaning.

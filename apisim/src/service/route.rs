@@ -79,7 +79,13 @@ impl Route {
             ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
             _ => return Ok(Route::Document(format!("/{}", parts.join("/")))),
         };
-        Route::in_group(group, version, rest).ok_or_else(Failure::no_such_path)
+        Route::in_group(group, version, rest).ok_or_else(|| {
+            if rest.contains(&"pods") {
+                Failure::no_pods()
+            } else {
+                Failure::no_such_path()
+            }
+        })
     }
 
     fn in_group(group: &str, version: &str, rest: &[&str]) -> Option<Route> {

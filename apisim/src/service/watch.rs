@@ -14,7 +14,8 @@ use tokio::{
 
 use super::{
     ApiBody, ApiService, Asked, ConnectionLost,
-    answer::{self, Answer},
+    answer::Answer,
+    form::{self, Form},
     route::Verb,
 };
 use crate::{
@@ -22,6 +23,8 @@ use crate::{
     clock::instant,
     failure::Failure,
     faults::Asker,
+    json::to_json,
+    objects::table::IncludeObject,
     resource::Resource,
     store::{Change, ChangeKind, Selector, Stored, Table},
 };
@@ -35,6 +38,9 @@ const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// The shortest life of a watch that names none; the longest is twice that.
 const LIFE_MIN: Duration = Duration::from_mins(30);
 
+/// The longest life that a client may name: longer than any process, and still an instant.
+const LIFE_SECONDS_MAX: u64 = 10 * 365 * 24 * 60 * 60;
+
 struct Watch {
     api: Api,
     client: Arc<str>,
@@ -42,7 +48,9 @@ struct Watch {
     resource: Resource,
     prefix: String,
     selector: Selector,
-    is_table: bool,
+    form: Form,
+    /// Of a table, those stand in the first event alone.
+    has_told_columns: bool,
     changed: Arc<Notify>,
     /// Everything up to this version was sent or passed over.
     cursor: u64,
@@ -85,8 +93,9 @@ impl ApiService {
             front_end: asked.front_end,
             resource: target.resource,
             prefix: Table::prefix(target.namespace),
-            selector: query.selector(target.resource)?,
-            is_table: answer::wants_table(&asked.headers),
+            selector: self.selector(asked, target.resource)?,
+            form: asked.form,
+            has_told_columns: false,
             changed,
             cursor: version.unwrap_or_default(),
             pending: VecDeque::new(),
@@ -116,7 +125,7 @@ impl ApiService {
 
     fn life(&self, timeout_seconds: Option<u64>) -> Duration {
         match timeout_seconds {
-            Some(seconds) if seconds > 0 => Duration::from_secs(seconds),
+            Some(seconds) if seconds > 0 => Duration::from_secs(seconds.min(LIFE_SECONDS_MAX)),
             _ => self.api.shared.state().random.between(LIFE_MIN, 2 * LIFE_MIN),
         }
     }
@@ -132,16 +141,18 @@ impl Watch {
             self.is_ended = true;
             return;
         };
-        for object in view
+        let objects: Vec<Bytes> = view
             .range(&self.prefix, None)
             .filter(|object| self.selector.matches(object))
-        {
-            let line = self.line("ADDED", &object.json);
+            .map(|object| object.json.clone())
+            .collect();
+        for object in objects {
+            let line = self.line("ADDED", object);
             self.pending.push_back(line);
         }
         self.cursor = version;
         if is_told {
-            let bookmark = self.bookmark(json!({"k8s.io/initial-events-end": "true"}));
+            let bookmark = self.bookmark(&json!({"k8s.io/initial-events-end": "true"}));
             self.pending.push_back(bookmark);
         }
     }
@@ -158,7 +169,7 @@ impl Watch {
         drop(state);
         if let Some(lost) = lost {
             let failure = Failure::expired(format!("too old resource version: {} ({})", self.cursor, lost.oldest));
-            let line = event("ERROR", &answer::to_json(&failure.status()));
+            let line = event("ERROR", &to_json(&failure.status()));
             self.pending.push_back(line);
             self.is_ended = true;
         }
@@ -224,7 +235,7 @@ impl Watch {
         match self.next_bookmark {
             Some(at) if at <= now => {
                 self.plan_bookmark(now);
-                Step::Line(self.bookmark(json!(null)))
+                Step::Line(self.bookmark(&json!(null)))
             }
             Some(at) => Step::Wait(wake.min(at)),
             None => Step::Wait(wake),
@@ -253,7 +264,8 @@ impl Watch {
         let mut n_read = 0;
         for change in changes.take_while(|change| change.object.version <= progress.version) {
             self.cursor = change.object.version;
-            if let Some(line) = self.told(change) {
+            if let Some((kind, object)) = self.told(change) {
+                let line = self.line(kind, object);
                 self.pending.push_back(line);
                 n_read += 1;
             }
@@ -266,7 +278,7 @@ impl Watch {
     }
 
     /// What the change is to somebody who sees the selected objects alone.
-    fn told(&self, change: &Change) -> Option<Bytes> {
+    fn told(&self, change: &Change) -> Option<(&'static str, Bytes)> {
         let object = &change.object;
         if !object.key.as_str().starts_with(&self.prefix) {
             return None;
@@ -275,40 +287,54 @@ impl Watch {
         let was_seen = change.previous.as_ref().is_some_and(is_seen);
         let is_seen = change.kind != ChangeKind::Deleted && is_seen(object);
         match (was_seen, is_seen, &change.previous) {
-            (false, true, _) => Some(self.line("ADDED", &object.json)),
-            (true, true, _) => Some(self.line("MODIFIED", &object.json)),
-            (true, false, _) if change.kind == ChangeKind::Deleted => Some(self.line("DELETED", &object.json)),
+            (false, true, _) => Some(("ADDED", object.json.clone())),
+            (true, true, _) => Some(("MODIFIED", object.json.clone())),
+            (true, false, _) if change.kind == ChangeKind::Deleted => Some(("DELETED", object.json.clone())),
             (true, false, Some(previous)) => {
                 // It left the selection: as it was, under the version of the change.
                 let mut last = previous.value();
                 last["metadata"]["resourceVersion"] = object.version.to_string().into();
-                Some(self.line("DELETED", &answer::to_json(&last)))
+                Some(("DELETED", to_json(&last)))
             }
             (false, false, _) | (true, false, None) => None,
         }
     }
 
-    fn line(&self, kind: &str, object: &Bytes) -> Bytes {
-        if self.is_table {
+    /// What is told of an object, in the form that the client wants.
+    fn line(&mut self, kind: &str, object: Bytes) -> Bytes {
+        let Form::Table(include) = self.form else {
             let now = self.api.shared.clock.now();
-            let table = answer::table(self.resource, std::slice::from_ref(object), now);
-            return event(kind, &answer::to_json(&table));
-        }
-        event(kind, object)
+            return event(kind, &self.form.object(self.resource, object, now));
+        };
+        let object = serde_json::from_slice(&object).unwrap_or_default();
+        self.row(kind, &object, include)
     }
 
-    fn bookmark(&self, annotations: Value) -> Bytes {
+    /// One row, and with the first one the columns.
+    fn row(&mut self, kind: &str, object: &Value, include: IncludeObject) -> Bytes {
+        let mut table = form::row(self.resource, object, include, self.api.shared.clock.now());
+        if self.has_told_columns {
+            table["columnDefinitions"].take();
+        }
+        self.has_told_columns = true;
+        event(kind, &to_json(&table))
+    }
+
+    fn bookmark(&mut self, annotations: &Value) -> Bytes {
         let mut metadata = json!({"resourceVersion": self.cursor.to_string(), "creationTimestamp": null});
         if !annotations.is_null() {
-            metadata["annotations"] = annotations;
+            metadata["annotations"] = annotations.clone();
         }
-        let (kind, version) = if self.is_table {
-            ("Table", "meta.k8s.io/v1")
-        } else {
-            (self.resource.kind(), self.resource.api_version())
+        let (kind, version) = match self.form {
+            Form::Whole => (self.resource.kind(), self.resource.api_version()),
+            Form::Partial | Form::Table(_) => ("PartialObjectMetadata", "meta.k8s.io/v1"),
         };
         let object = json!({"kind": kind, "apiVersion": version, "metadata": metadata});
-        event("BOOKMARK", &answer::to_json(&object))
+        match self.form {
+            Form::Whole | Form::Partial => event("BOOKMARK", &to_json(&object)),
+            // As a row of an object that has nothing else, whatever is to be included.
+            Form::Table(_) => self.row("BOOKMARK", &object, IncludeObject::Metadata),
+        }
     }
 
     /// The next bookmark is after an interval, or shortly before the end if that is sooner and still to come.

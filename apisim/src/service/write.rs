@@ -4,38 +4,44 @@ use http::{StatusCode, header};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{ApiService, Asked, answer::Answer, route::Verb};
+use super::{
+    ApiService, Asked,
+    answer::{Answer, List},
+    route::Verb,
+};
 use crate::{
     failure::Failure,
-    registry::{DeleteOptions, Part, Patch, Propagation, Target, Written},
+    objects::{
+        decoding::Decoded,
+        patch::{self, PatchForm},
+        protobuf,
+        validation::FieldError,
+    },
+    registry::{DeleteOptions, Outcome, Part, Propagation, Target, Written},
     resource::Resource,
-    rules::{self, PatchKind},
+    rules::{self, BodyForm, Patch},
     store::{Key, Table},
 };
 
 impl ApiService {
     pub(super) fn write(&self, asked: &Asked, body: &[u8]) -> Result<Answer, Failure> {
         let (target, part) = asked.call.target()?;
-        let is_dry_run = asked.query.is_dry_run;
+        let is_dry_run = asked.query.is_dry_run(options_of(asked.call.verb))?;
         let moment = self.api.shared.moment();
         let written = match asked.call.verb {
             Verb::Create => {
-                let object = object(asked, target.resource, body)?;
-                self.api
-                    .shared
-                    .state()
-                    .registry
-                    .create(target, object, is_dry_run, moment)?
+                let Decoded { object, warnings } = object(asked, target.resource, body)?;
+                let mut state = self.api.shared.state();
+                let written = state.registry.create(target, object, is_dry_run, moment)?;
+                written.warned_before(warnings)
             }
             Verb::Update => {
-                let object = object(asked, target.resource, body)?;
-                self.api
-                    .shared
-                    .state()
-                    .registry
-                    .update(target, part, object, is_dry_run, moment)?
+                let Decoded { object, warnings } = object(asked, target.resource, body)?;
+                let mut state = self.api.shared.state();
+                let written = state.registry.update(target, part, object, is_dry_run, moment)?;
+                written.warned_before(warnings)
             }
-            Verb::Patch => self.patch(asked, target, part, body)?,
+            Verb::Patch => self.patch(asked, target, part, body, is_dry_run)?,
             Verb::Delete => {
                 let options = delete_options(asked, body)?;
                 self.api.shared.state().registry.delete(target, &options, moment)?
@@ -46,23 +52,34 @@ impl ApiService {
         Ok(answer(target.resource, written))
     }
 
-    fn patch(&self, asked: &Asked, target: Target<'_>, part: Part, body: &[u8]) -> Result<Written, Failure> {
-        let kind = patch_kind(asked)?;
-        let content = rules::patch(kind, body)?;
+    fn patch(
+        &self,
+        asked: &Asked,
+        target: Target<'_>,
+        part: Part,
+        body: &[u8],
+        is_dry_run: bool,
+    ) -> Result<Written, Failure> {
+        let accepted = || Failure::unsupported_media_type(&PatchForm::CONTENT_TYPES.join(", "));
+        let form = PatchForm::parse(content_type(asked)).ok_or_else(accepted)?;
+        let manager = &asked.query.field_manager;
+        check_manager(form, manager, asked.query.is_forced.is_some())?;
+        let content = patch::parse(form, body)?;
         let patch = Patch {
-            kind,
+            form,
             content: &content,
+            manager,
+            is_forced: asked.query.is_forced == Some(true),
+            validation: asked.query.field_validation(options_of(asked.call.verb))?,
         };
         let moment = self.api.shared.moment();
         let mut state = self.api.shared.state();
-        state
-            .registry
-            .patch(target, part, patch, asked.query.is_dry_run, moment)
+        state.registry.patch(target, part, &patch, is_dry_run, moment)
     }
 
     fn delete_collection(&self, asked: &Asked, target: Target<'_>, body: &[u8]) -> Result<Answer, Failure> {
         let options = delete_options(asked, body)?;
-        let selector = asked.query.selector(target.resource)?;
+        let selector = self.selector(asked, target.resource)?;
         let moment = self.api.shared.moment();
         let mut state = self.api.shared.state();
         let store = &state.registry.store;
@@ -77,21 +94,27 @@ impl ApiService {
             .collect();
         let keys: Vec<Key> = chosen.iter().map(|object| object.key.clone()).collect();
         state.registry.delete_all(target.resource, &keys, &options, moment);
-        Ok(Answer::List(super::answer::List {
+        Ok(Answer::List(List {
             resource: target.resource,
             version,
             continue_token: String::new(),
             n_remaining: None,
+            shards: selector.shards.as_ref().map(ToString::to_string),
             items: chosen.iter().map(|object| object.json.clone()).collect(),
         }))
     }
 }
 
 fn answer(resource: Resource, written: Written) -> Answer {
-    match written {
-        Written::Created(json) => Answer::Object(StatusCode::CREATED, resource, json),
-        Written::Stored(json) => Answer::Object(StatusCode::OK, resource, json),
-        Written::Deleted(json) => Answer::Document(StatusCode::OK, "application/json", json),
+    let Written {
+        outcome,
+        json,
+        warnings,
+    } = written;
+    match outcome {
+        Outcome::Created => Answer::Object(StatusCode::CREATED, resource, json, warnings),
+        Outcome::Stored => Answer::Object(StatusCode::OK, resource, json, warnings),
+        Outcome::Deleted => Answer::Document(StatusCode::OK, "application/json", json),
     }
 }
 
@@ -103,22 +126,49 @@ fn content_type(asked: &Asked) -> &str {
     value.unwrap_or_default().split(';').next().unwrap_or_default().trim()
 }
 
-fn object(asked: &Asked, resource: Resource, body: &[u8]) -> Result<Value, Failure> {
-    match content_type(asked) {
-        "" | "application/json" | "*/*" => rules::object(resource, body),
-        _ => Err(Failure::unsupported_media_type("application/json")),
+fn body_form(asked: &Asked) -> Result<BodyForm, Failure> {
+    let accepted = "application/json, application/vnd.kubernetes.protobuf";
+    BodyForm::parse(content_type(asked)).ok_or_else(|| Failure::unsupported_media_type(accepted))
+}
+
+/// What the options of a write are called.
+fn options_of(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Create => "CreateOptions",
+        Verb::Update => "UpdateOptions",
+        Verb::Patch => "PatchOptions",
+        Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
+        Verb::Document | Verb::Get | Verb::List | Verb::Watch => "ListOptions",
     }
 }
 
-fn patch_kind(asked: &Asked) -> Result<PatchKind, Failure> {
-    match content_type(asked) {
-        "application/merge-patch+json" => Ok(PatchKind::Merge),
-        "application/strategic-merge-patch+json" => Ok(PatchKind::StrategicMerge),
-        "application/apply-patch+yaml" => Ok(PatchKind::Apply),
-        _ => Err(Failure::unsupported_media_type(
-            "application/merge-patch+json, application/apply-patch+yaml, application/strategic-merge-patch+json",
-        )),
-    }
+fn object(asked: &Asked, resource: Resource, body: &[u8]) -> Result<Decoded, Failure> {
+    let validation = asked.query.field_validation(options_of(asked.call.verb))?;
+    rules::object(resource, body_form(asked)?, body, validation)
+}
+
+/// Who applies must say so, and only who applies may force.
+fn check_manager(form: PatchForm, manager: &str, says_force: bool) -> Result<(), Failure> {
+    let is_apply = form == PatchForm::Apply;
+    let (field, reason, message) = match (is_apply, says_force) {
+        (true, _) if manager.is_empty() => (
+            "fieldManager",
+            "FieldValueRequired",
+            "Required value: is required for apply patch",
+        ),
+        (false, true) => (
+            "force",
+            "FieldValueForbidden",
+            "Forbidden: may not be specified for non-apply patch",
+        ),
+        (true | false, _) => return Ok(()),
+    };
+    let error = FieldError {
+        reason,
+        field: field.to_owned(),
+        message: message.to_owned(),
+    };
+    Err(Failure::invalid_options("PatchOptions", &[error]))
 }
 
 /// `DeleteOptions`, as far as they are understood.
@@ -138,13 +188,24 @@ struct Preconditions {
     resource_version: Option<String>,
 }
 
+impl DeleteBody {
+    fn read(asked: &Asked, body: &[u8]) -> Result<DeleteBody, Failure> {
+        if body.is_empty() {
+            return Ok(DeleteBody::default());
+        }
+        let read = match body_form(asked)? {
+            BodyForm::Json => serde_json::from_slice(body),
+            BodyForm::Protobuf => {
+                let members = protobuf::parse_delete_options(body)?;
+                serde_json::from_value(Value::Object(members))
+            }
+        };
+        read.map_err(|error| Failure::bad_request(format!("couldn't read the delete options: {error}")))
+    }
+}
+
 fn delete_options(asked: &Asked, body: &[u8]) -> Result<DeleteOptions, Failure> {
-    let body = if body.is_empty() {
-        DeleteBody::default()
-    } else {
-        serde_json::from_slice(body)
-            .map_err(|error| Failure::bad_request(format!("couldn't read the delete options: {error}")))?
-    };
+    let body = DeleteBody::read(asked, body)?;
     let preconditions = body.preconditions.unwrap_or_default();
     let policy = body
         .propagation_policy
@@ -155,17 +216,21 @@ fn delete_options(asked: &Asked, body: &[u8]) -> Result<DeleteOptions, Failure> 
         (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
         (None, None) => None,
         (Some(other), _) => {
-            let message = format!(
-                "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"{other}\": supported \
-                 values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
-            );
-            return Err(Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message));
+            let error = FieldError {
+                reason: "FieldValueNotSupported",
+                field: "propagationPolicy".to_owned(),
+                message: format!(
+                    "Unsupported value: {other:?}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
+                ),
+            };
+            return Err(Failure::invalid_options("DeleteOptions", &[error]));
         }
     };
     Ok(DeleteOptions {
         uid: preconditions.uid,
         resource_version: preconditions.resource_version,
         propagation,
-        is_dry_run: asked.query.is_dry_run || body.dry_run.is_some_and(|names| names.iter().any(|name| name == "All")),
+        is_dry_run: asked.query.is_dry_run("DeleteOptions")?
+            || body.dry_run.is_some_and(|names| names.iter().any(|name| name == "All")),
     })
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::Key;
-use crate::resource::Resource;
+use crate::{json::to_json, resource::Resource};
 
 /// A uid. Those that are no UUID are never equal to one that the server gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,6 +58,8 @@ pub(crate) struct Stored {
     /// `key=value`, one per line: labels hold neither character.
     labels: Box<str>,
     pub(crate) owners: Box<[Owner]>,
+    /// Whether it is marked for deletion.
+    pub(crate) is_deleting: bool,
     pub(crate) json: Bytes,
 }
 
@@ -74,6 +76,7 @@ impl Stored {
             uid: metadata["uid"].as_str().and_then(Uid::parse).unwrap_or(Uid(0)),
             labels: label_lines(&metadata["labels"]),
             owners: owners.iter().map(owner).collect(),
+            is_deleting: !metadata["deletionTimestamp"].is_null(),
             json: to_json(object),
             key,
             version,
@@ -112,9 +115,4 @@ fn owner(reference: &Value) -> Owner {
         is_blocking: reference["blockOwnerDeletion"] == true,
         is_served: Resource::ALL.iter().any(is_it),
     }
-}
-
-fn to_json(object: &Value) -> Bytes {
-    // Writing a value to memory does not fail. Boxed, so that no room to grow is kept.
-    serde_json::to_vec(object).unwrap_or_default().into_boxed_slice().into()
 }

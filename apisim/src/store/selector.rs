@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Stored;
+use super::{Stored, shard_selector::ShardSelector};
 use crate::resource::Resource;
 
 /// A selector that cannot be understood, in the server's words.
@@ -15,15 +15,18 @@ pub(crate) struct SelectorError(pub(crate) String);
 pub(crate) struct Selector {
     pub(crate) labels: LabelSelector,
     pub(crate) fields: FieldSelector,
+    pub(crate) shards: Option<ShardSelector>,
 }
 
 impl Selector {
+    /// Whether labels and fields are as they may; what is left out by hash is counted all the same.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.0.is_empty() && self.fields.0.is_empty()
     }
 
     pub(crate) fn matches(&self, object: &Stored) -> bool {
-        self.labels.matches(object) && self.fields.matches(object)
+        let is_of_shards = || self.shards.as_ref().is_none_or(|shards| shards.matches(object));
+        self.labels.matches(object) && self.fields.matches(object) && is_of_shards()
     }
 }
 
@@ -133,9 +136,27 @@ pub(crate) struct FieldSelector(Vec<FieldRequirement>);
 
 #[derive(Clone, Debug)]
 struct FieldRequirement {
-    path: Vec<String>,
+    field: Field,
     value: String,
     is_equal: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Field {
+    Name,
+    Namespace,
+    /// Its names from the object on.
+    Inner(Vec<String>),
+}
+
+impl Field {
+    fn parse(path: &str) -> Field {
+        match path {
+            "metadata.name" => Field::Name,
+            "metadata.namespace" => Field::Namespace,
+            path => Field::Inner(path.split('.').map(ToOwned::to_owned).collect()),
+        }
+    }
 }
 
 impl FieldSelector {
@@ -151,16 +172,13 @@ impl FieldSelector {
     fn matches(&self, object: &Stored) -> bool {
         let mut read = None;
         self.0.iter().all(|requirement| {
-            let is_value = match requirement
-                .path
-                .iter()
-                .map(String::as_str)
-                .collect::<Vec<_>>()
-                .as_slice()
-            {
-                ["metadata", "name"] => object.key.name() == requirement.value,
-                ["metadata", "namespace"] => object.key.namespace().unwrap_or_default() == requirement.value,
-                path => field(read.get_or_insert_with(|| object.value()), path) == requirement.value,
+            let is_value = match &requirement.field {
+                Field::Name => object.key.name() == requirement.value,
+                Field::Namespace => object.key.namespace().unwrap_or_default() == requirement.value,
+                Field::Inner(path) => {
+                    let path: Vec<_> = path.iter().map(String::as_str).collect();
+                    field(read.get_or_insert_with(|| object.value()), &path) == requirement.value
+                }
             };
             is_value == requirement.is_equal
         })
@@ -181,7 +199,7 @@ fn field_requirement(resource: Resource, text: &str) -> Result<FieldRequirement,
         return Err(not_selectable(resource, path));
     }
     Ok(FieldRequirement {
-        path: path.split('.').map(ToOwned::to_owned).collect(),
+        field: Field::parse(path),
         value: value.to_owned(),
         is_equal,
     })

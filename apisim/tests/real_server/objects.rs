@@ -1,7 +1,7 @@
 //! Creates and updates: what is refused and how, and what is made of what is accepted.
 
 use apisim::{
-    Resource,
+    Failure, Resource,
     objects::{
         decoding::{self, FieldValidation},
         defaulting,
@@ -125,7 +125,7 @@ fn answer(resource: Resource, object: &Value, errors: &[validation::FieldError],
         return (code, object.clone());
     }
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    (422, validation::invalid_status(resource, name, errors))
+    (422, Failure::invalid(resource, name, errors).status())
 }
 
 /// Merges objects, replaces everything else; null removes.

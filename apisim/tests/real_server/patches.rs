@@ -1,11 +1,11 @@
 //! Patches in all four forms, each on what the server made of the last one.
 
 use apisim::{
-    Resource,
+    Failure, Resource,
     objects::{
         decoding::FieldValidation,
         defaulting,
-        patch::{self, PatchError, PatchForm},
+        patch::{self, Applier, PatchError, PatchForm},
         validation,
     },
 };
@@ -57,9 +57,12 @@ fn play(form: PatchForm, body: &str, old: &Value) -> (u16, Value) {
     match patched(form, body, old) {
         Ok(new) => match validation::update(Resource::CronJob, &new, old, &CHECKS).as_slice() {
             [] => (200, new),
-            errors => (422, validation::invalid_status(Resource::CronJob, NAME, errors)),
+            errors => (422, Failure::invalid(Resource::CronJob, NAME, errors).status()),
         },
-        Err(error) => (error.code(), error.status()),
+        Err(error) => {
+            let failure = Failure::from(error);
+            (failure.code.as_u16(), failure.status())
+        }
     }
 }
 
@@ -69,7 +72,14 @@ fn patched(form: PatchForm, body: &str, old: &Value) -> Result<Value, PatchError
         PatchForm::Json => patch::json_patch(old, &patch)?,
         PatchForm::Merge => patch::merge(old, &patch),
         PatchForm::Strategic => patch::strategic_merge(Resource::CronJob, old, &patch)?,
-        PatchForm::Apply => patch::apply(Resource::CronJob, Some(old), &patch, MANAGER, Timestamp::UNIX_EPOCH)?,
+        PatchForm::Apply => {
+            let applier = Applier {
+                manager: MANAGER,
+                is_forced: true,
+                now: Timestamp::UNIX_EPOCH,
+            };
+            patch::apply(Resource::CronJob, Some(old), &patch, applier)?
+        }
     };
     let mut new = patch::decoded(Resource::CronJob, form, &patch, patched, FieldValidation::Strict)?.object;
     defaulting::apply(Resource::CronJob, &mut new);

@@ -101,8 +101,11 @@ fn a_create_that_failed_may_succeed_later() {
     check_create(&refusal(403, "Forbidden", QUOTA, &details), failed(QUOTA));
     check_create(
         &refusal(403, "Forbidden", RBAC, &json!({"group": "batch", "kind": "jobs"})),
-        failed(RBAC),
+        CreateOutcome::NotPermitted { message: RBAC.into() },
     );
+    // Admission may say of us what it likes.
+    let quoted = format!("admission webhook \"a.example.com\" denied the request: {RBAC}");
+    check_create(&refusal(403, "Forbidden", &quoted, &details), failed(&quoted));
     check_create(
         &answer(
             403,
@@ -112,7 +115,9 @@ fn a_create_that_failed_may_succeed_later() {
     );
     check_create(
         &refusal(401, "Unauthorized", "Unauthorized", &json!(null)),
-        failed("Unauthorized"),
+        CreateOutcome::NotPermitted {
+            message: "Unauthorized".into(),
+        },
     );
     check_create(
         &refusal(

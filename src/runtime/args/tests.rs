@@ -6,9 +6,11 @@ use super::*;
 
 fn parse(arguments: &[&str]) -> Result<RunArgs, String> {
     let line = ["cronwheel", "run"].into_iter().chain(arguments.iter().copied());
-    match Cli::try_parse_from(line).map_err(|error| error.to_string())?.command {
-        Command::Run(args) => Ok(args),
-        other @ (Command::Next(_) | Command::Explain(_) | Command::Completions { .. }) => Err(format!("{other:?}")),
+    let command = Cli::try_parse_from(line).map_err(|error| error.to_string())?.command;
+    if let Command::Run(args) = command {
+        Ok(args)
+    } else {
+        Err(format!("{command:?}"))
     }
 }
 

@@ -29,6 +29,13 @@ pub(in crate::runtime) fn parse_clock_skew(text: &str) -> Result<SignedDuration,
     parse_within(text, SignedDuration::from_secs(1), SignedDuration::from_hours(1))
 }
 
+/// A second is enough to see it begin and end.
+#[cfg(feature = "dev")]
+pub(in crate::runtime) fn parse_run_time(text: &str) -> Result<Duration, String> {
+    let duration = parse_within(text, SignedDuration::from_secs(1), SignedDuration::from_hours(365 * 24))?;
+    Ok(duration.unsigned_abs())
+}
+
 pub(in crate::runtime) fn parse_clock_offset(text: &str) -> Result<SignedDuration, String> {
     let years = SignedDuration::from_hours(20 * 365 * 24);
     parse_within(text, -years, years)

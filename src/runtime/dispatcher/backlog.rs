@@ -8,7 +8,7 @@ use super::{
     fair_queue::{FairQueue, Namespaced},
     request::{Lane, Request},
 };
-use crate::state::sharding::Term;
+use crate::state::sharding::Mandate;
 
 /// Requests that can wait. A CronJob has at most one create waiting, so this is a million CronJobs due at one instant,
 /// the most that one shard is built for: some 300 MiB should it ever fill.
@@ -58,8 +58,8 @@ impl OnTheWay {
 #[derive(Debug)]
 pub(super) struct Queued {
     pub(super) request: Request,
-    /// The term in which it was ordered, the only one in which it may be sent.
-    pub(super) term: Term,
+    /// Under what it was ordered, and may be sent.
+    pub(super) mandate: Mandate,
     /// How many times it was sent and has to be sent again.
     pub(super) n_retries: u32,
 }
@@ -151,11 +151,12 @@ impl Backlog {
 mod tests {
     use super::*;
     use crate::runtime::dispatcher::tests::{create, epoch, history_delete, replace_delete};
+    use crate::state::held_shards::WHOLE;
 
     fn queued(request: Request) -> Queued {
         Queued {
             request,
-            term: Term(1),
+            mandate: WHOLE,
             n_retries: 0,
         }
     }

@@ -40,7 +40,7 @@ impl Licence {
     }
 
     pub(super) fn is_led(&self, queued: &Queued, boot: BootInstant) -> bool {
-        self.leadership.borrow().covers(queued.term, boot)
+        self.leadership.borrow().covers(queued.mandate, boot)
     }
 
     fn covers(&self, queued: &Queued) -> bool {

@@ -10,14 +10,22 @@ use crate::{
     runtime::{
         metrics::Metrics,
         shutdown::{PhaseSender, phases},
+        watched::{Watched, Watcher},
     },
     state::{
         CronJobIdentity, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome, Uid,
-        sharding::ShardId,
+        held_shards::WHOLE,
+        sharding::{Mandate, Term},
     },
 };
 
-const TERM: Term = Term(1);
+/// Of the same shard, and another time.
+const fn of_term(term: u64) -> Mandate {
+    Mandate {
+        shard: WHOLE.shard,
+        term: Term(term),
+    }
+}
 
 pub(super) fn epoch() -> Timestamp {
     "2026-11-01T12:00:00Z".parse().unwrap()
@@ -170,7 +178,7 @@ struct Bench {
     answers: mpsc::Receiver<Input>,
     leadership: watch::Sender<Leadership>,
     phases: PhaseSender,
-    burst: watch::Receiver<bool>,
+    burst: Watcher<bool>,
     metrics: Metrics,
     dispatcher: Option<Dispatcher<FakeApi>>,
 }
@@ -196,13 +204,9 @@ impl Bench {
         };
         let queue = DispatchQueue::new(metrics.dispatch.clone());
         let (answers_in, answers) = mpsc::channel(1_024);
-        let leadership = watch::Sender::new(Leadership {
-            shard: ShardId(0),
-            term: TERM,
-            until: None,
-        });
+        let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
         let phases = phases();
-        let burst_in = watch::Sender::new(false);
+        let burst_in = Watched::new(false);
         let burst = burst_in.subscribe();
         let links = DispatcherLinks {
             queue: queue.clone(),
@@ -226,7 +230,7 @@ impl Bench {
     }
 
     fn push(&self, request: Request) {
-        self.queue.push(TERM, request, self.clock.now()).unwrap();
+        self.queue.push(WHOLE, request, self.clock.now()).unwrap();
     }
 
     fn start(&mut self) -> tokio::task::JoinHandle<()> {
@@ -344,9 +348,9 @@ async fn a_burst_is_told_while_it_lasts() {
         bench.push(create("a", &format!("job{number}"), 60));
     }
     bench.start();
-    assert!(*bench.burst.wait_for(|is_burst| *is_burst).await.unwrap());
+    bench.burst.wait_for(|is_burst| *is_burst).await.unwrap();
     bench.n_answers(100).await;
-    assert!(!*bench.burst.wait_for(|is_burst| !*is_burst).await.unwrap());
+    bench.burst.wait_for(|is_burst| !*is_burst).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -413,7 +417,7 @@ async fn an_order_without_an_end_fails_after_many_sendings() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_sent_outside_the_term_in_which_it_was_ordered() {
     let mut bench = Bench::new(Vec::new());
-    bench.leadership.send_modify(|leadership| leadership.term = Term(2));
+    bench.leadership.send_modify(|leadership| leadership.begin(of_term(2)));
     bench.push(create("a", "one", 60));
     bench.push(history_delete("a", "two"));
     bench.start();
@@ -431,8 +435,8 @@ async fn leadership_expiry_and_clock_are_asked_once_more_at_the_write() {
         let filler = history_delete("a", "filler").abandoned();
         answers_in.try_send(filler).unwrap();
         bench.answers = answers;
-        bench.queue.push(TERM, expiring("one", 15), epoch()).unwrap();
-        bench.queue.push(Term(0), create("a", "stale", 90), epoch()).unwrap();
+        bench.queue.push(WHOLE, expiring("one", 15), epoch()).unwrap();
+        bench.queue.push(of_term(0), create("a", "stale", 90), epoch()).unwrap();
         let links = DispatcherLinks {
             answers: answers_in,
             ..dispatcher.links
@@ -447,7 +451,7 @@ async fn leadership_expiry_and_clock_are_asked_once_more_at_the_write() {
     }
     check(|_| {}, "one Expired").await;
     check(
-        |bench| bench.leadership.send_modify(|leadership| leadership.term = Term(2)),
+        |bench| bench.leadership.send_modify(|leadership| leadership.begin(of_term(2))),
         "one Abandoned",
     )
     .await;

@@ -94,7 +94,8 @@ impl Reason {
                 | InstantOutcome::Suspended
                 | InstantOutcome::Deleted
                 | InstantOutcome::ScheduleChanged
-                | InstantOutcome::Unschedulable,
+                | InstantOutcome::Unschedulable
+                | InstantOutcome::HandedOver,
             ) => Reason::CreateFailed,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::task::JoinHandle;
+use tokio::{sync::watch, task::JoinHandle};
 
 use super::*;
 use crate::{
@@ -12,16 +12,15 @@ use crate::{
         event_task::{EventApi, EventLinks, EventTask},
         metrics::Metrics,
         shutdown::{PhaseSender, phases},
+        watched::Watched,
     },
     schedule::Zone,
     state::{
         ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
-        DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome, ResourceVersion, Scope, ShardConfig,
-        Uid, record::RetainedMetadata, sharding::ShardId,
+        DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome, ResourceVersion, Scope, Uid,
+        held_shards::WHOLE, record::RetainedMetadata, sharding::Leadership,
     },
 };
-
-const TERM: Term = Term(1);
 
 fn epoch() -> Timestamp {
     "2026-11-01T12:00:30Z".parse().unwrap()
@@ -123,12 +122,8 @@ impl Bench {
         let (answers_in, answers) = mpsc::channel(16);
         let (creates_in, creates) = mpsc::channel(16);
         let phases = phases();
-        let leadership = watch::Sender::new(Leadership {
-            shard: ShardId(0),
-            term: TERM,
-            until: None,
-        });
-        let burst = watch::Sender::new(false);
+        let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
+        let burst = Watched::new(false);
         let dispatch = DispatchQueue::new(metrics.dispatch.clone());
         let statuses = StatusQueue::new(metrics.status.clone());
         let api = FakeApi {
@@ -154,15 +149,11 @@ impl Bench {
             dispatch,
             statuses: statuses.clone(),
             events,
-            leadership: leadership.subscribe(),
             phase: phases.subscribe(),
             board: metrics.shard.clone(),
         };
-        let config = ShardConfig {
-            shard: ShardId(0),
-            scopes: vec![Scope::Cluster],
-        };
-        let shard = ShardTask::new(ShardState::new(config, epoch()), clock.clone(), epoch(), links);
+        let shards = HeldShards::whole(vec![Scope::Cluster], epoch());
+        let shard = ShardTask::new(shards, clock.clone(), epoch(), links);
         Bench {
             clock,
             inputs,

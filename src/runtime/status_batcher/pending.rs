@@ -19,7 +19,7 @@ use crate::{
     runtime::metrics::StatusMetrics,
     state::{
         Input, ResourceVersion, StatusOutcome, StatusWrite, Uid,
-        sharding::{BootInstant, Term},
+        sharding::{BootInstant, Mandate},
     },
 };
 
@@ -33,8 +33,8 @@ pub(super) const FLUSH_SIZE: usize = 1 << 14;
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
     pub(super) write: StatusWrite,
-    /// The term in which it was ordered, the only one in which it may be sent.
-    pub(super) term: Term,
+    /// Under what it was ordered, and may be sent.
+    pub(super) mandate: Mandate,
     /// When the first of the changes that it carries came.
     pub(super) since: BootInstant,
     /// How many times it was sent and has to be sent again.
@@ -93,7 +93,7 @@ impl StatusQueue {
     }
 
     /// Takes a write in without waiting. When there is no room its answer is given back at once.
-    pub fn push(&self, term: Term, write: StatusWrite, now: BootInstant) -> Result<(), Input> {
+    pub fn push(&self, mandate: Mandate, write: StatusWrite, now: BootInstant) -> Result<(), Input> {
         if self.len() >= PENDING_MAX && !self.shared.pending.contains_key(&write.cron_job.uid) {
             self.shared.metrics.overflows.inc();
             let message = "too many statuses wait to be written".into();
@@ -108,7 +108,7 @@ impl StatusQueue {
         let (uid, is_urgent) = (write.cron_job.uid.clone(), write.is_urgent);
         let pushed = self.merge(Pending {
             write,
-            term,
+            mandate,
             since: now,
             n_retries: 0,
         });

@@ -12,15 +12,23 @@ use crate::{
     runtime::{
         metrics::Metrics,
         shutdown::{PhaseSender, phases},
+        watched::Watched,
     },
     state::{
         CronJobIdentity, CronJobStatus, ResourceVersion,
+        held_shards::WHOLE,
         record::RetainedMetadata,
-        sharding::{ShardId, Term},
+        sharding::{Mandate, Term},
     },
 };
 
-const TERM: Term = Term(1);
+/// Of the same shard, and another time.
+const fn of_term(term: u64) -> Mandate {
+    Mandate {
+        shard: WHOLE.shard,
+        term: Term(term),
+    }
+}
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A status that is told apart by its cursor.
@@ -104,7 +112,7 @@ struct Bench {
     answers: mpsc::Receiver<Input>,
     leadership: watch::Sender<Leadership>,
     phases: PhaseSender,
-    burst: watch::Sender<bool>,
+    burst: Watched<bool>,
     batcher: tokio::task::JoinHandle<()>,
 }
 
@@ -126,13 +134,9 @@ impl Bench {
         };
         let queue = StatusQueue::new(Metrics::register().unwrap().status);
         let (answers_in, answers) = mpsc::channel(1_024);
-        let leadership = watch::Sender::new(Leadership {
-            shard: ShardId(0),
-            term: TERM,
-            until: None,
-        });
+        let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
         let phases = phases();
-        let burst = watch::Sender::new(false);
+        let burst = Watched::new(false);
         let links = StatusLinks {
             queue: queue.clone(),
             answers: answers_in,
@@ -155,7 +159,7 @@ impl Bench {
     }
 
     fn push(&self, write: StatusWrite) {
-        self.queue.push(TERM, write, self.clock.boot()).unwrap();
+        self.queue.push(WHOLE, write, self.clock.boot()).unwrap();
     }
 
     async fn pass(&self, millis: u64) {
@@ -218,7 +222,7 @@ async fn an_urgent_write_goes_at_once_and_urgency_is_not_lost_by_merging() {
 #[tokio::test(start_paused = true)]
 async fn statuses_wait_behind_a_burst_but_not_for_ever() {
     let bench = Bench::new(Vec::new());
-    bench.burst.send_replace(true);
+    bench.burst.set(true);
     bench.push(write("one", 7, 1));
     bench.pass(5_000).await;
     bench.push(write("two", 7, 2));
@@ -228,7 +232,7 @@ async fn statuses_wait_behind_a_burst_but_not_for_ever() {
         bench.requests(),
         [request(5_000, "three", 7, 3), request(10_000, "one", 7, 1)]
     );
-    bench.burst.send_replace(false);
+    bench.burst.set(false);
     bench.pass(1_000).await;
     assert_eq!(bench.requests()[2..], [request(13_000, "two", 7, 2)]);
 }
@@ -236,7 +240,7 @@ async fn statuses_wait_behind_a_burst_but_not_for_ever() {
 #[tokio::test(start_paused = true)]
 async fn old_statuses_take_turns_with_urgent_ones() {
     let bench = Bench::new(Vec::new());
-    bench.burst.send_replace(true);
+    bench.burst.set(true);
     for number in 0..20 {
         bench.push(write(&format!("old{number}"), 7, number));
     }
@@ -336,7 +340,7 @@ async fn many_writes_keep_within_their_limit() {
 async fn nothing_is_written_outside_the_term_in_which_it_was_ordered() {
     let mut bench = Bench::new(Vec::new());
     bench.push(write("one", 7, 1));
-    bench.leadership.send_modify(|leadership| leadership.term = Term(2));
+    bench.leadership.send_modify(|leadership| leadership.begin(of_term(2)));
     bench.pass(5_000).await;
     assert!(bench.requests().is_empty());
     assert_eq!(bench.answers(), ["1 Abandoned"]);
@@ -359,12 +363,14 @@ async fn leadership_is_asked_once_more_at_the_write() {
     answers_in
         .try_send(answer(write("filler", 7, 1), StatusOutcome::Gone))
         .unwrap();
-    queue.push(TERM, urgent("one", 7, 2), bench.clock.boot()).unwrap();
-    queue.push(Term(0), urgent("stale", 7, 3), bench.clock.boot()).unwrap();
+    queue.push(WHOLE, urgent("one", 7, 2), bench.clock.boot()).unwrap();
+    queue
+        .push(of_term(0), urgent("stale", 7, 3), bench.clock.boot())
+        .unwrap();
     tokio::spawn(StatusBatcher::new(bench.api.clone(), bench.clock.clone(), links, FLUSH_INTERVAL).run());
     bench.pass(1_000).await;
     assert!(bench.requests().is_empty(), "held up");
-    bench.leadership.send_modify(|leadership| leadership.term = Term(2));
+    bench.leadership.send_modify(|leadership| leadership.begin(of_term(2)));
     let mut told = Vec::new();
     for _ in 0..3 {
         let Some(Input::StatusAnswered { cron_job, answer, .. }) = answers.recv().await else {

@@ -5,8 +5,6 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::watch;
-
 use super::*;
 use crate::{
     cluster::{Answer, Answered, EventOutcome},
@@ -14,6 +12,7 @@ use crate::{
         event_task::{EventApi, EventLinks, EventTask},
         metrics::Metrics,
         shutdown::phases,
+        watched::Watched,
     },
     state::{Scope, Uid},
 };
@@ -73,7 +72,7 @@ async fn the_requests_of_a_watch_are_counted_by_verb_resource_and_code_and_timed
 #[tokio::test(start_paused = true)]
 async fn a_cron_job_that_cannot_be_understood_is_told_on_itself_counted_and_handed_on_as_seen() {
     let metrics = Metrics::register().unwrap();
-    let (phases, burst, api) = (phases(), watch::Sender::new(false), FakeApi::default());
+    let (phases, burst, api) = (phases(), Watched::new(false), FakeApi::default());
     let event_links = EventLinks {
         phase: phases.subscribe(),
         burst: burst.subscribe(),

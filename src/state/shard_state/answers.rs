@@ -22,6 +22,10 @@ use crate::state::{
 /// An order that was turned away before it was sent is not the server's fault: it comes back soon.
 pub(super) const ABANDONED_RETRY: SignedDuration = SignedDuration::from_secs(1);
 
+/// An API server answers before it has read its roles, and permits nothing meanwhile: it is asked again for so long before
+/// an Event complains (B-12.4).
+const PERMISSION_PATIENCE: SignedDuration = SignedDuration::from_secs(5);
+
 /// A history delete that failed is not urgent.
 const HISTORY_RETRY_MIN: SignedDuration = SignedDuration::from_secs(5);
 
@@ -36,6 +40,7 @@ impl ShardState {
         if !is_awaited {
             return;
         }
+        self.note_permission(owner, &answer, now);
         match answer {
             CreateOutcome::Created {
                 uid, resource_version, ..
@@ -46,6 +51,12 @@ impl ShardState {
                 self.tell_failed_create(owner, &message);
                 self.end_open(owner, InstantOutcome::Refused);
             }
+            CreateOutcome::NotPermitted { message } => {
+                if self.is_without_permission(owner, now) {
+                    self.tell_failed_create(owner, &message);
+                }
+                self.retry_later(owner, None, now);
+            }
             CreateOutcome::Failed { message, retry_after } => {
                 self.tell_failed_create(owner, &message);
                 self.retry_later(owner, retry_after, now);
@@ -55,6 +66,34 @@ impl ShardState {
             CreateOutcome::Abandoned => self.retry_at(owner, after(now, ABANDONED_RETRY)),
         }
         self.evaluate(owner, now);
+    }
+
+    /// Remembers since when creates are not permitted, until one is answered otherwise.
+    fn note_permission(&mut self, owner: OwnerIndex, answer: &CreateOutcome, now: Timestamp) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        let since = &mut cron_job.not_permitted_since;
+        match answer {
+            // A clock that was set back must not keep it from being told.
+            CreateOutcome::NotPermitted { .. } => *since = Some(since.unwrap_or(now).min(now)),
+            CreateOutcome::Created { .. }
+            | CreateOutcome::AlreadyExists { .. }
+            | CreateOutcome::NamespaceTerminating
+            | CreateOutcome::Refused { .. }
+            | CreateOutcome::Failed { .. } => *since = None,
+            // No answer of the server.
+            CreateOutcome::Unanswered { .. } | CreateOutcome::Expired | CreateOutcome::Abandoned => {}
+        }
+    }
+
+    /// Whether the lack of permission has lasted for longer than a server needs to start.
+    fn is_without_permission(&self, owner: OwnerIndex, now: Timestamp) -> bool {
+        let since = self
+            .index
+            .cron_job(owner)
+            .and_then(|cron_job| cron_job.not_permitted_since);
+        since.is_some_and(|since| now.duration_since(since) >= PERMISSION_PATIENCE)
     }
 
     /// The Job was created (B-12.1). It is known from here on, before the watch shows it.
@@ -216,7 +255,7 @@ impl ShardState {
         }
     }
 
-    /// One of the Jobs to be replaced was answered; the last one lets the create go, or the retry (B-10.4).
+    /// One of the Jobs to be replaced was answered; after the last one the slot is looked at again (B-10.4).
     fn replaced(&mut self, owner: OwnerIndex, job: &Uid, is_gone: bool, now: Timestamp) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
@@ -233,10 +272,8 @@ impl ShardState {
         let (is_last, has_failed) = (jobs.is_empty(), *has_failed);
         match (is_last, has_failed) {
             (false, _) => {}
-            (true, false) => {
-                let next = self.next_slot(owner, now);
-                self.order(owner, next);
-            }
+            // Decided anew: a later slot may be due by now, or the CronJob another.
+            (true, false) => self.retry_at(owner, now),
             (true, true) => self.retry_later(owner, None, now),
         }
     }

@@ -182,13 +182,6 @@ impl ShardState {
         later.unwrap_or(due)
     }
 
-    /// The first slot after the open one and after `now`: by then its order is superseded.
-    pub(super) fn next_slot(&self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
-        let cron_job = self.index.cron_job(owner)?;
-        let (schedule, open) = (&cron_job.record.schedule, cron_job.open.as_ref()?);
-        due::next_in_chain(schedule.parsed.as_ref().ok()?, &schedule.default_zone, open.slot, now)
-    }
-
     /// A slot that cannot start yet stays open: until the Job in its way ends, or its deadline.
     fn hold(&mut self, owner: OwnerIndex, slot: Timestamp, stage: Stage, verdict: &Verdict, now: Timestamp) -> bool {
         let is_new = self.open(owner, slot, stage.clone(), verdict);

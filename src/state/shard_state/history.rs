@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::ShardState;
 use crate::state::{
     effect::{Effect, JobDelete},
-    index::{JobIndex, OwnerIndex},
+    index::{Job, JobIndex, OwnerIndex},
     naming,
     record::Finish,
 };
@@ -46,18 +46,19 @@ impl ShardState {
 
     /// The Jobs to delete, oldest start first, those without a start last, then by name (B-4.3).
     fn over_limit(&self, owner: OwnerIndex, kind: Finish, limit: usize) -> Vec<JobIndex> {
-        let of_kind = || self.index.jobs_of(owner).filter(|(_, job)| job.finish == Some(kind));
+        // What goes already, also to be replaced, takes no other's place.
+        let is_kept = |job: &Job| job.finish == Some(kind) && !job.is_delete_requested;
+        let of_kind = || self.index.jobs_of(owner).filter(|(_, job)| is_kept(job));
         let n_over = of_kind().count().saturating_sub(limit);
         if n_over == 0 {
             return Vec::new();
         }
-        let mut jobs: Vec<(JobIndex, &crate::state::index::Job)> = of_kind().collect();
+        let mut jobs: Vec<(JobIndex, &Job)> = of_kind().collect();
         jobs.sort_unstable_by(|(_, a), (_, b)| {
-            let key = |job: &crate::state::index::Job| (job.started().is_none(), job.started());
+            let key = |job: &Job| (job.started().is_none(), job.started());
             key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
         });
         jobs.truncate(n_over);
-        jobs.retain(|(_, job)| !job.is_delete_requested);
         jobs.into_iter().map(|(index, _)| index).collect()
     }
 

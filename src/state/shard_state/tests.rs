@@ -16,3 +16,4 @@ mod own_writes;
 mod policies;
 mod schedule_changes;
 mod status_writes;
+mod tenure;

@@ -36,6 +36,7 @@ impl TemporaryRoot {
             ports,
             jobs: JobLife::Kwok,
             audit: false,
+            feature_gates: Vec::new(),
             binaries,
         };
         self.0.claim(name, manifest).unwrap()

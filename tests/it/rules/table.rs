@@ -254,6 +254,15 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         ],
     },
     Difference {
+        rules: &["B-12.4"],
+        built_in: "a lack of permission is told at once, also that of an API server that has not read its roles yet",
+        ours: "Warning `FailedCreate` when it lasts for more than 5 s; it is retried meanwhile",
+        tests: &[
+            "b_12_4_a_lack_of_permission_for_a_moment_is_not_told",
+            "b_12_4_a_lack_of_permission_that_lasts_is_told",
+        ],
+    },
+    Difference {
         rules: &["B-12.6"],
         built_in: "a create whose answer is lost is posted again",
         ours: "the Job is looked up first: it may have run and gone, and Forbid must know",

@@ -1,41 +1,128 @@
-//! The API server and its clock, as the user and the nodes see them: without faults.
+//! The API server, its clock, its nodes, and the ways to it. Users and nodes meet no faults.
 
-use apisim::{Api, Options, WallClock};
+mod gate;
+mod troubles;
+
+use std::time::Duration;
+
+use apisim::{Api, Fault, JobRunner, JobRunnerOptions, Options, Rule, RuleId, Verb, WallClock};
+use cronwheel::runtime::clock::SimulatedWall;
 use jiff::Timestamp;
 use kube::Client;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::scenario::{CronJob, start};
+use self::gate::Gate;
+use super::scenario::Scenario;
 
 pub(super) const NAMESPACE: &str = "default";
+
+/// The client that the controller is.
+const CONTROLLER: &str = "controller";
+
+/// The longest delay of a request of the controller's, where there is no trouble.
+pub(super) const DELAY_MAX: Duration = Duration::from_millis(40);
+/// Of a million Jobs so many fail.
+const FAILS_PER_MILLION: u32 = 150_000;
+
+const WRITES: [Verb; 4] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete];
 
 pub(super) struct Cluster {
     pub(super) api: Api,
     clock: WallClock,
-    client: Client,
+    /// The wall clock of the machine that the controller runs on.
+    pub(super) controller_wall: SimulatedWall,
+    user: Client,
+    seed: u64,
+    losses: Vec<RuleId>,
+    /// Does nothing but count the controller's writes.
+    writes: RuleId,
+    offences: gate::Offences,
 }
 
 impl Cluster {
-    pub(super) fn new(seed: u64) -> Cluster {
-        let clock = WallClock::starting_at(start());
+    pub(super) fn new(seed: u64, scenario: &Scenario) -> Cluster {
+        let clock = WallClock::starting_at(scenario.start);
         let options = Options {
             seed,
+            n_front_ends: 2,
             ..Options::default()
         };
         let api = Api::new(options, clock.clone());
+        let add = |fault: Fault, per_million: u32, verbs: &[Verb]| {
+            api.faults().add(Rule {
+                client: Some(CONTROLLER.to_owned()),
+                per_million,
+                verbs: verbs.to_vec(),
+                ..Rule::new(fault)
+            })
+        };
+        let nothing = Fault::Delay {
+            shortest: Duration::ZERO,
+            longest: Duration::ZERO,
+        };
+        let writes = add(nothing, 1_000_000, &WRITES);
+        let delay = Fault::Delay {
+            shortest: Duration::ZERO,
+            longest: DELAY_MAX,
+        };
+        add(delay, 1_000_000, &[]);
+        let lost = [Fault::DropBefore, Fault::DropAfter];
         Cluster {
-            client: Client::new(api.client("nodes"), NAMESPACE),
+            losses: lost.map(|fault| add(fault, scenario.lost_per_million, &[])).to_vec(),
+            writes,
+            user: Client::new(api.client("user"), NAMESPACE),
+            controller_wall: SimulatedWall::starting_at(scenario.start + scenario.clock_offset),
             api,
             clock,
+            seed,
+            offences: gate::Offences::default(),
         }
+    }
+
+    /// How many messages were lost so far.
+    pub(super) fn n_lost(&self) -> u64 {
+        self.losses.iter().map(|loss| self.api.faults().count(*loss)).sum()
+    }
+
+    /// How many writes the controllers have sent so far.
+    pub(super) fn n_writes(&self) -> u64 {
+        self.api.faults().count(self.writes)
+    }
+
+    /// What the controllers asked for when they were told to wait.
+    pub(super) fn offences(&self) -> Vec<String> {
+        self.offences.lock().unwrap().clone()
+    }
+
+    /// Ends Jobs when their time is over, for ever.
+    pub(super) async fn run_jobs(&self) {
+        let options = JobRunnerOptions {
+            seed: self.seed,
+            fails_per_million: FAILS_PER_MILLION,
+            ..JobRunnerOptions::default()
+        };
+        JobRunner::new(self.api.clone(), options).run().await;
     }
 
     pub(super) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    pub(super) fn client(&self) -> &Client {
-        &self.client
+    /// Clients for one controller: for its writes, its Events, its watches. Every other controller's watches are at the
+    /// second API server.
+    pub(super) fn controller_clients(&self, number: usize) -> [Client; 3] {
+        let service = self.api.client(CONTROLLER);
+        let gate = Gate::new(service.clone(), self.clock.clone(), self.offences.clone());
+        [
+            Client::new(gate.clone(), NAMESPACE),
+            Client::new(gate, NAMESPACE),
+            Client::new(service.at_front_end(number % 2), NAMESPACE),
+        ]
+    }
+
+    /// A client that sees everything at once.
+    pub(super) fn observer(&self) -> Client {
+        Client::new(self.api.client("observer"), NAMESPACE)
     }
 
     /// Returns at an instant.
@@ -44,66 +131,29 @@ impl Cluster {
         tokio::time::sleep(remaining.try_into().unwrap_or_default()).await;
     }
 
-    pub(super) async fn create_cron_job(&self, cron_job: &CronJob) {
-        let object = json!({
-            "apiVersion": "batch/v1",
-            "kind": "CronJob",
-            "metadata": {"name": cron_job.name},
-            "spec": {
-                "schedule": cron_job.schedule(),
-                "concurrencyPolicy": cron_job.policy.as_str(),
-                "startingDeadlineSeconds": cron_job.deadline_seconds,
-                "successfulJobsHistoryLimit": cron_job.complete_max,
-                "failedJobsHistoryLimit": cron_job.failed_max,
-                "jobTemplate": {"spec": {"template": {"spec": {
-                    "restartPolicy": "Never",
-                    "containers": [{"name": "work", "image": "work"}],
-                }}}},
-            },
-        });
-        self.send("POST", &path("cronjobs", ""), Some(&object)).await.unwrap();
-    }
-
     pub(super) async fn list(&self, resource: &str) -> Vec<Value> {
-        let list = self.send("GET", &path(resource, ""), None).await.unwrap();
+        let list = self.send("GET", resource, "", None).await.unwrap();
         list["items"].as_array().unwrap().clone()
     }
 
-    /// The cursor of a CronJob as it is stored.
-    pub(super) async fn last_schedule_time(&self, cron_job: &str) -> Option<Timestamp> {
-        let object = self.send("GET", &path("cronjobs", cron_job), None).await.unwrap();
-        object["status"]["lastScheduleTime"].as_str()?.parse().ok()
-    }
-
-    /// Ends a Job, unless it is gone.
-    pub(super) async fn end_job(&self, name: &str, is_failed: bool) {
-        let Ok(mut job) = self.send("GET", &path("jobs", name), None).await else {
-            return;
+    /// Sends a user's request about CronJobs or Jobs.
+    pub(super) async fn send(
+        &self,
+        method: &str,
+        resource: &str,
+        name: &str,
+        object: Option<&Value>,
+    ) -> Result<Value, kube::Error> {
+        let content_type = match method {
+            "PATCH" => "application/merge-patch+json",
+            _ => "application/json",
         };
-        let now = Timestamp::from_second(self.now().as_second()).unwrap().to_string();
-        let kind = if is_failed { "Failed" } else { "Complete" };
-        job["status"] = json!({
-            "startTime": job["metadata"]["creationTimestamp"],
-            "conditions": [{"type": kind, "status": "True"}],
-        });
-        if !is_failed {
-            job["status"]["completionTime"] = now.into();
-        }
-        let path = path("jobs", &format!("{name}/status"));
-        self.send("PUT", &path, Some(&job)).await.unwrap();
-    }
-
-    async fn send(&self, method: &str, path: &str, object: Option<&Value>) -> Result<Value, kube::Error> {
+        let path = format!("/apis/batch/v1/namespaces/{NAMESPACE}/{resource}/{name}");
         let request = http::Request::builder()
             .method(method)
-            .uri(path)
-            .header("content-type", "application/json");
+            .uri(path.trim_end_matches('/'))
+            .header("content-type", content_type);
         let body = object.map(|object| object.to_string().into_bytes()).unwrap_or_default();
-        self.client.request(request.body(body).unwrap()).await
+        self.user.request(request.body(body).unwrap()).await
     }
-}
-
-fn path(resource: &str, name: &str) -> String {
-    let path = format!("/apis/batch/v1/namespaces/{NAMESPACE}/{resource}/{name}");
-    path.trim_end_matches('/').to_owned()
 }

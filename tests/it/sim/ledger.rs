@@ -1,168 +1,203 @@
-//! Every Job that there ever was, as the API server tells it; and the nodes, which end Jobs when their time is over.
+//! Follows the API server, and writes down every Job and every status.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    convert::Infallible,
-    fmt::Write as _,
-};
+use std::{cell::RefCell, convert::Infallible};
 
-use futures::StreamExt as _;
+use futures::{Stream, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use kube::core::WatchEvent;
-use serde_json::Value;
+use serde::Deserialize;
 
-use super::{cluster::Cluster, scenario::Scenario};
+use super::{
+    cluster::Cluster,
+    world::{Deleter, Deletion, Finish, Job, Status, World},
+};
 
-/// The slot of a Job.
-const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+/// What is looked at of CronJobs and Jobs.
+#[derive(Clone, Debug, Deserialize)]
+struct Seen {
+    metadata: Metadata,
+    #[serde(default)]
+    spec: SeenSpec,
+    #[serde(default)]
+    status: SeenStatus,
+}
 
-pub(super) struct Run {
-    pub(super) cron_job: String,
-    pub(super) slot: Timestamp,
-    pub(super) created: Timestamp,
-    /// When it ended, or was deleted before.
-    pub(super) ended: Option<Timestamp>,
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
     name: String,
+    uid: String,
+    resource_version: String,
+    #[serde(default)]
+    annotations: Annotations,
+    #[serde(default)]
+    owner_references: Vec<OwnerReference>,
 }
 
-pub(super) struct Ledger {
-    /// How long Jobs run, and how often one fails, by CronJob.
-    habits: BTreeMap<String, (i64, u64)>,
-    /// By uid, which come from the seed.
-    pub(super) runs: BTreeMap<String, Run>,
-    /// Jobs that run, by their end.
-    ends: BTreeSet<(Timestamp, String)>,
-    n_seen: u64,
-    /// What was done that must not be.
-    pub(super) offences: Vec<String>,
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Annotations {
+    #[serde(rename = "batch.kubernetes.io/cronjob-scheduled-timestamp")]
+    scheduled: Option<Timestamp>,
 }
 
-impl Ledger {
-    pub(super) fn new(scenario: &Scenario) -> Ledger {
-        let habits = scenario.cron_jobs.iter();
-        Ledger {
-            habits: habits
-                .map(|cron_job| (cron_job.name.clone(), (cron_job.run_seconds, cron_job.fails_one_in)))
-                .collect(),
-            runs: BTreeMap::new(),
-            ends: BTreeSet::new(),
-            n_seen: 0,
-            offences: Vec::new(),
-        }
+#[derive(Clone, Debug, Deserialize)]
+struct OwnerReference {
+    uid: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SeenSpec {
+    ttl_seconds_after_finished: Option<i64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SeenStatus {
+    last_schedule_time: Option<Timestamp>,
+    last_successful_time: Option<Timestamp>,
+    completion_time: Option<Timestamp>,
+    conditions: Vec<Condition>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+impl Seen {
+    fn version(&self) -> u64 {
+        self.metadata.resource_version.parse().unwrap()
     }
 
-    pub(super) fn n_runs(&self) -> usize {
-        self.runs.len()
+    /// How a Job ended, if it did.
+    fn finish(&self) -> Option<Finish> {
+        self.status
+            .conditions
+            .iter()
+            .find_map(|condition| match condition.kind.as_str() {
+                "Complete" => Some(Finish::Complete),
+                "Failed" => Some(Finish::Failed),
+                _ => None,
+            })
     }
+}
 
-    /// One line for each Job.
-    pub(super) fn history(&self) -> String {
-        let mut lines = String::new();
-        for (uid, run) in &self.runs {
-            let _ = writeln!(lines, "{uid} {} {} {} {:?}", run.name, run.slot, run.created, run.ended);
-        }
-        lines
-    }
-
-    /// The Jobs of a CronJob, in the order of slots.
-    pub(super) fn runs_of(&self, cron_job: &str) -> Vec<&Run> {
-        let mut runs: Vec<&Run> = self.runs.values().filter(|run| run.cron_job == cron_job).collect();
-        runs.sort_by_key(|run| (run.slot, run.created));
-        runs
-    }
-
-    /// The Jobs of a CronJob that run now, by name.
-    pub(super) fn running(&self, cron_job: &str) -> BTreeSet<&str> {
-        let runs = self.runs.values();
-        runs.filter(|run| run.cron_job == cron_job && run.ended.is_none())
-            .map(|run| run.name.as_str())
-            .collect()
-    }
-
-    /// Follows the API server for ever.
-    pub(super) async fn keep(&mut self, cluster: &Cluster) -> Infallible {
-        let mut version = cluster.api.version().to_string();
-        loop {
-            let path = format!("/apis/batch/v1/jobs?watch=1&resourceVersion={version}");
-            let request = http::Request::get(path).body(Vec::new()).unwrap();
-            let events = cluster.client().request_events::<Value>(request).await.unwrap();
-            let mut events = std::pin::pin!(events);
-            loop {
-                let end = self.ends.first().map(|(end, _)| *end);
-                tokio::select! {
-                    biased;
-                    event = events.next() => match event {
-                        Some(event) => {
-                            let event = event.unwrap();
-                            if let WatchEvent::Deleted(job) = &event {
-                                self.judge_delete(job, cluster).await;
-                            }
-                            version = self.take(event, cluster.now());
-                        }
-                        None => break,
-                    },
-                    () = cluster.stop_at(end.unwrap_or_default()), if end.is_some() => self.end_next(cluster).await,
+/// Follows the API server for ever.
+pub(super) async fn keep(cluster: &Cluster, world: &RefCell<World>) -> Infallible {
+    let version = cluster.api.version();
+    let mut jobs = std::pin::pin!(watch(cluster, "jobs", version));
+    let mut cron_jobs = std::pin::pin!(watch(cluster, "cronjobs", version));
+    loop {
+        tokio::select! {
+            biased;
+            Some(event) = cron_jobs.next() => {
+                if let WatchEvent::Modified(cron_job) = event {
+                    world.borrow_mut().take_status(&cron_job, cluster.now());
                 }
             }
+            Some(event) = jobs.next() => world.borrow_mut().take_job(event, cluster.now()),
         }
     }
+}
 
-    /// A Job that ended is the lock on its slot until the cursor has reached it. One that runs is deleted to be replaced,
-    /// and no earlier slot is ever started.
-    async fn judge_delete(&mut self, job: &Value, cluster: &Cluster) {
-        let run = job["metadata"]["uid"].as_str().and_then(|uid| self.runs.get(uid));
-        let Some(run) = run.filter(|run| run.ended.is_some()) else {
+/// Every change of a kind after a version.
+fn watch(cluster: &Cluster, resource: &'static str, version: u64) -> impl Stream<Item = WatchEvent<Seen>> {
+    let client = cluster.observer();
+    let begin = move |version: u64| {
+        let client = client.clone();
+        async move {
+            let path = format!("/apis/batch/v1/{resource}?watch=1&resourceVersion={version}");
+            let request = http::Request::get(path).body(Vec::new()).unwrap();
+            client.request_events::<Seen>(request).await.unwrap().boxed()
+        }
+    };
+    futures::stream::unfold((None, version), move |(mut events, mut version)| {
+        let begin = begin.clone();
+        async move {
+            loop {
+                let mut open = match events.take() {
+                    Some(open) => open,
+                    None => begin(version).await,
+                };
+                let Some(event) = open.next().await else { continue };
+                let event = event.unwrap();
+                match &event {
+                    WatchEvent::Added(seen) | WatchEvent::Modified(seen) | WatchEvent::Deleted(seen) => {
+                        version = seen.version();
+                    }
+                    WatchEvent::Bookmark(bookmark) => version = bookmark.metadata.resource_version.parse().unwrap(),
+                    WatchEvent::Error(status) => panic!("the ledger's watch: {status:?}"),
+                }
+                return Some((event, (Some(open), version)));
+            }
+        }
+    })
+}
+
+impl World {
+    fn take_status(&mut self, seen: &Seen, now: Timestamp) {
+        let Some(index) = self.find_by_uid(&seen.metadata.uid) else {
             return;
         };
-        let cursor = cluster.last_schedule_time(&run.cron_job).await;
-        if cursor.is_none_or(|cursor| cursor < run.slot) {
-            self.offences
-                .push(format!("{}: deleted while the cursor is {cursor:?}", run.name));
-        }
-    }
-
-    async fn end_next(&mut self, cluster: &Cluster) {
-        if let Some((_, uid)) = self.ends.pop_first()
-            && let Some(run) = self.runs.get(&uid)
-        {
-            self.n_seen += 1;
-            let is_failed = self
-                .habits
-                .get(&run.cron_job)
-                .is_some_and(|(_, one_in)| self.n_seen.is_multiple_of(*one_in));
-            cluster.end_job(&run.name.clone(), is_failed).await;
-        }
-    }
-
-    /// Takes an event in and gives its version.
-    fn take(&mut self, event: WatchEvent<Value>, now: Timestamp) -> String {
-        let (job, is_deleted) = match event {
-            WatchEvent::Added(job) | WatchEvent::Modified(job) => (job, false),
-            WatchEvent::Deleted(job) => (job, true),
-            WatchEvent::Bookmark(bookmark) => return bookmark.metadata.resource_version,
-            WatchEvent::Error(status) => panic!("the ledger's watch: {status:?}"),
+        let cron_job = &mut self.cron_jobs[index];
+        let status = Status {
+            version: seen.version(),
+            at: now,
+            last_schedule_time: seen.status.last_schedule_time,
+            last_successful_time: seen.status.last_successful_time,
         };
-        let text = |pointer: &str| job.pointer(pointer).and_then(Value::as_str).unwrap().to_owned();
-        let uid = text("/metadata/uid");
-        let is_over = is_deleted || job["status"]["conditions"].is_array();
-        let run = self.runs.entry(uid.clone()).or_insert_with(|| Run {
-            cron_job: text("/metadata/ownerReferences/0/name"),
-            slot: job["metadata"]["annotations"][SCHEDULED]
-                .as_str()
-                .unwrap()
-                .parse()
-                .unwrap(),
-            created: now,
-            ended: None,
-            name: text("/metadata/name"),
-        });
-        if is_over {
-            run.ended.get_or_insert(now);
-            self.ends.retain(|(_, running)| *running != uid);
-        } else if run.created == now {
-            let run_seconds = self.habits.get(&run.cron_job).map_or(1, |(seconds, _)| *seconds);
-            self.ends.insert((now + SignedDuration::from_secs(run_seconds), uid));
+        let known = cron_job.statuses.last();
+        if known.is_none_or(|known| !known.says_the_same(&status)) {
+            cron_job.statuses.push(status);
         }
-        text("/metadata/resourceVersion")
+    }
+
+    fn take_job(&mut self, event: WatchEvent<Seen>, now: Timestamp) {
+        let (seen, is_deleted) = match event {
+            WatchEvent::Added(seen) | WatchEvent::Modified(seen) => (seen, false),
+            WatchEvent::Deleted(seen) => (seen, true),
+            WatchEvent::Bookmark(_) | WatchEvent::Error(_) => return,
+        };
+        let (version, finish) = (seen.version(), seen.finish());
+        let deletion = is_deleted.then(|| Deletion {
+            at: now,
+            version,
+            by: self.deleter(&seen, now),
+        });
+        let metadata = seen.metadata;
+        let job = self.jobs.entry(metadata.uid).or_insert_with(|| Job {
+            name: metadata.name,
+            owner: metadata.owner_references.into_iter().next().map(|owner| owner.uid),
+            slot: metadata.annotations.scheduled,
+            created: now,
+            finished: None,
+            completed: None,
+            deleted: None,
+        });
+        if job.finished.is_none() {
+            job.finished = finish.map(|finish| (now, finish));
+            job.completed = seen.status.completion_time;
+        }
+        job.deleted = deletion;
+    }
+
+    fn deleter(&self, seen: &Seen, now: Timestamp) -> Deleter {
+        let owner = seen.metadata.owner_references.first();
+        let is_gone = |uid: &str| {
+            self.find_by_uid(uid)
+                .is_none_or(|index| self.cron_jobs[index].deleted.is_some())
+        };
+        let finished = self.jobs.get(&seen.metadata.uid).and_then(|job| job.finished);
+        let ttl = seen.spec.ttl_seconds_after_finished.map(SignedDuration::from_secs);
+        let is_outlived = finished.zip(ttl).is_some_and(|((at, _), ttl)| at + ttl <= now);
+        if owner.is_some_and(|owner| is_gone(&owner.uid)) {
+            Deleter::Garbage
+        } else if self.deleted_by_users.contains(&seen.metadata.uid) || is_outlived {
+            Deleter::Others
+        } else {
+            Deleter::Controller
+        }
     }
 }

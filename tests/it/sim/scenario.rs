@@ -1,15 +1,24 @@
-//! What a seed stands for: CronJobs, how long their Jobs run, when the controller crashes.
+//! What a seed stands for: CronJobs, what users do to them, what goes wrong, when the controller dies.
+
+mod edits;
+mod troubles;
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+pub(super) use self::{
+    edits::{Edit, EditKind},
+    troubles::{Trouble, TroubleKind},
+};
+use super::calendar::{Calendar, Zone};
 use crate::random::Random;
 
-/// The simulated time at which everything begins.
-pub(super) fn start() -> Timestamp {
-    "2026-05-05T11:57:30Z".parse().unwrap()
-}
+/// CronJobs at a time: with their schedules they make more than thirty runs a minute.
+const N_CRON_JOBS: usize = 54;
+
+/// Nothing goes wrong and nobody edits in the last minutes.
+const CALM_END: SignedDuration = SignedDuration::from_mins(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
@@ -26,127 +35,131 @@ impl Policy {
             Policy::Replace => "Replace",
         }
     }
+
+    fn draw(random: &mut Random) -> Policy {
+        random.pick(&[Policy::Allow, Policy::Allow, Policy::Forbid, Policy::Replace])
+    }
 }
 
-/// A CronJob that runs every `period_minutes` minutes, at minutes of the epoch that this divides.
-#[derive(Clone, Debug)]
-pub(super) struct CronJob {
-    pub(super) name: String,
-    pub(super) period_minutes: i64,
+/// What a user asks for with a CronJob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spec {
+    pub(super) calendar: Calendar,
     pub(super) policy: Policy,
     pub(super) deadline_seconds: Option<i64>,
-    /// How long its Jobs run.
-    pub(super) run_seconds: i64,
-    /// Every so many Jobs one fails.
-    pub(super) fails_one_in: u64,
+    pub(super) is_suspended: bool,
     /// `spec.successfulJobsHistoryLimit`; with 0 a Job goes as soon as it has ended.
     pub(super) complete_max: usize,
     /// `spec.failedJobsHistoryLimit`.
     pub(super) failed_max: usize,
+    /// How long its Jobs run.
+    pub(super) run_seconds: i64,
+    /// `ttlSecondsAfterFinished` of its Jobs.
+    pub(super) ttl_seconds: Option<i64>,
 }
 
-impl CronJob {
-    fn new(number: usize, random: &mut Random) -> CronJob {
-        CronJob {
-            name: format!("job-{number:02}"),
-            // Mostly every minute, so that something is always going on.
-            period_minutes: random.pick(&[1, 1, 1, 1, 2, 5, 10, 30]),
-            policy: random.pick(&[Policy::Allow, Policy::Allow, Policy::Forbid, Policy::Replace]),
-            deadline_seconds: random.pick(&[None, None, None, Some(0), Some(30), Some(600)]),
-            run_seconds: random.pick(&[1, 5, 20, 70, 100, 200]),
-            fails_one_in: random.pick(&[3, 20, 1_000]),
+/// The longest that a Job runs.
+pub(super) const RUN_SECONDS_MAX: i64 = 200;
+
+impl Spec {
+    fn draw(random: &mut Random, calendar: Calendar) -> Spec {
+        Spec {
+            calendar,
+            policy: Policy::draw(random),
+            deadline_seconds: draw_deadline(random),
+            is_suspended: false,
             complete_max: random.pick(&[0, 0, 1, 3]),
             failed_max: random.pick(&[0, 1]),
+            run_seconds: random.pick(&[1, 5, 20, 70, 100, RUN_SECONDS_MAX]),
+            ttl_seconds: random.pick(&[None, None, None, None, None, Some(20)]),
         }
-    }
-
-    /// `spec.schedule`.
-    pub(super) fn schedule(&self) -> String {
-        if self.period_minutes == 1 {
-            "* * * * *".to_owned()
-        } else {
-            format!("*/{} * * * *", self.period_minutes)
-        }
-    }
-
-    /// The activations after an instant and before another.
-    pub(super) fn slots(&self, after: Timestamp, before: Timestamp) -> impl Iterator<Item = Timestamp> + use<> {
-        let period = self.period_minutes * 60;
-        let first = after.as_second().div_euclid(period) + 1;
-        (first..)
-            .map(move |number| Timestamp::from_second(number * period).unwrap())
-            .take_while(move |slot| *slot < before)
-    }
-
-    /// The activation after one.
-    pub(super) fn next(&self, slot: Timestamp) -> Timestamp {
-        slot + SignedDuration::from_mins(self.period_minutes)
     }
 }
 
-/// The controller dies, and another comes.
+fn draw_deadline(random: &mut Random) -> Option<i64> {
+    random.pick(&[None, None, None, Some(0), Some(5), Some(30), Some(600)])
+}
+
+/// The controller ends, and another comes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Crash {
     pub(super) at: Timestamp,
     pub(super) back_at: Timestamp,
+    /// It is asked to end, and does so by itself.
+    pub(super) is_graceful: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Scenario {
-    pub(super) length: Duration,
-    pub(super) cron_jobs: Vec<CronJob>,
+    pub(super) start: Timestamp,
+    pub(super) end: Timestamp,
+    /// What the CronJobs are at the beginning.
+    pub(super) specs: Vec<Spec>,
+    /// In order.
+    pub(super) edits: Vec<Edit>,
     /// In order; none begins before the one before is over.
     pub(super) crashes: Vec<Crash>,
-    /// Whether messages to the API server get lost.
-    pub(super) is_lossy: bool,
+    /// In order of their beginnings.
+    pub(super) troubles: Vec<Trouble>,
+    /// Of a million messages of the controller's so many get lost on each way.
+    pub(super) lost_per_million: u32,
+    /// How far the controller's clock is ahead of the API server's, when no step has moved it.
+    pub(super) clock_offset: SignedDuration,
 }
-
-/// Crashes an hour, about.
-const CRASHES_AN_HOUR: u64 = 6;
 
 impl Scenario {
     pub(super) fn new(seed: u64, length: Duration) -> Scenario {
         let mut random = Random::new(seed);
-        let cron_jobs = (0..45).map(|number| CronJob::new(number, &mut random)).collect();
-        let is_lossy = !random.is_one_in(4);
-        let mut scenario = Scenario {
-            length,
-            cron_jobs,
-            crashes: Vec::new(),
-            is_lossy,
-        };
-        let end = scenario.end();
-        let mut at = start();
-        loop {
-            at += pause(&mut random);
-            let crash = Crash {
-                at,
-                back_at: at + SignedDuration::from_millis(random.pick(&[50, 700, 5_000, 20_000, 90_000, 200_000])),
-            };
-            // Enough is left to make up for it.
-            if crash.back_at > end - SignedDuration::from_mins(5) {
-                return scenario;
-            }
-            scenario.crashes.push(crash);
-            at = crash.back_at;
+        let length = SignedDuration::try_from(length).unwrap();
+        let zone = Zone::draw(&mut random);
+        let start = zone.start(length);
+        let end = start + length;
+        let calendars = |random: &mut Random| Calendar::draw(random, zone, start, length);
+        let mut specs = Vec::new();
+        for _ in 0..N_CRON_JOBS {
+            let calendar = calendars(&mut random);
+            specs.push(Spec::draw(&mut random, calendar));
         }
-    }
-
-    pub(super) fn end(&self) -> Timestamp {
-        start() + self.length
-    }
-
-    /// Whether a controller ran from an instant to another without a break.
-    pub(super) fn was_up(&self, from: Timestamp, to: Timestamp) -> bool {
-        from >= start() && to <= self.end() && !self.crashes.iter().any(|crash| crash.at <= to && from <= crash.back_at)
+        let calm_at = end - CALM_END;
+        Scenario {
+            start,
+            end,
+            edits: edits::draw(&mut random, N_CRON_JOBS, start..calm_at, calendars),
+            crashes: draw_crashes(&mut random, start, calm_at),
+            troubles: troubles::draw(&mut random, start, calm_at),
+            lost_per_million: random.pick(&[0, 1_000, 5_000, 5_000]),
+            clock_offset: SignedDuration::from_millis(random.pick(&[0, 0, -900, -300, 400, 900])),
+            specs,
+        }
     }
 }
 
-/// From one crash's end to the next crash: as often as not just behind a whole minute, when there is something to break.
-fn pause(random: &mut Random) -> SignedDuration {
-    let minutes = random.between(1, i64::try_from(2 * 60 / CRASHES_AN_HOUR).unwrap());
-    let millis_max = random.pick(&[400, 60_000]);
+fn draw_crashes(random: &mut Random, start: Timestamp, calm_at: Timestamp) -> Vec<Crash> {
+    const CRASHES_AN_HOUR: i64 = 5;
+    let mut crashes = Vec::new();
+    let mut at = start;
+    loop {
+        at += pause(random, CRASHES_AN_HOUR);
+        let away_millis = random.pick(&[50, 700, 5_000, 20_000, 90_000, 200_000]);
+        let crash = Crash {
+            at,
+            back_at: at + SignedDuration::from_millis(away_millis),
+            is_graceful: random.is_one_in(4),
+        };
+        if crash.back_at > calm_at {
+            return crashes;
+        }
+        crashes.push(crash);
+        at = crash.back_at;
+    }
+}
+
+/// From one thing to the next of so many an hour: as often as not just behind a whole minute, when there is something
+/// to break.
+fn pause(random: &mut Random, n_an_hour: i64) -> SignedDuration {
+    let minutes = random.between(1, 2 * 60 / n_an_hour);
+    let millis_max = random.pick(&[400, 2_000, 60_000]);
     let millis = random.between(0, millis_max);
-    // Starts are half past a minute; pauses that follow a crash are wherever they are.
+    // Starts are half past a minute; what follows something else is wherever that ended.
     SignedDuration::from_secs(minutes * 60 + 30) + SignedDuration::from_millis(millis)
 }

@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 use super::{GIT_VERSION, groups};
 use crate::{
     Resource,
+    fnv::fnv_1a,
     objects::{
         patch::PatchForm,
-        schema::{Field, Kind, Schema, Struct},
+        schema::{Field, Kind, Merge, Schema, Struct},
     },
 };
 
@@ -27,7 +28,7 @@ pub(super) fn index() -> Value {
         std::iter::once("api/v1".to_owned()).chain(groups::GROUPS.iter().map(|group| format!("apis/{group}/v1")));
     let paths: Map<_, _> = names
         .filter_map(|name| {
-            let hash = hash(&version_3(&name)?.to_string());
+            let hash = fnv_1a(&version_3(&name)?.to_string());
             Some((
                 name.clone(),
                 json!({"serverRelativeURL": format!("/openapi/v3/{name}?hash={hash:016X}")}),
@@ -87,12 +88,6 @@ pub(super) fn version_2() -> Value {
     })
 }
 
-/// FNV-1a.
-fn hash(text: &str) -> u64 {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
-}
-
 fn put_paths(resource: Resource, paths: &mut Map<String, Value>) {
     let root = match resource.group() {
         "" => format!("/api/{}", resource.version()),
@@ -143,7 +138,11 @@ fn collect_kind(kind: &'static Kind, names: &mut BTreeSet<&'static str>) {
 }
 
 fn schema(shape: &'static Struct, references: &str) -> Value {
-    let property = |field: &'static Field| (field.name.to_owned(), kind_schema(&field.kind, references));
+    let property = |field: &'static Field| {
+        let mut property = kind_schema(&field.kind, references);
+        put_merge(field, &mut property);
+        (field.name.to_owned(), property)
+    };
     let properties: Map<_, _> = shape.fields().iter().map(property).collect();
     let mut schema = json!({"type": "object", "description": "", "properties": properties});
     let resource = Resource::ALL.into_iter().find(|resource| resource.kind() == shape.name);
@@ -151,6 +150,24 @@ fn schema(shape: &'static Struct, references: &str) -> Value {
         schema["x-kubernetes-group-version-kind"] = json!([group_version_kind(resource)]);
     }
     schema
+}
+
+/// Says how a list is merged, for clients that make strategic merge patches.
+fn put_merge(field: &'static Field, property: &mut Value) {
+    let strategy = match field.merge {
+        Merge::Replace => return,
+        Merge::Set => "merge",
+        Merge::ByKey(key) => {
+            property["x-kubernetes-patch-merge-key"] = key.into();
+            // The members of a volume exclude each other.
+            if field.name == "volumes" {
+                "merge,retainKeys"
+            } else {
+                "merge"
+            }
+        }
+    };
+    property["x-kubernetes-patch-strategy"] = strategy.into();
 }
 
 fn kind_schema(kind: &'static Kind, references: &str) -> Value {

@@ -1,12 +1,12 @@
 //! Server-side apply: what a manager says is merged in, and what it said before and says no longer is taken out.
 //!
-//! Managers do not conflict here: the last one wins, as with `--force-conflicts`. Only applies are recorded in
-//! `metadata.managedFields`, so what else writes an object owns nothing of it.
+//! Only applies are recorded in `metadata.managedFields`: what else writes an object owns nothing of it, and nobody
+//! conflicts with that.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{PatchError, managed_fields};
+use super::{Conflict, PatchError, go_shown, managed_fields};
 use crate::{
     Resource,
     objects::{
@@ -15,13 +15,27 @@ use crate::{
     },
 };
 
-/// The object after this manager has applied its view of it at this time; a new one where there was none.
+/// Who applies.
+#[derive(Clone, Copy, Debug)]
+pub struct Applier<'a> {
+    /// The name under which fields are owned.
+    pub manager: &'a str,
+    /// Whether what others own is taken from them.
+    pub is_forced: bool,
+    /// The time of the request.
+    pub now: Timestamp,
+}
+
+/// The object after its view of it was applied; a new one where there was none.
 pub fn apply(
     resource: Resource,
     old: Option<&Value>,
     applied: &Value,
-    manager: &str,
-    now: Timestamp,
+    Applier {
+        manager,
+        is_forced,
+        now,
+    }: Applier<'_>,
 ) -> Result<Value, PatchError> {
     let shape = Schema::get().of(resource);
     check(resource, shape, applied)?;
@@ -34,8 +48,9 @@ pub fn apply(
         .map_or(&[][..], Vec::as_slice);
     let is_own = |entry: &&Value| entry["manager"] == manager && entry["operation"] == "Apply";
     let own = entries.iter().find(is_own);
-    let others: Vec<_> = entries.iter().filter(|entry| !is_own(entry)).collect();
+    let others = entries.iter().filter(|entry| !is_own(entry)).cloned();
     let fields = managed_fields::fields_of(shape, applied);
+    let others = contended(&fields, old, &new, others.collect(), is_forced)?;
     if let Some(own) = own {
         let kept: Vec<_> = others.iter().map(|entry| &entry["fieldsV1"]).collect();
         managed_fields::take_out(&mut new, &own["fieldsV1"], &fields, &kept);
@@ -52,9 +67,33 @@ pub fn apply(
             "fieldsV1": fields,
         }),
     };
-    let entries: Vec<_> = std::iter::once(entry).chain(others.into_iter().cloned()).collect();
+    let entries: Vec<_> = std::iter::once(entry).chain(others).collect();
     new["metadata"]["managedFields"] = Value::Array(entries);
     Ok(new)
+}
+
+/// The entries of the others without what is taken from them; an error where nothing may be.
+fn contended(
+    fields: &Value,
+    old: &Value,
+    new: &Value,
+    mut others: Vec<Value>,
+    is_forced: bool,
+) -> Result<Vec<Value>, PatchError> {
+    let mut conflicts = Vec::new();
+    for entry in &mut others {
+        let taken = managed_fields::take_changed(&mut entry["fieldsV1"], fields, old, new);
+        let manager = entry["manager"].as_str().unwrap_or_default();
+        conflicts.extend(taken.into_iter().map(|field| Conflict {
+            manager: manager.to_owned(),
+            field,
+        }));
+    }
+    if !is_forced && !conflicts.is_empty() {
+        return Err(PatchError::Conflicts(conflicts));
+    }
+    others.retain(|entry| entry["fieldsV1"] != json!({}));
+    Ok(others)
 }
 
 /// Refuses what is of another kind, and fields that nobody knows.
@@ -71,8 +110,11 @@ fn check(resource: Resource, shape: &'static Struct, applied: &Value) -> Result<
     {
         return Err(PatchError::Malformed("metadata.managedFields must be nil".to_owned()));
     }
-    // A wrong type is told when the whole is decoded.
-    let unknown = decoding::normalise(shape, &mut applied.clone()).unwrap_or_default();
+    let wrong_type = |reason| PatchError::Undecodable {
+        shown: go_shown(applied),
+        reason,
+    };
+    let unknown = decoding::normalise(shape, &mut applied.clone()).map_err(wrong_type)?;
     let Some(first) = unknown.first() else { return Ok(()) };
     let metadata = &applied["metadata"];
     let text = |member: &str| metadata[member].as_str().unwrap_or_default();

@@ -85,6 +85,67 @@ pub(super) fn take_out(value: &mut Value, before: &Value, after: &Value, others:
     }
 }
 
+/// Takes out of the fields of another manager those that the new object changes and that are in `ours` too. Returns their
+/// paths.
+pub(super) fn take_changed(theirs: &mut Value, ours: &Value, old: &Value, new: &Value) -> Vec<String> {
+    let mut taken = Vec::new();
+    take_changed_below("", theirs, ours, (old, new), &mut taken);
+    taken
+}
+
+fn take_changed_below(
+    path: &str,
+    theirs: &mut Value,
+    ours: &Value,
+    (old, new): (&Value, &Value),
+    taken: &mut Vec<String>,
+) {
+    let (Some(theirs), Some(ours)) = (theirs.as_object_mut(), ours.as_object()) else {
+        return;
+    };
+    let is_leaf = |inner: &Value| inner.as_object().is_none_or(Map::is_empty);
+    // Those without inner fields are told first.
+    theirs.retain(|name, inner| {
+        let is_kept = !is_leaf(inner) || name == "." || !ours.contains_key(name) || get(old, name) == get(new, name);
+        if !is_kept {
+            taken.push(format!("{path}{}", shown(name)));
+        }
+        is_kept
+    });
+    theirs.retain(|name, inner| {
+        let Some(our_inner) = ours.get(name).filter(|_| !is_leaf(inner)) else {
+            return true;
+        };
+        let path = format!("{path}{}", shown(name));
+        take_changed_below(&path, inner, our_inner, (get(old, name), get(new, name)), taken);
+        !is_leaf(inner)
+    });
+}
+
+/// What a name in a set names, null where it is not there.
+fn get<'a>(value: &'a Value, name: &str) -> &'a Value {
+    match value {
+        Value::Object(members) => members.get(name.trim_start_matches("f:")),
+        Value::Array(elements) => elements.iter().find(|element| is_named(element, name)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+    .unwrap_or(&Value::Null)
+}
+
+/// A name in a set as paths show it: `.spec`, `[name="a"]`, `[="a"]`.
+fn shown(name: &str) -> String {
+    match name.split_once(':') {
+        Some(("k", keys)) => {
+            let keys = serde_json::from_str::<Map<String, Value>>(keys).unwrap_or_default();
+            let keys: Vec<_> = keys.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            format!("[{}]", keys.join(","))
+        }
+        Some(("v", value)) => format!("[={value}]"),
+        Some((_, field)) => format!(".{field}"),
+        None => name.to_owned(),
+    }
+}
+
 fn remove(value: &mut Value, name: &str) {
     match value {
         Value::Object(members) => {

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{PatchError, PatchForm, apply, decoded, json_patch, merge, parse, strategic_merge};
-use crate::{Resource, objects::decoding::FieldValidation};
+use super::{Applier, Conflict, PatchError, PatchForm, apply, decoded, json_patch, merge, parse, strategic_merge};
+use crate::{Failure, Resource, objects::decoding::FieldValidation};
 
 #[test]
 fn a_form_is_known_by_its_content_type() {
@@ -308,8 +308,8 @@ fn directives_that_make_no_sense_are_told() {
     ];
     for (patch, code, expected) in cases {
         let error = strategic_merge(Resource::Job, &old, &job(patch)).unwrap_err();
-        assert_eq!((error.code(), error.to_string().as_str()), (code, expected));
-        assert_eq!(error.status()["code"], code);
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(Failure::from(error).code, code);
     }
 }
 
@@ -322,7 +322,7 @@ fn what_comes_out_must_be_an_object_of_the_kind() {
     let expected = format!(" \"\" is invalid: patch: Invalid value: \"map[spec:map[foo:x]]\": {reason}");
     assert_eq!(outcome(PatchForm::Strategic).to_string(), expected);
     assert_eq!(
-        outcome(PatchForm::Merge).status()["details"]["causes"][0]["field"],
+        Failure::from(outcome(PatchForm::Merge)).status()["details"]["causes"][0]["field"],
         "patch"
     );
     let lenient = decoded(
@@ -345,47 +345,76 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
+fn applied_by(manager: &str, old: Option<&Value>, view: &Value, is_forced: bool) -> Result<Value, PatchError> {
+    let applier = Applier {
+        manager,
+        is_forced,
+        now: at("2024-01-01T00:00:00Z"),
+    };
+    let resource = if view["kind"] == "Job" {
+        Resource::Job
+    } else {
+        Resource::ConfigMap
+    };
+    apply(resource, old, view, applier)
+}
+
 #[test]
 fn apply_takes_out_what_its_manager_says_no_longer() {
-    let now = at("2024-01-01T00:00:00Z");
-    let first = apply(
-        Resource::ConfigMap,
-        None,
-        &config_map(&json!({"a": "1", "b": "1"})),
-        "m",
-        now,
-    )
-    .unwrap();
+    let view = config_map(&json!({"a": "1", "b": "1"}));
+    let first = applied_by("m", None, &view, false).unwrap();
     let entry = json!({"manager": "m", "operation": "Apply", "apiVersion": "v1", "time": "2024-01-01T00:00:00Z",
         "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:a": {}, "f:b": {}}}});
     assert_eq!(first["metadata"]["managedFields"], json!([entry]));
-    let later = at("2024-01-02T00:00:00Z");
-    let same = apply(
-        Resource::ConfigMap,
-        Some(&first),
-        &config_map(&json!({"a": "1", "b": "1"})),
-        "m",
-        later,
-    )
-    .unwrap();
+    let later = Applier {
+        manager: "m",
+        is_forced: false,
+        now: at("2024-01-02T00:00:00Z"),
+    };
+    let same = apply(Resource::ConfigMap, Some(&first), &view, later).unwrap();
     assert_eq!(same, first, "what changes nothing");
-    let other = apply(
-        Resource::ConfigMap,
-        Some(&first),
-        &config_map(&json!({"b": "2"})),
-        "n",
-        later,
-    )
-    .unwrap();
-    let less = apply(
-        Resource::ConfigMap,
-        Some(&other),
-        &config_map(&json!({"c": "3"})),
-        "m",
-        later,
-    )
-    .unwrap();
-    assert_eq!(less["data"], json!({"b": "2", "c": "3"}), "b is the other's now");
+    let shared = applied_by("n", Some(&first), &config_map(&json!({"b": "1"})), false).unwrap();
+    let less = applied_by("m", Some(&shared), &config_map(&json!({"c": "3"})), false).unwrap();
+    assert_eq!(less["data"], json!({"b": "1", "c": "3"}), "b is the other's too");
+}
+
+#[test]
+fn what_others_applied_is_changed_by_force_alone() {
+    let first = applied_by("m", None, &config_map(&json!({"a": "1", "b": "1", "c": "1"})), false).unwrap();
+    let one = config_map(&json!({"b": "2", "c": "1"}));
+    let error = applied_by("n", Some(&first), &one, false).unwrap_err();
+    let text = "Apply failed with 1 conflict: conflict with \"m\": .data.b";
+    assert_eq!(error.to_string(), text);
+    let failure = Failure::from(error);
+    assert_eq!((failure.code.as_u16(), failure.reason), (409, "Conflict"));
+    let cause = json!({"reason": "FieldManagerConflict", "message": "conflict with \"m\"", "field": ".data.b"});
+    assert_eq!(failure.details["causes"], json!([cause]));
+    let two = config_map(&json!({"a": "2", "b": "2"}));
+    let error = applied_by("n", Some(&first), &two, false).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "Apply failed with 2 conflicts: conflicts with \"m\":\n- .data.a\n- .data.b"
+    );
+    let forced = applied_by("n", Some(&first), &one, true).unwrap();
+    let fields = |at: usize| &forced["metadata"]["managedFields"][at]["fieldsV1"]["f:data"];
+    assert_eq!(*fields(0), json!({"f:b": {}, "f:c": {}}));
+    assert_eq!(*fields(1), json!({"f:a": {}, "f:c": {}}));
+    let all = config_map(&json!({"a": "3", "b": "3", "c": "3"}));
+    let taken = applied_by("o", Some(&forced), &all, true).unwrap();
+    assert_eq!(taken["metadata"]["managedFields"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn conflicts_name_elements_of_lists_by_their_keys() {
+    let job = |image: &str| {
+        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a", "finalizers": ["x/y"]},
+            "spec": {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}}})
+    };
+    let first = applied_by("m", None, &job("1"), false).unwrap();
+    let error = applied_by("n", Some(&first), &job("2"), false).unwrap_err();
+    let field = ".spec.template.spec.containers[name=\"c\"].image".to_owned();
+    let manager = "m".to_owned();
+    assert_eq!(error, PatchError::Conflicts(vec![Conflict { manager, field }]));
 }
 
 #[test]
@@ -394,18 +423,11 @@ fn apply_merges_lists_by_key() {
         json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a", "finalizers": ["x/y"]},
             "spec": {"template": {"spec": {"containers": containers}}}})
     };
-    let now = at("2024-01-01T00:00:00Z");
     let two = pod(json!([{"name": "a", "image": "1"}, {"name": "b", "image": "2"}]));
-    let mut live = apply(Resource::Job, None, &two, "m", now).unwrap();
+    let mut live = applied_by("m", None, &two, false).unwrap();
     live["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"] = "Always".into();
-    let one = apply(
-        Resource::Job,
-        Some(&live),
-        &pod(json!([{"name": "a", "image": "3"}])),
-        "m",
-        now,
-    )
-    .unwrap();
+    let one = pod(json!([{"name": "a", "image": "3"}]));
+    let one = applied_by("m", Some(&live), &one, false).unwrap();
     let expected = json!([{"name": "a", "image": "3", "imagePullPolicy": "Always"}]);
     assert_eq!(one["spec"]["template"]["spec"]["containers"], expected);
     let fields = &one["metadata"]["managedFields"][0]["fieldsV1"];
@@ -419,13 +441,10 @@ fn apply_merges_lists_by_key() {
 
 #[test]
 fn apply_refuses_other_kinds_and_unknown_fields() {
-    let now = at("2024-01-01T00:00:00Z");
-    let refusal = |applied: Value| apply(Resource::ConfigMap, None, &applied, "m", now).unwrap_err();
+    let refusal = |applied: Value| applied_by("m", None, &applied, false).unwrap_err();
     let error = refusal(json!({"spec": {}}));
-    assert_eq!(
-        (error.code(), error.to_string().as_str()),
-        (400, "invalid object type: /, Kind=")
-    );
+    assert_eq!(error.to_string(), "invalid object type: /, Kind=");
+    assert_eq!(Failure::from(error).code, 400);
     let mut applied = config_map(&json!({}));
     applied["foo"] = 1.into();
     let expected = "failed to create typed patch object (/a; v1, Kind=ConfigMap): .foo: field not declared in schema";

@@ -1,11 +1,8 @@
-//! What is wrong with one field, and the `Status` that tells all of it.
+//! What is wrong with one field.
 
-use std::collections::BTreeSet;
-
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::path::Path;
-use crate::Resource;
 
 /// What is wrong with one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,55 +13,6 @@ pub struct FieldError {
     pub field: String,
     /// The text for people, without the path.
     pub message: String,
-}
-
-impl FieldError {
-    fn text(&self) -> String {
-        format!("{}: {}", self.field, self.message)
-    }
-}
-
-/// The text of a refusal for these reasons: each once, in brackets where there are several.
-pub fn invalid_message(resource: Resource, name: &str, errors: &[FieldError]) -> String {
-    let kind = match resource.group() {
-        "" => resource.kind().to_owned(),
-        group => format!("{}.{group}", resource.kind()),
-    };
-    let mut seen = BTreeSet::new();
-    let texts: Vec<_> = errors
-        .iter()
-        .map(FieldError::text)
-        .filter(|text| seen.insert(text.clone()))
-        .collect();
-    match texts.as_slice() {
-        [] => format!("{kind} {name:?} is invalid"),
-        [one] => format!("{kind} {name:?} is invalid: {one}"),
-        several => format!("{kind} {name:?} is invalid: [{}]", several.join(", ")),
-    }
-}
-
-/// The `Status` of a refusal for these reasons; its code is 422.
-pub fn invalid_status(resource: Resource, name: &str, errors: &[FieldError]) -> Value {
-    let cause = |error: &FieldError| json!({"reason": error.reason, "message": error.message, "field": error.field});
-    let mut details = Map::new();
-    for (member, text) in [("name", name), ("group", resource.group()), ("kind", resource.kind())] {
-        if !text.is_empty() {
-            details.insert(member.to_owned(), text.into());
-        }
-    }
-    if !errors.is_empty() {
-        details.insert("causes".to_owned(), errors.iter().map(cause).collect());
-    }
-    json!({
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": invalid_message(resource, name, errors),
-        "reason": "Invalid",
-        "details": details,
-        "code": 422,
-    })
 }
 
 /// The errors found so far, in order.

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Checks, create, create_warnings, invalid_message, invalid_status, update, update_status, update_warnings};
+use super::{Checks, create, create_warnings, update, update_status, update_warnings};
 use crate::{
-    Resource,
+    Failure, Resource,
     objects::{decoding, decoding::FieldValidation, defaulting},
 };
 
@@ -381,7 +381,7 @@ fn a_refusal_names_each_reason_once() {
     let two = "spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0";
     errors.push(errors[0].clone());
     let expected = format!("Lease.coordination.k8s.io \"a\" is invalid: [{one}, {two}]");
-    assert_eq!(invalid_message(Resource::Lease, "a", &errors), expected);
+    assert_eq!(Failure::invalid(Resource::Lease, "a", &errors).message, expected);
     errors.truncate(1);
     let status = json!({
         "kind": "Status",
@@ -397,7 +397,7 @@ fn a_refusal_names_each_reason_once() {
         }]},
         "code": 422,
     });
-    assert_eq!(invalid_status(Resource::Lease, "a", &errors), status);
+    assert_eq!(Failure::invalid(Resource::Lease, "a", &errors).status(), status);
 }
 
 #[test]

@@ -152,6 +152,72 @@ fn b_12_4_a_failed_create_is_retried_with_back_off_until_the_next_slot() {
     assert!((6..12).contains(&n_attempts), "{n_attempts} attempts");
 }
 
+/// Answers creates with a lack of permission for as long as they come until then; gives the times of Events about it.
+fn not_permitted_until(world: &mut World, text: &str) -> Vec<String> {
+    let mut told = Vec::new();
+    while world.now < at(text) {
+        world.effects();
+        while !world.creates.is_empty() {
+            world.answer_create(CreateOutcome::NotPermitted {
+                message: "User \"cronwheel\" cannot create".into(),
+            });
+            for line in world.effects() {
+                assert!(
+                    line.starts_with("Warning FailedCreate: Error creating job: User"),
+                    "{line}"
+                );
+                told.push(world.now.strftime("%T").to_string());
+            }
+        }
+        let retry = world.shard.next_wakeup().map_or_else(|| at(text), |wakeup| wakeup.at);
+        world.advance_to(&retry.min(at(text)).to_string());
+    }
+    told
+}
+
+#[test]
+fn b_12_4_a_lack_of_permission_for_a_moment_is_not_told() {
+    let mut world = world();
+    world.advance_to("10:00:00");
+    let told = not_permitted_until(&mut world, "10:00:03");
+    assert!(told.is_empty(), "{told:?}");
+    world.advance_to("10:00:07");
+    world.effects();
+    world.created();
+    world.expect(&[
+        "Normal SuccessfulCreate: Created job hello-29632920",
+        "status last=10:00:00 successful=- active=[hello-29632920]",
+    ]);
+}
+
+#[test]
+fn b_12_4_a_lack_of_permission_that_lasts_is_told() {
+    let mut world = world();
+    world.advance_to("10:00:00");
+    let told = not_permitted_until(&mut world, "10:01:30");
+    assert!(
+        told.len() > 2 && *told[0] >= *"10:00:05" && *told[0] < *"10:00:10",
+        "{told:?}"
+    );
+    // In the next slot it is known.
+    assert!(told.contains(&"10:01:00".to_owned()), "{told:?}");
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::Superseded), 1);
+}
+
+#[test]
+fn b_12_4_a_lack_of_permission_is_told_where_each_slot_is_short() {
+    let mut world = World::new(
+        "09:59:30",
+        vec![CronJobRecord {
+            schedule: schedule("@every 2s", None),
+            ..cron_job("hello")
+        }],
+        vec![],
+    );
+    let told = not_permitted_until(&mut world, "10:00:00");
+    assert!(!told.is_empty());
+}
+
 #[test]
 fn b_12_4_the_next_slot_supersedes_one_that_fails() {
     let mut world = world();

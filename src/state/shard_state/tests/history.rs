@@ -1,7 +1,7 @@
 //! B-4: finished Jobs over the limits.
 
-use super::world::{World, at, complete, cron_job, failed, job, manual_job};
-use crate::state::{CronJobRecord, CronJobStatus, DeleteOutcome, JobRecord, ResourceVersion};
+use super::world::{World, at, complete, cron_job, entry, failed, job, manual_job};
+use crate::state::{ConcurrencyPolicy, CronJobRecord, CronJobStatus, DeleteOutcome, JobRecord, ResourceVersion};
 
 /// Successful Jobs of 09:50 to 09:58, every other minute.
 fn finished(slots: &[&str]) -> Vec<JobRecord> {
@@ -46,6 +46,27 @@ fn b_4_3_jobs_without_a_start_go_last_and_ties_by_name() {
     jobs[2].started = jobs[1].started;
     let mut world = World::new("09:59:30", vec![stored(cron_job("hello"))], jobs);
     world.expect(&["delete hello-29632912", "delete hello-29632914"]);
+}
+
+#[test]
+fn b_4_3_a_job_that_ends_while_replace_deletes_it_takes_no_other_s_place() {
+    let running = job("hello", "09:59:00");
+    let record = CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Replace,
+        status: CronJobStatus {
+            active: vec![entry(&running)],
+            ..stored(cron_job("hello")).status
+        },
+        ..cron_job("hello")
+    };
+    let mut jobs = finished(&FIVE[2..]);
+    jobs.push(running.clone());
+    let mut world = World::new("09:59:30", vec![record], jobs);
+    world.advance_to("10:00:00");
+    world.expect(&["delete hello-29632919"]);
+    world.apply_job(complete(running, "10:00:01"));
+    let effects = world.effects();
+    assert!(effects.iter().all(|line| !line.starts_with("delete")), "{effects:#?}");
 }
 
 #[test]

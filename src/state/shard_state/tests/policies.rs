@@ -3,6 +3,7 @@
 use super::world::{World, at, complete, cron_job, entry, failed, job, manual_job, schedule};
 use crate::state::{
     ConcurrencyPolicy, CronJobRecord, CronJobStatus, DeleteOutcome, InstantOutcome, JobRecord, LookUpOutcome,
+    ResourceVersion,
 };
 
 /// A CronJob whose Job of 09:59 runs.
@@ -226,6 +227,34 @@ fn b_10_4_replace_does_not_create_while_a_delete_fails() {
     world.expect(&["delete hello-29632919"]);
     world.answer_delete(DeleteOutcome::Deleted);
     assert_eq!(world.effects()[1], "create hello-29632920 for 2026-05-05T10:00:00Z");
+}
+
+#[test]
+fn b_10_4_replace_starts_the_latest_slot_when_its_deletes_took_long() {
+    let mut world = running(ConcurrencyPolicy::Replace);
+    world.advance_to("10:00:00");
+    world.expect(&["delete hello-29632919"]);
+    world.advance_to("10:02:30");
+    world.expect(&[]);
+    world.answer_delete(DeleteOutcome::Deleted);
+    assert_eq!(world.effects()[1], "create hello-29632922 for 2026-05-05T10:02:00Z");
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::Superseded), 2);
+}
+
+#[test]
+fn b_10_4_replace_starts_nothing_that_was_suspended_while_it_deleted() {
+    let mut world = running(ConcurrencyPolicy::Replace);
+    world.advance_to("10:00:00");
+    world.effects();
+    world.apply(CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Replace,
+        is_suspended: true,
+        resource_version: ResourceVersion(11),
+        ..cron_job("hello")
+    });
+    world.answer_delete(DeleteOutcome::Deleted);
+    let effects = world.effects();
+    assert!(effects.iter().all(|line| !line.starts_with("create")), "{effects:#?}");
 }
 
 #[test]

@@ -128,13 +128,27 @@ pub(super) struct World {
 impl World {
     /// A shard that has listed these objects at this time.
     pub(super) fn new(now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
+        World::around(ShardState::new, now, cron_jobs, jobs)
+    }
+
+    /// The same on standby.
+    pub(super) fn on_standby(now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
+        World::around(ShardState::on_standby, now, cron_jobs, jobs)
+    }
+
+    fn around(
+        new: fn(ShardConfig, Timestamp) -> ShardState,
+        now: &str,
+        cron_jobs: Vec<CronJobRecord>,
+        jobs: Vec<JobRecord>,
+    ) -> World {
         let config = ShardConfig {
             shard: ShardId(0),
             scopes: vec![Scope::Cluster],
         };
         let now = at(now);
         let mut world = World {
-            shard: ShardState::new(config, now),
+            shard: new(config, now),
             now,
             creates: Vec::new(),
             deletes: Vec::new(),
@@ -157,6 +171,14 @@ impl World {
             self.apply_job(record);
         }
         self.input(Input::JobRelistDone(Scope::Cluster));
+    }
+
+    pub(super) fn lead(&mut self) {
+        self.shard.lead(self.now);
+    }
+
+    pub(super) fn seal(&mut self) {
+        self.shard.seal(self.now);
     }
 
     pub(super) fn input(&mut self, input: Input) {

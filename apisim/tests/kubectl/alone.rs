@@ -1,0 +1,54 @@
+//! What cannot be compared with a cluster, which has more of everything and runs Jobs by its own rules.
+
+use crate::session::Session;
+
+const HELLO: &str = include_str!("../../../examples/hello.yaml");
+
+pub(crate) fn play(session: &mut Session) {
+    let version = session.ask("version");
+    assert!(version.output.contains("Server Version: v1.36.3+apisim"), "{version:?}");
+    let kinds = session.ask("api-resources --no-headers");
+    let kinds: Vec<_> = kinds.output.lines().collect();
+    let expected = [
+        "configmaps cm v1 true ConfigMap",
+        "events ev v1 true Event",
+        "namespaces ns v1 false Namespace",
+        "cronjobs cj batch/v1 true CronJob",
+        "jobs batch/v1 true Job",
+        "leases coordination.k8s.io/v1 true Lease",
+    ];
+    assert_eq!(kinds, expected);
+    let versions = session.ask("api-versions").output;
+    assert_eq!(versions, "batch/v1\ncoordination.k8s.io/v1\nv1");
+    for path in [
+        "cronjob",
+        "cronjob.spec.jobTemplate.spec.template.spec.containers",
+        "lease.spec",
+        "job --recursive",
+    ] {
+        let explained = session.ask(&format!("explain {path}"));
+        assert!(explained.is_success, "{explained:?}");
+        assert!(explained.output.contains("FIELDS:"), "{explained:?}");
+    }
+    let schedule = session.ask("explain cj.spec.schedule").output;
+    assert!(schedule.contains("FIELD: schedule <string>"), "{schedule}");
+    jobs_run(session);
+}
+
+fn jobs_run(session: &mut Session) {
+    session.run_with("apply -f -", HELLO);
+    session.run("create job once --from=cronjob/hello");
+    let waited = session.ask("wait --for=condition=complete job/once --timeout=300s");
+    assert_eq!(waited.output, "job.batch/once condition met");
+    let jobs = session.ask("get jobs --no-headers").output;
+    assert_eq!(jobs, "once Complete 1/1 AGE AGE");
+    let logs = session.ask("logs job/once");
+    assert!(!logs.is_success);
+    assert!(logs.errors.contains("there are no Pods"), "{logs:?}");
+    let failed: Vec<_> = session
+        .transcript
+        .iter()
+        .filter(|printed| !printed.is_success)
+        .collect();
+    assert!(failed.is_empty(), "{failed:?}");
+}

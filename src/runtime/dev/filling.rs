@@ -1,0 +1,51 @@
+//! Fills the API server with CronJobs, one request after the other, while the controller is at work already.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use http::{Request, header};
+use kube::{Client, client::Body};
+use tokio::task::yield_now;
+
+use super::population::{Member, Population};
+
+/// In process nothing has to be waited for; others get their turn after so many.
+const TURN: u32 = 16;
+
+/// Creates so many CronJobs. What is refused is told, and the others go on.
+pub(super) async fn fill(client: Client, seed: u64, n_to_fill: Arc<AtomicU32>) {
+    let mut population = Population::new(seed);
+    let n_cron_jobs = n_to_fill.load(Ordering::Relaxed);
+    for number in 1..=n_cron_jobs {
+        if let Err(error) = create(&client, population.draw()).await {
+            tracing::warn!(error, "a CronJob cannot be filled in");
+        }
+        n_to_fill.fetch_sub(1, Ordering::Relaxed);
+        if number.is_multiple_of(TURN) {
+            yield_now().await;
+        }
+    }
+    if n_cron_jobs > 0 {
+        tracing::info!(n_cron_jobs, "all CronJobs are filled in");
+    }
+}
+
+async fn create(client: &Client, member: Member) -> Result<(), String> {
+    let Member { namespace, cron_job } = member;
+    let request = Request::post(format!("/apis/batch/v1/namespaces/{namespace}/cronjobs"))
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Body::from(cron_job.to_string().into_bytes()))
+        .map_err(|error| error.to_string())?;
+    let answer = client.send(request).await.map_err(|error| error.to_string())?;
+    if answer.status().is_success() {
+        return Ok(());
+    }
+    let body = answer
+        .into_body()
+        .collect_bytes()
+        .await
+        .map_err(|error| error.to_string())?;
+    Err(String::from_utf8_lossy(&body).into_owned())
+}

@@ -1,0 +1,116 @@
+//! What becomes of files that are there already, and of ours in the end.
+
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+const SERVER: &str = "127.0.0.1:6440";
+
+/// A path of the test's own, with nothing at it.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let folder = std::env::temp_dir().join(format!("cronwheel-kubeconfig-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Place(folder)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.join("kubeconfig")
+    }
+
+    fn write(&self) -> Result<KubeconfigFile, KubeconfigError> {
+        KubeconfigFile::write(&self.path(), SERVER.parse().unwrap())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _removed = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn it_is_for_its_owner_leads_to_the_server_and_goes_in_the_end() {
+    let place = Place::new("life");
+    let file = place.write().unwrap();
+    let mode = fs::metadata(place.path()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let read = kube::config::Kubeconfig::read_from(place.path()).unwrap();
+    let cluster = read.clusters[0].cluster.as_ref().unwrap();
+    assert_eq!(cluster.server.as_deref(), Some("http://127.0.0.1:6440"));
+    assert_eq!(read.current_context.as_deref(), Some("cronwheel-dev"));
+    drop(file);
+    assert!(!place.path().exists());
+}
+
+#[test]
+fn what_a_killed_one_left_is_written_anew() {
+    let place = Place::new("left");
+    fs::write(place.path(), format!("{MARK}{}", "old: x\n".repeat(200))).unwrap();
+    fs::set_permissions(place.path(), Permissions::from_mode(0o644)).unwrap();
+    let _file = place.write().unwrap();
+    let text = fs::read_to_string(place.path()).unwrap();
+    assert!(text.starts_with(MARK) && !text.contains("old"), "{text}");
+    let mode = fs::metadata(place.path()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn the_file_of_something_else_stays_as_it_is() {
+    let place = Place::new("foreign");
+    for text in ["apiVersion: v1\nkind: Config\n", "#", "x"] {
+        fs::write(place.path(), text).unwrap();
+        let error = place.write().unwrap_err();
+        assert!(matches!(error, KubeconfigError::Foreign { .. }), "{error}");
+        assert_eq!(fs::read_to_string(place.path()).unwrap(), text);
+    }
+}
+
+#[test]
+fn what_is_no_file_is_left_as_it_is() {
+    let place = Place::new("kinds");
+    let target = place.0.join("target");
+    fs::write(&target, "").unwrap();
+    symlink(&target, place.path()).unwrap();
+    let error = place.write().unwrap_err();
+    assert!(matches!(error, KubeconfigError::Foreign { .. }), "{error}");
+    assert_eq!(fs::read_link(place.path()).unwrap(), target);
+    assert_eq!(fs::read_to_string(&target).unwrap(), "");
+    fs::remove_file(place.path()).unwrap();
+    fs::create_dir(place.path()).unwrap();
+    let error = place.write().unwrap_err();
+    assert!(matches!(error, KubeconfigError::Foreign { .. }), "{error}");
+}
+
+#[test]
+fn what_took_its_place_meanwhile_stays() {
+    let place = Place::new("successor");
+    let first = place.write().unwrap();
+    fs::remove_file(place.path()).unwrap();
+    let second = place.write().unwrap();
+    drop(first);
+    assert!(place.path().exists());
+    drop(second);
+    assert!(!place.path().exists());
+}
+
+#[test]
+fn two_do_not_share_one() {
+    let place = Place::new("shared");
+    let file = place.write().unwrap();
+    let error = place.write().unwrap_err();
+    assert!(matches!(error, KubeconfigError::InUse { .. }), "{error}");
+    assert!(place.path().exists());
+    drop(file);
+    drop(place.write().unwrap());
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_named() {
+    let place = Place::new("nowhere");
+    let error = KubeconfigFile::write(&place.0.join("no/folder"), SERVER.parse().unwrap()).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("--kubeconfig") && text.contains("no/folder"), "{text}");
+}

@@ -1,0 +1,251 @@
+//! What `--cronjobs` fills the API server with: CronJobs as a cluster has them, drawn from a seed.
+//!
+//! Invariant: the same seed gives the same CronJobs, and those of a smaller number are the first of a larger one.
+
+use apisim::Random;
+use serde_json::{Value, json};
+
+/// The tasks of each namespace.
+const NAMESPACES: [(&str, [&str; 4]); 5] = [
+    ("shop", ["sync-stock", "close-carts", "price-feed", "send-receipts"]),
+    (
+        "billing",
+        ["invoice-export", "payment-retry", "ledger-check", "dunning"],
+    ),
+    ("reports", ["daily-sales", "funnel", "weekly-digest", "usage"]),
+    (
+        "platform",
+        ["backup", "rotate-keys", "prune-images", "certificate-check"],
+    ),
+    ("data", ["load-events", "compact", "refresh-views", "train"]),
+];
+
+const TIME_ZONES: [&str; 8] = [
+    "Europe/Berlin",
+    "America/New_York",
+    "Asia/Tokyo",
+    "Etc/UTC",
+    "America/Sao_Paulo",
+    "Asia/Kolkata",
+    "Australia/Sydney",
+    "Europe/London",
+];
+
+/// The namespaces that CronJobs are in.
+pub(super) fn namespaces() -> impl Iterator<Item = &'static str> {
+    NAMESPACES.iter().map(|(name, _)| *name)
+}
+
+/// Draws one CronJob after the other.
+pub(super) struct Population {
+    random: Random,
+    n_drawn: u32,
+}
+
+/// A CronJob, and where it belongs.
+pub(super) struct Member {
+    pub(super) namespace: &'static str,
+    pub(super) cron_job: Value,
+}
+
+impl Population {
+    pub(super) fn new(seed: u64) -> Population {
+        Population {
+            random: Random::new(seed),
+            n_drawn: 0,
+        }
+    }
+
+    /// The next one.
+    pub(super) fn draw(&mut self) -> Member {
+        let number = self.n_drawn;
+        self.n_drawn += 1;
+        let (namespace, tasks) = self.pick(&NAMESPACES);
+        let task = self.pick(&tasks);
+        // Of a few, one shall be seen at work soon.
+        let schedule = if number == 0 {
+            "* * * * *".to_owned()
+        } else {
+            self.schedule()
+        };
+        let mut spec = json!({
+            "schedule": schedule,
+            "concurrencyPolicy": self.policy(),
+            "jobTemplate": {"spec": self.job_spec(task)},
+        });
+        if !schedule.starts_with("@every") && self.is_one_of_hundred(40) {
+            spec["timeZone"] = self.pick(&TIME_ZONES).into();
+        }
+        if self.is_one_of_hundred(25) {
+            spec["startingDeadlineSeconds"] = self.pick(&[10, 30, 60, 200, 600]).into();
+        }
+        if self.is_one_of_hundred(10) {
+            spec["successfulJobsHistoryLimit"] = self.pick(&[0, 1, 5]).into();
+        }
+        if number > 0 && self.is_one_of_hundred(2) {
+            spec["suspend"] = true.into();
+        }
+        let name = format!("{task}-{number:05}");
+        Member {
+            namespace,
+            cron_job: json!({
+                "apiVersion": "batch/v1",
+                "kind": "CronJob",
+                "metadata": {"name": name, "namespace": namespace, "labels": {"app": task}},
+                "spec": spec,
+            }),
+        }
+    }
+
+    fn schedule(&mut self) -> String {
+        let (minute, hour) = (self.random.below(60), self.random.below(24));
+        match self.random.below(100) {
+            0..20 => "* * * * *".to_owned(),
+            20..30 => "*/5 * * * *".to_owned(),
+            // By those who know that everybody else takes the even minutes.
+            30..40 => format!("{}-59/5 * * * *", minute % 5),
+            40..52 => "*/15 * * * *".to_owned(),
+            52..56 => "@hourly".to_owned(),
+            56..70 => format!("{minute} * * * *"),
+            70..74 => "@daily".to_owned(),
+            74..86 => format!("{minute} {hour} * * *"),
+            86..92 => format!("{minute} {hour} * * 1-5"),
+            92..95 => format!("{minute} {hour} {} * *", 1 + self.random.below(28)),
+            _ => format!("@every {}", self.pick(&["30s", "45s", "90s", "10m", "1h30m"])),
+        }
+    }
+
+    fn policy(&mut self) -> &'static str {
+        match self.random.below(100) {
+            0..45 => "Allow",
+            45..85 => "Forbid",
+            _ => "Replace",
+        }
+    }
+
+    fn job_spec(&mut self, task: &str) -> Value {
+        let seconds = match self.random.below(100) {
+            0..70 => 1 + self.random.below(10),
+            70..95 => 10 + self.random.below(50),
+            // Longer than a minute, so that policies have something to decide.
+            _ => 60 + self.random.below(180),
+        };
+        let mut annotations = json!({"run-for": format!("{seconds}s")});
+        let mut spec = json!({});
+        match self.random.below(100) {
+            0..3 => annotations["outcome"] = "fail".into(),
+            3 => {
+                annotations["outcome"] = "hang".into();
+                spec["activeDeadlineSeconds"] = 90.into();
+            }
+            _ => {}
+        }
+        if self.is_one_of_hundred(5) {
+            spec["ttlSecondsAfterFinished"] = 60.into();
+        }
+        spec["backoffLimit"] = self.pick(&[0, 2, 6]).into();
+        spec["template"] = json!({
+            "metadata": {"annotations": annotations},
+            "spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": task, "image": format!("{task}:1.4.2"), "args": ["--once"]}],
+            },
+        });
+        spec
+    }
+
+    fn is_one_of_hundred(&mut self, percent: u64) -> bool {
+        self.random.below(100) < percent
+    }
+
+    fn pick<T: Copy, const N: usize>(&mut self, choices: &[T; N]) -> T {
+        let at = usize::try_from(self.random.below(N as u64)).unwrap_or_default();
+        choices[at]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use apisim::{Checks, Resource, objects::validation};
+
+    use super::*;
+    use crate::schedule::{Zone, parse_standard};
+
+    fn draw(seed: u64, n_members: usize) -> Vec<Member> {
+        let mut population = Population::new(seed);
+        (0..n_members).map(|_| population.draw()).collect()
+    }
+
+    /// How many of the members say this at the pointer.
+    fn count(members: &[Member], pointer: &str, is_it: impl Fn(&Value) -> bool) -> usize {
+        members
+            .iter()
+            .filter(|member| member.cron_job.pointer(pointer).is_some_and(&is_it))
+            .count()
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_and_fewer_are_the_first_of_more() {
+        let bodies = |seed, n| {
+            draw(seed, n)
+                .into_iter()
+                .map(|member| member.cron_job)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(bodies(7, 50)[..20], bodies(7, 20)[..]);
+        assert_ne!(bodies(7, 20), bodies(8, 20));
+    }
+
+    #[test]
+    fn all_of_them_are_valid_and_have_names_of_their_own() {
+        let checks = Checks {
+            schedule: |text| parse_standard(text).map(drop).map_err(|error| error.to_string()),
+            time_zone: |name| Zone::load(name).is_ok(),
+        };
+        let members = draw(1, 5_000);
+        let mut names = BTreeSet::new();
+        for member in &members {
+            let mut object = member.cron_job.clone();
+            apisim::objects::defaulting::apply(Resource::CronJob, &mut object);
+            let errors = validation::create(Resource::CronJob, &object, &checks);
+            assert!(errors.is_empty(), "{errors:?}\n{object}");
+            assert!(namespaces().any(|namespace| namespace == member.namespace));
+            assert!(names.insert(member.cron_job["metadata"]["name"].to_string()));
+        }
+    }
+
+    #[test]
+    fn the_first_fires_every_minute() {
+        for seed in 0..50 {
+            let spec = &draw(seed, 1)[0].cron_job["spec"];
+            assert_eq!(spec["schedule"], "* * * * *");
+            assert_eq!(spec["suspend"], Value::Null);
+        }
+    }
+
+    #[test]
+    fn there_is_something_of_everything() {
+        let members = draw(1, 1_000);
+        let check = |pointer: &str, value: &str, range: std::ops::Range<usize>| {
+            let n = count(&members, pointer, |found| {
+                found.as_str().is_some_and(|text| text.starts_with(value))
+            });
+            assert!(range.contains(&n), "{pointer} {value}: {n}");
+        };
+        check("/spec/schedule", "* * * * *", 150..260);
+        check("/spec/schedule", "*/5 ", 60..150);
+        check("/spec/schedule", "@every ", 25..90);
+        check("/spec/schedule", "@daily", 15..80);
+        check("/spec/concurrencyPolicy", "Allow", 380..520);
+        check("/spec/concurrencyPolicy", "Forbid", 330..470);
+        check("/spec/concurrencyPolicy", "Replace", 100..210);
+        check("/spec/timeZone", "", 300..450);
+        let annotations = "/spec/jobTemplate/spec/template/metadata/annotations";
+        check(&format!("{annotations}/outcome"), "fail", 10..60);
+        check(&format!("{annotations}/outcome"), "hang", 1..30);
+        let n_suspended = count(&members, "/spec/suspend", |value| *value == true);
+        assert!((5..45).contains(&n_suspended), "{n_suspended}");
+    }
+}

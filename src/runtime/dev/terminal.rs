@@ -1,0 +1,151 @@
+//! The screen of a terminal: drawn over once a second, and given back as it was.
+//!
+//! Plain escape sequences, without a library for it: nothing is asked of the keyboard, Ctrl-C is a signal, and what is
+//! drawn is lines of text, which every terminal of the last thirty years takes. The size and the echo of keys are asked
+//! of the system.
+
+use std::{
+    io::{self, IsTerminal, Stdin, Stdout, Write},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use rustix::{
+    process::getpgrp,
+    termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr},
+};
+
+use super::screen::{Line, Size};
+
+/// The other screen, without a cursor.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+const HOME: &str = "\x1b[H";
+const CLEAR_REST_OF_LINE: &str = "\x1b[K";
+const CLEAR_BELOW: &str = "\x1b[J";
+const BOLD: &str = "\x1b[1m";
+const NORMAL: &str = "\x1b[0m";
+
+/// No key has this meaning: what `_POSIX_VDISABLE` is on Linux.
+const NO_KEY: u8 = 0;
+
+/// Where the terminal does not tell its size.
+const USUAL_SIZE: Size = Size { columns: 80, rows: 24 };
+
+/// A terminal that shows a screen of ours until it is closed. Clones are the same; the last that goes closes it.
+#[derive(Clone)]
+pub(super) struct Terminal {
+    open: Arc<Mutex<Option<Open>>>,
+}
+
+struct Open {
+    output: Stdout,
+    input: Stdin,
+    /// How the input was before, if it is a terminal.
+    former: Option<Termios>,
+}
+
+/// Whether the output is a terminal that can be drawn on, and nobody else is at it: not from behind a shell's prompt.
+pub(super) fn can_draw(output: &Stdout) -> bool {
+    output.is_terminal()
+        && std::env::var_os("TERM").is_some_and(|kind| kind != "dumb")
+        && tcgetpgrp(output).is_ok_and(|group| group == getpgrp())
+}
+
+impl Terminal {
+    /// Begins the screen.
+    pub(super) fn open(output: Stdout) -> io::Result<Terminal> {
+        let input = io::stdin();
+        let former = silence(&input);
+        let mut open = Open { output, input, former };
+        open.write(ENTER)?;
+        Ok(Terminal {
+            open: Arc::new(Mutex::new(Some(open))),
+        })
+    }
+
+    pub(super) fn size(&self) -> Size {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let size = open.as_ref().and_then(|open| tcgetwinsize(&open.output).ok());
+        size.map(|size| Size {
+            columns: size.ws_col.into(),
+            rows: size.ws_row.into(),
+        })
+        .filter(|size| size.columns > 0 && size.rows > 0)
+        .unwrap_or(USUAL_SIZE)
+    }
+
+    /// Draws over what was there; nothing once it is closed.
+    pub(super) fn draw(&self, lines: &[Line]) -> io::Result<()> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *open {
+            Some(open) => open.write(&frame(lines)),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives the terminal back.
+    pub(super) fn close(&self) {
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl Open {
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        self.output.write_all(text.as_bytes())?;
+        self.output.flush()
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // A terminal that is gone needs nothing back.
+        let _written = self.write(LEAVE);
+        if let Some(former) = &self.former {
+            let _set = tcsetattr(&self.input, OptionalActions::Flush, former);
+        }
+    }
+}
+
+/// Turns off the echo of keys, which would tear the screen, and Ctrl-Z, which would leave the screen where it is and
+/// `kubectl` without an answer; says how it was before.
+fn silence(input: &Stdin) -> Option<Termios> {
+    let former = tcgetattr(input).ok()?;
+    let mut silent = former.clone();
+    silent.local_modes -= LocalModes::ECHO;
+    silent.special_codes[SpecialCodeIndex::VSUSP] = NO_KEY;
+    tcsetattr(input, OptionalActions::Now, &silent).ok()?;
+    Some(former)
+}
+
+/// All lines in one text, so that no half of it is seen.
+fn frame(lines: &[Line]) -> String {
+    let mut text = HOME.to_owned();
+    for (position, line) in lines.iter().enumerate() {
+        if position > 0 {
+            text += "\r\n";
+        }
+        if line.is_title {
+            text.extend([BOLD, &line.text, NORMAL]);
+        } else {
+            text += &line.text;
+        }
+        text += CLEAR_REST_OF_LINE;
+    }
+    text + CLEAR_BELOW
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_draws_over_what_was_there_and_clears_the_rest() {
+        let line = |text: &str, is_title| Line {
+            text: text.to_owned(),
+            is_title,
+        };
+        let text = frame(&[line("a", true), line("", false), line("b", false)]);
+        assert_eq!(text, "\x1b[H\x1b[1ma\x1b[0m\x1b[K\r\n\x1b[K\r\nb\x1b[K\x1b[J");
+        assert_eq!(frame(&[]), "\x1b[H\x1b[J");
+    }
+}

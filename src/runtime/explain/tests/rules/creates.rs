@@ -1,0 +1,264 @@
+//! From a due slot to a Job and what is written about it: B-10 to B-14.
+
+use super::*;
+
+#[test]
+fn b_10_1_a_slot_behind_its_deadline_is_lost_and_told() {
+    let objects = [cron_job(json!({"spec": {"startingDeadlineSeconds": 60}}))];
+    check(
+        &objects,
+        &["--now", "2026-05-05T10:01:01Z"],
+        json!({
+            "decision": "skip", "reason": "DeadlineExceeded", "slot": "2026-05-05T10:00:00Z", "job": null,
+            "status": null,
+            "events": [event(
+                "Warning",
+                "MissSchedule",
+                "Missed scheduled time to start a job: Tue, 05 May 2026 10:00:00 +0000",
+            )],
+            "nextWakeup": "2026-05-05T10:10:00Z",
+        }),
+    );
+    check(
+        &objects,
+        &["--now", "2026-05-05T10:01:00Z"],
+        json!({"decision": "fire"}),
+    );
+}
+
+#[test]
+fn b_10_2_a_running_job_of_the_slot_s_name_is_in_the_way() {
+    // Two slots of one minute have one name.
+    let changes = json!({
+        "spec": {"schedule": "@every 30s"},
+        "status": {"lastScheduleTime": "2026-05-05T10:00:00Z", "active": [entry(29_632_920)]},
+    });
+    let objects = [cron_job(changes), job(29_632_920, json!({}))];
+    let mut expected = quiet_skip("AlreadyActive");
+    expected["slot"] = json!("2026-05-05T10:00:30Z");
+    check(&objects, &["--now", "2026-05-05T10:00:31Z"], expected);
+}
+
+#[test]
+fn b_10_3_forbid_holds_the_slot_back() {
+    let objects = [
+        cron_job(json!({
+            "spec": {"concurrencyPolicy": "Forbid"}, "status": {"active": [entry(29_632_910)]},
+        })),
+        job(29_632_910, json!({})),
+    ];
+    check(
+        &objects,
+        &[],
+        json!({
+            "decision": "skip", "reason": "Forbidden", "slot": "2026-05-05T10:00:00Z", "job": null, "status": null,
+            "deletes": [],
+            "events": [event(
+                "Normal",
+                "JobAlreadyActive",
+                "Not starting job because prior execution is running and concurrency policy is Forbid",
+            )],
+            "nextWakeup": "2026-05-05T10:10:00Z",
+        }),
+    );
+}
+
+#[test]
+fn b_10_4_replace_deletes_first() {
+    let objects = [
+        cron_job(json!({
+            "spec": {"concurrencyPolicy": "Replace", "failedJobsHistoryLimit": 0},
+            "status": {"active": [entry(29_632_910), entry(29_632_900)]},
+        })),
+        job(29_632_910, json!({})),
+        job(29_632_900, json!({})),
+        job(29_632_890, ended("Failed", None)),
+    ];
+    check(
+        &objects,
+        &[],
+        json!({
+            "decision": "fire", "reason": "Created", "slot": "2026-05-05T10:00:00Z",
+            "deletes": ["hello-29632890", "hello-29632910", "hello-29632900"],
+            "events": [
+                event("Normal", "SuccessfulDelete", "Deleted job hello-29632890"),
+                event("Normal", "SuccessfulDelete", "Deleted job hello-29632910"),
+                event("Normal", "SuccessfulDelete", "Deleted job hello-29632900"),
+                event("Normal", "SuccessfulCreate", CREATED),
+            ],
+        }),
+    );
+}
+
+#[test]
+fn b_10_5_allow_starts_beside_what_runs() {
+    let objects = [
+        cron_job(json!({"status": {"active": [entry(29_632_910)]}})),
+        job(29_632_910, json!({})),
+    ];
+    let new = json!({
+        "kind": "Job", "apiVersion": "batch/v1", "name": "hello-29632920", "namespace": "default", "uid": null,
+    });
+    check(
+        &objects,
+        &[],
+        json!({
+            "decision": "fire",
+            "status": {"active": [entry(29_632_910), new], "lastScheduleTime": "2026-05-05T10:00:00Z"},
+        }),
+    );
+}
+
+#[test]
+fn b_11_the_job_is_the_one_that_would_be_sent() {
+    let template = json!({
+        "metadata": {"labels": {"app": "a"}, "annotations": {"note": "b"}, "finalizers": ["no/one"]},
+        "spec": {"managedBy": "example.com/other", "somethingNewer": {"x": [1, 2.5]}},
+    });
+    let changes = json!({"spec": {"timeZone": "Asia/Kolkata", "jobTemplate": template}});
+    let spec = json!({
+        "managedBy": "example.com/other", "somethingNewer": {"x": [1, 2.5]},
+        "template": {"spec": {"containers": [{"name": "a", "image": "b"}]}},
+    });
+    check(
+        &[cron_job(changes)],
+        &[],
+        json!({"job": {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {
+                "name": "hello-29632920",
+                "creationTimestamp": "2026-05-05T10:00:00Z",
+                "labels": {"app": "a"},
+                "annotations": {
+                    "batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-05-05T15:30:00+05:30", "note": "b",
+                },
+                "ownerReferences": [{
+                    "apiVersion": "batch/v1", "kind": "CronJob", "name": "hello", "controller": true,
+                    "uid": "aaaaaaaa-0000-0000-0000-000000000001", "blockOwnerDeletion": true,
+                }],
+            },
+            "spec": spec,
+        }}),
+    );
+}
+
+#[test]
+fn b_12_1_b_12_5_a_created_job_is_recorded() {
+    check(
+        &[cron_job(json!({}))],
+        &["--assume", "create=created"],
+        json!({
+            "decision": "fire", "reason": "Created", "deletes": [],
+            "status": {
+                "active": [{
+                    "kind": "Job", "apiVersion": "batch/v1", "name": "hello-29632920", "namespace": "default",
+                    "uid": null,
+                }],
+                "lastScheduleTime": "2026-05-05T10:00:00Z",
+            },
+            "events": [event("Normal", "SuccessfulCreate", CREATED)],
+            "nextWakeup": "2026-05-05T10:10:00Z",
+        }),
+    );
+}
+
+#[test]
+fn b_12_3_a_job_that_exists_and_is_ours_is_adopted() {
+    let answer = ask(&[cron_job(json!({}))], &["--assume", "create=exists"]);
+    assert_eq!(answer["reason"], "Adopted");
+    assert_eq!(answer["events"], json!([]));
+    assert_eq!(answer["job"]["metadata"]["name"], "hello-29632920");
+    assert_eq!(answer["status"]["lastScheduleTime"], "2026-05-05T10:00:00Z");
+    assert_eq!(answer["status"]["active"][0]["uid"], Value::Null);
+}
+
+#[test]
+fn b_12_3_a_finished_job_of_the_slot_enters_the_list_and_leaves_it() {
+    let objects = [
+        cron_job(json!({})),
+        job(29_632_920, ended("Complete", Some("10:00:03"))),
+    ];
+    check(
+        &objects,
+        &["--assume", "create=error"],
+        json!({
+            "decision": "fire", "reason": "Adopted",
+            "status": {"lastScheduleTime": "2026-05-05T10:00:00Z", "lastSuccessfulTime": "2026-05-05T10:00:03Z"},
+            "events": [event("Normal", "SawCompletedJob", "Saw completed job: hello-29632920, condition: Complete")],
+        }),
+    );
+}
+
+#[test]
+fn b_12_3_a_foreign_job_gives_the_slot_up() {
+    let expected = json!({
+        "decision": "fire", "reason": "ForeignJob", "slot": "2026-05-05T10:00:00Z", "status": null,
+        "events": [event(
+            "Warning",
+            "FailedCreate",
+            "Error creating job: jobs.batch \"hello-29632920\" already exists",
+        )],
+        "nextWakeup": "2026-05-05T10:10:00Z",
+    });
+    check(
+        &[cron_job(json!({}))],
+        &["--assume", "create=foreign"],
+        expected.clone(),
+    );
+    let foreign = job(29_632_920, json!({"metadata": {"ownerReferences": null}}));
+    check(&[cron_job(json!({})), foreign], &[], expected.clone());
+    let of_another = json!({"metadata": {"ownerReferences": [{
+        "kind": "CronJob", "name": "hello", "controller": true, "uid": "aaaaaaaa-0000-0000-0000-000000000002",
+    }]}});
+    check(
+        &[cron_job(json!({})), job(29_632_920, of_another)],
+        &["--assume", "create=exists"],
+        expected,
+    );
+}
+
+#[test]
+fn b_12_4_a_failed_create_is_told_and_nothing_is_recorded() {
+    let answer = ask(&[cron_job(json!({}))], &["--assume", "create=error"]);
+    assert_eq!(answer["decision"], "fire");
+    assert_eq!(answer["reason"], "CreateFailed");
+    assert_eq!(answer["job"]["metadata"]["name"], "hello-29632920");
+    assert_eq!(answer["status"], Value::Null);
+    assert_eq!(answer["events"][0]["reason"], "FailedCreate");
+    assert_eq!(answer["nextWakeup"], "2026-05-05T10:10:00Z");
+}
+
+#[test]
+fn b_14_events_stand_in_the_order_of_one_sync() {
+    let objects = [
+        cron_job(json!({
+            "spec": {"concurrencyPolicy": "Replace", "failedJobsHistoryLimit": 0, "schedule": "TZ=UTC */10 * * * *"},
+            "status": {
+                "lastScheduleTime": "2026-05-01T00:00:00Z",
+                "active": [entry(29_632_800), entry(29_632_810), entry(29_632_820)],
+            },
+        })),
+        job(29_632_800, json!({})),
+        job(29_632_810, ended("Complete", Some("09:00:00"))),
+        job(29_626_550, ended("Failed", None)),
+        manual_job(json!({})),
+    ];
+    let answer = ask(&objects, &[]);
+    let told = |event: &Value| format!("{} {}", event["reason"], event["message"]).replace('"', "");
+    let told: Vec<String> = answer["events"].as_array().unwrap().iter().map(told).collect();
+    let starts = [
+        "SuccessfulDelete Deleted job hello-29626550",
+        "UnexpectedJob Saw a job",
+        "SawCompletedJob Saw completed job: hello-29632810",
+        "MissingJob Active job went missing: hello-29632820",
+        "UnsupportedSchedule",
+        "TooManyMissedTimes",
+        "SuccessfulDelete Deleted job hello-29632800",
+        "SuccessfulCreate",
+    ];
+    assert_eq!(told.len(), starts.len(), "{told:#?}");
+    for (told, start) in told.iter().zip(starts) {
+        assert!(told.starts_with(start), "{told} is not {start}");
+    }
+}

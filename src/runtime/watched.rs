@@ -1,0 +1,195 @@
+//! A value of which every change is noticed: tokio's `watch` but for the order of waking.
+//!
+//! Whoever waits is woken in the order in which they began to. Tokio's wakes in a random one, and what tasks then send at
+//! one instant would go out in another order each time: no two simulated runs would be the same.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// Sets the value. Clones are one; with the last of them those who wait learn that no change will come.
+#[derive(Debug)]
+pub struct Watched<T>(Arc<Setter<T>>);
+
+#[derive(Debug)]
+struct Setter<T>(Arc<Shared<T>>);
+
+/// A view of the value. Clones have seen the same changes.
+#[derive(Debug)]
+pub struct Watcher<T> {
+    shared: Arc<Shared<T>>,
+    /// The number of the last change that was seen.
+    seen: u64,
+}
+
+#[derive(Debug)]
+struct Shared<T> {
+    /// Held for a look or a change, never across an await.
+    current: Mutex<Current<T>>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct Current<T> {
+    value: T,
+    n_changes: u64,
+    is_final: bool,
+}
+
+/// The value will not change any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Final;
+
+impl<T: Copy + PartialEq> Watched<T> {
+    /// With a first value.
+    pub fn new(value: T) -> Watched<T> {
+        let shared = Shared {
+            current: Mutex::new(Current {
+                value,
+                n_changes: 0,
+                is_final: false,
+            }),
+            changed: Notify::new(),
+        };
+        Watched(Arc::new(Setter(Arc::new(shared))))
+    }
+
+    /// The value.
+    pub fn get(&self) -> T {
+        self.0.0.current().value
+    }
+
+    /// Sets it; the same value is no change.
+    pub fn set(&self, value: T) {
+        self.update(|_| value);
+    }
+
+    /// Sets it to what comes of the value that it has; nobody sets it in between.
+    pub fn update(&self, change: impl FnOnce(T) -> T) {
+        let mut current = self.0.0.current();
+        let value = change(current.value);
+        if current.value != value {
+            current.value = value;
+            current.n_changes += 1;
+            drop(current);
+            self.0.0.changed.notify_waiters();
+        }
+    }
+
+    /// One more view, which has seen all changes up to now.
+    pub fn subscribe(&self) -> Watcher<T> {
+        Watcher {
+            shared: Arc::clone(&self.0.0),
+            seen: self.0.0.current().n_changes,
+        }
+    }
+}
+
+impl<T> Clone for Watched<T> {
+    fn clone(&self) -> Watched<T> {
+        Watched(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Drop for Setter<T> {
+    fn drop(&mut self) {
+        self.0.current().is_final = true;
+        self.0.changed.notify_waiters();
+    }
+}
+
+impl<T> Clone for Watcher<T> {
+    fn clone(&self) -> Watcher<T> {
+        Watcher {
+            shared: Arc::clone(&self.shared),
+            seen: self.seen,
+        }
+    }
+}
+
+impl<T: Copy> Watcher<T> {
+    /// The value.
+    pub fn get(&self) -> T {
+        self.shared.current().value
+    }
+
+    /// Returns at a change that was not seen yet; may be dropped and called again.
+    pub async fn changed(&mut self) -> Result<(), Final> {
+        let seen = self.seen;
+        self.until(|current| current.n_changes != seen).await
+    }
+
+    /// Returns when the value is as wanted; may be dropped and called again.
+    pub async fn wait_for(&mut self, is_wanted: impl Fn(&T) -> bool) -> Result<(), Final> {
+        self.until(|current| is_wanted(&current.value)).await
+    }
+
+    async fn until(&mut self, is_reached: impl Fn(&Current<T>) -> bool) -> Result<(), Final> {
+        let shared = Arc::clone(&self.shared);
+        loop {
+            let mut changed = std::pin::pin!(shared.changed.notified());
+            changed.as_mut().enable();
+            {
+                let current = shared.current();
+                self.seen = current.n_changes;
+                if is_reached(&current) {
+                    return Ok(());
+                }
+                if current.is_final {
+                    return Err(Final);
+                }
+            }
+            changed.await;
+        }
+    }
+}
+
+impl<T> Shared<T> {
+    /// It is consistent after every statement, so a panic elsewhere does not spoil it.
+    fn current(&self) -> MutexGuard<'_, Current<T>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_change_is_seen_once_and_the_same_value_is_none() {
+        let watched = Watched::new(1);
+        let mut view = watched.subscribe();
+        assert_eq!(view.changed().now_or_never(), None);
+        watched.set(1);
+        assert_eq!(view.changed().now_or_never(), None);
+        watched.set(2);
+        assert_eq!(view.changed().now_or_never(), Some(Ok(())));
+        assert_eq!(view.changed().now_or_never(), None);
+        assert_eq!((watched.get(), view.get()), (2, 2));
+        assert_eq!(view.wait_for(|value| *value == 2).now_or_never(), Some(Ok(())));
+        drop(watched);
+        assert_eq!(view.changed().now_or_never(), Some(Err(Final)));
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_woken_in_the_order_in_which_they_began_to() {
+        const N_WAITERS: usize = 40;
+        let watched = Watched::new(false);
+        let (sender, mut woken) = mpsc::channel(N_WAITERS);
+        for number in 0..N_WAITERS {
+            let (mut view, sender) = (watched.subscribe(), sender.clone());
+            tokio::spawn(async move {
+                view.changed().await.unwrap();
+                sender.try_send(number).unwrap();
+            });
+        }
+        tokio::task::yield_now().await;
+        watched.set(true);
+        for number in 0..N_WAITERS {
+            assert_eq!(woken.recv().await, Some(number));
+        }
+    }
+}

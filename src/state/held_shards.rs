@@ -1,0 +1,312 @@
+//! The shards that a replica holds, behind the four verbs of one.
+//!
+//! Every fact goes to the shards that it concerns: by the uid of the CronJob or of a Job's controller, and to all of them
+//! where neither is named. What comes out bears the shard and the term in which it was decided, so that it is sent in
+//! that term or not at all. A shard that is taken up while the watches go on is on standby and is listed on its own;
+//! what a watch has told since is not undone by that list.
+
+mod listing;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+pub use self::listing::Listed;
+use self::listing::Listing;
+use super::{
+    effect::Effect,
+    ids::Uid,
+    input::{Input, Scope},
+    shard_state::{ShardConfig, ShardState, Sizes, Wakeup},
+    sharding::{Bucket, Mandate, ShardCount, ShardId, ShardSet, Term},
+    tally::Tally,
+};
+
+/// The only shard of a replica that is alone, and its only term.
+pub const WHOLE: Mandate = Mandate {
+    shard: ShardId(0),
+    term: Term(1),
+};
+
+/// How CronJobs are shared out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Partition {
+    /// All in one shard, number 0: a replica that is alone by its configuration.
+    Whole,
+    /// By hash, over so many shards.
+    Shards(ShardCount),
+}
+
+impl Partition {
+    /// The shard of a CronJob.
+    pub fn shard_of(self, cron_job: &Uid) -> ShardId {
+        match self {
+            Partition::Whole => WHOLE.shard,
+            Partition::Shards(count) => Bucket::of(cron_job).shard(count),
+        }
+    }
+}
+
+/// An effect, and inside what it may be performed.
+#[derive(Clone, Debug)]
+pub struct Ordered {
+    /// The shard and the term in which it was decided.
+    pub mandate: Mandate,
+    /// What is to be done.
+    pub effect: Effect,
+}
+
+/// See the module.
+pub struct HeldShards {
+    partition: Partition,
+    scopes: Vec<Scope>,
+    held: BTreeMap<ShardId, Held>,
+    /// Those that may have effects.
+    with_effects: BTreeSet<ShardId>,
+    /// The account of those that are held no more.
+    retired: Tally,
+}
+
+struct Held {
+    state: ShardState,
+    /// The term in which it is led; none before it is led for the first time.
+    term: Option<Term>,
+    /// The list of its own that is going on.
+    listing: Option<Listing>,
+    /// What the state said last.
+    wakeup: Option<Wakeup>,
+    /// Whether it was touched since.
+    is_wakeup_old: bool,
+}
+
+impl Held {
+    fn handle(&mut self, input: Input, now: Timestamp) {
+        self.is_wakeup_old = true;
+        self.state.handle(input, now);
+    }
+}
+
+impl HeldShards {
+    /// No shard yet.
+    pub fn new(partition: Partition, scopes: Vec<Scope>) -> HeldShards {
+        HeldShards {
+            partition,
+            scopes,
+            held: BTreeMap::new(),
+            with_effects: BTreeSet::new(),
+            retired: Tally::default(),
+        }
+    }
+
+    /// One shard with everything, led from the beginning; the watches list it.
+    pub fn whole(scopes: Vec<Scope>, now: Timestamp) -> HeldShards {
+        let Mandate { shard, term } = WHOLE;
+        let mut shards = HeldShards::new(Partition::Whole, scopes);
+        let held = Held {
+            state: ShardState::new(shards.config(shard), now),
+            term: Some(term),
+            listing: None,
+            wakeup: None,
+            is_wakeup_old: true,
+        };
+        shards.held.insert(shard, held);
+        shards
+    }
+
+    /// Begins to hold a shard, on standby, and a list of it. A second call begins the list anew.
+    pub fn stand_by(&mut self, shard: ShardId, now: Timestamp) {
+        let config = self.config(shard);
+        let held = self.held.entry(shard).or_insert_with(|| Held {
+            state: ShardState::on_standby(config, now),
+            term: None,
+            listing: None,
+            wakeup: None,
+            is_wakeup_old: true,
+        });
+        let listing = Listing::new(&self.scopes);
+        for input in listing.begun() {
+            held.handle(input, now);
+        }
+        held.listing = Some(listing);
+    }
+
+    /// Takes in what the list of its own found of the shards that are being listed.
+    pub fn take_listed(&mut self, listed: Listed, now: Timestamp) {
+        let shard = self.partition.shard_of(listed.cron_job());
+        let Some(held) = self.held.get_mut(&shard) else { return };
+        if held.listing.as_ref().is_some_and(|listing| listing.takes(&listed)) {
+            held.handle(listed.into_input(), now);
+            self.with_effects.insert(shard);
+        }
+    }
+
+    /// Ends the lists of these shards: all that there was has been taken in.
+    pub fn end_list(&mut self, shards: &ShardSet, now: Timestamp) {
+        for shard in shards.iter() {
+            let Some(held) = self.held.get_mut(&shard) else {
+                continue;
+            };
+            let Some(listing) = held.listing.take() else { continue };
+            for input in listing.done() {
+                held.handle(input, now);
+            }
+            self.with_effects.insert(shard);
+        }
+    }
+
+    /// Leads a shard in this term from now on. One that is not held yet stands by first, and decides once it is listed.
+    pub fn lead(&mut self, mandate: Mandate, now: Timestamp) {
+        let Mandate { shard, term } = mandate;
+        if !self.held.contains_key(&shard) {
+            self.stand_by(shard, now);
+        }
+        self.with(shard, |held| {
+            held.term = Some(term);
+            held.state.lead(now);
+        });
+    }
+
+    /// Decides what is due in a shard, and nothing after.
+    pub fn seal(&mut self, shard: ShardId, now: Timestamp) {
+        self.with(shard, |held| held.state.seal(now));
+    }
+
+    /// Whether a sealed shard is at rest; one that is not held is.
+    pub fn is_settled(&mut self, shard: ShardId) -> bool {
+        self.held.get_mut(&shard).is_none_or(|held| held.state.is_settled())
+    }
+
+    /// Holds a shard no more. Effects that were not polled are lost with it.
+    pub fn let_go(&mut self, shard: ShardId) {
+        if let Some(held) = self.held.remove(&shard) {
+            self.retired.add(&held.state.retire());
+        }
+        self.with_effects.remove(&shard);
+    }
+
+    /// Takes in a fact from a watch, or an answer.
+    pub fn handle(&mut self, input: Input, now: Timestamp) {
+        if let Some(shard) = self.concerned(&input) {
+            return self.hand_to(shard, input, now);
+        }
+        let shards: Vec<ShardId> = self.held.keys().copied().collect();
+        for shard in shards {
+            self.hand_to(shard, input.clone(), now);
+        }
+    }
+
+    /// Takes in that it is `now`.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        for (shard, held) in &mut self.held {
+            held.is_wakeup_old = true;
+            held.state.handle_timeout(now);
+            self.with_effects.insert(*shard);
+        }
+    }
+
+    /// The next thing to be done.
+    pub fn poll_effect(&mut self) -> Option<Ordered> {
+        while let Some(shard) = self.with_effects.first().copied() {
+            let held = self.held.get_mut(&shard);
+            if let Some((term, effect)) = held.and_then(|held| Some((held.term?, held.state.poll_effect()?))) {
+                let mandate = Mandate { shard, term };
+                return Some(Ordered { mandate, effect });
+            }
+            self.with_effects.remove(&shard);
+        }
+        None
+    }
+
+    /// When time alone will next make something due; it may be early, never late.
+    pub fn next_wakeup(&mut self) -> Option<Wakeup> {
+        let wakeups = self.held.values_mut().filter_map(|held| {
+            if std::mem::take(&mut held.is_wakeup_old) {
+                held.wakeup = held.state.next_wakeup();
+            }
+            held.wakeup
+        });
+        wakeups.min_by_key(|wakeup| wakeup.at)
+    }
+
+    /// Which shards are held, on standby or more.
+    pub fn shards(&self) -> impl Iterator<Item = ShardId> {
+        self.held.keys().copied()
+    }
+
+    /// Whether every shard that is held has been listed.
+    pub fn is_synced(&self) -> bool {
+        self.held.values().all(|held| held.state.is_synced())
+    }
+
+    /// Whether a shard has been listed.
+    pub fn is_shard_synced(&self, shard: ShardId) -> bool {
+        self.held.get(&shard).is_some_and(|held| held.state.is_synced())
+    }
+
+    /// The account of all due instants since the process began.
+    pub fn tally(&self) -> Tally {
+        let mut sum = self.retired.clone();
+        for held in self.held.values() {
+            sum.add(held.state.tally());
+        }
+        sum
+    }
+
+    /// How much is held.
+    pub fn sizes(&self) -> Sizes {
+        let sizes = self.held.values().map(|held| held.state.sizes());
+        sizes.fold(Sizes::default(), |sum, sizes| Sizes {
+            cron_jobs: sum.cron_jobs + sizes.cron_jobs,
+            jobs: sum.jobs + sizes.jobs,
+            wheel_entries: sum.wheel_entries + sizes.wheel_entries,
+            outbox: sum.outbox + sizes.outbox,
+        })
+    }
+
+    fn config(&self, shard: ShardId) -> ShardConfig {
+        ShardConfig {
+            shard,
+            scopes: self.scopes.clone(),
+        }
+    }
+
+    fn with(&mut self, shard: ShardId, change: impl FnOnce(&mut Held)) {
+        if let Some(held) = self.held.get_mut(&shard) {
+            held.is_wakeup_old = true;
+            change(held);
+            self.with_effects.insert(shard);
+        }
+    }
+
+    /// The one shard that a fact is about; none where it may be about any.
+    fn concerned(&self, input: &Input) -> Option<ShardId> {
+        let cron_job = match input {
+            Input::CronJobApplied(record) => &record.identity.uid,
+            Input::CronJobSeen(uid) | Input::CronJobDeleted(uid) => uid,
+            Input::JobApplied(record) => record.controller.as_ref()?,
+            Input::JobCreateAnswered { cron_job, .. }
+            | Input::JobDeleteAnswered { cron_job, .. }
+            | Input::StatusAnswered { cron_job, .. } => cron_job,
+            Input::JobLookedUp { look_up, .. } => &look_up.cron_job.uid,
+            Input::CronJobRelistBegun(_)
+            | Input::CronJobRelistDone(_)
+            | Input::JobRelistBegun(_)
+            | Input::JobRelistDone(_)
+            | Input::JobSeen(_)
+            | Input::JobDeleted(_) => return None,
+        };
+        Some(self.partition.shard_of(cron_job))
+    }
+
+    fn hand_to(&mut self, shard: ShardId, input: Input, now: Timestamp) {
+        let Some(held) = self.held.get_mut(&shard) else { return };
+        let is_for_shard = held.listing.as_mut().is_none_or(|listing| listing.observe(&input));
+        if is_for_shard {
+            held.handle(input, now);
+            self.with_effects.insert(shard);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! A list of one shard beside watches that go on: what each of the two may still say.
+//!
+//! Versions settle most of it, as an older form of an object never takes the place of a newer. What versions cannot tell
+//! is kept here: what a watch has shown gone is not brought back by the list, a list that a watch began before the shard
+//! was held does not end it, and one that a watch begins meanwhile takes the place of ours.
+
+use std::collections::BTreeSet;
+
+use crate::state::{
+    ids::Uid,
+    input::{Input, Scope},
+    record::{CronJobRecord, JobRecord},
+};
+
+/// What a list of its own found.
+#[derive(Clone, Debug)]
+pub enum Listed {
+    /// A CronJob.
+    CronJob(Box<CronJobRecord>),
+    /// A CronJob that cannot be understood.
+    UndecodableCronJob(Uid),
+    /// A Job that a CronJob controls.
+    Job {
+        /// Its controller.
+        cron_job: Uid,
+        /// The Job.
+        job: Box<JobRecord>,
+    },
+}
+
+impl Listed {
+    /// The CronJob that it is, or belongs to.
+    pub fn cron_job(&self) -> &Uid {
+        match self {
+            Listed::CronJob(record) => &record.identity.uid,
+            Listed::UndecodableCronJob(uid) => uid,
+            Listed::Job { cron_job, .. } => cron_job,
+        }
+    }
+
+    pub(super) fn into_input(self) -> Input {
+        match self {
+            Listed::CronJob(record) => Input::CronJobApplied(record),
+            Listed::UndecodableCronJob(uid) => Input::CronJobSeen(uid),
+            Listed::Job { job, .. } => Input::JobApplied(job),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    CronJobs,
+    Jobs,
+}
+
+/// One kind in one scope.
+struct Part {
+    kind: Kind,
+    scope: Scope,
+    /// A watch began to list it: that list counts, and ours no more.
+    is_left_to_watch: bool,
+}
+
+/// See the module.
+pub(super) struct Listing {
+    parts: Vec<Part>,
+    /// What a watch has shown gone since the list began.
+    gone: BTreeSet<Uid>,
+}
+
+impl Listing {
+    pub(super) fn new(scopes: &[Scope]) -> Listing {
+        let part = |kind| {
+            move |scope: &Scope| Part {
+                kind,
+                scope: scope.clone(),
+                is_left_to_watch: false,
+            }
+        };
+        Listing {
+            parts: scopes
+                .iter()
+                .map(part(Kind::CronJobs))
+                .chain(scopes.iter().map(part(Kind::Jobs)))
+                .collect(),
+            gone: BTreeSet::new(),
+        }
+    }
+
+    /// What the shard is told at the beginning.
+    pub(super) fn begun(&self) -> impl Iterator<Item = Input> {
+        self.parts.iter().map(|part| match part.kind {
+            Kind::CronJobs => Input::CronJobRelistBegun(part.scope.clone()),
+            Kind::Jobs => Input::JobRelistBegun(part.scope.clone()),
+        })
+    }
+
+    /// What it is told at the end.
+    pub(super) fn done(self) -> impl Iterator<Item = Input> {
+        let ours = self.parts.into_iter().filter(|part| !part.is_left_to_watch);
+        ours.map(|part| match part.kind {
+            Kind::CronJobs => Input::CronJobRelistDone(part.scope),
+            Kind::Jobs => Input::JobRelistDone(part.scope),
+        })
+    }
+
+    /// Whether what the list found is still to be believed.
+    pub(super) fn takes(&self, listed: &Listed) -> bool {
+        let (kind, uid, namespace): (_, &Uid, &str) = match listed {
+            Listed::CronJob(record) => (Kind::CronJobs, &record.identity.uid, &record.identity.namespace),
+            // Nothing more is known of it; to take it for there when it is not does no harm.
+            Listed::UndecodableCronJob(uid) => return !self.gone.contains(uid),
+            Listed::Job { job, .. } => (Kind::Jobs, &job.uid, &job.namespace),
+        };
+        let is_left_to_watch =
+            |part: &Part| part.kind == kind && part.is_left_to_watch && part.scope.contains(namespace);
+        !self.gone.contains(uid) && !self.parts.iter().any(is_left_to_watch)
+    }
+
+    /// Takes note of what a watch says; whether it is for the shard.
+    pub(super) fn observe(&mut self, input: &Input) -> bool {
+        match input {
+            Input::CronJobDeleted(uid) | Input::JobDeleted(uid) => {
+                self.gone.insert(uid.clone());
+                true
+            }
+            Input::CronJobRelistBegun(scope) => self.leave_to_watch(Kind::CronJobs, scope),
+            Input::JobRelistBegun(scope) => self.leave_to_watch(Kind::Jobs, scope),
+            Input::CronJobRelistDone(scope) => self.is_left_to_watch(Kind::CronJobs, scope),
+            Input::JobRelistDone(scope) => self.is_left_to_watch(Kind::Jobs, scope),
+            Input::CronJobApplied(_)
+            | Input::CronJobSeen(_)
+            | Input::JobApplied(_)
+            | Input::JobSeen(_)
+            | Input::JobCreateAnswered { .. }
+            | Input::JobDeleteAnswered { .. }
+            | Input::JobLookedUp { .. }
+            | Input::StatusAnswered { .. } => true,
+        }
+    }
+
+    fn leave_to_watch(&mut self, kind: Kind, scope: &Scope) -> bool {
+        for part in &mut self.parts {
+            part.is_left_to_watch |= part.kind == kind && part.scope == *scope;
+        }
+        true
+    }
+
+    fn is_left_to_watch(&self, kind: Kind, scope: &Scope) -> bool {
+        let is_it = |part: &&Part| part.kind == kind && part.scope == *scope;
+        self.parts.iter().find(is_it).is_some_and(|part| part.is_left_to_watch)
+    }
+}

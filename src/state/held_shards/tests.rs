@@ -1,0 +1,302 @@
+//! Many shards behave as one, whoever holds them; and a shard that is taken up knows what it must.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::state::{
+    CreateOutcome, Finish, InstantOutcome, JobRecord, ResourceVersion, StatusOutcome, naming, record::CronJobRecord,
+    shard_state::test_record,
+};
+
+fn mandate(shard: ShardId) -> Mandate {
+    Mandate { shard, term: Term(7) }
+}
+
+fn at(time: &str) -> Timestamp {
+    format!("2026-05-05T{time}Z").parse().unwrap()
+}
+
+fn count() -> ShardCount {
+    ShardCount::new(16).unwrap()
+}
+
+fn sixteen() -> HeldShards {
+    HeldShards::new(Partition::Shards(count()), vec![Scope::Cluster])
+}
+
+fn shard_of(record: &CronJobRecord) -> ShardId {
+    Partition::Shards(count()).shard_of(&record.identity.uid)
+}
+
+/// Two CronJobs of different shards.
+fn two() -> [CronJobRecord; 2] {
+    let first = test_record("first");
+    let others = (0..).map(|number| test_record(&format!("other-{number}")));
+    let other = others
+        .into_iter()
+        .find(|other| shard_of(other) != shard_of(&first))
+        .unwrap();
+    [first, other]
+}
+
+fn job(owner: &CronJobRecord, slot: Timestamp) -> JobRecord {
+    let name = naming::job_name(&owner.identity.name, slot);
+    JobRecord {
+        uid: Uid::new(&format!("uid-{name}")),
+        namespace: "default".into(),
+        name,
+        resource_version: ResourceVersion(20),
+        controller: Some(owner.identity.uid.clone()),
+        scheduled: Some(slot),
+        finish: None,
+        started: Some(slot),
+        completed: None,
+    }
+}
+
+fn applied(record: &CronJobRecord) -> Input {
+    Input::CronJobApplied(Box::new(record.clone()))
+}
+
+fn list(shards: &mut HeldShards, records: &[CronJobRecord], now: Timestamp) {
+    shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
+    shards.handle(Input::JobRelistBegun(Scope::Cluster), now);
+    for record in records {
+        shards.handle(applied(record), now);
+    }
+    shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
+    shards.handle(Input::JobRelistDone(Scope::Cluster), now);
+}
+
+/// What was ordered, as mandate and name.
+fn creates(shards: &mut HeldShards) -> Vec<(Mandate, String)> {
+    let mut creates = Vec::new();
+    while let Some(ordered) = shards.poll_effect() {
+        if let Effect::CreateJob(order) = ordered.effect {
+            creates.push((ordered.mandate, order.name.to_string()));
+        }
+    }
+    creates
+}
+
+fn only(shard: ShardId) -> ShardSet {
+    [shard].into_iter().collect()
+}
+
+#[test]
+fn facts_reach_their_shard_and_effects_bear_its_term() {
+    let [first, other] = two();
+    let mut shards = sixteen();
+    let now = at("10:00:05");
+    shards.lead(mandate(shard_of(&first)), now);
+    shards.end_list(&only(shard_of(&first)), now);
+    shards.handle(applied(&first), now);
+    shards.handle(applied(&other), now);
+    assert_eq!(shards.sizes().cron_jobs, 1, "the other's shard is not held");
+    assert_eq!(
+        creates(&mut shards),
+        [(mandate(shard_of(&first)), "first-29632920".to_owned())]
+    );
+}
+
+#[test]
+fn nothing_is_ordered_on_standby_or_before_the_list_is_complete() {
+    let [first, _] = two();
+    let (shard, now) = (shard_of(&first), at("10:00:05"));
+    let mut shards = sixteen();
+    shards.stand_by(shard, now);
+    shards.take_listed(Listed::CronJob(Box::new(first.clone())), now);
+    assert!(!shards.is_shard_synced(shard));
+    shards.lead(mandate(shard), now);
+    assert_eq!(creates(&mut shards), []);
+    assert_eq!(shards.next_wakeup(), None);
+    shards.end_list(&only(shard), now);
+    assert!(shards.is_shard_synced(shard) && shards.is_synced());
+    assert_eq!(creates(&mut shards).len(), 1);
+    assert_eq!(shards.next_wakeup().map(|wakeup| wakeup.at), Some(at("10:01:00")));
+}
+
+#[test]
+fn what_a_watch_has_shown_gone_is_not_brought_back_by_the_list() {
+    let [first, _] = two();
+    let (shard, now) = (shard_of(&first), at("10:00:05"));
+    let mut shards = sixteen();
+    shards.stand_by(shard, now);
+    let running = job(&first, at("10:00:00"));
+    shards.handle(Input::CronJobDeleted(first.identity.uid.clone()), now);
+    shards.handle(Input::JobDeleted(running.uid.clone()), now);
+    shards.take_listed(Listed::CronJob(Box::new(first.clone())), now);
+    let listed = Listed::Job {
+        cron_job: first.identity.uid.clone(),
+        job: Box::new(running),
+    };
+    shards.take_listed(listed, now);
+    shards.end_list(&only(shard), now);
+    assert_eq!((shards.sizes().cron_jobs, shards.sizes().jobs), (0, 0));
+}
+
+#[test]
+fn a_list_that_a_watch_began_before_does_not_end_ours() {
+    let [first, _] = two();
+    let (shard, now) = (shard_of(&first), at("10:00:05"));
+    let mut shards = sixteen();
+    shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
+    shards.handle(Input::JobRelistBegun(Scope::Cluster), now);
+    // By now the watch has passed this CronJob: its list will not bring it.
+    shards.lead(mandate(shard), now);
+    shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
+    shards.handle(Input::JobRelistDone(Scope::Cluster), now);
+    assert!(!shards.is_shard_synced(shard));
+    shards.take_listed(Listed::CronJob(Box::new(first)), now);
+    shards.end_list(&only(shard), now);
+    assert_eq!(creates(&mut shards).len(), 1);
+}
+
+#[test]
+fn a_list_that_a_watch_begins_takes_the_place_of_ours() {
+    let [first, _] = two();
+    let (shard, now) = (shard_of(&first), at("10:00:05"));
+    let mut shards = sixteen();
+    shards.lead(mandate(shard), now);
+    shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
+    // Deleted between the two lists, and no event tells.
+    shards.take_listed(Listed::CronJob(Box::new(first)), now);
+    shards.end_list(&only(shard), now);
+    assert!(!shards.is_shard_synced(shard), "the watch's list is still going on");
+    shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
+    assert!(shards.is_shard_synced(shard));
+    assert_eq!(shards.sizes().cron_jobs, 0);
+}
+
+#[test]
+fn a_shard_that_is_let_go_orders_nothing_and_stays_in_the_account() {
+    let records = two();
+    let mut shards = sixteen();
+    let now = at("10:00:05");
+    for record in &records {
+        shards.lead(mandate(shard_of(record)), now);
+    }
+    list(&mut shards, &records, now);
+    shards.let_go(shard_of(&records[0]));
+    let ordered = creates(&mut shards);
+    assert_eq!(ordered.len(), 1);
+    assert_eq!(ordered[0].0.shard, shard_of(&records[1]));
+    let tally = shards.tally();
+    assert_eq!((tally.due_instants, tally.open_instants), (2, 1));
+    assert_eq!(tally.outcome(InstantOutcome::HandedOver), 1);
+}
+
+/// Answers and events that follow from orders: every create succeeds, every Job is seen, and ends by chance.
+struct Follower {
+    shards: HeldShards,
+    jobs: BTreeMap<Uid, JobRecord>,
+}
+
+impl Follower {
+    /// Performs what is ordered; gives it as sorted text.
+    fn perform(&mut self, now: Timestamp) -> Vec<String> {
+        let mut lines = Vec::new();
+        while let Some(Ordered { effect, .. }) = self.shards.poll_effect() {
+            lines.push(match effect {
+                Effect::CreateJob(order) => {
+                    let record = CronJobRecord {
+                        identity: order.cron_job.clone(),
+                        ..test_record("any")
+                    };
+                    let job = job(&record, order.slot);
+                    let answer = CreateOutcome::Created {
+                        uid: job.uid.clone(),
+                        resource_version: "20".into(),
+                        created: now,
+                    };
+                    let (cron_job, slot) = (order.cron_job.uid.clone(), order.slot);
+                    self.shards
+                        .handle(Input::JobCreateAnswered { cron_job, slot, answer }, now);
+                    self.shards.handle(Input::JobApplied(Box::new(job.clone())), now);
+                    self.jobs.insert(job.uid.clone(), job);
+                    format!("create {}", order.name)
+                }
+                Effect::DeleteJob(delete) => {
+                    self.jobs.remove(&delete.uid);
+                    self.shards.handle(Input::JobDeleted(delete.uid.clone()), now);
+                    format!("delete {}", delete.name)
+                }
+                Effect::LookUpJob(look_up) => format!("look up {}", look_up.name),
+                Effect::WriteStatus(write) => {
+                    let line = format!("{} {:?}", write.cron_job.name, write.status);
+                    let answer = StatusOutcome::Stored {
+                        resource_version: ResourceVersion(write.resource_version.0 + 1),
+                    };
+                    let (cron_job, sent) = (write.cron_job.uid.clone(), Box::new(write.status));
+                    self.shards
+                        .handle(Input::StatusAnswered { cron_job, sent, answer }, now);
+                    line
+                }
+                Effect::EmitEvent(event) => event.message,
+            });
+        }
+        lines.sort();
+        lines
+    }
+}
+
+#[test]
+fn sixteen_shards_do_what_one_does() {
+    let mut seed = 0x5eed_u64;
+    let mut chance = move |one_in: u64| {
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33).is_multiple_of(one_in)
+    };
+    let start = at("10:00:05");
+    let mut many = sixteen();
+    for shard in count().shards() {
+        many.lead(mandate(shard), start);
+    }
+    let one = HeldShards::whole(vec![Scope::Cluster], start);
+    let mut followers = [one, many].map(|shards| Follower {
+        shards,
+        jobs: BTreeMap::new(),
+    });
+    let records: Vec<CronJobRecord> = (0..24).map(|number| test_record(&format!("cron-{number}"))).collect();
+    for follower in &mut followers {
+        list(&mut follower.shards, &records, start);
+    }
+    let mut n_lines = 0;
+    let mut now = start;
+    for _ in 0..120 {
+        let ended: Vec<Uid> = followers[0].jobs.keys().filter(|_| chance(3)).cloned().collect();
+        let deleted: Vec<Uid> = records
+            .iter()
+            .map(|record| record.identity.uid.clone())
+            .filter(|_| chance(900))
+            .collect();
+        let lines = followers.each_mut().map(|follower| {
+            for uid in &ended {
+                let Some(job) = follower.jobs.get_mut(uid) else {
+                    continue;
+                };
+                (job.finish, job.completed) = (Some(Finish::Complete), Some(now));
+                job.resource_version = ResourceVersion(job.resource_version.0 + 1);
+                let input = Input::JobApplied(Box::new(job.clone()));
+                follower.shards.handle(input, now);
+            }
+            for uid in &deleted {
+                follower.shards.handle(Input::CronJobDeleted(uid.clone()), now);
+            }
+            follower.shards.handle_timeout(now);
+            follower.perform(now)
+        });
+        assert_eq!(lines[0], lines[1], "{now}");
+        n_lines += lines[0].len();
+        let [one, many] = &mut followers;
+        assert_eq!(one.shards.next_wakeup(), many.shards.next_wakeup());
+        assert_eq!(
+            (one.shards.sizes(), one.shards.tally()),
+            (many.shards.sizes(), many.shards.tally())
+        );
+        now = one.shards.next_wakeup().map_or(now, |wakeup| wakeup.at.max(now));
+    }
+    assert!(n_lines > 3_000, "{n_lines}");
+}

@@ -1,0 +1,122 @@
+//! Whether the shard may act: on standby it only learns, leading it acts, sealed it sees to the end what it began.
+//!
+//! A shard changes hands without a gap and without an overlap because these are the only three: the one who takes over
+//! learns on standby, the one who gives up decides nothing more from the seal on, and everything that it decided before
+//! is answered and stored, or is found still due by the ordinary rule (B-9).
+
+use jiff::Timestamp;
+
+use super::{ShardConfig, ShardState};
+use crate::state::{
+    cron_job::{CronJobState, OpenSlot, Stage},
+    index::OwnerIndex,
+    tally::{InstantOutcome, Tally},
+};
+
+/// What a shard may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Tenure {
+    /// Takes facts in, has no effects.
+    Standby,
+    /// Decides and has effects.
+    Leading,
+    /// Takes answers in and has statuses written at once; decides nothing. Those that may not be settled are listed.
+    Sealed(Vec<OwnerIndex>),
+}
+
+impl ShardState {
+    /// An empty shard that learns until it is told to lead.
+    pub fn on_standby(config: ShardConfig, now: Timestamp) -> ShardState {
+        ShardState {
+            tenure: Tenure::Standby,
+            ..ShardState::new(config, now)
+        }
+    }
+
+    /// Begins, or begins again, to act: what is due by now is decided by the ordinary rule, if all was listed.
+    pub fn lead(&mut self, now: Timestamp) {
+        if self.tenure == Tenure::Leading {
+            return;
+        }
+        self.tenure = Tenure::Leading;
+        self.follow_clock(now);
+        for owner in self.index.owner_indexes() {
+            if let Some(cron_job) = self.index.cron_job_mut(owner) {
+                cron_job.must_look = true;
+            }
+            self.evaluate(owner, now);
+        }
+    }
+
+    /// Decides what is due by now and nothing after; every status that is not stored is to be written at once.
+    pub fn seal(&mut self, now: Timestamp) {
+        if self.tenure != Tenure::Leading {
+            return;
+        }
+        self.handle_timeout(now);
+        let owners: Vec<OwnerIndex> = self.index.owner_indexes().collect();
+        self.tenure = Tenure::Sealed(owners.clone());
+        for owner in owners {
+            self.evaluate(owner, now);
+        }
+    }
+
+    /// Whether, after the seal, every request about a Job is answered and every status stored.
+    pub fn is_settled(&mut self) -> bool {
+        let Tenure::Sealed(unsettled) = &mut self.tenure else {
+            return false;
+        };
+        while let Some(owner) = unsettled.last() {
+            if self
+                .index
+                .cron_job(*owner)
+                .is_some_and(|cron_job| !is_settled(cron_job))
+            {
+                return false;
+            }
+            unsettled.pop();
+        }
+        true
+    }
+
+    /// Whether it acts.
+    pub fn is_leading(&self) -> bool {
+        self.tenure == Tenure::Leading
+    }
+
+    /// Ends the shard here: what is open is another's from now on. Gives the final account.
+    pub fn retire(mut self) -> Tally {
+        for owner in self.index.owner_indexes() {
+            let open = self.index.cron_job_mut(owner).and_then(|cron_job| cron_job.open.take());
+            if open.is_some() {
+                self.tally.close(InstantOutcome::HandedOver);
+            }
+        }
+        self.tally
+    }
+
+    /// A sealed shard has its statuses written, at once.
+    pub(super) fn flush_status(&mut self, owner: OwnerIndex, now: Timestamp) {
+        if let Some(cron_job) = self.index.cron_job_mut(owner) {
+            cron_job.is_status_urgent = true;
+        }
+        self.emit_status(owner, now);
+    }
+}
+
+fn is_settled(cron_job: &CronJobState) -> bool {
+    let is_asked_about = cron_job.open.as_ref().is_some_and(is_under_way);
+    !is_asked_about && (cron_job.is_status_stored() || cron_job.is_undecodable)
+}
+
+/// Whether a request about the slot is on its way.
+fn is_under_way(open: &OpenSlot) -> bool {
+    match open.stage {
+        Stage::Ordered | Stage::Replacing { .. } | Stage::LookingUp { .. } => true,
+        Stage::Suspended
+        | Stage::Forbidden
+        | Stage::AlreadyActive
+        | Stage::AskingLater { .. }
+        | Stage::BackingOff { .. } => false,
+    }
+}

@@ -1,0 +1,253 @@
+//! `cronwheel dev` as a process: a client by its kubeconfig sees a Job complete, and nothing is left of it in the end.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _},
+    net::{SocketAddr, TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Output, Stdio},
+    time::Duration,
+};
+
+use futures::StreamExt as _;
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use kube::{
+    Api, Client, Config,
+    api::PostParams,
+    config::{KubeConfigOptions, Kubeconfig},
+    runtime::watcher,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use tokio::time::timeout;
+
+/// Nothing takes so long, not even on a machine that does much else; it bounds every wait.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// The life of a process that nobody ends: several such waits.
+const LIFE: &str = "20m";
+
+/// A folder to run in, gone with the test.
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    pub(super) fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("cronwheel-dev-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        self.0.join("cronwheel-dev.kubeconfig")
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cronwheel"));
+        command
+            .arg("dev")
+            .args(["--log-level", "warn"])
+            .args(arguments)
+            .current_dir(&self.0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        if !arguments.contains(&"--for") {
+            command.args(["--for", LIFE]);
+        }
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).stderr(Stdio::piped()).output().unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _removed = fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(super) struct Dev {
+    process: Child,
+    output: BufReader<ChildStdout>,
+    address: SocketAddr,
+}
+
+impl Dev {
+    /// Starts it, and waits until it says where it is.
+    pub(super) fn start(folder: &Folder, arguments: &[&str]) -> Dev {
+        let mut process = folder.command(arguments).spawn().unwrap();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let address = line.trim_end().rsplit("http://").next().unwrap().parse();
+        let address = address.unwrap_or_else(|error| panic!("{line:?}: {error}"));
+        Dev {
+            process,
+            output,
+            address,
+        }
+    }
+
+    async fn client(&self, folder: &Folder) -> Client {
+        let kubeconfig = Kubeconfig::read_from(folder.kubeconfig()).unwrap();
+        let options = KubeConfigOptions::default();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+        assert_eq!(config.cluster_url.to_string(), format!("http://{}/", self.address));
+        Client::try_from(config).unwrap()
+    }
+
+    /// Ends it by a signal and says what else it told.
+    pub(super) fn end(mut self, signal: Signal) -> Vec<String> {
+        let id = Pid::from_raw(self.process.id().cast_signed()).unwrap();
+        kill_process(id, signal).unwrap();
+        let told: Vec<String> = self.output.by_ref().lines().map(Result::unwrap).collect();
+        let status = self.process.wait().unwrap();
+        assert!(status.success(), "{status}: {told:?}");
+        told
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        // It may have ended already, which is as good.
+        let _killed = self.process.kill();
+        let _ended = self.process.wait();
+    }
+}
+
+fn ticking() -> CronJob {
+    let template = json!({
+        "metadata": {"annotations": {"run-for": "1s"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "tick", "image": "tick"}]},
+    });
+    let cron_job = json!({
+        "metadata": {"name": "tick"},
+        "spec": {"schedule": "@every 1s", "jobTemplate": {"spec": {"template": template}}},
+    });
+    serde_json::from_value(cron_job).unwrap()
+}
+
+fn is_complete(job: &Job) -> bool {
+    let conditions = job.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition.type_ == "Complete" && condition.status == "True")
+}
+
+async fn wait_for_complete_job(client: &Client) -> Job {
+    let jobs: Api<Job> = Api::default_namespaced(client.clone());
+    let events = watcher(jobs, watcher::Config::default());
+    let mut complete = Box::pin(events.filter_map(async |event| match event.unwrap() {
+        watcher::Event::Apply(job) | watcher::Event::InitApply(job) => is_complete(&job).then_some(job),
+        watcher::Event::Init | watcher::Event::InitDone | watcher::Event::Delete(_) => None,
+    }));
+    let found = timeout(PATIENCE, complete.next()).await.expect("a Job that completes");
+    found.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cron_job_runs_on_it_and_nothing_is_left_in_the_end() {
+    let folder = Folder::new("life");
+    let dev = Dev::start(&folder, &["--port", "0"]);
+    let address = dev.address;
+    let mode = fs::metadata(folder.kubeconfig()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let client = dev.client(&folder).await;
+    let cron_jobs: Api<CronJob> = Api::default_namespaced(client.clone());
+    cron_jobs.create(&PostParams::default(), &ticking()).await.unwrap();
+    let job = wait_for_complete_job(&client).await;
+    assert_eq!(job.metadata.owner_references.unwrap()[0].name, "tick");
+    let told = dev.end(Signal::INT);
+    assert!(
+        told.iter()
+            .any(|line| line.contains("--kubeconfig cronwheel-dev.kubeconfig get cronjobs,jobs")),
+        "{told:?}"
+    );
+    assert!(TcpStream::connect(address).is_err(), "the port is open still");
+    assert!(!folder.kubeconfig().exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_begins_with_as_many_cron_jobs_as_it_is_told() {
+    let folder = Folder::new("filled");
+    let dev = Dev::start(&folder, &["--port", "0", "--cronjobs", "40", "--seed", "3"]);
+    let client = dev.client(&folder).await;
+    let cron_jobs: Api<CronJob> = Api::all(client.clone());
+    let events = watcher(cron_jobs, watcher::Config::default());
+    let seen = events.filter(|event| {
+        let is_one = matches!(event, Ok(watcher::Event::Apply(_) | watcher::Event::InitApply(_)));
+        std::future::ready(is_one)
+    });
+    let n_seen = timeout(PATIENCE, seen.take(40).count()).await.expect("forty CronJobs");
+    assert_eq!(n_seen, 40);
+    dev.end(Signal::TERM);
+}
+
+#[test]
+fn no_signal_of_a_terminal_leaves_anything_behind() {
+    for signal in [Signal::QUIT, Signal::HUP] {
+        let folder = Folder::new("signals");
+        let dev = Dev::start(&folder, &["--port", "0"]);
+        dev.end(signal);
+        assert!(!folder.kubeconfig().exists(), "{signal:?}");
+    }
+}
+
+#[test]
+fn it_ends_by_itself_when_its_time_is_up() {
+    let folder = Folder::new("time");
+    let output = folder.run(&["--port", "0", "--for", "1s"]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(!folder.kubeconfig().exists());
+}
+
+#[test]
+fn what_is_in_its_way_is_named_with_its_flag() {
+    #[track_caller]
+    fn check(folder: &Folder, arguments: &[&str], wanted: &[&str]) {
+        let output = folder.run(arguments);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{arguments:?}: {told}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        for part in wanted {
+            assert!(told.contains(part), "{arguments:?}: {part} is not in {told}");
+        }
+    }
+    let folder = Folder::new("way");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let port = taken.local_addr().unwrap().port().to_string();
+    check(
+        &folder,
+        &["--port", &port],
+        &[&format!("--port {port}"), "give another port"],
+    );
+    check(
+        &folder,
+        &["--port", "0", "--listen", &address],
+        &[&format!("--listen {address}"), "free port"],
+    );
+    fs::write(folder.kubeconfig(), "apiVersion: v1\n").unwrap();
+    check(
+        &folder,
+        &["--port", "0"],
+        &["--kubeconfig cronwheel-dev.kubeconfig", "give another file"],
+    );
+    assert_eq!(fs::read_to_string(folder.kubeconfig()).unwrap(), "apiVersion: v1\n");
+    fs::remove_file(folder.kubeconfig()).unwrap();
+    fs::create_dir(folder.kubeconfig()).unwrap();
+    check(
+        &folder,
+        &["--port", "0"],
+        &["--kubeconfig cronwheel-dev.kubeconfig", "give another file"],
+    );
+    check(&folder, &["--for", "0s"], &["--for", "from 1s"]);
+    check(&folder, &["--cronjobs", "1000001"], &["--cronjobs", "1000000"]);
+}

@@ -1,0 +1,170 @@
+//! When a CronJob is due, by arithmetic on minutes and a table of five nights: no schedule parser, no zone data.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::random::Random;
+
+/// A time zone as far as it is needed: one change of its offset, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Zone {
+    pub(super) name: &'static str,
+    /// When the offset changes, in seconds of the epoch.
+    changes_at: i64,
+    before: i64,
+    after: i64,
+}
+
+/// The nights around which runs begin: each with the zone whose clocks change then.
+const NIGHTS: [Zone; 5] = [
+    // 2026-05-05T00:00:00Z, an ordinary night.
+    zone("Asia/Kolkata", 1_777_939_200, 19_800, 19_800),
+    // 2026-03-29T01:00:00Z and 2026-10-25T01:00:00Z.
+    zone("Europe/Berlin", 1_774_746_000, 3_600, 7_200),
+    zone("Europe/Berlin", 1_792_890_000, 7_200, 3_600),
+    // 2026-03-08T07:00:00Z and 2026-11-01T06:00:00Z.
+    zone("America/New_York", 1_772_953_200, -18_000, -14_400),
+    zone("America/New_York", 1_793_512_800, -14_400, -18_000),
+];
+
+const fn zone(name: &'static str, changes_at: i64, before: i64, after: i64) -> Zone {
+    Zone {
+        name,
+        changes_at,
+        before,
+        after,
+    }
+}
+
+impl Zone {
+    pub(super) fn draw(random: &mut Random) -> Zone {
+        random.pick(&NIGHTS)
+    }
+
+    /// When a run of some length begins that is to have the night in its middle: half past a minute.
+    pub(super) fn start(&self, length: SignedDuration) -> Timestamp {
+        let half = (length.as_secs() / 2).min(12 * 3600) / 60 * 60;
+        Timestamp::from_second(self.changes_at - half - 150).unwrap()
+    }
+
+    /// The minute of the local day.
+    fn minute_of_day(&self, second: i64) -> i64 {
+        let offset = if second < self.changes_at {
+            self.before
+        } else {
+            self.after
+        };
+        (second + offset).rem_euclid(86_400) / 60
+    }
+}
+
+/// A schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Calendar {
+    /// Every so many minutes, a divisor of 60 and of every zone's offset.
+    Minutes(i64),
+    /// At a minute of each local hour.
+    Hourly { minute: i64, zone: Zone },
+    /// At a minute of each local day.
+    Daily { minute: i64, zone: Zone },
+    /// Every so many seconds from an anchor.
+    Every { seconds: i64 },
+}
+
+impl Calendar {
+    /// Mostly minutes, so that something is always going on. `zone` is that of the night; `start` and `length` say which
+    /// times of day come up at all.
+    pub(super) fn draw(random: &mut Random, zone: Zone, start: Timestamp, length: SignedDuration) -> Calendar {
+        match random.below(24) {
+            0 => Calendar::Hourly {
+                minute: random.between(0, 59),
+                zone,
+            },
+            1 | 2 => {
+                let some_time = start.as_second() + random.between(0, length.as_secs());
+                let minute = zone.minute_of_day(some_time);
+                let around_the_change = random.pick(&[0, 60, 90, 119, 120, 150, 179, 180]);
+                Calendar::Daily {
+                    minute: random.pick(&[minute, minute, around_the_change]),
+                    zone,
+                }
+            }
+            3 => Calendar::Every {
+                seconds: random.pick(&[60, 61, 90, 150, 420, 3_600]),
+            },
+            4 => Calendar::Minutes(random.pick(&[15, 30])),
+            5 | 6 => Calendar::Minutes(random.pick(&[2, 3, 5, 10])),
+            _ => Calendar::Minutes(1),
+        }
+    }
+
+    /// `spec.schedule`.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Calendar::Minutes(1) => "* * * * *".to_owned(),
+            Calendar::Minutes(n) => format!("*/{n} * * * *"),
+            Calendar::Hourly { minute, .. } => format!("{minute} * * * *"),
+            Calendar::Daily { minute, .. } => format!("{} {} * * *", minute % 60, minute / 60),
+            Calendar::Every { seconds } => format!("@every {seconds}s"),
+        }
+    }
+
+    /// `spec.timeZone`.
+    pub(super) fn time_zone(&self) -> Option<&'static str> {
+        match self {
+            Calendar::Hourly { zone, .. } | Calendar::Daily { zone, .. } => Some(zone.name),
+            Calendar::Minutes(_) | Calendar::Every { .. } => None,
+        }
+    }
+
+    /// The activations from `from` until before `until`, in order; those of `Every` after `anchor`.
+    pub(super) fn slots(&self, anchor: Timestamp, from: Timestamp, until: Timestamp) -> Vec<Timestamp> {
+        let (begun, period) = match self {
+            Calendar::Every { seconds } => (anchor.as_second() + seconds, *seconds),
+            Calendar::Minutes(n) => (0, n * 60),
+            Calendar::Hourly { .. } | Calendar::Daily { .. } => (0, 60),
+        };
+        let n_periods = (from.as_second() - begun + period - 1).div_euclid(period).max(0);
+        let mut slots = Vec::new();
+        let mut second = begun + n_periods * period;
+        while second <= until.as_second() {
+            let slot = Timestamp::from_second(second).unwrap();
+            if (from..until).contains(&slot) && self.is_due(second) {
+                slots.push(slot);
+            }
+            second += period;
+        }
+        slots
+    }
+
+    /// Whether an instant of its grid is an activation.
+    fn is_due(&self, second: i64) -> bool {
+        match self {
+            Calendar::Minutes(_) | Calendar::Every { .. } => true,
+            Calendar::Hourly { minute, zone } => zone.minute_of_day(second) % 60 == *minute,
+            Calendar::Daily { minute, zone } => zone.minute_of_day(second) == *minute,
+        }
+    }
+}
+
+#[test]
+fn a_night_of_change_has_no_or_two_half_past_twos() {
+    let at = |text: &str| text.parse::<Timestamp>().unwrap();
+    let half_past_two = |zone: Zone| {
+        let change = Timestamp::from_second(zone.changes_at).unwrap();
+        let calendar = Calendar::Daily { minute: 150, zone };
+        let day = SignedDuration::from_hours(12);
+        calendar.slots(change, change - day, change + day)
+    };
+    assert_eq!(half_past_two(NIGHTS[1]), []);
+    let twice = ["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"].map(at);
+    assert_eq!(half_past_two(NIGHTS[2]), twice);
+    let of_new_york = half_past_two(NIGHTS[4]);
+    assert_eq!(of_new_york, [at("2026-11-01T07:30:00Z")], "one is repeated there");
+    let every = Calendar::Every { seconds: 90 };
+    let slots = every.slots(
+        at("2026-05-05T12:00:10Z"),
+        at("2026-05-05T12:00:00Z"),
+        at("2026-05-05T12:04:00Z"),
+    );
+    assert_eq!(slots, ["2026-05-05T12:01:40Z", "2026-05-05T12:03:10Z"].map(at));
+}

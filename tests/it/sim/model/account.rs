@@ -1,0 +1,188 @@
+//! Whether the controllers account for every due instant by the reasons that the rules give.
+//!
+//! Of each life the model knows how many instants must have ended in a way, and how many more may have: those around its
+//! beginning and end, around edits, and while something was in its way.
+
+use std::collections::BTreeMap;
+
+use cronwheel::state::{InstantOutcome, Tally};
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    Case, SKEW,
+    view::{Epoch, Slot, View},
+};
+use crate::sim::{
+    scenario::{Policy, Spec},
+    world::{Job, Life},
+};
+
+/// What happens so near to a change may have been decided before it or after.
+const NEAR: SignedDuration = SignedDuration::from_secs(60);
+
+/// How many instants ended how in one life, as the model has it.
+#[derive(Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "all are counts, and say so as elsewhere")]
+struct Expected {
+    /// With a Job, created or found to be there: so many, and no more than so many.
+    n_started: (u64, u64),
+    /// For a reason: so many, and so many more perhaps.
+    n_by_reason: BTreeMap<&'static str, (u64, u64)>,
+    /// Jobs by hand that it saw, and that it may have seen.
+    n_by_hand: (u64, u64),
+}
+
+pub(super) fn judge(case: &Case<'_>, views: &[View<'_>], problems: &mut Vec<String>) {
+    for life in &case.world.lives {
+        let mut expected = Expected::default();
+        for view in views {
+            expected.add(case, view, life);
+        }
+        let tally = life.board.read().tally;
+        for problem in expected.differences(&tally) {
+            problems.push(format!(
+                "the controller from {} to {}: {problem}",
+                life.from, life.until
+            ));
+        }
+    }
+}
+
+impl Expected {
+    fn add(&mut self, case: &Case<'_>, view: &View<'_>, life: &Life) {
+        let until = life.until.min(case.end);
+        let before = view.jobs.iter().take_while(|job| job.created < life.from);
+        let begun = before.filter_map(|job| job.slot).max().unwrap_or(view.cron_job.created);
+        let is_of_life = |job: &&&Job| job.slot.is_some() && job.created >= life.from - NEAR && job.created <= until;
+        self.n_started.1 += view.jobs.iter().filter(is_of_life).count() as u64;
+        let first = view.slots.partition_point(|slot| slot.at <= begun);
+        let end = view.slots.partition_point(|slot| slot.at < until + NEAR);
+        for slot in &view.slots[first..end.max(first)] {
+            let is_within = slot.at >= life.from + NEAR && !is_near_change(case, view, *slot, until);
+            match (view.runs.contains_key(&slot.at), reason(view, *slot)) {
+                (true, _) if is_within => self.n_started.0 += 1,
+                (false, Some(reason)) if is_within => self.of(reason).0 += 1,
+                _ => {
+                    for reason in possible_reasons(view, *slot) {
+                        self.of(reason).1 += 1;
+                    }
+                }
+            }
+        }
+        for job in view.jobs.iter().filter(|job| job.slot.is_none()) {
+            self.add_by_hand(case, job, life.from, until);
+        }
+    }
+
+    fn of(&mut self, reason: InstantOutcome) -> &mut (u64, u64) {
+        self.n_by_reason.entry(reason.as_str()).or_default()
+    }
+
+    fn add_by_hand(&mut self, case: &Case<'_>, job: &Job, from: Timestamp, until: Timestamp) {
+        let ended = job.ended().unwrap_or(case.end);
+        let is_seen = job.created >= from + NEAR
+            && job.created + NEAR <= until
+            && case
+                .hindrances
+                .within(job.created - NEAR, job.created + NEAR)
+                .is_empty();
+        self.n_by_hand.0 += u64::from(is_seen);
+        self.n_by_hand.1 += u64::from(job.created <= until && ended >= case.hindrances.known_at(from));
+    }
+
+    fn differences(&self, tally: &Tally) -> Vec<String> {
+        let mut differences = Vec::new();
+        let mut compare = |what: &str, least: u64, most: u64, counted: u64| {
+            if !(least..=most).contains(&counted) {
+                differences.push(format!("{counted} {what}, expected {least} to {most}"));
+            }
+        };
+        let n_ended: u64 = tally.outcomes.iter().sum();
+        let due = tally.due_instants;
+        compare(
+            "instants that ended or are open",
+            due,
+            due,
+            n_ended + tally.open_instants,
+        );
+        let with_job = [InstantOutcome::Created, InstantOutcome::Adopted];
+        let n_started = with_job.map(|outcome| tally.outcome(outcome)).iter().sum();
+        let (sure, perhaps) = self.n_started;
+        compare("with a Job", sure, perhaps, n_started);
+        let without = InstantOutcome::ALL
+            .into_iter()
+            .filter(|outcome| !with_job.contains(outcome));
+        for outcome in without {
+            let (sure, perhaps) = self.n_by_reason.get(outcome.as_str()).copied().unwrap_or_default();
+            compare(outcome.as_str(), sure, sure + perhaps, tally.outcome(outcome));
+        }
+        compare(
+            "Jobs by hand",
+            self.n_by_hand.0,
+            self.n_by_hand.1,
+            tally.unexpected_jobs,
+        );
+        differences
+    }
+}
+
+/// Whether the slot may have ended otherwise, for something that came near its time.
+fn is_near_change(case: &Case<'_>, view: &View<'_>, slot: Slot, until: Timestamp) -> bool {
+    let over = match view.runs.get(&slot.at).map(Vec::as_slice).unwrap_or_default() {
+        [] => slot.over,
+        [run] => run.created,
+        _ => return true,
+    };
+    let (from, to) = (slot.at - NEAR, over + NEAR);
+    let is_edited = view.specs(from, to).iter().any(|(since, _)| *since >= from);
+    let is_deleted = view.cron_job.deleted.is_some_and(|deleted| deleted <= to);
+    to > until || is_edited || is_deleted || !case.hindrances.within(from, to).is_empty()
+}
+
+/// For what reasons it may have ended without a Job, at all.
+fn possible_reasons(view: &View<'_>, slot: Slot) -> Vec<InstantOutcome> {
+    let (from, to) = (slot.at - NEAR, slot.over + NEAR);
+    let specs = view.specs(from, to);
+    let is_any = |is_so: fn(&Spec) -> bool| specs.iter().any(|(_, spec)| is_so(spec));
+    let is_at_change = |epoch: &Epoch| (from..=to).contains(&epoch.from) || (from..=to).contains(&epoch.until);
+    let possible = [
+        (InstantOutcome::Superseded, true),
+        (InstantOutcome::Suspended, is_any(|spec| spec.is_suspended)),
+        (InstantOutcome::Forbidden, is_any(|spec| spec.policy == Policy::Forbid)),
+        (
+            InstantOutcome::DeadlineExceeded,
+            is_any(|spec| spec.deadline_seconds.is_some()),
+        ),
+        (InstantOutcome::Deleted, view.cron_job.deleted.is_some()),
+        (
+            InstantOutcome::ScheduleChanged,
+            view.epochs.len() > 1 && view.epochs.iter().any(is_at_change),
+        ),
+        (InstantOutcome::ForeignJob, view.foreign_job(slot.at).is_some()),
+    ];
+    let possible = possible.into_iter().filter(|(_, is_possible)| *is_possible);
+    possible.map(|(reason, _)| reason).collect()
+}
+
+/// Why a slot has no run, where the spec is the same before and after, and nothing was in the way of the controller.
+fn reason(view: &View<'_>, slot: Slot) -> Option<InstantOutcome> {
+    let [(_, spec)] = view.specs(slot.at, slot.over) else {
+        return None;
+    };
+    if spec.is_suspended {
+        return Some(InstantOutcome::Suspended);
+    }
+    if let Some(foreign) = view.foreign_job(slot.at) {
+        let is_met = spec.policy == Policy::Allow && foreign.created < slot.at - SKEW;
+        return is_met.then_some(InstantOutcome::ForeignJob);
+    }
+    let lost = spec
+        .deadline_seconds
+        .map(|seconds| slot.at + SignedDuration::from_secs(seconds));
+    match lost {
+        _ if spec.policy != Policy::Forbid => None,
+        Some(lost) if lost + SignedDuration::from_secs(3) < slot.over => Some(InstantOutcome::DeadlineExceeded),
+        Some(lost) if lost - SignedDuration::from_secs(3) < slot.over => None,
+        Some(_) | None => Some(InstantOutcome::Forbidden),
+    }
+}

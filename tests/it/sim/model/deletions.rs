@@ -1,0 +1,79 @@
+//! Whether controllers delete what they may: what is over a history limit and stored as started, and what Replace ends.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::{Case, ON_THE_WAY, view::View};
+use crate::sim::{
+    scenario::Policy,
+    world::{Deleter, Deletion, Finish, Job},
+};
+
+enum Step<'a> {
+    Finished(Finish),
+    Deleted(&'a Job, Deletion),
+}
+
+pub(super) fn judge(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>) {
+    let mut steps: Vec<(Timestamp, u64, Step<'_>)> = Vec::new();
+    for job in &view.jobs {
+        if let Some((at, finish)) = job.finished {
+            steps.push((at, 0, Step::Finished(finish)));
+        }
+        if let Some(deletion) = job.deleted {
+            steps.push((deletion.at, deletion.version, Step::Deleted(job, deletion)));
+        }
+    }
+    steps.sort_by_key(|(at, version, _)| (*at, *version));
+    let mut n_kept: BTreeMap<Finish, usize> = BTreeMap::new();
+    for (_, _, step) in steps {
+        match step {
+            Step::Finished(finish) => *n_kept.entry(finish).or_default() += 1,
+            Step::Deleted(job, deletion) => {
+                let kept = job.finished.map(|(_, finish)| n_kept.entry(finish).or_default());
+                let n_kept = kept.map_or(0, |n_kept| std::mem::replace(n_kept, n_kept.saturating_sub(1)));
+                if deletion.by == Deleter::Controller {
+                    judge_one(case, view, job, deletion, n_kept, problems);
+                }
+            }
+        }
+    }
+}
+
+/// A Job that ended is the lock on its slot until the cursor has reached it. One that runs is deleted to be replaced, and
+/// no earlier slot is ever started; it may end while its delete is on the way.
+fn judge_one(
+    case: &Case<'_>,
+    view: &View<'_>,
+    job: &Job,
+    deletion: Deletion,
+    n_kept: usize,
+    problems: &mut Vec<String>,
+) {
+    let known_at = case.hindrances.known_at(deletion.at);
+    let specs = view.specs(known_at, deletion.at);
+    let replaced_from = known_at.min(deletion.at - ON_THE_WAY);
+    let ran_lately = job.finished.is_none_or(|(at, _)| at >= replaced_from);
+    if job.slot.is_some() && ran_lately && specs.iter().any(|(_, spec)| spec.policy == Policy::Replace) {
+        return;
+    }
+    let Some((_, finish)) = job.finished else {
+        problems.push(format!("{}: deleted at {} while it ran", job.name, deletion.at));
+        return;
+    };
+    let limit = specs.iter().map(|(_, spec)| match finish {
+        Finish::Complete => spec.complete_max,
+        Finish::Failed => spec.failed_max,
+    });
+    if limit.min().is_some_and(|limit| n_kept <= limit) {
+        problems.push(format!(
+            "{}: deleted at {} as one of {n_kept} {finish:?}, {specs:?}",
+            job.name, deletion.at
+        ));
+    }
+    let cursor = view.cron_job.cursor_before(deletion.version);
+    if job.slot.is_some() && cursor < job.slot {
+        problems.push(format!("{}: deleted while the cursor is {cursor:?}", job.name));
+    }
+}

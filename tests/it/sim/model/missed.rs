@@ -1,0 +1,77 @@
+//! Whether a slot without a run may have none: something stood in its way for all of its time.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    Case, LATENESS_ALLOWED, PATIENCE, SKEW,
+    view::{Slot, View},
+};
+use crate::sim::scenario::{Policy, RUN_SECONDS_MAX};
+
+pub(super) fn judge(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>) {
+    for slot in &view.slots {
+        // Where a change is known late it counts from then.
+        let is_known = slot
+            .changed
+            .is_none_or(|changed| case.hindrances.known_by(changed) <= slot.at);
+        if is_known && !view.runs.contains_key(&slot.at) && must_run(case, view, *slot) {
+            problems.push(format!(
+                "{}: no Job for {slot:?}, {:?}",
+                view.cron_job.name,
+                view.specs(slot.at, slot.over)
+            ));
+        }
+    }
+}
+
+/// Whether there was a time, long enough, in which nothing stood in the way of the slot's run.
+fn must_run(case: &Case<'_>, view: &View<'_>, slot: Slot) -> bool {
+    if view.foreign_job(slot.at).is_some() {
+        return false;
+    }
+    let (slot, next) = (slot.at, slot.over);
+    let specs = view.specs(slot, next).iter();
+    let deadline = specs.filter_map(|(_, spec)| spec.deadline_seconds).min();
+    let last = deadline.map_or(next, |seconds| next.min(slot + SignedDuration::from_secs(seconds))) - SKEW;
+    if last >= slot + PATIENCE {
+        return has_gap(obstacles(case, view, slot, last), slot, last);
+    }
+    // Only who is there at the instant can keep such a deadline.
+    let (from, until) = (slot - PATIENCE, slot + LATENESS_ALLOWED);
+    until < next && obstacles(case, view, from, until).is_empty()
+}
+
+/// Everything that stands in the way at some time between two instants. An edit does, as it has to become known.
+fn obstacles(case: &Case<'_>, view: &View<'_>, from: Timestamp, until: Timestamp) -> Vec<(Timestamp, Timestamp)> {
+    let mut obstacles = case.hindrances.within(from, until).to_vec();
+    let specs = view.specs(from, until);
+    let ends = specs.iter().skip(1).map(|(since, _)| *since).chain([until]);
+    for ((since, spec), end) in specs.iter().zip(ends) {
+        obstacles.push((*since, *since));
+        if spec.is_suspended {
+            obstacles.push((*since, end));
+        }
+        if spec.policy == Policy::Forbid {
+            let longest = SignedDuration::from_secs(RUN_SECONDS_MAX + 60);
+            let begin = view.jobs.partition_point(|job| job.created < from - longest);
+            let runs = view.jobs[begin..].iter().take_while(|job| job.created <= end);
+            let runs = runs.filter(|job| job.slot.is_some());
+            obstacles.extend(runs.map(|run| (run.created.max(*since), run.ended().unwrap_or(case.end).min(end))));
+        }
+    }
+    obstacles.retain(|(begin, end)| *end >= from && *begin <= until);
+    obstacles
+}
+
+/// Whether there is a stretch of patience between two instants without an obstacle.
+fn has_gap(mut obstacles: Vec<(Timestamp, Timestamp)>, from: Timestamp, until: Timestamp) -> bool {
+    obstacles.sort_unstable();
+    let mut free_since = from;
+    for (begin, end) in obstacles {
+        if begin >= free_since + PATIENCE {
+            return true;
+        }
+        free_since = free_since.max(end);
+    }
+    until >= free_since + PATIENCE
+}

@@ -1,0 +1,96 @@
+//! Whether each run may be: for a slot, in its time, not beside another, not twice.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Case, LATENESS_ALLOWED, ON_THE_WAY, SKEW, view::View};
+use crate::sim::{
+    scenario::{Policy, Spec},
+    world::{Deleter, Job},
+};
+
+pub(super) fn judge(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>) {
+    for run in view.jobs.iter().filter(|job| job.slot.is_some()) {
+        timely(case, view, run, problems);
+    }
+    overlapping(case, view, problems);
+    for (slot, runs) in &view.runs {
+        for pair in runs.windows(2) {
+            if !was_lost_to_others(view, pair[0])
+                || pair[0].deleted.is_some_and(|deletion| deletion.at > pair[1].created)
+            {
+                problems.push(format!("{}: {} Jobs for {slot}", view.cron_job.name, runs.len()));
+            }
+        }
+    }
+}
+
+/// Somebody else deleted it before its slot was stored: then nobody can know that it was.
+fn was_lost_to_others(view: &View<'_>, run: &Job) -> bool {
+    run.deleted.is_some_and(|deletion| {
+        deletion.by == Deleter::Others && view.cron_job.cursor_before(deletion.version) < run.slot
+    })
+}
+
+/// Some spec that the controller may have gone by must give the slot, and its start at that time.
+fn timely(case: &Case<'_>, view: &View<'_>, run: &Job, problems: &mut Vec<String>) {
+    let Some(slot) = run.slot else { return };
+    let known_at = case.hindrances.known_at(run.created);
+    let specs = view.specs(known_at, run.created);
+    let is_too_early = run.created < slot - SKEW;
+    let is_of_dead = view.cron_job.deleted.is_some_and(|deleted| deleted < known_at);
+    let may_start = |(since, spec): &(Timestamp, Spec)| may_start(case, view, *since, spec, run, slot);
+    if is_too_early || is_of_dead || !specs.iter().any(may_start) {
+        problems.push(format!(
+            "{}: a Job for {slot} at {}, while it may go by {specs:?}",
+            view.cron_job.name, run.created
+        ));
+    }
+}
+
+fn may_start(case: &Case<'_>, view: &View<'_>, since: Timestamp, spec: &Spec, run: &Job, slot: Timestamp) -> bool {
+    let calendar = &spec.calendar;
+    let anchor = view.cron_job.created;
+    let is_slot = slot > anchor
+        && !calendar
+            .slots(anchor, slot, slot + SignedDuration::from_secs(1))
+            .is_empty();
+    let late = run.created - ON_THE_WAY - SKEW;
+    let is_latest = late < view.next(calendar, slot);
+    let deadline = spec
+        .deadline_seconds
+        .map(|seconds| slot + SignedDuration::from_secs(seconds).max(LATENESS_ALLOWED));
+    let is_in_time = deadline.is_none_or(|deadline| late <= deadline);
+    let begun = view.calendar_since(since);
+    // What a new schedule says of the time before it is not started, but a new controller cannot know (B-2.3).
+    let knows_change = slot < begun - SKEW;
+    let is_forgotten = || {
+        let lives = case.world.lives.iter();
+        lives
+            .map(|life| life.from)
+            .any(|from| begun <= from && from <= run.created)
+    };
+    is_slot && is_latest && is_in_time && !spec.is_suspended && (!knows_change || is_forgotten())
+}
+
+/// Forbid waits for the run before, Replace deletes it before it creates.
+fn overlapping(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>) {
+    let mut running: Vec<&Job> = Vec::new();
+    for run in view.jobs.iter().filter(|job| job.slot.is_some()) {
+        running.retain(|other| other.ended().is_none_or(|ended| ended > run.created));
+        let known_at = case.hindrances.known_at(run.created);
+        let specs = view.specs(known_at, run.created);
+        if specs.iter().all(|(_, spec)| spec.policy != Policy::Allow) {
+            for other in &running {
+                problems.push(format!(
+                    "{}: {} runs until {:?}, and {} from {} beside it",
+                    view.cron_job.name,
+                    other.name,
+                    other.ended(),
+                    run.name,
+                    run.created
+                ));
+            }
+        }
+        running.push(run);
+    }
+}

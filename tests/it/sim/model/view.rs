@@ -1,0 +1,156 @@
+//! One CronJob with what belongs to it.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::Case;
+use crate::sim::{
+    calendar::Calendar,
+    scenario::Spec,
+    user::job_name,
+    world::{CronJob, Job},
+};
+
+pub(super) struct View<'a> {
+    pub(super) cron_job: &'a CronJob,
+    /// The Jobs that it controls, in the order of creation.
+    pub(super) jobs: Vec<&'a Job>,
+    /// Those that controllers started, by slot.
+    pub(super) runs: BTreeMap<Timestamp, Vec<&'a Job>>,
+    pub(super) epochs: Vec<Epoch>,
+    /// Every activation while it was there, in order.
+    pub(super) slots: Vec<Slot>,
+    /// Jobs of nobody's, by name.
+    pub(super) foreign: &'a BTreeMap<&'a str, &'a Job>,
+}
+
+/// A stretch of time with one schedule.
+pub(super) struct Epoch {
+    pub(super) calendar: Calendar,
+    pub(super) from: Timestamp,
+    pub(super) until: Timestamp,
+}
+
+/// An activation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    pub(super) at: Timestamp,
+    /// When it is over: at the next one, with the schedule, or with the CronJob.
+    pub(super) over: Timestamp,
+    /// Since when the schedule was so; none for the first one.
+    pub(super) changed: Option<Timestamp>,
+}
+
+impl<'a> View<'a> {
+    /// Of every CronJob that there ever was.
+    pub(super) fn all(case: &Case<'a>) -> Vec<View<'a>> {
+        let world = case.world;
+        let mut by_owner: BTreeMap<&str, Vec<&Job>> = BTreeMap::new();
+        let mut foreign: BTreeMap<&str, &Job> = BTreeMap::new();
+        for job in world.jobs.values() {
+            match &job.owner {
+                Some(owner) => by_owner.entry(owner).or_default().push(job),
+                None => {
+                    foreign.insert(&job.name, job);
+                }
+            }
+        }
+        // One for all; what a test leaks is little.
+        let foreign: &BTreeMap<&str, &Job> = Box::leak(Box::new(foreign));
+        let view = |cron_job: &'a CronJob| {
+            let mut jobs = by_owner.remove(cron_job.uid.as_str()).unwrap_or_default();
+            jobs.sort_by_key(|job| job.created);
+            let mut runs: BTreeMap<Timestamp, Vec<&Job>> = BTreeMap::new();
+            for job in &jobs {
+                if let Some(slot) = job.slot {
+                    runs.entry(slot).or_default().push(job);
+                }
+            }
+            let epochs = epochs(cron_job, case.end);
+            View {
+                slots: slots(cron_job, &epochs),
+                cron_job,
+                jobs,
+                runs,
+                epochs,
+                foreign,
+            }
+        };
+        world.cron_jobs.iter().map(view).collect()
+    }
+
+    /// The specs that were in force at any time between two instants.
+    pub(super) fn specs(&self, from: Timestamp, until: Timestamp) -> &'a [(Timestamp, Spec)] {
+        let specs = &self.cron_job.specs;
+        let begin = specs.partition_point(|(since, _)| *since <= from).saturating_sub(1);
+        let end = specs.partition_point(|(since, _)| *since <= until).max(begin + 1);
+        &specs[begin..end]
+    }
+
+    /// The Job of nobody's that has the name of a slot's.
+    pub(super) fn foreign_job(&self, slot: Timestamp) -> Option<&'a Job> {
+        let name = job_name(&self.cron_job.name, slot);
+        let job = self.foreign.get(name.as_str()).copied();
+        job.filter(|job| job.deleted.is_none_or(|deletion| deletion.at > slot))
+    }
+
+    /// Since when the schedule is that of the spec with this beginning.
+    pub(super) fn calendar_since(&self, since: Timestamp) -> Timestamp {
+        let epochs = &self.epochs;
+        let after = epochs.partition_point(|epoch| epoch.from <= since);
+        epochs[after.max(1) - 1].from
+    }
+
+    /// The first activation of a calendar after an instant.
+    pub(super) fn next(&self, calendar: &Calendar, after: Timestamp) -> Timestamp {
+        let mut span = SignedDuration::from_hours(1);
+        let from = after + SignedDuration::from_nanos(1);
+        loop {
+            if let Some(next) = calendar.slots(self.cron_job.created, from, from + span).first() {
+                return *next;
+            }
+            span *= 4;
+            if span > SignedDuration::from_hours(100) {
+                return after + span;
+            }
+        }
+    }
+}
+
+fn slots(cron_job: &CronJob, epochs: &[Epoch]) -> Vec<Slot> {
+    let mut slots = Vec::new();
+    for (number, epoch) in epochs.iter().enumerate() {
+        // None at its creation, which has whole seconds.
+        let from = epoch.from.max(cron_job.created + SignedDuration::from_nanos(1));
+        let instants = epoch.calendar.slots(cron_job.created, from, epoch.until);
+        let ends = instants.iter().copied().skip(1).chain([epoch.until]);
+        slots.extend(instants.iter().zip(ends).map(|(at, over)| Slot {
+            at: *at,
+            over,
+            changed: (number > 0).then_some(epoch.from),
+        }));
+    }
+    slots
+}
+
+fn epochs(cron_job: &CronJob, end: Timestamp) -> Vec<Epoch> {
+    let until = cron_job.deleted.unwrap_or(end);
+    let mut epochs: Vec<Epoch> = Vec::new();
+    for (since, spec) in &cron_job.specs {
+        match epochs.last_mut() {
+            Some(last) if last.calendar == spec.calendar => {}
+            last => {
+                if let Some(last) = last {
+                    last.until = *since;
+                }
+                epochs.push(Epoch {
+                    calendar: spec.calendar,
+                    from: *since,
+                    until,
+                });
+            }
+        }
+    }
+    epochs
+}

@@ -1,0 +1,131 @@
+//! What users do.
+
+use std::ops::Range;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Policy, Spec, draw_deadline};
+use crate::{random::Random, sim::calendar::Calendar};
+
+const EDITS_AN_HOUR: i64 = 180;
+
+/// Something that a user does to a CronJob or beside it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sim) struct Edit {
+    pub(in crate::sim) at: Timestamp,
+    /// Which CronJob, by number.
+    pub(in crate::sim) cron_job: usize,
+    pub(in crate::sim) kind: EditKind,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sim) enum EditKind {
+    Change(Change),
+    Delete,
+    /// There is another one of the name, unless there is one.
+    Create(Spec),
+    /// As `kubectl create job --from` makes it.
+    ManualJob,
+    /// A Job of nobody's that has the name of the next slot's.
+    ForeignJob,
+    /// One of its Jobs is deleted, the one of this number.
+    DeleteJob {
+        number: usize,
+    },
+}
+
+/// A change of a CronJob's spec.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sim) enum Change {
+    Suspend(bool),
+    Calendar(Calendar),
+    Policy(Policy),
+    Deadline(Option<i64>),
+    History { complete_max: usize, failed_max: usize },
+}
+
+impl Change {
+    pub(in crate::sim) fn apply(self, spec: &mut Spec) {
+        match self {
+            Change::Suspend(is_suspended) => spec.is_suspended = is_suspended,
+            Change::Calendar(calendar) => spec.calendar = calendar,
+            Change::Policy(policy) => spec.policy = policy,
+            Change::Deadline(deadline_seconds) => spec.deadline_seconds = deadline_seconds,
+            Change::History {
+                complete_max,
+                failed_max,
+            } => {
+                spec.complete_max = complete_max;
+                spec.failed_max = failed_max;
+            }
+        }
+    }
+}
+
+pub(super) fn draw(
+    random: &mut Random,
+    n_cron_jobs: usize,
+    during: Range<Timestamp>,
+    calendars: impl Fn(&mut Random) -> Calendar,
+) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    let mut at = during.start;
+    loop {
+        at += SignedDuration::from_millis(random.between(500, 2 * 3_600_000 / EDITS_AN_HOUR));
+        if random.is_one_in(3) {
+            at = near_a_minute(random, at);
+        }
+        if at >= during.end {
+            break;
+        }
+        let cron_job = random.below(n_cron_jobs);
+        let kind = draw_kind(random, &calendars);
+        edits.push(Edit { at, cron_job, kind });
+        let (away, kind) = if let EditKind::Change(Change::Suspend(true)) = kind {
+            // What is suspended is resumed, or nothing would run any more after some hours.
+            let longest = random.pick(&[5_000, 90_000, 600_000]);
+            (random.between(500, longest), EditKind::Change(Change::Suspend(false)))
+        } else if let EditKind::Delete = kind {
+            let calendar = calendars(random);
+            let spec = Spec::draw(random, calendar);
+            (random.pick(&[0, 10, 300, 4_000, 61_000]), EditKind::Create(spec))
+        } else {
+            continue;
+        };
+        let at = (at + SignedDuration::from_millis(away)).min(during.end);
+        edits.push(Edit { at, cron_job, kind });
+    }
+    edits.sort_by_key(|edit| edit.at);
+    edits
+}
+
+/// Just before or just behind a whole minute.
+fn near_a_minute(random: &mut Random, at: Timestamp) -> Timestamp {
+    let minute = Timestamp::from_second(at.as_second() / 60 * 60 + 60).unwrap();
+    minute + SignedDuration::from_millis(random.between(-3_000, 3_000))
+}
+
+fn draw_kind(random: &mut Random, calendars: &impl Fn(&mut Random) -> Calendar) -> EditKind {
+    match random.below(16) {
+        0..=2 => EditKind::Change(Change::Suspend(true)),
+        3 | 4 => {
+            // The grid of another anchor would hang on what was known of a change; `@every` comes with a new CronJob.
+            let drawn = calendars(random);
+            let is_every = matches!(drawn, Calendar::Every { .. });
+            let calendar = if is_every { Calendar::Minutes(1) } else { drawn };
+            EditKind::Change(Change::Calendar(calendar))
+        }
+        5 | 6 => EditKind::Change(Change::Policy(Policy::draw(random))),
+        7 => EditKind::Change(Change::Deadline(draw_deadline(random))),
+        8 => EditKind::Change(Change::History {
+            complete_max: random.pick(&[0, 1, 3]),
+            failed_max: random.pick(&[0, 1, 2]),
+        }),
+        9 | 10 => EditKind::Delete,
+        11 => EditKind::ManualJob,
+        12 | 13 => EditKind::ForeignJob,
+        _ => EditKind::DeleteJob {
+            number: random.below(1_000),
+        },
+    }
+}

@@ -1,0 +1,154 @@
+//! What goes wrong between the controller and the API server, and with the controller's clock.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::pause;
+use crate::random::Random;
+
+const TROUBLES_AN_HOUR: i64 = 8;
+
+/// Something that goes wrong for a time.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sim) struct Trouble {
+    pub(in crate::sim) from: Timestamp,
+    pub(in crate::sim) until: Timestamp,
+    pub(in crate::sim) kind: TroubleKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::sim) enum TroubleKind {
+    /// There is no API server.
+    Outage,
+    /// Requests take seconds.
+    Slow,
+    /// 429 with Retry-After.
+    Throttled { retry_after_seconds: u64 },
+    /// Some answers are 500.
+    InternalErrors,
+    /// Some answers are 503.
+    Unavailable,
+    /// Admission denies Jobs.
+    Denied,
+    /// Status writes meet 409.
+    Conflicts,
+    /// Lists and watches meet 410.
+    Expired,
+    /// Watches end after each event.
+    WatchesEnd,
+    /// Watches stay open and say nothing.
+    WatchesStall,
+    /// Events of watches come one after the other, slowly.
+    WatchesSlow,
+    /// The second API server is behind.
+    Behind,
+    /// The controller's wall clock is wrong by so many milliseconds.
+    ClockStep { millis: i64 },
+}
+
+impl Trouble {
+    /// How long after it a controller may still be busy to recover: what it put off meanwhile comes back within half a
+    /// minute and a quarter of it.
+    pub(in crate::sim) fn recovery(&self) -> SignedDuration {
+        SignedDuration::from_secs(match self.kind {
+            TroubleKind::InternalErrors | TroubleKind::Denied => 40,
+            TroubleKind::Outage | TroubleKind::Unavailable | TroubleKind::Expired => 15,
+            TroubleKind::Throttled { retry_after_seconds } => 5 + i64::try_from(retry_after_seconds).unwrap(),
+            TroubleKind::Slow | TroubleKind::WatchesStall | TroubleKind::WatchesSlow | TroubleKind::Behind => 5,
+            TroubleKind::Conflicts | TroubleKind::WatchesEnd | TroubleKind::ClockStep { .. } => 0,
+        })
+    }
+
+    /// Whether a controller can be held up by it in what it has to do at once.
+    pub(in crate::sim) fn holds_up(&self) -> bool {
+        match self.kind {
+            TroubleKind::Conflicts | TroubleKind::WatchesEnd | TroubleKind::ClockStep { .. } => false,
+            TroubleKind::Outage
+            | TroubleKind::Slow
+            | TroubleKind::Throttled { .. }
+            | TroubleKind::InternalErrors
+            | TroubleKind::Unavailable
+            | TroubleKind::Denied
+            | TroubleKind::Expired
+            | TroubleKind::WatchesStall
+            | TroubleKind::WatchesSlow
+            | TroubleKind::Behind => true,
+        }
+    }
+
+    /// Whether a controller that starts meanwhile must do nothing, as its clock is wrong.
+    pub(in crate::sim) fn stops_beginners(&self) -> bool {
+        matches!(self.kind, TroubleKind::ClockStep { millis } if millis.abs() > 1_000)
+    }
+}
+
+pub(super) fn draw(random: &mut Random, start: Timestamp, calm_at: Timestamp) -> Vec<Trouble> {
+    let mut troubles: Vec<Trouble> = Vec::new();
+    let mut at = start;
+    loop {
+        at += pause(random, TROUBLES_AN_HOUR);
+        let kind = draw_kind(random);
+        let millis_max = random.pick(&[5_000, 30_000, 60_000, longest_seconds(kind) * 1_000]);
+        let until = at + SignedDuration::from_millis(random.between(1_000, millis_max));
+        if until >= calm_at {
+            return troubles;
+        }
+        // Two steps at a time could put the clock anywhere.
+        let is_step = |trouble: &Trouble| matches!(trouble.kind, TroubleKind::ClockStep { .. });
+        let trouble = Trouble { from: at, until, kind };
+        let is_stepped = troubles.iter().any(|other| is_step(other) && other.until >= at);
+        if !(is_step(&trouble) && is_stepped) {
+            troubles.push(trouble);
+        }
+    }
+}
+
+fn longest_seconds(kind: TroubleKind) -> i64 {
+    match kind {
+        TroubleKind::Outage | TroubleKind::WatchesStall | TroubleKind::ClockStep { .. } => 300,
+        TroubleKind::Slow
+        | TroubleKind::Throttled { .. }
+        | TroubleKind::InternalErrors
+        | TroubleKind::Unavailable
+        | TroubleKind::Denied
+        | TroubleKind::Conflicts
+        | TroubleKind::Expired
+        | TroubleKind::WatchesEnd
+        | TroubleKind::WatchesSlow
+        | TroubleKind::Behind => 90,
+    }
+}
+
+fn draw_kind(random: &mut Random) -> TroubleKind {
+    let throttled = TroubleKind::Throttled {
+        retry_after_seconds: random.pick(&[1, 3, 10]),
+    };
+    let step = TroubleKind::ClockStep {
+        millis: random.pick(&[
+            -800,
+            800,
+            -5_000,
+            5_000,
+            -60_000,
+            60_000,
+            -3_600_000,
+            3_600_000,
+            100_000_000,
+        ]),
+    };
+    random.pick(&[
+        TroubleKind::Outage,
+        TroubleKind::Slow,
+        throttled,
+        TroubleKind::InternalErrors,
+        TroubleKind::Unavailable,
+        TroubleKind::Denied,
+        TroubleKind::Conflicts,
+        TroubleKind::Expired,
+        TroubleKind::WatchesEnd,
+        TroubleKind::WatchesStall,
+        TroubleKind::WatchesSlow,
+        TroubleKind::Behind,
+        step,
+        step,
+    ])
+}

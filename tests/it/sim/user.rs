@@ -1,0 +1,191 @@
+//! What users do, and what they know of it.
+
+use std::cell::RefCell;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::{
+    cluster::Cluster,
+    scenario::{Edit, EditKind, Scenario, Spec},
+    world::{CronJob, World},
+};
+
+/// What marks a Job of a user's.
+const MANUAL: &str = "cronjob.kubernetes.io/instantiate";
+
+pub(super) struct User<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) world: &'a RefCell<World>,
+}
+
+impl User<'_> {
+    /// Makes the CronJobs with which a scenario begins.
+    pub(super) async fn begin(&self, scenario: &Scenario) {
+        for (number, spec) in scenario.specs.iter().enumerate() {
+            self.create(&name(number), *spec).await;
+        }
+    }
+
+    /// Does what users do in a scenario.
+    pub(super) async fn edit(&self, scenario: &Scenario) {
+        for (number, edit) in scenario.edits.iter().enumerate() {
+            self.cluster.stop_at(edit.at).await;
+            self.do_one(number, edit).await;
+        }
+    }
+
+    /// Suspends every CronJob.
+    pub(super) async fn suspend_all(&self) {
+        let names = self.with_all(|cron_job| cron_job.name.clone());
+        for name in names {
+            self.change(&name, |spec| spec.is_suspended = true).await;
+        }
+    }
+
+    fn with_all<T>(&self, of: impl Fn(&CronJob) -> T) -> Vec<T> {
+        let world = self.world.borrow();
+        let is_there = |cron_job: &&CronJob| cron_job.deleted.is_none();
+        world.cron_jobs.iter().filter(is_there).map(of).collect()
+    }
+
+    async fn do_one(&self, number: usize, edit: &Edit) {
+        let name = name(edit.cron_job);
+        let found = self.world.borrow().find(&name);
+        match (edit.kind, found) {
+            (EditKind::Create(spec), None) => self.create(&name, spec).await,
+            (EditKind::Create(_), Some(_)) | (_, None) => {}
+            (EditKind::Change(change), Some(_)) => self.change(&name, |spec| change.apply(spec)).await,
+            (EditKind::Delete, Some(index)) => {
+                // Said first, as its Jobs go with it.
+                self.world.borrow_mut().end(index, self.cluster.now());
+                self.cluster.send("DELETE", "cronjobs", &name, None).await.unwrap();
+            }
+            (EditKind::ManualJob, Some(index)) => self.run_by_hand(number, index).await,
+            (EditKind::ForeignJob, Some(index)) => self.take_name(index).await,
+            (EditKind::DeleteJob { number }, Some(index)) => self.delete_job(number, index).await,
+        }
+    }
+
+    async fn create(&self, name: &str, spec: Spec) {
+        let object = json!({
+            "apiVersion": "batch/v1",
+            "kind": "CronJob",
+            "metadata": {"name": name},
+            "spec": cron_job_spec(&spec),
+        });
+        let stored = self.cluster.send("POST", "cronjobs", "", Some(&object)).await.unwrap();
+        let text = |member: &str| stored["metadata"][member].as_str().unwrap().to_owned();
+        self.world.borrow_mut().begin(CronJob {
+            name: name.to_owned(),
+            uid: text("uid"),
+            created: text("creationTimestamp").parse().unwrap(),
+            specs: vec![(self.cluster.now(), spec)],
+            deleted: None,
+            statuses: Vec::new(),
+        });
+    }
+
+    async fn change(&self, name: &str, change: impl FnOnce(&mut Spec)) {
+        let Some(index) = self.world.borrow().find(name) else {
+            return;
+        };
+        let mut spec = *self.world.borrow().cron_jobs[index].spec();
+        change(&mut spec);
+        let patch = json!({"spec": cron_job_spec(&spec)});
+        self.cluster
+            .send("PATCH", "cronjobs", name, Some(&patch))
+            .await
+            .unwrap();
+        self.world.borrow_mut().cron_jobs[index]
+            .specs
+            .push((self.cluster.now(), spec));
+    }
+
+    async fn run_by_hand(&self, number: usize, index: usize) {
+        let (name, uid, spec) = self.of(index);
+        let job = json!({
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {
+                "name": format!("{name}-by-hand-{number}"),
+                "annotations": {MANUAL: "manual"},
+                "ownerReferences": [{"apiVersion": "batch/v1", "kind": "CronJob", "name": name, "uid": uid, "controller": true}],
+            },
+            "spec": job_spec(&spec),
+        });
+        self.cluster.send("POST", "jobs", "", Some(&job)).await.unwrap();
+    }
+
+    /// Takes the name of the next slot's Job.
+    async fn take_name(&self, index: usize) {
+        let (name, _, spec) = self.of(index);
+        let created = self.world.borrow().cron_jobs[index].created;
+        let now = self.cluster.now();
+        let slots = spec.calendar.slots(created, now, now + SignedDuration::from_hours(25));
+        let Some(slot) = slots.first() else { return };
+        let job = json!({
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": job_name(&name, *slot)},
+            "spec": job_spec(&spec),
+        });
+        // The Job may be there already, if the controller's clock is ahead.
+        let _ = self.cluster.send("POST", "jobs", "", Some(&job)).await;
+    }
+
+    async fn delete_job(&self, number: usize, index: usize) {
+        let chosen = {
+            let world = self.world.borrow();
+            let is_its = |uid: &Option<String>| uid.as_ref() == Some(&world.cron_jobs[index].uid);
+            let jobs = world
+                .jobs
+                .iter()
+                .filter(|(_, job)| is_its(&job.owner) && job.deleted.is_none());
+            let jobs: Vec<_> = jobs.map(|(uid, job)| (uid.clone(), job.name.clone())).collect();
+            (!jobs.is_empty()).then(|| jobs[number % jobs.len()].clone())
+        };
+        let Some((job_uid, job)) = chosen else { return };
+        self.world.borrow_mut().deleted_by_users.insert(job_uid);
+        // It may be gone already.
+        let _ = self.cluster.send("DELETE", "jobs", &job, None).await;
+    }
+
+    fn of(&self, index: usize) -> (String, String, Spec) {
+        let world = self.world.borrow();
+        let cron_job = &world.cron_jobs[index];
+        (cron_job.name.clone(), cron_job.uid.clone(), *cron_job.spec())
+    }
+}
+
+fn name(number: usize) -> String {
+    format!("job-{number:02}")
+}
+
+/// The name of a slot's Job (B-11.1).
+pub(super) fn job_name(cron_job: &str, slot: Timestamp) -> String {
+    format!("{cron_job}-{}", slot.as_second() / 60)
+}
+
+fn cron_job_spec(spec: &Spec) -> Value {
+    json!({
+        "schedule": spec.calendar.text(),
+        "timeZone": spec.calendar.time_zone(),
+        "suspend": spec.is_suspended,
+        "concurrencyPolicy": spec.policy.as_str(),
+        "startingDeadlineSeconds": spec.deadline_seconds,
+        "successfulJobsHistoryLimit": spec.complete_max,
+        "failedJobsHistoryLimit": spec.failed_max,
+        "jobTemplate": {"spec": job_spec(spec)},
+    })
+}
+
+fn job_spec(spec: &Spec) -> Value {
+    json!({
+        "ttlSecondsAfterFinished": spec.ttl_seconds,
+        "template": {
+            "metadata": {"annotations": {"run-for": format!("{}s", spec.run_seconds)}},
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]},
+        },
+    })
+}

@@ -1,0 +1,65 @@
+//! The life of one CronJob as text, for whoever looks into a seed that is red.
+
+use std::fmt::{self, Write as _};
+
+use jiff::Timestamp;
+
+use super::{CronJob, World};
+use crate::sim::scenario::Scenario;
+
+impl World {
+    /// Everything about the CronJobs of a name, and what went wrong meanwhile.
+    pub(in crate::sim) fn show(&self, name: &str, scenario: &Scenario) -> String {
+        let mut lines: Vec<(Timestamp, String)> = Vec::new();
+        for cron_job in self.cron_jobs.iter().filter(|cron_job| cron_job.name == name) {
+            self.show_one(cron_job, &mut lines);
+        }
+        for life in &self.lives {
+            lines.push((life.from, "a controller begins".to_owned()));
+            lines.push((life.until, "it ends".to_owned()));
+        }
+        for trouble in &scenario.troubles {
+            lines.push((trouble.from, format!("{:?} until {}", trouble.kind, trouble.until)));
+        }
+        lines.sort();
+        let mut text = String::new();
+        for (at, line) in lines {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{at} {line}");
+        }
+        text
+    }
+
+    fn show_one(&self, cron_job: &CronJob, lines: &mut Vec<(Timestamp, String)>) {
+        let uid = &cron_job.uid;
+        lines.push((cron_job.created, format!("created as {uid}")));
+        lines.extend(cron_job.deleted.map(|at| (at, format!("{uid} deleted"))));
+        lines.extend(cron_job.specs.iter().map(|(at, spec)| (*at, format!("{spec:?}"))));
+        let jobs = self.jobs.values().filter(|job| job.owner.as_ref() == Some(uid));
+        for job in jobs {
+            let name = &job.name;
+            lines.push((job.created, format!("{name} created for {}", Shown(job.slot))));
+            lines.extend(job.finished.map(|(at, finish)| (at, format!("{name} {finish:?}"))));
+            lines.extend(
+                job.deleted
+                    .map(|deletion| (deletion.at, format!("{name} deleted by {:?}", deletion.by))),
+            );
+        }
+        for status in &cron_job.statuses {
+            let (last, success) = (Shown(status.last_schedule_time), Shown(status.last_successful_time));
+            lines.push((status.at, format!("status: last {last}, successful {success}")));
+        }
+    }
+}
+
+/// An instant, if there is one.
+struct Shown(Option<Timestamp>);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(at) => at.fmt(formatter),
+            None => formatter.write_str("none"),
+        }
+    }
+}

@@ -63,7 +63,8 @@ pub enum ElectionInput {
         /// Up to when everything was fired.
         fired_through: Timestamp,
     },
-    /// All shards are dropped and all connections reset; this is the next life.
+    /// All shards are dropped and all connections reset; this is the next life. It wants a list of Leases and, when they
+    /// have been listed anew, [`ElectionInput::Synced`].
     Rejoined(Incarnation),
 }
 

@@ -1,6 +1,6 @@
 //! B-1.3, B-9: what is done when the lists are complete.
 
-use super::world::{World, at, cron_job, entry, job, schedule, uid};
+use super::world::{World, at, complete, cron_job, entry, job, schedule, uid};
 use crate::{
     schedule::Zone,
     state::{
@@ -119,6 +119,30 @@ fn b_16_4_a_cursor_in_the_future_is_waited_for() {
 fn a_slot_that_a_crash_left_unrecorded_is_not_started_again() {
     let mut world = World::new("10:00:30", vec![cron_job("hello")], vec![job("hello", "10:00:00")]);
     world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
+}
+
+#[test]
+fn b_10_1_a_slot_whose_job_has_ended_unrecorded_is_recorded_and_not_told_as_missed() {
+    let record = CronJobRecord {
+        schedule: schedule("*/30 * * * *", None),
+        starting_deadline_seconds: Some(0),
+        ..cron_job("hello")
+    };
+    let ran = complete(job("hello", "10:00:00"), "10:00:20");
+    let mut world = World::new("10:01:30", vec![record], vec![ran]);
+    world.expect(&["status last=10:00:00 successful=10:00:20 active=[]"]);
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::DeadlineExceeded), 0);
+}
+
+#[test]
+fn a_slot_whose_job_has_ended_unrecorded_is_recorded_while_suspended() {
+    let record = CronJobRecord {
+        is_suspended: true,
+        ..cron_job("hello")
+    };
+    let ran = complete(job("hello", "10:00:00"), "10:00:20");
+    let mut world = World::new("10:01:30", vec![record], vec![ran]);
+    world.expect(&["status last=10:00:00 successful=10:00:20 active=[]"]);
 }
 
 #[test]

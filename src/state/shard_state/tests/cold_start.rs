@@ -246,6 +246,43 @@ fn a_clock_that_is_set_back_starts_nothing_twice() {
 }
 
 #[test]
+fn an_every_fires_on_its_grid_after_a_clock_that_was_wrong_at_the_start_was_set_back() {
+    let record = CronJobRecord {
+        schedule: schedule("@every 30s", None),
+        created: at("10:00:00"),
+        ..last(cron_job("hello"), None)
+    };
+    let mut world = World::new("10:01:00", vec![], vec![]);
+    world.now = at("10:00:10");
+    world.apply(record);
+    world.jump_to("10:00:11");
+    world.expect(&[]);
+    world.advance_to("10:00:30");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:30Z"]);
+}
+
+#[test]
+fn an_every_fires_in_time_after_the_clock_was_set_back_by_less_than_a_minute() {
+    let record = CronJobRecord {
+        schedule: schedule("@every 30s", None),
+        created: at("10:00:00"),
+        ..last(cron_job("hello"), None)
+    };
+    let mut world = World::new("10:00:01", vec![record], vec![]);
+    world.jump_to("10:00:29");
+    world.expect(&[]);
+    world.jump_to("10:00:12");
+    world.apply(CronJobRecord {
+        schedule: schedule("@every 10s", None),
+        resource_version: ResourceVersion(11),
+        created: at("10:00:00"),
+        ..last(cron_job("hello"), None)
+    });
+    world.advance_to("10:00:20");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:20Z"]);
+}
+
+#[test]
 fn a_new_cron_job_fires_after_the_clock_was_set_back() {
     let mut world = World::new("12:00:00", vec![cron_job("hello")], vec![]);
     world.created_all();

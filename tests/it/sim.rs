@@ -146,6 +146,14 @@ fn is_red(seed: u64, minutes: u64) -> bool {
     false
 }
 
+/// Seeds, with their minutes, that showed something wrong with the controller.
+#[test]
+fn what_was_red_once_is_green() {
+    for (seed, minutes) in [(36, 60), (44, 30), (203, 60)] {
+        assert!(!is_red(seed, minutes), "seed {seed}");
+    }
+}
+
 #[test]
 fn the_same_seed_is_the_same_run() {
     let [one, other] = [(); 2].map(|()| simulate(7, Duration::from_mins(20)));

@@ -102,6 +102,19 @@ impl ShardState {
         }
     }
 
+    /// Moves the cursor to the latest slot whose Job of ours has ended unrecorded: one that is not to be started any more
+    /// would never meet it. Says where the cursor is.
+    pub(super) fn record_ended(&mut self, owner: OwnerIndex) -> Option<Timestamp> {
+        let ended = self.index.jobs_of(owner).filter(|(_, job)| job.finish.is_some());
+        let ours = ended.filter(|(index, _)| self.is_ours(owner, *index));
+        let latest = ours.filter_map(|(_, job)| job.scheduled()).max();
+        let cron_job = self.index.cron_job_mut(owner)?;
+        if let Some(slot) = latest {
+            cron_job.advance_cursor(slot);
+        }
+        cron_job.view.last_schedule_time
+    }
+
     /// The entry of `status.active` for a Job (B-12.5).
     pub(super) fn active_entry(&self, job: JobIndex) -> Option<ActiveJob> {
         let job = self.index.job(job)?;

@@ -150,6 +150,7 @@ impl ShardState {
                 self.close_unless_in_flight(owner, InstantOutcome::Unschedulable);
             }
             SkipReason::Suspended => {
+                self.record_ended(owner);
                 if let Some(passed) = passed {
                     self.open(owner, self.latest_slot(owner, passed, now), Stage::Suspended, verdict);
                 } else if let Some(open) = self.open_slot_mut(owner) {
@@ -157,6 +158,10 @@ impl ShardState {
                 }
             }
             SkipReason::ScheduleChanged { .. } => self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged),
+            SkipReason::DeadlineExceeded { slot } if self.record_ended(owner) >= Some(slot) => {
+                self.open(owner, slot, Stage::Ordered, verdict);
+                self.settle(owner, slot, InstantOutcome::Adopted);
+            }
             SkipReason::DeadlineExceeded { slot } => self.lose_to_deadline(owner, slot, verdict),
             SkipReason::AlreadyActive { slot } => {
                 self.hold(owner, slot, Stage::AlreadyActive, verdict, now);

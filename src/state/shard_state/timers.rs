@@ -12,6 +12,9 @@ use crate::{
 const FINE_TICKS_PER_SEC: i64 = 20;
 const FINE_TICK_NANOS: i64 = 1_000_000_000 / FINE_TICKS_PER_SEC;
 
+/// A clock that falls back by so little is soon there again.
+const FALL_BACK_TICKS_MAX: u32 = 20;
+
 /// Whose timers are due.
 #[derive(Default)]
 pub(super) struct Due {
@@ -54,9 +57,13 @@ impl Timers {
         self.minute_slots.tick(owner).is_some() || self.fine_slots.tick(owner).is_some()
     }
 
-    /// Whether the wheels stand more than a minute after `now`, or their fine ticks may run out one day.
+    /// Whether the wheels stand after `now`, for then what is set on them would come late or not at all, or their fine
+    /// ticks may run out one day.
     fn are_to_be_made_anew(&self, now: Timestamp) -> bool {
-        self.minute_slots.elapsed() > minute_floor(now).saturating_add(1) || self.fine_ticks.floor(now) > LAST_TICK / 2
+        let fine_tick = self.fine_ticks.floor(now);
+        let elapsed = self.fine_slots.elapsed().max(self.wakes.elapsed());
+        let is_set_back = elapsed > fine_tick.saturating_add(FALL_BACK_TICKS_MAX) || self.fine_ticks.begin_after(now);
+        is_set_back || self.minute_slots.elapsed() > minute_floor(now).saturating_add(1) || fine_tick > LAST_TICK / 2
     }
 
     pub(super) fn take_buffers(&mut self) -> Due {
@@ -185,6 +192,11 @@ struct FineTicks {
 }
 
 impl FineTicks {
+    /// Whether an instant is before the first of them.
+    fn begin_after(self, instant: Timestamp) -> bool {
+        instant.as_second() < self.origin_secs
+    }
+
     fn floor(self, instant: Timestamp) -> u32 {
         let secs = instant.as_second() - self.origin_secs;
         let ticks = secs * FINE_TICKS_PER_SEC + i64::from(instant.subsec_nanosecond()) / FINE_TICK_NANOS;

@@ -1,6 +1,6 @@
 //! B-1.3, B-9: what is done when the lists are complete.
 
-use super::world::{World, at, cron_job, entry, job, schedule, uid};
+use super::world::{World, at, complete, cron_job, entry, job, schedule, uid};
 use crate::{
     schedule::Zone,
     state::{
@@ -122,6 +122,30 @@ fn a_slot_that_a_crash_left_unrecorded_is_not_started_again() {
 }
 
 #[test]
+fn b_10_1_a_slot_whose_job_has_ended_unrecorded_is_recorded_and_not_told_as_missed() {
+    let record = CronJobRecord {
+        schedule: schedule("*/30 * * * *", None),
+        starting_deadline_seconds: Some(0),
+        ..cron_job("hello")
+    };
+    let ran = complete(job("hello", "10:00:00"), "10:00:20");
+    let mut world = World::new("10:01:30", vec![record], vec![ran]);
+    world.expect(&["status last=10:00:00 successful=10:00:20 active=[]"]);
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::DeadlineExceeded), 0);
+}
+
+#[test]
+fn a_slot_whose_job_has_ended_unrecorded_is_recorded_while_suspended() {
+    let record = CronJobRecord {
+        is_suspended: true,
+        ..cron_job("hello")
+    };
+    let ran = complete(job("hello", "10:00:00"), "10:00:20");
+    let mut world = World::new("10:01:30", vec![record], vec![ran]);
+    world.expect(&["status last=10:00:00 successful=10:00:20 active=[]"]);
+}
+
+#[test]
 fn a_relist_takes_out_what_is_gone() {
     let mut world = World::new("09:59:30", vec![cron_job("hello"), cron_job("gone")], vec![]);
     world.list(vec![cron_job("hello")], vec![]);
@@ -219,6 +243,43 @@ fn a_clock_that_is_set_back_starts_nothing_twice() {
     world.expect(&[]);
     world.advance_to("10:01:00");
     world.expect(&["create hello-29632921 for 2026-05-05T10:01:00Z"]);
+}
+
+#[test]
+fn an_every_fires_on_its_grid_after_a_clock_that_was_wrong_at_the_start_was_set_back() {
+    let record = CronJobRecord {
+        schedule: schedule("@every 30s", None),
+        created: at("10:00:00"),
+        ..last(cron_job("hello"), None)
+    };
+    let mut world = World::new("10:01:00", vec![], vec![]);
+    world.now = at("10:00:10");
+    world.apply(record);
+    world.jump_to("10:00:11");
+    world.expect(&[]);
+    world.advance_to("10:00:30");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:30Z"]);
+}
+
+#[test]
+fn an_every_fires_in_time_after_the_clock_was_set_back_by_less_than_a_minute() {
+    let record = CronJobRecord {
+        schedule: schedule("@every 30s", None),
+        created: at("10:00:00"),
+        ..last(cron_job("hello"), None)
+    };
+    let mut world = World::new("10:00:01", vec![record], vec![]);
+    world.jump_to("10:00:29");
+    world.expect(&[]);
+    world.jump_to("10:00:12");
+    world.apply(CronJobRecord {
+        schedule: schedule("@every 10s", None),
+        resource_version: ResourceVersion(11),
+        created: at("10:00:00"),
+        ..last(cron_job("hello"), None)
+    });
+    world.advance_to("10:00:20");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:20Z"]);
 }
 
 #[test]

@@ -359,7 +359,20 @@ fn note_written(written: &mut WrittenThrough, input: &Input) {
             answer: StatusOutcome::Stored { resource_version },
             ..
         } => written.note_status(*resource_version),
-        _ => {}
+        Input::CronJobRelistBegun(_)
+        | Input::CronJobApplied(_)
+        | Input::CronJobSeen(_)
+        | Input::CronJobDeleted(_)
+        | Input::CronJobRelistDone(_)
+        | Input::JobRelistBegun(_)
+        | Input::JobApplied(_)
+        | Input::JobSeen(_)
+        | Input::JobDeleted(_)
+        | Input::JobRelistDone(_)
+        | Input::JobCreateAnswered { .. }
+        | Input::JobDeleteAnswered { .. }
+        | Input::JobLookedUp { .. }
+        | Input::StatusAnswered { .. } => {}
     }
 }
 

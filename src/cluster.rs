@@ -1,6 +1,6 @@
 //! Layer 3, adapters: Kubernetes bytes to records, orders to requests, answers to outcomes.
 //!
-//! [`decode`], [`encode`], [`classify`] and [`events`] are pure; [`connection`], [`api`] and [`watch`] talk to the API server.
+//! [`decode`], [`encode`], [`classify`] and [`events`] are pure; [`connection`], [`api`], [`leases`] and [`watch`] talk to the API server.
 //! Objects of the bulk are never typed: what we do not know we pass on as the bytes that came.
 
 pub mod decode;
@@ -11,11 +11,13 @@ pub mod connection;
 
 pub mod api;
 pub mod events;
+pub mod leases;
 pub mod watch;
 
 pub use api::{Answered, ClusterApi};
 pub use classify::{Answer, EventOutcome};
-pub use connection::{WriteConnections, watch_client};
+pub use connection::{WriteConnections, lease_client, watch_client};
 pub use decode::{DecodeError, Decoder, SlimCronJob, SlimJob};
 pub use events::{EventAction, EventAggregator};
+pub use leases::{LeaseApi, LeaseError, LeaseEvent, LeaseList, LeaseReply, OwnerPod};
 pub use watch::WatchItem;

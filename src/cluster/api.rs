@@ -205,7 +205,7 @@ fn events_path(namespace: &str) -> String {
 }
 
 /// Appends a path segment. Names that the API server accepts need no escapes, but those in `status.active` may be anyone's.
-fn push_segment(path: &mut String, segment: &str) {
+pub(super) fn push_segment(path: &mut String, segment: &str) {
     const HEX_DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for byte in segment.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
@@ -218,12 +218,12 @@ fn push_segment(path: &mut String, segment: &str) {
     }
 }
 
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
 }
 
-fn server_date(headers: &HeaderMap) -> Option<Timestamp> {
+pub(super) fn server_date(headers: &HeaderMap) -> Option<Timestamp> {
     static PARSER: rfc2822::DateTimeParser = rfc2822::DateTimeParser::new();
     PARSER.parse_timestamp(headers.get(header::DATE)?.as_bytes()).ok()
 }

@@ -14,7 +14,8 @@ use http::StatusCode;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use self::refusal::{DeniedBy, Refusal};
+use self::refusal::DeniedBy;
+pub(super) use self::refusal::Refusal;
 use super::decode::SlimJob;
 use crate::state::{CreateOutcome, DeleteOutcome, LookUpOutcome, ResourceVersion, StatusOutcome};
 

@@ -107,6 +107,15 @@ async fn answered_in_time<R>(answer: impl Future<Output = Result<R, BoxError>>) 
 #[error("no answer within {} seconds", WATCH_ANSWER_TIMEOUT.as_secs())]
 struct NoAnswer;
 
+/// The client for Leases: one connection of its own over HTTP/2, on which a peer that has vanished is noticed well before a
+/// fence. Within a tokio runtime only.
+pub fn lease_client(config: &Config) -> Result<Client, ConnectError> {
+    let parts = TransportParts::new(config, ConnectionTimes::LEASES)?;
+    let mut config = config.clone();
+    let token = TokenFileLayer::take(&mut config)?;
+    client(&config, option_layer(token).layer(parts.transport()))
+}
+
 /// The connections that our writes share. Cheap to clone.
 #[derive(Clone)]
 pub struct WriteConnections {
@@ -123,7 +132,7 @@ struct Shared {
 impl WriteConnections {
     /// Prepares `n_connections` (at least one) connections, each opened by the first request on it. Within a tokio runtime only.
     pub fn connect(config: &Config, n_connections: usize) -> Result<WriteConnections, ConnectError> {
-        let parts = TransportParts::new(config)?;
+        let parts = TransportParts::new(config, ConnectionTimes::WRITES)?;
         let mut config = config.clone();
         let token = TokenFileLayer::take(&mut config)?;
         let clients: Result<Vec<Client>, ConnectError> = (0..n_connections.max(1))
@@ -224,10 +233,37 @@ fn client(config: &Config, transport: Credited) -> Result<Client, ConnectError> 
 /// How long connecting may take: within a cluster it is milliseconds or it is broken.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often a connection is asked whether it is alive, and how long it may take to say so. A dead
-/// connection is so replaced within ten seconds, while what is in flight on it ends as unanswered.
-const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
-const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// After how long a connection is given up.
+#[derive(Clone, Copy, Debug)]
+struct ConnectionTimes {
+    /// TLS included.
+    connect_timeout: Duration,
+    /// How often it is asked whether it is alive.
+    keep_alive_interval: Duration,
+    /// How long it may take to say so.
+    keep_alive_timeout: Duration,
+    /// How long what was sent may stay unacknowledged; none leaves it to the system.
+    unacknowledged_max: Option<Duration>,
+}
+
+impl ConnectionTimes {
+    /// A dead connection is replaced within ten seconds, while what is in flight on it ends as unanswered.
+    const WRITES: ConnectionTimes = ConnectionTimes {
+        connect_timeout: CONNECT_TIMEOUT,
+        keep_alive_interval: Duration::from_secs(5),
+        keep_alive_timeout: Duration::from_secs(5),
+        unacknowledged_max: None,
+    };
+
+    /// Within three seconds, so that a renewal gets through on another before the fence, which is four at the least; and
+    /// the kernel delivers nothing late.
+    const LEASES: ConnectionTimes = ConnectionTimes {
+        connect_timeout: Duration::from_secs(2),
+        keep_alive_interval: Duration::from_secs(1),
+        keep_alive_timeout: Duration::from_millis(1_500),
+        unacknowledged_max: Some(Duration::from_millis(2_500)),
+    };
+}
 
 /// How long an answer to a list or a watch may take to begin. An API server gives lists up after 60 seconds.
 const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(65);

@@ -7,11 +7,11 @@ use serde::Deserialize;
 use super::{MESSAGE_MAX_BYTES, RETRY_AFTER_MAX, RawAnswer, bounded};
 
 /// What the server says about a request that it did not fulfil.
-pub(super) struct Refusal {
+pub(in crate::cluster) struct Refusal {
     /// The body is a `Status`, so the API server wrote it and not a proxy.
-    pub(super) is_status: bool,
-    pub(super) reason: String,
-    pub(super) message: String,
+    pub(in crate::cluster) is_status: bool,
+    pub(in crate::cluster) reason: String,
+    pub(in crate::cluster) message: String,
     pub(super) is_namespace_terminating: bool,
     pub(super) denied_by: Option<DeniedBy>,
     pub(super) retry_after: Option<Duration>,
@@ -61,7 +61,7 @@ struct StatusCause {
 }
 
 impl Refusal {
-    pub(super) fn read(answer: &RawAnswer) -> Refusal {
+    pub(in crate::cluster) fn read(answer: &RawAnswer) -> Refusal {
         let body: StatusBody = serde_json::from_slice(&answer.body).unwrap_or_default();
         let details = body.details.unwrap_or_default();
         let message = match body.message {

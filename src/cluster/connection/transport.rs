@@ -12,6 +12,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll},
+    time::Duration,
 };
 
 use http::{Request, Response, Uri, uri::Scheme};
@@ -31,26 +32,25 @@ use kube::{
 use tokio::net::TcpStream;
 use tower::{BoxError, Service};
 
-use super::{
-    CONNECT_TIMEOUT, ConnectError, KEEP_ALIVE_INTERVAL, KEEP_ALIVE_TIMEOUT, MAX_IN_FLIGHT_PER_CONNECTION,
-    proxy::refuse_proxy,
-};
+use super::{ConnectError, ConnectionTimes, MAX_IN_FLIGHT_PER_CONNECTION, proxy::refuse_proxy};
 
 /// What all transports of one configuration share: certificates are read once.
 pub(super) struct TransportParts {
     connector: HttpsConnector<HttpConnector>,
     is_plain: bool,
     speaks_http1_only: Arc<AtomicBool>,
+    times: ConnectionTimes,
 }
 
 impl TransportParts {
-    pub(super) fn new(config: &Config) -> Result<TransportParts, ConnectError> {
+    pub(super) fn new(config: &Config, times: ConnectionTimes) -> Result<TransportParts, ConnectError> {
         refuse_proxy(config)?;
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         // Headers and body of a request are two writes; with Nagle's algorithm the second waits for the acknowledgement of the first.
         tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        tcp.set_connect_timeout(Some(times.connect_timeout));
+        tcp.set_tcp_user_timeout(times.unacknowledged_max);
         let tls = config.rustls_client_config().map_err(ConnectError::Tls)?;
         let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
         if let Some(name) = &config.tls_server_name {
@@ -64,6 +64,7 @@ impl TransportParts {
             connector: builder.enable_all_versions().wrap_connector(tcp),
             is_plain: config.cluster_url.scheme() == Some(&Scheme::HTTP),
             speaks_http1_only: Arc::new(AtomicBool::new(false)),
+            times,
         })
     }
 
@@ -80,11 +81,12 @@ impl TransportParts {
             .pool_timer(TokioTimer::new())
             // CronJobs may be due once a day, and are to find the connection open.
             .pool_idle_timeout(None)
-            .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
-            .http2_keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
+            .http2_keep_alive_interval(self.times.keep_alive_interval)
+            .http2_keep_alive_timeout(self.times.keep_alive_timeout)
             .http2_keep_alive_while_idle(true);
         let http2_connector = Http2Connector {
             inner: self.connector.clone(),
+            connect_timeout: self.times.connect_timeout,
             speaks_http1_only: Arc::clone(&self.speaks_http1_only),
         };
         Transport {
@@ -131,6 +133,7 @@ impl Service<Request<Body>> for Transport {
 #[derive(Clone)]
 struct Http2Connector {
     inner: HttpsConnector<HttpConnector>,
+    connect_timeout: Duration,
     speaks_http1_only: Arc<AtomicBool>,
 }
 
@@ -140,8 +143,8 @@ enum Http2Error {
     /// The next requests go over HTTP/1.1.
     #[error("the server speaks HTTP/1.1 only")]
     Http1Only,
-    #[error("no connection within {} seconds", CONNECT_TIMEOUT.as_secs())]
-    Timeout,
+    #[error("no connection within {} seconds", .0.as_secs())]
+    Timeout(Duration),
 }
 
 impl Service<Uri> for Http2Connector {
@@ -155,11 +158,12 @@ impl Service<Uri> for Http2Connector {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let connecting = self.inner.call(uri);
+        let connect_timeout = self.connect_timeout;
         let speaks_http1_only = Arc::clone(&self.speaks_http1_only);
         Box::pin(async move {
             // TLS included: a server that is stopped still has its connections accepted.
-            let stream = tokio::time::timeout(CONNECT_TIMEOUT, connecting).await;
-            let stream = stream.map_err(|_| Http2Error::Timeout)??;
+            let stream = tokio::time::timeout(connect_timeout, connecting).await;
+            let stream = stream.map_err(|_| Http2Error::Timeout(connect_timeout))??;
             if stream.connected().is_negotiated_h2() {
                 return Ok(stream);
             }

@@ -73,7 +73,7 @@ pub enum ElectionInput {
 /// What the API server says to a write.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum WriteAnswer {
-    /// Done; the Lease as it is now. After a delete, as it was.
+    /// Done; the Lease as it is now. After a delete only its key and the version that it had: the server does not say more.
     Done(Box<LeaseRecord>),
     /// It has changed since the version that the write was based on (409 to a patch or delete).
     Conflict,

@@ -200,6 +200,7 @@ impl<A: StatusApi> StatusBatcher<A> {
 
     async fn send(&mut self, pending: Pending, now: BootInstant) {
         if !self.links.leadership.borrow().covers(pending.mandate, now) {
+            self.metrics().fenced.inc();
             return self.answer(pending.write, StatusOutcome::Abandoned).await;
         }
         let ticket = self.pacer.on_sent(now);

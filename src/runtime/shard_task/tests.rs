@@ -151,6 +151,7 @@ impl Bench {
             events,
             phase: phases.subscribe(),
             board: metrics.shard.clone(),
+            custody: None,
         };
         let shards = HeldShards::whole(vec![Scope::Cluster], epoch());
         let shard = ShardTask::new(shards, clock.clone(), epoch(), links);

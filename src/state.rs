@@ -3,6 +3,7 @@
 //! Facts come in as [`Input`], decisions go out as [`Effect`]; nothing else crosses. No clock, no network, no log.
 
 mod cron_job;
+pub mod custody;
 pub mod effect;
 pub mod held_shards;
 pub mod ids;
@@ -16,6 +17,7 @@ pub mod shard_state;
 pub mod sharding;
 pub mod tally;
 
+pub use custody::{Custody, Entry, Moment, ShardCommand, ShardReport};
 pub use effect::{CronJobEvent, Effect, EventReason, EventType, JobDelete, JobLookUp, JobOrder, StatusWrite};
 pub use held_shards::{HeldShards, Listed, Ordered, Partition};
 pub use ids::{CronJobIdentity, ResourceVersion, Uid};

@@ -6,19 +6,21 @@
 //! what a watch has told since is not undone by that list.
 
 mod listing;
+mod progress;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 pub use self::listing::Listed;
-use self::listing::Listing;
+use self::{listing::Listing, progress::Progress};
 use super::{
     effect::Effect,
-    ids::Uid,
+    ids::{ResourceVersion, Uid},
     input::{Input, Scope},
+    outcome::{CreateOutcome, StatusOutcome},
     shard_state::{ShardConfig, ShardState, Sizes, Wakeup},
-    sharding::{Bucket, Mandate, ShardCount, ShardId, ShardSet, Term},
+    sharding::{Bucket, Mandate, ShardCount, ShardId, ShardSet, Term, WrittenThrough},
     tally::Tally,
 };
 
@@ -60,6 +62,7 @@ pub struct Ordered {
 pub struct HeldShards {
     partition: Partition,
     scopes: Vec<Scope>,
+    progress: Progress,
     held: BTreeMap<ShardId, Held>,
     /// Those that may have effects.
     with_effects: BTreeSet<ShardId>,
@@ -73,6 +76,8 @@ struct Held {
     term: Option<Term>,
     /// The list of its own that is going on.
     listing: Option<Listing>,
+    /// What we wrote last.
+    written: WrittenThrough,
     /// What the state said last.
     wakeup: Option<Wakeup>,
     /// Whether it was touched since.
@@ -91,6 +96,7 @@ impl HeldShards {
     pub fn new(partition: Partition, scopes: Vec<Scope>) -> HeldShards {
         HeldShards {
             partition,
+            progress: Progress::new(&scopes),
             scopes,
             held: BTreeMap::new(),
             with_effects: BTreeSet::new(),
@@ -106,6 +112,7 @@ impl HeldShards {
             state: ShardState::new(shards.config(shard), now),
             term: Some(term),
             listing: None,
+            written: WrittenThrough::default(),
             wakeup: None,
             is_wakeup_old: true,
         };
@@ -120,6 +127,7 @@ impl HeldShards {
             state: ShardState::on_standby(config, now),
             term: None,
             listing: None,
+            written: WrittenThrough::default(),
             wakeup: None,
             is_wakeup_old: true,
         });
@@ -186,6 +194,7 @@ impl HeldShards {
 
     /// Takes in a fact from a watch, or an answer.
     pub fn handle(&mut self, input: Input, now: Timestamp) {
+        self.progress.observe(&input);
         if let Some(shard) = self.concerned(&input) {
             return self.hand_to(shard, input, now);
         }
@@ -233,9 +242,39 @@ impl HeldShards {
         self.held.keys().copied()
     }
 
-    /// Whether every shard that is held has been listed.
+    /// Whether the watches have shown everything once, and every shard that is held has been listed.
     pub fn is_synced(&self) -> bool {
-        self.held.values().all(|held| held.state.is_synced())
+        self.is_watch_synced() && self.held.values().all(|held| held.state.is_synced())
+    }
+
+    /// Whether the watches have shown everything once, so that a shard can be listed beside them.
+    pub fn is_watch_synced(&self) -> bool {
+        self.progress.is_listed()
+    }
+
+    /// Whether the watches have shown what another leader wrote.
+    pub fn has_seen(&self, written: &WrittenThrough) -> bool {
+        self.progress.has_seen(written)
+    }
+
+    /// What we wrote last in a shard.
+    pub fn written_through(&self, shard: ShardId) -> WrittenThrough {
+        self.held.get(&shard).map(|held| held.written).unwrap_or_default()
+    }
+
+    /// When time alone will next make something due in a shard.
+    pub fn wakeup_of(&mut self, shard: ShardId) -> Option<Wakeup> {
+        self.held.get_mut(&shard)?.state.next_wakeup()
+    }
+
+    /// The shard of a CronJob, held or not.
+    pub fn shard_of(&self, cron_job: &Uid) -> ShardId {
+        self.partition.shard_of(cron_job)
+    }
+
+    /// Whether a shard is held and has not been led.
+    pub fn is_on_standby(&self, shard: ShardId) -> bool {
+        self.held.get(&shard).is_some_and(|held| held.term.is_none())
     }
 
     /// Whether a shard has been listed.
@@ -300,11 +339,40 @@ impl HeldShards {
 
     fn hand_to(&mut self, shard: ShardId, input: Input, now: Timestamp) {
         let Some(held) = self.held.get_mut(&shard) else { return };
+        note_written(&mut held.written, &input);
         let is_for_shard = held.listing.as_mut().is_none_or(|listing| listing.observe(&input));
         if is_for_shard {
             held.handle(input, now);
             self.with_effects.insert(shard);
         }
+    }
+}
+
+/// Takes note of what an answer says that we wrote.
+fn note_written(written: &mut WrittenThrough, input: &Input) {
+    match input {
+        Input::JobCreateAnswered {
+            answer: CreateOutcome::Created { resource_version, .. },
+            ..
+        } => written.note_job(resource_version.parse().map_or(ResourceVersion(0), ResourceVersion)),
+        Input::StatusAnswered {
+            answer: StatusOutcome::Stored { resource_version },
+            ..
+        } => written.note_status(*resource_version),
+        Input::CronJobRelistBegun(_)
+        | Input::CronJobApplied(_)
+        | Input::CronJobSeen(_)
+        | Input::CronJobDeleted(_)
+        | Input::CronJobRelistDone(_)
+        | Input::JobRelistBegun(_)
+        | Input::JobApplied(_)
+        | Input::JobSeen(_)
+        | Input::JobDeleted(_)
+        | Input::JobRelistDone(_)
+        | Input::JobCreateAnswered { .. }
+        | Input::JobDeleteAnswered { .. }
+        | Input::JobLookedUp { .. }
+        | Input::StatusAnswered { .. } => {}
     }
 }
 

@@ -106,8 +106,8 @@ pub struct CronJobIdentity {
     pub uid: Uid,
 }
 
-/// A resource version. Since Kubernetes 1.35 two of one resource may be compared as numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A resource version. Since Kubernetes 1.35 two of one resource may be compared as numbers; none is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceVersion(pub u64);
 
 impl fmt::Display for ResourceVersion {

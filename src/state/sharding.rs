@@ -10,6 +10,7 @@ mod leadership;
 mod placement;
 mod ring;
 mod shard_set;
+mod written;
 
 use std::{ops::Add, time::Duration};
 
@@ -19,6 +20,7 @@ pub use leadership::{Leadership, Mandate};
 pub use placement::{Candidate, Placement, Pull, Situation, Weight};
 pub use ring::{MemberRing, TOKENS_PER_MEMBER};
 pub use shard_set::ShardSet;
+pub use written::WrittenThrough;
 
 /// The number of one shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

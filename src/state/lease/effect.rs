@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{LeaseKey, LeaseWrite, MemberIdentity};
 use crate::state::{
     ResourceVersion,
-    sharding::{BootInstant, ShardId, Term},
+    sharding::{BootInstant, ShardId, Term, WrittenThrough},
 };
 
 /// Names a request, so that its answer can be told.
@@ -103,6 +103,8 @@ pub enum Adoption {
     HandedOver {
         /// As the Lease says.
         fired_through: Option<Timestamp>,
+        /// What must be seen before anything is decided, as the Lease says; where it does not, the shard is listed.
+        written_through: Option<WrittenThrough>,
     },
     /// Its leader left it without a holder.
     Released {

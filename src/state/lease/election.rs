@@ -224,7 +224,8 @@ impl Election {
                 shard,
                 term,
                 fired_through,
-            } => self.sealed(shard, term, fired_through),
+                written_through,
+            } => self.sealed(shard, term, fired_through, written_through),
             ElectionInput::Rejoined(incarnation) => self.rejoined(incarnation, now),
         }
         self.work_out(now);

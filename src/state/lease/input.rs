@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{Incarnation, Installation, LeaseKey, LeaseRecord, RequestId};
 use crate::state::{
     ResourceVersion,
-    sharding::{BootInstant, ShardId, Term},
+    sharding::{BootInstant, ShardId, Term, WrittenThrough},
 };
 
 /// A fact.
@@ -60,8 +60,10 @@ pub enum ElectionInput {
         shard: ShardId,
         /// In which term.
         term: Term,
-        /// Up to when everything was fired.
-        fired_through: Timestamp,
+        /// Up to when everything was fired; none where it never came to that.
+        fired_through: Option<Timestamp>,
+        /// What was written last.
+        written_through: WrittenThrough,
     },
     /// All shards are dropped and all connections reset; this is the next life. It wants a list of Leases and, when they
     /// have been listed anew, [`ElectionInput::Synced`].

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::{LeaseKey, MemberIdentity, ProtocolRange};
 use crate::state::{
     ResourceVersion,
-    sharding::{ShardCount, ShardId, ShardSet, Term, Weight},
+    sharding::{ShardCount, ShardId, ShardSet, Term, Weight, WrittenThrough},
 };
 
 /// The annotations that we read and write; all others are preserved.
@@ -37,6 +37,8 @@ pub mod annotation {
     pub const EVICTED_BY: &str = "cronwheel.dev/evicted-by";
     /// Shard: up to when its last leader fired everything; for audits.
     pub const FIRED_THROUGH: &str = "cronwheel.dev/fired-through";
+    /// Shard: the latest versions that its last leader wrote, which the next one must have seen.
+    pub const WRITTEN_THROUGH: &str = "cronwheel.dev/written-through";
     /// Shard: to whom its leader means to hand it over.
     pub const HANDOFF_TO: &str = "cronwheel.dev/handoff-to";
     /// Shard: how many leaders in a row crashed soon after they took it.
@@ -229,6 +231,8 @@ pub struct ShardLease {
     pub acquired_at: Option<Timestamp>,
     /// Up to when its last leader fired everything.
     pub fired_through: Option<Timestamp>,
+    /// What its last leader wrote last, where it handed the shard over.
+    pub written_through: Option<WrittenThrough>,
     /// To whom its leader means to hand it over.
     pub handoff_to: Option<MemberIdentity>,
     /// How many leaders in a row crashed soon after they took it.
@@ -249,6 +253,7 @@ impl ShardLease {
             term: Term(record.transitions),
             acquired_at: record.acquired_at,
             fired_through: text(annotation::FIRED_THROUGH).and_then(|text| text.parse().ok()),
+            written_through: text(annotation::WRITTEN_THROUGH).and_then(WrittenThrough::parse),
             handoff_to: text(annotation::HANDOFF_TO).and_then(MemberIdentity::parse),
             crashes: text(annotation::CRASHES)
                 .and_then(|text| text.parse().ok())

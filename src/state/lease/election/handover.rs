@@ -14,7 +14,7 @@ use super::{
 };
 use crate::state::{
     lease::{LeaseWrite, MemberIdentity, Plan, annotation},
-    sharding::{BootInstant, Pull, ShardId, Term},
+    sharding::{BootInstant, Pull, ShardId, Term, WrittenThrough},
 };
 
 /// So many shards are on their way from one member that has too many, at a time.
@@ -188,7 +188,13 @@ impl Election {
         }
     }
 
-    pub(super) fn sealed(&mut self, shard: ShardId, term: Term, fired_through: Timestamp) {
+    pub(super) fn sealed(
+        &mut self,
+        shard: ShardId,
+        term: Term,
+        fired_through: Option<Timestamp>,
+        written_through: WrittenThrough,
+    ) {
         if let Some(tenure) = self.tenures.get_mut(&shard)
             && tenure.term == term
             && let Stage::Sealing { target } = &mut tenure.stage
@@ -196,6 +202,7 @@ impl Election {
             tenure.stage = Stage::Sealed {
                 target: target.take(),
                 fired_through,
+                written_through,
             };
         }
     }
@@ -203,8 +210,7 @@ impl Election {
     /// Hands a sealed shard over: one write, and it is another's, or nobody's.
     fn transfer(&mut self, shard: ShardId, now: BootInstant) {
         let Some(Tenure {
-            stage: Stage::Sealed { target, fired_through },
-            term,
+            stage: Stage::Sealed { target, .. },
             ..
         }) = self.tenures.get(&shard)
         else {
@@ -224,22 +230,42 @@ impl Election {
         if retry_at > now {
             return self.wake_at(retry_at);
         }
-        let heir = target.as_deref().and_then(|target| self.live_identity(target));
-        let write = LeaseWrite {
-            holder: Some(heir.as_ref().map(ToString::to_string).unwrap_or_default().into()),
-            term: heir.is_some().then_some(Term(term.0 + 1)),
-            is_renewal: heir.is_some(),
-            is_acquisition: heir.is_some(),
-            ..LeaseWrite::to(LeaseKey::Shard(shard))
-        }
-        .annotate(annotation::FIRED_THROUGH, Some(fired_through.to_string()))
-        .annotate(annotation::HANDOFF_TO, None::<&str>);
+        let Some(write) = self.transfer_write(shard) else {
+            return;
+        };
         let request = self.requests.sent(Purpose::HandOver(shard), now);
         self.effects.push(ElectionEffect::Patch {
             request,
             precondition,
             write,
         });
+    }
+
+    /// What hands a sealed shard over.
+    fn transfer_write(&self, shard: ShardId) -> Option<LeaseWrite> {
+        let tenure = self.tenures.get(&shard)?;
+        let Stage::Sealed {
+            target,
+            fired_through,
+            written_through,
+        } = &tenure.stage
+        else {
+            return None;
+        };
+        let heir = target.as_deref().and_then(|target| self.live_identity(target));
+        let write = LeaseWrite {
+            holder: Some(heir.as_ref().map(ToString::to_string).unwrap_or_default().into()),
+            term: heir.is_some().then_some(Term(tenure.term.0 + 1)),
+            is_renewal: heir.is_some(),
+            is_acquisition: heir.is_some(),
+            ..LeaseWrite::to(LeaseKey::Shard(shard))
+        }
+        .annotate(annotation::WRITTEN_THROUGH, Some(written_through.to_string()))
+        .annotate(annotation::HANDOFF_TO, None::<&str>);
+        Some(match fired_through {
+            Some(through) => write.annotate(annotation::FIRED_THROUGH, Some(through.to_string())),
+            None => write,
+        })
     }
 
     /// Who lives in a pod, if it takes shards.

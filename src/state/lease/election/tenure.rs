@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{Adoption, Election, ElectionEffect, LeaseKey, Purpose, ShardStanding, WriteAnswer};
 use crate::state::{
     lease::{ShardLease, StopReason},
-    sharding::{BootInstant, ShardId, Term},
+    sharding::{BootInstant, ShardId, Term, WrittenThrough},
 };
 
 /// One unbroken leadership of a shard.
@@ -32,7 +32,8 @@ pub(super) enum Stage {
     /// It has fired its last, and acts no more.
     Sealed {
         target: Option<Box<str>>,
-        fired_through: Timestamp,
+        fired_through: Option<Timestamp>,
+        written_through: WrittenThrough,
     },
 }
 
@@ -107,10 +108,14 @@ impl Election {
     fn begin(&mut self, shard: ShardId, term: Term, now: BootInstant) {
         let lease = self.view.lease(shard);
         let fired_through = lease.and_then(|lease| lease.fired_through);
+        let written_through = lease.and_then(|lease| lease.written_through);
         let is_quarantined = lease.is_some_and(ShardLease::is_quarantined);
         let adoption = match self.taking.remove(&shard) {
             Some((taken, adoption)) if taken == term => adoption,
-            _ => Adoption::HandedOver { fired_through },
+            _ => Adoption::HandedOver {
+                fired_through,
+                written_through,
+            },
         };
         self.recreating.remove(shard);
         self.warming.remove(&shard);

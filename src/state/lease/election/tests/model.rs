@@ -27,7 +27,7 @@ use crate::state::{
         ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, ProtocolRange, Timing,
         TimingParts,
     },
-    sharding::{BootInstant, ShardCount, ShardId, Term, Weight},
+    sharding::{BootInstant, ShardCount, ShardId, Term, Weight, WrittenThrough},
 };
 
 const SHARD: ShardId = ShardId(0);
@@ -344,7 +344,7 @@ impl Protocol {
                 ElectionEffect::Warm(shard) => self.input(state, at, ElectionInput::ShardWarmed(shard)),
                 ElectionEffect::Seal { shard, term } => {
                     node.acting = None;
-                    let fired_through = wall(now);
+                    let fired_through = Some(wall(now));
                     self.input(
                         state,
                         at,
@@ -352,6 +352,7 @@ impl Protocol {
                             shard,
                             term,
                             fired_through,
+                            written_through: WrittenThrough::default(),
                         },
                     );
                 }

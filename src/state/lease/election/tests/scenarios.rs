@@ -78,7 +78,15 @@ fn f1_a_replica_that_drains_hands_everything_over_and_is_gone_in_half_a_second()
         assert!(world.replicas[2].has_left, "seed {seed}");
         assert_eq!(world.n_moves(), had);
         assert_balanced(&world, &[0, 1, 3, 4]);
-        let is_handed_over = |adoption: &Adoption| matches!(adoption, Adoption::HandedOver { fired_through: Some(_) });
+        let is_handed_over = |adoption: &Adoption| {
+            matches!(
+                adoption,
+                Adoption::HandedOver {
+                    fired_through: Some(_),
+                    written_through: Some(_)
+                }
+            )
+        };
         assert!(
             world
                 .journal

@@ -17,7 +17,7 @@ use crate::state::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, Preset,
         ProtocolRange, RejoinReason, StopReason,
     },
-    sharding::{BootInstant, ShardCount, ShardId, Term, Weight},
+    sharding::{BootInstant, ShardCount, ShardId, Term, Weight, WrittenThrough},
 };
 
 /// A small generator with a seed (`SplitMix64`).
@@ -441,11 +441,12 @@ impl World {
             ElectionEffect::Cool(_) => {}
             ElectionEffect::Seal { shard, term } => {
                 self.process(at).acting.remove(&shard);
-                let fired_through = self.wall();
+                let fired_through = Some(self.wall());
                 let input = ElectionInput::ShardSealed {
                     shard,
                     term,
                     fired_through,
+                    written_through: WrittenThrough::default(),
                 };
                 self.post(at, delay, Message::Input(input));
             }

@@ -1,0 +1,322 @@
+//! What an election wants of the shards of a replica, carried out: list, warm, lead, seal, let go.
+//!
+//! A shard is led only when it knows enough: everything that a consistent list found which began after it was ours to
+//! lead, or, where it was handed over, everything that its last leader wrote, shown by our own watches. A sealed shard
+//! is reported once, when it is at rest or has had its time. Whoever drives this performs the effects of the shards,
+//! makes the lists and passes the reports on; `now` is given.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    held_shards::{HeldShards, Listed},
+    sharding::{BootInstant, Mandate, ShardId, ShardSet, Term, WrittenThrough},
+};
+
+/// A sealed shard waits no longer than this for its answers and statuses.
+pub const SEAL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A shard that is due within this fires first and is sealed then, so that nobody has to fire it while it moves.
+const SEAL_CLEARANCE: SignedDuration = SignedDuration::from_millis(200);
+
+/// For so long our watches may take to show what the last leader wrote; then the shard is listed instead.
+const WATCH_PATIENCE: Duration = Duration::from_millis(250);
+
+/// What the election wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShardCommand {
+    /// Load a shard, without acting.
+    Warm(ShardId),
+    /// Lead it.
+    Lead {
+        /// Which, and in which term.
+        mandate: Mandate,
+        /// What it must know before.
+        entry: Entry,
+    },
+    /// Fire what is due, then nothing more, and say so.
+    Seal(Mandate),
+    /// Hold it no more.
+    LetGo(ShardId),
+    /// Hold no shard more.
+    LetAllGo,
+    /// Look again whether anything may be done.
+    Look,
+}
+
+/// What a shard must know before it is led.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// Everything that there is: a list that begins now.
+    List,
+    /// What its last leader wrote, beyond what was there when it was warmed.
+    Watch(WrittenThrough),
+}
+
+/// What the election is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShardReport {
+    /// The watches have shown everything once, so that shards can be taken up.
+    Synced,
+    /// A shard is loaded.
+    Warmed(ShardId),
+    /// A shard is led from now on.
+    Leading(Mandate),
+    /// A shard fires nothing more.
+    Sealed {
+        /// Which, and in which term.
+        mandate: Mandate,
+        /// Up to when everything was fired; none where it was never led.
+        fired_through: Option<Timestamp>,
+        /// What was written last.
+        written_through: WrittenThrough,
+    },
+}
+
+/// The two times: of schedules, and of durations.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// The shards' time.
+    pub wall: Timestamp,
+    /// The boot clock.
+    pub boot: BootInstant,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Custody {
+    is_synced_told: bool,
+    /// Those that are to be led when they know enough.
+    entering: BTreeMap<ShardId, Entering>,
+    sealing: BTreeMap<ShardId, Sealing>,
+    /// Those whose loading is to be reported.
+    warming: ShardSet,
+    /// Those that the next list is to be of.
+    to_list: ShardSet,
+    is_listing: bool,
+    /// Those that the list that is going on is of, and that still want it.
+    listing: ShardSet,
+    reports: VecDeque<ShardReport>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entering {
+    term: Term,
+    /// What our watches must show; none where the list decides.
+    written: Option<WrittenThrough>,
+    /// When it is listed instead.
+    list_at: BootInstant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sealing {
+    term: Term,
+    /// When the shard is sealed, if that is still to come.
+    seal_at: Option<Timestamp>,
+    fired_through: Option<Timestamp>,
+    deadline: BootInstant,
+}
+
+impl Custody {
+    /// Takes in what the election wants.
+    pub fn command(&mut self, shards: &mut HeldShards, command: ShardCommand, now: Moment) {
+        match command {
+            ShardCommand::Warm(shard) => {
+                self.warming.insert(shard);
+                self.list(shards, shard, now);
+            }
+            ShardCommand::Lead { mandate, entry } => self.enter(shards, mandate, entry, now),
+            ShardCommand::Seal(mandate) => self.seal(shards, mandate, now),
+            ShardCommand::LetGo(shard) => self.let_go(shards, shard),
+            ShardCommand::LetAllGo => {
+                let held: Vec<ShardId> = shards.shards().collect();
+                for shard in held {
+                    self.let_go(shards, shard);
+                }
+            }
+            ShardCommand::Look => {}
+        }
+        self.follow(shards, now);
+    }
+
+    /// The shards that are to be listed now, if no list is going on. Their CronJobs and Jobs are listed consistently, what
+    /// is found is told to [`HeldShards::take_listed`], and the end to [`Custody::listed`].
+    pub fn poll_list(&mut self) -> Option<ShardSet> {
+        if self.is_listing || self.to_list.is_empty() {
+            return None;
+        }
+        self.is_listing = true;
+        self.listing = std::mem::take(&mut self.to_list);
+        Some(self.listing)
+    }
+
+    /// The list that is going on begins again: what it found so far may be old.
+    pub fn list_again(&mut self, shards: &mut HeldShards, now: Moment) {
+        for shard in self.listing.iter() {
+            shards.stand_by(shard, now.wall);
+        }
+    }
+
+    /// Takes in an object that the list found.
+    pub fn take_listed(&self, shards: &mut HeldShards, listed: Listed, now: Moment) {
+        let shard = shards.shard_of(listed.cron_job());
+        if self.listing.contains(shard) {
+            shards.take_listed(listed, now.wall);
+        }
+    }
+
+    /// Takes in that the list is complete.
+    pub fn listed(&mut self, shards: &mut HeldShards, now: Moment) {
+        self.is_listing = false;
+        let listed = std::mem::take(&mut self.listing);
+        shards.end_list(&listed, now.wall);
+        for shard in listed.iter() {
+            if self.warming.remove(shard) {
+                self.reports.push_back(ShardReport::Warmed(shard));
+            }
+        }
+        self.follow(shards, now);
+    }
+
+    /// Does what has become possible: after every turn, and at [`Custody::next_wakeup`].
+    pub fn follow(&mut self, shards: &mut HeldShards, now: Moment) {
+        if !self.is_synced_told && shards.is_watch_synced() {
+            self.is_synced_told = true;
+            self.reports.push_back(ShardReport::Synced);
+        }
+        self.follow_entering(shards, now);
+        self.follow_sealing(shards, now);
+    }
+
+    /// What the election is to be told next.
+    pub fn poll_report(&mut self) -> Option<ShardReport> {
+        self.reports.pop_front()
+    }
+
+    /// Puts a report back that could not be passed on.
+    pub fn put_back(&mut self, report: ShardReport) {
+        self.reports.push_front(report);
+    }
+
+    /// When time alone will next make something possible; it may be early, never late.
+    pub fn next_wakeup(&self) -> Option<BootInstant> {
+        let entering = self.entering.values();
+        let list_at = entering.filter_map(|entering| entering.written.map(|_| entering.list_at));
+        let deadlines = self.sealing.values().map(|sealing| sealing.deadline);
+        list_at.chain(deadlines).min()
+    }
+
+    /// Begins to load a shard. One that the list that is going on is of needs the next one: that one began before.
+    fn list(&mut self, shards: &mut HeldShards, shard: ShardId, now: Moment) {
+        self.listing.remove(shard);
+        self.to_list.insert(shard);
+        shards.stand_by(shard, now.wall);
+    }
+
+    fn enter(&mut self, shards: &mut HeldShards, mandate: Mandate, entry: Entry, now: Moment) {
+        let Mandate { shard, term } = mandate;
+        let is_loaded = shards.is_on_standby(shard);
+        if !is_loaded {
+            // Whatever it was, it is not what this term begins with.
+            self.let_go(shards, shard);
+        }
+        let written = match entry {
+            Entry::Watch(written) if is_loaded => Some(written),
+            Entry::Watch(_) | Entry::List => None,
+        };
+        let entering = Entering {
+            term,
+            written,
+            list_at: now.boot + WATCH_PATIENCE,
+        };
+        self.entering.insert(shard, entering);
+        if written.is_none() {
+            self.list(shards, shard, now);
+        }
+    }
+
+    fn follow_entering(&mut self, shards: &mut HeldShards, now: Moment) {
+        let entering: Vec<(ShardId, Entering)> = self.entering.iter().map(|(shard, it)| (*shard, *it)).collect();
+        for (shard, Entering { term, written, list_at }) in entering {
+            if self.to_list.contains(shard) || self.listing.contains(shard) || !shards.is_shard_synced(shard) {
+                continue;
+            }
+            let knows_enough = written.is_none_or(|written| shards.has_seen(&written));
+            if knows_enough {
+                self.entering.remove(&shard);
+                let mandate = Mandate { shard, term };
+                shards.lead(mandate, now.wall);
+                self.reports.push_back(ShardReport::Leading(mandate));
+            } else if now.boot >= list_at {
+                if let Some(entering) = self.entering.get_mut(&shard) {
+                    entering.written = None;
+                }
+                self.list(shards, shard, now);
+            }
+        }
+    }
+
+    fn seal(&mut self, shards: &mut HeldShards, mandate: Mandate, now: Moment) {
+        let Mandate { shard, term } = mandate;
+        // One that has not begun to fire has fired nothing.
+        self.entering.remove(&shard);
+        let due = shards.wakeup_of(shard).map(|wakeup| wakeup.at);
+        let seal_at = due.filter(|due| {
+            let left = due.duration_since(now.wall);
+            left > SignedDuration::ZERO && left <= SEAL_CLEARANCE
+        });
+        let sealing = Sealing {
+            term,
+            seal_at: Some(seal_at.unwrap_or(now.wall)),
+            fired_through: None,
+            deadline: now.boot + SEAL_TIMEOUT,
+        };
+        self.sealing.insert(shard, sealing);
+    }
+
+    fn follow_sealing(&mut self, shards: &mut HeldShards, now: Moment) {
+        let mut sealed = Vec::new();
+        for (shard, sealing) in &mut self.sealing {
+            let is_late = now.boot >= sealing.deadline;
+            if sealing.seal_at.is_some_and(|at| at <= now.wall || is_late) {
+                sealing.seal_at = None;
+                sealing.fired_through = (!shards.is_on_standby(*shard)).then_some(now.wall);
+                shards.seal(*shard, now.wall);
+            }
+            let is_at_rest = sealing.fired_through.is_none() || shards.is_settled(*shard);
+            if is_late || (sealing.seal_at.is_none() && is_at_rest) {
+                sealed.push((*shard, *sealing));
+            }
+        }
+        for (
+            shard,
+            Sealing {
+                term, fired_through, ..
+            },
+        ) in sealed
+        {
+            self.sealing.remove(&shard);
+            self.reports.push_back(ShardReport::Sealed {
+                mandate: Mandate { shard, term },
+                fired_through,
+                written_through: shards.written_through(shard),
+            });
+        }
+    }
+
+    fn let_go(&mut self, shards: &mut HeldShards, shard: ShardId) {
+        self.entering.remove(&shard);
+        self.sealing.remove(&shard);
+        self.warming.remove(shard);
+        self.to_list.remove(shard);
+        self.listing.remove(shard);
+        shards.let_go(shard);
+    }
+}
+
+#[cfg(test)]
+mod tests;

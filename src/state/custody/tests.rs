@@ -1,0 +1,367 @@
+//! What an election wants, carried out on shards: who knows enough leads, who is sealed says so once.
+
+use super::*;
+use crate::state::{
+    CreateOutcome, Effect, Input, Partition, ResourceVersion, Scope, StatusOutcome, Uid, naming,
+    record::{CronJobRecord, JobRecord},
+    shard_state::test_record,
+    sharding::ShardCount,
+};
+
+const RECORD_VERSION: u64 = 1_000;
+
+struct Replica {
+    shards: HeldShards,
+    custody: Custody,
+    wall: Timestamp,
+    boot: BootInstant,
+}
+
+fn at(time: &str) -> Timestamp {
+    format!("2026-05-05T{time}Z").parse().unwrap()
+}
+
+fn count() -> ShardCount {
+    ShardCount::new(16).unwrap()
+}
+
+fn record() -> CronJobRecord {
+    CronJobRecord {
+        resource_version: ResourceVersion(RECORD_VERSION),
+        ..test_record("every-minute")
+    }
+}
+
+fn shard() -> ShardId {
+    Partition::Shards(count()).shard_of(&record().identity.uid)
+}
+
+fn mandate(term: u64) -> Mandate {
+    Mandate {
+        shard: shard(),
+        term: Term(term),
+    }
+}
+
+fn written(cron_jobs: u64, jobs: u64) -> WrittenThrough {
+    WrittenThrough {
+        cron_jobs: ResourceVersion(cron_jobs),
+        jobs: ResourceVersion(jobs),
+    }
+}
+
+fn job(slot: Timestamp, version: u64) -> JobRecord {
+    let name = naming::job_name(&record().identity.name, slot);
+    JobRecord {
+        uid: Uid::new(&format!("uid-{name}")),
+        namespace: "default".into(),
+        name,
+        resource_version: ResourceVersion(version),
+        controller: Some(record().identity.uid.clone()),
+        scheduled: Some(slot),
+        finish: None,
+        started: Some(slot),
+        completed: None,
+    }
+}
+
+impl Replica {
+    /// One whose watches have listed everything, at 10:00:05.
+    fn new() -> Replica {
+        let mut replica = Replica {
+            shards: HeldShards::new(Partition::Shards(count()), vec![Scope::Cluster]),
+            custody: Custody::default(),
+            wall: at("10:00:05"),
+            boot: BootInstant::after_boot(Duration::from_secs(100)),
+        };
+        for input in [
+            Input::CronJobRelistBegun(Scope::Cluster),
+            Input::JobRelistBegun(Scope::Cluster),
+            Input::CronJobRelistDone(Scope::Cluster),
+            Input::JobRelistDone(Scope::Cluster),
+        ] {
+            replica.shards.handle(input, replica.wall);
+        }
+        replica
+    }
+
+    fn now(&self) -> Moment {
+        Moment {
+            wall: self.wall,
+            boot: self.boot,
+        }
+    }
+
+    fn pass(&mut self, millis: u64) {
+        self.wall += Duration::from_millis(millis);
+        self.boot = self.boot + Duration::from_millis(millis);
+        self.shards.handle_timeout(self.wall);
+        let now = self.now();
+        self.custody.follow(&mut self.shards, now);
+    }
+
+    fn command(&mut self, command: ShardCommand) {
+        let now = self.now();
+        self.custody.command(&mut self.shards, command, now);
+    }
+
+    fn watch(&mut self, input: Input) {
+        let now = self.now();
+        self.shards.handle(input, self.wall);
+        self.custody.follow(&mut self.shards, now);
+    }
+
+    /// Makes the list that is wanted, and finds this.
+    fn list(&mut self, found: Vec<Listed>) {
+        let now = self.now();
+        assert!(self.custody.poll_list().is_some(), "no list is wanted");
+        for listed in found {
+            self.custody.take_listed(&mut self.shards, listed, now);
+        }
+        self.custody.listed(&mut self.shards, now);
+    }
+
+    fn reports(&mut self) -> Vec<ShardReport> {
+        std::iter::from_fn(|| self.custody.poll_report()).collect()
+    }
+
+    fn creates(&mut self) -> Vec<(Term, Timestamp)> {
+        let mut creates = Vec::new();
+        while let Some(ordered) = self.shards.poll_effect() {
+            if let Effect::CreateJob(order) = ordered.effect {
+                creates.push((ordered.mandate.term, order.slot));
+            }
+        }
+        creates
+    }
+
+    /// Warmed, and led in a term that nobody had before.
+    fn leading() -> Replica {
+        let mut replica = Replica::new();
+        let lead = ShardCommand::Lead {
+            mandate: mandate(1),
+            entry: Entry::List,
+        };
+        replica.command(lead);
+        replica.list(vec![Listed::CronJob(Box::new(record()))]);
+        assert_eq!(
+            replica.reports(),
+            [ShardReport::Synced, ShardReport::Leading(mandate(1))]
+        );
+        replica
+    }
+}
+
+#[test]
+fn a_shard_that_was_nobodys_is_led_when_it_has_been_listed() {
+    let mut replica = Replica::new();
+    replica.command(ShardCommand::Lead {
+        mandate: mandate(4),
+        entry: Entry::List,
+    });
+    assert_eq!(replica.reports(), [ShardReport::Synced]);
+    replica.watch(Input::CronJobApplied(Box::new(record())));
+    assert_eq!(replica.creates(), [], "not before the list is complete");
+    replica.list(vec![Listed::CronJob(Box::new(record()))]);
+    assert_eq!(replica.reports(), [ShardReport::Leading(mandate(4))]);
+    assert_eq!(replica.creates(), [(Term(4), at("10:00:00"))]);
+}
+
+#[test]
+fn a_handed_over_shard_is_led_when_the_watch_has_shown_what_its_last_leader_wrote() {
+    let mut replica = Replica::new();
+    replica.command(ShardCommand::Warm(shard()));
+    replica.list(vec![Listed::CronJob(Box::new(record()))]);
+    assert_eq!(replica.reports(), [ShardReport::Synced, ShardReport::Warmed(shard())]);
+    replica.command(ShardCommand::Lead {
+        mandate: mandate(8),
+        entry: Entry::Watch(written(0, 1_020)),
+    });
+    assert_eq!((replica.reports(), replica.creates()), (vec![], vec![]));
+    let running = JobRecord {
+        controller: Some(record().identity.uid.clone()),
+        ..job(at("10:00:00"), 1_020)
+    };
+    replica.watch(Input::JobApplied(Box::new(running)));
+    assert_eq!(replica.reports(), [ShardReport::Leading(mandate(8))]);
+    assert_eq!(replica.creates(), [], "its Job is there");
+}
+
+#[test]
+fn a_watch_that_does_not_show_it_in_time_is_not_waited_for() {
+    let mut replica = Replica::new();
+    replica.command(ShardCommand::Warm(shard()));
+    replica.list(vec![]);
+    replica.reports();
+    replica.command(ShardCommand::Lead {
+        mandate: mandate(8),
+        entry: Entry::Watch(written(0, 1_020)),
+    });
+    let wakeup = replica.custody.next_wakeup().unwrap();
+    assert_eq!(wakeup.since(replica.boot), WATCH_PATIENCE);
+    replica.pass(250);
+    assert_eq!(replica.reports(), []);
+    replica.list(vec![
+        Listed::CronJob(Box::new(record())),
+        Listed::Job {
+            cron_job: record().identity.uid.clone(),
+            job: Box::new(job(at("10:00:00"), 1_020)),
+        },
+    ]);
+    assert_eq!(replica.reports(), [ShardReport::Leading(mandate(8))]);
+    assert_eq!(replica.creates(), [], "its Job is there");
+}
+
+#[test]
+fn a_shard_that_was_not_warmed_or_was_led_before_is_listed_whatever_was_said() {
+    let mut cold = Replica::new();
+    let lead = |term| ShardCommand::Lead {
+        mandate: mandate(term),
+        entry: Entry::Watch(written(0, 0)),
+    };
+    cold.command(lead(2));
+    assert_eq!(cold.reports(), [ShardReport::Synced]);
+    cold.list(vec![]);
+    assert_eq!(cold.reports(), [ShardReport::Leading(mandate(2))]);
+    cold.command(lead(3));
+    assert_eq!(cold.reports(), [], "nothing of the former term goes on");
+    cold.list(vec![]);
+    assert_eq!(cold.reports(), [ShardReport::Leading(mandate(3))]);
+}
+
+#[test]
+fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
+    let mut replica = Replica::new();
+    replica.command(ShardCommand::Warm(shard()));
+    assert_eq!(replica.custody.poll_list(), Some([shard()].into_iter().collect()));
+    // It began before this was said.
+    replica.command(ShardCommand::Lead {
+        mandate: mandate(5),
+        entry: Entry::List,
+    });
+    assert_eq!(replica.custody.poll_list(), None, "one at a time");
+    let now = replica.now();
+    let early = Listed::CronJob(Box::new(record()));
+    replica.custody.take_listed(&mut replica.shards, early, now);
+    replica.custody.listed(&mut replica.shards, now);
+    assert_eq!(replica.shards.sizes().cron_jobs, 0);
+    assert_eq!(
+        replica.reports(),
+        [ShardReport::Synced],
+        "a list that began before does not count"
+    );
+    replica.list(vec![Listed::CronJob(Box::new(record()))]);
+    assert!(replica.reports().contains(&ShardReport::Leading(mandate(5))));
+    assert_eq!(replica.creates(), [(Term(5), at("10:00:00"))]);
+}
+
+#[test]
+fn a_sealed_shard_is_told_when_its_answers_are_there_and_says_what_it_wrote() {
+    let mut replica = Replica::leading();
+    assert_eq!(replica.creates(), [(Term(1), at("10:00:00"))]);
+    replica.command(ShardCommand::Seal(mandate(1)));
+    assert_eq!(replica.reports(), [], "a create is on its way");
+    replica.watch(Input::JobCreateAnswered {
+        cron_job: record().identity.uid.clone(),
+        slot: at("10:00:00"),
+        answer: CreateOutcome::Created {
+            uid: Uid::new("uid-1"),
+            resource_version: "1100".into(),
+            created: at("10:00:05"),
+        },
+    });
+    let sent = loop {
+        let ordered = replica.shards.poll_effect().expect("the status is written");
+        if let Effect::WriteStatus(write) = ordered.effect {
+            assert!(write.is_urgent);
+            break write.status;
+        }
+    };
+    assert_eq!(replica.reports(), [], "and is on its way too");
+    replica.watch(Input::StatusAnswered {
+        cron_job: record().identity.uid.clone(),
+        sent: Box::new(sent),
+        answer: StatusOutcome::Stored {
+            resource_version: ResourceVersion(1_101),
+        },
+    });
+    assert_eq!(
+        replica.reports(),
+        [ShardReport::Sealed {
+            mandate: mandate(1),
+            fired_through: Some(at("10:00:05")),
+            written_through: written(1_101, 1_100),
+        }]
+    );
+    replica.pass(120_000);
+    assert_eq!((replica.creates(), replica.reports()), (vec![], vec![]));
+}
+
+#[test]
+fn a_seal_waits_two_seconds_for_answers_and_no_longer() {
+    let mut replica = Replica::leading();
+    replica.creates();
+    replica.command(ShardCommand::Seal(mandate(1)));
+    replica.pass(1_999);
+    assert_eq!(replica.reports(), []);
+    replica.pass(1);
+    assert!(matches!(replica.reports()[..], [ShardReport::Sealed { .. }]));
+}
+
+#[test]
+fn a_shard_that_is_about_to_fire_fires_before_it_is_sealed() {
+    let mut replica = Replica::leading();
+    replica.creates();
+    replica.watch(Input::JobCreateAnswered {
+        cron_job: record().identity.uid.clone(),
+        slot: at("10:00:00"),
+        answer: CreateOutcome::Created {
+            uid: Uid::new("uid-1"),
+            resource_version: "1100".into(),
+            created: at("10:00:05"),
+        },
+    });
+    replica.creates();
+    replica.pass(54_850);
+    replica.command(ShardCommand::Seal(mandate(1)));
+    replica.pass(149);
+    assert_eq!(replica.creates(), []);
+    replica.pass(1);
+    assert_eq!(replica.creates(), [(Term(1), at("10:01:00"))]);
+    replica.pass(2_000);
+    let reports = replica.reports();
+    assert!(
+        matches!(&reports[..], [ShardReport::Sealed { fired_through: Some(through), .. }] if *through == at("10:01:00")),
+        "{reports:?}"
+    );
+}
+
+#[test]
+fn what_was_never_led_is_given_up_at_once_and_what_is_let_go_is_forgotten() {
+    let mut replica = Replica::new();
+    replica.command(ShardCommand::Lead {
+        mandate: mandate(5),
+        entry: Entry::List,
+    });
+    replica.command(ShardCommand::Seal(mandate(5)));
+    assert_eq!(
+        replica.reports(),
+        [
+            ShardReport::Synced,
+            ShardReport::Sealed {
+                mandate: mandate(5),
+                fired_through: None,
+                written_through: written(0, 0),
+            }
+        ]
+    );
+    replica.list(vec![]);
+    assert_eq!(replica.reports(), [], "and is not led after all");
+    let mut replica = Replica::leading();
+    replica.command(ShardCommand::Seal(mandate(1)));
+    replica.command(ShardCommand::LetAllGo);
+    replica.pass(10_000);
+    assert_eq!(replica.reports(), []);
+    assert_eq!(replica.shards.shards().count(), 0);
+    assert_eq!(replica.custody.next_wakeup(), None);
+}

@@ -1,0 +1,111 @@
+//! How far the watches have come, by the versions that they showed.
+
+use crate::state::{
+    ids::ResourceVersion,
+    input::{Input, Scope},
+    sharding::WrittenThrough,
+};
+
+/// See the module. A list shows its objects in no order of versions: it counts when it is complete.
+#[derive(Clone, Debug)]
+pub(super) struct Progress {
+    scopes: Vec<ScopeProgress>,
+}
+
+#[derive(Clone, Debug)]
+struct ScopeProgress {
+    scope: Scope,
+    cron_jobs: KindProgress,
+    jobs: KindProgress,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct KindProgress {
+    is_listing: bool,
+    was_listed: bool,
+    highest: ResourceVersion,
+    through: ResourceVersion,
+}
+
+impl KindProgress {
+    fn show(&mut self, version: ResourceVersion) {
+        self.highest = self.highest.max(version);
+        if !self.is_listing {
+            self.through = self.highest;
+        }
+    }
+
+    fn end_list(&mut self) {
+        self.is_listing = false;
+        self.was_listed = true;
+        self.through = self.highest;
+    }
+}
+
+impl Progress {
+    pub(super) fn new(scopes: &[Scope]) -> Progress {
+        let begin = |scope: &Scope| ScopeProgress {
+            scope: scope.clone(),
+            cron_jobs: KindProgress::default(),
+            jobs: KindProgress::default(),
+        };
+        Progress {
+            scopes: scopes.iter().map(begin).collect(),
+        }
+    }
+
+    /// Takes note of what a watch says.
+    pub(super) fn observe(&mut self, input: &Input) {
+        match input {
+            Input::CronJobRelistBegun(scope) => self.in_scope(scope, |watches| watches.cron_jobs.is_listing = true),
+            Input::CronJobApplied(record) => self.around(&record.identity.namespace, |watches| {
+                watches.cron_jobs.show(record.resource_version);
+            }),
+            Input::CronJobRelistDone(scope) => self.in_scope(scope, |watches| watches.cron_jobs.end_list()),
+            Input::JobRelistBegun(scope) => self.in_scope(scope, |watches| watches.jobs.is_listing = true),
+            Input::JobApplied(record) => self.around(&record.namespace, |watches| {
+                watches.jobs.show(record.resource_version);
+            }),
+            Input::JobRelistDone(scope) => self.in_scope(scope, |watches| watches.jobs.end_list()),
+            Input::CronJobSeen(_)
+            | Input::CronJobDeleted(_)
+            | Input::JobSeen(_)
+            | Input::JobDeleted(_)
+            | Input::JobCreateAnswered { .. }
+            | Input::JobDeleteAnswered { .. }
+            | Input::JobLookedUp { .. }
+            | Input::StatusAnswered { .. } => {}
+        }
+    }
+
+    /// Whether every watch has shown everything once.
+    pub(super) fn is_listed(&self) -> bool {
+        let is_listed = |watches: &ScopeProgress| watches.cron_jobs.was_listed && watches.jobs.was_listed;
+        self.scopes.iter().all(is_listed)
+    }
+
+    /// Whether all of this has been seen. With several scopes it cannot be told, unless there is nothing: whose watch it
+    /// was written in is not known.
+    pub(super) fn has_seen(&self, written: &WrittenThrough) -> bool {
+        let seen = match self.scopes.as_slice() {
+            [watches] => WrittenThrough {
+                cron_jobs: watches.cron_jobs.through,
+                jobs: watches.jobs.through,
+            },
+            _ => WrittenThrough::default(),
+        };
+        written.is_within(&seen)
+    }
+
+    fn in_scope(&mut self, scope: &Scope, change: impl FnOnce(&mut ScopeProgress)) {
+        if let Some(watches) = self.scopes.iter_mut().find(|watches| watches.scope == *scope) {
+            change(watches);
+        }
+    }
+
+    fn around(&mut self, namespace: &str, change: impl FnOnce(&mut ScopeProgress)) {
+        if let Some(watches) = self.scopes.iter_mut().find(|watches| watches.scope.contains(namespace)) {
+            change(watches);
+        }
+    }
+}

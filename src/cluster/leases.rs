@@ -168,7 +168,7 @@ impl LeaseApi {
         let body = body::create(write, self.count, self.owner.as_deref(), now);
         let request = Request::new(Method::POST, self.path(None)).json(body).lives(timeout);
         let answer = self.send(&write.key, request, timeout).await;
-        self.written(&write.key, WriteKind::Create, answer)
+        written(&write.key, WriteKind::Create, answer)
     }
 
     /// Patches a Lease, if it still has this version; `now` is the wall time that it tells.
@@ -183,7 +183,7 @@ impl LeaseApi {
         let request = Request::new(Method::PATCH, self.path(Some(&write.key)));
         let request = request.merge_patch(body).lives(timeout);
         let answer = self.send(&write.key, request, timeout).await;
-        self.written(&write.key, WriteKind::Patch, answer)
+        written(&write.key, WriteKind::Patch, answer)
     }
 
     /// Deletes a Lease, if it still has this version. The server does not say what it was.
@@ -196,7 +196,7 @@ impl LeaseApi {
         let body = body::delete(precondition);
         let request = Request::new(Method::DELETE, self.path(Some(key)));
         let answer = self.send(key, request.json(body).lives(timeout), timeout).await;
-        self.written(key, WriteKind::Delete(precondition), answer)
+        written(key, WriteKind::Delete(precondition), answer)
     }
 
     /// Reads a Lease from the quorum.
@@ -281,14 +281,6 @@ impl LeaseApi {
         }
     }
 
-    fn written(&self, key: &LeaseKey, kind: WriteKind, sent: Result<Sent, ExchangeError>) -> LeaseReply<WriteAnswer> {
-        match sent {
-            Ok(sent) => reply(answer::write(&sent.answer, kind, key), &sent),
-            Err(error @ ExchangeError::Request(_)) => unanswered(WriteAnswer::Refused, &error),
-            Err(error) => unanswered(WriteAnswer::Unknown, &error),
-        }
-    }
-
     /// Of all our Leases, or of one.
     fn path(&self, key: Option<&LeaseKey>) -> String {
         let mut path = String::from("/apis/coordination.k8s.io/v1/namespaces/");
@@ -299,6 +291,14 @@ impl LeaseApi {
             push_segment(&mut path, &key.name(self.count));
         }
         path
+    }
+}
+
+fn written(key: &LeaseKey, kind: WriteKind, sent: Result<Sent, ExchangeError>) -> LeaseReply<WriteAnswer> {
+    match sent {
+        Ok(sent) => reply(answer::write(&sent.answer, kind, key), &sent),
+        Err(error @ ExchangeError::Request(_)) => unanswered(WriteAnswer::Refused, &error),
+        Err(error) => unanswered(WriteAnswer::Unknown, &error),
     }
 }
 

@@ -24,6 +24,7 @@ mod firing;
 mod garbage;
 #[cfg(feature = "dev")]
 mod kubectl;
+mod leases;
 mod nights;
 mod outages;
 mod parity;
@@ -87,6 +88,13 @@ const CASES: &[Case] = cases![
     garbage::stored_garbage_is_reported_and_the_others_go_on,
     garbage::a_schedule_that_becomes_garbage_is_told_and_runs_again_when_put_right,
     garbage::a_name_too_long_for_a_job_is_sent_whole_and_its_refusal_told,
+    leases::a_lease_is_made_renewed_and_read,
+    leases::a_write_based_on_what_was_is_a_conflict,
+    leases::what_a_server_cannot_store_is_refused,
+    leases::a_list_and_a_watch_from_it_miss_nothing,
+    leases::a_lease_without_our_label_is_gone_until_it_is_written_again,
+    leases::whoever_comes_first_makes_the_installation,
+    leases::an_installation_that_cannot_be_is_told_with_the_fix,
     nights::new_york_skips_what_falls_into_the_gap,
     nights::new_york_runs_twice_in_the_overlap,
     nights::cairo_loses_the_friday_whose_midnight_is_missing,
@@ -139,6 +147,7 @@ async fn control_plane(testbed: &Testbed) -> Rc<ControlPlane> {
         .expect("an account");
     Rc::new(ControlPlane {
         client: kubernetes::connect(&testbed.kubeconfig()).await,
+        admin_kubeconfig: testbed.kubeconfig(),
         controller_kubeconfig,
         kubectl: testbed.kubectl(),
         etcd_url: testbed.etcd_url(),

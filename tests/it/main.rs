@@ -10,6 +10,7 @@ mod explain;
 mod fuzz;
 mod http;
 mod in_memory;
+mod leases;
 mod pages;
 mod random;
 mod rules;

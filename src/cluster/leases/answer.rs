@@ -57,10 +57,9 @@ pub(super) fn write(answer: &RawAnswer, kind: WriteKind, key: &LeaseKey) -> Sort
     let meaning = match (answer.status, kind) {
         (StatusCode::CONFLICT | StatusCode::NOT_FOUND, _) if !refusal.is_status => WriteAnswer::Unknown,
         (StatusCode::CONFLICT, WriteKind::Create) if refusal.reason == "AlreadyExists" => WriteAnswer::Exists,
-        (StatusCode::CONFLICT, WriteKind::Create) => WriteAnswer::Unknown,
         (StatusCode::CONFLICT, WriteKind::Patch | WriteKind::Delete(_)) => WriteAnswer::Conflict,
         (StatusCode::NOT_FOUND, WriteKind::Patch | WriteKind::Delete(_)) => WriteAnswer::Missing,
-        (StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS, _) => WriteAnswer::Unknown,
+        (StatusCode::CONFLICT | StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS, _) => WriteAnswer::Unknown,
         // A 404 to a create speaks of the namespace.
         (status, _) if status.is_client_error() => WriteAnswer::Refused,
         _ => WriteAnswer::Unknown,

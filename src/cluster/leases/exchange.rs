@@ -69,7 +69,7 @@ impl Request {
         let separator = if self.path_and_query.contains('?') { '&' } else { '?' };
         // Zero means as long as the server likes.
         let millis = timeout.as_millis().max(1);
-        self.path_and_query.push_str(&format!("{separator}timeout={millis}ms"));
+        self.path_and_query = format!("{}{separator}timeout={millis}ms", self.path_and_query);
         self
     }
 

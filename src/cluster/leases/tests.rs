@@ -1,3 +1,5 @@
+//! Bodies, meanings of answers, and what is read of objects, without a server.
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -218,13 +220,13 @@ fn a_lease_is_read_for_what_is_ours_in_it() {
 #[test]
 fn a_page_leaves_out_what_is_not_ours_under_this_count() {
     let lease = |name: &str| json!({"metadata": {"name": name, "resourceVersion": "5"}, "spec": {}});
-    let list = json!({
+    let whole = json!({
         "metadata": {"resourceVersion": "9", "continue": "token"},
         "items": [
             lease("cronwheel-member-uid-1"), lease("cronwheel-shard-8-7"), lease("cronwheel-shard-4-7"), lease("other"),
         ],
     });
-    let page = object::page(list.to_string().as_bytes(), count()).unwrap();
+    let page = object::page(whole.to_string().as_bytes(), count()).unwrap();
     let keys: Vec<_> = page.leases.into_iter().map(|record| record.key).collect();
     assert_eq!(keys, [member(), SHARD]);
     assert_eq!(

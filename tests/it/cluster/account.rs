@@ -38,6 +38,7 @@ impl Account {
         fs::write(&path, kubeconfig.to_string()).expect("a kubeconfig");
         namespace.control_plane = Rc::new(ControlPlane {
             client: shared.client.clone(),
+            admin_kubeconfig: shared.admin_kubeconfig.clone(),
             controller_kubeconfig: path,
             kubectl: shared.kubectl.clone(),
             etcd_url: shared.etcd_url.clone(),

@@ -57,6 +57,8 @@ pub(super) async fn refusal_of_list(client: &Client, namespace: &Namespace) -> O
 pub(super) struct ControlPlane {
     /// As a cluster administrator.
     pub(super) client: Client,
+    /// The same, for a connection of a case's own.
+    pub(super) admin_kubeconfig: PathBuf,
     /// Of the account that controllers run as.
     pub(super) controller_kubeconfig: PathBuf,
     /// As a cluster administrator.

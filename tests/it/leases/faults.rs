@@ -1,0 +1,225 @@
+//! What becomes of requests about Leases when the server, or the way to it, does not do as it should.
+
+use std::{pin::pin, time::Duration};
+
+use apisim::{Fault, Options, Resource, Rule, Verb, WallClock};
+use cronwheel::{
+    cluster::{LeaseApi, LeaseError, LeaseEvent},
+    state::{
+        ResourceVersion,
+        lease::{ReadAnswer, WriteAnswer},
+        sharding::ShardCount,
+    },
+};
+use futures::StreamExt as _;
+
+use super::{BEGUN, TIMEOUT, api, client, held, leases, member, shard, told::done, wall, write};
+
+/// A rule for the Leases of one verb.
+fn rule(fault: Fault, verb: Verb) -> Rule {
+    Rule {
+        resource: Some(Resource::Lease),
+        verbs: vec![verb],
+        ..Rule::new(fault)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_answered_is_unknown() {
+    let api = api();
+    let leases = leases(client(&api), "default");
+    let made = done(leases.create(&held(member("a"), "one"), wall(), TIMEOUT).await);
+    let slow = Fault::Delay {
+        shortest: 2 * TIMEOUT,
+        longest: 2 * TIMEOUT,
+    };
+    for fault in [
+        Fault::DropBefore,
+        Fault::Throttle { retry_after_seconds: 1 },
+        Fault::InternalError,
+        Fault::Unavailable,
+        Fault::Outage,
+        slow,
+    ] {
+        api.faults().clear();
+        api.faults().add(Rule::new(fault.clone()));
+        let renewal = held(member("a"), "two");
+        let patched = leases.patch(&renewal, made.resource_version, wall(), TIMEOUT).await;
+        assert_eq!(patched.answer, WriteAnswer::Unknown, "{fault:?}");
+        assert!(patched.message.is_some(), "{fault:?}");
+        let deleted = leases.delete(&member("a"), made.resource_version, TIMEOUT).await;
+        assert_eq!(deleted.answer, WriteAnswer::Unknown, "{fault:?}");
+        let created = leases.create(&write(shard(1)), wall(), TIMEOUT).await;
+        assert_eq!(created.answer, WriteAnswer::Unknown, "{fault:?}");
+        let read = leases.read(&member("a"), TIMEOUT).await;
+        assert_eq!(read.answer, ReadAnswer::Unknown, "{fault:?}");
+        assert!(leases.list(TIMEOUT).await.is_err(), "{fault:?}");
+        assert!(leases.known_installation(TIMEOUT).await.is_err(), "{fault:?}");
+    }
+    api.faults().clear();
+    let list = leases.list(TIMEOUT).await.unwrap();
+    assert_eq!(list.leases, [made], "nothing was done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_done_without_an_answer_is_found_by_its_version() {
+    let api = api();
+    let leases = leases(client(&api), "default");
+    api.faults().add(Rule {
+        times_max: Some(1),
+        ..rule(Fault::DropAfter, Verb::Create)
+    });
+    let join = held(member("a"), "one");
+    assert_eq!(leases.create(&join, wall(), TIMEOUT).await.answer, WriteAnswer::Unknown);
+    assert_eq!(leases.create(&join, wall(), TIMEOUT).await.answer, WriteAnswer::Exists);
+    let ReadAnswer::Found(made) = leases.read(&member("a"), TIMEOUT).await.answer else {
+        panic!("it was created");
+    };
+    api.faults().add(Rule {
+        times_max: Some(1),
+        ..rule(Fault::DropAfter, Verb::Patch)
+    });
+    let renewal = held(member("a"), "two");
+    let unknown = leases.patch(&renewal, made.resource_version, wall(), TIMEOUT).await;
+    assert_eq!((unknown.answer, unknown.code), (WriteAnswer::Unknown, None));
+    let again = leases.patch(&renewal, made.resource_version, wall(), TIMEOUT).await;
+    assert_eq!(again.answer, WriteAnswer::Conflict);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_permitted_is_refused_with_the_servers_text() {
+    let api = api();
+    let leases = leases(client(&api), "default");
+    api.faults().add(Rule::new(Fault::Forbid("not you".to_owned())));
+    let reply = leases.create(&write(shard(1)), wall(), TIMEOUT).await;
+    assert_eq!((reply.answer, reply.code), (WriteAnswer::Refused, Some(403)));
+    assert!(reply.message.is_some_and(|message| message.contains("not you")));
+    let listed = leases.list(TIMEOUT).await.unwrap_err();
+    assert!(matches!(listed, LeaseError::Refused { code: 403, .. }), "{listed:?}");
+    let mut watch = pin!(leases.watch(ResourceVersion(1)));
+    let refused = watch.next().await.unwrap().unwrap_err();
+    assert!(matches!(refused, LeaseError::Refused { code: 403, .. }), "{refused:?}");
+    assert!(watch.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_is_lost_asks_for_a_list() {
+    let api = api();
+    let leases = leases(client(&api), "default");
+    let lost = api.faults().add(Rule::new(Fault::Expired));
+    let listed = leases.list(TIMEOUT).await.unwrap_err();
+    assert!(matches!(listed, LeaseError::Expired { .. }), "{listed:?}");
+    let mut watch = pin!(leases.watch(ResourceVersion(1)));
+    let refused = watch.next().await.unwrap().unwrap_err();
+    assert!(matches!(refused, LeaseError::Expired { .. }), "{refused:?}");
+    api.faults().remove(lost);
+
+    // The same as an event.
+    let short = apisim::Api::new(
+        Options {
+            log_capacity: 2,
+            ..Options::default()
+        },
+        WallClock::starting_at(BEGUN.parse().unwrap()),
+    );
+    let leases = super::leases(client(&short), "default");
+    for number in 0..5 {
+        done(leases.create(&write(shard(number)), wall(), TIMEOUT).await);
+    }
+    let mut watch = pin!(leases.watch(ResourceVersion(1)));
+    let told = watch.next().await.unwrap().unwrap_err();
+    assert!(matches!(told, LeaseError::Expired { .. }), "{told:?}");
+    assert!(watch.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_the_server_ends_ends_and_another_goes_on_from_there() {
+    let api = api();
+    let leases = leases(client(&api), "default");
+    let from = leases.list(TIMEOUT).await.unwrap().resource_version;
+    api.faults().add(rule(Fault::CloseWatch, Verb::Watch));
+    let mut seen = Vec::new();
+    for number in 0..3 {
+        done(leases.create(&write(shard(number)), wall(), TIMEOUT).await);
+    }
+    let mut last = from;
+    let mut watch = pin!(leases.watch(last));
+    assert!(watch.next().await.is_none(), "it was closed when it was opened");
+    api.faults().clear();
+    while seen.len() < 3 {
+        let mut watch = pin!(leases.watch(last));
+        let event = watch.next().await.unwrap().unwrap();
+        let LeaseEvent::Applied(record) = event else {
+            panic!("{event:?}");
+        };
+        last = record.resource_version;
+        seen.push(record.key);
+    }
+    assert_eq!(seen, [shard(0), shard(1), shard(2)]);
+    let mut watch = pin!(leases.watch(last));
+    api.faults().add(Rule::new(Fault::Outage));
+    let broken = watch.next().await.unwrap().unwrap_err();
+    assert!(matches!(broken, LeaseError::Unanswered { .. }), "{broken:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_watch_tells_how_far_it_is() {
+    let api = api();
+    let leases = leases(client(&api), "default");
+    let from = leases.list(TIMEOUT).await.unwrap().resource_version;
+    let mut watch = pin!(leases.watch(from));
+    let told = watch.next().await.unwrap().unwrap();
+    assert!(
+        matches!(told, LeaseEvent::Bookmark(version) if version >= from),
+        "{told:?}"
+    );
+}
+
+/// A thousand shards are asked for at once; what a member asks for does not wait for them.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_does_not_wait_for_the_shards() {
+    let api = api();
+    let leases = LeaseApi::new(client(&api), "default", ShardCount::MAX, None);
+    let made = done(leases.create(&held(member("a"), "one"), wall(), TIMEOUT).await);
+    let pause = Duration::from_millis(100);
+    api.faults().add(Rule::new(Fault::Delay {
+        shortest: pause,
+        longest: pause,
+    }));
+    let takes = (0..1024).map(|number| {
+        let leases = leases.clone();
+        async move { leases.create(&write(shard(number)), wall(), TIMEOUT).await.answer }
+    });
+    let taking = tokio::spawn(futures::future::join_all(takes));
+    tokio::task::yield_now().await;
+    let renewal = held(member("a"), "one");
+    let renewed = leases.patch(&renewal, made.resource_version, wall(), 2 * pause).await;
+    done(renewed);
+    let answers = taking.await.unwrap();
+    assert!(answers.iter().all(|answer| matches!(answer, WriteAnswer::Done(_))));
+}
+
+/// More Leases than one page holds.
+#[tokio::test(start_paused = true)]
+async fn a_list_has_all_pages_at_one_version() {
+    let api = api();
+    let leases = LeaseApi::new(client(&api), "default", ShardCount::MAX, None);
+    for number in 0..1024 {
+        done(leases.create(&write(shard(number)), wall(), TIMEOUT).await);
+    }
+    let list = leases.list(TIMEOUT).await.unwrap();
+    assert_eq!(list.leases.len(), 1024);
+    api.faults().add(Rule {
+        per_million: 500_000,
+        ..rule(Fault::Expired, Verb::List)
+    });
+    let mut n_expired = 0;
+    for _ in 0..20 {
+        match leases.list(TIMEOUT).await {
+            Ok(list) => assert_eq!(list.leases.len(), 1024),
+            Err(LeaseError::Expired { .. }) => n_expired += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!((1..20).contains(&n_expired), "{n_expired}");
+}

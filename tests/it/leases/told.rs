@@ -1,0 +1,249 @@
+//! What a server says of Leases when nothing goes wrong: cases for any server, each in a namespace of its own.
+
+use std::pin::pin;
+
+use cronwheel::{
+    cluster::{LeaseApi, LeaseError, LeaseEvent, LeaseReply},
+    state::{
+        ResourceVersion,
+        lease::{Installation, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer, annotation},
+        sharding::{ShardCount, Term},
+    },
+};
+use futures::StreamExt as _;
+use http::Request;
+use kube::Client;
+use serde_json::{Value, json};
+
+use super::{TIMEOUT, held, leases, member, shard, wall, write};
+
+#[track_caller]
+pub(crate) fn done(reply: LeaseReply<WriteAnswer>) -> LeaseRecord {
+    let WriteAnswer::Done(record) = reply.answer else {
+        panic!("{reply:?}");
+    };
+    *record
+}
+
+/// A user's own merge patch of a Lease.
+async fn meddle(client: &Client, namespace: &str, name: &str, change: Value) -> Value {
+    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
+    let request = Request::patch(path).header("content-type", "application/merge-patch+json");
+    client
+        .request(request.body(change.to_string().into_bytes()).unwrap())
+        .await
+        .unwrap()
+}
+
+async fn post(client: &Client, path: &str, object: Value) {
+    let request = Request::post(path).header("content-type", "application/json");
+    let request = request.body(object.to_string().into_bytes()).unwrap();
+    let _: Value = client.request(request).await.unwrap();
+}
+
+pub(crate) async fn a_lease_is_made_renewed_and_read(client: Client, namespace: &str) {
+    let api = leases(client.clone(), namespace);
+    let key = member("a");
+    let mut join = held(key.clone(), "pod/a/0000000000000001");
+    join.annotations.insert(annotation::ACCEPTS, Some("soon".into()));
+    let reply = api.create(&join, wall(), TIMEOUT).await;
+    assert_eq!((reply.code, reply.message.as_deref()), (Some(201), None));
+    assert!(reply.server_date.is_some());
+    let made = done(reply);
+    assert_eq!(made, join.applied_to(None, made.resource_version, wall()));
+
+    let stranger = json!({"metadata": {"annotations": {"example.org/note": "kept"}}, "spec": {"leaseTransitions": 3}});
+    meddle(&client, namespace, "cronwheel-member-a", stranger).await;
+    let ReadAnswer::Found(read) = api.read(&key, TIMEOUT).await.answer else {
+        panic!("it is there");
+    };
+    assert!(read.resource_version > made.resource_version);
+    assert_eq!((read.transitions, &read.annotations), (3, &made.annotations));
+
+    let later = wall() + std::time::Duration::from_micros(1);
+    let renewal = LeaseWrite {
+        is_renewal: true,
+        annotations: [(annotation::ACCEPTS, None), (annotation::RENEWAL, Some("2".into()))].into(),
+        ..write(key.clone())
+    };
+    let renewed = done(api.patch(&renewal, read.resource_version, later, TIMEOUT).await);
+    assert_eq!(
+        renewed,
+        renewal.applied_to(Some(&read), renewed.resource_version, later)
+    );
+    assert!(renewed.resource_version > read.resource_version);
+    let left = LeaseWrite {
+        holder: Some("".into()),
+        ..write(key)
+    };
+    let left = done(api.patch(&left, renewed.resource_version, later, TIMEOUT).await);
+    assert_eq!((&*left.holder, left.renewed_at), ("", Some(later)));
+    let whole = meddle(&client, namespace, "cronwheel-member-a", json!({})).await;
+    assert_eq!(whole["metadata"]["annotations"]["example.org/note"], "kept");
+}
+
+pub(crate) async fn a_write_based_on_what_was_is_a_conflict(client: Client, namespace: &str) {
+    let api = leases(client, namespace);
+    let key = shard(255);
+    let take = LeaseWrite {
+        term: Some(Term(1)),
+        is_acquisition: true,
+        ..held(key.clone(), "pod/a/0000000000000001")
+    };
+    assert_eq!(api.read(&key, TIMEOUT).await.answer, ReadAnswer::Missing);
+    let none = ResourceVersion(1);
+    assert_eq!(
+        api.patch(&take, none, wall(), TIMEOUT).await.answer,
+        WriteAnswer::Missing
+    );
+    let first = done(api.create(&take, wall(), TIMEOUT).await);
+    assert_eq!(api.create(&take, wall(), TIMEOUT).await.answer, WriteAnswer::Exists);
+    let next = LeaseWrite {
+        term: Some(Term(2)),
+        ..take.clone()
+    };
+    let second = done(api.patch(&next, first.resource_version, wall(), TIMEOUT).await);
+    assert_eq!(second.transitions, 2);
+    // Also where the patch would change nothing.
+    for stale in [&take, &next] {
+        let reply = api.patch(stale, first.resource_version, wall(), TIMEOUT).await;
+        assert_eq!((reply.answer, reply.code), (WriteAnswer::Conflict, Some(409)));
+        assert!(
+            reply
+                .message
+                .is_some_and(|message| message.contains("cronwheel-shard-8-255"))
+        );
+    }
+    let stale = api.delete(&key, first.resource_version, TIMEOUT).await;
+    assert_eq!(stale.answer, WriteAnswer::Conflict);
+    let deleted = api.delete(&key, second.resource_version, TIMEOUT).await;
+    assert_eq!(deleted.code, Some(200));
+    assert_eq!(done(deleted).key, key);
+    let again = api.delete(&key, second.resource_version, TIMEOUT).await;
+    assert_eq!(again.answer, WriteAnswer::Missing);
+}
+
+pub(crate) async fn what_a_server_cannot_store_is_refused(client: Client, namespace: &str) {
+    let api = leases(client.clone(), namespace);
+    let brief = LeaseWrite {
+        duration_secs: Some(0),
+        ..held(member("a"), "pod/a/0000000000000001")
+    };
+    let reply = api.create(&brief, wall(), TIMEOUT).await;
+    assert_eq!((reply.answer, reply.code), (WriteAnswer::Refused, Some(422)));
+    assert!(
+        reply
+            .message
+            .is_some_and(|message| message.contains("leaseDurationSeconds"))
+    );
+    let long = LeaseWrite {
+        term: Some(Term(1 << 31)),
+        ..write(shard(0))
+    };
+    let reply = api.create(&long, wall(), TIMEOUT).await;
+    assert_eq!((reply.answer, reply.code), (WriteAnswer::Refused, Some(400)));
+    let nowhere = leases(client, "no-such-namespace");
+    let reply = nowhere.create(&write(shard(0)), wall(), TIMEOUT).await;
+    assert_eq!((reply.answer, reply.code), (WriteAnswer::Refused, Some(404)));
+}
+
+/// The next events of a watch in short: what happened to which Lease.
+async fn told(api: &LeaseApi, from: ResourceVersion, n_events: usize) -> Vec<String> {
+    let mut watch = pin!(api.watch(from));
+    let (mut events, mut last) = (Vec::new(), from);
+    while events.len() < n_events {
+        let (event, version) = match watch.next().await.unwrap().unwrap() {
+            LeaseEvent::Applied(record) => (format!("{:?} {}", record.key, record.holder), record.resource_version),
+            LeaseEvent::Deleted(key, version) => (format!("{key:?} gone"), version),
+            LeaseEvent::Bookmark(version) => ("bookmark".to_owned(), version),
+        };
+        assert!(version > last, "{event}: {version} after {last}");
+        last = version;
+        events.push(event);
+    }
+    events
+}
+
+pub(crate) async fn a_list_and_a_watch_from_it_miss_nothing(client: Client, namespace: &str) {
+    let api = leases(client.clone(), namespace);
+    let first = done(api.create(&held(shard(1), "one"), wall(), TIMEOUT).await);
+    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
+    post(&client, &path, json!({"metadata": {"name": "cronwheel-shard-8-2"}})).await;
+    let list = api.list(TIMEOUT).await.unwrap();
+    assert_eq!(
+        list.leases,
+        std::slice::from_ref(&first),
+        "the other has no label of ours"
+    );
+    assert!(list.resource_version > first.resource_version);
+
+    let second = done(api.create(&held(member("b"), "two"), wall(), TIMEOUT).await);
+    let changed = held(shard(1), "two");
+    let changed = done(api.patch(&changed, first.resource_version, wall(), TIMEOUT).await);
+    let stranger = json!({"metadata": {"name": "cronwheel-shard-4-2", "labels": {"cronwheel.dev/lease": "sharding"}}});
+    post(&client, &path, stranger).await;
+    done(api.delete(&member("b"), second.resource_version, TIMEOUT).await);
+    let expected = [
+        "Member(\"b\") two",
+        "Shard(ShardId(1)) two",
+        "bookmark",
+        "Member(\"b\") gone",
+    ];
+    assert_eq!(told(&api, list.resource_version, 4).await, expected);
+    assert_eq!(told(&api, changed.resource_version, 2).await, expected[2..]);
+    let list = api.list(TIMEOUT).await.unwrap();
+    assert_eq!(list.leases, [changed], "nor those of another count");
+}
+
+pub(crate) async fn a_lease_without_our_label_is_gone_until_it_is_written_again(client: Client, namespace: &str) {
+    let api = leases(client.clone(), namespace);
+    let key = shard(3);
+    let first = done(api.create(&held(key.clone(), "one"), wall(), TIMEOUT).await);
+    let stripped = json!({"metadata": {"labels": null}});
+    meddle(&client, namespace, "cronwheel-shard-8-3", stripped).await;
+    let ReadAnswer::Found(read) = api.read(&key, TIMEOUT).await.answer else {
+        panic!("it is there");
+    };
+    assert_eq!(api.list(TIMEOUT).await.unwrap().leases, []);
+    done(
+        api.patch(&held(key, "two"), read.resource_version, wall(), TIMEOUT)
+            .await,
+    );
+    assert_eq!(
+        told(&api, first.resource_version, 2).await,
+        ["Shard(ShardId(3)) gone", "Shard(ShardId(3)) two"]
+    );
+}
+
+pub(crate) async fn whoever_comes_first_makes_the_installation(client: Client, namespace: &str) {
+    let api = leases(client, namespace);
+    assert_eq!(api.known_installation(TIMEOUT).await.unwrap(), None);
+    let [small, large] = [16, 1024].map(|count| Installation::of(ShardCount::new(count).unwrap()));
+    let (one, other) = tokio::join!(api.installation(&small, TIMEOUT), api.installation(&large, TIMEOUT));
+    let (one, other) = (one.unwrap(), other.unwrap());
+    assert_eq!(one, other);
+    assert!(one == small || one == large, "{one}");
+    assert_eq!(api.known_installation(TIMEOUT).await.unwrap(), Some(one));
+}
+
+pub(crate) async fn an_installation_that_cannot_be_is_told_with_the_fix(client: Client, namespace: &str) {
+    let api = leases(client.clone(), namespace);
+    let path = format!("/api/v1/namespaces/{namespace}/configmaps");
+    let object = json!({"metadata": {"name": "cronwheel-installation"}, "data": {"shard-count": "17"}});
+    post(&client, &path, object).await;
+    let error = api
+        .installation(&Installation::of(ShardCount::default()), TIMEOUT)
+        .await;
+    let error = error.unwrap_err();
+    assert!(
+        matches!(error, LeaseError::Installation { key: "shard-count", .. }),
+        "{error:?}"
+    );
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "ConfigMap {namespace}/cronwheel-installation: data.shard-count is \"17\", and cannot be: shard count 17: not a \
+             power of two from 16 to 1024; give 16; scale to zero, delete the ConfigMap and scale up: it is made anew"
+        )
+    );
+}

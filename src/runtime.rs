@@ -208,7 +208,7 @@ impl Shell {
         metrics.election.led.set(i64::from(settings.sharding.is_none()));
         let leadership = match &settings.sharding {
             None => Leadership::of_one(WHOLE),
-            Some(_) => Leadership::of_none_until(clock.boot()),
+            Some(sharding) => Leadership::of_none_until(clock.boot(), sharding.timing.write_life()),
         };
         Shell {
             settings,

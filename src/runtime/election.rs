@@ -24,7 +24,7 @@ use super::{
     shutdown::{HANDOVER_GRACE, Phase, PhaseReceiver},
 };
 use crate::{
-    cluster::leases::LeaseApi,
+    cluster::{ClusterApi, leases::LeaseApi},
     state::{
         Entry, Mandate, ShardCommand, ShardReport,
         lease::{
@@ -36,7 +36,6 @@ use crate::{
 };
 
 /// What the election is connected to.
-#[derive(Debug)]
 pub struct ElectionLinks {
     /// What it wants of shards.
     pub commands: mpsc::Sender<ShardCommand>,
@@ -44,6 +43,8 @@ pub struct ElectionLinks {
     pub reports: mpsc::Receiver<ShardReport>,
     /// What this replica may do.
     pub leadership: watch::Sender<Leadership>,
+    /// What writes go over, to be cut off when they must not arrive any more.
+    pub writes: ClusterApi,
     /// When to hand everything over.
     pub phase: PhaseReceiver,
     /// Where it says how things stand.
@@ -116,9 +117,7 @@ impl ElectionTask {
     pub async fn run(mut self) {
         let ending = self.take_part().await;
         // Whatever is left is sent no more: others may lead it by the time that it would be.
-        self.links
-            .leadership
-            .send_replace(Leadership::of_none_until(self.clock.boot()));
+        self.links.leadership.send_replace(self.nothing());
         let _ = self.links.commands.try_send(ShardCommand::LetAllGo);
         match ending {
             Ending::Left => tracing::info!("left the election"),
@@ -239,6 +238,7 @@ impl ElectionTask {
             ElectionEffect::Fence => {
                 self.links.metrics.fences.inc();
                 tracing::warn!("fenced: our Lease is not renewed, so nothing is sent until it is");
+                self.links.writes.reset_connections();
             }
             ElectionEffect::Lead {
                 shard,
@@ -302,9 +302,8 @@ impl ElectionTask {
     fn rejoin(&mut self, reason: RejoinReason, inputs: &mut VecDeque<ElectionInput>) -> Result<(), Ending> {
         tracing::warn!(?reason, "lost its membership: lets all shards go and joins anew");
         self.links.metrics.rejoins.inc();
-        self.links
-            .leadership
-            .send_replace(Leadership::of_none_until(self.clock.boot()));
+        self.links.leadership.send_replace(self.nothing());
+        self.links.writes.reset_connections();
         self.requests.clear();
         self.handovers.forget_all();
         self.command(ShardCommand::LetAllGo)?;
@@ -323,6 +322,11 @@ impl ElectionTask {
             tracing::warn!(member = ?write.key, "evicts a member that is silent");
             self.links.metrics.evictions.inc();
         }
+    }
+
+    /// To lead nothing from now on.
+    fn nothing(&self) -> Leadership {
+        Leadership::of_none_until(self.clock.boot(), self.config.timing.write_life())
     }
 
     fn command(&self, command: ShardCommand) -> Result<(), Ending> {

@@ -62,6 +62,7 @@ impl Shell {
             commands,
             reports,
             leadership: self.leadership.clone(),
+            writes: self.api.clone(),
             phase: self.phases.subscribe(),
             board: self.metrics.election_board.clone(),
             metrics: self.metrics.election.clone(),

@@ -29,6 +29,7 @@ pub mod metrics;
 pub mod next;
 pub mod pacing;
 pub mod shard_task;
+pub mod shards;
 pub mod shutdown;
 pub mod status_batcher;
 mod tasks;

@@ -31,6 +31,7 @@ pub mod metrics;
 pub mod next;
 pub mod pacing;
 pub mod shard_task;
+pub mod shards;
 mod sharing;
 pub mod shutdown;
 pub mod status_batcher;
@@ -208,7 +209,7 @@ impl Shell {
         metrics.election.led.set(i64::from(settings.sharding.is_none()));
         let leadership = match &settings.sharding {
             None => Leadership::of_one(WHOLE),
-            Some(sharding) => Leadership::of_none_until(clock.boot(), sharding.timing.write_life()),
+            Some(sharding) => Leadership::of_none_until(clock.boot(), 0, sharding.timing.write_life()),
         };
         Shell {
             settings,

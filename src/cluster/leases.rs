@@ -60,7 +60,8 @@ pub struct LeaseApi {
     shard_requests: Arc<Semaphore>,
 }
 
-/// The pod that owns our member Lease, so that the Lease goes with it.
+/// The pod that owns our member Lease, so that the Lease goes with it. It must be in the namespace of the Leases: an owner
+/// elsewhere is none, and the Lease would be taken for an orphan and deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnerPod {
     /// Its name.

@@ -17,6 +17,7 @@ use super::{
     explain::ExplainArgs,
     logging::{LogFormat, LogLevel},
     next::NextArgs,
+    shards::ShardsArgs,
 };
 use crate::{
     schedule::{Zone, zone::tzdb_version},
@@ -54,6 +55,8 @@ pub enum Command {
     Next(NextArgs),
     /// Say what the controller would do with a CronJob now, and why
     Explain(ExplainArgs),
+    /// Show who leads which shard
+    Shards(ShardsArgs),
     /// Print the script by which a shell completes our command lines
     Completions {
         /// The shell

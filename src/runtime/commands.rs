@@ -9,12 +9,13 @@ use super::{
     RuntimeError,
     args::{Cli, Command, RunArgs},
     clock::Clock,
-    config::{ConfigError, RunConfig, kube_config},
+    config::{ConfigError, RunConfig, kube_config, lease_namespace},
     explain::{self, ExplainArgs, ExplainError},
     logging,
     next::{self, NextError},
+    shards::{self, ShardsArgs, ShardsError},
 };
-use crate::cluster::watch_client;
+use crate::cluster::{lease_client, watch_client};
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +32,9 @@ pub enum CommandError {
     /// `explain`.
     #[error(transparent)]
     Explain(#[from] ExplainError),
+    /// `shards`.
+    #[error(transparent)]
+    Shards(#[from] ShardsError),
     /// `dev`.
     #[cfg(feature = "dev")]
     #[error(transparent)]
@@ -52,6 +56,7 @@ pub fn execute(cli: Cli) -> Result<(), CommandError> {
             Ok(())
         }
         Command::Explain(args) => explain(&args),
+        Command::Shards(args) => shards(&args),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "cronwheel", &mut io::stdout());
             Ok(())
@@ -74,6 +79,19 @@ fn explain(args: &ExplainArgs) -> Result<(), CommandError> {
         let namespace = wanted.namespace.unwrap_or(&config.default_namespace);
         let client = watch_client(&config).map_err(RuntimeError::Connect)?;
         Ok(explain::run_live(args, &client, (namespace, wanted.name), now, output, notes).await?)
+    })
+}
+
+fn shards(args: &ShardsArgs) -> Result<(), CommandError> {
+    on_threads(async {
+        let config = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+        let sources = shards::Sources {
+            leases: lease_client(&config).map_err(RuntimeError::Connect)?,
+            cron_jobs: watch_client(&config).map_err(RuntimeError::Connect)?,
+            namespace: lease_namespace(args.lease_namespace.as_deref(), &config.default_namespace),
+        };
+        let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);
+        Ok(shards::run(args, sources, &clock, io::stdout(), io::stderr()).await?)
     })
 }
 

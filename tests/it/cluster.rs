@@ -22,6 +22,7 @@ mod explaining;
 mod extremes;
 mod firing;
 mod garbage;
+mod installing;
 #[cfg(feature = "dev")]
 mod kubectl;
 mod leases;
@@ -88,6 +89,11 @@ const CASES: &[Case] = cases![
     garbage::stored_garbage_is_reported_and_the_others_go_on,
     garbage::a_schedule_that_becomes_garbage_is_told_and_runs_again_when_put_right,
     garbage::a_name_too_long_for_a_job_is_sent_whole_and_its_refusal_told,
+    installing::the_role_for_leases_is_enough_and_no_more,
+    installing::the_account_can_do_all_that_is_done_with_leases,
+    installing::requests_about_leases_go_by_the_flow_schema,
+    installing::the_fence_refuses_a_job_that_comes_too_late,
+    leases::a_lease_goes_with_its_pod,
     leases::a_lease_is_made_renewed_and_read,
     leases::a_write_based_on_what_was_is_a_conflict,
     leases::what_a_server_cannot_store_is_refused,

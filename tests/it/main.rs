@@ -15,6 +15,7 @@ mod pages;
 mod random;
 mod rules;
 mod sharding;
+mod shards;
 mod sim;
 mod soak;
 mod tidy;

@@ -180,6 +180,11 @@ pub struct HashRange {
 }
 
 impl HashRange {
+    /// The first hash of it.
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
     /// Whether a hash is in it.
     pub fn contains(&self, hash: u64) -> bool {
         (self.start..=self.last).contains(&hash)

@@ -93,7 +93,7 @@ impl Namespace {
     pub(super) fn api(&self, kind: &str) -> Api<DynamicObject> {
         let (group, is_namespaced) = match kind {
             "Namespace" => ("", false),
-            "ConfigMap" | "Event" | "ResourceQuota" | "ServiceAccount" => ("", true),
+            "ConfigMap" | "Event" | "Pod" | "ResourceQuota" | "ServiceAccount" => ("", true),
             "CronJob" | "Job" => ("batch", true),
             "ValidatingAdmissionPolicy" | "ValidatingAdmissionPolicyBinding" => ("admissionregistration.k8s.io", false),
             "ClusterRoleBinding" => ("rbac.authorization.k8s.io", false),

@@ -3,8 +3,15 @@
 use cronwheel::cluster::lease_client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-use super::kubernetes::Namespace;
-use crate::leases::told;
+use cronwheel::{
+    cluster::{LeaseApi, OwnerPod},
+    state::{lease::ReadAnswer, sharding::ShardCount},
+};
+use kube::api::DeleteParams;
+use serde_json::json;
+
+use super::kubernetes::{Namespace, wait};
+use crate::leases::{TIMEOUT, held, member, shard, told, told::done, wall};
 
 /// A client for Leases, as an administrator.
 async fn client(namespace: &Namespace) -> kube::Client {
@@ -30,3 +37,34 @@ as_in_memory![
     whoever_comes_first_makes_the_installation,
     an_installation_that_cannot_be_is_told_with_the_fix,
 ];
+
+pub(super) async fn a_lease_goes_with_its_pod(namespace: Namespace) {
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "replica"}});
+    namespace.create(account).await;
+    namespace
+        .create(json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "replica-0"},
+            "spec": {"serviceAccountName": "replica", "containers": [{"name": "cronwheel", "image": "cronwheel"}]},
+        }))
+        .await;
+    let pod = namespace.find("Pod", "replica-0").await.expect("the Pod");
+    let uid = pod["metadata"]["uid"].as_str().expect("a uid");
+    let owner = OwnerPod {
+        name: "replica-0".into(),
+        uid: uid.into(),
+    };
+    let api = LeaseApi::new(
+        client(&namespace).await,
+        &namespace.name,
+        ShardCount::default(),
+        Some(owner),
+    );
+    done(api.create(&held(member(uid), "one"), wall(), TIMEOUT).await);
+    done(api.create(&held(shard(0), "one"), wall(), TIMEOUT).await);
+    let at_once = DeleteParams::default().grace_period(0);
+    namespace.delete("Pod", "replica-0", at_once).await;
+    let is_gone = async || api.read(&member(uid), TIMEOUT).await.answer == ReadAnswer::Missing;
+    assert!(wait(is_gone).await, "the Lease outlives its Pod");
+    let shard = api.read(&shard(0), TIMEOUT).await.answer;
+    assert!(matches!(shard, ReadAnswer::Found(_)), "{shard:?}");
+}

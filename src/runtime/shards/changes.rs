@@ -1,0 +1,112 @@
+//! What has changed between two looks, without what changes by itself: renewals, ages and next fires.
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::{
+    text,
+    view::{MemberRow, ShardRow, View},
+};
+
+/// What has changed in one member or shard.
+pub(super) struct Change {
+    /// `member NAME` or `shard NUMBER`.
+    kind: &'static str,
+    name: String,
+    fields: Vec<ChangedField>,
+}
+
+struct ChangedField {
+    name: &'static str,
+    /// [`text::NOTHING`] where there was nothing.
+    from: String,
+    to: String,
+}
+
+/// In the order of the listing.
+pub(super) fn between(before: &View, after: &View) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let mut pod_uids: Vec<&str> = before
+        .members
+        .keys()
+        .chain(after.members.keys())
+        .map(AsRef::as_ref)
+        .collect();
+    pod_uids.sort_unstable();
+    pod_uids.dedup();
+    for pod_uid in pod_uids {
+        let (from, to) = (before.members.get(pod_uid), after.members.get(pod_uid));
+        let name = to.or(from).map_or(pod_uid, MemberRow::pod).to_owned();
+        let fields = differing(&member_fields(from), &member_fields(to));
+        changes.push(Change {
+            kind: "member",
+            name,
+            fields,
+        });
+    }
+    for (from, to) in before.shards.iter().zip(&after.shards) {
+        changes.push(Change {
+            kind: "shard",
+            name: to.shard.0.to_string(),
+            fields: differing(&shard_fields(from), &shard_fields(to)),
+        });
+    }
+    changes.retain(|change| !change.fields.is_empty());
+    changes
+}
+
+type Fields<const N: usize> = [(&'static str, String); N];
+
+fn member_fields(row: Option<&MemberRow>) -> Fields<3> {
+    let life = row.and_then(|row| row.lease.holder.member());
+    let state = row.map(|row| row.standing.to_string());
+    let revision = row.map(|row| row.lease.revision.to_string());
+    [
+        ("state", state),
+        ("incarnation", life.map(|life| life.incarnation.to_string())),
+        ("revision", revision.filter(|revision| !revision.is_empty())),
+    ]
+    .map(|(name, text)| (name, text.unwrap_or_else(|| text::NOTHING.to_owned())))
+}
+
+fn shard_fields(row: &ShardRow) -> Fields<4> {
+    let lease = row.lease.as_ref();
+    [
+        ("holder", text::holder(lease)),
+        ("epoch", text::epoch(lease)),
+        ("state", row.state()),
+        ("cronJobs", row.n_cron_jobs.to_string()),
+    ]
+}
+
+fn differing<const N: usize>(from: &Fields<N>, to: &Fields<N>) -> Vec<ChangedField> {
+    let pairs = from.iter().zip(to).filter(|(from, to)| from != to);
+    pairs
+        .map(|((name, from), (_, to))| ChangedField {
+            name,
+            from: from.clone(),
+            to: to.clone(),
+        })
+        .collect()
+}
+
+impl Change {
+    /// One line for reading.
+    pub(super) fn to_text(&self, now: Timestamp) -> String {
+        let fields = self.fields.iter();
+        let fields: Vec<String> = fields
+            .map(|ChangedField { name, from, to }| format!("{name} {from} -> {to}"))
+            .collect();
+        format!("{now:.3}  {} {}: {}\n", self.kind, self.name, fields.join("; "))
+    }
+
+    /// One line for programs.
+    pub(super) fn to_json(&self, now: Timestamp) -> String {
+        let fields = self.fields.iter();
+        let fields: Vec<_> = fields
+            .map(|ChangedField { name, from, to }| json!({"field": name, "from": from, "to": to}))
+            .collect();
+        let line = json!({"at": format!("{now:.3}"), "kind": self.kind, "name": self.name, "changes": fields});
+        format!("{line}\n")
+    }
+}

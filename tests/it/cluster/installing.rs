@@ -1,0 +1,293 @@
+//! What is applied when cronwheel is installed in several replicas, as it lies under `deploy/`: it is enough, it is no
+//! more than that, and it concerns nobody else.
+
+use std::{fs, path::Path, process::Command};
+
+use cronwheel::{
+    cluster::{LeaseEvent, lease_client},
+    state::{
+        lease::{Installation, ReadAnswer},
+        sharding::ShardCount,
+    },
+};
+use futures::StreamExt as _;
+use http::Request;
+use http_body_util::BodyExt as _;
+use jiff::{SignedDuration, Timestamp};
+use kube::{
+    Client,
+    client::Body,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use serde_json::{Value, json};
+
+use super::kubernetes::{Namespace, merge, own_job, wait};
+use crate::leases::{TIMEOUT, held, leases, member, shard, told::done, wall, write};
+
+const FENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/fence-policy.yaml");
+const FLOW_SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/flow-schema.yaml");
+
+/// A client for Leases by a kubeconfig.
+async fn client(kubeconfig: &Path) -> Client {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    lease_client(&config.expect("a configuration")).expect("a client")
+}
+
+/// As the account that cronwheel is installed with.
+async fn account(namespace: &Namespace) -> Client {
+    client(&namespace.control_plane.controller_kubeconfig).await
+}
+
+struct Answer {
+    code: u16,
+    headers: http::HeaderMap,
+    body: Value,
+}
+
+async fn ask(client: &Client, method: &str, path: &str, body: Value) -> Answer {
+    let content_type = if method == "PATCH" {
+        "application/merge-patch+json"
+    } else {
+        "application/json"
+    };
+    let request = Request::builder().method(method).uri(path);
+    let request = request.header("content-type", content_type);
+    let request = request
+        .body(Body::from(body.to_string().into_bytes()))
+        .expect("a request");
+    let (parts, body) = client.send(request).await.expect("an answer").into_parts();
+    let body = body.collect().await.expect("a body").to_bytes();
+    Answer {
+        code: parts.status.as_u16(),
+        headers: parts.headers,
+        body: serde_json::from_slice(&body).expect("JSON"),
+    }
+}
+
+/// Applies the Role for Leases and its binding, in the namespace of the case.
+async fn permit_leases(namespace: &Namespace) {
+    let manifest = include_str!("../../../deploy/rbac.yaml");
+    let documents = manifest
+        .split("\n---\n")
+        .filter(|document| document.contains("name: cronwheel-leases\n"));
+    let documents = documents.collect::<Vec<_>>().join("\n---\n");
+    let here = format!("name: cronwheel-leases\n  namespace: {}\n", namespace.name);
+    let documents = documents.replace("name: cronwheel-leases\n  namespace: kube-system\n", &here);
+    assert_eq!(documents.matches(&here).count(), 2, "a Role and its binding");
+    let kubeconfig = &namespace.control_plane.controller_kubeconfig;
+    let file = kubeconfig.with_file_name(format!("{}.yaml", namespace.name));
+    fs::write(&file, documents).expect("a file");
+    namespace
+        .kubectl(&["apply", "-f", file.to_str().expect("a path")])
+        .await;
+}
+
+/// Whether an account may do something.
+async fn may(client: &Client, attributes: Value) -> bool {
+    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes}});
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let answer = ask(client, "POST", path, review).await;
+    answer.body["status"]["allowed"].as_bool().expect("an answer")
+}
+
+const VERBS: [&str; 8] = [
+    "get",
+    "list",
+    "watch",
+    "create",
+    "update",
+    "patch",
+    "delete",
+    "deletecollection",
+];
+
+pub(super) async fn the_role_for_leases_is_enough_and_no_more(namespace: Namespace) {
+    let account = account(&namespace).await;
+    let lease = |namespace: &str| json!({"group": "coordination.k8s.io", "resource": "leases", "namespace": namespace});
+    let config_map =
+        |name: &str| json!({"group": "", "resource": "configmaps", "namespace": namespace.name, "name": name});
+    let job = |subresource: &str| json!({"group": "batch", "resource": "jobs", "subresource": subresource, "namespace": namespace.name});
+    let other = |resource: &str| json!({"group": "", "resource": resource, "namespace": namespace.name});
+    let may_read = async || {
+        let mut attributes = lease(&namespace.name);
+        attributes["verb"] = "get".into();
+        may(&account, attributes).await
+    };
+    assert!(!may_read().await, "it may without the Role");
+    permit_leases(&namespace).await;
+    assert!(wait(&may_read).await, "the Role is not in force");
+    for (what, allowed) in [
+        (lease(&namespace.name), "get list watch create patch delete"),
+        (lease("default"), ""),
+        (config_map("cronwheel-installation"), "get create"),
+        (config_map("other"), "create"),
+        (job(""), "get list watch create patch delete"),
+        (job("status"), ""),
+        (other("secrets"), ""),
+        (other("pods"), ""),
+    ] {
+        for verb in VERBS {
+            let mut attributes = what.clone();
+            attributes["verb"] = verb.into();
+            let is_allowed = may(&account, attributes).await;
+            assert_eq!(
+                is_allowed,
+                allowed.split(' ').any(|known| known == verb),
+                "{verb} {what}"
+            );
+        }
+    }
+}
+
+pub(super) async fn the_account_can_do_all_that_is_done_with_leases(namespace: Namespace) {
+    permit_leases(&namespace).await;
+    let api = leases(account(&namespace).await, &namespace.name);
+    let ours = Installation::of(ShardCount::default());
+    let is_made = async || api.installation(&ours, TIMEOUT).await.is_ok();
+    assert!(wait(is_made).await, "the Role is not in force");
+    let list = api.list(TIMEOUT).await.expect("a list");
+    let made = done(
+        api.create(&held(member("a"), "pod-a/a/0000000000000001"), wall(), TIMEOUT)
+            .await,
+    );
+    done(
+        api.create(&held(shard(3), "pod-a/a/0000000000000001"), wall(), TIMEOUT)
+            .await,
+    );
+    assert!(matches!(
+        api.read(&member("a"), TIMEOUT).await.answer,
+        ReadAnswer::Found(_)
+    ));
+    let mut watch = std::pin::pin!(api.watch(list.resource_version));
+    let event = watch.next().await.expect("an event");
+    assert!(matches!(event, Ok(LeaseEvent::Applied(_))), "{event:?}");
+
+    let shown = shown(&namespace, &[]);
+    assert!(shown.contains("256 shards, 1 of them led"), "{shown}");
+    assert!(
+        shown
+            .lines()
+            .any(|line| line.starts_with("3 ") && line.ends_with(" led")),
+        "{shown}"
+    );
+
+    let renewed = done(
+        api.patch(&write(member("a")), made.resource_version, wall(), TIMEOUT)
+            .await,
+    );
+    done(api.delete(&member("a"), renewed.resource_version, TIMEOUT).await);
+}
+
+/// What the command prints, run as the account.
+fn shown(namespace: &Namespace, arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_cronwheel"))
+        .args(["shards", "--lease-namespace", &namespace.name, "--kubeconfig"])
+        .arg(&namespace.control_plane.controller_kubeconfig)
+        .args(arguments)
+        .output()
+        .expect("a process");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The uids of the flow schema and of the priority level that a request went by.
+fn flow(answer: &Answer) -> [String; 2] {
+    ["x-kubernetes-pf-flowschema-uid", "x-kubernetes-pf-prioritylevel-uid"].map(|name| {
+        let value = answer.headers.get(name).expect("priority and fairness");
+        value.to_str().expect("text").to_owned()
+    })
+}
+
+pub(super) async fn requests_about_leases_go_by_the_flow_schema(namespace: Namespace) {
+    permit_leases(&namespace).await;
+    let account = account(&namespace).await;
+    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", namespace.name);
+    let one = format!("{path}/a");
+    let before = flow(&ask(&account, "PATCH", &one, json!({})).await);
+    namespace.kubectl(&["apply", "-f", FLOW_SCHEMA]).await;
+    let uid = async |kind: &str, name: &str| {
+        let object = namespace.find(kind, name).await.expect("it");
+        object["metadata"]["uid"].as_str().expect("a uid").to_owned()
+    };
+    let expected = [
+        uid("FlowSchema", "cronwheel-leases").await,
+        uid("PriorityLevelConfiguration", "leader-election").await,
+    ];
+    assert_ne!(before[1], expected[1], "the schema would not be needed");
+    let object = json!({"metadata": {"name": "a"}});
+    let is_in_force = async || flow(&ask(&account, "PATCH", &one, json!({})).await) == expected;
+    assert!(wait(is_in_force).await, "the flow schema is not in force");
+    for (method, path, body) in [
+        ("GET", &path, Value::Null),
+        ("POST", &path, object),
+        ("PATCH", &one, json!({})),
+        ("GET", &one, Value::Null),
+        ("DELETE", &one, json!({})),
+    ] {
+        // The account is one of kube-system, whose creates and reads have a schema already that leads there.
+        let level = &flow(&ask(&account, method, path, body).await)[1];
+        assert_eq!(level, &expected[1], "{method} {path}");
+    }
+    let jobs = format!("/apis/batch/v1/namespaces/{}/jobs", namespace.name);
+    let administrator = client(&namespace.control_plane.admin_kubeconfig).await;
+    for (client, path) in [(&account, &jobs), (&administrator, &path)] {
+        assert_ne!(
+            flow(&ask(client, "GET", path, Value::Null).await)[0],
+            expected[0],
+            "{path}"
+        );
+    }
+    namespace.kubectl(&["delete", "-f", FLOW_SCHEMA]).await;
+}
+
+/// Creates a Job that is to be there before an instant, or a Job that does not say so.
+async fn create_job(client: &Client, namespace: &Namespace, name: &str, before: Option<&str>) -> Answer {
+    let mut job = own_job(name, json!({"outcome": "hang", "run-for": "0s"}));
+    if let Some(before) = before {
+        let annotations = json!({"metadata": {"annotations": {"cronwheel.dev/create-before": before}}});
+        merge(&mut job, annotations);
+    }
+    let path = format!("/apis/batch/v1/namespaces/{}/jobs", namespace.name);
+    ask(client, "POST", &path, job).await
+}
+
+pub(super) async fn the_fence_refuses_a_job_that_comes_too_late(namespace: Namespace) {
+    namespace.kubectl(&["apply", "-f", FENCE]).await;
+    let account = account(&namespace).await;
+    let late = (Timestamp::now() - SignedDuration::from_secs(2)).to_string();
+    let mut n_before = 0;
+    let is_in_force = async || {
+        n_before += 1;
+        create_job(&account, &namespace, &format!("before-{n_before}"), Some(&late))
+            .await
+            .code
+            == 403
+    };
+    assert!(wait(is_in_force).await, "the policy is not in force");
+
+    let refused = create_job(&account, &namespace, "late", Some(&late)).await;
+    assert_eq!(refused.code, 403, "{}", refused.body);
+    let message = refused.body["message"].as_str().expect("a message");
+    assert!(message.contains("cronwheel-fence"), "{message}");
+    assert!(message.contains("denied request: it came at 20"), "{message}");
+    let ending = format!("and was to be created by {late}: another replica may lead its shard");
+    assert!(message.ends_with(&ending), "{message}");
+
+    let timely = (Timestamp::now() + SignedDuration::from_secs(30)).to_string();
+    let garbage = "soon";
+    let administrator = client(&namespace.control_plane.admin_kubeconfig).await;
+    for (client, name, before, code) in [
+        (&account, "timely", Some(timely.as_str()), 201),
+        (&account, "without", None, 201),
+        (&account, "garbage", Some(garbage), 422),
+        (&administrator, "another-s", Some(late.as_str()), 201),
+        (&administrator, "another-s-garbage", Some(garbage), 201),
+    ] {
+        let answer = create_job(client, &namespace, name, before).await;
+        assert_eq!(answer.code, code, "{name}: {}", answer.body);
+    }
+    namespace.kubectl(&["delete", "-f", FENCE]).await;
+}

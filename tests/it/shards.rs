@@ -1,0 +1,211 @@
+//! `cronwheel shards` over an API: what it reads, what it says when there is nothing, and what it prints as it changes.
+
+use std::{
+    io::{self, Write},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use apisim::{Api, Fault, Options, Resource, Rule, WallClock};
+use clap::Parser as _;
+use cronwheel::{
+    runtime::{
+        args::{Cli, Command},
+        clock::Clock,
+        shards::{self, ShardsArgs, ShardsError, Sources},
+    },
+    state::{
+        lease::{Installation, annotation},
+        sharding::{ShardCount, Term},
+    },
+};
+use http::Request;
+use jiff::Timestamp;
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::leases::{TIMEOUT, client, held, leases, member, shard, told::done, write};
+
+const BEGUN: &str = "2026-01-02T03:04:30Z";
+
+/// What was printed. Clones are one output.
+#[derive(Clone, Default)]
+struct Printed(Arc<Mutex<Vec<u8>>>);
+
+impl Printed {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+
+    fn last_line(&self) -> String {
+        self.text().lines().last().unwrap_or_default().to_owned()
+    }
+}
+
+impl Write for Printed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn begun() -> Timestamp {
+    BEGUN.parse().unwrap()
+}
+
+fn api() -> Api {
+    Api::new(Options::default(), WallClock::starting_at(begun()))
+}
+
+fn args(arguments: &[&str]) -> ShardsArgs {
+    let command = Cli::parse_from([&["cronwheel", "shards"], arguments].concat()).command;
+    let Command::Shards(args) = command else {
+        panic!("{command:?}");
+    };
+    args
+}
+
+async fn show(api: &Api, arguments: &[&str], printed: Printed) -> Result<(), ShardsError> {
+    let sources = Sources {
+        leases: client(api),
+        cron_jobs: client(api),
+        namespace: "default".to_owned(),
+    };
+    shards::run(
+        &args(arguments),
+        sources,
+        &Clock::simulated(begun()),
+        printed,
+        io::sink(),
+    )
+    .await
+}
+
+async fn create_cron_job(client: &Client, name: &str, schedule: &str) {
+    let template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]}});
+    let object = json!({"metadata": {"name": name},
+        "spec": {"schedule": schedule, "jobTemplate": {"spec": {"template": template}}}});
+    let request =
+        Request::post("/apis/batch/v1/namespaces/default/cronjobs").header("content-type", "application/json");
+    let request = request.body(object.to_string().into_bytes()).unwrap();
+    let _: Value = client.request(request).await.unwrap();
+}
+
+/// A fleet of one, who leads all shards but the last, and twenty CronJobs.
+async fn fleet(api: &Api) {
+    let leases = leases(client(api), "default");
+    leases
+        .installation(&Installation::of(ShardCount::default()), TIMEOUT)
+        .await
+        .unwrap();
+    let holder = "pod-a/a/0000000000000001";
+    let mut join = held(member("a"), holder);
+    join.annotations.insert(annotation::ACCEPTS, Some("now".into()));
+    done(leases.create(&join, begun(), TIMEOUT).await);
+    for number in 0..255 {
+        let mut take = held(shard(number), holder);
+        (take.term, take.is_acquisition) = (Some(Term(1)), true);
+        done(leases.create(&take, begun(), TIMEOUT).await);
+    }
+    for number in 0..20 {
+        create_cron_job(&client(api), &format!("c{number}"), "*/5 * * * *").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_shards_and_what_is_in_them_are_shown() {
+    let api = api();
+    fleet(&api).await;
+    let printed = Printed::default();
+    show(&api, &[], printed.clone()).await.unwrap();
+    let text = printed.text();
+    let head = "namespace default: 256 shards, 255 of them led; 20 CronJobs, hashed by fnv1a64-uid-10";
+    assert_eq!(text.lines().next(), Some(head));
+    assert_eq!(text.lines().filter(|line| line.contains("pod-a")).count(), 256);
+    assert!(text.lines().any(|line| line.ends_with("no Lease")));
+
+    let printed = Printed::default();
+    show(&api, &["-o", "json"], printed.clone()).await.unwrap();
+    let document: Value = serde_json::from_str(&printed.text()).unwrap();
+    let shards = document["shards"].as_array().unwrap();
+    let n_cron_jobs: u64 = shards.iter().map(|shard| shard["cronJobs"].as_u64().unwrap()).sum();
+    assert_eq!(n_cron_jobs, 20);
+    for shard in shards {
+        let next = (shard["cronJobs"] != 0).then_some("2026-01-02T03:05:00Z");
+        assert_eq!(shard["nextFire"], json!(next), "{shard}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_installation_it_says_where_it_looked() {
+    let error = show(&api(), &[], Printed::default()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no replica of an installation with shards has run in namespace default; give --lease-namespace"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_not_be_read_is_told() {
+    let api = api();
+    fleet(&api).await;
+    for (resource, what) in [
+        (Resource::Lease, "list and watch on leases"),
+        (Resource::ConfigMap, "get on configmaps"),
+        (Resource::CronJob, "list and watch on cronjobs"),
+    ] {
+        let rule = api.faults().add(Rule {
+            resource: Some(resource),
+            ..Rule::new(Fault::Forbid("not you".to_owned()))
+        });
+        let error = show(&api, &[], Printed::default()).await.unwrap_err();
+        assert!(error.to_string().contains(what), "{error}");
+        api.faults().remove(rule);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_are_printed_as_they_come_and_outlive_a_watch() {
+    let api = api();
+    fleet(&api).await;
+    let printed = Printed::default();
+    let watched = {
+        let (api, printed) = (api.clone(), printed.clone());
+        tokio::spawn(async move { show(&api, &["-w"], printed).await })
+    };
+    let leases = leases(client(&api), "default");
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let n_before = printed.text().lines().count();
+    let mut taken = held(shard(255), "pod-a/a/0000000000000001");
+    taken.term = Some(Term(1));
+    let taken = done(leases.create(&taken, begun(), TIMEOUT).await);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let told = printed.last_line();
+    assert!(
+        told.ends_with("shard 255: holder - -> pod-a; epoch - -> 1; state no Lease -> led"),
+        "{told}"
+    );
+    assert_eq!(printed.text().lines().count(), n_before + 1);
+
+    // All watches break, and what they would go on from is lost.
+    api.faults().add(Rule {
+        during: Duration::ZERO..Duration::from_secs(20),
+        ..Rule::new(Fault::Outage)
+    });
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let mut given = write(shard(255));
+    (given.holder, given.term) = (Some("".into()), Some(Term(2)));
+    done(leases.patch(&given, taken.resource_version, begun(), TIMEOUT).await);
+    api.compact();
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let told = printed.last_line();
+    assert!(
+        told.ends_with("shard 255: holder pod-a -> -; epoch 1 -> 2; state led -> nobody's"),
+        "{told}"
+    );
+    assert!(!watched.is_finished());
+    watched.abort();
+}

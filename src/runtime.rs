@@ -346,6 +346,7 @@ impl Shell {
     fn decoder(&self) -> Arc<Decoder> {
         Arc::new(Decoder {
             default_zone: self.settings.default_zone.clone(),
+            shard_count: self.settings.sharding.as_ref().map(|sharding| sharding.shard_count),
         })
     }
 

@@ -32,6 +32,7 @@ async fn live(cluster: &Cluster, world: &RefCell<World>, end: Option<(Timestamp,
     let connections = Connections {
         writes: WriteConnections::from_client(writes),
         events: WriteConnections::from_client(events),
+        leases: watches.clone(),
         watches,
     };
     let settings = RunSettings {

@@ -41,6 +41,22 @@ pub enum Answer<T> {
     },
 }
 
+/// The answer to labelling a Job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LabelOutcome {
+    /// It bears the label.
+    Labelled,
+    /// 404, or another Job bears its name.
+    Gone,
+    /// Anything else.
+    Failed {
+        /// The server's text, or the transport's.
+        message: String,
+        /// How long the server asked to wait.
+        retry_after: Option<Duration>,
+    },
+}
+
 /// The answer to posting or patching an Event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventOutcome {
@@ -205,6 +221,20 @@ fn stored_version(body: &[u8]) -> Result<ResourceVersion, Unreadable> {
     version.map(ResourceVersion).map_err(|_| Unreadable)
 }
 
+/// The answer to labelling a Job, which changes nothing that anybody else could have changed.
+pub fn label(answer: &RawAnswer) -> Answer<LabelOutcome> {
+    sorted(answer, |answer, refusal| {
+        Ok(match refusal {
+            None => LabelOutcome::Labelled,
+            Some(_) if matches!(answer.status, StatusCode::NOT_FOUND | StatusCode::CONFLICT) => LabelOutcome::Gone,
+            Some(refusal) => LabelOutcome::Failed {
+                message: refusal.message,
+                retry_after: refusal.retry_after,
+            },
+        })
+    })
+}
+
 /// The answer to posting or patching an Event (B-14.1).
 pub fn event(answer: &RawAnswer) -> Answer<EventOutcome> {
     sorted(answer, |answer, refusal| {
@@ -245,7 +275,7 @@ macro_rules! failed_outcome {
     )*};
 }
 
-failed_outcome!(DeleteOutcome, LookUpOutcome, StatusOutcome);
+failed_outcome!(DeleteOutcome, LabelOutcome, LookUpOutcome, StatusOutcome);
 
 impl OrderOutcome for CreateOutcome {
     fn failed(message: String, retry_after: Option<Duration>) -> CreateOutcome {

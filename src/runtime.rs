@@ -22,14 +22,17 @@ mod connections;
 #[cfg(feature = "dev")]
 pub mod dev;
 pub mod dispatcher;
+pub mod election;
 pub mod event_task;
 pub mod explain;
+pub mod list_task;
 pub mod logging;
 pub mod metrics;
 pub mod next;
 pub mod pacing;
 pub mod shard_task;
 pub mod shards;
+mod sharing;
 pub mod shutdown;
 pub mod status_batcher;
 mod tasks;
@@ -59,7 +62,7 @@ use crate::{
         connection::ConnectError,
         watch::{cron_jobs, jobs, observed},
     },
-    state::{HeldShards, Input, Scope, held_shards::WHOLE, sharding::Leadership},
+    state::{HeldShards, Input, Partition, Scope, held_shards::WHOLE, sharding::Leadership},
 };
 
 /// Facts from watches on their way to the shard: one page of a list, so that decoding goes on during a turn; 8 MiB.
@@ -198,21 +201,27 @@ struct Shell {
     api: ClusterApi,
     event_api: ClusterApi,
     watch_client: kube::Client,
+    lease_client: kube::Client,
 }
 
 impl Shell {
     fn new(settings: RunSettings, clock: Clock, connections: Connections, metrics: Metrics) -> Shell {
-        metrics.leader.set(1);
+        metrics.election.led.set(i64::from(settings.sharding.is_none()));
+        let leadership = match &settings.sharding {
+            None => Leadership::of_one(WHOLE),
+            Some(sharding) => Leadership::of_none_until(clock.boot(), sharding.timing.write_life()),
+        };
         Shell {
             settings,
             clock,
             metrics,
             phases: phases(),
-            leadership: watch::Sender::new(Leadership::of_one(WHOLE)),
+            leadership: watch::Sender::new(leadership),
             burst: Watched::new(false),
             api: ClusterApi::new(connections.writes),
             event_api: ClusterApi::new(connections.events),
             watch_client: connections.watches,
+            lease_client: connections.leases,
         }
     }
 
@@ -222,6 +231,7 @@ impl Shell {
         let dispatch = DispatchQueue::new(self.metrics.dispatch.clone());
         let statuses = StatusQueue::new(self.metrics.status.clone());
         let (events, event_task) = self.spawn_events();
+        let (custody, sharing_tasks) = self.spawn_sharing().unzip();
         let mut tasks = vec![
             self.spawn_admin(listener),
             self.spawn_clock(),
@@ -236,8 +246,10 @@ impl Shell {
                 events: events.clone(),
                 phase: self.phases.subscribe(),
                 board: self.metrics.shard.clone(),
+                custody,
             }),
         ];
+        tasks.extend(sharing_tasks.into_iter().flatten());
         tasks.extend(self.spawn_watches(&inputs_in, &events));
         tasks
     }
@@ -322,15 +334,23 @@ impl Shell {
 
     fn spawn_shard(&self, links: ShardLinks) -> Task {
         let now = self.clock.now();
-        let shards = HeldShards::whole(self.settings.scopes.clone(), now);
+        let scopes = self.settings.scopes.clone();
+        let shards = match &self.settings.sharding {
+            None => HeldShards::whole(scopes, now),
+            Some(sharding) => HeldShards::new(Partition::Shards(sharding.shard_count), scopes),
+        };
         let task = ShardTask::new(shards, self.clock.clone(), now, links);
         spawn("shard", Phase::EndShards, task.run())
     }
 
-    fn spawn_watches(&self, inputs: &mpsc::Sender<Input>, events: &EventQueue) -> Vec<Task> {
-        let decoder = Arc::new(Decoder {
+    fn decoder(&self) -> Arc<Decoder> {
+        Arc::new(Decoder {
             default_zone: self.settings.default_zone.clone(),
-        });
+        })
+    }
+
+    fn spawn_watches(&self, inputs: &mpsc::Sender<Input>, events: &EventQueue) -> Vec<Task> {
+        let decoder = self.decoder();
         let links = |resource: &'static str, scope: &Scope, metrics: &WatchMetrics| WatchLinks {
             resource,
             inputs: inputs.clone(),

@@ -40,12 +40,17 @@ pub struct Answered<T> {
 #[derive(Clone)]
 pub struct ClusterApi {
     connections: WriteConnections,
+    /// How long a request may live, the server's work on it included.
+    life: Option<Duration>,
 }
 
 impl ClusterApi {
     /// Over these connections.
     pub fn new(connections: WriteConnections) -> ClusterApi {
-        ClusterApi { connections }
+        ClusterApi {
+            connections,
+            life: None,
+        }
     }
 
     /// Over one client, as tests do.
@@ -53,24 +58,50 @@ impl ClusterApi {
         ClusterApi::new(WriteConnections::from_client(client))
     }
 
+    /// The same, whose requests are dead after so long, answered or not: the server is told, and the answer not waited for.
+    #[must_use]
+    pub fn living(&self, life: Duration) -> ClusterApi {
+        ClusterApi {
+            life: Some(life.min(REQUEST_TIMEOUT)),
+            ..self.clone()
+        }
+    }
+
+    /// Closes every connection, whatever is under way on it: what the kernel still holds is not delivered later.
+    pub fn reset_connections(&self) {
+        self.connections.reset();
+    }
+
     /// Creates a Job (B-12).
     pub async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
         let path = jobs_path(&order.cron_job.namespace);
-        let request = request(Method::POST, &path, "application/json", encode::job_body(order));
+        let request = request(
+            self.life,
+            Method::POST,
+            path,
+            "application/json",
+            encode::job_body(order),
+        );
         self.ask(request, classify::create).await
     }
 
     /// Deletes a Job (B-4.4).
     pub async fn delete_job(&self, delete: &JobDelete) -> Answered<DeleteOutcome> {
         let path = job_path(&delete.namespace, &delete.name);
-        let request = request(Method::DELETE, &path, "application/json", encode::delete_body(delete));
+        let request = request(
+            self.life,
+            Method::DELETE,
+            path,
+            "application/json",
+            encode::delete_body(delete),
+        );
         self.ask(request, classify::delete).await
     }
 
     /// Looks a Job up by name (B-5.4, B-12.3).
     pub async fn look_up_job(&self, look_up: &JobLookUp) -> Answered<LookUpOutcome> {
         let path = job_path(&look_up.namespace, &look_up.name);
-        let request = request(Method::GET, &path, "", Vec::new());
+        let request = request(self.life, Method::GET, path, "", Vec::new());
         self.ask(request, classify::look_up).await
     }
 
@@ -81,13 +112,25 @@ impl ClusterApi {
         path.push_str("/cronjobs/");
         push_segment(&mut path, &write.cron_job.name);
         path.push_str("/status");
-        let request = request(Method::PUT, &path, "application/json", encode::status_body(write));
+        let request = request(
+            self.life,
+            Method::PUT,
+            path,
+            "application/json",
+            encode::status_body(write),
+        );
         self.ask(request, classify::status_write).await
     }
 
     /// Creates an Event (B-14).
     pub async fn post_event(&self, namespace: &str, body: Vec<u8>) -> Answered<EventOutcome> {
-        let request = request(Method::POST, &events_path(namespace), "application/json", body);
+        let request = request(
+            self.life,
+            Method::POST,
+            events_path(namespace),
+            "application/json",
+            body,
+        );
         self.ask(request, classify::event).await
     }
 
@@ -96,13 +139,13 @@ impl ClusterApi {
         let mut path = events_path(namespace);
         path.push('/');
         push_segment(&mut path, name);
-        let request = request(Method::PATCH, &path, "application/merge-patch+json", body);
+        let request = request(self.life, Method::PATCH, path, "application/merge-patch+json", body);
         self.ask(request, classify::event).await
     }
 
     /// Asks for the server's version, for the sake of the answer's `Date`: any answer will do.
     pub async fn probe(&self) -> Answered<()> {
-        let request = request(Method::GET, "/version", "", Vec::new());
+        let request = request(self.life, Method::GET, "/version".to_owned(), "", Vec::new());
         self.ask(request, |_| Answer::Outcome(())).await
     }
 
@@ -121,7 +164,7 @@ impl ClusterApi {
                 answer: match &error {
                     SendError::Request(_) => classify::failed(&error),
                     // The connection is alive, or its keep-alive would have ended it: this request alone is stuck.
-                    SendError::Timeout => classify::stuck(&error),
+                    SendError::Timeout(_) => classify::stuck(&error),
                     SendError::Transport(_) | SendError::Body(_) => classify::unanswered(&error),
                 },
                 code: None,
@@ -135,6 +178,7 @@ impl ClusterApi {
         request: Result<Request<Body>, http::Error>,
     ) -> Result<(RawAnswer, Option<Timestamp>), SendError> {
         let request = request?;
+        let life = self.life.unwrap_or(REQUEST_TIMEOUT);
         let permit = self.connections.acquire().await;
         let exchange = async {
             let response = permit.client().send(request).await.map_err(SendError::Transport)?;
@@ -145,9 +189,9 @@ impl ClusterApi {
                 .map_err(SendError::Body)?;
             Ok::<_, SendError>((parts, body.to_bytes()))
         };
-        let (parts, body) = tokio::time::timeout(REQUEST_TIMEOUT, exchange)
+        let (parts, body) = tokio::time::timeout(life, exchange)
             .await
-            .map_err(|_| SendError::Timeout)??;
+            .map_err(|_| SendError::Timeout(life))??;
         let answer = RawAnswer {
             status: parts.status,
             retry_after: retry_after(&parts.headers),
@@ -166,11 +210,23 @@ enum SendError {
     Transport(#[source] kube::Error),
     #[error("the answer broke off")]
     Body(#[source] tower::BoxError),
-    #[error("no answer within {} seconds", REQUEST_TIMEOUT.as_secs())]
-    Timeout,
+    #[error("no answer within {} seconds", .0.as_secs_f32())]
+    Timeout(Duration),
 }
 
-fn request(method: Method, path: &str, content_type: &str, body: Vec<u8>) -> Result<Request<Body>, http::Error> {
+fn request(
+    life: Option<Duration>,
+    method: Method,
+    mut path: String,
+    content_type: &str,
+    body: Vec<u8>,
+) -> Result<Request<Body>, http::Error> {
+    if let Some(life) = life {
+        path.push_str("?timeout=");
+        path.push_str(&life.as_millis().to_string());
+        path.push_str("ms");
+    }
+
     let mut request = Request::builder()
         .method(method)
         .uri(path)

@@ -4,6 +4,7 @@
 //! filled evenly. Invariant: no connection ever has more than [`MAX_IN_FLIGHT_PER_CONNECTION`] requests in flight.
 
 mod proxy;
+mod sockets;
 mod token_file;
 mod transport;
 
@@ -25,6 +26,7 @@ use tower::{
 pub use self::proxy::exempt_from_proxy;
 use self::{
     proxy::refuse_proxy,
+    sockets::Sockets,
     token_file::{TokenFileLayer, WithToken},
     transport::{Transport, TransportParts},
 };
@@ -127,6 +129,7 @@ struct Shared {
     /// Requests in flight by connection; its sum is at most what the semaphore has given out.
     n_in_flight: Mutex<Box<[usize]>>,
     room: Arc<Semaphore>,
+    sockets: Sockets,
 }
 
 impl WriteConnections {
@@ -138,22 +141,28 @@ impl WriteConnections {
         let clients: Result<Vec<Client>, ConnectError> = (0..n_connections.max(1))
             .map(|_| client(&config, option_layer(token.clone()).layer(parts.transport())))
             .collect();
-        Ok(WriteConnections::from_clients(clients?))
+        Ok(WriteConnections::from_clients(clients?, parts.sockets()))
     }
 
     /// One connection that is already there.
     pub fn from_client(client: Client) -> WriteConnections {
-        WriteConnections::from_clients(vec![client])
+        WriteConnections::from_clients(vec![client], Sockets::default())
     }
 
-    fn from_clients(clients: Vec<Client>) -> WriteConnections {
+    fn from_clients(clients: Vec<Client>, sockets: Sockets) -> WriteConnections {
         WriteConnections {
             shared: Arc::new(Shared {
                 n_in_flight: Mutex::new(vec![0; clients.len()].into()),
                 room: Arc::new(Semaphore::new(clients.len() * MAX_IN_FLIGHT_PER_CONNECTION)),
                 clients: clients.into(),
+                sockets,
             }),
         }
+    }
+
+    /// Cuts every connection off, whatever is under way on it; the next request opens a new one.
+    pub fn reset(&self) {
+        self.shared.sockets.reset();
     }
 
     /// How many requests can be in flight at a time.
@@ -242,8 +251,8 @@ struct ConnectionTimes {
     keep_alive_interval: Duration,
     /// How long it may take to say so.
     keep_alive_timeout: Duration,
-    /// How long what was sent may stay unacknowledged; none leaves it to the system.
-    unacknowledged_max: Option<Duration>,
+    /// How long what was sent may stay unacknowledged before the kernel gives it up: less than the life of a write.
+    unacknowledged_max: Duration,
 }
 
 impl ConnectionTimes {
@@ -252,7 +261,7 @@ impl ConnectionTimes {
         connect_timeout: CONNECT_TIMEOUT,
         keep_alive_interval: Duration::from_secs(5),
         keep_alive_timeout: Duration::from_secs(5),
-        unacknowledged_max: None,
+        unacknowledged_max: Duration::from_secs(6),
     };
 
     /// Within three seconds, so that a renewal gets through on another before the fence, which is four at the least; and
@@ -261,7 +270,7 @@ impl ConnectionTimes {
         connect_timeout: Duration::from_secs(2),
         keep_alive_interval: Duration::from_secs(1),
         keep_alive_timeout: Duration::from_millis(1_500),
-        unacknowledged_max: Some(Duration::from_millis(2_500)),
+        unacknowledged_max: Duration::from_millis(2_500),
     };
 }
 

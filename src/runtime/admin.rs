@@ -91,6 +91,11 @@ impl Admin {
             };
             obstacles.extend(self.metrics.watch_pulses.failing().into_iter().map(reason));
         }
+        if let Some(figures) = self.metrics.election_board.read()
+            && let Some(reason) = figures.overview.not_owning
+        {
+            obstacles.push(format!("this replica takes no shards: {reason}"));
+        }
         match self.clock.verdict() {
             ClockVerdict::Fine => {}
             ClockVerdict::Unknown => {
@@ -101,7 +106,7 @@ impl Admin {
                 self.clock.skew().map_or(0.0, |skew| skew.as_secs_f64())
             )),
         }
-        if self.phase.has_reached(Phase::StopIntake) {
+        if self.phase.has_reached(Phase::HandOver) {
             obstacles.push("the process is going down".to_owned());
         }
         obstacles

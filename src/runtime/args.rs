@@ -4,11 +4,13 @@ pub(super) mod values;
 
 use std::{net::SocketAddr, path::PathBuf, sync::LazyLock, time::Duration};
 
-use clap::{Args, Parser, Subcommand, value_parser};
+use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use clap_complete::Shell;
 use jiff::SignedDuration;
 
-use self::values::{parse_clock_offset, parse_clock_skew, parse_flush_interval, parse_namespace, parse_zone};
+use self::values::{
+    parse_clock_offset, parse_clock_skew, parse_flush_interval, parse_namespace, parse_shards, parse_zone,
+};
 #[cfg(feature = "dev")]
 use super::dev::DevArgs;
 use super::{
@@ -17,7 +19,10 @@ use super::{
     next::NextArgs,
     shards::ShardsArgs,
 };
-use crate::schedule::{Zone, zone::tzdb_version};
+use crate::{
+    schedule::{Zone, zone::tzdb_version},
+    state::sharding::ShardCount,
+};
 
 /// Connections for our writes. One carries a hundred requests at a time, and a burst needs more.
 pub const N_WRITE_CONNECTIONS: usize = 4;
@@ -99,6 +104,32 @@ pub struct RunArgs {
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_clock_offset, allow_hyphen_values = true)]
     pub clock_offset: SignedDuration,
 
+    /// Share the CronJobs with other replicas over so many shards: a power of two from 16 to 1024, the same for all and
+    /// fixed at installation; without it this is the only replica
+    #[arg(long, value_name = "COUNT", value_parser = parse_shards)]
+    pub shards: Option<ShardCount>,
+
+    /// How soon a replica that is silent loses its shards, and how often each writes its Lease; may differ between replicas
+    #[arg(long, value_enum, default_value_t, requires = "shards")]
+    pub timing: TimingPreset,
+
+    /// The namespace of the Leases; the pod's without it, or that of the kubeconfig's context
+    #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", value_parser = parse_namespace)]
+    pub lease_namespace: Option<String>,
+
+    /// The name of this replica's pod, for people
+    #[arg(long, value_name = "NAME", env = "POD_NAME")]
+    pub pod_name: Option<String>,
+
+    /// The uid of this replica's pod, by which it is known to others, also after a restart
+    #[arg(long, value_name = "UID", env = "POD_UID")]
+    pub pod_uid: Option<String>,
+
+    /// The revision of this replica's pod template, such as its pod-template-hash: shards are not evened out while replicas
+    /// differ in it
+    #[arg(long, value_name = "TEXT", env = "POD_REVISION")]
+    pub pod_revision: Option<String>,
+
     /// How a line of the log looks
     #[arg(long, value_enum, default_value_t)]
     pub log_format: LogFormat,
@@ -106,6 +137,18 @@ pub struct RunArgs {
     /// Which lines the log has
     #[arg(long, value_enum, default_value_t)]
     pub log_level: LogLevel,
+}
+
+/// Constants of the Lease protocol that go together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TimingPreset {
+    /// A dead node's shards are led again after 8 to 10.5 s
+    #[default]
+    Default,
+    /// After 5 to 6.5 s, at nearly twice the Lease writes
+    Fast,
+    /// After 12 to 16 s, for API servers that are slow to write
+    Safe,
 }
 
 #[cfg(test)]

@@ -5,6 +5,9 @@ use std::{collections::BTreeSet, env, ffi::OsString, fmt, net::SocketAddr, path:
 use jiff::SignedDuration;
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
+mod sharding;
+
+pub use self::sharding::{ShardingError, ShardingSettings};
 use super::args::RunArgs;
 use crate::{
     cluster::connection::exempt_from_proxy,
@@ -61,6 +64,9 @@ pub enum ConfigError {
     /// The kubeconfig's context does not lead to an API server.
     #[error("the kubeconfig's context cannot be used; check its cluster and its user")]
     Context(#[source] KubeconfigError),
+    /// `--shards` and what goes with it.
+    #[error(transparent)]
+    Sharding(#[from] ShardingError),
 }
 
 /// Everything that a run depends on.
@@ -89,12 +95,19 @@ pub struct RunSettings {
     pub status_flush_interval: Duration,
     /// The most requests about Jobs on the way.
     pub inflight_max: u32,
+    /// How CronJobs are shared with other replicas; none where this is the only one.
+    pub sharding: Option<ShardingSettings>,
 }
 
 impl RunConfig {
     /// Checks what the flags name and finds the way to the API server.
     pub async fn load(args: &RunArgs) -> Result<RunConfig, ConfigError> {
         let kube = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+        let is_in_pod = args.kubeconfig.is_none()
+            && args.context.is_none()
+            && not_in_pod(|name| env::var_os(name), Path::new(TOKEN_FILE)).is_none();
+        let own_namespace = is_in_pod.then_some(kube.default_namespace.as_str());
+        let sharding = ShardingSettings::from_args(args, &kube, own_namespace)?;
         Ok(RunConfig {
             kube,
             clock_skew_max: args.max_clock_skew,
@@ -105,6 +118,7 @@ impl RunConfig {
                 default_zone: args.default_time_zone.clone(),
                 status_flush_interval: args.status_flush_interval,
                 inflight_max: args.max_inflight,
+                sharding,
             },
         })
     }
@@ -156,15 +170,6 @@ pub async fn kube_config(file: Option<&Path>, context: Option<&str>) -> Result<k
     let mut config = found_config(file, context).await?;
     exempt_from_proxy(&mut config, |name| env::var(name).ok());
     Ok(config)
-}
-
-/// The namespace of the Leases: as the flag says, else that of our pod, else that of the kubeconfig's context if one is
-/// set there, which `default` does not tell from none, else where the controller's account is.
-pub fn lease_namespace(flag: Option<&str>, of_context: &str) -> String {
-    let pod = env::var("POD_NAMESPACE").ok().filter(|namespace| !namespace.is_empty());
-    let of_context = Some(of_context).filter(|namespace| *namespace != "default");
-    let found = flag.or(pod.as_deref()).or(of_context);
-    found.unwrap_or("kube-system").to_owned()
 }
 
 /// The token of a Pod's service account, where Kubernetes mounts it.

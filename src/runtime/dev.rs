@@ -215,6 +215,7 @@ fn settings(listen: SocketAddr) -> RunSettings {
         listen,
         default_zone: Zone::utc(),
         status_flush_interval: STATUS_FLUSH_INTERVAL,
+        sharding: None,
         inflight_max: INFLIGHT_MAX,
     }
 }

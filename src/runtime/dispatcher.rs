@@ -211,7 +211,11 @@ impl<A: JobApi> Dispatcher<A> {
     /// What is to be said of a request that must not be sent at this instant.
     fn answer_instead_of_sending(&self, queued: &Queued, now: Timestamp, boot: BootInstant) -> Option<Input> {
         let request = &queued.request;
-        if !self.licence.is_led(queued, boot) || request.is_early(now) {
+        if !self.licence.is_led(queued, boot) {
+            self.metrics.fenced.inc();
+            return Some(request.abandoned());
+        }
+        if request.is_early(now) {
             return Some(request.abandoned());
         }
         if !request.is_expired(now) {

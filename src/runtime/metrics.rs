@@ -7,10 +7,13 @@ use prometheus::{
     TextEncoder,
 };
 
+pub mod election_figures;
 pub mod shard_figures;
 pub mod table;
 pub mod watch_pulses;
 
+use election_figures::ElectionCollector;
+pub use election_figures::{ElectionBoard, ElectionFigures};
 use shard_figures::ShardCollector;
 pub use shard_figures::{ShardBoard, ShardFigures};
 use table::MetricSpec;
@@ -28,6 +31,11 @@ const LATENESS_BUCKETS: &[f64] = &[
 
 const REQUEST_BUCKETS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+];
+
+/// Fine around the aim of some milliseconds, up to a seal that waits for answers.
+const HANDOVER_BUCKETS: &[f64] = &[
+    0.002, 0.004, 0.006, 0.008, 0.012, 0.02, 0.035, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0,
 ];
 
 const STATUS_AGE_BUCKETS: &[f64] = &[0.01, 0.1, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 60.0];
@@ -60,10 +68,18 @@ pub enum ApiCall {
     ListJobs,
     /// Open a watch of Jobs.
     WatchJobs,
+    /// POST a Lease.
+    CreateLease,
+    /// PATCH a Lease.
+    PatchLease,
+    /// DELETE a Lease.
+    DeleteLease,
+    /// GET a Lease.
+    GetLease,
 }
 
 impl ApiCall {
-    const ALL: [ApiCall; 11] = [
+    const ALL: [ApiCall; 15] = [
         ApiCall::CreateJob,
         ApiCall::DeleteJob,
         ApiCall::LookUpJob,
@@ -75,6 +91,10 @@ impl ApiCall {
         ApiCall::WatchCronJobs,
         ApiCall::ListJobs,
         ApiCall::WatchJobs,
+        ApiCall::CreateLease,
+        ApiCall::PatchLease,
+        ApiCall::DeleteLease,
+        ApiCall::GetLease,
     ];
 
     /// Verb and resource, as Kubernetes names them in its audit log and in rules.
@@ -91,6 +111,10 @@ impl ApiCall {
             ApiCall::WatchCronJobs => ["watch", "cronjobs"],
             ApiCall::ListJobs => ["list", "jobs"],
             ApiCall::WatchJobs => ["watch", "jobs"],
+            ApiCall::CreateLease => ["create", "leases"],
+            ApiCall::PatchLease => ["patch", "leases"],
+            ApiCall::DeleteLease => ["delete", "leases"],
+            ApiCall::GetLease => ["get", "leases"],
         }
     }
 }
@@ -132,6 +156,8 @@ pub struct DispatchMetrics {
     pub inflight_limit: IntGauge,
     /// Requests handed back because the queue was full.
     pub overflows: IntCounter,
+    /// Requests not sent because their shard is led no more.
+    pub fenced: IntCounter,
 }
 
 /// Of the status batcher.
@@ -145,6 +171,8 @@ pub struct StatusMetrics {
     pub age: Histogram,
     /// Writes handed back because too many waited.
     pub overflows: IntCounter,
+    /// Writes not sent because their shard is led no more.
+    pub fenced: IntCounter,
 }
 
 /// Of the lane of Events.
@@ -194,6 +222,25 @@ pub struct ClockMetrics {
     pub alarm: IntGauge,
 }
 
+/// Of the election.
+#[derive(Clone, Debug)]
+pub struct ElectionMetrics {
+    /// Requests and answers.
+    pub api: ApiMetrics,
+    /// Number of shards led.
+    pub led: IntGauge,
+    /// From the seal of a shard to the Lease that names another.
+    pub given: Histogram,
+    /// From such a Lease to acting.
+    pub taken: Histogram,
+    /// Passed fences.
+    pub fences: IntCounter,
+    /// Members evicted.
+    pub evictions: IntCounter,
+    /// Lives that ended while the process went on.
+    pub rejoins: IntCounter,
+}
+
 /// All handles, and the registry that they are in.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -210,8 +257,10 @@ pub struct Metrics {
     pub job_watch: WatchMetrics,
     /// The clock's.
     pub clock: ClockMetrics,
-    /// Number of shards led.
-    pub leader: IntGauge,
+    /// The election's.
+    pub election: ElectionMetrics,
+    /// How things stand in the election.
+    pub election_board: ElectionBoard,
     /// What the shard publishes.
     pub shard: ShardBoard,
     /// When each watch was heard of last.
@@ -226,24 +275,29 @@ impl Metrics {
         let api = register.api()?;
         let overflows = register.counters(&table::QUEUE_OVERFLOWS)?;
         let overflows_of = |queue: &str| overflows.with_label_values(&[queue]);
+        let fenced = register.counters(&table::FENCED_REQUESTS)?;
+        let fenced_of = |queue: &str| fenced.with_label_values(&[queue]);
         register_build(&register)?;
         let shard = ShardBoard::default();
         registry.register(Box::new(ShardCollector::new(shard.clone())?))?;
+        let election_board = ElectionBoard::default();
+        registry.register(Box::new(ElectionCollector::new(election_board.clone())?))?;
         let watch_pulses = WatchPulses::default();
         registry.register(Box::new(WatchCollector::new(watch_pulses.clone())?))?;
         let watch = register.watch(api.clone())?;
         Ok(Metrics {
-            dispatch: register.dispatch(api.clone(), overflows_of("dispatch"))?,
-            status: register.status(api.clone(), overflows_of("status"))?,
+            dispatch: register.dispatch(api.clone(), overflows_of("dispatch"), fenced_of("dispatch"))?,
+            status: register.status(api.clone(), overflows_of("status"), fenced_of("status"))?,
             events: register.events(api.clone())?,
             cron_job_watch: watch("cronjobs", ApiCall::ListCronJobs, ApiCall::WatchCronJobs),
             job_watch: watch("jobs", ApiCall::ListJobs, ApiCall::WatchJobs),
             clock: ClockMetrics {
-                api,
+                api: api.clone(),
                 skew: register.float_gauge(&table::CLOCK_SKEW)?,
                 alarm: register.gauge(&table::CLOCK_ALARM)?,
             },
-            leader: register.gauge(&table::LEADER)?,
+            election: register.election(api)?,
+            election_board,
             shard,
             watch_pulses,
             registry,
@@ -269,7 +323,12 @@ fn register_build(register: &Register<'_>) -> Result<(), prometheus::Error> {
 struct Register<'a>(&'a Registry);
 
 impl Register<'_> {
-    fn dispatch(&self, api: ApiMetrics, overflows: IntCounter) -> Result<DispatchMetrics, prometheus::Error> {
+    fn dispatch(
+        &self,
+        api: ApiMetrics,
+        overflows: IntCounter,
+        fenced: IntCounter,
+    ) -> Result<DispatchMetrics, prometheus::Error> {
         let backlog = self.gauges(&table::DISPATCH_BACKLOG)?;
         Ok(DispatchMetrics {
             creation_skew: self.histogram(&table::JOB_CREATION_SKEW, CREATION_SKEW_BUCKETS)?,
@@ -280,15 +339,35 @@ impl Register<'_> {
             inflight: self.gauge(&table::DISPATCH_INFLIGHT)?,
             inflight_limit: self.gauge(&table::DISPATCH_INFLIGHT_LIMIT)?,
             overflows,
+            fenced,
         })
     }
 
-    fn status(&self, api: ApiMetrics, overflows: IntCounter) -> Result<StatusMetrics, prometheus::Error> {
+    fn status(
+        &self,
+        api: ApiMetrics,
+        overflows: IntCounter,
+        fenced: IntCounter,
+    ) -> Result<StatusMetrics, prometheus::Error> {
         Ok(StatusMetrics {
             api,
             pending: self.gauge(&table::STATUS_PENDING)?,
             age: self.histogram(&table::STATUS_AGE, STATUS_AGE_BUCKETS)?,
             overflows,
+            fenced,
+        })
+    }
+
+    fn election(&self, api: ApiMetrics) -> Result<ElectionMetrics, prometheus::Error> {
+        let durations = self.histograms(&table::HANDOVER_DURATION, HANDOVER_BUCKETS)?;
+        Ok(ElectionMetrics {
+            api,
+            led: self.gauge(&table::LEADER)?,
+            given: durations.with_label_values(&["given"]),
+            taken: durations.with_label_values(&["taken"]),
+            fences: self.counter(&table::LEASE_FENCES)?,
+            evictions: self.counter(&table::LEASE_EVICTIONS)?,
+            rejoins: self.counter(&table::LEASE_REJOINS)?,
         })
     }
 
@@ -335,6 +414,12 @@ impl Register<'_> {
         let counters = IntCounterVec::new(Opts::new(spec.name, spec.help), spec.labels)?;
         self.0.register(Box::new(counters.clone()))?;
         Ok(counters)
+    }
+
+    fn counter(&self, spec: &MetricSpec) -> Result<IntCounter, prometheus::Error> {
+        let counter = IntCounter::new(spec.name, spec.help)?;
+        self.0.register(Box::new(counter.clone()))?;
+        Ok(counter)
     }
 
     fn gauge(&self, spec: &MetricSpec) -> Result<IntGauge, prometheus::Error> {

@@ -2,22 +2,28 @@
 //!
 //! One turn takes what has come (the passing of time first, so that a flood of events does not hold up what is due),
 //! hands every effect to its lane without waiting, and publishes figures. While the clock is in doubt the shards' time
-//! stands still: facts are taken in, nothing becomes due.
+//! stands still: facts are taken in, nothing becomes due. So it does while a replica that shares shards with others may not
+//! act.
+
+mod custody_links;
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
+use self::custody_links::CustodyNews;
+pub use self::custody_links::{COMMANDS_MAX, CustodyLinks};
 use super::{
     clock::{Clock, ClockVerdict, Sleeper},
     dispatcher::{DispatchQueue, Request},
     event_task::EventQueue,
+    list_task::ListNews,
     metrics::ShardBoard,
     shutdown::{Phase, PhaseReceiver},
     status_batcher::StatusQueue,
 };
-use crate::state::{Effect, HeldShards, Input, Ordered, Wakeup};
+use crate::state::{Custody, Effect, HeldShards, Input, Moment, Ordered, Wakeup};
 
 /// Facts taken in one turn: some hundred microseconds of work, the most by which a due instant can wait for them.
 const BATCH_MAX: usize = 128;
@@ -45,6 +51,8 @@ pub struct ShardLinks {
     pub phase: PhaseReceiver,
     /// Where figures go.
     pub board: ShardBoard,
+    /// Whose shards they are, where they are shared with other replicas.
+    pub custody: Option<CustodyLinks>,
 }
 
 /// See the module.
@@ -55,6 +63,7 @@ pub struct ShardTask {
     /// The shards' time: the clock's, unless that is in doubt.
     time: Timestamp,
     links: ShardLinks,
+    custody: Custody,
     /// Facts taken from their queues in this turn.
     answers: Vec<Input>,
     inputs: Vec<Input>,
@@ -66,6 +75,7 @@ enum Turn {
     End,
     Due,
     Facts,
+    Custody(CustodyNews),
     Look,
 }
 
@@ -79,6 +89,7 @@ impl ShardTask {
             sleeper,
             time,
             links,
+            custody: Custody::default(),
             answers: Vec::new(),
             inputs: Vec::new(),
             was_synced: false,
@@ -95,14 +106,16 @@ impl ShardTask {
         loop {
             let wakeup = self.wakeup();
             let due_at = wakeup.map(|wakeup| wakeup.at);
+            let pause = self.custody_pause();
             let turn = tokio::select! {
                 biased;
                 () = phase.reached(Phase::StopIntake) => Turn::End,
                 () = self.sleeper.sleep_until(due_at.unwrap_or_default()), if due_at.is_some() => Turn::Due,
+                news = CustodyLinks::next(self.links.custody.as_mut()) => Turn::Custody(news),
                 1.. = self.links.answers.recv_many(&mut self.answers, BATCH_MAX) => Turn::Facts,
                 1.. = self.links.inputs.recv_many(&mut self.inputs, BATCH_MAX) => Turn::Facts,
                 _ = verdict.changed() => Turn::Look,
-                () = tokio::time::sleep(TURN_INTERVAL_MAX) => Turn::Look,
+                () = tokio::time::sleep(pause) => Turn::Look,
             };
             match turn {
                 Turn::End => break,
@@ -112,7 +125,9 @@ impl ShardTask {
                 }
                 Turn::Look => self.pass_time(),
                 Turn::Facts => self.take_facts(),
+                Turn::Custody(news) => self.take_custody(news),
             }
+            self.attend();
             self.perform_effects();
             self.publish();
         }
@@ -131,14 +146,27 @@ impl ShardTask {
         is_fine
     }
 
-    /// When to wake for the shards; not at all while the clock is in doubt.
+    /// When to wake for the shards; not at all while nothing may be done.
     fn wakeup(&mut self) -> Option<Wakeup> {
         let wakeup = self.shards.next_wakeup()?;
-        (self.clock.verdict() == ClockVerdict::Fine).then_some(wakeup)
+        self.may_act().then_some(wakeup)
+    }
+
+    /// Whether the clock can be acted by, and others would let us.
+    fn may_act(&self) -> bool {
+        let is_free = |custody: &CustodyLinks| custody.may_act(self.clock.boot());
+        self.clock.verdict() == ClockVerdict::Fine && self.links.custody.as_ref().is_none_or(is_free)
+    }
+
+    /// How long a turn may be waited for.
+    fn custody_pause(&self) -> Duration {
+        let wakeup = self.custody.next_wakeup();
+        let pause = wakeup.map(|at| at.since(self.clock.boot()));
+        pause.unwrap_or(TURN_INTERVAL_MAX).min(TURN_INTERVAL_MAX)
     }
 
     fn update_time(&mut self) {
-        if self.clock.verdict() != ClockVerdict::Fine {
+        if !self.may_act() {
             return;
         }
         let now = self.clock.now();
@@ -150,9 +178,40 @@ impl ShardTask {
 
     fn pass_time(&mut self) {
         self.update_time();
-        if self.clock.verdict() == ClockVerdict::Fine {
+        if self.may_act() {
             self.shards.handle_timeout(self.time);
         }
+    }
+
+    fn now(&self) -> Moment {
+        Moment {
+            wall: self.time,
+            boot: self.clock.boot(),
+        }
+    }
+
+    /// Takes in what the election wants, or what a list found.
+    fn take_custody(&mut self, news: CustodyNews) {
+        self.update_time();
+        let now = self.now();
+        match news {
+            CustodyNews::Command(command) => self.custody.command(&mut self.shards, command, now),
+            CustodyNews::List(ListNews::Again) => self.custody.list_again(&mut self.shards, now),
+            CustodyNews::List(ListNews::Found(found)) => {
+                for listed in found {
+                    self.custody.take_listed(&mut self.shards, listed, now);
+                }
+            }
+            CustodyNews::List(ListNews::Complete) => self.custody.listed(&mut self.shards, now),
+        }
+    }
+
+    /// Sees to what has become possible for shards that come and go, and tells whom it concerns.
+    fn attend(&mut self) {
+        let now = self.now();
+        let Some(links) = &self.links.custody else { return };
+        self.custody.follow(&mut self.shards, now);
+        links.tell(&mut self.custody);
     }
 
     fn take_facts(&mut self) {
@@ -187,13 +246,19 @@ impl ShardTask {
 
     fn publish(&mut self) {
         let (shards, turned) = (&self.shards, self.clock.boot());
+        // Shards that come and go are listed one by one, and that is no reason not to be ready.
+        let is_synced = if self.links.custody.is_some() {
+            shards.is_watch_synced()
+        } else {
+            shards.is_synced()
+        };
         self.links.board.publish(|figures| {
             figures.tally = shards.tally();
             figures.sizes = shards.sizes();
-            figures.is_synced = shards.is_synced();
+            figures.is_synced = is_synced;
             figures.turned = Some(turned);
         });
-        if shards.is_synced() && !self.was_synced {
+        if is_synced && !self.was_synced {
             self.was_synced = true;
             let sizes = shards.sizes();
             tracing::info!(

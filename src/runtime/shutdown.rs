@@ -1,6 +1,6 @@
 //! How the process ends: in phases, each of which leaves nothing behind for the next.
 //!
-//! Intake stops first, so that no new slot is ordered; creates on the way are answered; their statuses are written;
+//! Shards are handed over first, where there is anybody else. Then intake stops, so that no new slot is ordered; creates on the way are answered; their statuses are written;
 //! then what is left is told and the process ends. The phases are set by `runtime::run` alone, which joins the tasks
 //! of each before it goes on; every task bounds its own part in time.
 
@@ -9,6 +9,10 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::watched::{Watched, Watcher};
+
+/// The longest wait for shards to be handed over. With what follows it stays under the 30 seconds that Kubernetes gives a
+/// Pod: of a replica that has handed all over nothing is on the way any more.
+pub const HANDOVER_GRACE: Duration = Duration::from_secs(12);
 
 /// The longest wait for creates on the way: twice the slowest answer of a server that is worth waiting for.
 pub const INFLIGHT_GRACE: Duration = Duration::from_secs(10);
@@ -24,6 +28,8 @@ pub const EVENT_GRACE: Duration = Duration::from_secs(2);
 pub enum Phase {
     /// Not at all.
     Running,
+    /// What others can take over is handed to them.
+    HandOver,
     /// Nothing new is taken in; what is on the way is answered.
     StopIntake,
     /// Every answer has been given; the shards take them in and end.

@@ -47,11 +47,18 @@ const RETRIES_MAX: u32 = 64;
 
 /// The call that writes a status; a fake of it stands for the API server in tests.
 pub trait StatusApi: Clone + Send + Sync + 'static {
+    /// The same, whose requests live no longer than this.
+    #[must_use]
+    fn living(&self, life: Duration) -> Self;
     /// Writes a CronJob's status.
     fn write_status(&self, write: &StatusWrite) -> impl Future<Output = Answered<StatusOutcome>> + Send;
 }
 
 impl StatusApi for ClusterApi {
+    fn living(&self, life: Duration) -> ClusterApi {
+        ClusterApi::living(self, life)
+    }
+
     async fn write_status(&self, write: &StatusWrite) -> Answered<StatusOutcome> {
         ClusterApi::write_status(self, write).await
     }
@@ -200,6 +207,7 @@ impl<A: StatusApi> StatusBatcher<A> {
 
     async fn send(&mut self, pending: Pending, now: BootInstant) {
         if !self.links.leadership.borrow().covers(pending.mandate, now) {
+            self.metrics().fenced.inc();
             return self.answer(pending.write, StatusOutcome::Abandoned).await;
         }
         let ticket = self.pacer.on_sent(now);
@@ -209,8 +217,12 @@ impl<A: StatusApi> StatusBatcher<A> {
         self.in_flight.push(Box::pin(async move {
             let now = clock.boot();
             // Once more, since time may have passed since the task decided it.
-            let is_led = leadership.borrow().covers(pending.mandate, now);
+            let (is_led, life) = {
+                let leadership = leadership.borrow();
+                (leadership.covers(pending.mandate, now), leadership.write_life(now))
+            };
             let answered = if is_led {
+                let api = life.map_or_else(|| api.clone(), |life| api.living(life));
                 metrics.age.observe(now.since(pending.since).as_secs_f64());
                 let request = api.write_status(&pending.write);
                 Some(ask(&clock, &metrics.api, ApiCall::WriteStatus, request).await)

@@ -56,6 +56,7 @@ async fn first_to_end(tasks: &mut [Task]) -> RuntimeError {
 async fn wind_down(tasks: Vec<Task>, phases: &PhaseSender) -> Result<(), RuntimeError> {
     let mut left = tasks;
     let all = [
+        Phase::HandOver,
         Phase::StopIntake,
         Phase::EndShards,
         Phase::FlushStatuses,

@@ -23,23 +23,27 @@ use hyper_util::{
         self,
         connect::{Connection, HttpConnector},
     },
-    rt::{TokioExecutor, TokioIo, TokioTimer},
+    rt::{TokioExecutor, TokioTimer},
 };
 use kube::{
     Config,
     client::{Body, ConfigExt},
 };
-use tokio::net::TcpStream;
 use tower::{BoxError, Service};
 
-use super::{ConnectError, ConnectionTimes, MAX_IN_FLIGHT_PER_CONNECTION, proxy::refuse_proxy};
+use super::{
+    ConnectError, ConnectionTimes, MAX_IN_FLIGHT_PER_CONNECTION,
+    proxy::refuse_proxy,
+    sockets::{Sockets, TrackedStream, TrackingConnector},
+};
 
 /// What all transports of one configuration share: certificates are read once.
 pub(super) struct TransportParts {
-    connector: HttpsConnector<HttpConnector>,
+    connector: HttpsConnector<TrackingConnector>,
     is_plain: bool,
     speaks_http1_only: Arc<AtomicBool>,
     times: ConnectionTimes,
+    sockets: Sockets,
 }
 
 impl TransportParts {
@@ -50,7 +54,8 @@ impl TransportParts {
         // Headers and body of a request are two writes; with Nagle's algorithm the second waits for the acknowledgement of the first.
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(times.connect_timeout));
-        tcp.set_tcp_user_timeout(times.unacknowledged_max);
+        tcp.set_tcp_user_timeout(Some(times.unacknowledged_max));
+        let sockets = Sockets::default();
         let tls = config.rustls_client_config().map_err(ConnectError::Tls)?;
         let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
         if let Some(name) = &config.tls_server_name {
@@ -61,11 +66,20 @@ impl TransportParts {
             builder = builder.with_server_name_resolver(FixedServerNameResolver::new(server_name));
         }
         Ok(TransportParts {
-            connector: builder.enable_all_versions().wrap_connector(tcp),
+            connector: builder.enable_all_versions().wrap_connector(TrackingConnector {
+                tcp,
+                sockets: sockets.clone(),
+            }),
+            sockets,
             is_plain: config.cluster_url.scheme() == Some(&Scheme::HTTP),
             speaks_http1_only: Arc::new(AtomicBool::new(false)),
             times,
         })
+    }
+
+    /// The sockets of all transports.
+    pub(super) fn sockets(&self) -> Sockets {
+        self.sockets.clone()
     }
 
     pub(super) fn transport(&self) -> Transport {
@@ -101,7 +115,7 @@ impl TransportParts {
 /// Sends requests over HTTP/2 or HTTP/1.1.
 #[derive(Clone)]
 pub(super) struct Transport {
-    http1: legacy::Client<HttpsConnector<HttpConnector>, Body>,
+    http1: legacy::Client<HttpsConnector<TrackingConnector>, Body>,
     http2: legacy::Client<Http2Connector, Body>,
     /// There is no negotiation without TLS, and servers that expect HTTP/2 there are rare.
     is_plain: bool,
@@ -132,7 +146,7 @@ impl Service<Request<Body>> for Transport {
 /// Connects, and turns down what is not HTTP/2 or takes too long.
 #[derive(Clone)]
 struct Http2Connector {
-    inner: HttpsConnector<HttpConnector>,
+    inner: HttpsConnector<TrackingConnector>,
     connect_timeout: Duration,
     speaks_http1_only: Arc<AtomicBool>,
 }
@@ -148,7 +162,7 @@ enum Http2Error {
 }
 
 impl Service<Uri> for Http2Connector {
-    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
+    type Response = MaybeHttpsStream<TrackedStream>;
     type Error = BoxError;
     type Future = BoxFuture<Self::Response, Self::Error>;
 

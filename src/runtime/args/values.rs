@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use crate::schedule::Zone;
+use crate::{schedule::Zone, state::sharding::ShardCount};
 
 fn parse_duration(text: &str) -> Result<SignedDuration, String> {
     text.parse()
@@ -22,6 +22,11 @@ fn parse_within(text: &str, least: SignedDuration, most: SignedDuration) -> Resu
 pub(in crate::runtime) fn parse_flush_interval(text: &str) -> Result<Duration, String> {
     let interval = parse_within(text, SignedDuration::ZERO, SignedDuration::from_mins(1))?;
     Ok(interval.unsigned_abs())
+}
+
+pub(in crate::runtime) fn parse_shards(text: &str) -> Result<ShardCount, String> {
+    let count: u64 = text.parse().map_err(|_| "give a number, such as 256".to_owned())?;
+    ShardCount::new(count).map_err(|error| error.to_string())
 }
 
 /// Less than a second cannot be told by answers whose `Date` has whole seconds.

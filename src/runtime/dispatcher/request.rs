@@ -12,6 +12,9 @@ use crate::{
 
 /// The calls about Jobs; a fake of it stands for the API server in tests.
 pub trait JobApi: Clone + Send + Sync + 'static {
+    /// The same, whose requests live no longer than this.
+    #[must_use]
+    fn living(&self, life: Duration) -> Self;
     /// Creates a Job.
     fn create_job(&self, order: &JobOrder) -> impl Future<Output = Answered<CreateOutcome>> + Send;
     /// Deletes a Job.
@@ -21,6 +24,10 @@ pub trait JobApi: Clone + Send + Sync + 'static {
 }
 
 impl JobApi for ClusterApi {
+    fn living(&self, life: Duration) -> ClusterApi {
+        ClusterApi::living(self, life)
+    }
+
     async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
         ClusterApi::create_job(self, order).await
     }

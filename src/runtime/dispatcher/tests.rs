@@ -153,6 +153,10 @@ impl FakeApi {
 }
 
 impl JobApi for FakeApi {
+    fn living(&self, _life: Duration) -> FakeApi {
+        self.clone()
+    }
+
     async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
         let success = CreateOutcome::Created {
             uid: Uid::new("u"),

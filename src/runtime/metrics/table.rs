@@ -119,8 +119,35 @@ table! {
         "1 while our clock is further from the API server's than --max-clock-skew and nothing is fired.",
         "Runs are held back: mend the time service of this node or of the API server's.";
     LEADER: Gauge "cronwheel_leader" []
-        "Number of shards that this process leads.",
+        "Number of shards that this process leads; one without sharding.",
         "It moves when replicas come and go.";
+    SHARDS_UNOWNED: Gauge "cronwheel_shards_unowned" []
+        "Shards that no live replica leads, as this replica sees it.",
+        "A moment of it is normal when a replica crashes; if it stays up, no replica is ready.";
+    SHARDS_UNOWNED_AGE: Gauge "cronwheel_shards_unowned_age_seconds" []
+        "For how long the shard that has been without a leader for longest has been so.",
+        "Above 11 seconds: replicas see the Leases and cannot take them; look at their logs and at their permissions.";
+    SHARDS_QUARANTINED: Gauge "cronwheel_shards_quarantined" []
+        "Shards whose leaders crashed three times in a row soon after they took them: one replica leads these and nothing else.",
+        "One of their CronJobs crashes cronwheel: report it with the log of the replica that died; cronwheel shards names the shard.";
+    LEASE_RENEW_AGE: Gauge "cronwheel_lease_renew_age_seconds" []
+        "Time since the renewal that this replica's leadership goes by was sent.",
+        "Up to 3 seconds is normal; at 7 the replica stops acting: the API server is slow or away.";
+    HANDOVER_DURATION: Histogram "cronwheel_handover_duration_seconds" ["side"]
+        "Time that shards take to change hands: given, from being sealed to the Lease that names another; taken, from such a Lease to acting.",
+        "The API server is slow, or shards are handed over while their CronJobs fire.";
+    LEASE_FENCES: Counter "cronwheel_fences_total" []
+        "How often this replica stopped acting because its Lease was not renewed in time.",
+        "The API server was away or slow, or the process did not run: look at its CPU limit.";
+    FENCED_REQUESTS: Counter "cronwheel_fenced_requests_total" ["queue"]
+        "Requests that were not sent because the replica did not lead their shard any more.",
+        "It rises when replicas come and go; whoever leads next derives them anew.";
+    LEASE_EVICTIONS: Counter "cronwheel_evictions_total" []
+        "Members that this replica tried to evict because they were silent.",
+        "A replica died, froze or lost the API server.";
+    LEASE_REJOINS: Counter "cronwheel_rejoins_total" []
+        "How often this replica lost its membership and came back as a new member.",
+        "It was evicted, frozen or its Lease was deleted: see its log.";
     BUILD: Gauge "cronwheel_build_info" ["version", "tzdb"]
         "1, with the version of cronwheel and of its time zone data.",
         "It changes with an upgrade.";

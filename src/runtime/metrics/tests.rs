@@ -1,11 +1,15 @@
 //! The table of metrics against what is registered.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::{
     runtime::clock::Clock,
-    state::{InstantOutcome, Scope},
+    state::{
+        InstantOutcome, Scope, ShardId,
+        lease::{Election, ElectionConfig, Incarnation, Installation, Overview, Preset, ProtocolRange},
+        sharding::{ShardCount, Weight},
+    },
 };
 
 /// The value of a line of the text format.
@@ -25,7 +29,8 @@ async fn every_row_of_the_table_is_registered_and_nothing_else() {
         metrics.dispatch.api.record(call, None, Duration::ZERO);
     }
     let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
-    metrics.watch_pulses.begin("jobs", Scope::Cluster, clock);
+    metrics.watch_pulses.begin("jobs", Scope::Cluster, clock.clone());
+    metrics.election_board.publish(figures(&clock));
     let text = metrics.render().unwrap();
     let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let registered: BTreeSet<String> = names.map(str::to_owned).collect();
@@ -35,6 +40,47 @@ async fn every_row_of_the_table_is_registered_and_nothing_else() {
         .map(|spec| format!("{} {}", spec.name, kind(spec)))
         .collect();
     assert_eq!(registered, expected);
+}
+
+/// Of a replica that acts until seven seconds after now.
+fn figures(clock: &Clock) -> ElectionFigures {
+    let timing = Preset::Default.timing();
+    let config = ElectionConfig {
+        pod_name: "cronwheel-1".into(),
+        pod_uid: "uid-1".into(),
+        incarnation: Incarnation(1),
+        revision: "".into(),
+        weight: Weight::default(),
+        protocol: ProtocolRange::OURS,
+        installation: Installation::of(ShardCount::default()),
+        timing,
+    };
+    let now = clock.boot();
+    let fence_after = timing.parts().self_fence;
+    let overview = Overview {
+        act_until: Some(now + fence_after),
+        unowned: BTreeMap::from([(ShardId(3), now), (ShardId(5), now)]),
+        ..Election::new(config, now).overview(now)
+    };
+    ElectionFigures {
+        overview,
+        fence_after,
+        clock: clock.clone(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ages_grow_between_what_the_election_publishes() {
+    let metrics = Metrics::register().unwrap();
+    let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
+    metrics.election_board.publish(figures(&clock));
+    for age in [0, 3, 12] {
+        let text = metrics.render().unwrap();
+        assert_eq!(value(&text, "cronwheel_lease_renew_age_seconds"), age);
+        assert_eq!(value(&text, "cronwheel_shards_unowned_age_seconds"), age);
+        assert_eq!(value(&text, "cronwheel_shards_unowned"), 2);
+        tokio::time::sleep(Duration::from_secs(if age == 0 { 3 } else { 9 })).await;
+    }
 }
 
 #[test]

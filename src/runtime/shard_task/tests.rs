@@ -64,6 +64,10 @@ struct FakeApi {
 }
 
 impl JobApi for FakeApi {
+    fn living(&self, _life: Duration) -> FakeApi {
+        self.clone()
+    }
+
     async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
         let at = self.clock.boot().since_boot().as_millis();
         self.creates.send((at, order.name.to_string())).await.unwrap();
@@ -151,6 +155,7 @@ impl Bench {
             events,
             phase: phases.subscribe(),
             board: metrics.shard.clone(),
+            custody: None,
         };
         let shards = HeldShards::whole(vec![Scope::Cluster], epoch());
         let shard = ShardTask::new(shards, clock.clone(), epoch(), links);

@@ -80,6 +80,10 @@ struct Seen {
 type Request = (u128, String, u64, i64);
 
 impl StatusApi for FakeApi {
+    fn living(&self, _life: Duration) -> FakeApi {
+        self.clone()
+    }
+
     async fn write_status(&self, write: &StatusWrite) -> Answered<StatusOutcome> {
         let stored = ResourceVersion(write.resource_version.0 + 10);
         let answer = {

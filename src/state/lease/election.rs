@@ -251,13 +251,6 @@ impl Election {
             .map(|life| life.act_until(self.fence_after(), self.guards))
     }
 
-    /// How long a write to the cluster may live that is sent now: none may be sent when we may not act.
-    pub fn write_life(&self, now: BootInstant) -> Option<Duration> {
-        let left = self.act_until()?.since(now);
-        let since_renewal = self.fence_after().saturating_sub(left);
-        (!left.is_zero()).then(|| self.config.timing.write_life(since_renewal))
-    }
-
     /// How things stand.
     pub fn overview(&self, now: BootInstant) -> Overview {
         let vacancies = self.vacancies();

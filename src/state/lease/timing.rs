@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::state::sharding::WriteLife;
+
 /// By how much a clock may run faster than another, in percent, before the protocol is unsafe.
 const CLOCK_RATE_SLACK_PERCENT: u32 = 10;
 
@@ -148,11 +150,14 @@ impl Timing {
         &self.0
     }
 
-    /// How long a write to the cluster may live that is sent so long after the send of the last renewal that succeeded:
-    /// it must be dead, by a clock that runs slow, before others may take the shard.
-    pub fn write_life(&self, since_renewal: Duration) -> Duration {
-        let until = self.0.evict_after * 100 / (100 + CLOCK_RATE_SLACK_PERCENT);
-        until.saturating_sub(since_renewal).max(self.0.write_life_min)
+    /// How long a write to the cluster may live: it must be dead, by a clock that runs slow, before others may take the
+    /// shard.
+    pub fn write_life(&self) -> WriteLife {
+        WriteLife {
+            fence_after: self.0.self_fence,
+            dead_after: self.0.evict_after * 100 / (100 + CLOCK_RATE_SLACK_PERCENT),
+            least: self.0.write_life_min,
+        }
     }
 
     /// What a Lease advertises.
@@ -174,6 +179,7 @@ fn slowed(duration: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::sharding::{BootInstant, Leadership};
 
     fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -232,21 +238,26 @@ mod tests {
         assert!(Timing::new(mended).is_ok());
     }
 
+    /// Of a write that is sent so long after the last renewal.
+    fn life_at(timing: &Timing, age: Duration) -> Duration {
+        let renewed = BootInstant::after_boot(seconds(1_000));
+        let until = renewed + timing.parts().self_fence;
+        let leadership = Leadership::of_none_until(until, timing.write_life());
+        leadership.write_life(renewed + age).unwrap()
+    }
+
     #[test]
     fn a_write_lives_as_long_as_nobody_may_take_the_shard() {
         let timing = Preset::Default.timing();
-        let life = |age: u64| timing.write_life(Duration::from_millis(age)).as_millis();
-        assert_eq!(
-            [life(0), life(2_200), life(7_000), life(60_000)],
-            [9_090, 6_890, 2_090, 2_000]
-        );
+        let life = |age: u64| life_at(&timing, Duration::from_millis(age)).as_millis();
+        assert_eq!([life(0), life(2_200), life(7_000)], [9_090, 6_890, 2_090]);
         for preset in [Preset::Default, Preset::Fast, Preset::Safe] {
             let timing = preset.timing();
             let parts = timing.parts();
             for age in (0..parts.self_fence.as_millis()).step_by(100) {
                 let age = Duration::from_millis(u64::try_from(age).unwrap());
                 assert!(
-                    slowed(age + timing.write_life(age)) <= parts.evict_after,
+                    slowed(age + life_at(&timing, age)) <= parts.evict_after,
                     "{preset:?} {age:?}"
                 );
             }

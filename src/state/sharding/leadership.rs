@@ -1,6 +1,6 @@
 //! What this replica may do and until when: nothing that was decided is sent unless this says so at that moment.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{BootInstant, ShardId, Term};
 
@@ -13,12 +13,31 @@ pub struct Mandate {
     pub term: Term,
 }
 
+/// How long a write may live that is sent at some instant, so that it is dead before anybody else may lead its shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteLife {
+    /// From a renewal to the end of what it allows.
+    pub fence_after: Duration,
+    /// From a renewal to the earliest instant at which another may lead, by a clock that runs slow.
+    pub dead_after: Duration,
+    /// Of a write that is sent just before the end.
+    pub least: Duration,
+}
+
+impl WriteLife {
+    fn with_left(&self, left: Duration) -> Duration {
+        let since_renewal = self.fence_after.saturating_sub(left);
+        self.dead_after.saturating_sub(since_renewal).max(self.least)
+    }
+}
+
 /// The shards that this replica leads, and the instant at which it must stop unless it is heard of before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leadership {
     terms: BTreeMap<ShardId, Term>,
     /// The first instant at which all of it is over unless it is renewed; none where nobody competes for it.
     until: Option<BootInstant>,
+    write_life: Option<WriteLife>,
 }
 
 impl Leadership {
@@ -27,15 +46,23 @@ impl Leadership {
         Leadership {
             terms: BTreeMap::from([(mandate.shard, mandate.term)]),
             until: None,
+            write_life: None,
         }
     }
 
-    /// Of no shard, and of any only until this instant.
-    pub fn of_none_until(until: BootInstant) -> Leadership {
+    /// Of no shard, and of any only until this instant, with writes that live by this rule.
+    pub fn of_none_until(until: BootInstant, write_life: WriteLife) -> Leadership {
         Leadership {
             terms: BTreeMap::new(),
             until: Some(until),
+            write_life: Some(write_life),
         }
+    }
+
+    /// How long a write may live that is sent now; none where it may live as long as it likes.
+    pub fn write_life(&self, now: BootInstant) -> Option<Duration> {
+        let left = self.until?.since(now);
+        Some(self.write_life?.with_left(left))
     }
 
     /// Whether what was decided under a mandate may be done at this instant.
@@ -71,9 +98,23 @@ impl Leadership {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+
+    const LIFE: WriteLife = WriteLife {
+        fence_after: Duration::from_secs(7),
+        dead_after: Duration::from_secs(9),
+        least: Duration::from_secs(2),
+    };
+
+    #[test]
+    fn a_write_is_dead_before_another_may_lead() {
+        let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
+        let leadership = Leadership::of_none_until(at(107), LIFE);
+        for (now, life) in [(100, 9), (103, 6), (107, 2), (120, 2)] {
+            assert_eq!(leadership.write_life(at(now)), Some(Duration::from_secs(life)), "{now}");
+        }
+        assert_eq!(Leadership::of_one(mandate(0, 1)).write_life(at(100)), None);
+    }
 
     fn mandate(shard: u16, term: u64) -> Mandate {
         Mandate {
@@ -86,7 +127,7 @@ mod tests {
     fn it_covers_the_terms_that_it_is_of_until_its_end() {
         let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
         let lasting = Leadership::of_one(mandate(0, 3));
-        let mut ending = Leadership::of_none_until(at(10));
+        let mut ending = Leadership::of_none_until(at(10), LIFE);
         ending.begin(mandate(0, 3));
         ending.begin(mandate(5, 9));
         for (leadership, mandate, now, is_covered) in [

@@ -32,6 +32,7 @@ async fn live(cluster: &Cluster, world: &RefCell<World>, end: Option<(Timestamp,
     let connections = Connections {
         writes: WriteConnections::from_client(writes),
         events: WriteConnections::from_client(events),
+        leases: watches.clone(),
         watches,
     };
     let settings = RunSettings {
@@ -40,6 +41,7 @@ async fn live(cluster: &Cluster, world: &RefCell<World>, end: Option<(Timestamp,
         default_zone: Zone::utc(),
         status_flush_interval: Duration::from_secs(1),
         inflight_max: 64,
+        sharding: None,
     };
     let metrics = Metrics::register().unwrap();
     let board = metrics.shard.clone();

@@ -1,0 +1,185 @@
+//! The sockets under our connections, so that they can be cut off: a request that must not arrive any more may still be in
+//! the kernel, which would deliver it when a network heals.
+
+use std::{
+    future::Future,
+    io::{self, IoSlice},
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::Uri;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::{
+    client::legacy::connect::{Connected, Connection, HttpConnector},
+    rt::TokioIo,
+};
+use rustix::{
+    fd::OwnedFd,
+    io::fcntl_dupfd_cloexec,
+    net::{Shutdown, shutdown, sockopt::set_socket_linger},
+};
+use tokio::net::TcpStream;
+use tower::{BoxError, Service};
+
+/// The sockets that are open. Clones are one set.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sockets(Arc<Mutex<Vec<Weak<OwnedFd>>>>);
+
+impl Sockets {
+    /// Cuts all of them off: nothing more of what was written is sent, and whoever reads sees the end.
+    pub(super) fn reset(&self) {
+        let sockets: Vec<Arc<OwnedFd>> = self.list().drain(..).filter_map(|socket| socket.upgrade()).collect();
+        for socket in sockets {
+            // What was closed meanwhile is cut off already.
+            let _ = set_socket_linger(&*socket, Some(Duration::ZERO));
+            let _ = shutdown(&*socket, Shutdown::Read);
+        }
+    }
+
+    /// Keeps a socket in mind for as long as its stream lives.
+    fn track(&self, stream: &TcpStream) -> io::Result<Arc<OwnedFd>> {
+        let socket = Arc::new(fcntl_dupfd_cloexec(stream, 0)?);
+        let mut list = self.list();
+        list.retain(|socket| socket.strong_count() > 0);
+        list.push(Arc::downgrade(&socket));
+        Ok(socket)
+    }
+
+    /// The list is consistent after every statement, so a panic elsewhere does not spoil it.
+    fn list(&self) -> MutexGuard<'_, Vec<Weak<OwnedFd>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Connects, and keeps every socket in mind.
+#[derive(Clone)]
+pub(super) struct TrackingConnector {
+    pub(super) tcp: HttpConnector,
+    pub(super) sockets: Sockets,
+}
+
+type Connecting = Pin<Box<dyn Future<Output = Result<TrackedStream, BoxError>> + Send>>;
+
+impl Service<Uri> for TrackingConnector {
+    type Response = TrackedStream;
+    type Error = BoxError;
+    type Future = Connecting;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.tcp.poll_ready(context).map_err(BoxError::from)
+    }
+
+    fn call(&mut self, uri: Uri) -> Connecting {
+        let (connecting, sockets) = (self.tcp.call(uri), self.sockets.clone());
+        Box::pin(async move {
+            let stream = connecting.await?;
+            let socket = sockets.track(stream.inner())?;
+            Ok(TrackedStream {
+                stream,
+                _socket: socket,
+            })
+        })
+    }
+}
+
+/// A stream whose socket is kept in mind. The second handle goes with it, so that the socket is closed when it is dropped.
+pub(super) struct TrackedStream {
+    stream: TokioIo<TcpStream>,
+    _socket: Arc<OwnedFd>,
+}
+
+impl Connection for TrackedStream {
+    fn connected(&self) -> Connected {
+        self.stream.inner().connected()
+    }
+}
+
+impl Read for TrackedStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl Write for TrackedStream {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper_util::rt::TokioIo;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    /// A stream through the connector, and the other end of it.
+    async fn pair(sockets: &Sockets) -> (TrackedStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let uri: Uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let mut connector = TrackingConnector {
+            tcp: HttpConnector::new(),
+            sockets: sockets.clone(),
+        };
+        let (stream, accepted) = tokio::join!(connector.call(uri), listener.accept());
+        (stream.unwrap(), accepted.unwrap().0)
+    }
+
+    #[tokio::test]
+    async fn what_was_written_and_not_sent_does_not_arrive_after_a_reset() {
+        let sockets = Sockets::default();
+        let (stream, mut other) = pair(&sockets).await;
+        let mut stream = TokioIo::new(stream);
+        // More than both kernels' buffers take while nobody reads.
+        let bytes = vec![7; 64 << 20];
+        let written = stream.write_all(&bytes);
+        assert!(tokio::time::timeout(Duration::from_millis(200), written).await.is_err());
+        sockets.reset();
+        assert_eq!(stream.read(&mut [0]).await.unwrap(), 0, "whoever reads sees the end");
+        drop(stream);
+        let mut arrived = Vec::new();
+        let error = other.read_to_end(&mut arrived).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        assert!(arrived.len() < bytes.len());
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_is_dropped_closes_its_socket_and_is_forgotten() {
+        let sockets = Sockets::default();
+        let (stream, mut other) = pair(&sockets).await;
+        drop(stream);
+        assert_eq!(other.read(&mut [0]).await.unwrap(), 0);
+        let (_stream, _other) = pair(&sockets).await;
+        assert_eq!(sockets.list().len(), 1);
+    }
+}

@@ -1,0 +1,370 @@
+//! This replica's part in who leads which shard: drives [`Election`], which decides, and carries out what it wants.
+//!
+//! One task owns the watch of Leases, every request about them, and what this replica may do: nobody else changes the
+//! [`Leadership`] that writers ask. It gives a shard up there before it says so to anybody, and takes one up there before
+//! the shard is told to act. Its end ends the process.
+
+mod handovers;
+mod lease_watch;
+mod requests;
+
+use std::collections::VecDeque;
+
+use futures::{StreamExt, stream::FuturesUnordered};
+use tokio::sync::{mpsc, watch};
+
+use self::{
+    handovers::Handovers,
+    lease_watch::LeaseWatch,
+    requests::{Asked, Asker},
+};
+use super::{
+    clock::{Clock, ClockVerdict},
+    metrics::{ElectionBoard, ElectionFigures, ElectionMetrics},
+    shutdown::{HANDOVER_GRACE, Phase, PhaseReceiver},
+};
+use crate::{
+    cluster::{ClusterApi, leases::LeaseApi},
+    state::{
+        Entry, Mandate, ShardCommand, ShardReport,
+        lease::{
+            Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, LeaseWrite, NotOwning,
+            RejoinReason, StopReason, annotation,
+        },
+        sharding::{BootInstant, Leadership, ShardId, Term},
+    },
+};
+
+/// What the election is connected to.
+pub struct ElectionLinks {
+    /// What it wants of shards.
+    pub commands: mpsc::Sender<ShardCommand>,
+    /// What shards say.
+    pub reports: mpsc::Receiver<ShardReport>,
+    /// What this replica may do.
+    pub leadership: watch::Sender<Leadership>,
+    /// What writes go over, to be cut off when they must not arrive any more.
+    pub writes: ClusterApi,
+    /// When to hand everything over.
+    pub phase: PhaseReceiver,
+    /// Where it says how things stand.
+    pub board: ElectionBoard,
+    /// Counters.
+    pub metrics: ElectionMetrics,
+}
+
+/// Gives each life of this replica a number that no other has.
+pub type DrawIncarnation = Box<dyn FnMut() -> Incarnation + Send>;
+
+/// See the module.
+pub struct ElectionTask {
+    election: Election,
+    config: ElectionConfig,
+    asker: Asker,
+    clock: Clock,
+    links: ElectionLinks,
+    leases: LeaseWatch,
+    requests: FuturesUnordered<Asked>,
+    handovers: Handovers,
+    draw: DrawIncarnation,
+    is_synced: bool,
+    /// When everything must have been handed over, once that has begun.
+    leave_by: Option<BootInstant>,
+    told_not_owning: Option<NotOwning>,
+}
+
+/// Why there is nothing more to do.
+enum Ending {
+    /// All was given away, or its time is over.
+    Left,
+    /// Somebody else is what we are.
+    Exit,
+    /// The shards' task does not take commands any more.
+    Deaf,
+}
+
+impl ElectionTask {
+    /// The election of a replica; its first life is the one of the configuration.
+    pub fn new(
+        config: ElectionConfig,
+        draw: DrawIncarnation,
+        api: LeaseApi,
+        clock: Clock,
+        links: ElectionLinks,
+    ) -> ElectionTask {
+        ElectionTask {
+            election: Election::new(config.clone(), clock.boot()),
+            leases: LeaseWatch::new(api.clone(), clock.clone()),
+            asker: Asker {
+                api,
+                clock: clock.clone(),
+                metrics: links.metrics.api.clone(),
+                timeout: config.timing.parts().attempt_timeout,
+            },
+            config,
+            clock,
+            requests: FuturesUnordered::new(),
+            handovers: Handovers::new(links.metrics.given.clone(), links.metrics.taken.clone()),
+            links,
+            draw,
+            is_synced: false,
+            leave_by: None,
+            told_not_owning: None,
+        }
+    }
+
+    /// Works until everything has been handed over, or the time for that is over.
+    pub async fn run(mut self) {
+        let ending = self.take_part().await;
+        // Whatever is left is sent no more: others may lead it by the time that it would be.
+        self.links.leadership.send_replace(self.nothing());
+        let _ = self.links.commands.try_send(ShardCommand::LetAllGo);
+        match ending {
+            Ending::Left => tracing::info!("left the election"),
+            Ending::Exit => tracing::error!("another process is this very replica: this one ends"),
+            Ending::Deaf => tracing::error!("shards do not take commands"),
+        }
+    }
+
+    async fn take_part(&mut self) -> Ending {
+        self.requests
+            .push(self.asker.installation(self.config.installation.clone()));
+        let is_fine = self.clock.verdict() == ClockVerdict::Fine;
+        let mut result = self.take(ElectionInput::Willing(is_fine));
+        let mut phase = self.links.phase.clone();
+        let mut verdict = self.clock.watch_verdict();
+        loop {
+            if let Err(ending) = result {
+                return ending;
+            }
+            self.publish();
+            let wakeup = self.election.next_wakeup();
+            let pause = wakeup.min(self.leave_by.unwrap_or(wakeup)).since(self.clock.boot());
+            let input = tokio::select! {
+                biased;
+                () = phase.reached(Phase::HandOver), if self.leave_by.is_none() => {
+                    self.leave_by = Some(self.clock.boot() + HANDOVER_GRACE);
+                    Some(ElectionInput::DrainRequested)
+                }
+                Some(input) = self.requests.next() => Some(input),
+                Some(report) = self.links.reports.recv() => self.heard(report),
+                input = self.leases.next() => Some(input),
+                _ = verdict.changed() => Some(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine)),
+                () = tokio::time::sleep(pause) => None,
+            };
+            if self.leave_by.is_some_and(|by| by <= self.clock.boot()) {
+                tracing::warn!("not everything could be handed over in time");
+                return Ending::Left;
+            }
+            result = match input {
+                Some(input) => self.take(input),
+                None => self.pass_time(),
+            };
+        }
+    }
+
+    fn take(&mut self, input: ElectionInput) -> Result<(), Ending> {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            let effects = self.election.handle(input, self.clock.boot());
+            for effect in effects {
+                self.perform(effect, &mut inputs)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pass_time(&mut self) -> Result<(), Ending> {
+        let mut inputs = VecDeque::new();
+        let effects = self.election.handle_timeout(self.clock.boot());
+        for effect in effects {
+            self.perform(effect, &mut inputs)?;
+        }
+        inputs.into_iter().try_for_each(|input| self.take(input))
+    }
+
+    /// What a report of the shards is for the election.
+    fn heard(&mut self, report: ShardReport) -> Option<ElectionInput> {
+        match report {
+            ShardReport::Synced => {
+                self.is_synced = true;
+                Some(ElectionInput::Synced)
+            }
+            ShardReport::Warmed(shard) => Some(ElectionInput::ShardWarmed(shard)),
+            ShardReport::Leading(mandate) => {
+                tracing::debug!(shard = mandate.shard.0, term = mandate.term.0, "leads");
+                self.handovers.leads(mandate.shard, self.clock.boot());
+                None
+            }
+            ShardReport::Sealed {
+                mandate: Mandate { shard, term },
+                fired_through,
+                written_through,
+            } => {
+                // From here on nothing of it is sent, whatever waits in queues.
+                self.links.leadership.send_modify(|leadership| leadership.end(shard));
+                Some(ElectionInput::ShardSealed {
+                    shard,
+                    term,
+                    fired_through,
+                    written_through,
+                })
+            }
+        }
+    }
+
+    fn perform(&mut self, effect: ElectionEffect, inputs: &mut VecDeque<ElectionInput>) -> Result<(), Ending> {
+        match effect {
+            ElectionEffect::Create { request, write } => self.requests.push(self.asker.create(request, write)),
+            ElectionEffect::Patch {
+                request,
+                precondition,
+                write,
+            } => {
+                self.note_eviction(&write);
+                self.requests.push(self.asker.patch(request, precondition, write));
+            }
+            ElectionEffect::Delete {
+                request,
+                precondition,
+                key,
+            } => self.requests.push(self.asker.delete(request, precondition, key)),
+            ElectionEffect::Read { request, key } => self.requests.push(self.asker.read(request, key)),
+            ElectionEffect::Relist => self.leases.relist(),
+            ElectionEffect::ActUntil(until) => {
+                self.links.leadership.send_modify(|leadership| leadership.renew(until));
+                self.command(ShardCommand::Look)?;
+            }
+            ElectionEffect::Fence => {
+                self.links.metrics.fences.inc();
+                tracing::warn!("fenced: our Lease is not renewed, so nothing is sent until it is");
+                self.links.writes.reset_connections();
+            }
+            ElectionEffect::Lead {
+                shard,
+                term,
+                adoption,
+                is_quarantined,
+            } => self.lead(shard, term, &adoption, is_quarantined)?,
+            ElectionEffect::Stop { shard, term, reason } => self.stop(shard, term, reason)?,
+            ElectionEffect::Warm(shard) => self.command(ShardCommand::Warm(shard))?,
+            ElectionEffect::Cool(shard) => self.command(ShardCommand::LetGo(shard))?,
+            ElectionEffect::Seal { shard, term } => {
+                self.handovers.sealing(shard, self.clock.boot());
+                self.command(ShardCommand::Seal(Mandate { shard, term }))?;
+            }
+            ElectionEffect::Rejoin(reason) => self.rejoin(reason, inputs)?,
+            ElectionEffect::Left => return Err(Ending::Left),
+            ElectionEffect::Exit(reason) => {
+                tracing::error!(?reason, "this life is over");
+                return Err(Ending::Exit);
+            }
+        }
+        Ok(())
+    }
+
+    fn lead(&mut self, shard: ShardId, term: Term, adoption: &Adoption, is_quarantined: bool) -> Result<(), Ending> {
+        tracing::info!(
+            shard = shard.0,
+            term = term.0,
+            adoption = name(adoption),
+            is_quarantined,
+            "takes a shard"
+        );
+        let mandate = Mandate { shard, term };
+        self.links
+            .leadership
+            .send_modify(|leadership| leadership.begin(mandate));
+        self.handovers.taking(shard, self.clock.boot());
+        let entry = match adoption {
+            Adoption::HandedOver {
+                written_through: Some(written_through),
+                ..
+            } => Entry::Watch(*written_through),
+            Adoption::First
+            | Adoption::HandedOver { .. }
+            | Adoption::Released { .. }
+            | Adoption::Crashed { .. }
+            | Adoption::Recreated => Entry::List,
+        };
+        self.command(ShardCommand::Lead { mandate, entry })
+    }
+
+    fn stop(&mut self, shard: ShardId, term: Term, reason: StopReason) -> Result<(), Ending> {
+        tracing::info!(shard = shard.0, term = term.0, ?reason, "leaves a shard");
+        self.links.leadership.send_modify(|leadership| leadership.end(shard));
+        let is_handed_over = reason == StopReason::HandedOver;
+        self.handovers.left(shard, is_handed_over, self.clock.boot());
+        self.command(ShardCommand::LetGo(shard))
+    }
+
+    /// Nothing of this life goes on; the next one begins with nothing.
+    fn rejoin(&mut self, reason: RejoinReason, inputs: &mut VecDeque<ElectionInput>) -> Result<(), Ending> {
+        tracing::warn!(?reason, "lost its membership: lets all shards go and joins anew");
+        self.links.metrics.rejoins.inc();
+        self.links.leadership.send_replace(self.nothing());
+        self.links.writes.reset_connections();
+        self.requests.clear();
+        self.handovers.forget_all();
+        self.command(ShardCommand::LetAllGo)?;
+        inputs.push_back(ElectionInput::Rejoined((self.draw)()));
+        // The watches of CronJobs and Jobs go on; what is taken up is listed shard by shard.
+        if self.is_synced {
+            inputs.push_back(ElectionInput::Synced);
+        }
+        self.requests
+            .push(self.asker.installation(self.config.installation.clone()));
+        Ok(())
+    }
+
+    fn note_eviction(&self, write: &LeaseWrite) {
+        if let Some(Some(_)) = write.annotations.get(annotation::EVICTED_BY) {
+            tracing::warn!(member = ?write.key, "evicts a member that is silent");
+            self.links.metrics.evictions.inc();
+        }
+    }
+
+    /// To lead nothing from now on.
+    fn nothing(&self) -> Leadership {
+        Leadership::of_none_until(self.clock.boot(), self.config.timing.write_life())
+    }
+
+    fn command(&self, command: ShardCommand) -> Result<(), Ending> {
+        self.links.commands.try_send(command).map_err(|_| Ending::Deaf)
+    }
+
+    /// Says how things stand, and tells the log when it begins or ceases to take shards.
+    fn publish(&mut self) {
+        let overview = self.election.overview(self.clock.boot());
+        if overview.not_owning != self.told_not_owning {
+            self.told_not_owning.clone_from(&overview.not_owning);
+            match &overview.not_owning {
+                None => tracing::info!(identity = %overview.identity, "takes shards"),
+                Some(reason @ (NotOwning::InstallationDiffers { .. } | NotOwning::ProtocolDiffers { .. })) => {
+                    tracing::error!(%reason, "takes no shards");
+                }
+                Some(reason) => tracing::info!(%reason, "takes no shards"),
+            }
+        }
+        self.links
+            .metrics
+            .led
+            .set(overview.led.len().try_into().unwrap_or(i64::MAX));
+        self.links.board.publish(ElectionFigures {
+            overview,
+            fence_after: self.config.timing.parts().self_fence,
+            clock: self.clock.clone(),
+        });
+    }
+}
+
+/// How a shard came to us, for the log.
+fn name(adoption: &Adoption) -> &'static str {
+    match adoption {
+        Adoption::First => "first",
+        Adoption::HandedOver { .. } => "handed over",
+        Adoption::Released { .. } => "released",
+        Adoption::Crashed { .. } => "crashed",
+        Adoption::Recreated => "recreated",
+    }
+}

@@ -1,0 +1,180 @@
+//! Our Leases, listed once and watched from there, as facts for the election in their order.
+//!
+//! A watch that ends is begun again where it was; one whose version is too old, and whatever the election does not trust
+//! any more, is listed anew. Never ends.
+
+use std::{collections::VecDeque, pin::Pin, time::Duration};
+
+use futures::{Stream, StreamExt, future::BoxFuture};
+
+use crate::{
+    cluster::leases::{LeaseApi, LeaseError, LeaseEvent, LeaseList},
+    runtime::clock::Clock,
+    state::{ResourceVersion, lease::ElectionInput, sharding::BootInstant},
+};
+
+/// A list without an answer is asked for again after this.
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// After a failure, and before a watch that ended is begun again: as often as a fence can bear, and no more.
+const PAUSE: Duration = Duration::from_millis(250);
+
+type Lines = Pin<Box<dyn Stream<Item = Result<LeaseEvent, LeaseError>> + Send>>;
+
+/// What we are at.
+enum Stage {
+    Listing {
+        asked_at: BootInstant,
+        answer: BoxFuture<'static, Result<LeaseList, LeaseError>>,
+    },
+    Watching {
+        lines: Lines,
+        /// Everything up to here was shown.
+        through: ResourceVersion,
+    },
+    Pausing {
+        until: BootInstant,
+        /// Where to go on; none to list anew.
+        from: Option<ResourceVersion>,
+    },
+}
+
+/// See the module.
+pub(super) struct LeaseWatch {
+    api: LeaseApi,
+    clock: Clock,
+    stage: Stage,
+    /// Whether the election believes that the watch goes on.
+    is_believed: bool,
+    /// What is to be told: the news that the watch goes on, and what it shows.
+    next: VecDeque<ElectionInput>,
+}
+
+impl LeaseWatch {
+    pub(super) fn new(api: LeaseApi, clock: Clock) -> LeaseWatch {
+        let stage = list(&api, &clock);
+        LeaseWatch {
+            api,
+            clock,
+            stage,
+            is_believed: false,
+            next: VecDeque::new(),
+        }
+    }
+
+    /// Lists anew, whatever goes on.
+    pub(super) fn relist(&mut self) {
+        self.next.clear();
+        self.stage = list(&self.api, &self.clock);
+    }
+
+    /// The next fact. May be dropped and called again.
+    pub(super) async fn next(&mut self) -> ElectionInput {
+        loop {
+            if let Some(input) = self.next.pop_front() {
+                return input;
+            }
+            match &mut self.stage {
+                Stage::Listing { asked_at, answer } => {
+                    let asked_at = *asked_at;
+                    match answer.await {
+                        Ok(list) => return self.listed(asked_at, list),
+                        Err(error) => {
+                            tracing::warn!(%error, "Leases cannot be listed");
+                            self.pause(None);
+                        }
+                    }
+                }
+                Stage::Watching { lines, through } => {
+                    let through = *through;
+                    match lines.next().await {
+                        Some(Ok(event)) => self.take(event),
+                        broken => {
+                            let from = self.goes_on_from(broken, through);
+                            self.pause(from);
+                            if std::mem::take(&mut self.is_believed) {
+                                return ElectionInput::WatchLost;
+                            }
+                        }
+                    }
+                }
+                Stage::Pausing { until, from } => {
+                    let (remaining, from) = (until.since(self.clock.boot()), *from);
+                    tokio::time::sleep(remaining).await;
+                    self.stage = match from {
+                        Some(from) => watch(&self.api, from),
+                        None => list(&self.api, &self.clock),
+                    };
+                }
+            }
+        }
+    }
+
+    fn listed(&mut self, asked_at: BootInstant, list: LeaseList) -> ElectionInput {
+        let LeaseList {
+            resource_version,
+            leases,
+        } = list;
+        self.stage = watch(&self.api, resource_version);
+        self.is_believed = true;
+        ElectionInput::Listed {
+            asked_at,
+            resource_version,
+            leases,
+        }
+    }
+
+    fn take(&mut self, event: LeaseEvent) {
+        let (version, input) = match event {
+            LeaseEvent::Applied(record) => (record.resource_version, Some(ElectionInput::Applied(record))),
+            LeaseEvent::Deleted(key, version) => (version, Some(ElectionInput::Deleted(key, version))),
+            LeaseEvent::Bookmark(version) => (version, None),
+        };
+        if let Stage::Watching { through, .. } = &mut self.stage {
+            *through = version;
+        }
+        // Only what it shows is proof that it goes on.
+        if !std::mem::replace(&mut self.is_believed, true) {
+            self.next.push_back(ElectionInput::WatchResumed);
+        }
+        self.next.extend(input);
+    }
+
+    /// Where a watch that ended is begun again; none where it cannot be.
+    fn goes_on_from(
+        &self,
+        broken: Option<Result<LeaseEvent, LeaseError>>,
+        through: ResourceVersion,
+    ) -> Option<ResourceVersion> {
+        match broken {
+            Some(Err(LeaseError::Expired { .. })) => None,
+            Some(Err(error)) => {
+                tracing::warn!(%error, "the watch of Leases broke, it is begun again");
+                Some(through)
+            }
+            Some(Ok(_)) | None => Some(through),
+        }
+    }
+
+    fn pause(&mut self, from: Option<ResourceVersion>) {
+        self.stage = Stage::Pausing {
+            until: self.clock.boot() + PAUSE,
+            from,
+        };
+    }
+}
+
+fn list(api: &LeaseApi, clock: &Clock) -> Stage {
+    let api = api.clone();
+    Stage::Listing {
+        asked_at: clock.boot(),
+        answer: Box::pin(async move { api.list(LIST_TIMEOUT).await }),
+    }
+}
+
+fn watch(api: &LeaseApi, from: ResourceVersion) -> Stage {
+    Stage::Watching {
+        lines: Box::pin(api.watch(from)),
+        through: from,
+    }
+}

@@ -1,0 +1,105 @@
+//! Requests about Leases: timed, counted, their `Date` shown to the clock, their answers inputs of the election.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+
+use crate::{
+    cluster::leases::{LeaseApi, LeaseReply},
+    runtime::{
+        clock::Clock,
+        metrics::{ApiCall, ApiMetrics},
+    },
+    state::{
+        ResourceVersion,
+        lease::{ElectionInput, Installation, LeaseKey, LeaseWrite, ReadAnswer, RequestId, WriteAnswer},
+        sharding::BootInstant,
+    },
+};
+
+/// After a failure to read what the installation was made with.
+const INSTALLATION_PAUSE: Duration = Duration::from_secs(1);
+
+/// A request on its way.
+pub(super) type Asked = BoxFuture<'static, ElectionInput>;
+
+/// Sends requests.
+#[derive(Clone)]
+pub(super) struct Asker {
+    pub(super) api: LeaseApi,
+    pub(super) clock: Clock,
+    pub(super) metrics: ApiMetrics,
+    /// How long an answer is waited for.
+    pub(super) timeout: Duration,
+}
+
+impl Asker {
+    pub(super) fn create(&self, request: RequestId, write: LeaseWrite) -> Asked {
+        let Asker { api, timeout, .. } = self.clone();
+        let now = self.clock.now();
+        let reply = async move { api.create(&write, now, timeout).await };
+        self.written(ApiCall::CreateLease, request, reply)
+    }
+
+    pub(super) fn patch(&self, request: RequestId, precondition: ResourceVersion, write: LeaseWrite) -> Asked {
+        let Asker { api, timeout, .. } = self.clone();
+        let now = self.clock.now();
+        let reply = async move { api.patch(&write, precondition, now, timeout).await };
+        self.written(ApiCall::PatchLease, request, reply)
+    }
+
+    pub(super) fn delete(&self, request: RequestId, precondition: ResourceVersion, key: LeaseKey) -> Asked {
+        let Asker { api, timeout, .. } = self.clone();
+        let reply = async move { api.delete(&key, precondition, timeout).await };
+        self.written(ApiCall::DeleteLease, request, reply)
+    }
+
+    pub(super) fn read(&self, request: RequestId, key: LeaseKey) -> Asked {
+        let asker = self.clone();
+        Box::pin(async move {
+            let sent = asker.clock.boot();
+            let reply = asker.api.read(&key, asker.timeout).await;
+            let answer: ReadAnswer = asker.note(ApiCall::GetLease, sent, reply);
+            ElectionInput::Read { request, answer }
+        })
+    }
+
+    /// Reads what the installation was made with, or makes it; tries until it is known.
+    pub(super) fn installation(&self, ours: Installation) -> Asked {
+        let asker = self.clone();
+        Box::pin(async move {
+            loop {
+                match asker.api.installation(&ours, asker.timeout).await {
+                    Ok(installation) => return ElectionInput::InstallationKnown(installation),
+                    Err(error) => tracing::warn!(%error, "what the installation was made with is not known yet"),
+                }
+                tokio::time::sleep(INSTALLATION_PAUSE).await;
+            }
+        })
+    }
+
+    fn written(
+        &self,
+        call: ApiCall,
+        request: RequestId,
+        reply: impl Future<Output = LeaseReply<WriteAnswer>> + Send + 'static,
+    ) -> Asked {
+        let asker = self.clone();
+        Box::pin(async move {
+            let sent = asker.clock.boot();
+            let answer = asker.note(call, sent, reply.await);
+            ElectionInput::Written { request, answer }
+        })
+    }
+
+    fn note<T>(&self, call: ApiCall, sent: BootInstant, reply: LeaseReply<T>) -> T {
+        self.metrics.record(call, reply.code, self.clock.boot().since(sent));
+        if reply.code.is_some() {
+            self.clock.observe_answer(sent, reply.server_date);
+        }
+        if let Some(message) = reply.message {
+            tracing::debug!(message, "a request about a Lease was not fulfilled");
+        }
+        reply.answer
+    }
+}

@@ -1,0 +1,127 @@
+//! Lists the shards that are taken up, one list at a time for all that want one.
+//!
+//! A list that breaks off is begun again after a pause, and whoever waits for it is told that it begins again.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use futures::{Stream, StreamExt};
+use tokio::sync::mpsc;
+
+use super::shutdown::{Phase, PhaseReceiver};
+use crate::{
+    cluster::{
+        Decoder,
+        lists::{ListError, Page, list_cron_jobs, list_jobs},
+    },
+    state::{
+        Listed, Partition, Scope,
+        sharding::{ShardCount, ShardSet},
+    },
+};
+
+/// Before a list that broke off is begun again: at first, and at most.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// What a list has to say.
+#[derive(Debug)]
+pub enum ListNews {
+    /// It broke off and begins again.
+    Again,
+    /// What it found; only of the shards that it is of.
+    Found(Vec<Listed>),
+    /// That was all.
+    Complete,
+}
+
+/// See the module.
+pub struct ListTask {
+    /// Over which lists go.
+    pub client: kube::Client,
+    /// How objects are read.
+    pub decoder: Arc<Decoder>,
+    /// What is watched.
+    pub scopes: Vec<Scope>,
+    /// How CronJobs are shared out.
+    pub count: ShardCount,
+    /// Which shards to list.
+    pub wanted: mpsc::Receiver<ShardSet>,
+    /// Where to tell.
+    pub news: mpsc::Sender<ListNews>,
+    /// When to end.
+    pub phase: PhaseReceiver,
+}
+
+/// Why a list is not complete.
+enum Broken {
+    List(ListError),
+    /// Nobody listens any more.
+    Unwanted,
+}
+
+impl From<ListError> for Broken {
+    fn from(error: ListError) -> Broken {
+        Broken::List(error)
+    }
+}
+
+impl ListTask {
+    /// Works until the intake stops.
+    pub async fn run(mut self) {
+        let mut phase = self.phase.clone();
+        tokio::select! {
+            biased;
+            () = phase.reached(Phase::StopIntake) => {}
+            () = self.serve() => {}
+        }
+    }
+
+    async fn serve(&mut self) {
+        while let Some(shards) = self.wanted.recv().await {
+            let mut pause = PAUSE_MIN;
+            loop {
+                let news = match self.list(&shards).await {
+                    Ok(()) => ListNews::Complete,
+                    Err(Broken::Unwanted) => return,
+                    Err(Broken::List(error)) => {
+                        tracing::warn!(%error, n_shards = shards.len(), "list broke off, it is begun again");
+                        tokio::time::sleep(pause).await;
+                        pause = (pause * 2).min(PAUSE_MAX);
+                        ListNews::Again
+                    }
+                };
+                let is_complete = matches!(news, ListNews::Complete);
+                if self.news.send(news).await.is_err() {
+                    return;
+                }
+                if is_complete {
+                    break;
+                }
+            }
+        }
+    }
+
+    async fn list(&self, shards: &ShardSet) -> Result<(), Broken> {
+        for scope in &self.scopes {
+            let decoder = Arc::clone(&self.decoder);
+            let cron_jobs = list_cron_jobs(self.client.clone(), scope.clone(), decoder);
+            self.forward(shards, cron_jobs).await?;
+            self.forward(shards, list_jobs(self.client.clone(), scope.clone()))
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn forward(&self, shards: &ShardSet, pages: impl Stream<Item = Page> + Send) -> Result<(), Broken> {
+        let partition = Partition::Shards(self.count);
+        let mut pages = pin!(pages);
+        while let Some(page) = pages.next().await {
+            let mut found = page?;
+            found.retain(|listed| shards.contains(partition.shard_of(listed.cron_job())));
+            if !found.is_empty() && self.news.send(ListNews::Found(found)).await.is_err() {
+                return Err(Broken::Unwanted);
+            }
+        }
+        Ok(())
+    }
+}

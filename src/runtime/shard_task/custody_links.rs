@@ -1,0 +1,73 @@
+//! Whom the shards of a replica are shared by, and how they hear of each other.
+
+use tokio::sync::{mpsc, watch};
+
+use crate::{
+    runtime::list_task::ListNews,
+    state::{
+        Custody, ShardCommand, ShardReport,
+        sharding::{BootInstant, Bucket, Leadership, ShardSet},
+    },
+};
+
+/// Commands on their way: for each of the most shards there can be, one of each kind.
+pub const COMMANDS_MAX: usize = 4 * Bucket::COUNT as usize + 16;
+
+/// The ways between the shards and the election.
+#[derive(Debug)]
+pub struct CustodyLinks {
+    /// What the election wants.
+    pub commands: mpsc::Receiver<ShardCommand>,
+    /// What it is told.
+    pub reports: mpsc::Sender<ShardReport>,
+    /// Which shards are to be listed; room for one.
+    pub lists: mpsc::Sender<ShardSet>,
+    /// What lists find.
+    pub news: mpsc::Receiver<ListNews>,
+    /// Until when anything may be done.
+    pub leadership: watch::Receiver<Leadership>,
+}
+
+/// What a turn is taken for.
+#[derive(Debug)]
+pub(super) enum CustodyNews {
+    Command(ShardCommand),
+    List(ListNews),
+}
+
+impl CustodyLinks {
+    /// The next news; none ever where shards are not shared. May be dropped and called again.
+    pub(super) async fn next(links: Option<&mut CustodyLinks>) -> CustodyNews {
+        let Some(links) = links else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            biased;
+            Some(command) = links.commands.recv() => CustodyNews::Command(command),
+            Some(news) = links.news.recv() => CustodyNews::List(news),
+            // Both have ended, and this task will.
+            else => std::future::pending().await,
+        }
+    }
+
+    /// Whether anything may be done at all.
+    pub(super) fn may_act(&self, now: BootInstant) -> bool {
+        self.leadership.borrow().until().is_none_or(|until| now < until)
+    }
+
+    /// Passes on what there is to be told, as far as there is room: the rest comes with the next turn.
+    pub(super) fn tell(&self, custody: &mut Custody) {
+        if self.lists.capacity() > 0
+            && let Some(shards) = custody.poll_list()
+        {
+            // The place was free, and nobody else takes it; whoever ended needs no lists.
+            let _ = self.lists.try_send(shards);
+        }
+        while let Some(report) = custody.poll_report() {
+            if self.reports.try_send(report).is_err() {
+                custody.put_back(report);
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The tasks of a replica that shares CronJobs with others, and the ways between them.
+
+use tokio::sync::mpsc;
+
+use super::{
+    Shell,
+    config::ShardingSettings,
+    election::{ElectionLinks, ElectionTask},
+    list_task::ListTask,
+    shard_task::{COMMANDS_MAX, CustodyLinks},
+    shutdown::Phase,
+    spawn,
+    tasks::Task,
+};
+use crate::{
+    cluster::leases::LeaseApi,
+    state::{lease::Incarnation, sharding::Bucket},
+};
+
+/// Pages of a list on their way to the shards: a list is held up, not they.
+const NEWS_MAX: usize = 4;
+
+/// Reports on their way to the election: for each shard one that it is loaded and one that it is sealed.
+const REPORTS_MAX: usize = 2 * Bucket::COUNT as usize;
+
+impl Shell {
+    /// The election and the lists, and what links the shards with them; none where this is the only replica.
+    pub(super) fn spawn_sharing(&self) -> Option<(CustodyLinks, Vec<Task>)> {
+        let sharding = self.settings.sharding.as_ref()?;
+        let (commands_in, commands) = mpsc::channel(COMMANDS_MAX);
+        let (reports_in, reports) = mpsc::channel(REPORTS_MAX);
+        let (lists, wanted) = mpsc::channel(1);
+        let (news_in, news) = mpsc::channel(NEWS_MAX);
+        let election = self.spawn_election(sharding, commands_in, reports);
+        let list = ListTask {
+            client: self.watch_client.clone(),
+            decoder: self.decoder(),
+            scopes: self.settings.scopes.clone(),
+            count: sharding.shard_count,
+            wanted,
+            news: news_in,
+            phase: self.phases.subscribe(),
+        };
+        let links = CustodyLinks {
+            commands,
+            reports: reports_in,
+            lists,
+            news,
+            leadership: self.leadership.subscribe(),
+        };
+        let list = spawn("shard lists", Phase::StopIntake, list.run());
+        Some((links, vec![election, list]))
+    }
+
+    fn spawn_election(
+        &self,
+        sharding: &ShardingSettings,
+        commands: mpsc::Sender<crate::state::ShardCommand>,
+        reports: mpsc::Receiver<crate::state::ShardReport>,
+    ) -> Task {
+        let links = ElectionLinks {
+            commands,
+            reports,
+            leadership: self.leadership.clone(),
+            writes: self.api.clone(),
+            phase: self.phases.subscribe(),
+            board: self.metrics.election_board.clone(),
+            metrics: self.metrics.election.clone(),
+        };
+        let api = LeaseApi::new(
+            self.lease_client.clone(),
+            &sharding.namespace,
+            sharding.shard_count,
+            sharding.owner.clone(),
+        );
+        let incarnations = sharding.incarnations;
+        let draw = Box::new(move || Incarnation(incarnations()));
+        let task = ElectionTask::new(sharding.election(), draw, api, self.clock.clone(), links);
+        spawn("election", Phase::HandOver, task.run())
+    }
+}

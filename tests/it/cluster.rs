@@ -91,6 +91,7 @@ const CASES: &[Case] = cases![
     garbage::a_name_too_long_for_a_job_is_sent_whole_and_its_refusal_told,
     installing::the_role_for_leases_is_enough_and_no_more,
     installing::the_account_can_do_all_that_is_done_with_leases,
+    installing::replicas_share_the_shards_out_under_the_role,
     installing::requests_about_leases_go_by_the_flow_schema,
     installing::the_fence_refuses_a_job_that_comes_too_late,
     leases::a_lease_goes_with_its_pod,

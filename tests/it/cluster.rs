@@ -95,6 +95,7 @@ const CASES: &[Case] = cases![
     installing::requests_about_leases_go_by_the_flow_schema,
     installing::the_fence_refuses_a_job_that_comes_too_late,
     leases::a_lease_goes_with_its_pod,
+    leases::a_way_that_falls_silent_is_replaced_before_the_fence,
     leases::a_lease_is_made_renewed_and_read,
     leases::a_write_based_on_what_was_is_a_conflict,
     leases::what_a_server_cannot_store_is_refused,

@@ -8,7 +8,7 @@ use std::{hint::black_box, sync::Arc};
 
 use criterion::{Criterion, Throughput, criterion_group};
 use cronwheel::{
-    cluster::{SlimCronJob, SlimJob},
+    cluster::{Decoder, SlimCronJob, SlimJob},
     schedule::Zone,
     state::{CronJobRecord, JobRecord},
 };
@@ -54,7 +54,12 @@ fn object<T: DeserializeOwned>(event: &str) -> T {
 }
 
 fn cron_job_record(event: &str) -> CronJobRecord {
-    object::<SlimCronJob>(event).into_record(&Zone::utc()).unwrap()
+    object::<SlimCronJob>(event)
+        .into_record(&Decoder {
+            default_zone: Zone::utc(),
+            shard_count: None,
+        })
+        .unwrap()
 }
 
 fn job_record(event: &str) -> JobRecord {

@@ -71,6 +71,7 @@ fn cron_job(number: u32) -> Input {
     Input::CronJobApplied(Box::new(
         Decoder {
             default_zone: Zone::utc(),
+            shard_count: None,
         }
         .cron_job(&slim)
         .unwrap(),

@@ -209,7 +209,7 @@ impl Shell {
         metrics.election.led.set(i64::from(settings.sharding.is_none()));
         let leadership = match &settings.sharding {
             None => Leadership::of_one(WHOLE),
-            Some(sharding) => Leadership::of_none_until(clock.boot(), sharding.timing.write_life()),
+            Some(sharding) => Leadership::of_none_until(clock.boot(), 0, sharding.timing.write_life()),
         };
         Shell {
             settings,
@@ -346,6 +346,7 @@ impl Shell {
     fn decoder(&self) -> Arc<Decoder> {
         Arc::new(Decoder {
             default_zone: self.settings.default_zone.clone(),
+            shard_count: self.settings.sharding.as_ref().map(|sharding| sharding.shard_count),
         })
     }
 

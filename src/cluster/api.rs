@@ -17,6 +17,7 @@ use super::{
 };
 use crate::state::{
     CreateOutcome, DeleteOutcome, JobDelete, JobLookUp, JobOrder, LookUpOutcome, StatusOutcome, StatusWrite,
+    sharding::WriteTerms,
 };
 
 /// How long an answer may take. An API server lets an admission webhook take 30 seconds.
@@ -40,8 +41,8 @@ pub struct Answered<T> {
 #[derive(Clone)]
 pub struct ClusterApi {
     connections: WriteConnections,
-    /// How long a request may live, the server's work on it included.
-    life: Option<Duration>,
+    /// Under what is written; none where nobody competes.
+    terms: Option<WriteTerms>,
 }
 
 impl ClusterApi {
@@ -49,7 +50,7 @@ impl ClusterApi {
     pub fn new(connections: WriteConnections) -> ClusterApi {
         ClusterApi {
             connections,
-            life: None,
+            terms: None,
         }
     }
 
@@ -58,13 +59,17 @@ impl ClusterApi {
         ClusterApi::new(WriteConnections::from_client(client))
     }
 
-    /// The same, whose requests are dead after so long, answered or not: the server is told, and the answer not waited for.
+    /// The same, whose requests are dead when they must be: the server is told, and the answer not waited for.
     #[must_use]
-    pub fn living(&self, life: Duration) -> ClusterApi {
+    pub fn under(&self, terms: &WriteTerms) -> ClusterApi {
         ClusterApi {
-            life: Some(life.min(REQUEST_TIMEOUT)),
+            terms: Some(*terms),
             ..self.clone()
         }
+    }
+
+    fn life(&self) -> Option<Duration> {
+        self.terms.map(|terms| terms.life.min(REQUEST_TIMEOUT))
     }
 
     /// Closes every connection, whatever is under way on it: what the kernel still holds is not delivered later.
@@ -76,11 +81,11 @@ impl ClusterApi {
     pub async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
         let path = jobs_path(&order.cron_job.namespace);
         let request = request(
-            self.life,
+            self.life(),
             Method::POST,
             path,
             "application/json",
-            encode::job_body(order),
+            encode::job_body(order, self.terms.map(|terms| terms.stamp)),
         );
         self.ask(request, classify::create).await
     }
@@ -89,7 +94,7 @@ impl ClusterApi {
     pub async fn delete_job(&self, delete: &JobDelete) -> Answered<DeleteOutcome> {
         let path = job_path(&delete.namespace, &delete.name);
         let request = request(
-            self.life,
+            self.life(),
             Method::DELETE,
             path,
             "application/json",
@@ -101,7 +106,7 @@ impl ClusterApi {
     /// Looks a Job up by name (B-5.4, B-12.3).
     pub async fn look_up_job(&self, look_up: &JobLookUp) -> Answered<LookUpOutcome> {
         let path = job_path(&look_up.namespace, &look_up.name);
-        let request = request(self.life, Method::GET, path, "", Vec::new());
+        let request = request(self.life(), Method::GET, path, "", Vec::new());
         self.ask(request, classify::look_up).await
     }
 
@@ -113,7 +118,7 @@ impl ClusterApi {
         push_segment(&mut path, &write.cron_job.name);
         path.push_str("/status");
         let request = request(
-            self.life,
+            self.life(),
             Method::PUT,
             path,
             "application/json",
@@ -125,7 +130,7 @@ impl ClusterApi {
     /// Creates an Event (B-14).
     pub async fn post_event(&self, namespace: &str, body: Vec<u8>) -> Answered<EventOutcome> {
         let request = request(
-            self.life,
+            self.life(),
             Method::POST,
             events_path(namespace),
             "application/json",
@@ -139,13 +144,13 @@ impl ClusterApi {
         let mut path = events_path(namespace);
         path.push('/');
         push_segment(&mut path, name);
-        let request = request(self.life, Method::PATCH, path, "application/merge-patch+json", body);
+        let request = request(self.life(), Method::PATCH, path, "application/merge-patch+json", body);
         self.ask(request, classify::event).await
     }
 
     /// Asks for the server's version, for the sake of the answer's `Date`: any answer will do.
     pub async fn probe(&self) -> Answered<()> {
-        let request = request(self.life, Method::GET, "/version".to_owned(), "", Vec::new());
+        let request = request(self.life(), Method::GET, "/version".to_owned(), "", Vec::new());
         self.ask(request, |_| Answer::Outcome(())).await
     }
 
@@ -178,7 +183,7 @@ impl ClusterApi {
         request: Result<Request<Body>, http::Error>,
     ) -> Result<(RawAnswer, Option<Timestamp>), SendError> {
         let request = request?;
-        let life = self.life.unwrap_or(REQUEST_TIMEOUT);
+        let life = self.life().unwrap_or(REQUEST_TIMEOUT);
         let permit = self.connections.acquire().await;
         let exchange = async {
             let response = permit.client().send(request).await.map_err(SendError::Transport)?;

@@ -8,6 +8,7 @@ mod cron_job;
 mod fields;
 mod job;
 mod metadata;
+mod shard_label;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -22,7 +23,7 @@ pub use self::{cron_job::CronJobContent, job::JobContent};
 use self::{fields::FieldError, metadata::Head};
 use crate::{
     schedule::Zone,
-    state::{CronJobIdentity, CronJobRecord, JobRecord, ResourceVersion, Uid},
+    state::{CronJobIdentity, CronJobRecord, JobRecord, ResourceVersion, Uid, sharding::ShardCount},
 };
 
 /// An object that cannot be understood.
@@ -58,12 +59,14 @@ impl DecodeError {
 pub struct Decoder {
     /// The zone of schedules that name none (B-7.2).
     pub default_zone: Zone,
+    /// Over how many shards replicas share CronJobs out: Jobs bear the label of theirs; none where one has them all.
+    pub shard_count: Option<ShardCount>,
 }
 
 impl Decoder {
     /// The record of a CronJob.
     pub fn cron_job(&self, slim: &SlimCronJob) -> Result<CronJobRecord, DecodeError> {
-        slim.clone().into_record(&self.default_zone)
+        slim.clone().into_record(self)
     }
 
     /// The record of a Job.
@@ -87,8 +90,8 @@ impl SlimCronJob {
     }
 
     /// Its record, without a copy.
-    pub fn into_record(self, default_zone: &Zone) -> Result<CronJobRecord, DecodeError> {
-        self.content.into_record(default_zone)
+    pub fn into_record(self, decoder: &Decoder) -> Result<CronJobRecord, DecodeError> {
+        self.content.into_record(decoder)
     }
 }
 

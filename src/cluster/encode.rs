@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 pub(super) use self::json::{push_escaped, push_raw_member};
 use self::json::{push_string, push_time};
-use crate::state::{ActiveJob, CronJobEvent, CronJobStatus, JobDelete, JobOrder, StatusWrite};
+use crate::state::{ActiveJob, CronJobEvent, CronJobStatus, JobDelete, JobOrder, StatusWrite, sharding::Stamp};
 
 /// The annotation with a Job's slot in the CronJob's zone (B-11.3).
 pub const SCHEDULED_TIMESTAMP_ANNOTATION: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
@@ -16,21 +16,44 @@ pub const SCHEDULED_TIMESTAMP_ANNOTATION: &str = "batch.kubernetes.io/cronjob-sc
 /// The component that Events come from: that of the built-in controller, whose events users look for (B-14).
 pub const EVENT_COMPONENT: &str = "cronjob-controller";
 
-/// The Job of an order (B-11).
-pub fn job_body(order: &JobOrder) -> Vec<u8> {
+/// The annotation with the shard, the term and the life of the replica that created a Job.
+pub const CREATED_UNDER_ANNOTATION: &str = "cronwheel.dev/created-under";
+
+/// The annotation with the instant until which a Job may be created, by the API server's clock.
+pub const CREATE_BEFORE_ANNOTATION: &str = "cronwheel.dev/create-before";
+
+/// The Job of an order (B-11), with what it says of its creator where replicas share CronJobs out.
+pub fn job_body(order: &JobOrder, stamp: Option<Stamp>) -> Vec<u8> {
     let template = &order.template;
     let [name_at, created_at, scheduled_at] = template.splice_offsets.map(|offset| offset as usize);
     let (body, name, scheduled) = (&template.body, &order.name, &order.scheduled_timestamp);
-    let mut text = String::with_capacity(body.len() + name.len() + scheduled.len() + TIME_MAX_BYTES);
+    let stamp_bytes = stamp.map_or(0, |_| STAMP_MAX_BYTES);
+    let mut text = String::with_capacity(body.len() + name.len() + scheduled.len() + TIME_MAX_BYTES + stamp_bytes);
     text.push_str(&body[..name_at]);
     push_escaped(&mut text, name);
     text.push_str(&body[name_at..created_at]);
     push_time(&mut text, order.slot);
     text.push_str(&body[created_at..scheduled_at]);
     push_escaped(&mut text, scheduled);
-    text.push_str(&body[scheduled_at..]);
+    let rest = &body[scheduled_at..];
+    // The quotation mark that ends the annotation; others follow it.
+    let (quotation_mark, rest) = rest.split_at_checked(1).unwrap_or((rest, ""));
+    text.push_str(quotation_mark);
+    if let Some(stamp) = stamp {
+        push_stamp(&mut text, stamp);
+    }
+    text.push_str(rest);
     text.into_bytes()
 }
+
+/// Appends our own annotations.
+fn push_stamp(text: &mut String, stamp: Stamp) {
+    push_member(text, CREATED_UNDER_ANNOTATION, &stamp.to_string());
+    push_time_member(text, CREATE_BEFORE_ANNOTATION, stamp.create_before);
+}
+
+/// Room for both annotations.
+const STAMP_MAX_BYTES: usize = 160;
 
 /// Room for a time as we write it; years have four digits until 9999.
 const TIME_MAX_BYTES: usize = 24;

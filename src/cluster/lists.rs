@@ -37,7 +37,7 @@ pub type Page = Result<Vec<Listed>, ListError>;
 pub fn list_cron_jobs(client: Client, scope: Scope, decoder: Arc<Decoder>) -> impl Stream<Item = Page> + Send {
     let take = move |object: SlimCronJob| {
         let uid = object.uid().cloned();
-        match object.into_record(&decoder.default_zone) {
+        match object.into_record(&decoder) {
             Ok(record) => Some(Listed::CronJob(Box::new(record))),
             Err(_) => uid.map(Listed::UndecodableCronJob),
         }

@@ -79,7 +79,7 @@ impl Kind for CronJobs {
 
     fn applied(&self, object: SlimCronJob) -> WatchItem {
         let (cron_job, uid) = (object.identity().cloned(), object.uid().cloned());
-        match object.into_record(&self.decoder.default_zone) {
+        match object.into_record(&self.decoder) {
             Ok(record) => WatchItem::Input(Input::CronJobApplied(Box::new(record))),
             Err(error) => WatchItem::Undecodable {
                 error,

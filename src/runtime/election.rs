@@ -8,7 +8,7 @@ mod handovers;
 mod lease_watch;
 mod requests;
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
 use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::{mpsc, watch};
@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, watch};
 use self::{
     handovers::Handovers,
     lease_watch::LeaseWatch,
-    requests::{Asked, Asker},
+    requests::{Asked, Asker, Told},
 };
 use super::{
     clock::{Clock, ClockVerdict},
@@ -67,6 +67,8 @@ pub struct ElectionTask {
     requests: FuturesUnordered<Asked>,
     handovers: Handovers,
     draw: DrawIncarnation,
+    /// The number of this life.
+    incarnation: Incarnation,
     is_synced: bool,
     /// When everything must have been handed over, once that has begun.
     leave_by: Option<BootInstant>,
@@ -101,6 +103,7 @@ impl ElectionTask {
                 metrics: links.metrics.api.clone(),
                 timeout: config.timing.parts().attempt_timeout,
             },
+            incarnation: config.incarnation,
             config,
             clock,
             requests: FuturesUnordered::new(),
@@ -146,7 +149,7 @@ impl ElectionTask {
                     self.leave_by = Some(self.clock.boot() + HANDOVER_GRACE);
                     Some(ElectionInput::DrainRequested)
                 }
-                Some(input) = self.requests.next() => Some(input),
+                Some(told) = self.requests.next() => Some(self.told(told)),
                 Some(report) = self.links.reports.recv() => self.heard(report),
                 input = self.leases.next() => Some(input),
                 _ = verdict.changed() => Some(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine)),
@@ -181,6 +184,25 @@ impl ElectionTask {
             self.perform(effect, &mut inputs)?;
         }
         inputs.into_iter().try_for_each(|input| self.take(input))
+    }
+
+    /// Takes in the answer to a request.
+    fn told(&mut self, told: Told) -> ElectionInput {
+        // The server had received the renewal by then; a second is lost to a header of whole seconds.
+        if let Some(received) = told.renewal_received {
+            let lasts = self
+                .config
+                .timing
+                .parts()
+                .self_fence
+                .saturating_sub(Duration::from_secs(1));
+            if let Ok(until) = received.checked_add(lasts) {
+                self.links
+                    .leadership
+                    .send_modify(|leadership| leadership.allow_creates_before(until));
+            }
+        }
+        told.input
     }
 
     /// What a report of the shards is for the election.
@@ -302,12 +324,13 @@ impl ElectionTask {
     fn rejoin(&mut self, reason: RejoinReason, inputs: &mut VecDeque<ElectionInput>) -> Result<(), Ending> {
         tracing::warn!(?reason, "lost its membership: lets all shards go and joins anew");
         self.links.metrics.rejoins.inc();
+        self.incarnation = (self.draw)();
         self.links.leadership.send_replace(self.nothing());
         self.links.writes.reset_connections();
         self.requests.clear();
         self.handovers.forget_all();
         self.command(ShardCommand::LetAllGo)?;
-        inputs.push_back(ElectionInput::Rejoined((self.draw)()));
+        inputs.push_back(ElectionInput::Rejoined(self.incarnation));
         // The watches of CronJobs and Jobs go on; what is taken up is listed shard by shard.
         if self.is_synced {
             inputs.push_back(ElectionInput::Synced);
@@ -326,7 +349,7 @@ impl ElectionTask {
 
     /// To lead nothing from now on.
     fn nothing(&self) -> Leadership {
-        Leadership::of_none_until(self.clock.boot(), self.config.timing.write_life())
+        Leadership::of_none_until(self.clock.boot(), self.incarnation.0, self.config.timing.write_life())
     }
 
     fn command(&self, command: ShardCommand) -> Result<(), Ending> {

@@ -23,7 +23,7 @@ use crate::{
     cluster::{Answer, Answered, ClusterApi},
     state::{
         Input, StatusOutcome, StatusWrite, Uid,
-        sharding::{BootInstant, Leadership},
+        sharding::{BootInstant, Leadership, WriteTerms},
     },
 };
 
@@ -47,16 +47,16 @@ const RETRIES_MAX: u32 = 64;
 
 /// The call that writes a status; a fake of it stands for the API server in tests.
 pub trait StatusApi: Clone + Send + Sync + 'static {
-    /// The same, whose requests live no longer than this.
+    /// The same, whose requests are made under these terms.
     #[must_use]
-    fn living(&self, life: Duration) -> Self;
+    fn under(&self, terms: &WriteTerms) -> Self;
     /// Writes a CronJob's status.
     fn write_status(&self, write: &StatusWrite) -> impl Future<Output = Answered<StatusOutcome>> + Send;
 }
 
 impl StatusApi for ClusterApi {
-    fn living(&self, life: Duration) -> ClusterApi {
-        ClusterApi::living(self, life)
+    fn under(&self, terms: &WriteTerms) -> ClusterApi {
+        ClusterApi::under(self, terms)
     }
 
     async fn write_status(&self, write: &StatusWrite) -> Answered<StatusOutcome> {
@@ -217,12 +217,15 @@ impl<A: StatusApi> StatusBatcher<A> {
         self.in_flight.push(Box::pin(async move {
             let now = clock.boot();
             // Once more, since time may have passed since the task decided it.
-            let (is_led, life) = {
+            let (is_led, terms) = {
                 let leadership = leadership.borrow();
-                (leadership.covers(pending.mandate, now), leadership.write_life(now))
+                (
+                    leadership.covers(pending.mandate, now),
+                    leadership.write_terms(pending.mandate, now),
+                )
             };
             let answered = if is_led {
-                let api = life.map_or_else(|| api.clone(), |life| api.living(life));
+                let api = terms.map_or_else(|| api.clone(), |terms| api.under(&terms));
                 metrics.age.observe(now.since(pending.since).as_secs_f64());
                 let request = api.write_status(&pending.write);
                 Some(ask(&clock, &metrics.api, ApiCall::WriteStatus, request).await)

@@ -39,7 +39,7 @@ pub struct CronJobRecord {
 }
 
 /// A Job body but for its name and its slot, ready to be spliced. The core passes it through unread.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobTemplate {
     /// The request body without what differs from run to run; `cluster::encode` knows where that goes.
     pub body: Box<str>,

@@ -16,7 +16,7 @@ use std::{ops::Add, time::Duration};
 
 pub use bucket::{Bucket, HashRange, ShardCount, ShardCountError};
 pub use hash::{HASH_SCHEME, fnv1a_64};
-pub use leadership::{Leadership, Mandate, WriteLife};
+pub use leadership::{Leadership, Mandate, Stamp, WriteLife, WriteTerms};
 pub use placement::{Candidate, Placement, Pull, Situation, Weight};
 pub use ring::{MemberRing, TOKENS_PER_MEMBER};
 pub use shard_set::ShardSet;

@@ -60,6 +60,7 @@ async fn control(client: Client, clock: WallClock) {
     let api = ClusterApi::from_client(client.clone());
     let decoder = Arc::new(Decoder {
         default_zone: Zone::utc(),
+        shard_count: None,
     });
     let cron_jobs = watch::cron_jobs(client.clone(), Scope::Cluster, decoder).boxed();
     let mut facts = futures::stream::select(cron_jobs, watch::jobs(client, Scope::Cluster).boxed());

@@ -6,14 +6,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, de::MapAccess};
 
 use super::{
-    DecodeError, SlimContent,
+    DecodeError, Decoder, SlimContent,
     fields::{Field, FieldError, Name, Value, ignore, object, raw_value},
     metadata::Head,
+    shard_label::labelled,
     template::{RawTemplate, job_template},
 };
 use crate::{
     cluster::encode::push_raw_member,
-    schedule::Zone,
     state::{
         ActiveJob, ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, JobTemplate,
         ResourceVersion, Uid, record::RetainedMetadata,
@@ -82,9 +82,14 @@ impl CronJobContent {
         self.uid.as_ref()
     }
 
-    pub(super) fn into_record(self, default_zone: &Zone) -> Result<CronJobRecord, DecodeError> {
+    pub(super) fn into_record(self, decoder: &Decoder) -> Result<CronJobRecord, DecodeError> {
         let parts = self.parts?;
-        let schedule = CronJobSchedule::new(&parts.spec.schedule, parts.spec.time_zone.as_deref(), default_zone);
+        let zone = parts.spec.time_zone.as_deref();
+        let schedule = CronJobSchedule::new(&parts.spec.schedule, zone, &decoder.default_zone);
+        let template = match decoder.shard_count {
+            Some(count) => Arc::new(labelled(&parts.template, &parts.identity.uid, count)),
+            None => parts.template,
+        };
         Ok(CronJobRecord {
             identity: parts.identity,
             resource_version: parts.resource_version,
@@ -96,7 +101,7 @@ impl CronJobContent {
             is_suspended: parts.spec.is_suspended,
             successful_jobs_history_limit: parts.spec.successful_jobs_history_limit,
             failed_jobs_history_limit: parts.spec.failed_jobs_history_limit,
-            template: parts.template,
+            template,
             retained_metadata: parts.retained_metadata,
             status: parts.status,
         })

@@ -10,6 +10,7 @@ const UID: &str = "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0";
 fn decoder() -> Decoder {
     Decoder {
         default_zone: Zone::utc(),
+        shard_count: None,
     }
 }
 

@@ -9,8 +9,8 @@ use crate::{
     cluster::decode::{Decoder, SlimCronJob},
     schedule::Zone,
     state::{
-        ActiveJob, CronJobIdentity, CronJobRecord, CronJobStatus, EventReason, ResourceVersion, Uid,
-        record::RetainedMetadata,
+        ActiveJob, CronJobIdentity, CronJobRecord, CronJobStatus, EventReason, Mandate, Partition, ResourceVersion,
+        ShardId, Term, Uid, record::RetainedMetadata, sharding::ShardCount,
     },
 };
 
@@ -29,9 +29,86 @@ fn cron_job(name: &str, job_template: &str) -> CronJobRecord {
     );
     let decoder = Decoder {
         default_zone: Zone::utc(),
+        shard_count: None,
     };
     let slim: SlimCronJob = serde_json::from_str(&text).unwrap();
     decoder.cron_job(&slim).unwrap()
+}
+
+/// The Job of a CronJob where replicas share CronJobs out over 16 shards.
+fn shared_job(job_template: &str, stamp: Option<Stamp>) -> Value {
+    let mut cron_job = cron_job("backup", job_template);
+    let text = format!(
+        r#"{{"metadata":{{"name":"backup","namespace":"shop","uid":"{UID}","resourceVersion":"4711",
+        "creationTimestamp":"2026-01-02T03:04:05Z"}},
+        "spec":{{"schedule":"* * * * *","jobTemplate":{job_template}}}}}"#
+    );
+    let decoder = Decoder {
+        default_zone: Zone::utc(),
+        shard_count: ShardCount::new(16).ok(),
+    };
+    let slim: SlimCronJob = serde_json::from_str(&text).unwrap();
+    cron_job.template = decoder.cron_job(&slim).unwrap().template;
+    serde_json::from_slice(&job_body(&order(&cron_job, "2026-04-12T11:20:00+02:00"), stamp)).unwrap()
+}
+
+#[test]
+fn b_11_2_where_replicas_share_cron_jobs_a_job_bears_its_shard_beside_the_labels_that_the_server_would_give() {
+    let shard = Partition::Shards(ShardCount::new(16).unwrap()).shard_of(&Uid::new(UID));
+    let own = shard.0.to_string();
+    for (template, others) in [
+        (r#"{"spec":{}}"#, json!({})),
+        ("{}", json!({})),
+        (r#"{"metadata":{"labels":{}},"spec":null}"#, json!({})),
+        (r#"{"metadata":{"labels":null},"spec":{"template":null}}"#, json!({})),
+        (
+            r#"{"metadata":{"labels":{"a":"b", "c\u0064":"\"" }},"spec":{}}"#,
+            json!({"a": "b", "cd": "\""}),
+        ),
+        (
+            r#"{"metadata":{"labels":{"a":"b"}},"spec":{"template":{"metadata":{"labels":{"pod":"p"}}}}}"#,
+            json!({"a": "b"}),
+        ),
+        (
+            r#"{"metadata":{"annotations":{"x":"y"}},"spec":{"template":{"metadata":{"labels":{"pod":"p"}}}}}"#,
+            json!({"pod": "p"}),
+        ),
+        (
+            r#"{"metadata":{"labels":{ }},"spec":{"template":{"metadata":{"labels":{"pod":"p"}}}}}"#,
+            json!({"pod": "p"}),
+        ),
+        (r#"{"metadata":{"labels":{"cronwheel.dev/shard-16":"99"}}}"#, json!({})),
+    ] {
+        let job = shared_job(template, None);
+        let mut expected = others;
+        expected["cronwheel.dev/shard-16"] = json!(own);
+        assert_eq!(job["metadata"]["labels"], expected, "{template}");
+        let mut alone: Value = serde_json::from_str(&job_text(template)).unwrap();
+        alone["metadata"]["labels"] = expected;
+        assert_eq!(job, alone, "{template}: nothing else differs");
+    }
+}
+
+#[test]
+fn a_job_says_under_what_it_was_created_where_others_might_lead() {
+    let stamp = Stamp {
+        mandate: Mandate {
+            shard: ShardId(7),
+            term: Term(3),
+        },
+        incarnation: 0xab,
+        create_before: Some(time("2026-04-12T09:20:06Z")),
+    };
+    let job = shared_job(r#"{"metadata":{"annotations":{"x":"y"}}}"#, Some(stamp));
+    assert_eq!(
+        job["metadata"]["annotations"],
+        json!({
+            "batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-04-12T11:20:00+02:00",
+            "cronwheel.dev/created-under": "7/3/00000000000000ab",
+            "cronwheel.dev/create-before": "2026-04-12T09:20:06Z",
+            "x": "y",
+        })
+    );
 }
 
 fn order(cron_job: &CronJobRecord, scheduled_timestamp: &str) -> JobOrder {
@@ -50,7 +127,7 @@ fn order(cron_job: &CronJobRecord, scheduled_timestamp: &str) -> JobOrder {
 
 fn job_text(job_template: &str) -> String {
     let cron_job = cron_job("backup", job_template);
-    String::from_utf8(job_body(&order(&cron_job, "2026-04-12T11:20:00+02:00"))).unwrap()
+    String::from_utf8(job_body(&order(&cron_job, "2026-04-12T11:20:00+02:00"), None)).unwrap()
 }
 
 const OWNER_REFERENCES: &str = r#""ownerReferences":[{"apiVersion":"batch/v1","kind":"CronJob","name":"backup","uid":"0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0","controller":true,"blockOwnerDeletion":true}]"#;
@@ -128,7 +205,7 @@ fn b_11_5_what_a_newer_server_knows_of_jobs_reaches_the_job_byte_for_byte() {
 fn names_are_escaped_wherever_they_go() {
     let name = "a\"b\\c\u{1}\n\u{7f}é";
     let cron_job = cron_job(name, r#"{"spec":{}}"#);
-    let body: Value = serde_json::from_slice(&job_body(&order(&cron_job, "\"Z\\"))).unwrap();
+    let body: Value = serde_json::from_slice(&job_body(&order(&cron_job, "\"Z\\"), None)).unwrap();
     assert_eq!(body["metadata"]["name"], format!("{name}-29600000"));
     assert_eq!(body["metadata"]["ownerReferences"][0]["name"], name);
     assert_eq!(body["metadata"]["annotations"][SCHEDULED_TIMESTAMP_ANNOTATION], "\"Z\\");
@@ -146,7 +223,7 @@ fn names_are_escaped_wherever_they_go() {
 #[test]
 fn a_job_body_is_one_allocation_of_its_size() {
     let cron_job = cron_job("backup", r#"{"metadata":{"labels":{"a":"b"}},"spec":{}}"#);
-    let body = job_body(&order(&cron_job, "2026-04-12T11:20:00+02:00"));
+    let body = job_body(&order(&cron_job, "2026-04-12T11:20:00+02:00"), None);
     assert!(
         body.capacity() - body.len() <= TIME_MAX_BYTES,
         "{} of {}",
@@ -239,6 +316,7 @@ fn a_status_that_is_read_is_written_back_the_same() {
     let slim: SlimCronJob = serde_json::from_str(&text).unwrap();
     let decoder = Decoder {
         default_zone: Zone::utc(),
+        shard_count: None,
     };
     let written = status_text("", decoder.cron_job(&slim).unwrap().status);
     assert!(written.ends_with(&format!(r#","status":{status}}}"#)), "{written}");

@@ -108,6 +108,7 @@ impl View {
         let mut window = LatenessWindow::default();
         let decoder = Arc::new(Decoder {
             default_zone: Zone::utc(),
+            shard_count: None,
         });
         let cron_jobs = watch::cron_jobs(self.client.clone(), Scope::Cluster, decoder).boxed();
         let jobs = watch::jobs(self.client.clone(), Scope::Cluster).boxed();

@@ -66,8 +66,8 @@ pub(super) async fn exchange<A: JobApi>(
         };
     }
     let clock = &licence.clock;
-    let life = licence.leadership.borrow().write_life(clock.boot());
-    let api = life.map_or_else(|| api.clone(), |life| api.living(life));
+    let terms = licence.leadership.borrow().write_terms(queued.mandate, clock.boot());
+    let api = terms.map_or_else(|| api.clone(), |terms| api.under(&terms));
     if let Some(slot) = queued.slot_of_first_attempt() {
         metrics.lateness.observe(clock.now().duration_since(slot).as_secs_f64());
     }

@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use crate::{
     cluster::{Answer, Answered, ClusterApi},
     runtime::metrics::ApiCall,
-    state::{CreateOutcome, DeleteOutcome, Input, JobDelete, JobLookUp, JobOrder, LookUpOutcome},
+    state::{CreateOutcome, DeleteOutcome, Input, JobDelete, JobLookUp, JobOrder, LookUpOutcome, sharding::WriteTerms},
 };
 
 /// The calls about Jobs; a fake of it stands for the API server in tests.
 pub trait JobApi: Clone + Send + Sync + 'static {
-    /// The same, whose requests live no longer than this.
+    /// The same, whose requests are made under these terms.
     #[must_use]
-    fn living(&self, life: Duration) -> Self;
+    fn under(&self, terms: &WriteTerms) -> Self;
     /// Creates a Job.
     fn create_job(&self, order: &JobOrder) -> impl Future<Output = Answered<CreateOutcome>> + Send;
     /// Deletes a Job.
@@ -24,8 +24,8 @@ pub trait JobApi: Clone + Send + Sync + 'static {
 }
 
 impl JobApi for ClusterApi {
-    fn living(&self, life: Duration) -> ClusterApi {
-        ClusterApi::living(self, life)
+    fn under(&self, terms: &WriteTerms) -> ClusterApi {
+        ClusterApi::under(self, terms)
     }
 
     async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {

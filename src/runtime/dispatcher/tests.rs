@@ -15,7 +15,7 @@ use crate::{
     state::{
         CronJobIdentity, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome, Uid,
         held_shards::WHOLE,
-        sharding::{Mandate, Term},
+        sharding::{Mandate, Term, WriteTerms},
     },
 };
 
@@ -153,7 +153,7 @@ impl FakeApi {
 }
 
 impl JobApi for FakeApi {
-    fn living(&self, _life: Duration) -> FakeApi {
+    fn under(&self, _terms: &WriteTerms) -> FakeApi {
         self.clone()
     }
 

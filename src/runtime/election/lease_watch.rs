@@ -90,7 +90,7 @@ impl LeaseWatch {
                     match lines.next().await {
                         Some(Ok(event)) => self.take(event),
                         broken => {
-                            let from = self.goes_on_from(broken, through);
+                            let from = goes_on_from(broken, through);
                             self.pause(from);
                             if std::mem::take(&mut self.is_believed) {
                                 return ElectionInput::WatchLost;
@@ -140,27 +140,23 @@ impl LeaseWatch {
         self.next.extend(input);
     }
 
-    /// Where a watch that ended is begun again; none where it cannot be.
-    fn goes_on_from(
-        &self,
-        broken: Option<Result<LeaseEvent, LeaseError>>,
-        through: ResourceVersion,
-    ) -> Option<ResourceVersion> {
-        match broken {
-            Some(Err(LeaseError::Expired { .. })) => None,
-            Some(Err(error)) => {
-                tracing::warn!(%error, "the watch of Leases broke, it is begun again");
-                Some(through)
-            }
-            Some(Ok(_)) | None => Some(through),
-        }
-    }
-
     fn pause(&mut self, from: Option<ResourceVersion>) {
         self.stage = Stage::Pausing {
             until: self.clock.boot() + PAUSE,
             from,
         };
+    }
+}
+
+/// Where a watch that ended is begun again; none where it cannot be.
+fn goes_on_from(broken: Option<Result<LeaseEvent, LeaseError>>, through: ResourceVersion) -> Option<ResourceVersion> {
+    match broken {
+        Some(Err(LeaseError::Expired { .. })) => None,
+        Some(Err(error)) => {
+            tracing::warn!(%error, "the watch of Leases broke, it is begun again");
+            Some(through)
+        }
+        Some(Ok(_)) | None => Some(through),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 
 use crate::{
     cluster::leases::{LeaseApi, LeaseReply},
@@ -21,7 +22,24 @@ use crate::{
 const INSTALLATION_PAUSE: Duration = Duration::from_secs(1);
 
 /// A request on its way.
-pub(super) type Asked = BoxFuture<'static, ElectionInput>;
+pub(super) type Asked = BoxFuture<'static, Told>;
+
+/// What an answer says.
+pub(super) struct Told {
+    pub(super) input: ElectionInput,
+    /// When the server had a renewal of ours at the latest minus its way, by its own clock: no later than when it was
+    /// sent.
+    pub(super) renewal_received: Option<Timestamp>,
+}
+
+impl From<ElectionInput> for Told {
+    fn from(input: ElectionInput) -> Told {
+        Told {
+            input,
+            renewal_received: None,
+        }
+    }
+}
 
 /// Sends requests.
 #[derive(Clone)]
@@ -36,22 +54,22 @@ pub(super) struct Asker {
 impl Asker {
     pub(super) fn create(&self, request: RequestId, write: LeaseWrite) -> Asked {
         let Asker { api, timeout, .. } = self.clone();
-        let now = self.clock.now();
+        let (now, is_renewal) = (self.clock.now(), is_own_renewal(&write));
         let reply = async move { api.create(&write, now, timeout).await };
-        self.written(ApiCall::CreateLease, request, reply)
+        self.written(ApiCall::CreateLease, request, is_renewal, reply)
     }
 
     pub(super) fn patch(&self, request: RequestId, precondition: ResourceVersion, write: LeaseWrite) -> Asked {
         let Asker { api, timeout, .. } = self.clone();
-        let now = self.clock.now();
+        let (now, is_renewal) = (self.clock.now(), is_own_renewal(&write));
         let reply = async move { api.patch(&write, precondition, now, timeout).await };
-        self.written(ApiCall::PatchLease, request, reply)
+        self.written(ApiCall::PatchLease, request, is_renewal, reply)
     }
 
     pub(super) fn delete(&self, request: RequestId, precondition: ResourceVersion, key: LeaseKey) -> Asked {
         let Asker { api, timeout, .. } = self.clone();
         let reply = async move { api.delete(&key, precondition, timeout).await };
-        self.written(ApiCall::DeleteLease, request, reply)
+        self.written(ApiCall::DeleteLease, request, false, reply)
     }
 
     pub(super) fn read(&self, request: RequestId, key: LeaseKey) -> Asked {
@@ -60,7 +78,7 @@ impl Asker {
             let sent = asker.clock.boot();
             let reply = asker.api.read(&key, asker.timeout).await;
             let answer: ReadAnswer = asker.note(ApiCall::GetLease, sent, reply);
-            ElectionInput::Read { request, answer }
+            ElectionInput::Read { request, answer }.into()
         })
     }
 
@@ -70,7 +88,7 @@ impl Asker {
         Box::pin(async move {
             loop {
                 match asker.api.installation(&ours, asker.timeout).await {
-                    Ok(installation) => return ElectionInput::InstallationKnown(installation),
+                    Ok(installation) => return ElectionInput::InstallationKnown(installation).into(),
                     Err(error) => tracing::warn!(%error, "what the installation was made with is not known yet"),
                 }
                 tokio::time::sleep(INSTALLATION_PAUSE).await;
@@ -82,13 +100,21 @@ impl Asker {
         &self,
         call: ApiCall,
         request: RequestId,
+        is_renewal: bool,
         reply: impl Future<Output = LeaseReply<WriteAnswer>> + Send + 'static,
     ) -> Asked {
         let asker = self.clone();
         Box::pin(async move {
             let sent = asker.clock.boot();
-            let answer = asker.note(call, sent, reply.await);
-            ElectionInput::Written { request, answer }
+            let reply = reply.await;
+            let is_done = matches!(reply.answer, WriteAnswer::Done(_));
+            let date = reply.server_date.filter(|_| is_renewal && is_done);
+            let answer = asker.note(call, sent, reply);
+            let round_trip = asker.clock.boot().since(sent);
+            Told {
+                input: ElectionInput::Written { request, answer },
+                renewal_received: date.and_then(|date| date.checked_sub(round_trip).ok()),
+            }
         })
     }
 
@@ -102,4 +128,9 @@ impl Asker {
         }
         reply.answer
     }
+}
+
+/// Members write their own Leases; of another's, only its eviction is written, which renews nothing.
+fn is_own_renewal(write: &LeaseWrite) -> bool {
+    write.is_renewal && matches!(write.key, LeaseKey::Member(_))
 }

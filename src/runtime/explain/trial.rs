@@ -358,7 +358,7 @@ fn telling<'a>(
 fn sent_job(order: &JobOrder) -> Result<SentJob, ExplainError> {
     Ok(SentJob {
         name: order.name.to_string(),
-        body: json(&encode::job_body(order))?,
+        body: json(&encode::job_body(order, None))?,
     })
 }
 

@@ -53,6 +53,7 @@ impl World {
         let filled = gaps::fill(&mut objects, now);
         let decoder = Decoder {
             default_zone: default_zone.clone(),
+            shard_count: None,
         };
         let mut world = World::default();
         let mut job_uids = BTreeSet::new();

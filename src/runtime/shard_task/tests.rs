@@ -18,7 +18,9 @@ use crate::{
     state::{
         ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
         DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome, ResourceVersion, Scope, Uid,
-        held_shards::WHOLE, record::RetainedMetadata, sharding::Leadership,
+        held_shards::WHOLE,
+        record::RetainedMetadata,
+        sharding::{Leadership, WriteTerms},
     },
 };
 
@@ -64,7 +66,7 @@ struct FakeApi {
 }
 
 impl JobApi for FakeApi {
-    fn living(&self, _life: Duration) -> FakeApi {
+    fn under(&self, _terms: &WriteTerms) -> FakeApi {
         self.clone()
     }
 

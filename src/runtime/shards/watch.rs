@@ -36,7 +36,10 @@ impl Gathering {
     ) -> Result<Gathering, ShardsError> {
         let list = api.list(ANSWER_TIMEOUT).await?;
         known.list_leases(list.leases);
-        let decoder = Arc::new(Decoder { default_zone });
+        let decoder = Arc::new(Decoder {
+            default_zone,
+            shard_count: None,
+        });
         let mut gathering = Gathering {
             known,
             shown: list.resource_version,

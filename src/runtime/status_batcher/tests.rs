@@ -80,7 +80,7 @@ struct Seen {
 type Request = (u128, String, u64, i64);
 
 impl StatusApi for FakeApi {
-    fn living(&self, _life: Duration) -> FakeApi {
+    fn under(&self, _terms: &WriteTerms) -> FakeApi {
         self.clone()
     }
 

@@ -179,7 +179,7 @@ fn slowed(duration: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::sharding::{BootInstant, Leadership};
+    use crate::state::sharding::{BootInstant, Leadership, Mandate, ShardId, Term};
 
     fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -242,8 +242,12 @@ mod tests {
     fn life_at(timing: &Timing, age: Duration) -> Duration {
         let renewed = BootInstant::after_boot(seconds(1_000));
         let until = renewed + timing.parts().self_fence;
-        let leadership = Leadership::of_none_until(until, timing.write_life());
-        leadership.write_life(renewed + age).unwrap()
+        let leadership = Leadership::of_none_until(until, 1, timing.write_life());
+        let mandate = Mandate {
+            shard: ShardId(0),
+            term: Term(1),
+        };
+        leadership.write_terms(mandate, renewed + age).unwrap().life
     }
 
     #[test]

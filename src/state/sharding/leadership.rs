@@ -1,6 +1,8 @@
 //! What this replica may do and until when: nothing that was decided is sent unless this says so at that moment.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use jiff::Timestamp;
 
 use super::{BootInstant, ShardId, Term};
 
@@ -11,6 +13,34 @@ pub struct Mandate {
     pub shard: ShardId,
     /// The term.
     pub term: Term,
+}
+
+/// Under what something is written, where others might lead: how long it may live, and what it says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteTerms {
+    /// After this it must be dead, answered or not.
+    pub life: Duration,
+    /// What a new Job says.
+    pub stamp: Stamp,
+}
+
+/// Who created a Job, for audits, and until when that could be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// For which shard, in which term.
+    pub mandate: Mandate,
+    /// The number of its creator's life.
+    pub incarnation: u64,
+    /// Until when it may be created, by the API server's clock; none where that is not known yet.
+    pub create_before: Option<Timestamp>,
+}
+
+/// `shard/term/incarnation`.
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mandate { shard, term } = self.mandate;
+        write!(f, "{}/{}/{:016x}", shard.0, term.0, self.incarnation)
+    }
 }
 
 /// How long a write may live that is sent at some instant, so that it is dead before anybody else may lead its shard.
@@ -37,7 +67,15 @@ pub struct Leadership {
     terms: BTreeMap<ShardId, Term>,
     /// The first instant at which all of it is over unless it is renewed; none where nobody competes for it.
     until: Option<BootInstant>,
-    write_life: Option<WriteLife>,
+    rival: Option<Rivalry>,
+}
+
+/// What a leader goes by that others might follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rivalry {
+    write_life: WriteLife,
+    incarnation: u64,
+    create_before: Option<Timestamp>,
 }
 
 impl Leadership {
@@ -46,23 +84,41 @@ impl Leadership {
         Leadership {
             terms: BTreeMap::from([(mandate.shard, mandate.term)]),
             until: None,
-            write_life: None,
+            rival: None,
         }
     }
 
-    /// Of no shard, and of any only until this instant, with writes that live by this rule.
-    pub fn of_none_until(until: BootInstant, write_life: WriteLife) -> Leadership {
+    /// Of no shard, and of any only until this instant, by this life of a replica, with writes that live by this rule.
+    pub fn of_none_until(until: BootInstant, incarnation: u64, write_life: WriteLife) -> Leadership {
         Leadership {
             terms: BTreeMap::new(),
             until: Some(until),
-            write_life: Some(write_life),
+            rival: Some(Rivalry {
+                write_life,
+                incarnation,
+                create_before: None,
+            }),
         }
     }
 
-    /// How long a write may live that is sent now; none where it may live as long as it likes.
-    pub fn write_life(&self, now: BootInstant) -> Option<Duration> {
-        let left = self.until?.since(now);
-        Some(self.write_life?.with_left(left))
+    /// Under what a write is sent now; none where nobody competes.
+    pub fn write_terms(&self, mandate: Mandate, now: BootInstant) -> Option<WriteTerms> {
+        let rival = self.rival?;
+        Some(WriteTerms {
+            life: rival.write_life.with_left(self.until?.since(now)),
+            stamp: Stamp {
+                mandate,
+                incarnation: rival.incarnation,
+                create_before: rival.create_before,
+            },
+        })
+    }
+
+    /// Jobs may be created until this instant of the API server's clock; never earlier than was said before.
+    pub fn allow_creates_before(&mut self, instant: Timestamp) {
+        if let Some(rival) = &mut self.rival {
+            rival.create_before = rival.create_before.max(Some(instant));
+        }
     }
 
     /// Whether what was decided under a mandate may be done at this instant.
@@ -109,11 +165,26 @@ mod tests {
     #[test]
     fn a_write_is_dead_before_another_may_lead() {
         let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
-        let leadership = Leadership::of_none_until(at(107), LIFE);
-        for (now, life) in [(100, 9), (103, 6), (107, 2), (120, 2)] {
-            assert_eq!(leadership.write_life(at(now)), Some(Duration::from_secs(life)), "{now}");
+        let leadership = Leadership::of_none_until(at(107), 1, LIFE);
+        let life = |now| leadership.write_terms(mandate(0, 1), at(now)).unwrap().life;
+        for (now, expected) in [(100, 9), (103, 6), (107, 2), (120, 2)] {
+            assert_eq!(life(now), Duration::from_secs(expected), "{now}");
         }
-        assert_eq!(Leadership::of_one(mandate(0, 1)).write_life(at(100)), None);
+        let alone = Leadership::of_one(mandate(0, 1));
+        assert_eq!(alone.write_terms(mandate(0, 1), at(100)), None);
+    }
+
+    #[test]
+    fn a_job_says_who_made_it_and_until_when_that_could_be() {
+        let at = BootInstant::after_boot(Duration::from_secs(100));
+        let mut leadership = Leadership::of_none_until(at, 0xab, LIFE);
+        let stamp = |leadership: &Leadership| leadership.write_terms(mandate(7, 3), at).unwrap().stamp;
+        assert_eq!(stamp(&leadership).create_before, None);
+        assert_eq!(stamp(&leadership).to_string(), "7/3/00000000000000ab");
+        let [early, late] = ["2026-01-01T00:00:05Z", "2026-01-01T00:00:07Z"].map(|time| time.parse().unwrap());
+        leadership.allow_creates_before(late);
+        leadership.allow_creates_before(early);
+        assert_eq!(stamp(&leadership).create_before, Some(late));
     }
 
     fn mandate(shard: u16, term: u64) -> Mandate {
@@ -127,7 +198,7 @@ mod tests {
     fn it_covers_the_terms_that_it_is_of_until_its_end() {
         let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
         let lasting = Leadership::of_one(mandate(0, 3));
-        let mut ending = Leadership::of_none_until(at(10), LIFE);
+        let mut ending = Leadership::of_none_until(at(10), 1, LIFE);
         ending.begin(mandate(0, 3));
         ending.begin(mandate(5, 9));
         for (leadership, mandate, now, is_covered) in [

@@ -17,6 +17,7 @@ use serde_json::Value;
 pub(crate) fn run(data: &[u8]) {
     let decoder = Decoder {
         default_zone: Zone::utc(),
+        shard_count: None,
     };
     for cron_job in objects::<SlimCronJob>(data) {
         let identity = cron_job.identity().cloned();
@@ -58,7 +59,7 @@ fn check_requests(record: &CronJobRecord) {
         n_attempts_before: 0,
         is_on_time: true,
     };
-    if let Some(job) = read(&job_body(&order)) {
+    if let Some(job) = read(&job_body(&order, None)) {
         assert_eq!(job["metadata"]["name"], name);
         let owner = &job["metadata"]["ownerReferences"][0];
         assert_eq!(owner["name"], *record.identity.name);

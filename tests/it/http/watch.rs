@@ -22,6 +22,7 @@ use super::{Script, status};
 fn decoder() -> Arc<Decoder> {
     Arc::new(Decoder {
         default_zone: Zone::utc(),
+        shard_count: None,
     })
 }
 

@@ -7,10 +7,10 @@ use crate::runtime::args::{Cli, Command};
 
 fn args(flags: &[&str]) -> Result<RunArgs, String> {
     let line = ["cronwheel", "run"].iter().chain(flags);
-    match Cli::try_parse_from(line).map_err(|error| error.to_string())?.command {
-        Command::Run(args) => Ok(args),
-        other => panic!("{other:?}"),
-    }
+    let Command::Run(args) = Cli::try_parse_from(line).map_err(|error| error.to_string())?.command else {
+        panic!("not run: {flags:?}");
+    };
+    Ok(args)
 }
 
 fn kube() -> kube::Config {

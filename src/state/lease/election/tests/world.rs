@@ -441,11 +441,10 @@ impl World {
             ElectionEffect::Cool(_) => {}
             ElectionEffect::Seal { shard, term } => {
                 self.process(at).acting.remove(&shard);
-                let fired_through = Some(self.wall());
                 let input = ElectionInput::ShardSealed {
                     shard,
                     term,
-                    fired_through,
+                    fired_through: Some(self.wall()),
                     written_through: WrittenThrough::default(),
                 };
                 self.post(at, delay, Message::Input(input));

@@ -187,19 +187,27 @@ pub(super) async fn the_account_can_do_all_that_is_done_with_leases(namespace: N
     done(api.delete(&member("a"), renewed.resource_version, TIMEOUT).await);
 }
 
+/// What makes a controller a replica of several.
+fn replica_arguments(namespace: &Namespace, name: &str) -> [String; 5] {
+    [
+        "--shards=16".to_owned(),
+        "--timing=fast".to_owned(),
+        format!("--lease-namespace={}", namespace.name),
+        format!("--pod-name=cronwheel-{name}"),
+        format!("--pod-uid=uid-{name}"),
+    ]
+}
+
 pub(super) async fn replicas_share_the_shards_out_under_the_role(namespace: Namespace) {
     permit_leases(&namespace).await;
     let replicas: Vec<Controller> = ["a", "b"]
         .iter()
         .map(|name| {
-            let arguments = [
-                "--shards=16",
-                "--timing=fast",
-                &format!("--lease-namespace={}", namespace.name),
-                &format!("--pod-name=cronwheel-{name}"),
-                &format!("--pod-uid=uid-{name}"),
-            ];
-            Controller::start(&namespace, 30, &arguments)
+            Controller::start(
+                &namespace,
+                30,
+                &replica_arguments(&namespace, name).each_ref().map(String::as_str),
+            )
         })
         .collect();
     let mut last = Value::Null;
@@ -352,5 +360,29 @@ pub(super) async fn the_fence_refuses_a_job_that_comes_too_late(namespace: Names
         let answer = create_job(client, &namespace, name, before).await;
         assert_eq!(answer.code, code, "{name}: {}", answer.body);
     }
+    a_replica_passes_it(&namespace).await;
     namespace.kubectl(&["delete", "-f", FENCE]).await;
+}
+
+/// The Job of a replica that shares CronJobs with others says until when it may be created, and is.
+async fn a_replica_passes_it(namespace: &Namespace) {
+    permit_leases(namespace).await;
+    namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
+    let before = Timestamp::now();
+    let replica = Controller::start(
+        namespace,
+        0,
+        &replica_arguments(namespace, "a").each_ref().map(String::as_str),
+    );
+    let is_there = async || namespace.find("Job", &namespace.job_name(0)).await.is_some();
+    assert!(wait(is_there).await, "no Job");
+    let job = namespace.find("Job", &namespace.job_name(0)).await.expect("the Job");
+    let annotation = &job["metadata"]["annotations"]["cronwheel.dev/create-before"];
+    let until: Timestamp = annotation.as_str().expect("an annotation").parse().expect("an instant");
+    // By the API server's clock, whatever the controller's is; the fence is at seven seconds.
+    assert!(
+        until > before && until < before + SignedDuration::from_secs(30),
+        "{before} {until}"
+    );
+    replica.terminate().await;
 }

@@ -13,6 +13,7 @@ use tokio::{
 pub(super) struct Wire {
     address: String,
     cut: Arc<Notify>,
+    silenced: Arc<Notify>,
     acceptor: JoinHandle<()>,
 }
 
@@ -22,8 +23,15 @@ impl Wire {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
         let cut = Arc::new(Notify::new());
-        let acceptor = tokio::spawn(accept(listener, server.to_owned(), Arc::clone(&cut)));
-        Wire { address, cut, acceptor }
+        let silenced = Arc::new(Notify::new());
+        let switches = (Arc::clone(&cut), Arc::clone(&silenced));
+        let acceptor = tokio::spawn(accept(listener, server.to_owned(), switches));
+        Wire {
+            address,
+            cut,
+            silenced,
+            acceptor,
+        }
     }
 
     /// Host and port of this end.
@@ -37,26 +45,37 @@ impl Wire {
     }
 }
 
+impl Wire {
+    /// Carries nothing any more on the connections that there are, and does not end them, as when a peer vanishes.
+    pub(super) fn silence(&self) {
+        self.silenced.notify_waiters();
+    }
+}
+
 impl Drop for Wire {
     fn drop(&mut self) {
         self.acceptor.abort();
     }
 }
 
-async fn accept(listener: TcpListener, server: String, cut: Arc<Notify>) {
+type Switches = (Arc<Notify>, Arc<Notify>);
+
+async fn accept(listener: TcpListener, server: String, switches: Switches) {
     loop {
         let (near, _) = listener.accept().await.expect("a connection");
-        tokio::spawn(carry(near, server.clone(), Arc::clone(&cut)));
+        tokio::spawn(carry(near, server.clone(), switches.clone()));
     }
 }
 
-async fn carry(mut near: TcpStream, server: String, cut: Arc<Notify>) {
+async fn carry(mut near: TcpStream, server: String, (cut, silenced): Switches) {
     let Ok(mut far) = TcpStream::connect(server).await else {
         return;
     };
     tokio::select! {
-        () = cut.notified() => {}
+        () = cut.notified() => return,
+        () = silenced.notified() => {}
         // However it ends, both sides notice.
-        _ = copy_bidirectional(&mut near, &mut far) => {}
+        _ = copy_bidirectional(&mut near, &mut far) => return,
     }
+    cut.notified().await;
 }

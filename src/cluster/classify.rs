@@ -3,6 +3,7 @@
 //! What every kind of request can meet (too many requests, no server behind the address) is told apart
 //! here from what the one request was told, so that back-off is decided in one place for all.
 
+mod order_outcome;
 mod refusal;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 use serde::Deserialize;
 
+pub use self::order_outcome::OrderOutcome;
 use self::refusal::DeniedBy;
 pub(super) use self::refusal::Refusal;
 use super::decode::SlimJob;
@@ -249,56 +251,6 @@ pub fn event(answer: &RawAnswer) -> Answer<EventOutcome> {
             },
         })
     })
-}
-
-/// What the outcomes of all orders can say: this one failed, whatever the state of the server.
-pub trait OrderOutcome {
-    /// The order failed; it backs off by itself.
-    fn failed(message: String, retry_after: Option<Duration>) -> Self;
-
-    /// Nobody can say whether the order was carried out. For creates and Events that differs from a failure.
-    fn unanswered(message: String, retry_after: Option<Duration>) -> Self
-    where
-        Self: Sized,
-    {
-        Self::failed(message, retry_after)
-    }
-}
-
-macro_rules! failed_outcome {
-    ($($outcome:ident),*) => {$(
-        impl OrderOutcome for $outcome {
-            fn failed(message: String, retry_after: Option<Duration>) -> $outcome {
-                $outcome::Failed { message, retry_after }
-            }
-        }
-    )*};
-}
-
-failed_outcome!(DeleteOutcome, LabelOutcome, LookUpOutcome, StatusOutcome);
-
-impl OrderOutcome for CreateOutcome {
-    fn failed(message: String, retry_after: Option<Duration>) -> CreateOutcome {
-        CreateOutcome::Failed { message, retry_after }
-    }
-
-    fn unanswered(message: String, _: Option<Duration>) -> CreateOutcome {
-        CreateOutcome::Unanswered { message }
-    }
-}
-
-impl OrderOutcome for EventOutcome {
-    fn failed(message: String, _: Option<Duration>) -> EventOutcome {
-        EventOutcome::Rejected { message }
-    }
-
-    fn unanswered(message: String, _: Option<Duration>) -> EventOutcome {
-        EventOutcome::Unanswered { message }
-    }
-}
-
-impl OrderOutcome for () {
-    fn failed(_: String, _: Option<Duration>) {}
 }
 
 /// This one request cannot be sent, which says nothing of the others.

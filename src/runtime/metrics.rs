@@ -1,7 +1,5 @@
 //! Metrics: a struct of handles per component, all registered here. Labels have few values and never name an object.
 
-use std::time::Duration;
-
 use prometheus::{
     Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
     TextEncoder,

@@ -107,7 +107,7 @@ struct SelectedWatch {
 enum Heard {
     Selection,
     Narrow,
-    Event(Option<kube::Result<WatchEvent<SlimJob>>>),
+    Event(Option<kube::Result<Box<WatchEvent<SlimJob>>>>),
 }
 
 impl SelectedWatch {
@@ -176,12 +176,12 @@ impl SelectedWatch {
         };
         self.backoff.reset();
         self.ready.extend(page.items.into_iter().map(|job| Jobs.applied(job)));
-        self.stage = match page.metadata.continue_.filter(|next| !next.is_empty()) {
-            Some(next) => Stage::Page { next: Some(next), from },
-            None => {
-                self.announce(SelectionStage::ListDone);
-                Stage::Open { through: from }
-            }
+        let next = page.metadata.continue_.filter(|next| !next.is_empty());
+        self.stage = if next.is_some() {
+            Stage::Page { next, from }
+        } else {
+            self.announce(SelectionStage::ListDone);
+            Stage::Open { through: from }
         };
     }
 
@@ -222,13 +222,13 @@ impl SelectedWatch {
         let heard = tokio::select! {
             biased;
             () = self.selection.changed() => Heard::Selection,
-            event = events.next() => Heard::Event(event),
+            event = events.next() => Heard::Event(event.map(|event| event.map(Box::new))),
             () = narrow => Heard::Narrow,
         };
         match heard {
             Heard::Selection if self.lacks_nothing() => self.stage = Stage::Events { events, through },
             Heard::Selection | Heard::Narrow | Heard::Event(None) => self.stage = Stage::Open { through },
-            Heard::Event(Some(Ok(event))) => self.take(event, events, through),
+            Heard::Event(Some(Ok(event))) => self.take(*event, events, through),
             Heard::Event(Some(Err(error))) => {
                 let is_lost = matches!(error, kube::Error::SerdeError(_));
                 let next = if is_lost { Stage::Begin } else { Stage::Open { through } };
@@ -275,13 +275,11 @@ impl SelectedWatch {
     }
 
     fn fail(&mut self, error: &kube::Error, next: Stage) {
-        match error {
-            kube::Error::Api(status) if status.code == 410 => {
-                self.tell(bounded(&format!("{} ({})", status.message, status.code)), Stage::Begin)
-            }
-            kube::Error::Api(status) => self.tell(bounded(&format!("{} ({})", status.message, status.code)), next),
-            other => self.tell(error_text(other), next),
-        }
+        let kube::Error::Api(status) = error else {
+            return self.tell(error_text(error), next);
+        };
+        let next = if status.code == 410 { Stage::Begin } else { next };
+        self.tell(bounded(&format!("{} ({})", status.message, status.code)), next);
     }
 
     fn tell(&mut self, message: String, next: Stage) {

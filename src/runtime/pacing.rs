@@ -177,7 +177,22 @@ impl Pacer {
     fn on_throttled(&mut self, ticket: Ticket, now: BootInstant, retry_after: Option<Duration>) {
         if self.begin_incident(ticket, now, retry_after, false) {
             self.limit.on_throttled();
+        } else if let Some(asked) = retry_after {
+            self.wait_as_asked(now + asked.clamp(PAUSE_MIN, RETRY_AFTER_MAX));
         }
+    }
+
+    /// Another incident goes on, or the limit has just fallen: what the server asks for is kept to all the same.
+    fn wait_as_asked(&mut self, asked: BootInstant) {
+        let until = match self.lane {
+            Lane::Paused { until, .. } | Lane::Probing { until } => until.max(asked),
+            Lane::Open => asked,
+        };
+        self.lane = Lane::Paused {
+            until,
+            is_asked: true,
+            then_probe: matches!(self.lane, Lane::Probing { .. } | Lane::Paused { then_probe: true, .. }),
+        };
     }
 
     /// The server was not reached, or was in no state to answer.

@@ -55,6 +55,15 @@ fn failures_of_one_burst_are_one_incident() {
 }
 
 #[test]
+fn what_the_server_asks_for_is_kept_to_whatever_incident_came_before() {
+    let mut pacer = Pacer::new(128);
+    let (lost, throttled) = (ticket(&mut pacer, at(0)), ticket(&mut pacer, at(0)));
+    pacer.on_unavailable(lost, at(1), None);
+    pacer.on_throttled(throttled, at(2), Some(Duration::from_secs(3)));
+    assert_eq!(pacer.admission(at(200), 0), Admission::Wait(at(3_002)));
+}
+
+#[test]
 fn an_unreachable_server_is_probed_by_single_requests_at_doubling_intervals() {
     let mut pacer = Pacer::new(128);
     let mut now = at(0);

@@ -121,12 +121,14 @@ impl Scenario {
             specs.push(Spec::draw(&mut random, calendar));
         }
         let calm_at = end - CALM_END;
+        // In a rough world little must run, but much may go wrong.
+        let roughness = random.pick(&[1, 1, 1, 4]);
         Scenario {
             start,
             end,
-            edits: edits::draw(&mut random, N_CRON_JOBS, start..calm_at, calendars),
-            crashes: draw_crashes(&mut random, start, calm_at),
-            troubles: troubles::draw(&mut random, start, calm_at),
+            edits: edits::draw(&mut random, roughness, N_CRON_JOBS, start..calm_at, calendars),
+            crashes: draw_crashes(&mut random, roughness, start, calm_at),
+            troubles: troubles::draw(&mut random, roughness, start, calm_at),
             lost_per_million: random.pick(&[0, 1_000, 5_000, 5_000]),
             clock_offset: SignedDuration::from_millis(random.pick(&[0, 0, -900, -300, 400, 900])),
             specs,
@@ -134,12 +136,12 @@ impl Scenario {
     }
 }
 
-fn draw_crashes(random: &mut Random, start: Timestamp, calm_at: Timestamp) -> Vec<Crash> {
+fn draw_crashes(random: &mut Random, roughness: i64, start: Timestamp, calm_at: Timestamp) -> Vec<Crash> {
     const CRASHES_AN_HOUR: i64 = 5;
     let mut crashes = Vec::new();
     let mut at = start;
     loop {
-        at += pause(random, CRASHES_AN_HOUR);
+        at += pause(random, roughness * CRASHES_AN_HOUR);
         let away_millis = random.pick(&[50, 700, 5_000, 20_000, 90_000, 200_000]);
         let crash = Crash {
             at,

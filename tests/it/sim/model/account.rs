@@ -20,6 +20,9 @@ use crate::sim::{
 /// What happens so near to a change may have been decided before it or after.
 const NEAR: SignedDuration = SignedDuration::from_secs(60);
 
+/// So long may statuses have failed to be stored before a controller ends.
+const UNRECORDED: SignedDuration = SignedDuration::from_secs(300);
+
 /// How many instants ended how in one life, as the model has it.
 #[derive(Debug, Default)]
 struct Expected {
@@ -32,10 +35,12 @@ struct Expected {
 }
 
 pub(super) fn judge(case: &Case<'_>, views: &[View<'_>], problems: &mut Vec<String>) {
-    for life in &case.world.lives {
+    let lives = &case.world.lives;
+    for (number, life) in lives.iter().enumerate() {
+        let before_that = number.checked_sub(1).map_or(life.from, |before| lives[before].until);
         let mut expected = Expected::default();
         for view in views {
-            expected.add(case, view, life);
+            expected.add(case, view, life, before_that);
         }
         let tally = life.board.read().tally;
         for problem in expected.differences(&tally) {
@@ -48,11 +53,13 @@ pub(super) fn judge(case: &Case<'_>, views: &[View<'_>], problems: &mut Vec<Stri
 }
 
 impl Expected {
-    fn add(&mut self, case: &Case<'_>, view: &View<'_>, life: &Life) {
+    fn add(&mut self, case: &Case<'_>, view: &View<'_>, life: &Life, before_that: Timestamp) {
         let until = life.until.min(case.end);
         let before = view.jobs.iter().take_while(|job| job.created < life.from);
         let begun = before.filter_map(|job| job.slot).max().unwrap_or(view.cron_job.created);
-        let is_of_life = |job: &&&Job| job.slot.is_some() && job.created >= life.from - NEAR && job.created <= until;
+        // What the controller before did not come to know or to store is found.
+        let is_of_life =
+            |job: &&&Job| job.slot.is_some() && job.created >= before_that - UNRECORDED && job.created <= until;
         self.n_started.1 += view.jobs.iter().filter(is_of_life).count() as u64;
         let first = view.slots.partition_point(|slot| slot.at <= begun);
         let end = view.slots.partition_point(|slot| slot.at < until + NEAR);
@@ -68,6 +75,9 @@ impl Expected {
                 }
             }
         }
+        let foreign = view.foreign_jobs();
+        let is_met = |job: &&Job| job.created <= until && job.deleted.is_none_or(|deletion| deletion.at >= life.from);
+        self.of(InstantOutcome::ForeignJob).1 += foreign.filter(is_met).count() as u64;
         for job in view.jobs.iter().filter(|job| job.slot.is_none()) {
             self.add_by_hand(case, job, life.from, until);
         }
@@ -157,7 +167,6 @@ fn possible_reasons(view: &View<'_>, slot: Slot) -> Vec<InstantOutcome> {
             InstantOutcome::ScheduleChanged,
             view.epochs.len() > 1 && view.epochs.iter().any(is_at_change),
         ),
-        (InstantOutcome::ForeignJob, view.foreign_job(slot.at).is_some()),
     ];
     let possible = possible.into_iter().filter(|(_, is_possible)| *is_possible);
     possible.map(|(reason, _)| reason).collect()

@@ -51,7 +51,8 @@ fn judge_one(
     n_kept: usize,
     problems: &mut Vec<String>,
 ) {
-    let known_at = case.hindrances.known_at(deletion.at);
+    let deletion_at = deletion.at;
+    let known_at = case.hindrances.known_at(deletion_at);
     let specs = view.specs(known_at, deletion.at);
     let replaced_from = known_at.min(deletion.at - ON_THE_WAY);
     let ran_lately = job.finished.is_none_or(|(at, _)| at >= replaced_from);
@@ -66,7 +67,14 @@ fn judge_one(
         Finish::Complete => spec.complete_max,
         Finish::Failed => spec.failed_max,
     });
-    if limit.min().is_some_and(|limit| n_kept <= limit) {
+    // Others may have deleted some of which it did not know.
+    let by_others = |job: &&&Job| {
+        let of_kind = job.finished.is_some_and(|(_, kind)| kind == finish);
+        let deletion = job.deleted.filter(|deletion| deletion.by == Deleter::Others);
+        of_kind && deletion.is_some_and(|others| (known_at..=deletion_at).contains(&others.at))
+    };
+    let n_known = n_kept + view.jobs.iter().filter(by_others).count();
+    if limit.min().is_some_and(|limit| n_known <= limit) {
         problems.push(format!(
             "{}: deleted at {} as one of {n_kept} {finish:?}, {specs:?}",
             job.name, deletion.at

@@ -30,7 +30,8 @@ fn must_run(case: &Case<'_>, view: &View<'_>, slot: Slot) -> bool {
         return false;
     }
     let (slot, next) = (slot.at, slot.over);
-    let specs = view.specs(slot, next).iter();
+    // What is lost to a deadline that has become longer unseen stays lost.
+    let specs = view.specs(case.hindrances.known_at(slot), next).iter();
     let deadline = specs.filter_map(|(_, spec)| spec.deadline_seconds).min();
     let last = deadline.map_or(next, |seconds| next.min(slot + SignedDuration::from_secs(seconds))) - SKEW;
     if last >= slot + PATIENCE {

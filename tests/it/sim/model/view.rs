@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Case;
+use super::{Case, SKEW};
 use crate::sim::{
     calendar::Calendar,
     scenario::Spec,
@@ -92,7 +92,16 @@ impl<'a> View<'a> {
     pub(super) fn foreign_job(&self, slot: Timestamp) -> Option<&'a Job> {
         let name = job_name(&self.cron_job.name, slot);
         let job = self.foreign.get(name.as_str()).copied();
-        job.filter(|job| job.deleted.is_none_or(|deletion| deletion.at > slot))
+        job.filter(|job| job.deleted.is_none_or(|deletion| deletion.at > slot - SKEW))
+    }
+
+    /// The Jobs of nobody's that have the names of slots' of its.
+    pub(super) fn foreign_jobs(&self) -> impl Iterator<Item = &'a Job> {
+        let prefix = format!("{}-", self.cron_job.name);
+        let named = self.foreign.range(prefix.as_str()..);
+        let is_its = |(name, _): &(&&str, &&'a Job)| name.starts_with(&prefix);
+        let its: Vec<&Job> = named.take_while(is_its).map(|(_, job)| *job).collect();
+        its.into_iter()
     }
 
     /// Since when the schedule is that of the spec with this beginning.

@@ -64,6 +64,7 @@ impl Change {
 
 pub(super) fn draw(
     random: &mut Random,
+    roughness: i64,
     n_cron_jobs: usize,
     during: Range<Timestamp>,
     calendars: impl Fn(&mut Random) -> Calendar,
@@ -71,7 +72,7 @@ pub(super) fn draw(
     let mut edits = Vec::new();
     let mut at = during.start;
     loop {
-        at += SignedDuration::from_millis(random.between(500, 2 * 3_600_000 / EDITS_AN_HOUR));
+        at += SignedDuration::from_millis(random.between(500, 2 * 3_600_000 / (roughness * EDITS_AN_HOUR)));
         if random.is_one_in(3) {
             at = near_a_minute(random, at);
         }

@@ -81,11 +81,11 @@ impl Trouble {
     }
 }
 
-pub(super) fn draw(random: &mut Random, start: Timestamp, calm_at: Timestamp) -> Vec<Trouble> {
+pub(super) fn draw(random: &mut Random, roughness: i64, start: Timestamp, calm_at: Timestamp) -> Vec<Trouble> {
     let mut troubles: Vec<Trouble> = Vec::new();
     let mut at = start;
     loop {
-        at += pause(random, TROUBLES_AN_HOUR);
+        at += pause(random, roughness * TROUBLES_AN_HOUR);
         let kind = draw_kind(random);
         let millis_max = random.pick(&[5_000, 30_000, 60_000, longest_seconds(kind) * 1_000]);
         let until = at + SignedDuration::from_millis(random.between(1_000, millis_max));

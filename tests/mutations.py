@@ -32,7 +32,7 @@ MUTATIONS = {
     "no-catching-up": ("src/schedule/policy.rs", "    Ok(Due {\n        slot,\n", "    Ok(Due {\n        slot: slot.filter(|_| facts.armed.is_some()),\n"),
     "deadline-ignored": ("src/schedule/policy.rs", "let deadline_secs = facts.starting_deadline_seconds?;", "let deadline_secs = facts.starting_deadline_seconds?.max(900);"),
     "suspend-ignored": ("src/schedule/policy.rs", "    if facts.is_suspended {\n", "    if facts.is_suspended && facts.armed.is_none() {\n"),
-    "past-of-a-new-schedule-started": (f"{STATE[:9]}/shard_state.rs", "cron_job.schedule_changed = Some(now);", "cron_job.schedule_changed = None;"),
+    "past-of-a-new-schedule-started": (f"{STATE}.rs", "cron_job.schedule_changed = Some(now);", "cron_job.schedule_changed = None;"),
     "relist-forgets-jobs": (f"{STATE}/relists.rs", "|job| job.mark < mark", "|job| job.mark <= mark"),
     "relist-keeps-what-is-gone": (f"{STATE}/relists.rs", "|job| job.mark < mark", "|job| job.mark > mark"),
     "lost-version-is-passed-over": ("src/cluster/watch.rs", "return status.code == 410;", "return status.code == 411;"),
@@ -48,6 +48,9 @@ MUTATIONS = {
     "foreign-job-waited-for": (f"{STATE}/look_ups.rs", "                    self.end_open(owner, InstantOutcome::ForeignJob);", "                    self.retry_later(owner, None, now);"),
 }
 
+# As `make simulate` builds it.
+PROFILE = ["--profile", os.environ.get("CRONWHEEL_MUTATIONS_PROFILE", "sim")]
+
 # The simulation alone, which builds faster than all tests.
 TARGET = '\n[[test]]\nname = "sim_alone"\npath = "tests/it/sim_alone.rs"\n'
 ROOT = '#![allow(clippy::unwrap_used, missing_docs, dead_code, reason = "tests")]\nmod random;\nmod sim;\n'
@@ -62,10 +65,10 @@ def mutated(text: str, name: str) -> str:
 
 def verdict(tree: Path) -> str:
     environment = {**os.environ, "CRONWHEEL_SIM_SEEDS": "20", "CRONWHEEL_SIM_SEED": "1", "CRONWHEEL_SIM_MINUTES": "60", "RUST_BACKTRACE": "0"}
-    built = subprocess.run(["cargo", "test", "--quiet", "--test", "sim_alone", "--no-run"], cwd=tree, capture_output=True, text=True)
+    built = subprocess.run(["cargo", "test", *PROFILE, "--quiet", "--test", "sim_alone", "--no-run"], cwd=tree, capture_output=True, text=True)
     if built.returncode != 0:
         return "does not compile:\n" + built.stderr[-2000:]
-    command = ["cargo", "test", "--quiet", "--test", "sim_alone", "no_run", "--", "--nocapture"]
+    command = ["cargo", "test", *PROFILE, "--quiet", "--test", "sim_alone", "no_run", "--", "--nocapture"]
     run = subprocess.Popen(command, cwd=tree, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     said, n_seeds = [], 0
     for line in run.stderr:

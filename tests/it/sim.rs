@@ -90,7 +90,8 @@ async fn play(scenario: &Scenario, cluster: &Cluster, world: &RefCell<World>) ->
     cluster.stop_at(scenario.end).await;
     user.suspend_all().await;
     tokio::time::sleep(SETTLING).await;
-    let mut problems = model::unsettled(&world.borrow(), &cluster.list("cronjobs").await);
+    let objects = cluster.list("cronjobs").await;
+    let mut problems = model::unsettled(&world.borrow(), &objects);
     let n_writes = cluster.n_writes();
     tokio::time::sleep(QUIET).await;
     let n_late = cluster.n_writes() - n_writes;
@@ -127,26 +128,22 @@ fn no_run_is_missed_or_doubled() {
 
 /// Simulates one seed; says how it went, and where it did not, how to see it again.
 fn is_red(seed: u64, minutes: u64) -> bool {
-    match catch_unwind(AssertUnwindSafe(|| simulate(seed, Duration::from_mins(minutes)))) {
-        Ok(summary) => {
-            let Summary {
-                n_runs,
-                n_crashes,
-                n_troubles,
-                n_lost_messages,
-                n_edits,
-                ..
-            } = summary;
-            eprintln!(
-                "seed {seed}: {n_runs} runs, {n_crashes} crashes, {n_troubles} troubles, {n_lost_messages} messages lost, {n_edits} edits in {minutes} min"
-            );
-            false
-        }
-        Err(_) => {
-            eprintln!("again: make simulate SEED={seed} SEEDS=1 MINUTES={minutes}");
-            true
-        }
-    }
+    let Ok(summary) = catch_unwind(AssertUnwindSafe(|| simulate(seed, Duration::from_mins(minutes)))) else {
+        eprintln!("again: make simulate SEED={seed} SEEDS=1 MINUTES={minutes}");
+        return true;
+    };
+    let Summary {
+        n_runs,
+        n_crashes,
+        n_troubles,
+        n_lost_messages,
+        n_edits,
+        ..
+    } = summary;
+    eprintln!(
+        "seed {seed}: {n_runs} runs, {n_crashes} crashes, {n_troubles} troubles, {n_lost_messages} messages lost, {n_edits} edits in {minutes} min"
+    );
+    false
 }
 
 /// Seeds, with their minutes, that showed something wrong with the controller.

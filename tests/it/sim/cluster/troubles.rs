@@ -27,7 +27,9 @@ impl Cluster {
                     agenda.insert((trouble.until, number), trouble);
                 }
                 Some(rules) => {
-                    rules.into_iter().for_each(|rule| self.api.faults().remove(rule));
+                    for rule in rules {
+                        self.api.faults().remove(rule);
+                    }
                     self.end(trouble.kind);
                 }
             }
@@ -36,10 +38,10 @@ impl Cluster {
     }
 
     fn begin(&self, kind: TroubleKind) -> Vec<RuleId> {
-        match kind {
-            TroubleKind::Behind => self.api.set_lag(1, BEHIND),
-            TroubleKind::ClockStep { millis } => self.controller_wall.step(SignedDuration::from_millis(millis)),
-            _ => {}
+        if kind == TroubleKind::Behind {
+            self.api.set_lag(1, BEHIND);
+        } else if let TroubleKind::ClockStep { millis } = kind {
+            self.controller_wall.step(SignedDuration::from_millis(millis));
         }
         let rules = rules(kind).into_iter().map(|rule| Rule {
             client: Some(CONTROLLER.to_owned()),
@@ -49,10 +51,10 @@ impl Cluster {
     }
 
     fn end(&self, kind: TroubleKind) {
-        match kind {
-            TroubleKind::Behind => self.api.set_lag(1, Duration::ZERO),
-            TroubleKind::ClockStep { millis } => self.controller_wall.step(SignedDuration::from_millis(-millis)),
-            _ => {}
+        if kind == TroubleKind::Behind {
+            self.api.set_lag(1, Duration::ZERO);
+        } else if let TroubleKind::ClockStep { millis } = kind {
+            self.controller_wall.step(SignedDuration::from_millis(-millis));
         }
     }
 }

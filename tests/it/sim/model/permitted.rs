@@ -61,13 +61,13 @@ fn may_start(case: &Case<'_>, view: &View<'_>, since: Timestamp, spec: &Spec, ru
         .map(|seconds| slot + SignedDuration::from_secs(seconds).max(LATENESS_ALLOWED));
     let is_in_time = deadline.is_none_or(|deadline| late <= deadline);
     let begun = view.calendar_since(since);
-    // What a new schedule says of the time before it is not started, but a new controller cannot know (B-2.3).
+    // What a new schedule says of the time before it is not started, but a controller that began later cannot know (B-2.3).
     let knows_change = slot < begun - SKEW;
     let is_forgotten = || {
-        let lives = case.world.lives.iter();
+        let lives = case.world.lives.iter().map(|life| life.from);
         lives
-            .map(|life| life.from)
-            .any(|from| begun <= from && from <= run.created)
+            .take_while(|from| *from <= run.created)
+            .any(|from| begun <= case.hindrances.known_by(from))
     };
     is_slot && is_latest && is_in_time && !spec.is_suspended && (!knows_change || is_forgotten())
 }

@@ -119,7 +119,7 @@ impl<'a> View<'a> {
             if let Some(next) = calendar.slots(self.cron_job.created, from, from + span).first() {
                 return *next;
             }
-            span = span * 4;
+            span *= 4;
             if span > SignedDuration::from_hours(100) {
                 return after + span;
             }

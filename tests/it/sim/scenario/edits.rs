@@ -93,7 +93,11 @@ pub(super) fn draw(
                 let spec = Spec::draw(random, calendar);
                 (random.pick(&[0, 10, 300, 4_000, 61_000]), EditKind::Create(spec))
             }
-            _ => continue,
+            EditKind::Change(_)
+            | EditKind::Create(_)
+            | EditKind::ManualJob
+            | EditKind::ForeignJob
+            | EditKind::DeleteJob { .. } => continue,
         };
         let at = (at + SignedDuration::from_millis(away)).min(during.end);
         edits.push(Edit { at, cron_job, kind });
@@ -115,7 +119,7 @@ fn draw_kind(random: &mut Random, calendars: &impl Fn(&mut Random) -> Calendar) 
             // The grid of another anchor would hang on what was known of a change; `@every` comes with a new CronJob.
             let calendar = match calendars(random) {
                 Calendar::Every { .. } => Calendar::Minutes(1),
-                calendar => calendar,
+                calendar @ (Calendar::Minutes(_) | Calendar::Hourly { .. } | Calendar::Daily { .. }) => calendar,
             };
             EditKind::Change(Change::Calendar(calendar))
         }

@@ -1,7 +1,7 @@
 # Every command that a person or CI runs. `make` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check format lint test test-fast simulate mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest
+.PHONY: help demo check format lint test test-fast simulate mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ fuzz-schedules: ## Random schedules against the library that Kubernetes uses: SE
 	CRONWHEEL_FUZZ_SECONDS=$(SECONDS) CRONWHEEL_FUZZ_QUERIES=$(QUERIES) CRONWHEEL_FUZZ_SEED=$(SEED) \
 		cargo test --quiet --test it differential -- --nocapture
 
+soak: ## Fifty years of schedules under every zone name, and a shard through ten of them, some 30 minutes; or YEARS=2016
+	CRONWHEEL_SOAK=$(or $(YEARS),full) cargo test --quiet --test it soak -- --nocapture
+
 fuzz: ## One coverage-guided fuzz target, TARGET=schedule, event or explain, for SECONDS=600; needs cargo-fuzz and a nightly toolchain
 	cargo +nightly fuzz run $(TARGET) -- -max_total_time=$(or $(SECONDS),600)
 
@@ -54,3 +57,6 @@ bench-smoke: ## Each bench once, at its smallest size
 
 loadtest: ## 500 minutely CronJobs for three minutes, judged by the API server's audit log
 	cargo run --release --quiet --package loadtest -- minutely --cronjobs 500 --minutes 3
+
+burst: ## Bursts of 1000 creates, by cronwheel and by a bare client in turn, and their ratio
+	cargo run --release --quiet --package loadtest -- burst

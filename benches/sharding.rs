@@ -2,7 +2,7 @@
 //! every change of the members or of a holder pays once per replica.
 //!
 //! Expected: a bucket is constant, some 36 dependent multiplications. A ring grows with members x log(members); a placement
-//! with shards x members where much is to be placed, and with the shards alone where nothing is. All below 10 ms for 1024
+//! with shards x members where much is to be placed, and with the shards alone where nothing is. All below 1 ms for 1024
 //! shards and 50 members, at most once per watch event.
 
 use std::hint::black_box;

@@ -8,6 +8,7 @@ pub mod held_shards;
 pub mod ids;
 mod index;
 pub mod input;
+pub mod lease;
 pub mod naming;
 pub mod outcome;
 pub mod record;

@@ -148,7 +148,8 @@ impl Registry {
         defaulting::apply(resource, &mut object);
         refuse(resource, &name, &validation::create(resource, &object, &self.checks))?;
         let warnings = validation::create_warnings(resource, &object);
-        if object["metadata"].get("resourceVersion").is_some() {
+        let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        if version.parse::<u64>().is_ok_and(|version| version > 0) {
             let message = "resourceVersion should not be set on objects to be created";
             return Err(Failure::unexpected(message));
         }

@@ -13,7 +13,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
     task::JoinSet,
-    time::timeout,
+    time::{sleep, timeout},
 };
 use tower::ServiceExt as _;
 
@@ -22,8 +22,11 @@ use crate::service::{ApiBody, ApiService, ConnectionLost};
 /// Connections at a time; more wait in the listener's queue.
 const CONNECTIONS_MAX: usize = 1024;
 
+/// From a connection that could not be had to the next.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
 /// How long the end may take.
-const CLOSE_DURATION_MAX: Duration = Duration::from_secs(1);
+const CLOSE_DURATION_MAX: Duration = Duration::from_secs(10);
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +76,8 @@ impl Server {
         self.address
     }
 
-    /// Serves until `shutdown` is done. Then nobody is let in, watches end, answers under way are given, within a second.
+    /// Serves until `shutdown` is done. Then nobody is let in, watches end, answers under way are given, for at most
+    /// ten seconds.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         let mut connections = JoinSet::new();
@@ -84,9 +88,12 @@ impl Server {
                 () = &mut shutdown => break,
                 Some(_) = connections.join_next() => {}
                 accepted = self.listener.accept(), if connections.len() < CONNECTIONS_MAX => {
-                    // One connection that could not be had is the client's affair.
-                    if let Ok((stream, _)) = accepted {
-                        connections.spawn(serve(stream, self.service.clone(), closing.clone()));
+                    match accepted {
+                        Ok((stream, _)) => {
+                            connections.spawn(serve(stream, self.service.clone(), closing.clone()));
+                        }
+                        // Most likely there are too many open files: asked again at once, the system says the same.
+                        Err(_) => sleep(ACCEPT_PAUSE).await,
                     }
                 }
             }

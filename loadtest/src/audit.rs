@@ -27,6 +27,8 @@ pub(crate) struct Request {
     pub(crate) code: u16,
     /// When it reached the API server, in whole microseconds.
     pub(crate) received: Timestamp,
+    /// When it was answered.
+    pub(crate) answered: Timestamp,
 }
 
 impl Request {
@@ -58,6 +60,7 @@ struct AuditEvent {
     object_ref: Option<ObjectRef>,
     response_status: Option<ResponseStatus>,
     request_received_timestamp: Timestamp,
+    stage_timestamp: Timestamp,
 }
 
 #[derive(Deserialize)]
@@ -115,6 +118,7 @@ fn parse(line: &str, username: &str) -> Option<Request> {
         name: object.name,
         code: event.response_status.map_or(0, |status| status.code),
         received: event.request_received_timestamp,
+        answered: event.stage_timestamp,
     })
 }
 
@@ -186,6 +190,7 @@ mod tests {
             ("load-0", "load-00000-29925276")
         );
         assert_eq!(request.received.as_microsecond(), 1_795_257_360_001_534);
+        assert_eq!(request.answered.as_microsecond(), 1_795_257_360_005_000);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "a command answers on standard output")]
 
 mod audit;
+mod bare_client;
 mod controller;
 mod exposition;
 mod generator;
@@ -26,7 +27,16 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Parser, Subcommand};
 use testbed::ReferenceLimits;
 
-use crate::{controller::Candidate, generator::Load, report::Report, scenario::minutely::Minutely, target::Target};
+use crate::{
+    controller::Candidate,
+    generator::Load,
+    report::Report,
+    scenario::{
+        burst::{Burst, BurstReport},
+        minutely::Minutely,
+    },
+    target::Target,
+};
 
 /// Drives synthetic CronJobs at a real API server and measures what a CronJob controller makes of them. Exits with 0
 /// only where each due instant has exactly one Job.
@@ -41,6 +51,27 @@ struct Arguments {
 enum Scenario {
     /// All CronJobs due at every whole minute.
     Minutely(MinutelyArguments),
+    /// Bursts of cronwheel and of a bare client in turn: how much later the last Job is created.
+    Burst(BurstArguments),
+}
+
+#[derive(Debug, Args)]
+struct BurstArguments {
+    /// How many CronJobs, and how many creates of the bare client.
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    cronjobs: u32,
+    /// Bursts of cronwheel to measure, one a minute; the bare client has two between each.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    minutes: u32,
+    /// Requests that the bare client has in flight, in turn.
+    #[arg(long, value_delimiter = ',', default_values_t = [32, 64, 128, 256])]
+    in_flight: Vec<usize>,
+    /// The executable of cronwheel; without it the release build of this workspace, brought up to date first.
+    #[arg(long)]
+    cronwheel: Option<PathBuf>,
+    /// More arguments of `cronwheel run`.
+    #[arg(last = true)]
+    cronwheel_arguments: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -81,18 +112,49 @@ struct MinutelyArguments {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
-    let Scenario::Minutely(arguments) = Arguments::parse().scenario;
+    let scenario = Arguments::parse().scenario;
     // Dropping the run stops everything that it has started.
-    let report = tokio::select! {
-        report = run(arguments) => report?,
+    tokio::select! {
+        verdict = judge(scenario) => verdict,
         _ = tokio::signal::ctrl_c() => bail!("interrupted"),
+    }
+}
+
+async fn judge(scenario: Scenario) -> anyhow::Result<ExitCode> {
+    match scenario {
+        Scenario::Minutely(arguments) => {
+            let report = run(arguments).await?;
+            println!("{report}");
+            Ok(if report.is_clean() {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            })
+        }
+        Scenario::Burst(arguments) => {
+            println!("{}", run_burst(arguments).await?);
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+async fn run_burst(arguments: BurstArguments) -> anyhow::Result<BurstReport> {
+    let scratch = Scratch::new()?;
+    let burst = Burst {
+        load: Load {
+            run_id: format!("load-{}", std::process::id()),
+            n_cron_jobs: arguments.cronjobs,
+            n_namespaces: 5,
+            job_seconds: 3,
+        },
+        candidate: Candidate::Cronwheel {
+            program: arguments.cronwheel.map_or_else(build_cronwheel, Ok)?,
+            arguments: arguments.cronwheel_arguments,
+        },
+        n_minutes: arguments.minutes,
+        in_flight: arguments.in_flight,
     };
-    println!("{report}");
-    Ok(if report.is_clean() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    burst.run(&mut Target::start()?, &scratch.0).await
 }
 
 async fn run(arguments: MinutelyArguments) -> anyhow::Result<Report> {

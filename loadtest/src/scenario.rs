@@ -1,3 +1,65 @@
-//! What is driven and when.
+//! What is driven at the API server, and what all of it needs.
 
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{
+    audit::{self, Request},
+    generator::Load,
+    slots::Slot,
+    target::Target,
+};
+
+pub(crate) mod burst;
 pub(crate) mod minutely;
+
+/// Figures are taken this long before a slot, so that no burst is cut in two.
+const BEFORE_SLOT: SignedDuration = SignedDuration::from_secs(1);
+
+/// The audit log is written behind the requests: it is whole when it has not grown for so long.
+const AUDIT_LOG_QUIET: Duration = Duration::from_millis(500);
+
+/// How fast `CronJobs` are made even on a small, busy machine, and what is kept besides until the first slot.
+const CREATES_PER_SECOND_MIN: u32 = 200;
+const MARGIN_BEFORE_FIRST_SLOT: SignedDuration = SignedDuration::from_secs(5);
+
+/// Creates the `CronJobs` in one go between two slots, so that all have the same first one.
+async fn create_between_slots(load: &Load, target: &Target) -> anyhow::Result<Slot> {
+    let creation = SignedDuration::from_secs(i64::from(load.n_cron_jobs / CREATES_PER_SECOND_MIN) + 1);
+    let next_slot = Slot::at_or_after(Timestamp::now());
+    if Timestamp::now() + creation + MARGIN_BEFORE_FIRST_SLOT > next_slot.start() {
+        progress("waiting for the next minute to begin");
+        sleep_until(next_slot.start() + SignedDuration::from_secs(1)).await;
+    }
+    progress(&format!("creating {} CronJobs", load.n_cron_jobs));
+    load.create(target.kubeconfig()).await?;
+    // Where it took longer after all, some fire before the others; the first slot that counts is one for all.
+    Ok(Slot::at_or_after(Timestamp::now() + BEFORE_SLOT))
+}
+
+async fn whole_audit_log(target: &Target, user: &str) -> anyhow::Result<Vec<Request>> {
+    let mut requests = audit::read(target.audit_log(), user)?;
+    loop {
+        tokio::time::sleep(AUDIT_LOG_QUIET).await;
+        let later = audit::read(target.audit_log(), user)?;
+        if later.len() == requests.len() {
+            return Ok(later);
+        }
+        requests = later;
+    }
+}
+
+async fn sleep_until(instant: Timestamp) {
+    // Wall time may be set meanwhile, so what is left is looked at again.
+    while let Ok(left) = Duration::try_from(instant.duration_since(Timestamp::now())) {
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left.min(Duration::from_secs(1))).await;
+    }
+}
+
+fn progress(text: &str) {
+    eprintln!("loadtest: {text}");
+}

@@ -141,13 +141,15 @@ mod tests {
     }
 
     fn create(name: &str, minute: i64, lateness_ms: i64) -> Request {
+        let received = Timestamp::from_second(minute * 60).unwrap() + SignedDuration::from_millis(lateness_ms);
         Request {
             verb: "create".into(),
             resource: "jobs".into(),
             namespace: "load-0".into(),
             name: format!("{name}-{minute}"),
             code: 201,
-            received: Timestamp::from_second(minute * 60).unwrap() + SignedDuration::from_millis(lateness_ms),
+            received,
+            answered: received,
         }
     }
 

@@ -169,9 +169,8 @@ impl Clock {
         let mut guard = self.guard();
         guard.read(wall, boot);
         guard.observe(sent, boot, date);
-        let verdict = guard.verdict();
-        drop(guard);
-        self.shared.verdict.set(verdict);
+        // Still under the guard, so that of two answers the later one's verdict stays.
+        self.shared.verdict.set(guard.verdict());
     }
 
     /// Whether the controller may act by this clock.

@@ -1,7 +1,7 @@
 //! The `dev` command: an in-memory API server on a loopback port, what runs its Jobs, and the real controller as a client
 //! of it, in one process, for a person with `kubectl` and without a cluster.
 //!
-//! Invariant: whatever ends it, the terminal and the port are given back; unless it is killed, the kubeconfig is gone.
+//! Invariant: whatever ends it, but for SIGKILL, the port and the terminal are given back and the kubeconfig is gone.
 
 mod board;
 mod ending;
@@ -24,7 +24,7 @@ use std::{
 };
 
 use apisim::{Api, Checks, JobRunner, JobRunnerOptions, Options, Server, ServerError, WallClock};
-use clap::Args;
+use clap::{Args, value_parser};
 use futures::{
     FutureExt,
     future::{BoxFuture, pending},
@@ -51,6 +51,9 @@ use crate::{
 /// Next to that of a Kubernetes API server, and given to nobody.
 const PORT: u16 = 6440;
 
+/// Ten times as many as the largest clusters have; they take 8 GB.
+const CRON_JOBS_MAX: i64 = 1_000_000;
+
 /// The example, where the repository is.
 const EXAMPLE: &str = "examples/hello.yaml";
 
@@ -75,9 +78,9 @@ pub struct DevArgs {
     #[arg(long, value_name = "FILE", default_value = "cronwheel-dev.kubeconfig")]
     kubeconfig: PathBuf,
 
-    /// How many CronJobs to begin with: schedules, policies, zones and Jobs as a cluster has them, in namespaces of their
-    /// own
-    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    /// How many CronJobs to begin with, at most a million: schedules, policies, zones and Jobs as a cluster has them, in
+    /// namespaces of their own
+    #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = value_parser!(u32).range(..=CRON_JOBS_MAX))]
     cronjobs: u32,
 
     /// What those CronJobs and the lives of Jobs are drawn from

@@ -60,7 +60,7 @@ pub struct PhaseSender(Watched<Phase>);
 impl PhaseSender {
     /// Goes on to a phase; never back.
     pub fn advance(&self, phase: Phase) {
-        self.0.set(phase.max(self.0.get()));
+        self.0.update(|current| current.max(phase));
     }
 
     /// One more view.

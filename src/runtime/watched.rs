@@ -61,7 +61,13 @@ impl<T: Copy + PartialEq> Watched<T> {
 
     /// Sets it; the same value is no change.
     pub fn set(&self, value: T) {
+        self.update(|_| value);
+    }
+
+    /// Sets it to what comes of the value that it has; nobody sets it in between.
+    pub fn update(&self, change: impl FnOnce(T) -> T) {
         let mut current = self.0.0.current();
+        let value = change(current.value);
         if current.value != value {
             current.value = value;
             current.n_changes += 1;

@@ -22,8 +22,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tokio::time::timeout;
 
-/// Nothing takes so long; it bounds every wait, also the life of a process that nobody ends.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Nothing takes so long, not even on a machine that does much else; it bounds every wait.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// The life of a process that nobody ends: several such waits.
+const LIFE: &str = "20m";
 
 /// A folder to run in, gone with the test.
 pub(super) struct Folder(PathBuf);
@@ -53,7 +56,7 @@ impl Folder {
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
         if !arguments.contains(&"--for") {
-            command.args(["--for", "60s"]);
+            command.args(["--for", LIFE]);
         }
         command
     }
@@ -188,6 +191,16 @@ async fn it_begins_with_as_many_cron_jobs_as_it_is_told() {
 }
 
 #[test]
+fn no_signal_of_a_terminal_leaves_anything_behind() {
+    for signal in [Signal::QUIT, Signal::HUP] {
+        let folder = Folder::new("signals");
+        let dev = Dev::start(&folder, &["--port", "0"]);
+        dev.end(signal);
+        assert!(!folder.kubeconfig().exists(), "{signal:?}");
+    }
+}
+
+#[test]
 fn it_ends_by_itself_when_its_time_is_up() {
     let folder = Folder::new("time");
     let output = folder.run(&["--port", "0", "--for", "1s"]);
@@ -228,5 +241,13 @@ fn what_is_in_its_way_is_named_with_its_flag() {
         &["--kubeconfig cronwheel-dev.kubeconfig", "give another file"],
     );
     assert_eq!(fs::read_to_string(folder.kubeconfig()).unwrap(), "apiVersion: v1\n");
+    fs::remove_file(folder.kubeconfig()).unwrap();
+    fs::create_dir(folder.kubeconfig()).unwrap();
+    check(
+        &folder,
+        &["--port", "0"],
+        &["--kubeconfig cronwheel-dev.kubeconfig", "give another file"],
+    );
     check(&folder, &["--for", "0s"], &["--for", "from 1s"]);
+    check(&folder, &["--cronjobs", "1000001"], &["--cronjobs", "1000000"]);
 }

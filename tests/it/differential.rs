@@ -5,8 +5,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "it runs for a time that one likes")]
 
-mod oracle;
-mod queries;
+pub(crate) mod oracle;
+pub(crate) mod queries;
 mod shrink;
 
 use std::{

@@ -15,5 +15,6 @@ mod random;
 mod rules;
 mod sharding;
 mod sim;
+mod soak;
 mod tidy;
 mod vectors;

@@ -11,6 +11,9 @@ const MINOR_VERSION: &str = "36";
 const GIT_VERSION: &str = "v1.36.3+apisim";
 const JSON: &str = "application/json";
 
+/// The form in which alone `kubectl` asks for `/openapi/v2`, without the `@` or the dot before its version.
+const OPENAPI_PROTOBUF_PREFIX: &str = "application/com.github.proto-openapi.spec.v2";
+
 /// A document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
@@ -25,9 +28,18 @@ pub struct Document {
 pub enum Answer {
     /// 200.
     Document(Document),
+    /// 200 with [`NO_SCHEMAS`].
+    NoSchemas,
     /// 406: there is only JSON.
     NotAcceptable,
 }
+
+/// The `Content-Type` of [`NO_SCHEMAS`].
+pub const OPENAPI_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+/// `/openapi/v2` in protobuf, with nothing but `swagger: "2.0"`. `kubectl` looks there for kinds alone that it has not
+/// found in version 3, and only from a document without them it goes on to say that there are none.
+pub const NO_SCHEMAS: &[u8] = b"\x0a\x032.0";
 
 /// The answer to a GET of this path, without its query, with this `Accept` header; none where the path is not discovery's.
 pub fn answer(path: &str, accept: &str) -> Option<Answer> {
@@ -43,6 +55,9 @@ pub fn answer(path: &str, accept: &str) -> Option<Answer> {
     }
     if let Some(body) = groups::plain(path) {
         return plain(body);
+    }
+    if path == "/openapi/v2" && accept.starts_with(OPENAPI_PROTOBUF_PREFIX) && !accepts_json(accept) {
+        return Some(Answer::NoSchemas);
     }
     let is_openapi = path == "/openapi/v2" || path == "/openapi/v3" || path.starts_with("/openapi/v3/");
     if is_openapi && !accepts_json(accept) {

@@ -23,6 +23,10 @@ pub(super) fn answer(asked: &Asked) -> Result<Answer, Failure> {
             let body = to_json(&document.body);
             Ok(Answer::Document(StatusCode::OK, document.content_type, body))
         }
+        discovery::Answer::NoSchemas => {
+            let body = Bytes::from_static(discovery::NO_SCHEMAS);
+            Ok(Answer::Document(StatusCode::OK, discovery::OPENAPI_PROTOBUF, body))
+        }
         discovery::Answer::NotAcceptable => Err(Failure::not_acceptable()),
     }
 }

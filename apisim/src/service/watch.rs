@@ -38,6 +38,9 @@ const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// The shortest life of a watch that names none; the longest is twice that.
 const LIFE_MIN: Duration = Duration::from_mins(30);
 
+/// The longest life that a client may name: longer than any process, and still an instant.
+const LIFE_SECONDS_MAX: u64 = 10 * 365 * 24 * 60 * 60;
+
 struct Watch {
     api: Api,
     client: Arc<str>,
@@ -122,7 +125,7 @@ impl ApiService {
 
     fn life(&self, timeout_seconds: Option<u64>) -> Duration {
         match timeout_seconds {
-            Some(seconds) if seconds > 0 => Duration::from_secs(seconds),
+            Some(seconds) if seconds > 0 => Duration::from_secs(seconds.min(LIFE_SECONDS_MAX)),
             _ => self.api.shared.state().random.between(LIFE_MIN, 2 * LIFE_MIN),
         }
     }

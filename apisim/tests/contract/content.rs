@@ -221,6 +221,10 @@ pub(super) async fn what_a_client_cannot_set_is_not_taken_from_it(server: Server
         answer.json["message"],
         "resourceVersion should not be set on objects to be created"
     );
+    for (name, version) in [("c", "0"), ("d", "x")] {
+        object["metadata"] = json!({"name": name, "resourceVersion": version});
+        server.post(&path, &object).await.expect(201);
+    }
     let bare = json!({"metadata": {"name": "a"}, "data": {"k": "v"}});
     let stored = server.put(&format!("{path}/a"), &bare).await.expect(200);
     assert_eq!(uid(&stored), uid(&created));

@@ -85,6 +85,17 @@ async fn a_silent_watch_has_bookmarks_every_minute_and_one_before_its_end() {
     assert_eq!(begun.elapsed().as_secs(), 150);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_watch_may_name_any_life() {
+    let api = api();
+    let client = api.client("a");
+    let path = format!("{MAPS}?watch=1&timeoutSeconds={}", u64::MAX);
+    let mut body = watch(&client, &path).await;
+    create(&client, "a").await;
+    assert_eq!(next(&mut body, Duration::from_secs(1)).await.name(), "a");
+    assert_eq!(next(&mut body, Duration::from_hours(24)).await, Said::Nothing);
+}
+
 #[expect(clippy::disallowed_methods, reason = "virtual time")]
 fn tokio_now() -> tokio::time::Instant {
     tokio::time::Instant::now()

@@ -5,4 +5,5 @@ mod asking;
 mod faults;
 mod front_ends;
 mod job_runner;
+mod malformed;
 mod server;

@@ -38,7 +38,7 @@ pub(crate) fn play(session: &mut Session) {
 fn jobs_run(session: &mut Session) {
     session.run_with("apply -f -", HELLO);
     session.run("create job once --from=cronjob/hello");
-    let waited = session.ask("wait --for=condition=complete job/once --timeout=30s");
+    let waited = session.ask("wait --for=condition=complete job/once --timeout=300s");
     assert_eq!(waited.output, "job.batch/once condition met");
     let jobs = session.ask("get jobs --no-headers").output;
     assert_eq!(jobs, "once Complete 1/1 AGE AGE");

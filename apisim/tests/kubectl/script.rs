@@ -167,7 +167,7 @@ fn jobs(session: &mut Session) {
     session.run("-n team describe job plain");
     let mut watching = session.start("-n team get jobs -w");
     watching.wait_for(3);
-    let waiting = session.start("-n team wait --for=condition=complete job/plain --timeout=30s");
+    let waiting = session.start("-n team wait --for=condition=complete job/plain --timeout=300s");
     let complete = [
         "-n",
         "team",
@@ -183,7 +183,7 @@ fn jobs(session: &mut Session) {
     session.wait(waiting);
     session.end(watching, 4);
     session.run("-n team wait --for=condition=failed job/plain --timeout=0");
-    session.run("-n team wait --for=jsonpath={.status.succeeded}=1 job/plain --timeout=10s");
+    session.run("-n team wait --for=jsonpath={.status.succeeded}=1 job/plain --timeout=300s");
     session.run("-n team get jobs -o wide");
     session.run("-n team get jobs --field-selector status.successful=1 -o name");
     session.run("-n team describe job plain");
@@ -232,6 +232,10 @@ fn refusals(session: &mut Session) {
     session.run_with(
         "-n team create -f - --validate=false",
         "{apiVersion: batch/v2, kind: CronJob, metadata: {name: x}}",
+    );
+    session.run_with(
+        "-n team create -f -",
+        "{apiVersion: example.com/v1, kind: Unknown, metadata: {name: x}}",
     );
     session.run_with("-n nowhere create -f -", HELLO);
     session.run(r#"-n team patch job plain -p {"spec":{"completions":3}}"#);

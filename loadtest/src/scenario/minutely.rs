@@ -5,31 +5,22 @@ use std::{path::Path, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 use testbed::Component;
 
+use super::{BEFORE_SLOT, create_between_slots, progress, sleep_until, whole_audit_log};
 use crate::{
-    audit::{self, Request, RequestCounts},
+    audit::{self, RequestCounts},
     controller::{Candidate, Controller},
     exposition::Exposition,
     generator::Load,
     measure::{self, ProcessUsage},
     own_figures::OwnFigures,
     report::Report,
-    slots::{Slot, Slots},
+    slots::Slots,
     target::Target,
     tracker::Tally,
 };
 
-/// Figures are taken this long before a slot, so that no burst is cut in two.
-const BEFORE_SLOT: SignedDuration = SignedDuration::from_secs(1);
-
 /// How long a slow controller may go on after the last minute before its Jobs count as missed.
 const SETTLE_MAX: SignedDuration = SignedDuration::from_secs(60);
-
-/// The audit log is written behind the requests: it is whole when it has not grown for so long.
-const AUDIT_LOG_QUIET: Duration = Duration::from_millis(500);
-
-/// How fast `CronJobs` are made even on a small, busy machine, and what is kept besides until the first slot.
-const CREATES_PER_SECOND_MIN: u32 = 200;
-const MARGIN_BEFORE_FIRST_SLOT: SignedDuration = SignedDuration::from_secs(5);
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -72,7 +63,7 @@ impl Minutely {
     pub(crate) async fn run(&self, target: &mut Target, scratch: &Path) -> anyhow::Result<Report> {
         target.kubectl().apply(&self.load.namespaces_manifest())?;
         let controller = Controller::start(&self.candidate, target, scratch).await?;
-        let first_slot = self.create_between_slots(target).await?;
+        let first_slot = create_between_slots(&self.load, target).await?;
         let slots = Slots::starting_at(first_slot.start(), self.n_warm_up_minutes, self.n_minutes);
         progress(&format!(
             "first slot {}, last one before {}",
@@ -89,7 +80,7 @@ impl Minutely {
         let names = controller.metric_names();
         self.settle(target, &user, &slots).await?;
         controller.stop(target).await?;
-        let requests = self.whole_audit_log(target, &user).await?;
+        let requests = whole_audit_log(target, &user).await?;
         target.check_audit_log()?;
         let tally = Tally::of(&self.load.cron_jobs(), &slots, &requests);
         let measured = requests
@@ -106,20 +97,6 @@ impl Minutely {
         })
     }
 
-    /// Creates the `CronJobs` in one go between two slots, so that all have the same first one.
-    async fn create_between_slots(&self, target: &Target) -> anyhow::Result<Slot> {
-        let creation = SignedDuration::from_secs(i64::from(self.load.n_cron_jobs / CREATES_PER_SECOND_MIN) + 1);
-        let next_slot = Slot::at_or_after(Timestamp::now());
-        if Timestamp::now() + creation + MARGIN_BEFORE_FIRST_SLOT > next_slot.start() {
-            progress("waiting for the next minute to begin");
-            sleep_until(next_slot.start() + SignedDuration::from_secs(1)).await;
-        }
-        progress(&format!("creating {} CronJobs", self.load.n_cron_jobs));
-        self.load.create(target.kubeconfig()).await?;
-        // Where it took longer after all, some fire before the others; the first slot that counts is one for all.
-        Ok(Slot::at_or_after(Timestamp::now() + BEFORE_SLOT))
-    }
-
     /// Waits until every Job was created, or for as long as a slow controller is given.
     async fn settle(&self, target: &Target, user: &str, slots: &Slots) -> anyhow::Result<()> {
         let deadline = slots.end().start() + SETTLE_MAX;
@@ -133,18 +110,6 @@ impl Minutely {
         }
         Ok(())
     }
-
-    async fn whole_audit_log(&self, target: &Target, user: &str) -> anyhow::Result<Vec<Request>> {
-        let mut requests = audit::read(target.audit_log(), user)?;
-        loop {
-            tokio::time::sleep(AUDIT_LOG_QUIET).await;
-            let later = audit::read(target.audit_log(), user)?;
-            if later.len() == requests.len() {
-                return Ok(later);
-            }
-            requests = later;
-        }
-    }
 }
 
 fn usage_between(begin: &Snapshot, end: &Snapshot) -> Vec<(Component, ProcessUsage)> {
@@ -152,18 +117,4 @@ fn usage_between(begin: &Snapshot, end: &Snapshot) -> Vec<(Component, ProcessUsa
     pairs
         .map(|((component, before), (_, after))| (*component, after.since(*before)))
         .collect()
-}
-
-async fn sleep_until(instant: Timestamp) {
-    // Wall time may be set meanwhile, so what is left is looked at again.
-    while let Ok(left) = Duration::try_from(instant.duration_since(Timestamp::now())) {
-        if left.is_zero() {
-            return;
-        }
-        tokio::time::sleep(left.min(Duration::from_secs(1))).await;
-    }
-}
-
-fn progress(text: &str) {
-    eprintln!("loadtest: {text}");
 }

@@ -3,7 +3,7 @@
 //! Invariant: a look costs what has changed since the last, not what is kept.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeSet, HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -26,8 +26,8 @@ const FIRES_MAX: usize = 1_000_000;
 /// What is known of the cluster.
 pub(super) struct Board {
     cron_jobs: HashMap<Uid, Listed>,
-    /// Of each CronJob that will fire, when next.
-    agenda: BTreeMap<(Timestamp, Arc<str>), Uid>,
+    /// Each CronJob that will fire, by when next. Names alone do not tell one from its successor that a list shows.
+    agenda: BTreeSet<Planned>,
     n_suspended: usize,
     jobs: HashMap<Uid, Run>,
     n_running: usize,
@@ -38,6 +38,8 @@ pub(super) struct Board {
     latest: VecDeque<Fire>,
     lists: Lists,
 }
+
+type Planned = (Timestamp, Arc<str>, Uid);
 
 struct Listed {
     /// Namespace and name.
@@ -107,7 +109,7 @@ impl Board {
     pub(super) fn new() -> Board {
         Board {
             cron_jobs: HashMap::new(),
-            agenda: BTreeMap::new(),
+            agenda: BTreeSet::new(),
             n_suspended: 0,
             jobs: HashMap::new(),
             n_running: 0,
@@ -151,7 +153,7 @@ impl Board {
     /// What there is to show, with so many fires of each kind.
     pub(super) fn figures(&mut self, now: Timestamp, n_listed: usize) -> Figures {
         self.pass_time(now);
-        let next_fire = |((at, name), uid): (&(Timestamp, Arc<str>), &Uid)| NextFire {
+        let next_fire = |(at, name, uid): &Planned| NextFire {
             name: name.to_string(),
             schedule: self.cron_jobs.get(uid).map(Listed::schedule_text).unwrap_or_default(),
             at: *at,
@@ -169,9 +171,10 @@ impl Board {
     }
 
     fn pass_time(&mut self, now: Timestamp) {
-        while let Some(entry) = self.agenda.first_entry().filter(|entry| entry.key().0 <= now) {
-            let uid = entry.remove();
-            self.plan(&uid, now);
+        while self.agenda.first().is_some_and(|(at, ..)| *at <= now) {
+            if let Some((_, _, uid)) = self.agenda.pop_first() {
+                self.plan(&uid, now);
+            }
         }
         while self
             .fires
@@ -206,7 +209,7 @@ impl Board {
         };
         listed.next = listed.next_after(now);
         if let Some(next) = listed.next {
-            self.agenda.insert((next, Arc::clone(&listed.name)), uid.clone());
+            self.agenda.insert((next, Arc::clone(&listed.name), uid.clone()));
         }
     }
 
@@ -216,7 +219,7 @@ impl Board {
         };
         self.n_suspended -= usize::from(listed.is_suspended);
         if let Some(next) = listed.next {
-            self.agenda.remove(&(next, listed.name));
+            self.agenda.remove(&(next, listed.name, uid.clone()));
         }
     }
 

@@ -14,6 +14,7 @@ use crate::runtime::shutdown::Signals;
 pub(super) struct Ending {
     signals: Signals,
     hangup: Signal,
+    quit: Signal,
     others: Option<Others>,
 }
 
@@ -28,6 +29,7 @@ impl Ending {
         Ok(Ending {
             signals: Signals::listen()?,
             hangup: signal(SignalKind::hangup())?,
+            quit: signal(SignalKind::quit())?,
             others: Some(Others {
                 time_is_up: run_for.map(|run_for| Box::pin(sleep(run_for))),
                 output_is_gone,
@@ -41,6 +43,7 @@ impl Ending {
             biased;
             signal = self.signals.next() => signal,
             _ = self.hangup.recv() => "SIGHUP",
+            _ = self.quit.recv() => "SIGQUIT",
             reason = other(&mut self.others) => reason,
         };
         self.others = None;

@@ -6,9 +6,11 @@ use std::{
     fs::{self, File, OpenOptions, Permissions, TryLockError},
     io::{self, Read, Seek, Write},
     net::SocketAddr,
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
+
+use rustix::process::geteuid;
 
 /// How a file of ours begins.
 const MARK: &str = "# Made by `cronwheel dev`, which removes it when it ends.\n";
@@ -45,13 +47,17 @@ pub enum KubeconfigError {
 #[derive(Debug)]
 pub(super) struct KubeconfigFile {
     path: PathBuf,
-    _locked: File,
+    locked: File,
 }
 
 impl KubeconfigFile {
     /// Writes it; one that a killed `dev` has left is written anew.
     pub(super) fn write(path: &Path, server: SocketAddr) -> Result<KubeconfigFile, KubeconfigError> {
         let named = || path.to_owned();
+        // A link, a device or a pipe: whatever it leads to is not ours to write to.
+        if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Err(KubeconfigError::Foreign { path: named() });
+        }
         let failed = |source| KubeconfigError::Write { path: named(), source };
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(MODE);
@@ -67,20 +73,31 @@ impl KubeconfigFile {
         fill(&mut file, server).map_err(failed)?;
         Ok(KubeconfigFile {
             path: named(),
-            _locked: file,
+            locked: file,
         })
     }
 }
 
 impl Drop for KubeconfigFile {
     fn drop(&mut self) {
-        // Somebody may have removed it already, which is as good.
-        let _removed = fs::remove_file(&self.path);
+        // Somebody may have removed it already, which is as good, or put something else in its place.
+        if leads_to(&self.path, &self.locked).unwrap_or(false) {
+            let _removed = fs::remove_file(&self.path);
+        }
     }
 }
 
-/// Whether nothing is in it but what we have written.
+fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
+    let [found, ours] = [fs::symlink_metadata(path)?, file.metadata()?];
+    Ok((found.dev(), found.ino()) == (ours.dev(), ours.ino()))
+}
+
+/// Whether nothing is in it but what we have written. One of another user could be changed by them later, and make
+/// `kubectl` run what they like.
 fn is_ours(file: &mut File) -> io::Result<bool> {
+    if file.metadata()?.uid() != geteuid().as_raw() {
+        return Ok(false);
+    }
     let mut begin = Vec::new();
     file.take(MARK.len() as u64).read_to_end(&mut begin)?;
     Ok(begin.is_empty() || begin == MARK.as_bytes())

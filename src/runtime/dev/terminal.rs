@@ -11,7 +11,7 @@ use std::{
 
 use rustix::{
     process::getpgrp,
-    termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr},
+    termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr},
 };
 
 use super::screen::{Line, Size};
@@ -24,6 +24,9 @@ const CLEAR_REST_OF_LINE: &str = "\x1b[K";
 const CLEAR_BELOW: &str = "\x1b[J";
 const BOLD: &str = "\x1b[1m";
 const NORMAL: &str = "\x1b[0m";
+
+/// No key has this meaning: what `_POSIX_VDISABLE` is on Linux.
+const NO_KEY: u8 = 0;
 
 /// Where the terminal does not tell its size.
 const USUAL_SIZE: Size = Size { columns: 80, rows: 24 };
@@ -103,11 +106,13 @@ impl Drop for Open {
     }
 }
 
-/// Turns off the echo of keys, which would tear the screen; says how it was before.
+/// Turns off the echo of keys, which would tear the screen, and Ctrl-Z, which would leave the screen where it is and
+/// `kubectl` without an answer; says how it was before.
 fn silence(input: &Stdin) -> Option<Termios> {
     let former = tcgetattr(input).ok()?;
     let mut silent = former.clone();
     silent.local_modes -= LocalModes::ECHO;
+    silent.special_codes[SpecialCodeIndex::VSUSP] = NO_KEY;
     tcsetattr(input, OptionalActions::Now, &silent).ok()?;
     Some(former)
 }

@@ -70,6 +70,10 @@ impl ShardCount {
     /// A shard for each bucket.
     pub const MAX: ShardCount = ShardCount { level: 10 };
 
+    /// One shard: not balanced, and small enough for a model check.
+    #[cfg(test)]
+    pub(crate) const ONE: ShardCount = ShardCount { level: 0 };
+
     /// Checks a number that somebody chose.
     pub fn new(count: u64) -> Result<ShardCount, ShardCountError> {
         let within = count.clamp(Self::MIN.get().into(), Self::MAX.get().into());

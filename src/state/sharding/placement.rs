@@ -24,12 +24,15 @@ impl Default for Weight {
 pub struct Candidate {
     /// What it can carry.
     pub weight: Weight,
-    /// Whether it gives away all that it has: it drains, or may not own.
+    /// Whether it gives away all that it has, and takes nothing: it drains, or may not own, or not yet.
     pub is_leaving: bool,
+    /// Whether it takes nothing yet and soon will: quarantined shards wait for such a one, so that a host that they killed
+    /// gets them back and no other dies of them.
+    pub is_coming: bool,
 }
 
 /// Whether members that have too much give to members that have too little.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pull {
     /// They do.
     Allowed,
@@ -105,11 +108,15 @@ impl Placement {
     }
 
     /// How long a member waits, in turns, before it takes a shard that nobody holds: the target takes it at once, the
-    /// others follow in the order of the ring, whatever their quotas. None for one that may not own.
+    /// others follow in the order of the ring, whatever their quotas. None for one that may not own, and for all but the
+    /// target of a quarantined shard.
     pub fn adoption_turn(&self, shard: ShardId, member: usize, situation: &Situation<'_>) -> Option<usize> {
         let target = self.target(shard);
         if target == Some(member) {
             return Some(0);
+        }
+        if situation.quarantined.contains(shard) && target.is_some() {
+            return None;
         }
         let takes = |member: &usize| {
             situation
@@ -161,8 +168,13 @@ impl<'a> Draft<'a> {
         if self.situation.quarantined.is_empty() {
             return;
         }
-        let takes = |member: &usize| self.takes.get(*member).copied().unwrap_or(false);
-        let Some(host) = self.situation.ring.quarantine_hosts().find(takes) else {
+        let candidates = self.situation.members;
+        let will_take = |member: &usize| {
+            candidates
+                .get(*member)
+                .is_some_and(|candidate| !candidate.is_leaving || candidate.is_coming)
+        };
+        let Some(host) = self.situation.ring.quarantine_hosts().find(will_take) else {
             return;
         };
         for shard in self.situation.quarantined.iter() {

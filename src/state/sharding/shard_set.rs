@@ -58,7 +58,10 @@ impl ShardSet {
 
     /// Its shards in order.
     pub fn iter(&self) -> impl Iterator<Item = ShardId> {
-        (0..Bucket::COUNT).map(ShardId).filter(|shard| self.contains(*shard))
+        (0..)
+            .step_by(usize::from(WORD_BITS))
+            .zip(self.words)
+            .flat_map(|(first, word)| Bits(word).map(move |bit| ShardId(first + bit)))
     }
 
     /// As hexadecimal digits, four shards to a digit, shard 0 first: a quarter of the shard count in bytes.
@@ -73,7 +76,7 @@ impl ShardSet {
 
     /// From those digits; none where there are not as many as the count asks for, or others than digits.
     pub fn from_hex(text: &str, count: ShardCount) -> Option<ShardSet> {
-        if text.len() != usize::from(count.get() / 4) {
+        if text.len() != usize::from(count.get().div_ceil(4)) {
             return None;
         }
         let mut set = ShardSet::EMPTY;
@@ -84,6 +87,21 @@ impl ShardSet {
             }
         }
         Some(set)
+    }
+}
+
+/// The bits that are set in a word, lowest first.
+struct Bits(u64);
+
+impl Iterator for Bits {
+    type Item = u16;
+
+    fn next(&mut self) -> Option<u16> {
+        let bit = u16::try_from(self.0.trailing_zeros())
+            .ok()
+            .filter(|bit| *bit < WORD_BITS)?;
+        self.0 &= self.0 - 1;
+        Some(bit)
     }
 }
 

@@ -11,9 +11,10 @@ fn first_row(table: &str) -> Vec<&str> {
 
 #[test]
 fn a_newcomer_applies_and_sees_the_job_complete() {
+    // First, as it may take many minutes, and what is started ends by itself.
+    let program = Binaries::find_or_build().unwrap().kubectl;
     let folder = Folder::new("kubectl");
     let dev = Dev::start(&folder, &["--port", "0"]);
-    let program = Binaries::find_or_build().unwrap().kubectl;
     let kubectl = Kubectl::new(program, folder.kubeconfig(), folder.path().join("cache"));
     let run = |arguments: &[&str]| kubectl.run(arguments).unwrap_or_else(|error| panic!("{error}"));
 
@@ -26,7 +27,7 @@ fn a_newcomer_applies_and_sees_the_job_complete() {
         "cronjob.batch/hello patched\n"
     );
     let succeeded = "--for=jsonpath={.status.lastSuccessfulTime}";
-    run(&["wait", succeeded, "cronjob/hello", "--timeout=60s"]);
+    run(&["wait", succeeded, "cronjob/hello", "--timeout=300s"]);
 
     let jobs = run(&["get", "jobs"]);
     assert_eq!(
@@ -51,7 +52,7 @@ fn a_newcomer_applies_and_sees_the_job_complete() {
         run(&["create", "job", "--from=cronjob/hello", "manual"]),
         "job.batch/manual created\n"
     );
-    run(&["wait", "--for=condition=complete", "job/manual", "--timeout=60s"]);
+    run(&["wait", "--for=condition=complete", "job/manual", "--timeout=300s"]);
     run(&["delete", "cronjob", "hello", "--wait=true"]);
     assert_eq!(run(&["get", "cronjobs,jobs"]), "");
     dev.end(rustix::process::Signal::TERM);

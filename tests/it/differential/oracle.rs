@@ -21,7 +21,7 @@ const HOST_ZONE_FOLDERS: [&str; 4] = [
 ];
 
 /// The running process; dropping it ends it.
-pub(super) struct Oracle {
+pub(crate) struct Oracle {
     program: PathBuf,
     process: Child,
     input: ChildStdin,
@@ -30,7 +30,7 @@ pub(super) struct Oracle {
 
 impl Oracle {
     /// Builds the program where it is missing and starts it over our zone data.
-    pub(super) fn start() -> Oracle {
+    pub(crate) fn start() -> Oracle {
         write_zone_data();
         let program = testbed::find_or_build_schedule_oracle().expect("the program, which needs Go to be built");
         let mut process = Command::new(&program)
@@ -51,12 +51,12 @@ impl Oracle {
         }
     }
 
-    pub(super) fn answers(&mut self, queries: &[Query]) -> Vec<String> {
+    pub(crate) fn answers(&mut self, queries: &[Query]) -> Vec<String> {
         self.answers_beside(queries, |_| ()).1
     }
 
     /// The answers, and what `work` makes of the queries meanwhile.
-    pub(super) fn answers_beside<T>(
+    pub(crate) fn answers_beside<T>(
         &mut self,
         queries: &[Query],
         work: impl FnOnce(&[Query]) -> T,
@@ -73,7 +73,7 @@ impl Oracle {
     }
 
     /// How a person runs it.
-    pub(super) fn command(&self) -> String {
+    pub(crate) fn command(&self) -> String {
         format!(
             "TZ=UTC ZONEINFO={} {}",
             our_zone_folder().display(),
@@ -98,7 +98,7 @@ fn read_answer(output: &mut BufReader<ChildStdout>, query: &Query) -> String {
 }
 
 /// All folders in which it looks for zones, in that order.
-pub(super) fn zone_folders() -> Vec<PathBuf> {
+pub(crate) fn zone_folders() -> Vec<PathBuf> {
     let host = HOST_ZONE_FOLDERS.map(PathBuf::from);
     [our_zone_folder()].into_iter().chain(host).collect()
 }

@@ -23,12 +23,12 @@ const SEARCH_MAX: i64 = 7 * 366 * 86_400;
 
 /// One line of `cronwheel next --stdin`.
 #[derive(Clone, Debug)]
-pub(super) struct Query {
-    pub(super) schedule: String,
+pub(crate) struct Query {
+    pub(crate) schedule: String,
     /// Empty for none.
-    pub(super) zone: String,
-    pub(super) from: Timestamp,
-    pub(super) count: u32,
+    pub(crate) zone: String,
+    pub(crate) from: Timestamp,
+    pub(crate) count: u32,
 }
 
 impl fmt::Display for Query {

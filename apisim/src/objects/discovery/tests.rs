@@ -139,9 +139,10 @@ fn every_reference_in_a_document_is_to_something_there() {
 }
 
 #[test]
-fn protobuf_alone_is_declined() {
+fn protobuf_alone_is_told_of_no_schemas_or_declined() {
     let accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-    assert_eq!(answer("/openapi/v2", accept), Some(Answer::NotAcceptable));
+    assert_eq!(answer("/openapi/v2", accept), Some(Answer::NoSchemas));
+    assert_eq!(answer("/openapi/v2", "application/cbor"), Some(Answer::NotAcceptable));
     assert_eq!(answer("/openapi/v3/api/v1", accept), Some(Answer::NotAcceptable));
     document("/openapi/v2", &format!("{accept},application/json"));
 }

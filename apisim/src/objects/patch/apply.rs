@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{Conflict, PatchError, managed_fields};
+use super::{Conflict, PatchError, go_shown, managed_fields};
 use crate::{
     Resource,
     objects::{
@@ -110,8 +110,11 @@ fn check(resource: Resource, shape: &'static Struct, applied: &Value) -> Result<
     {
         return Err(PatchError::Malformed("metadata.managedFields must be nil".to_owned()));
     }
-    // A wrong type is told when the whole is decoded.
-    let unknown = decoding::normalise(shape, &mut applied.clone()).unwrap_or_default();
+    let wrong_type = |reason| PatchError::Undecodable {
+        shown: go_shown(applied),
+        reason,
+    };
+    let unknown = decoding::normalise(shape, &mut applied.clone()).map_err(wrong_type)?;
     let Some(first) = unknown.first() else { return Ok(()) };
     let metadata = &applied["metadata"];
     let text = |member: &str| metadata[member].as_str().unwrap_or_default();

@@ -87,6 +87,21 @@ fn a_changed_schedule_replaces_the_former_and_a_deletion_ends_it() {
 }
 
 #[test]
+fn one_that_was_made_anew_while_no_watch_was_open_takes_the_place_of_the_former() {
+    let mut board = Board::new();
+    board.take(applied(cron_job("a", "* * * * *")), at("10:00:30"));
+    let mut anew = cron_job("a", "* * * * *");
+    anew.identity = Arc::new(CronJobIdentity {
+        uid: uid("anew"),
+        ..(*anew.identity).clone()
+    });
+    board.take(Input::CronJobRelistBegun(Scope::Cluster), at("10:00:40"));
+    board.take(applied(anew), at("10:00:40"));
+    board.take(Input::CronJobRelistDone(Scope::Cluster), at("10:00:40"));
+    assert_eq!(next_fires(&mut board, "10:00:40"), ["default/a 10:01:00"]);
+}
+
+#[test]
 fn b_9_1_every_counts_from_the_last_slot_or_the_creation() {
     let mut board = Board::new();
     let mut record = cron_job("a", "@every 45s");

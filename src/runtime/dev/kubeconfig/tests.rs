@@ -1,5 +1,7 @@
 //! What becomes of files that are there already, and of ours in the end.
 
+use std::os::unix::fs::symlink;
+
 use super::*;
 
 const SERVER: &str = "127.0.0.1:6440";
@@ -64,6 +66,34 @@ fn the_file_of_something_else_stays_as_it_is() {
         assert!(matches!(error, KubeconfigError::Foreign { .. }), "{error}");
         assert_eq!(fs::read_to_string(place.path()).unwrap(), text);
     }
+}
+
+#[test]
+fn what_is_no_file_is_left_as_it_is() {
+    let place = Place::new("kinds");
+    let target = place.0.join("target");
+    fs::write(&target, "").unwrap();
+    symlink(&target, place.path()).unwrap();
+    let error = place.write().unwrap_err();
+    assert!(matches!(error, KubeconfigError::Foreign { .. }), "{error}");
+    assert_eq!(fs::read_link(place.path()).unwrap(), target);
+    assert_eq!(fs::read_to_string(&target).unwrap(), "");
+    fs::remove_file(place.path()).unwrap();
+    fs::create_dir(place.path()).unwrap();
+    let error = place.write().unwrap_err();
+    assert!(matches!(error, KubeconfigError::Foreign { .. }), "{error}");
+}
+
+#[test]
+fn what_took_its_place_meanwhile_stays() {
+    let place = Place::new("successor");
+    let first = place.write().unwrap();
+    fs::remove_file(place.path()).unwrap();
+    let second = place.write().unwrap();
+    drop(first);
+    assert!(place.path().exists());
+    drop(second);
+    assert!(!place.path().exists());
 }
 
 #[test]

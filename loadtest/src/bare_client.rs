@@ -1,0 +1,105 @@
+//! The least that can create Jobs: prepared bodies over HTTP/2 connections, so many in flight, nothing else. What a
+//! controller needs beside that is what it costs.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, bail};
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use http::{Method, Request, Uri, header};
+use http_body_util::{BodyExt as _, Full};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use kube::{
+    Config,
+    client::ConfigExt as _,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use serde_json::Value;
+
+/// As many as cronwheel has for its writes.
+const N_CONNECTIONS: usize = 4;
+
+/// A Job to be created.
+#[derive(Clone, Debug)]
+pub(crate) struct PreparedJob {
+    pub(crate) namespace: String,
+    pub(crate) body: Bytes,
+}
+
+/// See the module.
+pub(crate) struct BareClient {
+    clients: Vec<Client<HttpsConnector<HttpConnector>, Full<Bytes>>>,
+    server: String,
+    token: String,
+}
+
+impl BareClient {
+    /// Connects as the user of a kubeconfig that [`Target`](crate::target::Target) has written: JSON, with a token.
+    pub(crate) async fn connect(kubeconfig: &Path) -> anyhow::Result<BareClient> {
+        let written: Value = serde_json::from_slice(&fs::read(kubeconfig)?)?;
+        let token = written["users"][0]["user"]["token"]
+            .as_str()
+            .context("the user has no token")?;
+        let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(config.rustls_client_config()?)
+            .https_only()
+            .enable_http2()
+            .wrap_connector(tcp);
+        let client = || {
+            Client::builder(TokioExecutor::new())
+                .http2_only(true)
+                .pool_idle_timeout(None)
+                .build(connector.clone())
+        };
+        let bare = BareClient {
+            clients: (0..N_CONNECTIONS).map(|_| client()).collect(),
+            server: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
+            token: token.to_owned(),
+        };
+        // A controller has its connections open when the instant comes, and so has this.
+        for number in 0..N_CONNECTIONS {
+            bare.ask(number, Method::GET, "/version", Bytes::new()).await?;
+        }
+        Ok(bare)
+    }
+
+    /// Creates all of them, so many in flight at a time.
+    pub(crate) async fn create(&self, jobs: &[PreparedJob], n_in_flight: usize) -> anyhow::Result<()> {
+        stream::iter(jobs.iter().enumerate())
+            .map(|(number, job)| {
+                let path = format!("/apis/batch/v1/namespaces/{}/jobs", job.namespace);
+                let body = job.body.clone();
+                async move { self.ask(number, Method::POST, &path, body).await }
+            })
+            .buffer_unordered(n_in_flight)
+            .try_collect::<Vec<()>>()
+            .await?;
+        Ok(())
+    }
+
+    async fn ask(&self, number: usize, method: Method, path: &str, body: Bytes) -> anyhow::Result<()> {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.server).parse::<Uri>()?)
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json")
+            .body(Full::new(body))?;
+        let answer = self.clients[number % self.clients.len()].request(request).await?;
+        let status = answer.status();
+        let body = answer.into_body().collect().await?.to_bytes();
+        if !status.is_success() {
+            bail!("{path} answers {status}: {}", String::from_utf8_lossy(&body));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,240 @@
+//! Who takes part: the members that shards are placed on, whether we are one of them, and whether they have come to rest.
+
+use super::{Election, MemberIdentity, NotOwning, ProtocolRange, life::Standing};
+use crate::state::{
+    lease::{Acceptance, Installation, MemberLease},
+    sharding::{BootInstant, Candidate, MemberRing, Placement, Pull, ShardCount, ShardId, ShardSet, Situation},
+};
+
+/// What of a member decides where shards should be; when one of these changes, the members are not at rest.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Participant {
+    identity: MemberIdentity,
+    revision: Box<str>,
+    weight: u16,
+    accepts: bool,
+    is_draining: bool,
+}
+
+/// The members at the last look, the ring that they are on, and since when it has been so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Rings {
+    participants: Vec<Participant>,
+    at_rest_since: Option<BootInstant>,
+    ring: Option<MemberRing>,
+}
+
+/// A placement with what it was computed from: indices are into the pod uids.
+pub(super) struct Placed {
+    pub(super) pod_uids: Vec<Box<str>>,
+    pub(super) ring: MemberRing,
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) holders: Vec<Option<usize>>,
+    pub(super) quarantined: ShardSet,
+    pub(super) pull: Pull,
+    pub(super) placement: Placement,
+}
+
+impl Placed {
+    pub(super) fn member(&self, pod_uid: &str) -> Option<usize> {
+        self.pod_uids.iter().position(|other| other.as_ref() == pod_uid)
+    }
+
+    pub(super) fn pod_uid(&self, member: usize) -> Option<&str> {
+        self.pod_uids.get(member).map(AsRef::as_ref)
+    }
+
+    /// The turn of a member to take a shard that nobody holds.
+    pub(super) fn turn(&self, shard: ShardId, member: usize) -> Option<usize> {
+        let situation = Situation {
+            ring: &self.ring,
+            members: &self.candidates,
+            holders: &self.holders,
+            quarantined: &self.quarantined,
+            pull: self.pull,
+        };
+        self.placement.adoption_turn(shard, member, &situation)
+    }
+}
+
+impl Election {
+    /// The live members of our installation, in order of their pod uids, ourselves included.
+    pub(super) fn roster(&self) -> impl Iterator<Item = (&str, &MemberLease)> {
+        let leases = self
+            .view
+            .members
+            .iter()
+            .map(|(pod_uid, seen)| (pod_uid.as_ref(), &seen.lease));
+        leases.filter(|(_, lease)| lease.holder.member().is_some() && lease.installation == self.own_installation)
+    }
+
+    /// Why we take no shards; none when we do.
+    pub(super) fn not_owning(&self, now: BootInstant) -> Option<NotOwning> {
+        if let Some(disagreement) = self.disagreement() {
+            return Some(disagreement);
+        }
+        if self.is_draining {
+            Some(NotOwning::Draining)
+        } else if !self.is_willing {
+            Some(NotOwning::Unwilling)
+        } else if !matches!(self.standing, Standing::Member(_)) {
+            Some(NotOwning::NoMember)
+        } else if !self.may_act(now) {
+            Some(NotOwning::Fenced)
+        } else if !self.is_synced {
+            Some(NotOwning::NotSynced)
+        } else {
+            None
+        }
+    }
+
+    /// In what we do not agree with the installation, or with those that take shards already.
+    pub(super) fn disagreement(&self) -> Option<NotOwning> {
+        let ours = self.config.installation.clone();
+        let Some(theirs) = self.installation.clone() else {
+            return Some(NotOwning::InstallationUnknown);
+        };
+        let known = Installation::of(ours.shard_count);
+        if theirs != ours || ours != known {
+            let ours = if theirs == ours { known } else { ours };
+            return Some(NotOwning::InstallationDiffers { ours, theirs });
+        }
+        let (min, max) = (self.config.protocol.min, self.config.protocol.max);
+        let others = self
+            .roster()
+            .filter(|(pod_uid, lease)| lease.accepts() && **pod_uid != *self.config.pod_uid);
+        let mut theirs = others.map(|(_, lease)| lease.protocol);
+        let stranger = theirs.find(|theirs| theirs.max < min || theirs.min > max)?;
+        // Who takes shards stays; who comes and cannot follow gives way.
+        let is_incumbent = self.life().is_some_and(|life| life.published.accepts);
+        (!is_incumbent).then_some(NotOwning::ProtocolDiffers {
+            ours: self.config.protocol,
+            theirs: stranger,
+        })
+    }
+
+    /// The version of the protocol that those that take shards can all follow.
+    pub(super) fn effective_protocol(&self) -> u16 {
+        let takers = self
+            .roster()
+            .filter(|(_, lease)| lease.accepts())
+            .map(|(_, lease)| lease.protocol);
+        let ranges = takers.chain([self.config.protocol]);
+        ProtocolRange::effective(ranges).unwrap_or(self.config.protocol.min)
+    }
+
+    /// Notes who takes part, and since when nothing has changed in that.
+    pub(super) fn settle_roster(&mut self, now: BootInstant) {
+        let participant = |lease: &MemberLease| {
+            Some(Participant {
+                identity: lease.holder.member()?.clone(),
+                revision: lease.revision.clone(),
+                weight: lease.weight.0.get(),
+                accepts: lease.accepts(),
+                is_draining: lease.is_draining,
+            })
+        };
+        let participants: Vec<Participant> = self.roster().filter_map(|(_, lease)| participant(lease)).collect();
+        if participants != self.rings.participants || self.rings.at_rest_since.is_none() {
+            let is_same_ring = participants.len() == self.rings.participants.len()
+                && participants
+                    .iter()
+                    .zip(&self.rings.participants)
+                    .all(|(a, b)| a.identity.pod_uid == b.identity.pod_uid);
+            if !is_same_ring {
+                self.rings.ring = None;
+            }
+            self.rings.participants = participants;
+            self.rings.at_rest_since = Some(now);
+        }
+        if let Some(since) = self.rings.at_rest_since {
+            let settled_at = since + self.config.timing.parts().settle_window;
+            if settled_at > now {
+                self.wake_at(settled_at);
+            }
+        }
+    }
+
+    pub(super) fn pull(&self, now: BootInstant) -> Pull {
+        let window = self.config.timing.parts().settle_window;
+        let is_settled = self.rings.at_rest_since.is_some_and(|since| now >= since + window);
+        let mut revisions: Vec<&str> = self.roster().map(|(_, lease)| lease.revision.as_ref()).collect();
+        revisions.sort_unstable();
+        revisions.dedup();
+        let is_anyone_leaving = self.is_draining || self.roster().any(|(_, lease)| lease.is_draining);
+        Pull::when(is_settled, revisions.len(), is_anyone_leaving)
+    }
+
+    /// Where each shard should be, by what we see; announced handovers count as done. In the first moments of an
+    /// installation only those that saw it empty can take anything, so only they are targets.
+    pub(super) fn place(&mut self, is_genesis: bool, now: BootInstant) -> Placed {
+        let count = self.config.installation.shard_count;
+        let pod_uids: Vec<Box<str>> = self.roster().map(|(pod_uid, _)| pod_uid.into()).collect();
+        let ring = self.ring(&pod_uids, count);
+        let candidates: Vec<Candidate> = self
+            .roster()
+            .map(|(pod_uid, lease)| self.candidate(pod_uid, lease, is_genesis))
+            .collect();
+        let member = |pod_uid: &str| pod_uids.iter().position(|other| other.as_ref() == pod_uid);
+        let holders: Vec<Option<usize>> = count
+            .shards()
+            .map(|shard| member(self.expected_holder(shard)?))
+            .collect();
+        let quarantined = self.view.quarantined();
+        let pull = self.pull(now);
+        let placement = Placement::desired(&Situation {
+            ring: &ring,
+            members: &candidates,
+            holders: &holders,
+            quarantined: &quarantined,
+            pull,
+        });
+        Placed {
+            pod_uids,
+            ring,
+            candidates,
+            holders,
+            quarantined,
+            pull,
+            placement,
+        }
+    }
+
+    fn candidate(&self, pod_uid: &str, lease: &MemberLease, is_genesis: bool) -> Candidate {
+        let is_us = *pod_uid == *self.config.pod_uid;
+        let accepts = lease.accepts() && !(is_us && self.is_leaving());
+        Candidate {
+            weight: lease.weight,
+            is_leaving: !accepts || is_genesis && !lease.is_genesis,
+            is_coming: lease.acceptance == Acceptance::Soon && !(is_us && self.is_leaving()),
+        }
+    }
+
+    /// The ring of these members, made anew only when they change.
+    fn ring(&mut self, pod_uids: &[Box<str>], count: ShardCount) -> MemberRing {
+        let identities: Vec<&str> = pod_uids.iter().map(AsRef::as_ref).collect();
+        self.rings
+            .ring
+            .get_or_insert_with(|| MemberRing::new(&identities, count))
+            .clone()
+    }
+
+    /// The pod uid of the member that holds a shard, or that its holder is about to hand it to: us, if we have asked for it.
+    fn expected_holder(&self, shard: ShardId) -> Option<&str> {
+        if self.requests.is_taking(shard) {
+            return Some(&self.config.pod_uid);
+        }
+        let holder = self.view.lease(shard)?.holder.member()?;
+        let lease = &self.view.members.get(&holder.pod_uid)?.lease;
+        if !lease.holder.is(holder) {
+            return None;
+        }
+        let announced = if *holder == self.identity {
+            self.tenures.get(&shard).and_then(|tenure| tenure.target())
+        } else {
+            lease.plan.0.get(&shard).map(AsRef::as_ref)
+        };
+        let is_there = |pod_uid: &&str| self.roster().any(|(other, lease)| other == *pod_uid && lease.accepts());
+        Some(announced.filter(is_there).unwrap_or(&holder.pod_uid))
+    }
+}

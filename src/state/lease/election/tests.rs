@@ -1,0 +1,8 @@
+//! Scenarios by the number and name of the fault, a simulation of fleets from seeds, and a model check.
+
+mod model;
+mod scenarios;
+mod simulation;
+mod stale_view;
+mod store;
+mod world;

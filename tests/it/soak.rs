@@ -1,0 +1,152 @@
+//! Ten years of every zone and a mix of schedules: activations ascend, none is missing, none is one too many.
+//!
+//! What must come is counted out by [`calendar`], day by day, without a search: it knows the fields as sets and jiff's
+//! own zones, nothing of `schedule`. The library departs from the plain calendar only around changes that touch a
+//! midnight or part of an hour (B-8.4); there the library itself is asked, and everywhere else for a sample too.
+//!
+//! Zones that are alike throughout count as one, since a zone is nothing but its offsets to whatever searches in it;
+//! `make soak` walks each name, more decades, and hourly schedules throughout.
+
+mod calendar;
+mod library;
+mod mix;
+mod shard;
+mod walk;
+mod zones;
+
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use self::{
+    calendar::Days,
+    library::Sample,
+    mix::CronJob,
+    walk::Walked,
+    zones::{Decade, SoakZone},
+};
+
+/// How much is walked in a decade.
+struct Breadth {
+    /// Each name of the database, or one of those that are alike.
+    has_every_name: bool,
+    /// Schedules that run more often are walked around changes only.
+    n_per_year_max: u64,
+    /// At how many changes of a zone they are.
+    n_changes_max: usize,
+    /// Chains in each stretch of a walk that the library is asked for.
+    n_samples: usize,
+}
+
+/// What CI has time for.
+const USUAL: Breadth = Breadth {
+    has_every_name: false,
+    n_per_year_max: 400,
+    n_changes_max: 6,
+    n_samples: 1,
+};
+
+const EVERY_NAME: Breadth = Breadth {
+    has_every_name: true,
+    n_per_year_max: 400,
+    n_changes_max: 6,
+    n_samples: 1,
+};
+
+const HOURLY: Breadth = Breadth {
+    has_every_name: false,
+    n_per_year_max: 9_000,
+    n_changes_max: usize::MAX,
+    n_samples: 20,
+};
+
+/// Decades with days that were skipped, with half hours, and the last of the tables; and the usual one.
+const YEARS: [i16; 5] = [1996, 2006, 2016, USUAL_YEAR, 2089];
+
+const USUAL_YEAR: i16 = 2026;
+
+/// The first years of the decades that the environment asks for in full, if it does: `full`, or some of them.
+fn years_in_full() -> Option<Vec<i16>> {
+    match std::env::var("CRONWHEEL_SOAK").ok()?.as_str() {
+        "" => None,
+        "full" => Some(YEARS.into()),
+        years => {
+            let year = |text: &str| {
+                text.parse()
+                    .unwrap_or_else(|_| panic!("CRONWHEEL_SOAK: {text} is no year"))
+            };
+            Some(years.split(',').map(year).collect())
+        }
+    }
+}
+
+/// Walks all schedules in one zone.
+fn soak_zone(zone: &SoakZone, decade: &Decade, days: &Days, breadth: &Breadth) -> (Walked, Vec<Sample>) {
+    let mut walked = Walked::default();
+    let mut samples = Vec::new();
+    for cron_job in mix::cron_jobs(zone) {
+        let fires = walk::walk(&cron_job, zone, decade, days, breadth, &mut walked);
+        samples.extend(library::samples(&cron_job, zone, &fires, breadth));
+    }
+    (walked, samples)
+}
+
+/// Walks all zones, on all processors.
+fn soak_decade(decade: &Decade, breadth: &Breadth) {
+    let (zones, days) = (zones::zones(decade, breadth), Days::of(decade));
+    let (place, total) = (AtomicUsize::new(0), Mutex::new((Walked::default(), 0, 0)));
+    let work = || {
+        let mut library = library::Library::start();
+        while let Some(zone) = zones.get(place.fetch_add(1, Ordering::Relaxed)) {
+            let (walked, samples) = soak_zone(zone, decade, &days, breadth);
+            let n_asked = library.check(&samples);
+            let mut total = total.lock().unwrap();
+            total.0.add(&walked);
+            total.1 += samples.len();
+            total.2 += n_asked;
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let (walked, n_questions, n_asked) = total.into_inner().unwrap();
+    let n_names: usize = zones.iter().map(|zone| zone.n_names).sum();
+    eprintln!(
+        "{decade}: {n_names} names, {} zones, {walked}; the library was asked {n_questions} times about {n_asked} activations",
+        zones.len()
+    );
+    assert!(
+        n_names > 590 && walked.n_fires > 1_000_000 && n_asked > 50_000,
+        "{walked}"
+    );
+}
+
+#[test]
+fn b_8_activations_of_ten_years_are_those_of_the_calendar_in_every_zone() {
+    let Some(years) = years_in_full() else {
+        return soak_decade(&Decade::from_year(USUAL_YEAR), &USUAL);
+    };
+    for year in years {
+        soak_decade(&Decade::from_year(year), &EVERY_NAME);
+        if year == USUAL_YEAR {
+            soak_decade(&Decade::from_year(year), &HOURLY);
+        }
+    }
+}
+
+#[test]
+fn b_8_a_shard_starts_ten_years_of_every_zone_at_the_instant() {
+    let decade = Decade::from_year(USUAL_YEAR);
+    let zones = zones::zones(&decade, &USUAL);
+    let chosen = |(place, zone): (usize, _)| shard::cron_jobs(place, zone, years_in_full().is_some());
+    let cron_jobs: Vec<(&SoakZone, CronJob)> = zones.iter().enumerate().flat_map(chosen).collect();
+    let ran = shard::run(&cron_jobs, &decade);
+    eprintln!("{decade}: {ran}");
+    assert!(ran.n_fires > 50_000, "{ran}");
+}

@@ -1,0 +1,251 @@
+//! A shard of CronJobs, stepped from wake-up to wake-up; whatever it asks for is done at once.
+
+use std::{fmt, sync::Arc};
+
+use cronwheel::{
+    schedule::Zone,
+    state::{
+        ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
+        DeleteOutcome, Effect, EventReason, Finish, Input, JobOrder, JobRecord, JobTemplate, ResourceVersion, Scope,
+        ShardConfig, ShardId, ShardState, StatusOutcome, Uid, naming, record::RetainedMetadata,
+    },
+};
+use jiff::Timestamp;
+
+use super::{
+    calendar::{self, Days},
+    mix::{self, CronJob, Rule},
+    walk::{self, Walk},
+    zones::{Decade, SoakZone},
+};
+
+/// What there is to tell where nothing goes wrong; the fourth and fifth are of zones in texts and of dates that never come.
+const EXPECTED_EVENTS: [EventReason; 5] = [
+    EventReason::SuccessfulCreate,
+    EventReason::SawCompletedJob,
+    EventReason::SuccessfulDelete,
+    EventReason::UnsupportedSchedule,
+    EventReason::InvalidSchedule,
+];
+
+/// Wake-ups that only move timers down a level, or remake the wheels, in relation to fires.
+const WAKEUPS_PER_FIRE_MAX: u64 = 3;
+
+/// The CronJobs of the zone at a place: all that run once a month or less, and of the others as many as there is time for.
+pub(super) fn cron_jobs(place: usize, zone: &SoakZone, is_full: bool) -> Vec<(&SoakZone, CronJob)> {
+    let one_in = |cron_job: &CronJob| match (cron_job.n_per_year(), is_full) {
+        (..=12, _) | (..=400, true) => 1,
+        (..=400, false) | (..=9_000, true) => 40,
+        (..=9_000, false) => 400,
+        _ => usize::MAX,
+    };
+    let all = mix::cron_jobs(zone).into_iter().enumerate();
+    let chosen = all.filter(|(row, cron_job)| (place + row + 1).is_multiple_of(one_in(cron_job)));
+    chosen.map(|(_, cron_job)| (zone, cron_job)).collect()
+}
+
+/// What ran.
+pub(super) struct Ran {
+    cron_jobs: usize,
+    pub(super) n_fires: u64,
+    n_wakeups: u64,
+    n_deleted: u64,
+}
+
+impl fmt::Display for Ran {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{} CronJobs in one shard, {} Jobs started at their instants, {} of them deleted again, {} wake-ups",
+            self.cron_jobs, self.n_fires, self.n_deleted, self.n_wakeups
+        )
+    }
+}
+
+/// Runs the decade and holds every start against the schedule and the calendar.
+pub(super) fn run(cron_jobs: &[(&SoakZone, CronJob)], decade: &Decade) -> Ran {
+    let begin = Timestamp::from_second(decade.begin + 17).expect("an instant");
+    let mut cluster = Cluster::listed(cron_jobs, begin);
+    let ran = cluster.run_until(Timestamp::from_second(decade.end).expect("an instant"));
+    let days = Days::of(decade);
+    for ((zone, cron_job), starts) in cron_jobs.iter().zip(&cluster.starts) {
+        let schedule = walk::parsed(cron_job);
+        let fires = walk::fires(&schedule, begin.as_second(), decade.end);
+        assert!(
+            *starts == fires,
+            "{:?} in {}: the shard's starts are not the schedule's activations, first where {:?}",
+            cron_job.schedule,
+            zone.name,
+            starts.iter().zip(&fires).find(|(start, fire)| start != fire)
+        );
+        let expected = calendar::instants(cron_job, zone, &days, begin.as_second(), decade.end);
+        let walk = Walk {
+            from: begin.as_second(),
+            until: decade.end,
+            fires: starts,
+        };
+        walk::check(cron_job, zone, &walk, &walk::differences(starts, &expected));
+    }
+    ran
+}
+
+/// The shard, and what it takes for the cluster.
+struct Cluster {
+    shard: ShardState,
+    now: Timestamp,
+    /// By the number in the CronJob's name.
+    starts: Vec<Vec<i64>>,
+    n_deleted: u64,
+    version: u64,
+}
+
+impl Cluster {
+    fn listed(cron_jobs: &[(&SoakZone, CronJob)], begin: Timestamp) -> Cluster {
+        let config = ShardConfig {
+            shard: ShardId(0),
+            scopes: vec![Scope::Cluster],
+        };
+        let mut cluster = Cluster {
+            shard: ShardState::new(config, begin),
+            now: begin,
+            starts: vec![Vec::new(); cron_jobs.len()],
+            n_deleted: 0,
+            version: 1,
+        };
+        cluster.tell(Input::CronJobRelistBegun(Scope::Cluster));
+        for (number, (_, cron_job)) in cron_jobs.iter().enumerate() {
+            cluster.tell(Input::CronJobApplied(Box::new(record(number, cron_job, begin))));
+        }
+        cluster.tell(Input::CronJobRelistDone(Scope::Cluster));
+        cluster.tell(Input::JobRelistBegun(Scope::Cluster));
+        cluster.tell(Input::JobRelistDone(Scope::Cluster));
+        cluster
+    }
+
+    fn tell(&mut self, input: Input) {
+        self.shard.handle(input, self.now);
+    }
+
+    fn run_until(&mut self, end: Timestamp) -> Ran {
+        let mut n_wakeups = 0;
+        let mut n_fires = 0;
+        self.perform(&mut n_fires);
+        while let Some(wakeup) = self.shard.next_wakeup().filter(|wakeup| wakeup.at <= end) {
+            assert!(wakeup.at >= self.now, "woken for {} at {}", wakeup.at, self.now);
+            self.now = wakeup.at;
+            n_wakeups += 1;
+            self.shard.handle_timeout(self.now);
+            self.perform(&mut n_fires);
+            assert!(
+                n_wakeups <= 10_000 + WAKEUPS_PER_FIRE_MAX * n_fires,
+                "{n_wakeups} wake-ups for {n_fires} Jobs until {}",
+                self.now
+            );
+        }
+        let tally = self.shard.tally();
+        assert_eq!(tally.due_instants, n_fires, "{tally:?}");
+        assert_eq!(tally.open_instants, 0, "{tally:?}");
+        Ran {
+            cron_jobs: self.starts.len(),
+            n_fires,
+            n_wakeups,
+            n_deleted: self.n_deleted,
+        }
+    }
+
+    fn perform(&mut self, n_fires: &mut u64) {
+        while let Some(effect) = self.shard.poll_effect() {
+            self.version += 1;
+            match effect {
+                Effect::CreateJob(order) => {
+                    *n_fires += 1;
+                    self.start(&order);
+                }
+                Effect::DeleteJob(delete) => {
+                    self.n_deleted += 1;
+                    self.tell(Input::JobDeleteAnswered {
+                        cron_job: delete.cron_job.uid.clone(),
+                        job: delete.uid.clone(),
+                        name: delete.name,
+                        answer: DeleteOutcome::Deleted,
+                    });
+                    self.tell(Input::JobDeleted(delete.uid));
+                }
+                Effect::WriteStatus(write) => {
+                    let answer = StatusOutcome::Stored {
+                        resource_version: ResourceVersion(self.version),
+                    };
+                    self.tell(Input::StatusAnswered {
+                        cron_job: write.cron_job.uid.clone(),
+                        sent: Box::new(write.status),
+                        answer,
+                    });
+                }
+                Effect::EmitEvent(event) => {
+                    assert!(EXPECTED_EVENTS.contains(&event.reason), "{event:?} at {}", self.now);
+                }
+                Effect::LookUpJob(look_up) => panic!("{look_up:?}"),
+            }
+        }
+    }
+
+    /// Creates the Job and ends it at once.
+    fn start(&mut self, order: &JobOrder) {
+        assert_eq!(order.slot, self.now, "{order:?} is not on time");
+        let number: usize = order.cron_job.name.parse().expect("a number");
+        self.starts[number].push(order.slot.as_second());
+        let uid = Uid::new(&order.name);
+        let version = ResourceVersion(self.version);
+        self.tell(Input::JobCreateAnswered {
+            cron_job: order.cron_job.uid.clone(),
+            slot: order.slot,
+            answer: CreateOutcome::Created {
+                uid: uid.clone(),
+                resource_version: version.to_string().into(),
+                created: self.now,
+            },
+        });
+        self.tell(Input::JobApplied(Box::new(JobRecord {
+            uid,
+            namespace: order.cron_job.namespace.clone(),
+            name: naming::job_name(&order.cron_job.name, order.slot),
+            resource_version: version,
+            controller: Some(order.cron_job.uid.clone()),
+            scheduled: Some(order.slot),
+            finish: Some(Finish::Complete),
+            started: Some(self.now),
+            completed: Some(self.now),
+        })));
+    }
+}
+
+fn record(number: usize, cron_job: &CronJob, created: Timestamp) -> CronJobRecord {
+    let is_slow = matches!(cron_job.rule, Rule::Every(_));
+    CronJobRecord {
+        identity: Arc::new(CronJobIdentity {
+            namespace: "default".into(),
+            name: number.to_string().into(),
+            uid: Uid::new(&format!("uid-{number}")),
+        }),
+        resource_version: ResourceVersion(1),
+        created,
+        is_deleting: false,
+        schedule: CronJobSchedule::new(&cron_job.schedule, cron_job.time_zone, &Zone::utc()),
+        starting_deadline_seconds: number.is_multiple_of(3).then_some(60),
+        concurrency_policy: match number % 3 {
+            _ if is_slow => ConcurrencyPolicy::Replace,
+            0 => ConcurrencyPolicy::Forbid,
+            _ => ConcurrencyPolicy::Allow,
+        },
+        is_suspended: false,
+        successful_jobs_history_limit: Some(3),
+        failed_jobs_history_limit: Some(1),
+        template: Arc::new(JobTemplate {
+            body: "".into(),
+            splice_offsets: [0; 3],
+            ttl_seconds_after_finished: None,
+        }),
+        retained_metadata: Arc::new(RetainedMetadata { members: "".into() }),
+        status: CronJobStatus::default(),
+    }
+}

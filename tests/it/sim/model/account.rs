@@ -75,11 +75,25 @@ impl Expected {
                 }
             }
         }
+        for epoch in &view.epochs {
+            self.add_unknown_past(case, view, epoch, life.from, begun);
+        }
         let foreign = view.foreign_jobs();
         let is_met = |job: &&Job| job.created <= until && job.deleted.is_none_or(|deletion| deletion.at >= life.from);
         self.of(InstantOutcome::ForeignJob).1 += foreign.filter(is_met).count() as u64;
         for job in view.jobs.iter().filter(|job| job.slot.is_none()) {
             self.add_by_hand(case, job, life.from, until);
+        }
+    }
+
+    /// A controller that did not see the schedule change counts what it says of the time before, back to the cursor
+    /// (B-2.3).
+    fn add_unknown_past(&mut self, case: &Case<'_>, view: &View<'_>, epoch: &Epoch, from: Timestamp, begun: Timestamp) {
+        if begun < epoch.from && epoch.from <= case.hindrances.known_by(from) {
+            let past = epoch.calendar.slots(view.cron_job.created, begun, epoch.from).len() as u64;
+            for reason in [InstantOutcome::Superseded, InstantOutcome::Suspended] {
+                self.of(reason).1 += past;
+            }
         }
     }
 

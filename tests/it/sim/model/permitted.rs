@@ -24,10 +24,10 @@ pub(super) fn judge(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>
     }
 }
 
-/// Somebody else deleted it before its slot was stored: then nobody can know that it was.
+/// Somebody else deleted it, or it went with its CronJob, before its slot was stored: then nobody can know that it was.
 fn was_lost_to_others(view: &View<'_>, run: &Job) -> bool {
     run.deleted.is_some_and(|deletion| {
-        deletion.by == Deleter::Others && view.cron_job.cursor_before(deletion.version) < run.slot
+        deletion.by != Deleter::Controller && view.cron_job.cursor_before(deletion.version) < run.slot
     })
 }
 

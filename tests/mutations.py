@@ -53,7 +53,7 @@ PROFILE = ["--profile", os.environ.get("CRONWHEEL_MUTATIONS_PROFILE", "sim")]
 
 # The simulation alone, which builds faster than all tests.
 TARGET = '\n[[test]]\nname = "sim_alone"\npath = "tests/it/sim_alone.rs"\n'
-ROOT = '#![allow(clippy::unwrap_used, missing_docs, dead_code, reason = "tests")]\nmod random;\nmod sim;\n'
+ROOT = '#![allow(clippy::unwrap_used, missing_docs, dead_code, reason = "tests")]\n#[global_allocator]\nstatic ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;\nmod random;\nmod sim;\n'
 
 
 def mutated(text: str, name: str) -> str:

@@ -178,15 +178,6 @@ fn what_was_red_once_is_green() {
     }
 }
 
-/// The same, where it took a day.
-#[test]
-#[ignore = "minutes; cargo test --profile sim --test it sim::what -- --ignored"]
-fn what_was_red_on_a_day_is_green() {
-    for seed in [1, 6, 12] {
-        assert!(tried(seed, 24 * 60).is_some(), "seed {seed}");
-    }
-}
-
 #[test]
 fn the_same_seed_is_the_same_run() {
     let [one, other] = [(); 2].map(|()| simulate(7, Duration::from_mins(20)));

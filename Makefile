@@ -1,7 +1,7 @@
 # Every command that a person or CI runs. `make` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check format lint test test-fast simulate mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak
+.PHONY: help demo check format lint test test-fast simulate fleet mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,10 @@ test-fast: ## Tests that need neither network nor processes
 simulate: ## The whole controller, simulated: SEEDS=50 from SEED=1, of MINUTES=300 each
 	CRONWHEEL_SIM_SEEDS=$(or $(SEEDS),50) CRONWHEEL_SIM_SEED=$(or $(SEED),1) CRONWHEEL_SIM_MINUTES=$(or $(MINUTES),300) \
 		cargo test --profile sim --quiet --test it sim::no_run -- --nocapture
+
+fleet: ## Fleets of replicas, simulated: SEEDS=50 from SEED=1, with whatever can happen to them
+	CRONWHEEL_FLEET_SEEDS=$(or $(SEEDS),50) CRONWHEEL_FLEET_SEED=$(or $(SEED),1) \
+		cargo test --profile sim --quiet --test it fleet::drawn -- --nocapture
 
 mutations: ## Breaks the controller in one place at a time and expects the simulation to be red within 20 seeds
 	CARGO_TARGET_DIR=target/mutations python3 tests/mutations.py

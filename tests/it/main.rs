@@ -7,6 +7,7 @@ mod cluster;
 mod dev;
 mod differential;
 mod explain;
+mod fleet;
 mod fuzz;
 mod http;
 mod in_memory;

@@ -9,10 +9,12 @@
 //!
 //! One oracle judges every scenario by what the API server saw ([`oracle`]): each instant that was due has one Job, ever;
 //! none is missed; Forbid never overlaps; no write of a term of a shard comes after one of a later term; terms only grow;
-//! no shard is led twice at any instant. `CRONWHEEL_FLEET_SEED` and `CRONWHEEL_FLEET_SEEDS` run more of what is drawn.
+//! no shard is led twice at any instant, and nobody asks for a write of a shard that has been another's for 100 ms. `CRONWHEEL_FLEET_SEED` and `CRONWHEEL_FLEET_SEEDS` run more of what is drawn.
 //!
 //! What this cannot show: sockets of a kernel that deliver what was buffered in them before a process was stopped or cut off
-//! (`TCP_USER_TIMEOUT`, linger) and the admission policy that refuses such a late create; how long anything takes.
+//! (`TCP_USER_TIMEOUT`, linger) and the admission policy that refuses such a late create; how long anything takes. What it
+//! does not play yet: one of two API servers that ignores `shardSelector` (F13), and members of two protocol versions (F22,
+//! of which only a member of another shard count is played).
 
 mod books;
 mod cluster;

@@ -56,7 +56,7 @@ const EMPTY_NAMES: &[&str] = &[
 /// Tests against a real cluster wait for real time.
 const REAL_TIME: &str = "tests/it/cluster";
 /// Helpers of the simulation sleep in the paused time that its entry begins.
-const SIMULATED_TIME: &str = "tests/it/sim/";
+const SIMULATED_TIME: [&str; 2] = ["tests/it/sim/", "tests/it/fleet/"];
 
 /// A file by its path from the root.
 struct Source {
@@ -159,7 +159,7 @@ fn name_findings(source: &Source) -> Vec<String> {
 
 /// Tests wait for no real time, save those against a real cluster; under `start_paused` tokio's sleep takes none.
 fn sleep_findings(source: &Source) -> Vec<String> {
-    if source.path.starts_with(REAL_TIME) || source.path.starts_with(SIMULATED_TIME) {
+    if source.path.starts_with(REAL_TIME) || SIMULATED_TIME.iter().any(|folder| source.path.starts_with(folder)) {
         return Vec::new();
     }
     let code = blanked(&source.text);

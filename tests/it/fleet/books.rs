@@ -23,6 +23,8 @@ pub(super) struct Books {
     pub(super) members: BTreeMap<String, Vec<MemberChange>>,
     /// What replicas wrote of CronJobs and Jobs, in order.
     pub(super) writes: Vec<Write>,
+    /// What replicas asked for, whether or not it was done, in order: when, which process, of which CronJob.
+    pub(super) asked: Vec<(Timestamp, u64, String)>,
     /// Status cursors that went back.
     pub(super) cursors_back: Vec<String>,
     /// When two processes led one shard.
@@ -126,6 +128,7 @@ impl Books {
             shards: BTreeMap::new(),
             members: BTreeMap::new(),
             writes: Vec::new(),
+            asked: Vec::new(),
             cursors_back: Vec::new(),
             led_twice: Vec::new(),
             n_lease_writes: 0,

@@ -15,6 +15,7 @@ use std::{
 use apisim::{Api, ApiBody, ApiService, ConnectionLost, WallClock};
 use cronwheel::runtime::{clock::SimulatedWall, watched::Watched};
 use http::{Method, Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
 use kube::client::Body;
 use tower::Service;
 
@@ -49,7 +50,7 @@ struct Asked {
     write: Option<WriteKind>,
     is_lease_write: bool,
     is_watch: bool,
-    /// The name of the CronJob or Job that it is about, where the path says so.
+    /// The name of the CronJob or Job that it is about.
     name: String,
     patience: Duration,
 }
@@ -79,6 +80,11 @@ impl Asked {
     }
 }
 
+/// From the name of a Job.
+fn cron_job_of(job: &str) -> &str {
+    job.rsplit_once('-').map_or("", |(cron_job, _)| cron_job)
+}
+
 /// What the request says that the server may take for it.
 fn patience(query: &str) -> Duration {
     let named = query.split('&').find_map(|pair| pair.strip_prefix("timeout="));
@@ -91,7 +97,15 @@ fn patience(query: &str) -> Duration {
 
 impl Line {
     async fn carry(self, request: Request<Body>) -> Result<Response<ApiBody>, ConnectionLost> {
-        let asked = Asked::of(&request);
+        let mut asked = Asked::of(&request);
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await.map_err(|_| ConnectionLost)?.to_bytes();
+        if asked.write == Some(WriteKind::Create) {
+            let job: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            asked.name = job["metadata"]["name"].as_str().map(ToOwned::to_owned).unwrap();
+        }
+        let request = Request::from_parts(parts, Body::from(body));
+        self.note_asked(&asked);
         if asked.write == Some(WriteKind::Create) && self.freeze_at_create.load(Ordering::Relaxed) > 0 {
             let n_left = self.freeze_at_create.fetch_sub(1, Ordering::Relaxed) - 1;
             if n_left == 0 {
@@ -119,29 +133,25 @@ impl Line {
     }
 
     async fn serve(mut self, request: Request<Body>, asked: Asked) -> Result<Response<ApiBody>, ConnectionLost> {
-        let (parts, body) = request.into_parts();
-        let body = http_body_util::BodyExt::collect(body)
-            .await
-            .map_err(|_| ConnectionLost)?
-            .to_bytes();
-        let job_name = serde_json::from_slice::<serde_json::Value>(&body)
-            .ok()
-            .and_then(|object| Some(object["metadata"]["name"].as_str()?.to_owned()));
-        let answer = self.service.call(Request::from_parts(parts, Body::from(body)));
+        let answer = self.service.call(request);
         if asked.is_watch {
             return answer.await;
         }
         let answered = tokio::time::timeout(asked.patience, answer).await;
         let answer = answered.unwrap_or(Err(ConnectionLost))?;
-        let asked = Asked {
-            name: match asked.write {
-                Some(WriteKind::Create) => job_name.unwrap_or_default(),
-                _ => asked.name,
-            },
-            ..asked
-        };
         self.note(&asked, answer.status());
         Ok(answer)
+    }
+
+    /// As of the instant at which it was decided to send.
+    fn note_asked(&self, asked: &Asked) {
+        let cron_job = match asked.write {
+            Some(WriteKind::Status) => asked.name.as_str(),
+            Some(WriteKind::Create | WriteKind::Delete) => cron_job_of(&asked.name),
+            None => return,
+        };
+        let asked = (self.clock.now(), self.process, cron_job.to_owned());
+        self.books.lock().unwrap().asked.push(asked);
     }
 
     /// Without a pause after the write, so that the version is that of the write.
@@ -157,7 +167,7 @@ impl Line {
         }
         let cron_job = match kind {
             WriteKind::Status => asked.name.as_str(),
-            WriteKind::Create | WriteKind::Delete => asked.name.rsplit_once('-').map_or("", |(cron_job, _)| cron_job),
+            WriteKind::Create | WriteKind::Delete => cron_job_of(&asked.name),
         };
         books.writes.push(Write {
             version: self.api.version(),

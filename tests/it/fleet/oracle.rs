@@ -12,6 +12,9 @@ use super::{
 /// Where nothing is in the way, a Job is created so soon after its slot.
 const ORDINARY_LATENESS: SignedDuration = SignedDuration::from_millis(500);
 
+/// So soon whoever lives has seen that a shard went to another.
+const NEWS: SignedDuration = SignedDuration::from_millis(100);
+
 /// What may be late, and until when what is judged was due.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
@@ -40,6 +43,7 @@ pub(super) fn problems(books: &Books, terms: &Terms) -> Vec<String> {
         judge_terms(*shard, changes, &mut problems);
     }
     judge_writes(books, &mut problems);
+    judge_asked(books, &mut problems);
     problems
 }
 
@@ -151,6 +155,24 @@ fn judge_writes(books: &Books, problems: &mut Vec<String>) {
             ));
         }
         *latest = term.max(*latest);
+    }
+}
+
+/// Nobody so much as asks for a write of a shard that has been another's for a while.
+fn judge_asked(books: &Books, problems: &mut Vec<String>) {
+    for (at, process, name) in &books.asked {
+        let shard = books.cron_jobs.get(name).map(|cron_job| cron_job.shard);
+        let Some(changes) = shard.and_then(|shard| books.shards.get(&shard)) else {
+            continue;
+        };
+        let current = changes.iter().take_while(|change| change.at <= *at).last();
+        let known = current.filter(|change| change.at + NEWS <= *at);
+        let holder = known.and_then(|change| change.holder);
+        if holder.is_some_and(|holder| holder.process != *process) {
+            problems.push(format!(
+                "{name}: {process} asked for a write at {at}, and the shard was {holder:?}'s"
+            ));
+        }
     }
 }
 

@@ -38,7 +38,8 @@ fn f_08_an_outage_of_the_api_server_moves_nothing() {
 fn f_09_a_replica_that_is_cut_off_fences_before_others_take_its_shards() {
     play(9, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
-        fleet.at(0, 54.0).await;
+        // A burst falls between its fence and the end of its time.
+        fleet.at(0, 52.0).await;
         let (cut_at, number) = (fleet.now(), fleet.number("b"));
         let held = fleet.books().held_by(number);
         fleet.allow_late(cut_at, 11.5);
@@ -55,6 +56,13 @@ fn f_09_a_replica_that_is_cut_off_fences_before_others_take_its_shards() {
                 .writes
                 .iter()
                 .all(|write| write.process != number || write.at <= cut_at)
+        );
+        let fenced_at = cut_at + SignedDuration::from_millis(7_001);
+        let asked_fenced = |(at, process, _): &&(_, u64, String)| *process == number && *at > fenced_at;
+        assert_eq!(
+            fleet.books().asked.iter().filter(asked_fenced).count(),
+            0,
+            "it asks for nothing"
         );
         fleet.heal("b", cut);
         fleet.at(3, 20.0).await;

@@ -16,7 +16,7 @@ pub mod lists;
 pub mod watch;
 
 pub use api::{Answered, ClusterApi};
-pub use classify::{Answer, EventOutcome};
+pub use classify::{Answer, EventOutcome, LabelOutcome};
 pub use connection::{WriteConnections, lease_client, watch_client};
 pub use decode::{DecodeError, Decoder, SlimCronJob, SlimJob};
 pub use events::{EventAction, EventAggregator};

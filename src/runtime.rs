@@ -2,7 +2,7 @@
 //!
 //! A task that ends before its phase of the shutdown ends the process: half a controller is worse than a restart.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::net::SocketAddr;
 
 use futures::future::BoxFuture;
 use tokio::{
@@ -25,6 +25,7 @@ pub mod dispatcher;
 pub mod election;
 pub mod event_task;
 pub mod explain;
+pub mod label_task;
 pub mod list_task;
 pub mod logging;
 pub mod metrics;
@@ -38,6 +39,7 @@ pub mod status_batcher;
 mod tasks;
 pub mod watch_task;
 pub mod watched;
+mod watches;
 
 pub use self::connections::Connections;
 use self::{
@@ -48,21 +50,20 @@ use self::{
     config::{RunConfig, RunSettings},
     dispatcher::{DispatchQueue, Dispatcher, DispatcherLinks},
     event_task::{EventLinks, EventQueue, EventTask},
-    metrics::{Metrics, WatchMetrics},
+    metrics::Metrics,
     shard_task::{ShardLinks, ShardTask},
     shutdown::{Phase, PhaseSender, Signals, phases},
     status_batcher::{StatusBatcher, StatusLinks, StatusQueue},
     tasks::{Task, supervise},
-    watch_task::WatchLinks,
     watched::Watched,
 };
 use crate::{
-    cluster::{
-        ClusterApi, Decoder,
-        connection::ConnectError,
-        watch::{cron_jobs, jobs, observed},
+    cluster::{ClusterApi, connection::ConnectError},
+    state::{
+        HeldShards, Input, Partition,
+        held_shards::WHOLE,
+        sharding::{Leadership, ShardSet},
     },
-    state::{HeldShards, Input, Partition, Scope, held_shards::WHOLE, sharding::Leadership},
 };
 
 /// Facts from watches on their way to the shard: one page of a list, so that decoding goes on during a turn; 8 MiB.
@@ -197,6 +198,8 @@ struct Shell {
     metrics: Metrics,
     phases: PhaseSender,
     leadership: watch::Sender<Leadership>,
+    /// Which shards are held, where they are shared with other replicas.
+    held_shards: watch::Sender<ShardSet>,
     burst: Watched<bool>,
     api: ClusterApi,
     event_api: ClusterApi,
@@ -217,6 +220,7 @@ impl Shell {
             metrics,
             phases: phases(),
             leadership: watch::Sender::new(leadership),
+            held_shards: watch::Sender::new(ShardSet::EMPTY),
             burst: Watched::new(false),
             api: ClusterApi::new(connections.writes),
             event_api: ClusterApi::new(connections.events),
@@ -341,42 +345,6 @@ impl Shell {
         };
         let task = ShardTask::new(shards, self.clock.clone(), now, links);
         spawn("shard", Phase::EndShards, task.run())
-    }
-
-    fn decoder(&self) -> Arc<Decoder> {
-        Arc::new(Decoder {
-            default_zone: self.settings.default_zone.clone(),
-            shard_count: self.settings.sharding.as_ref().map(|sharding| sharding.shard_count),
-        })
-    }
-
-    fn spawn_watches(&self, inputs: &mpsc::Sender<Input>, events: &EventQueue) -> Vec<Task> {
-        let decoder = self.decoder();
-        let links = |resource: &'static str, scope: &Scope, metrics: &WatchMetrics| WatchLinks {
-            resource,
-            inputs: inputs.clone(),
-            events: events.clone(),
-            phase: self.phases.subscribe(),
-            metrics: metrics.clone(),
-            pulse: self
-                .metrics
-                .watch_pulses
-                .begin(resource, scope.clone(), self.clock.clone()),
-            clock: self.clock.clone(),
-        };
-        let spawn_two = |scope: &Scope| {
-            let cron_job_links = links("cronjobs", scope, &self.metrics.cron_job_watch);
-            let job_links = links("jobs", scope, &self.metrics.job_watch);
-            let cron_job_client = observed(self.watch_client.clone(), cron_job_links.observer());
-            let job_client = observed(self.watch_client.clone(), job_links.observer());
-            let cron_jobs = cron_jobs(cron_job_client, scope.clone(), Arc::clone(&decoder));
-            let jobs = jobs(job_client, scope.clone());
-            [
-                spawn("CronJob watch", Phase::StopIntake, cron_job_links.run(cron_jobs)),
-                spawn("Job watch", Phase::StopIntake, job_links.run(jobs)),
-            ]
-        };
-        self.settings.scopes.iter().flat_map(spawn_two).collect()
     }
 }
 

@@ -11,12 +11,12 @@ use jiff::{Timestamp, fmt::rfc2822};
 use kube::client::Body;
 
 use super::{
-    classify::{self, Answer, EventOutcome, OrderOutcome, RawAnswer},
+    classify::{self, Answer, EventOutcome, LabelOutcome, OrderOutcome, RawAnswer},
     connection::{USER_AGENT, WriteConnections},
     encode,
 };
 use crate::state::{
-    CreateOutcome, DeleteOutcome, JobDelete, JobLookUp, JobOrder, LookUpOutcome, StatusOutcome, StatusWrite,
+    CreateOutcome, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobRecord, LookUpOutcome, StatusOutcome, StatusWrite,
     sharding::WriteTerms,
 };
 
@@ -101,6 +101,14 @@ impl ClusterApi {
             encode::delete_body(delete),
         );
         self.ask(request, classify::delete).await
+    }
+
+    /// Labels a Job, if it is still this one.
+    pub async fn label_job(&self, job: &JobRecord, key: &str, value: &str) -> Answered<LabelOutcome> {
+        let path = job_path(&job.namespace, &job.name);
+        let body = encode::label_patch(&job.uid, key, value);
+        let request = request(self.life(), Method::PATCH, path, "application/merge-patch+json", body);
+        self.ask(request, classify::label).await
     }
 
     /// Looks a Job up by name (B-5.4, B-12.3).

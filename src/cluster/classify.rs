@@ -3,6 +3,7 @@
 //! What every kind of request can meet (too many requests, no server behind the address) is told apart
 //! here from what the one request was told, so that back-off is decided in one place for all.
 
+mod order_outcome;
 mod refusal;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 use serde::Deserialize;
 
+pub use self::order_outcome::OrderOutcome;
 use self::refusal::DeniedBy;
 pub(super) use self::refusal::Refusal;
 use super::decode::SlimJob;
@@ -38,6 +40,22 @@ pub enum Answer<T> {
         retry_after: Option<Duration>,
         /// The server's text, or the transport's.
         message: String,
+    },
+}
+
+/// The answer to labelling a Job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LabelOutcome {
+    /// It bears the label.
+    Labelled,
+    /// 404, or another Job bears its name.
+    Gone,
+    /// Anything else.
+    Failed {
+        /// The server's text, or the transport's.
+        message: String,
+        /// How long the server asked to wait.
+        retry_after: Option<Duration>,
     },
 }
 
@@ -205,6 +223,20 @@ fn stored_version(body: &[u8]) -> Result<ResourceVersion, Unreadable> {
     version.map(ResourceVersion).map_err(|_| Unreadable)
 }
 
+/// The answer to labelling a Job, which changes nothing that anybody else could have changed.
+pub fn label(answer: &RawAnswer) -> Answer<LabelOutcome> {
+    sorted(answer, |answer, refusal| {
+        Ok(match refusal {
+            None => LabelOutcome::Labelled,
+            Some(_) if matches!(answer.status, StatusCode::NOT_FOUND | StatusCode::CONFLICT) => LabelOutcome::Gone,
+            Some(refusal) => LabelOutcome::Failed {
+                message: refusal.message,
+                retry_after: refusal.retry_after,
+            },
+        })
+    })
+}
+
 /// The answer to posting or patching an Event (B-14.1).
 pub fn event(answer: &RawAnswer) -> Answer<EventOutcome> {
     sorted(answer, |answer, refusal| {
@@ -219,56 +251,6 @@ pub fn event(answer: &RawAnswer) -> Answer<EventOutcome> {
             },
         })
     })
-}
-
-/// What the outcomes of all orders can say: this one failed, whatever the state of the server.
-pub trait OrderOutcome {
-    /// The order failed; it backs off by itself.
-    fn failed(message: String, retry_after: Option<Duration>) -> Self;
-
-    /// Nobody can say whether the order was carried out. For creates and Events that differs from a failure.
-    fn unanswered(message: String, retry_after: Option<Duration>) -> Self
-    where
-        Self: Sized,
-    {
-        Self::failed(message, retry_after)
-    }
-}
-
-macro_rules! failed_outcome {
-    ($($outcome:ident),*) => {$(
-        impl OrderOutcome for $outcome {
-            fn failed(message: String, retry_after: Option<Duration>) -> $outcome {
-                $outcome::Failed { message, retry_after }
-            }
-        }
-    )*};
-}
-
-failed_outcome!(DeleteOutcome, LookUpOutcome, StatusOutcome);
-
-impl OrderOutcome for CreateOutcome {
-    fn failed(message: String, retry_after: Option<Duration>) -> CreateOutcome {
-        CreateOutcome::Failed { message, retry_after }
-    }
-
-    fn unanswered(message: String, _: Option<Duration>) -> CreateOutcome {
-        CreateOutcome::Unanswered { message }
-    }
-}
-
-impl OrderOutcome for EventOutcome {
-    fn failed(message: String, _: Option<Duration>) -> EventOutcome {
-        EventOutcome::Rejected { message }
-    }
-
-    fn unanswered(message: String, _: Option<Duration>) -> EventOutcome {
-        EventOutcome::Unanswered { message }
-    }
-}
-
-impl OrderOutcome for () {
-    fn failed(_: String, _: Option<Duration>) {}
 }
 
 /// This one request cannot be sent, which says nothing of the others.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 pub(super) use self::json::{push_escaped, push_raw_member};
 use self::json::{push_string, push_time};
-use crate::state::{ActiveJob, CronJobEvent, CronJobStatus, JobDelete, JobOrder, StatusWrite, sharding::Stamp};
+use crate::state::{ActiveJob, CronJobEvent, CronJobStatus, JobDelete, JobOrder, StatusWrite, Uid, sharding::Stamp};
 
 /// The annotation with a Job's slot in the CronJob's zone (B-11.3).
 pub const SCHEDULED_TIMESTAMP_ANNOTATION: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
@@ -127,6 +127,19 @@ pub fn delete_body(delete: &JobDelete) -> Vec<u8> {
     );
     push_string(&mut text, &delete.uid.to_string());
     text.push_str("}}");
+    text.into_bytes()
+}
+
+/// A merge patch that labels the object with this uid and no other of its name.
+pub fn label_patch(uid: &Uid, key: &str, value: &str) -> Vec<u8> {
+    let mut text = String::with_capacity(128);
+    text.push_str(r#"{"metadata":{"uid":"#);
+    push_string(&mut text, &uid.to_string());
+    text.push_str(r#","labels":{"#);
+    push_string(&mut text, key);
+    text.push(':');
+    push_string(&mut text, value);
+    text.push_str("}}}");
     text.into_bytes()
 }
 

@@ -42,11 +42,11 @@ pub fn list_cron_jobs(client: Client, scope: Scope, decoder: Arc<Decoder>) -> im
             Err(_) => uid.map(Listed::UndecodableCronJob),
         }
     };
-    pages(client, "CronJobs", scope, take)
+    pages(client, "CronJobs", scope, String::new(), take)
 }
 
-/// Lists the Jobs of a scope that something controls.
-pub fn list_jobs(client: Client, scope: Scope) -> impl Stream<Item = Page> + Send {
+/// Lists the Jobs of a scope that a label selector takes and that a CronJob controls.
+pub fn list_jobs(client: Client, scope: Scope, selector: String) -> impl Stream<Item = Page> + Send {
     let take = |object: SlimJob| {
         let job = object.into_record().ok()?;
         let cron_job = job.controller.clone()?;
@@ -55,7 +55,7 @@ pub fn list_jobs(client: Client, scope: Scope) -> impl Stream<Item = Page> + Sen
             job: Box::new(job),
         })
     };
-    pages(client, "Jobs", scope, take)
+    pages(client, "Jobs", scope, selector, take)
 }
 
 /// Where a list goes on.
@@ -69,6 +69,7 @@ fn pages<O>(
     client: Client,
     resource: &'static str,
     scope: Scope,
+    selector: String,
     take: impl Fn(O) -> Option<Listed> + Clone + Send,
 ) -> impl Stream<Item = Page> + Send
 where
@@ -85,8 +86,8 @@ where
     };
     stream::try_unfold(Next::First, move |next| {
         let (api, scope, take) = (api.clone(), scope.clone(), take.clone());
+        let params = ListParams::default().limit(PAGE_SIZE).labels(&selector);
         async move {
-            let params = ListParams::default().limit(PAGE_SIZE);
             let params = match next {
                 Next::First => params,
                 Next::From(token) => params.continue_token(&token),

@@ -6,6 +6,7 @@
 
 mod backoff;
 mod observed;
+mod selected;
 
 use std::{pin::Pin, sync::Arc};
 
@@ -17,7 +18,10 @@ use kube::{
 use serde::de::DeserializeOwned;
 
 use self::backoff::Backoff;
-pub use self::observed::{WatchObserver, WatchRequest, observed};
+pub use self::{
+    observed::{WatchObserver, WatchRequest, observed},
+    selected::{Selection, selected_jobs},
+};
 use super::{
     classify::{bounded, error_text},
     decode::{DecodeError, Decoder, SlimCronJob, SlimJob},

@@ -9,7 +9,7 @@ use super::{
     RuntimeError,
     args::{Cli, Command, RunArgs},
     clock::Clock,
-    config::{ConfigError, RunConfig, kube_config, lease_namespace},
+    config::{ConfigError, RunConfig, kube_config},
     explain::{self, ExplainArgs, ExplainError},
     logging,
     next::{self, NextError},
@@ -88,7 +88,7 @@ fn shards(args: &ShardsArgs) -> Result<(), CommandError> {
         let sources = shards::Sources {
             leases: lease_client(&config).map_err(RuntimeError::Connect)?,
             cron_jobs: watch_client(&config).map_err(RuntimeError::Connect)?,
-            namespace: lease_namespace(args.lease_namespace.as_deref(), &config.default_namespace),
+            namespaces: shards::namespaces(args.lease_namespace.as_deref(), &config.default_namespace),
         };
         let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);
         Ok(shards::run(args, sources, &clock, io::stdout(), io::stderr()).await?)

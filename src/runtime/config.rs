@@ -172,15 +172,6 @@ pub async fn kube_config(file: Option<&Path>, context: Option<&str>) -> Result<k
     Ok(config)
 }
 
-/// The namespace of the Leases: as the flag says, else that of our pod, else that of the kubeconfig's context if one is
-/// set there, which `default` does not tell from none, else where the controller's account is.
-pub fn lease_namespace(flag: Option<&str>, of_context: &str) -> String {
-    let pod = env::var("POD_NAMESPACE").ok().filter(|namespace| !namespace.is_empty());
-    let of_context = Some(of_context).filter(|namespace| *namespace != "default");
-    let found = flag.or(pod.as_deref()).or(of_context);
-    found.unwrap_or("kube-system").to_owned()
-}
-
 /// The token of a Pod's service account, where Kubernetes mounts it.
 const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 

@@ -95,8 +95,17 @@ impl DispatchQueue {
         Ok(())
     }
 
-    fn pop(&self, now: Timestamp, places: u32, on_the_way: &OnTheWay) -> Option<Queued> {
+    fn pop(
+        &self,
+        now: (Timestamp, BootInstant),
+        places: u32,
+        on_the_way: &OnTheWay,
+    ) -> Result<Queued, Option<BootInstant>> {
         self.backlog().pop(now, places, on_the_way)
+    }
+
+    fn take_any(&self) -> Option<Queued> {
+        self.backlog().take_any()
     }
 
     /// The backlog is consistent after every statement, so a panic elsewhere does not spoil it.
@@ -198,8 +207,10 @@ impl<A: JobApi> Dispatcher<A> {
                 Admission::Full => return Stall::UntilEvent,
             }
             let places = self.pacer.inflight_limit();
-            let Some(queued) = self.links.queue.pop(now, places, &self.on_the_way) else {
-                return Stall::UntilEvent;
+            let queued = match self.links.queue.pop((now, boot), places, &self.on_the_way) {
+                Ok(queued) => queued,
+                Err(None) => return Stall::UntilEvent,
+                Err(Some(token_at)) => return Stall::UntilInstant(token_at),
             };
             match self.answer_instead_of_sending(&queued, now, boot) {
                 Some(answer) => self.answer(answer).await,
@@ -335,8 +346,7 @@ impl<A: JobApi> Dispatcher<A> {
     }
 
     async fn abandon_backlog(&mut self) {
-        let now = self.clock.now();
-        while let Some(queued) = self.links.queue.pop(now, 0, &self.on_the_way) {
+        while let Some(queued) = self.links.queue.take_any() {
             self.answer(queued.request.abandoned()).await;
         }
     }

@@ -130,6 +130,7 @@ impl ElectionTask {
     }
 
     async fn take_part(&mut self) -> Ending {
+        self.links.leadership.send_replace(self.nothing());
         self.requests
             .push(self.asker.installation(self.config.installation.clone()));
         let is_fine = self.clock.verdict() == ClockVerdict::Fine;

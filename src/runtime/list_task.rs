@@ -106,8 +106,12 @@ impl ListTask {
             let decoder = Arc::clone(&self.decoder);
             let cron_jobs = list_cron_jobs(self.client.clone(), scope.clone(), decoder);
             self.forward(shards, cron_jobs).await?;
-            self.forward(shards, list_jobs(self.client.clone(), scope.clone()))
-                .await?;
+            // Those of others, and those that nobody has labelled yet: they may be of these shards.
+            let unlabelled = Some(format!("!{}", self.count.label_key()));
+            for selector in [self.count.label_selector(shards), unlabelled].into_iter().flatten() {
+                let jobs = list_jobs(self.client.clone(), scope.clone(), selector);
+                self.forward(shards, jobs).await?;
+            }
         }
         Ok(())
     }

@@ -1,17 +1,17 @@
 //! Metrics: a struct of handles per component, all registered here. Labels have few values and never name an object.
 
-use std::time::Duration;
-
 use prometheus::{
     Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
     TextEncoder,
 };
 
+mod api_calls;
 pub mod election_figures;
 pub mod shard_figures;
 pub mod table;
 pub mod watch_pulses;
 
+pub use api_calls::{ApiCall, ApiMetrics};
 use election_figures::ElectionCollector;
 pub use election_figures::{ElectionBoard, ElectionFigures};
 use shard_figures::ShardCollector;
@@ -39,103 +39,6 @@ const HANDOVER_BUCKETS: &[f64] = &[
 ];
 
 const STATUS_AGE_BUCKETS: &[f64] = &[0.01, 0.1, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 60.0];
-
-/// The label value of a request that got no answer.
-const CODE_NONE: &str = "none";
-
-/// A kind of request that we make.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ApiCall {
-    /// POST a Job.
-    CreateJob,
-    /// DELETE a Job.
-    DeleteJob,
-    /// GET a Job.
-    LookUpJob,
-    /// PUT the status of a CronJob.
-    WriteStatus,
-    /// POST an Event.
-    CreateEvent,
-    /// PATCH an Event.
-    PatchEvent,
-    /// GET the version, for the sake of the `Date`.
-    Probe,
-    /// GET one page of the CronJobs.
-    ListCronJobs,
-    /// Open a watch of CronJobs.
-    WatchCronJobs,
-    /// GET one page of the Jobs.
-    ListJobs,
-    /// Open a watch of Jobs.
-    WatchJobs,
-    /// POST a Lease.
-    CreateLease,
-    /// PATCH a Lease.
-    PatchLease,
-    /// DELETE a Lease.
-    DeleteLease,
-    /// GET a Lease.
-    GetLease,
-}
-
-impl ApiCall {
-    const ALL: [ApiCall; 15] = [
-        ApiCall::CreateJob,
-        ApiCall::DeleteJob,
-        ApiCall::LookUpJob,
-        ApiCall::WriteStatus,
-        ApiCall::CreateEvent,
-        ApiCall::PatchEvent,
-        ApiCall::Probe,
-        ApiCall::ListCronJobs,
-        ApiCall::WatchCronJobs,
-        ApiCall::ListJobs,
-        ApiCall::WatchJobs,
-        ApiCall::CreateLease,
-        ApiCall::PatchLease,
-        ApiCall::DeleteLease,
-        ApiCall::GetLease,
-    ];
-
-    /// Verb and resource, as Kubernetes names them in its audit log and in rules.
-    fn labels(self) -> [&'static str; 2] {
-        match self {
-            ApiCall::CreateJob => ["create", "jobs"],
-            ApiCall::DeleteJob => ["delete", "jobs"],
-            ApiCall::LookUpJob => ["get", "jobs"],
-            ApiCall::WriteStatus => ["update", "cronjobs/status"],
-            ApiCall::CreateEvent => ["create", "events"],
-            ApiCall::PatchEvent => ["patch", "events"],
-            ApiCall::Probe => ["get", "version"],
-            ApiCall::ListCronJobs => ["list", "cronjobs"],
-            ApiCall::WatchCronJobs => ["watch", "cronjobs"],
-            ApiCall::ListJobs => ["list", "jobs"],
-            ApiCall::WatchJobs => ["watch", "jobs"],
-            ApiCall::CreateLease => ["create", "leases"],
-            ApiCall::PatchLease => ["patch", "leases"],
-            ApiCall::DeleteLease => ["delete", "leases"],
-            ApiCall::GetLease => ["get", "leases"],
-        }
-    }
-}
-
-/// Counts answers and times requests.
-#[derive(Clone, Debug)]
-pub struct ApiMetrics {
-    requests: IntCounterVec,
-    durations: [Histogram; ApiCall::ALL.len()],
-}
-
-impl ApiMetrics {
-    /// Takes note of one request, answered or not.
-    pub fn record(&self, call: ApiCall, code: Option<u16>, duration: Duration) {
-        let [verb, resource] = call.labels();
-        let code = code.map(|code| code.to_string());
-        let labels = [verb, resource, code.as_deref().unwrap_or(CODE_NONE)];
-        self.requests.with_label_values(&labels).inc();
-        self.durations[call as usize].observe(duration.as_secs_f64());
-    }
-}
 
 /// Of the dispatcher.
 #[derive(Clone, Debug)]
@@ -239,6 +142,8 @@ pub struct ElectionMetrics {
     pub evictions: IntCounter,
     /// Lives that ended while the process went on.
     pub rejoins: IntCounter,
+    /// Jobs that lacked the label of their shard.
+    pub labelled: IntCounter,
 }
 
 /// All handles, and the registry that they are in.
@@ -368,6 +273,7 @@ impl Register<'_> {
             fences: self.counter(&table::LEASE_FENCES)?,
             evictions: self.counter(&table::LEASE_EVICTIONS)?,
             rejoins: self.counter(&table::LEASE_REJOINS)?,
+            labelled: self.counter(&table::JOBS_LABELLED)?,
         })
     }
 

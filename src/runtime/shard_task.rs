@@ -211,6 +211,7 @@ impl ShardTask {
         let now = self.now();
         let Some(links) = &self.links.custody else { return };
         self.custody.follow(&mut self.shards, now);
+        links.tell_held(&self.shards.shards().collect());
         links.tell(&mut self.custody);
     }
 

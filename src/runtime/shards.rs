@@ -39,9 +39,9 @@ pub struct ShardsArgs {
     /// The context of the kubeconfig, of KUBECONFIG or ~/.kube/config without --kubeconfig; the current one without it
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// The namespace of the Leases; without it POD_NAMESPACE, else the namespace of the kubeconfig's context where that
-    /// is not default, else kube-system
-    #[arg(long, value_name = "NAME", value_parser = parse_namespace)]
+    /// The namespace of the Leases; without it that of the kubeconfig's context, or of the service account, and if there
+    /// are none kube-system
+    #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", value_parser = parse_namespace)]
     pub lease_namespace: Option<String>,
     /// The time zone of schedules that name none, as the replicas have it, e.g. Europe/Berlin
     #[arg(long, value_name = "ZONE", default_value = "UTC", value_parser = parse_zone)]
@@ -68,10 +68,13 @@ enum OutputFormat {
 #[derive(Debug, thiserror::Error)]
 pub enum ShardsError {
     /// There is nothing to show.
-    #[error("no replica of an installation with shards has run in namespace {namespace}; give --lease-namespace")]
+    #[error(
+        "no replica of an installation with shards has run in namespace {}; give --lease-namespace",
+        .namespaces.join(" or ")
+    )]
     NoInstallation {
         /// Where it was looked for.
-        namespace: String,
+        namespaces: Vec<String>,
     },
     /// The Leases cannot be read.
     #[error(
@@ -95,8 +98,18 @@ pub struct Sources {
     pub leases: kube::Client,
     /// For CronJobs.
     pub cron_jobs: kube::Client,
-    /// Of the Leases.
-    pub namespace: String,
+    /// Where the Leases may be, the first that has any.
+    pub namespaces: Vec<String>,
+}
+
+/// Where the Leases may be: as the flag says, else as a run without it has them, else where the account is installed.
+pub fn namespaces(flag: Option<&str>, of_context: &str) -> Vec<String> {
+    let mut namespaces = match flag {
+        Some(flag) => vec![flag.to_owned()],
+        None => vec![of_context.to_owned(), "kube-system".to_owned()],
+    };
+    namespaces.dedup();
+    namespaces
 }
 
 /// Shows the shards, and with `--watch` what changes, for ever. Notes go to `notes`, one a line.
@@ -125,20 +138,27 @@ async fn show(
     let Sources {
         leases,
         cron_jobs,
-        namespace,
+        namespaces,
     } = sources;
-    let of_any_count = LeaseApi::new(leases.clone(), &namespace, ShardCount::default(), None);
-    let Some(installation) = of_any_count.known_installation(ANSWER_TIMEOUT).await? else {
-        return Err(ShardsError::NoInstallation { namespace });
-    };
-    let api = LeaseApi::new(leases, &namespace, installation.shard_count, None);
-    let known = Known::new(&namespace, installation);
+    let (api, known) = find(&leases, namespaces).await?;
     let mut gathering = Gathering::begin(api, cron_jobs, args.default_time_zone.clone(), known).await?;
     write(&mut output, &listing(args.output, &gathering.known, clock)).map_err(ShardsError::Write)?;
     if args.watch {
         follow(args.output, &mut gathering, clock, output, notes).await?;
     }
     Ok(())
+}
+
+/// The installation of the first of these namespaces that has one.
+async fn find(client: &kube::Client, namespaces: Vec<String>) -> Result<(LeaseApi, Known), ShardsError> {
+    for namespace in &namespaces {
+        let of_any_count = LeaseApi::new(client.clone(), namespace, ShardCount::default(), None);
+        if let Some(installation) = of_any_count.known_installation(ANSWER_TIMEOUT).await? {
+            let api = LeaseApi::new(client.clone(), namespace, installation.shard_count, None);
+            return Ok((api, Known::new(namespace, installation)));
+        }
+    }
+    Err(ShardsError::NoInstallation { namespaces })
 }
 
 /// Prints what changes, for ever.

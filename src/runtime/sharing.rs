@@ -6,6 +6,7 @@ use super::{
     Shell,
     config::ShardingSettings,
     election::{ElectionLinks, ElectionTask},
+    label_task::LabelTask,
     list_task::ListTask,
     shard_task::{COMMANDS_MAX, CustodyLinks},
     shutdown::Phase,
@@ -41,15 +42,28 @@ impl Shell {
             news: news_in,
             phase: self.phases.subscribe(),
         };
+        let label = LabelTask {
+            client: self.watch_client.clone(),
+            api: self.api.clone(),
+            scopes: self.settings.scopes.clone(),
+            count: sharding.shard_count,
+            leadership: self.leadership.subscribe(),
+            clock: self.clock.clone(),
+            api_metrics: self.metrics.election.api.clone(),
+            labelled: self.metrics.election.labelled.clone(),
+            phase: self.phases.subscribe(),
+        };
         let links = CustodyLinks {
             commands,
             reports: reports_in,
             lists,
+            held: self.held_shards.clone(),
             news,
             leadership: self.leadership.subscribe(),
         };
         let list = spawn("shard lists", Phase::StopIntake, list.run());
-        Some((links, vec![election, list]))
+        let label = spawn("Job labels", Phase::StopIntake, label.run());
+        Some((links, vec![election, list, label]))
     }
 
     fn spawn_election(

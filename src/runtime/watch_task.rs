@@ -17,7 +17,7 @@ use crate::{
         DecodeError, WatchItem,
         watch::{WatchObserver, WatchRequest},
     },
-    state::{CronJobEvent, CronJobIdentity, EventReason, Input, ResourceVersion},
+    state::{CronJobEvent, CronJobIdentity, EventReason, Input, ResourceVersion, input::SelectionStage},
 };
 
 /// What a watch is connected to.
@@ -105,6 +105,13 @@ impl WatchLinks {
             }
             Input::CronJobRelistDone(scope) | Input::JobRelistDone(scope) => {
                 tracing::info!(resource = self.resource, ?scope, "list complete");
+            }
+            Input::JobsSelected(selected) => {
+                self.metrics
+                    .relists
+                    .inc_by(u64::from(selected.stage == SelectionStage::ListBegun));
+                let n_shards = selected.shards.len();
+                tracing::debug!(resource = self.resource, n_shards, stage = ?selected.stage, "shards selected");
             }
             Input::CronJobApplied(_)
             | Input::CronJobSeen(_)

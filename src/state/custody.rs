@@ -245,7 +245,7 @@ impl Custody {
             if self.to_list.contains(shard) || self.listing.contains(shard) || !shards.is_shard_synced(shard) {
                 continue;
             }
-            let knows_enough = written.is_none_or(|written| shards.has_seen(&written));
+            let knows_enough = written.is_none_or(|written| shards.has_seen(shard, &written));
             if knows_enough {
                 self.entering.remove(&shard);
                 let mandate = Mandate { shard, term };

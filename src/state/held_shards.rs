@@ -17,7 +17,7 @@ use self::{listing::Listing, progress::Progress};
 use super::{
     effect::Effect,
     ids::{ResourceVersion, Uid},
-    input::{Input, Scope},
+    input::{Input, Scope, Selected, SelectionStage},
     outcome::{CreateOutcome, StatusOutcome},
     shard_state::{ShardConfig, ShardState, Sizes, Wakeup},
     sharding::{Bucket, Mandate, ShardCount, ShardId, ShardSet, Term, WrittenThrough},
@@ -195,12 +195,27 @@ impl HeldShards {
     /// Takes in a fact from a watch, or an answer.
     pub fn handle(&mut self, input: Input, now: Timestamp) {
         self.progress.observe(&input);
+        if let Input::JobsSelected(selected) = input {
+            return self.follow_selection(&selected, now);
+        }
         if let Some(shard) = self.concerned(&input) {
             return self.hand_to(shard, input, now);
         }
         let shards: Vec<ShardId> = self.held.keys().copied().collect();
         for shard in shards {
             self.hand_to(shard, input.clone(), now);
+        }
+    }
+
+    /// A list of the Jobs of some shards is one for these alone: others it says nothing of.
+    fn follow_selection(&mut self, selected: &Selected, now: Timestamp) {
+        for shard in selected.shards.iter() {
+            let scope = selected.scope.clone();
+            match selected.stage {
+                SelectionStage::ListBegun => self.hand_to(shard, Input::JobRelistBegun(scope), now),
+                SelectionStage::ListDone => self.hand_to(shard, Input::JobRelistDone(scope), now),
+                SelectionStage::Watching(_) => {}
+            }
         }
     }
 
@@ -253,8 +268,8 @@ impl HeldShards {
     }
 
     /// Whether the watches have shown what another leader wrote.
-    pub fn has_seen(&self, written: &WrittenThrough) -> bool {
-        self.progress.has_seen(written)
+    pub fn has_seen(&self, shard: ShardId, written: &WrittenThrough) -> bool {
+        self.progress.has_seen(shard, written)
     }
 
     /// What we wrote last in a shard.
@@ -332,7 +347,8 @@ impl HeldShards {
             | Input::JobRelistBegun(_)
             | Input::JobRelistDone(_)
             | Input::JobSeen(_)
-            | Input::JobDeleted(_) => return None,
+            | Input::JobDeleted(_)
+            | Input::JobsSelected(_) => return None,
         };
         Some(self.partition.shard_of(cron_job))
     }
@@ -369,6 +385,7 @@ fn note_written(written: &mut WrittenThrough, input: &Input) {
         | Input::JobSeen(_)
         | Input::JobDeleted(_)
         | Input::JobRelistDone(_)
+        | Input::JobsSelected(_)
         | Input::JobCreateAnswered { .. }
         | Input::JobDeleteAnswered { .. }
         | Input::JobLookedUp { .. }

@@ -6,9 +6,10 @@ use jiff::Timestamp;
 
 use super::{
     effect::JobLookUp,
-    ids::Uid,
+    ids::{ResourceVersion, Uid},
     outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome},
     record::{CronJobRecord, CronJobStatus, JobRecord},
+    sharding::ShardSet,
 };
 
 /// What one watch covers; lists of different scopes do not overlap.
@@ -39,6 +40,28 @@ impl fmt::Display for Scope {
     }
 }
 
+/// How a watch of the Jobs of some shards goes on.
+#[derive(Clone, Debug)]
+pub struct Selected {
+    /// What it covers.
+    pub scope: Scope,
+    /// The Jobs of which shards it lists or shows from here on.
+    pub shards: ShardSet,
+    /// What begins or ends.
+    pub stage: SelectionStage,
+}
+
+/// See [`Selected`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SelectionStage {
+    /// A list of the Jobs of these shards begins.
+    ListBegun,
+    /// It is complete.
+    ListDone,
+    /// All events of these shards after this version follow, in their order.
+    Watching(ResourceVersion),
+}
+
 /// A fact, in the order in which it became known.
 #[derive(Clone, Debug)]
 pub enum Input {
@@ -62,6 +85,8 @@ pub enum Input {
     JobDeleted(Uid),
     /// The list of Jobs of a scope is complete.
     JobRelistDone(Scope),
+    /// Where shards are shared with other replicas: how the watch of Jobs goes on, in place of the relists of Jobs.
+    JobsSelected(Box<Selected>),
     /// The answer to a `CreateJob`.
     JobCreateAnswered {
         /// The order's CronJob.

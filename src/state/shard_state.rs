@@ -114,6 +114,8 @@ impl ShardState {
             Input::JobSeen(uid) => self.mark_job(&uid),
             Input::JobDeleted(uid) => self.delete_job(&uid, now),
             Input::JobRelistDone(scope) => self.end_job_relist(&scope, now),
+            // Of many shards; whoever holds them says what of it concerns this one.
+            Input::JobsSelected(_) => {}
             Input::JobCreateAnswered { cron_job, slot, answer } => self.create_answered(&cron_job, slot, answer, now),
             Input::JobDeleteAnswered {
                 cron_job,

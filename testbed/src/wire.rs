@@ -3,7 +3,7 @@
 //! It is cut, so that both ends notice, or held, so that neither does: what was not carried yet stays where it is, and
 //! is lost if its sender resets the connection meanwhile, as in a network that is partitioned.
 
-use std::{io, sync::Arc};
+use std::{io, pin::pin, sync::Arc};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -22,9 +22,16 @@ const CHUNK_BYTES: usize = 16 * 1024;
 #[derive(Debug)]
 pub struct Wire {
     address: String,
-    cut: Arc<Notify>,
+    switches: Switches,
     is_held: watch::Sender<bool>,
     acceptor: JoinHandle<()>,
+}
+
+/// Clones are the same.
+#[derive(Clone, Debug, Default)]
+struct Switches {
+    cut: Arc<Notify>,
+    silenced: Arc<Notify>,
 }
 
 impl Wire {
@@ -32,12 +39,12 @@ impl Wire {
     pub async fn to(server: &str) -> io::Result<Wire> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?.to_string();
-        let cut = Arc::new(Notify::new());
+        let switches = Switches::default();
         let (is_held, held) = watch::channel(false);
-        let acceptor = tokio::spawn(accept(listener, server.to_owned(), Arc::clone(&cut), held));
+        let acceptor = tokio::spawn(accept(listener, server.to_owned(), switches.clone(), held));
         Ok(Wire {
             address,
-            cut,
+            switches,
             is_held,
             acceptor,
         })
@@ -50,7 +57,12 @@ impl Wire {
 
     /// Ends all connections that there are; whoever calls again gets through.
     pub fn cut(&self) {
-        self.cut.notify_waiters();
+        self.switches.cut.notify_waiters();
+    }
+
+    /// Carries nothing any more on the connections that there are, and does not end them, as when a peer vanishes.
+    pub fn silence(&self) {
+        self.switches.silenced.notify_waiters();
     }
 
     /// Carries nothing more, in either direction, until it is released; connections are accepted and stay open.
@@ -70,15 +82,18 @@ impl Drop for Wire {
     }
 }
 
-async fn accept(listener: TcpListener, server: String, cut: Arc<Notify>, held: watch::Receiver<bool>) {
+async fn accept(listener: TcpListener, server: String, switches: Switches, held: watch::Receiver<bool>) {
     while let Ok((near, _)) = listener.accept().await {
-        let (server, cut, held) = (server.clone(), Arc::clone(&cut), held.clone());
+        let (server, switches, held) = (server.clone(), switches.clone(), held.clone());
         tokio::spawn(async move {
+            let mut carried = pin!(carry(near, &server, held));
             tokio::select! {
-                () = cut.notified() => {}
+                () = switches.cut.notified() => return,
+                () = switches.silenced.notified() => {}
                 // However it ends, both sides notice.
-                _ = carry(near, &server, held) => {}
+                _ = &mut carried => return,
             }
+            switches.cut.notified().await;
         });
     }
 }
@@ -179,6 +194,24 @@ mod tests {
         wire.release();
         let came = timeout(SOON, far.read_u8()).await.expect("an end");
         assert!(came.is_err(), "{came:?}");
+    }
+
+    #[tokio::test]
+    async fn a_silenced_connection_stays_open_and_the_next_one_carries() {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let wire = Wire::to(&server.local_addr().unwrap().to_string()).await.unwrap();
+        let mut near = TcpStream::connect(wire.address()).await.unwrap();
+        let (mut far, _) = server.accept().await.unwrap();
+        near.write_u8(1).await.unwrap();
+        assert_eq!(read(&mut far).await, 1);
+        wire.silence();
+        near.write_u8(2).await.unwrap();
+        let came = timeout(Duration::from_millis(100), far.read_u8()).await;
+        assert!(came.is_err(), "{came:?}");
+        let mut next = TcpStream::connect(wire.address()).await.unwrap();
+        let (mut far, _) = server.accept().await.unwrap();
+        next.write_u8(3).await.unwrap();
+        assert_eq!(read(&mut far).await, 3);
     }
 
     #[tokio::test]

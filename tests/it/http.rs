@@ -3,6 +3,7 @@
 
 mod api;
 mod connections;
+mod leases;
 mod tls;
 mod watch;
 

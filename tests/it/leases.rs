@@ -5,9 +5,9 @@ pub(crate) mod told;
 
 use std::time::Duration;
 
-use apisim::{Api, Options, WallClock};
+use apisim::{Api, Options, Server, WallClock};
 use cronwheel::{
-    cluster::LeaseApi,
+    cluster::{LeaseApi, lease_client},
     state::{
         lease::{LeaseKey, LeaseWrite},
         sharding::{ShardCount, ShardId},
@@ -85,3 +85,28 @@ in_memory![
     whoever_comes_first_makes_the_installation,
     an_installation_that_cannot_be_is_told_with_the_fix,
 ];
+
+/// Without TLS there is HTTP/1.1, where a watch has a connection to itself.
+#[tokio::test]
+async fn a_plain_server_is_asked_and_watched_side_by_side() {
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), api().client("replica"))
+        .await
+        .unwrap();
+    let config = kube::Config::new(format!("http://{}", server.address()).parse().unwrap());
+    let asking = async {
+        let client = lease_client(&config).unwrap();
+        told::a_list_and_a_watch_from_it_miss_nothing(client.clone(), "default").await;
+        told::a_write_based_on_what_was_is_a_conflict(client, "default").await;
+    };
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    let serving = server.run(async {
+        let _stopped = stopped.await;
+    });
+    tokio::join!(
+        async {
+            asking.await;
+            stop.send(()).unwrap();
+        },
+        serving
+    );
+}

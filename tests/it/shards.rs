@@ -69,19 +69,13 @@ fn args(arguments: &[&str]) -> ShardsArgs {
 }
 
 async fn show(api: &Api, arguments: &[&str], printed: Printed) -> Result<(), ShardsError> {
+    let args = args(arguments);
     let sources = Sources {
         leases: client(api),
         cron_jobs: client(api),
-        namespace: "default".to_owned(),
+        namespaces: shards::namespaces(args.lease_namespace.as_deref(), "other"),
     };
-    shards::run(
-        &args(arguments),
-        sources,
-        &Clock::simulated(begun()),
-        printed,
-        io::sink(),
-    )
-    .await
+    shards::run(&args, sources, &Clock::simulated(begun()), printed, io::sink()).await
 }
 
 async fn create_cron_job(client: &Client, name: &str, schedule: &str) {
@@ -96,7 +90,7 @@ async fn create_cron_job(client: &Client, name: &str, schedule: &str) {
 
 /// A fleet of one, who leads all shards but the last, and twenty CronJobs.
 async fn fleet(api: &Api) {
-    let leases = leases(client(api), "default");
+    let leases = leases(client(api), "kube-system");
     leases
         .installation(&Installation::of(ShardCount::default()), TIMEOUT)
         .await
@@ -122,7 +116,7 @@ async fn all_shards_and_what_is_in_them_are_shown() {
     let printed = Printed::default();
     show(&api, &[], printed.clone()).await.unwrap();
     let text = printed.text();
-    let head = "namespace default: 256 shards, 255 of them led; 20 CronJobs, hashed by fnv1a64-uid-10";
+    let head = "namespace kube-system: 256 shards, 255 of them led; 20 CronJobs, hashed by fnv1a64-uid-10";
     assert_eq!(text.lines().next(), Some(head));
     assert_eq!(text.lines().filter(|line| line.contains("pod-a")).count(), 256);
     assert!(text.lines().any(|line| line.ends_with("no Lease")));
@@ -141,11 +135,13 @@ async fn all_shards_and_what_is_in_them_are_shown() {
 
 #[tokio::test(start_paused = true)]
 async fn without_an_installation_it_says_where_it_looked() {
-    let error = show(&api(), &[], Printed::default()).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "no replica of an installation with shards has run in namespace default; give --lease-namespace"
-    );
+    for (arguments, namespaces) in [(&[][..], "other or kube-system"), (&["--lease-namespace", "x"], "x")] {
+        let error = show(&api(), arguments, Printed::default()).await.unwrap_err();
+        let told = format!(
+            "no replica of an installation with shards has run in namespace {namespaces}; give --lease-namespace"
+        );
+        assert_eq!(error.to_string(), told);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -176,7 +172,7 @@ async fn changes_are_printed_as_they_come_and_outlive_a_watch() {
         let (api, printed) = (api.clone(), printed.clone());
         tokio::spawn(async move { show(&api, &["-w"], printed).await })
     };
-    let leases = leases(client(&api), "default");
+    let leases = leases(client(&api), "kube-system");
     tokio::time::sleep(Duration::from_secs(2)).await;
     let n_before = printed.text().lines().count();
     let mut taken = held(shard(255), "pod-a/a/0000000000000001");

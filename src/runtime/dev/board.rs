@@ -143,7 +143,8 @@ impl Board {
                 }
             }
             // A shard's own business.
-            Input::JobCreateAnswered { .. }
+            Input::JobsSelected(_)
+            | Input::JobCreateAnswered { .. }
             | Input::JobDeleteAnswered { .. }
             | Input::JobLookedUp { .. }
             | Input::StatusAnswered { .. } => {}

@@ -1,6 +1,10 @@
-//! What waits to be sent, in two lanes: creates, and behind them what nobody waits for. Pure and bounded.
+//! What waits to be sent, in three lanes: creates, behind them those that are overdue, and behind all what nobody waits
+//! for. Pure and bounded.
+//!
+//! What is overdue goes by tokens: after an outage of many CronJobs the API server gets so many a second, and what
+//! becomes due meanwhile does not wait for them.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,11 +12,18 @@ use super::{
     fair_queue::{FairQueue, Namespaced},
     request::{Lane, Request},
 };
-use crate::state::sharding::Mandate;
+use crate::state::{
+    lease::Tokens,
+    sharding::{BootInstant, Mandate},
+};
 
 /// Requests that can wait. A CronJob has at most one create waiting, so this is a million CronJobs due at one instant,
 /// the most that one shard is built for: some 300 MiB should it ever fill.
 pub(super) const BACKLOG_MAX: usize = 1 << 20;
+
+/// Overdue creates that may go at once, and how many a second after that: a part of what an API server takes.
+const OVERDUE_AT_ONCE: u32 = 1_000;
+const OVERDUE_PER_SECOND: u32 = 500;
 
 /// What has waited behind creates for so long gets one turn in [`BACKGROUND_TURNS`], since creates may wait for it.
 const BACKGROUND_WAIT_MAX: SignedDuration = SignedDuration::from_secs(10);
@@ -90,6 +101,8 @@ impl Namespaced for Queued {
 pub(super) struct Backlog {
     len_max: usize,
     creates: FairQueue<Queued>,
+    overdue: FairQueue<Queued>,
+    tokens: Tokens,
     background: FairQueue<Queued>,
     n_turns: u32,
 }
@@ -100,6 +113,12 @@ impl Backlog {
         Backlog {
             len_max,
             creates: FairQueue::default(),
+            overdue: FairQueue::default(),
+            tokens: Tokens::new(
+                OVERDUE_AT_ONCE,
+                OVERDUE_PER_SECOND,
+                BootInstant::after_boot(Duration::ZERO),
+            ),
             background: FairQueue::default(),
             n_turns: 0,
         }
@@ -107,11 +126,12 @@ impl Backlog {
 
     /// Takes a request in, or gives it back when there is no room.
     pub(super) fn push(&mut self, queued: Queued, now: Timestamp) -> Result<(), Box<Queued>> {
-        if self.creates.len() + self.background.len() >= self.len_max {
+        if self.n_creates() + self.background.len() >= self.len_max {
             return Err(Box::new(queued));
         }
-        let lane = match queued.request.lane() {
+        let lane = match queued.request.lane(now) {
             Lane::Creates => &mut self.creates,
+            Lane::Overdue => &mut self.overdue,
             Lane::Background => &mut self.background,
         };
         let deadline = queued.request.deadline(now);
@@ -119,17 +139,35 @@ impl Backlog {
         Ok(())
     }
 
-    /// The next to be sent, at a time when `places` may be on the way and `on_the_way` are.
-    pub(super) fn pop(&mut self, now: Timestamp, places: u32, on_the_way: &OnTheWay) -> Option<Queued> {
+    /// The next to be sent, at a time when `places` may be on the way and `on_the_way` are; else, where something waits
+    /// for a token alone, until when.
+    pub(super) fn pop(
+        &mut self,
+        (now, boot): (Timestamp, BootInstant),
+        places: u32,
+        on_the_way: &OnTheWay,
+    ) -> Result<Queued, Option<BootInstant>> {
         self.n_turns = self.n_turns.wrapping_add(1);
-        let is_background = self.creates.len() == 0
-            || (self.n_turns.is_multiple_of(BACKGROUND_TURNS) && self.background_is_overdue(now));
-        let lane = if is_background {
-            &mut self.background
-        } else {
-            &mut self.creates
-        };
-        lane.pop(SHARE_MIN.max(places / SHARES), |namespace| on_the_way.of(namespace))
+        let share = SHARE_MIN.max(places / SHARES);
+        let n_on_the_way = |namespace: &str| on_the_way.of(namespace);
+        let is_background_turn = self.n_turns.is_multiple_of(BACKGROUND_TURNS) && self.background_is_overdue(now);
+        if !is_background_turn && let Some(queued) = self.creates.pop(share, n_on_the_way) {
+            return Ok(queued);
+        }
+        let mut wait = None;
+        if !is_background_turn && self.overdue.len() > 0 {
+            match self.tokens.take(boot) {
+                Ok(()) => return self.overdue.pop(share, n_on_the_way).ok_or(None),
+                Err(at) => wait = Some(at),
+            }
+        }
+        self.background.pop(share, n_on_the_way).ok_or(wait)
+    }
+
+    /// Any that waits, to be given back.
+    pub(super) fn take_any(&mut self) -> Option<Queued> {
+        let lanes = [&mut self.creates, &mut self.overdue, &mut self.background];
+        lanes.into_iter().find_map(|lane| lane.pop(u32::MAX, |_| 0))
     }
 
     fn background_is_overdue(&self, now: Timestamp) -> bool {
@@ -139,7 +177,7 @@ impl Backlog {
     }
 
     pub(super) fn n_creates(&self) -> usize {
-        self.creates.len()
+        self.creates.len() + self.overdue.len()
     }
 
     pub(super) fn n_background(&self) -> usize {
@@ -151,7 +189,7 @@ impl Backlog {
 mod tests {
     use super::*;
     use crate::runtime::dispatcher::tests::{create, epoch, history_delete, replace_delete};
-    use crate::state::held_shards::WHOLE;
+    use crate::state::{JobOrder, held_shards::WHOLE};
 
     fn queued(request: Request) -> Queued {
         Queued {
@@ -162,7 +200,47 @@ mod tests {
     }
 
     fn pop(backlog: &mut Backlog, now: Timestamp) -> Option<Queued> {
-        backlog.pop(now, 64, &OnTheWay::default())
+        let boot = BootInstant::after_boot(Duration::from_hours(1));
+        backlog.pop((now, boot), 64, &OnTheWay::default()).ok()
+    }
+
+    /// A create that did not come off the wheel at its instant.
+    fn of_slot(name: &str, slot: Timestamp) -> Request {
+        let Request::Create(order) = create("a", name, 7_200) else {
+            panic!("a create is one");
+        };
+        Request::Create(JobOrder {
+            slot,
+            is_on_time: false,
+            ..order
+        })
+    }
+
+    #[test]
+    fn what_is_overdue_goes_by_tokens_and_behind_what_is_due() {
+        let now = epoch() + SignedDuration::from_hours(1);
+        let mut backlog = Backlog::new(10_000);
+        for position in 0..1_500 {
+            let overdue = of_slot(&format!("overdue{position}"), epoch());
+            backlog.push(queued(overdue), now).unwrap();
+        }
+        backlog.push(queued(history_delete("a", "old")), now).unwrap();
+        backlog.push(queued(of_slot("due", now)), now).unwrap();
+        assert_eq!(backlog.n_creates(), 1_501);
+        let mut boot = BootInstant::after_boot(Duration::from_hours(1));
+        let mut next = |boot| {
+            backlog
+                .pop((now, boot), 64, &OnTheWay::default())
+                .map(|queued| name(&queued))
+        };
+        assert_eq!(next(boot), Ok("due".to_owned()));
+        let at_once = std::iter::from_fn(|| next(boot).ok().filter(|name| name != "old")).count();
+        assert_eq!(at_once, 1_000, "what nobody waits for is not held up");
+        let at = next(boot).unwrap_err().expect("a token will come");
+        assert_eq!(at.since(boot), Duration::from_millis(2));
+        boot = boot + Duration::from_millis(100);
+        let later = std::iter::from_fn(|| next(boot).ok()).count();
+        assert_eq!(later, 50);
     }
 
     fn name(queued: &Queued) -> String {

@@ -2,7 +2,7 @@
 
 use std::{future::Future, time::Duration};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     cluster::{Answer, Answered, ClusterApi},
@@ -57,13 +57,22 @@ pub enum Request {
 pub(super) enum Lane {
     /// Creates, and deletes that a create waits for.
     Creates,
+    /// Creates whose slot is long past: many at once after an outage, and behind what is due now.
+    Overdue,
     /// What nobody waits for: sent when no create waits.
     Background,
 }
 
+/// A create whose slot is further back is overdue. Within it others take over a shard whose leader crashed, and what became
+/// due meanwhile is due now.
+const OVERDUE_AFTER: SignedDuration = SignedDuration::from_secs(15);
+
 impl Request {
-    pub(super) fn lane(&self) -> Lane {
+    pub(super) fn lane(&self, now: Timestamp) -> Lane {
         match self {
+            Request::Create(order) if !order.is_on_time && now.duration_since(order.slot) > OVERDUE_AFTER => {
+                Lane::Overdue
+            }
             Request::Create(_)
             | Request::Delete(JobDelete {
                 is_for_replace: true, ..

@@ -148,6 +148,9 @@ table! {
     LEASE_REJOINS: Counter "cronwheel_rejoins_total" []
         "How often this replica lost its membership and came back as a new member.",
         "It was evicted, frozen or its Lease was deleted: see its log.";
+    JOBS_LABELLED: Counter "cronwheel_jobs_labelled_total" []
+        "Jobs of CronJobs that lacked the label of their shard and were given it by this replica.",
+        "Manual runs, Jobs of the built-in controller after a migration, or somebody who takes labels away.";
     BUILD: Gauge "cronwheel_build_info" ["version", "tzdb"]
         "1, with the version of cronwheel and of its time zone data.",
         "It changes with an upgrade.";

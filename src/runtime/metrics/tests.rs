@@ -1,6 +1,9 @@
 //! The table of metrics against what is registered.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use super::*;
 use crate::{

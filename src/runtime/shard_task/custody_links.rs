@@ -22,6 +22,8 @@ pub struct CustodyLinks {
     pub reports: mpsc::Sender<ShardReport>,
     /// Which shards are to be listed; room for one.
     pub lists: mpsc::Sender<ShardSet>,
+    /// Which shards are held, for whoever watches their Jobs: told before a list of them is asked for.
+    pub held: watch::Sender<ShardSet>,
     /// What lists find.
     pub news: mpsc::Receiver<ListNews>,
     /// Until when anything may be done.
@@ -53,6 +55,12 @@ impl CustodyLinks {
     /// Whether anything may be done at all.
     pub(super) fn may_act(&self, now: BootInstant) -> bool {
         self.leadership.borrow().until().is_none_or(|until| now < until)
+    }
+
+    /// Says which shards are held.
+    pub(super) fn tell_held(&self, held: &ShardSet) {
+        self.held
+            .send_if_modified(|told| std::mem::replace(told, *held) != *held);
     }
 
     /// Passes on what there is to be told, as far as there is room: the rest comes with the next turn.

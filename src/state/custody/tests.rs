@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::state::{
-    CreateOutcome, Effect, Input, Partition, ResourceVersion, Scope, StatusOutcome, Uid, naming,
+    CreateOutcome, Effect, Input, Partition, ResourceVersion, Scope, StatusOutcome, Uid,
+    input::{Selected, SelectionStage},
+    naming,
     record::{CronJobRecord, JobRecord},
     shard_state::test_record,
     sharding::ShardCount,
@@ -364,4 +366,67 @@ fn what_was_never_led_is_given_up_at_once_and_what_is_let_go_is_forgotten() {
     assert_eq!(replica.reports(), []);
     assert_eq!(replica.shards.shards().count(), 0);
     assert_eq!(replica.custody.next_wakeup(), None);
+}
+
+#[test]
+fn a_watch_that_does_not_show_the_shard_yet_has_not_seen_what_was_written_in_it() {
+    let mut replica = Replica::new();
+    let selected = |shards: ShardSet, stage| {
+        Input::JobsSelected(Box::new(Selected {
+            scope: Scope::Cluster,
+            shards,
+            stage,
+        }))
+    };
+    replica.watch(selected(
+        ShardSet::EMPTY,
+        SelectionStage::Watching(ResourceVersion(900)),
+    ));
+    replica.command(ShardCommand::Warm(shard()));
+    replica.list(vec![Listed::CronJob(Box::new(record()))]);
+    replica.reports();
+    replica.command(ShardCommand::Lead {
+        mandate: mandate(8),
+        entry: Entry::Watch(written(0, 1_020)),
+    });
+    // Of another shard, and later than what is waited for.
+    let other = JobRecord {
+        controller: None,
+        ..job(at("10:00:00"), 1_050)
+    };
+    replica.watch(Input::JobApplied(Box::new(other)));
+    assert_eq!(replica.reports(), []);
+    let only = [shard()].into_iter().collect();
+    replica.watch(selected(only, SelectionStage::Watching(ResourceVersion(1_000))));
+    assert_eq!(replica.reports(), [], "it shows the shard, and has come to 1000");
+    replica.watch(Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))));
+    assert_eq!(replica.reports(), [ShardReport::Leading(mandate(8))]);
+    assert_eq!(replica.creates(), [], "its Job is there");
+}
+
+#[test]
+fn a_list_of_some_shards_says_nothing_of_others() {
+    let mut replica = Replica::leading();
+    replica.creates();
+    replica.watch(Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))));
+    let others: ShardSet = count().shards().filter(|other| *other != shard()).collect();
+    let selected = |shards: ShardSet, stage| {
+        Input::JobsSelected(Box::new(Selected {
+            scope: Scope::Cluster,
+            shards,
+            stage,
+        }))
+    };
+    for stage in [SelectionStage::ListBegun, SelectionStage::ListDone] {
+        replica.watch(selected(others, stage));
+    }
+    assert_eq!(replica.shards.sizes().jobs, 1);
+    for stage in [SelectionStage::ListBegun, SelectionStage::ListDone] {
+        replica.watch(selected(ShardSet::all(count()), stage));
+    }
+    assert_eq!(
+        replica.shards.sizes().jobs,
+        0,
+        "a list of its own shard takes it for gone"
+    );
 }

@@ -132,6 +132,7 @@ impl Listing {
             | Input::CronJobSeen(_)
             | Input::JobApplied(_)
             | Input::JobSeen(_)
+            | Input::JobsSelected(_)
             | Input::JobCreateAnswered { .. }
             | Input::JobDeleteAnswered { .. }
             | Input::JobLookedUp { .. }

@@ -2,8 +2,8 @@
 
 use crate::state::{
     ids::ResourceVersion,
-    input::{Input, Scope},
-    sharding::WrittenThrough,
+    input::{Input, Scope, Selected, SelectionStage},
+    sharding::{ShardId, ShardSet, WrittenThrough},
 };
 
 /// See the module. A list shows its objects in no order of versions: it counts when it is complete.
@@ -17,6 +17,24 @@ struct ScopeProgress {
     scope: Scope,
     cron_jobs: KindProgress,
     jobs: KindProgress,
+    /// The shards whose Jobs the watch shows; all where it shows all.
+    shown: Option<ShardSet>,
+}
+
+impl ScopeProgress {
+    /// The watch of Jobs shows what it was told to from some version on: nothing is known of what it did not show before.
+    fn select(&mut self, selected: &Selected) {
+        match selected.stage {
+            SelectionStage::ListBegun => self.jobs.is_listing = true,
+            SelectionStage::ListDone => self.jobs.was_listed = true,
+            SelectionStage::Watching(version) => {
+                self.jobs.is_listing = false;
+                self.jobs.highest = version;
+                self.jobs.through = version;
+            }
+        }
+        self.shown = Some(selected.shards);
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,6 +66,7 @@ impl Progress {
             scope: scope.clone(),
             cron_jobs: KindProgress::default(),
             jobs: KindProgress::default(),
+            shown: None,
         };
         Progress {
             scopes: scopes.iter().map(begin).collect(),
@@ -67,6 +86,7 @@ impl Progress {
                 watches.jobs.show(record.resource_version);
             }),
             Input::JobRelistDone(scope) => self.in_scope(scope, |watches| watches.jobs.end_list()),
+            Input::JobsSelected(selected) => self.in_scope(&selected.scope, |watches| watches.select(selected)),
             Input::CronJobSeen(_)
             | Input::CronJobDeleted(_)
             | Input::JobSeen(_)
@@ -86,9 +106,10 @@ impl Progress {
 
     /// Whether all of this has been seen. With several scopes it cannot be told, unless there is nothing: whose watch it
     /// was written in is not known.
-    pub(super) fn has_seen(&self, written: &WrittenThrough) -> bool {
+    pub(super) fn has_seen(&self, shard: ShardId, written: &WrittenThrough) -> bool {
+        let shows = |watches: &ScopeProgress| watches.shown.is_none_or(|shown| shown.contains(shard));
         let seen = match self.scopes.as_slice() {
-            [watches] => WrittenThrough {
+            [watches] if shows(watches) && !watches.jobs.is_listing => WrittenThrough {
                 cron_jobs: watches.cron_jobs.through,
                 jobs: watches.jobs.through,
             },

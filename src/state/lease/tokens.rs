@@ -1,7 +1,7 @@
 //! Tokens for creates that are overdue when a shard is adopted: many at once, then so many a second.
 //!
-//! Adoption itself is never held up, and neither is what is due now. The dispatcher (to be wired) asks for a token for each
-//! create whose slot was due before its shard was adopted.
+//! Adoption itself is never held up, and neither is what is due now. The dispatcher asks for a token for each create whose
+//! slot is long past.
 
 use std::time::Duration;
 

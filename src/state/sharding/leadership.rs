@@ -126,6 +126,13 @@ impl Leadership {
         self.terms.get(&mandate.shard) == Some(&mandate.term) && self.until.is_none_or(|until| now < until)
     }
 
+    /// Under what a shard is led at this instant, if it is.
+    pub fn mandate(&self, shard: ShardId, now: BootInstant) -> Option<Mandate> {
+        let term = *self.terms.get(&shard)?;
+        let mandate = Mandate { shard, term };
+        self.covers(mandate, now).then_some(mandate)
+    }
+
     /// Leads a shard from now on, in this term and no earlier one.
     pub fn begin(&mut self, mandate: Mandate) {
         self.terms.insert(mandate.shard, mandate.term);

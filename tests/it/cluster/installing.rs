@@ -1,7 +1,11 @@
 //! What is applied when cronwheel is installed in several replicas, as it lies under `deploy/`: it is enough, it is no
 //! more than that, and it concerns nobody else.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
 
 use cronwheel::{
     cluster::{LeaseEvent, lease_client},
@@ -21,7 +25,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::kubernetes::{Namespace, merge, own_job, wait};
+use super::{
+    controller::Controller,
+    kubernetes::{Namespace, merge, own_job, wait},
+};
 use crate::leases::{TIMEOUT, held, leases, member, shard, told::done, wall, write};
 
 const FENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/fence-policy.yaml");
@@ -164,7 +171,7 @@ pub(super) async fn the_account_can_do_all_that_is_done_with_leases(namespace: N
     let event = watch.next().await.expect("an event");
     assert!(matches!(event, Ok(LeaseEvent::Applied(_))), "{event:?}");
 
-    let shown = shown(&namespace, &[]);
+    let shown = shown(&namespace);
     assert!(shown.contains("256 shards, 1 of them led"), "{shown}");
     assert!(
         shown
@@ -180,17 +187,81 @@ pub(super) async fn the_account_can_do_all_that_is_done_with_leases(namespace: N
     done(api.delete(&member("a"), renewed.resource_version, TIMEOUT).await);
 }
 
+/// What makes a controller a replica of several.
+fn replica_arguments(namespace: &Namespace, name: &str) -> [String; 5] {
+    [
+        "--shards=16".to_owned(),
+        "--timing=fast".to_owned(),
+        format!("--lease-namespace={}", namespace.name),
+        format!("--pod-name=cronwheel-{name}"),
+        format!("--pod-uid=uid-{name}"),
+    ]
+}
+
+pub(super) async fn replicas_share_the_shards_out_under_the_role(namespace: Namespace) {
+    permit_leases(&namespace).await;
+    let replicas: Vec<Controller> = ["a", "b"]
+        .iter()
+        .map(|name| {
+            Controller::start(
+                &namespace,
+                30,
+                &replica_arguments(&namespace, name).each_ref().map(String::as_str),
+            )
+        })
+        .collect();
+    let mut last = Value::Null;
+    let is_shared_out = async || {
+        last = shown_as_json(&namespace);
+        let shards = last["shards"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let n_led = |pod: &str| {
+            let is_led = |shard: &&Value| shard["isLed"] == true && shard["holder"]["pod"] == *pod;
+            shards.iter().filter(is_led).count()
+        };
+        (n_led("cronwheel-a"), n_led("cronwheel-b")) == (8, 8)
+    };
+    assert!(wait(is_shared_out).await, "{last:#}");
+    for member in last["members"].as_array().expect("members") {
+        assert_eq!(
+            (&member["state"], &member["shards"]),
+            (&json!("Takes"), &json!(8)),
+            "{member}"
+        );
+    }
+    for replica in replicas {
+        replica.terminate().await;
+    }
+    let left = shown_as_json(&namespace);
+    let members = left["members"].as_array().expect("members").iter();
+    assert_eq!(
+        members.filter(|member| member["state"] != "Left").count(),
+        0,
+        "{left:#}"
+    );
+    let mut shards = left["shards"].as_array().expect("shards").iter();
+    assert!(shards.all(|shard| shard["isLed"] == false), "{left:#}");
+}
+
+/// The same for programs; null before there is an installation.
+fn shown_as_json(namespace: &Namespace) -> Value {
+    let output = shards_command(namespace, &["-o", "json"]);
+    serde_json::from_slice(&output.stdout).unwrap_or_default()
+}
+
 /// What the command prints, run as the account.
-fn shown(namespace: &Namespace, arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_cronwheel"))
+fn shown(namespace: &Namespace) -> String {
+    let output = shards_command(namespace, &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn shards_command(namespace: &Namespace, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cronwheel"))
         .args(["shards", "--lease-namespace", &namespace.name, "--kubeconfig"])
         .arg(&namespace.control_plane.controller_kubeconfig)
         .args(arguments)
         .output()
-        .expect("a process");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
-    String::from_utf8(output.stdout).expect("text")
+        .expect("a process")
 }
 
 /// The uids of the flow schema and of the priority level that a request went by.
@@ -289,5 +360,29 @@ pub(super) async fn the_fence_refuses_a_job_that_comes_too_late(namespace: Names
         let answer = create_job(client, &namespace, name, before).await;
         assert_eq!(answer.code, code, "{name}: {}", answer.body);
     }
+    a_replica_passes_it(&namespace).await;
     namespace.kubectl(&["delete", "-f", FENCE]).await;
+}
+
+/// The Job of a replica that shares CronJobs with others says until when it may be created, and is.
+async fn a_replica_passes_it(namespace: &Namespace) {
+    permit_leases(namespace).await;
+    namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
+    let before = Timestamp::now();
+    let replica = Controller::start(
+        namespace,
+        0,
+        &replica_arguments(namespace, "a").each_ref().map(String::as_str),
+    );
+    let is_there = async || namespace.find("Job", &namespace.job_name(0)).await.is_some();
+    assert!(wait(is_there).await, "no Job");
+    let job = namespace.find("Job", &namespace.job_name(0)).await.expect("the Job");
+    let annotation = &job["metadata"]["annotations"]["cronwheel.dev/create-before"];
+    let until: Timestamp = annotation.as_str().expect("an annotation").parse().expect("an instant");
+    // By the API server's clock, whatever the controller's is; the fence is at seven seconds.
+    assert!(
+        until > before && until < before + SignedDuration::from_secs(30),
+        "{before} {until}"
+    );
+    replica.terminate().await;
 }

@@ -1,21 +1,38 @@
 //! Leases as the in-memory API is asked for them, over the very connection that a run has for them.
 
-use cronwheel::cluster::lease_client;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use std::{
+    pin::pin,
+    time::{Duration, Instant},
+};
 
 use cronwheel::{
-    cluster::{LeaseApi, OwnerPod},
-    state::{lease::ReadAnswer, sharding::ShardCount},
+    cluster::{LeaseApi, LeaseEvent, OwnerPod, lease_client},
+    state::{
+        lease::{ReadAnswer, WriteAnswer},
+        sharding::ShardCount,
+    },
 };
-use kube::api::DeleteParams;
+use futures::StreamExt as _;
+use kube::{
+    api::DeleteParams,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 use serde_json::json;
+use testbed::Wire;
 
 use super::kubernetes::{Namespace, wait};
 use crate::leases::{TIMEOUT, held, member, shard, told, told::done, wall};
 
 /// A client for Leases, as an administrator.
 async fn client(namespace: &Namespace) -> kube::Client {
-    let kubeconfig = Kubeconfig::read_from(&namespace.control_plane.admin_kubeconfig).expect("a kubeconfig");
+    client_of(kubeconfig(namespace)).await
+}
+
+fn kubeconfig(namespace: &Namespace) -> Kubeconfig {
+    Kubeconfig::read_from(&namespace.control_plane.admin_kubeconfig).expect("a kubeconfig")
+}
+
+async fn client_of(kubeconfig: Kubeconfig) -> kube::Client {
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     lease_client(&config.expect("a configuration")).expect("a client")
 }
@@ -67,4 +84,52 @@ pub(super) async fn a_lease_goes_with_its_pod(namespace: Namespace) {
     assert!(wait(is_gone).await, "the Lease outlives its Pod");
     let shard = api.read(&shard(0), TIMEOUT).await.answer;
     assert!(matches!(shard, ReadAnswer::Found(_)), "{shard:?}");
+}
+
+/// The least fence is four seconds from the send of the last renewal.
+pub(super) async fn a_way_that_falls_silent_is_replaced_before_the_fence(namespace: Namespace) {
+    let mut kubeconfig = kubeconfig(&namespace);
+    let cluster = kubeconfig.clusters[0].cluster.as_mut().expect("a cluster");
+    let server = cluster.server.take().expect("an address");
+    let wire = Wire::to(server.trim_start_matches("https://")).await.expect("a port");
+    cluster.server = Some(format!("https://{}", wire.address()));
+    let api = LeaseApi::new(
+        client_of(kubeconfig).await,
+        &namespace.name,
+        ShardCount::default(),
+        None,
+    );
+    let attempt = Duration::from_secs(1);
+    let mut last = done(api.create(&held(member("a"), "one"), wall(), TIMEOUT).await);
+    let mut watch = pin!(api.watch(last.resource_version));
+    last = done(
+        api.patch(&held(member("a"), "two"), last.resource_version, wall(), attempt)
+            .await,
+    );
+    let shown = watch.next().await.expect("an event").expect("an event");
+    assert_eq!(shown, LeaseEvent::Applied(last.clone()));
+
+    wire.silence();
+    let begun = Instant::now();
+    let renewed = async {
+        loop {
+            let renewal = held(member("a"), "three");
+            let reply = api.patch(&renewal, last.resource_version, wall(), attempt).await;
+            if let WriteAnswer::Done(_) = reply.answer {
+                return begun.elapsed();
+            }
+        }
+    };
+    let broken = async {
+        let broken = watch.next().await.expect("an end");
+        (broken.is_err(), begun.elapsed())
+    };
+    let (renewed_after, (is_broken, broken_after)) = tokio::join!(renewed, broken);
+    eprintln!("renewed after {renewed_after:?}, the watch broke after {broken_after:?}");
+    assert!(is_broken, "the watch ended as if its time were up");
+    let fence = Duration::from_secs(4);
+    assert!(
+        renewed_after < fence && broken_after < fence,
+        "{renewed_after:?}, {broken_after:?}"
+    );
 }

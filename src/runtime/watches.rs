@@ -1,0 +1,66 @@
+//! The tasks that watch CronJobs and Jobs.
+
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt};
+use tokio::sync::mpsc;
+
+use super::{
+    Shell, event_task::EventQueue, metrics::WatchMetrics, shutdown::Phase, spawn, tasks::Task, watch_task::WatchLinks,
+};
+use crate::{
+    cluster::{
+        Decoder, WatchItem,
+        watch::{Selection, cron_jobs, jobs, observed, selected_jobs},
+    },
+    state::{Input, Scope},
+};
+
+impl Shell {
+    /// All Jobs of a scope, or those of the shards that are held.
+    fn watch_jobs(&self, client: kube::Client, scope: &Scope) -> impl Stream<Item = WatchItem> + Send + use<> {
+        match &self.settings.sharding {
+            None => jobs(client, scope.clone()).left_stream(),
+            Some(sharding) => {
+                let selection = Selection::OfShards(sharding.shard_count, self.held_shards.subscribe());
+                selected_jobs(client, scope.clone(), selection).right_stream()
+            }
+        }
+    }
+
+    pub(super) fn decoder(&self) -> Arc<Decoder> {
+        Arc::new(Decoder {
+            default_zone: self.settings.default_zone.clone(),
+            shard_count: self.settings.sharding.as_ref().map(|sharding| sharding.shard_count),
+        })
+    }
+
+    pub(super) fn spawn_watches(&self, inputs: &mpsc::Sender<Input>, events: &EventQueue) -> Vec<Task> {
+        let decoder = self.decoder();
+        let links = |resource: &'static str, scope: &Scope, metrics: &WatchMetrics| WatchLinks {
+            resource,
+            inputs: inputs.clone(),
+            events: events.clone(),
+            phase: self.phases.subscribe(),
+            metrics: metrics.clone(),
+            pulse: self
+                .metrics
+                .watch_pulses
+                .begin(resource, scope.clone(), self.clock.clone()),
+            clock: self.clock.clone(),
+        };
+        let spawn_two = |scope: &Scope| {
+            let cron_job_links = links("cronjobs", scope, &self.metrics.cron_job_watch);
+            let job_links = links("jobs", scope, &self.metrics.job_watch);
+            let cron_job_client = observed(self.watch_client.clone(), cron_job_links.observer());
+            let job_client = observed(self.watch_client.clone(), job_links.observer());
+            let cron_jobs = cron_jobs(cron_job_client, scope.clone(), Arc::clone(&decoder));
+            let jobs = self.watch_jobs(job_client, scope);
+            [
+                spawn("CronJob watch", Phase::StopIntake, cron_job_links.run(cron_jobs)),
+                spawn("Job watch", Phase::StopIntake, job_links.run(jobs)),
+            ]
+        };
+        self.settings.scopes.iter().flat_map(spawn_two).collect()
+    }
+}

@@ -1,0 +1,237 @@
+//! Leases as bytes: what is asked, and what is made of answers that no API server should give.
+
+use std::{convert::Infallible, pin::pin, time::Duration};
+
+use bytes::Bytes;
+use cronwheel::{
+    cluster::{LeaseApi, LeaseError, LeaseEvent, OwnerPod},
+    state::{
+        ResourceVersion,
+        lease::{Installation, LeaseKey, ReadAnswer, WriteAnswer},
+        sharding::{ShardCount, ShardId},
+    },
+};
+use futures::StreamExt as _;
+use http::{Request, Response};
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use kube::{Client, client::Body};
+use serde_json::json;
+
+use super::{Script, status};
+use crate::leases::{wall, write};
+
+const TIMEOUT: Duration = Duration::from_millis(1_500);
+const SHARD: LeaseKey = LeaseKey::Shard(ShardId(3));
+
+fn leases(client: Client) -> LeaseApi {
+    let owner = OwnerPod {
+        name: "cronwheel-0".into(),
+        uid: "u".into(),
+    };
+    LeaseApi::new(client, "cron/wheel", ShardCount::default(), Some(owner))
+}
+
+fn lease(name: &str, version: u64) -> String {
+    json!({"kind": "Lease", "metadata": {"name": name, "resourceVersion": version.to_string()}, "spec": {}}).to_string()
+}
+
+fn page(names: &[&str], version: u64, next: &str) -> String {
+    let items: Vec<_> = names
+        .iter()
+        .map(|name| json!({"metadata": {"name": name, "resourceVersion": "1"}}))
+        .collect();
+    json!({"metadata": {"resourceVersion": version.to_string(), "continue": next}, "items": items}).to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_request_says_how_long_it_may_live() {
+    let script = Script::default()
+        .answer(201, lease("cronwheel-shard-8-3", 1))
+        .answer(200, lease("cronwheel-shard-8-3", 2))
+        .answer(200, lease("cronwheel-shard-8-3", 2))
+        .answer(200, r#"{"kind":"Status","status":"Success"}"#)
+        .answer(200, page(&["cronwheel-shard-8-3", "other"], 9, "a+b"))
+        .answer(200, page(&["cronwheel-member-u"], 9, ""))
+        .answer(404, status(404, "NotFound", "no"))
+        .answer(201, "{}");
+    let api = leases(script.client());
+    let version = ResourceVersion(1);
+    api.create(&write(SHARD), wall(), TIMEOUT).await;
+    api.patch(&write(SHARD), version, wall(), TIMEOUT).await;
+    api.read(&SHARD, TIMEOUT).await;
+    api.delete(&SHARD, version, TIMEOUT).await;
+    let list = api.list(TIMEOUT).await.unwrap();
+    assert_eq!((list.leases.len(), list.resource_version), (2, ResourceVersion(9)));
+    let ours = Installation::of(ShardCount::default());
+    assert_eq!(api.installation(&ours, TIMEOUT).await.unwrap(), ours);
+    let base = "/apis/coordination.k8s.io/v1/namespaces/cron%2Fwheel/leases";
+    let maps = "/api/v1/namespaces/cron%2Fwheel/configmaps";
+    let labelled = "labelSelector=cronwheel.dev%2Flease%3Dsharding&limit=500";
+    assert_eq!(
+        script.lines(),
+        [
+            format!("POST {base}?timeout=1500ms"),
+            format!("PATCH {base}/cronwheel-shard-8-3?timeout=1500ms"),
+            format!("GET {base}/cronwheel-shard-8-3?timeout=1500ms"),
+            format!("DELETE {base}/cronwheel-shard-8-3?timeout=1500ms"),
+            format!("GET {base}?{labelled}&timeout=1500ms"),
+            format!("GET {base}?{labelled}&continue=a%2Bb&timeout=1500ms"),
+            format!("GET {maps}/cronwheel-installation?timeout=1500ms"),
+            format!("POST {maps}?timeout=1500ms"),
+        ]
+    );
+    let received = script.received.lock().unwrap();
+    let content_types: Vec<&str> = received.iter().map(|request| request.header("content-type")).collect();
+    let json = "application/json";
+    assert_eq!(
+        content_types,
+        [json, "application/merge-patch+json", "", json, "", "", "", json]
+    );
+    assert!(received[0].header("user-agent").starts_with("cronwheel/"));
+    let made = received[7].json();
+    assert_eq!(
+        made["data"],
+        json!({"shard-count": "256", "hash-scheme": "fnv1a64-uid-10"})
+    );
+    assert_eq!(made["immutable"], true);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_answer_in_time_is_unknown_and_the_time_is_told() {
+    let api = leases(Script::default().client());
+    let reply = api.create(&write(SHARD), wall(), TIMEOUT).await;
+    assert_eq!((reply.answer, reply.code), (WriteAnswer::Unknown, None));
+    assert_eq!(reply.message.as_deref(), Some("no answer within 1500 ms"));
+    let reply = api.read(&SHARD, TIMEOUT).await;
+    assert_eq!(reply.answer, ReadAnswer::Unknown);
+    let listed = api.list(TIMEOUT).await.unwrap_err();
+    assert!(matches!(listed, LeaseError::Unanswered { .. }), "{listed}");
+    let mut watch = pin!(api.watch(ResourceVersion(1)));
+    let opened = watch.next().await.unwrap().unwrap_err();
+    assert!(matches!(opened, LeaseError::Unanswered { .. }), "{opened}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_tells_the_servers_time() {
+    let date = [("date", "Fri, 02 Jan 2026 03:04:05 GMT")];
+    let script = Script::default()
+        .answer_with(200, &date, lease("cronwheel-shard-8-3", 2))
+        .answer_with(409, &date, status(409, "Conflict", "modified"));
+    let api = leases(script.client());
+    let told = Some("2026-01-02T03:04:05Z".parse().unwrap());
+    assert_eq!(api.read(&SHARD, TIMEOUT).await.server_date, told);
+    let refused = api.patch(&write(SHARD), ResourceVersion(1), wall(), TIMEOUT).await;
+    assert_eq!((refused.server_date, refused.answer), (told, WriteAnswer::Conflict));
+    assert_eq!(refused.message.as_deref(), Some("modified"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_without_end_is_none() {
+    let endless = " ".repeat(3 << 20);
+    let api = leases(Script::default().answer(200, endless).client());
+    let reply = api.read(&SHARD, TIMEOUT).await;
+    assert_eq!((reply.answer, reply.code), (ReadAnswer::Unknown, None));
+    let pages: Script = (0..200).fold(Script::default(), |script, _| script.answer(200, page(&[], 9, "more")));
+    let listed = leases(pages.client()).list(TIMEOUT).await.unwrap_err();
+    assert!(listed.to_string().contains("more than 100 pages"), "{listed}");
+}
+
+/// A client whose answer to everything comes in these pieces, and then stays open or ends.
+fn in_pieces(pieces: &[&str], ends: bool) -> Client {
+    let pieces: Vec<Bytes> = pieces
+        .iter()
+        .map(|piece| Bytes::copy_from_slice(piece.as_bytes()))
+        .collect();
+    let service = tower::service_fn(move |_: Request<Body>| {
+        let frames = pieces
+            .clone()
+            .into_iter()
+            .map(|piece| Ok::<_, Infallible>(Frame::data(piece)));
+        let frames = futures::stream::iter(frames);
+        let rest = if ends {
+            futures::stream::empty().boxed()
+        } else {
+            futures::stream::pending().boxed()
+        };
+        std::future::ready(Ok::<_, Infallible>(Response::new(StreamBody::new(frames.chain(rest)))))
+    });
+    Client::new(service, "default")
+}
+
+fn event(kind: &str, name: &str, version: u64) -> String {
+    format!("{{\"type\":\"{kind}\",\"object\":{}}}\n", lease(name, version))
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_come_whole_however_their_bytes_come() {
+    let lines = [
+        event("ADDED", "cronwheel-shard-8-3", 2),
+        event("MODIFIED", "cronwheel-shard-8-3", 3),
+        "\n".to_owned(),
+        event("ADDED", "cronwheel-shard-4-3", 4),
+        event("DELETED", "cronwheel-shard-8-3", 5),
+        event("BOOKMARK", "", 6),
+        event("RENAMED", "cronwheel-shard-8-3", 7),
+    ]
+    .concat();
+    for size in [1, 7, lines.len()] {
+        let pieces: Vec<&str> = (0..lines.len())
+            .step_by(size)
+            .map(|at| &lines[at..(at + size).min(lines.len())])
+            .collect();
+        let events: Vec<_> = leases(in_pieces(&pieces, true))
+            .watch(ResourceVersion(1))
+            .collect()
+            .await;
+        let told: Vec<String> = events
+            .into_iter()
+            .map(|event| match event.unwrap() {
+                LeaseEvent::Applied(record) => format!("applied {}", record.resource_version),
+                LeaseEvent::Deleted(_, version) => format!("deleted {version}"),
+                LeaseEvent::Bookmark(version) => format!("bookmark {version}"),
+            })
+            .collect();
+        let expected = [
+            "applied 2",
+            "applied 3",
+            "bookmark 4",
+            "deleted 5",
+            "bookmark 6",
+            "bookmark 7",
+        ];
+        assert_eq!(told, expected, "in pieces of {size}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_event_ends_the_watch() {
+    let error = |code: u16| {
+        let status = json!({"kind": "Status", "code": code, "message": "too old"});
+        format!("{}\n", json!({"type": "ERROR", "object": status}))
+    };
+    let long = "x".repeat(3 << 20);
+    for (lines, told) in [
+        (error(410), "Expired"),
+        (error(500), "Refused"),
+        ("not JSON\n".to_owned(), "Unreadable"),
+        (r#"{"type":"ADDED"}"#.to_owned() + "\n", "Unreadable"),
+        (
+            event("ADDED", "cronwheel-shard-8-3", 2).replace("\"2\"", "\"two\""),
+            "Unreadable",
+        ),
+        (long, "Unreadable"),
+    ] {
+        let mut watch = pin!(leases(in_pieces(&[&lines], false)).watch(ResourceVersion(1)));
+        let error = watch.next().await.unwrap().unwrap_err();
+        assert!(format!("{error:?}").starts_with(told), "{error:?}");
+        assert!(watch.next().await.is_none());
+    }
+    // Half a line is no event.
+    let half = event("ADDED", "cronwheel-shard-8-3", 2);
+    let cut: Vec<_> = leases(in_pieces(&[&half[..20]], true))
+        .watch(ResourceVersion(1))
+        .collect()
+        .await;
+    assert!(cut.is_empty(), "{cut:?}");
+}

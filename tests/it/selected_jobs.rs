@@ -1,0 +1,196 @@
+//! The watch of the Jobs of some shards, on the in-memory API server: nothing of a shard is missed when it is added, when
+//! watches break and when versions are forgotten.
+
+use std::{pin::pin, time::Duration};
+
+use apisim::{Api, Fault, Options, Resource, Rule, WallClock};
+use cronwheel::{
+    cluster::{
+        WatchItem,
+        watch::{Selection, selected_jobs},
+    },
+    state::{
+        Input, Scope, ShardId,
+        input::SelectionStage,
+        sharding::{ShardCount, ShardSet},
+    },
+};
+use futures::{Stream, StreamExt};
+use http::Request;
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+const PATIENCE: Duration = Duration::from_mins(1);
+
+struct Bench {
+    api: Api,
+    client: Client,
+    count: ShardCount,
+    wanted: watch::Sender<ShardSet>,
+}
+
+fn shards(numbers: &[u16]) -> ShardSet {
+    numbers.iter().copied().map(ShardId).collect()
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let clock = WallClock::starting_at("2026-11-01T12:00:00Z".parse().unwrap());
+        let api = Api::new(Options::default(), clock);
+        Bench {
+            client: Client::new(api.client("user"), "default"),
+            api,
+            count: ShardCount::new(16).unwrap(),
+            wanted: watch::Sender::new(ShardSet::EMPTY),
+        }
+    }
+
+    fn watch(&self) -> impl Stream<Item = WatchItem> + Send + use<> {
+        let client = Client::new(self.api.client("controller"), "default");
+        let selection = Selection::OfShards(self.count, self.wanted.subscribe());
+        selected_jobs(client, Scope::Cluster, selection)
+    }
+
+    async fn send(&self, method: &str, name: &str, body: Option<Value>) {
+        let path = format!("/apis/batch/v1/namespaces/default/jobs/{name}");
+        let content_type = match method {
+            "PATCH" => "application/merge-patch+json",
+            _ => "application/json",
+        };
+        let request = Request::builder()
+            .method(method)
+            .uri(path.trim_end_matches('/'))
+            .header("content-type", content_type);
+        let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
+        let _: Value = self.client.request(request.body(body).unwrap()).await.unwrap();
+    }
+
+    /// A Job, with the label of a shard or without.
+    async fn create(&self, name: &str, shard: Option<u16>) {
+        let labels = shard.map(|shard| json!({"cronwheel.dev/shard-16": shard.to_string()}));
+        let container = json!({"name": "c", "image": "i"});
+        let job = json!({
+            "apiVersion": "batch/v1", "kind": "Job",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+        });
+        self.send("POST", "", Some(job)).await;
+    }
+}
+
+/// What comes until the watch is open on these shards.
+async fn until_watching(items: &mut (impl Stream<Item = WatchItem> + Unpin), wanted: &ShardSet) -> Vec<String> {
+    let mut seen = Vec::new();
+    loop {
+        let item = tokio::time::timeout(PATIENCE, items.next()).await.expect("it goes on");
+        match item.expect("it never ends") {
+            WatchItem::Input(Input::JobsSelected(selected)) => {
+                if matches!(selected.stage, SelectionStage::Watching(_)) && selected.shards == *wanted {
+                    return seen;
+                }
+            }
+            WatchItem::Input(Input::JobApplied(job)) => seen.push(job.name.to_string()),
+            WatchItem::Input(_) | WatchItem::Undecodable { .. } | WatchItem::Error { .. } => {}
+        }
+    }
+}
+
+/// The name of the next Job that is shown, or gone.
+async fn next_job(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String {
+    loop {
+        let item = tokio::time::timeout(PATIENCE, items.next()).await.expect("it goes on");
+        match item.expect("it never ends") {
+            WatchItem::Input(Input::JobApplied(job)) => return job.name.to_string(),
+            WatchItem::Input(Input::JobDeleted(_)) => return "gone".to_owned(),
+            WatchItem::Input(_) | WatchItem::Undecodable { .. } | WatchItem::Error { .. } => {}
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_jobs_of_wanted_shards_are_shown() {
+    let bench = Bench::new();
+    bench.wanted.send_replace(shards(&[1, 2]));
+    bench.create("before", Some(1)).await;
+    bench.create("others", Some(3)).await;
+    bench.create("nobodys", None).await;
+    let mut items = pin!(bench.watch());
+    assert_eq!(until_watching(&mut items, &shards(&[1, 2])).await, ["before"]);
+    bench.create("others-later", Some(3)).await;
+    bench.create("later", Some(2)).await;
+    assert_eq!(next_job(&mut items).await, "later");
+    bench.send("DELETE", "later", None).await;
+    let mut shown = next_job(&mut items).await;
+    while shown == "later" {
+        shown = next_job(&mut items).await;
+    }
+    assert_eq!(shown, "gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happened_in_a_shard_since_it_was_added_is_shown() {
+    let bench = Bench::new();
+    let mut items = pin!(bench.watch());
+    until_watching(&mut items, &ShardSet::EMPTY).await;
+    bench.wanted.send_replace(shards(&[4]));
+    // The watch has not noticed yet.
+    bench.create("since", Some(4)).await;
+    assert_eq!(until_watching(&mut items, &shards(&[4])).await, Vec::<String>::new());
+    assert_eq!(next_job(&mut items).await, "since");
+    bench.wanted.send_replace(shards(&[4, 5]));
+    bench.create("four", Some(4)).await;
+    bench.create("five", Some(5)).await;
+    until_watching(&mut items, &shards(&[4, 5])).await;
+    assert_eq!(
+        [next_job(&mut items).await, next_job(&mut items).await],
+        ["four", "five"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_is_not_wanted_any_more_is_left_out_after_a_while() {
+    let bench = Bench::new();
+    bench.wanted.send_replace(shards(&[4, 5]));
+    let mut items = pin!(bench.watch());
+    until_watching(&mut items, &shards(&[4, 5])).await;
+    bench.wanted.send_replace(shards(&[4]));
+    until_watching(&mut items, &shards(&[4])).await;
+    bench.create("five", Some(5)).await;
+    bench.create("four", Some(4)).await;
+    assert_eq!(next_job(&mut items).await, "four");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_breaks_or_is_too_old_goes_on_without_a_gap() {
+    for fault in [
+        Fault::CloseWatch,
+        Fault::Expired,
+        Fault::InternalError,
+        Fault::Throttle { retry_after_seconds: 1 },
+        Fault::DropBefore,
+    ] {
+        let bench = Bench::new();
+        bench.wanted.send_replace(shards(&[1]));
+        let mut items = pin!(bench.watch());
+        until_watching(&mut items, &shards(&[1])).await;
+        bench.api.faults().add(Rule {
+            resource: Some(Resource::Job),
+            client: Some("controller".to_owned()),
+            times_max: Some(2),
+            ..Rule::new(fault.clone())
+        });
+        bench.wanted.send_replace(shards(&[1, 2]));
+        bench.create("meanwhile", Some(2)).await;
+        bench.create("too", Some(1)).await;
+        let mut seen = until_watching(&mut items, &shards(&[1, 2])).await;
+        while seen.len() < 2 {
+            let next = next_job(&mut items).await;
+            if !seen.contains(&next) {
+                seen.push(next);
+            }
+        }
+        seen.sort();
+        assert_eq!(seen, ["meanwhile", "too"], "{fault:?}");
+    }
+}

@@ -36,12 +36,12 @@ const CRON_JOBS: [(&str, u32, &str, &str); 4] = [
     ("allow", 24, "Allow", "2s"),
     ("forbid", 24, "Forbid", "2s"),
     ("replace", 6, "Replace", "90s"),
-    // Still running at the next slot, which they leave out.
+    // Still running at the next slot, whose Job waits.
     ("busy", 6, "Forbid", "75s"),
 ];
 
-/// Whose Job of a slot may be left out, since the former one runs.
-pub(super) const LEAVES_SLOTS_OUT: &str = "busy";
+/// Whose Job of a slot waits for the end of the former one.
+pub(super) const WAITS: &str = "busy";
 
 /// The names of all CronJobs.
 pub(super) fn cron_jobs() -> impl Iterator<Item = String> {

@@ -1,6 +1,6 @@
 //! Every Job that was there, also those that were deleted meanwhile, as a watch has shown it.
 
-use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 
 use futures::StreamExt as _;
 use jiff::Timestamp;
@@ -11,6 +11,8 @@ use kube::{
 use tokio::task::JoinHandle;
 
 use crate::cluster::kubernetes::Namespace;
+
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// A Job as it was last seen.
 #[derive(Clone, Debug)]
@@ -56,12 +58,16 @@ pub(super) struct Sightings {
 impl Sightings {
     pub(super) fn begin(namespace: &Namespace) -> Sightings {
         let by_uid = Rc::default();
-        let jobs = watcher(namespace.api("Job"), watcher::Config::default()).default_backoff();
+        let jobs = watcher(namespace.api("Job"), watcher::Config::default());
         let seen = Rc::clone(&by_uid);
         let watch = tokio::task::spawn_local(async move {
             let mut jobs = Box::pin(jobs.touched_objects());
             while let Some(job) = jobs.next().await {
-                note(&seen, job.as_ref().ok());
+                match job {
+                    Ok(job) => note(&seen, &job),
+                    // The API server is away: the watch is begun again.
+                    Err(_) => tokio::time::sleep(PAUSE).await,
+                }
             }
         });
         Sightings { by_uid, watch }
@@ -78,8 +84,7 @@ impl Drop for Sightings {
     }
 }
 
-/// Errors are those of an API server that is away: the watch goes on.
-fn note(seen: &RefCell<BTreeMap<String, Sighting>>, job: Option<&DynamicObject>) {
+fn note(seen: &RefCell<BTreeMap<String, Sighting>>, job: &DynamicObject) {
     let label = format!("cronwheel.dev/shard-{}", super::group::N_SHARDS);
-    seen.borrow_mut().extend(job.and_then(|job| Sighting::of(job, &label)));
+    seen.borrow_mut().extend(Sighting::of(job, &label));
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    group::{LEAVES_SLOTS_OUT, cron_jobs},
+    group::{WAITS, cron_jobs},
     sightings::{Sighting, Sightings},
 };
 use crate::cluster::{
@@ -60,7 +60,7 @@ fn missed_and_doubled(namespace: &Namespace, created: &Created<'_>, slots: &[i64
     let last = slots.iter().max().copied().unwrap_or_default();
     for slot in 0..=last {
         let minute = namespace.minute(slot);
-        for cron_job in cron_jobs().filter(|cron_job| !cron_job.starts_with(LEAVES_SLOTS_OUT)) {
+        for cron_job in punctual_cron_jobs() {
             let job = job_name(&cron_job, minute);
             match (created.contains_key(&*job), slots.contains(&slot)) {
                 (false, true) => findings.push(format!("missed: {job}")),
@@ -70,6 +70,11 @@ fn missed_and_doubled(namespace: &Namespace, created: &Created<'_>, slots: &[i64
         }
     }
     findings
+}
+
+/// Those whose Jobs wait for no former one.
+fn punctual_cron_jobs() -> impl Iterator<Item = String> {
+    cron_jobs().filter(|cron_job| !cron_job.starts_with(WAITS))
 }
 
 /// Jobs whose creator's term was over when they were made, or that do not say it.
@@ -128,7 +133,7 @@ fn lateness_ms(namespace: &Namespace, created: &Created<'_>, slots: &[i64], told
     let mut lateness = Vec::new();
     for slot in slots.iter().filter(|slot| **slot >= told.first_minute) {
         let minute = namespace.minute(*slot);
-        for cron_job in cron_jobs() {
+        for cron_job in punctual_cron_jobs() {
             let came = created.get(&*job_name(&cron_job, minute)).and_then(|came| came.first());
             lateness.extend(came.map(|came| (*came + told.ahead).duration_since(minute).as_millis()));
         }

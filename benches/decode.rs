@@ -8,7 +8,7 @@ use std::{hint::black_box, sync::Arc};
 
 use criterion::{Criterion, Throughput, criterion_group};
 use cronwheel::{
-    cluster::{Decoder, SlimCronJob, SlimJob},
+    cluster::{Decoder, SlimCronJob, SlimJob, decode::UndecodedCronJob},
     schedule::Zone,
     state::{CronJobRecord, JobRecord},
 };
@@ -71,6 +71,9 @@ fn timings(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("decode_cron_job");
     group.throughput(Throughput::Bytes(cron_job.len() as u64));
     group.bench_function("ours", |bencher| bencher.iter(|| cron_job_record(black_box(&cron_job))));
+    group.bench_function("passed over", |bencher| {
+        bencher.iter(|| object::<UndecodedCronJob>(black_box(&cron_job)));
+    });
     group.bench_function("typed", |bencher| {
         bencher.iter(|| object::<CronJob>(black_box(&cron_job)));
     });

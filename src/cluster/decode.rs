@@ -12,6 +12,7 @@ mod shard_label;
 mod template;
 #[cfg(test)]
 mod tests;
+mod undecoded;
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -19,7 +20,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::NamespaceResourceScope;
 use serde::{Deserialize, Deserializer};
 
-pub use self::{cron_job::CronJobContent, job::JobContent};
+pub use self::{cron_job::CronJobContent, job::JobContent, undecoded::UndecodedCronJobContent};
 use self::{fields::FieldError, metadata::Head};
 use crate::{
     schedule::Zone,
@@ -92,6 +93,21 @@ impl SlimCronJob {
     /// Its record, without a copy.
     pub fn into_record(self, decoder: &Decoder) -> Result<CronJobRecord, DecodeError> {
         self.content.into_record(decoder)
+    }
+}
+
+/// A CronJob as a watch brings it, of which only the uid is read.
+pub type UndecodedCronJob = Slim<UndecodedCronJobContent>;
+
+impl UndecodedCronJob {
+    /// Its uid, where that can be read.
+    pub fn uid(&self) -> Option<&Uid> {
+        self.content.uid()
+    }
+
+    /// All of it, as far as it can be understood.
+    pub fn decode(&self) -> Option<SlimCronJob> {
+        self.content.decode()
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod answer;
 mod body;
+mod event;
 mod exchange;
 mod installation;
 mod object;

@@ -13,9 +13,9 @@ use serde::de::DeserializeOwned;
 
 use super::{
     classify::error_text,
-    decode::{Decoder, SlimCronJob, SlimJob},
+    decode::{Decoder, SlimJob, UndecodedCronJob},
 };
-use crate::state::{Listed, Scope};
+use crate::state::{Listed, Scope, Uid};
 
 /// Objects in one page: as many as the built-in controllers ask for.
 const PAGE_SIZE: u32 = 500;
@@ -33,10 +33,19 @@ pub struct ListError {
 /// What a page holds.
 pub type Page = Result<Vec<Listed>, ListError>;
 
-/// Lists the CronJobs of a scope.
-pub fn list_cron_jobs(client: Client, scope: Scope, decoder: Arc<Decoder>) -> impl Stream<Item = Page> + Send {
-    let take = move |object: SlimCronJob| {
+/// Lists the CronJobs of a scope that are wanted by their uids.
+pub fn list_cron_jobs(
+    client: Client,
+    scope: Scope,
+    decoder: Arc<Decoder>,
+    is_wanted: impl Fn(&Uid) -> bool + Clone + Send,
+) -> impl Stream<Item = Page> + Send {
+    let take = move |object: UndecodedCronJob| {
         let uid = object.uid().cloned();
+        if !uid.as_ref().is_some_and(&is_wanted) {
+            return None;
+        }
+        let object = object.decode()?;
         match object.into_record(&decoder) {
             Ok(record) => Some(Listed::CronJob(Box::new(record))),
             Err(_) => uid.map(Listed::UndecodableCronJob),

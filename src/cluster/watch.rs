@@ -5,6 +5,7 @@
 //! run beside it.
 
 mod backoff;
+mod kinds;
 mod observed;
 mod selected;
 
@@ -17,16 +18,22 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 
-use self::backoff::Backoff;
+use self::{
+    backoff::Backoff,
+    kinds::{CronJobs, HeldCronJobs, Jobs, Kind},
+};
 pub use self::{
     observed::{WatchObserver, WatchRequest, observed},
     selected::{Selection, selected_jobs},
 };
 use super::{
     classify::{bounded, error_text},
-    decode::{DecodeError, Decoder, SlimCronJob, SlimJob},
+    decode::{DecodeError, Decoder},
 };
-use crate::state::{CronJobIdentity, Input, ResourceVersion, Scope};
+use crate::state::{
+    CronJobIdentity, Input, ResourceVersion, Scope,
+    sharding::{ShardCount, ShardSet},
+};
 
 /// What a watch brings.
 #[derive(Clone, Debug)]
@@ -54,87 +61,26 @@ pub fn cron_jobs(client: Client, scope: Scope, decoder: Arc<Decoder>) -> impl St
     watch(client, scope, CronJobs { decoder })
 }
 
+/// Lists and watches the CronJobs of a scope, and shows those of the shards that are held.
+pub fn held_cron_jobs(
+    client: Client,
+    scope: Scope,
+    decoder: Arc<Decoder>,
+    count: ShardCount,
+    held: tokio::sync::watch::Receiver<ShardSet>,
+) -> impl Stream<Item = WatchItem> + Send {
+    let kind = HeldCronJobs {
+        of_all: CronJobs { decoder },
+        count,
+        held,
+        listed: ShardSet::EMPTY,
+    };
+    watch(client, scope, kind)
+}
+
 /// Lists and watches the Jobs of a scope.
 pub fn jobs(client: Client, scope: Scope) -> impl Stream<Item = WatchItem> + Send {
     watch(client, scope, Jobs)
-}
-
-/// What differs between the two kinds.
-trait Kind: Send + 'static {
-    type Object: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
-        + Clone
-        + std::fmt::Debug
-        + DeserializeOwned
-        + Send
-        + 'static;
-
-    fn applied(&self, object: Self::Object) -> WatchItem;
-    fn deleted(&self, object: &Self::Object) -> Option<Input>;
-    fn relist_begun(&self, scope: Scope) -> Input;
-    fn relist_done(&self, scope: Scope) -> Input;
-}
-
-struct CronJobs {
-    decoder: Arc<Decoder>,
-}
-
-impl Kind for CronJobs {
-    type Object = SlimCronJob;
-
-    fn applied(&self, object: SlimCronJob) -> WatchItem {
-        let (cron_job, uid) = (object.identity().cloned(), object.uid().cloned());
-        match object.into_record(&self.decoder) {
-            Ok(record) => WatchItem::Input(Input::CronJobApplied(Box::new(record))),
-            Err(error) => WatchItem::Undecodable {
-                error,
-                cron_job,
-                input: uid.map(Input::CronJobSeen),
-            },
-        }
-    }
-
-    fn deleted(&self, object: &SlimCronJob) -> Option<Input> {
-        Some(Input::CronJobDeleted(object.uid()?.clone()))
-    }
-
-    fn relist_begun(&self, scope: Scope) -> Input {
-        Input::CronJobRelistBegun(scope)
-    }
-
-    fn relist_done(&self, scope: Scope) -> Input {
-        Input::CronJobRelistDone(scope)
-    }
-}
-
-struct Jobs;
-
-impl Kind for Jobs {
-    type Object = SlimJob;
-
-    fn applied(&self, object: SlimJob) -> WatchItem {
-        let uid = object.uid().cloned();
-        match object.into_record() {
-            Ok(record) => WatchItem::Input(Input::JobApplied(Box::new(record))),
-            Err(error) => WatchItem::Undecodable {
-                error,
-                cron_job: None,
-                // Were it gone, another run could start beside it (B-10.3).
-                input: uid.map(Input::JobSeen),
-            },
-        }
-    }
-
-    fn deleted(&self, object: &SlimJob) -> Option<Input> {
-        Some(Input::JobDeleted(object.uid()?.clone()))
-    }
-
-    fn relist_begun(&self, scope: Scope) -> Input {
-        Input::JobRelistBegun(scope)
-    }
-
-    fn relist_done(&self, scope: Scope) -> Input {
-        Input::JobRelistDone(scope)
-    }
 }
 
 fn watch<K: Kind>(client: Client, scope: Scope, kind: K) -> impl Stream<Item = WatchItem> + Send {
@@ -207,7 +153,7 @@ impl<K: Kind> Watch<K> {
                 self.ready = Some(WatchItem::Input(self.kind.relist_begun(self.scope.clone())));
                 return;
             }
-            Event::InitApply(object) | Event::Apply(object) => Some(self.kind.applied(object)),
+            Event::InitApply(object) | Event::Apply(object) => self.kind.applied(object),
             Event::InitDone => Some(WatchItem::Input(self.kind.relist_done(self.scope.clone()))),
             Event::Delete(object) => self.kind.deleted(&object).map(WatchItem::Input),
         };

@@ -4,8 +4,10 @@
 //! [`Leadership`] that writers ask. It gives a shard up there before it says so to anybody, and takes one up there before
 //! the shard is told to act. Its end ends the process.
 
+mod adoptions;
 mod handovers;
 mod lease_watch;
+mod notices;
 mod requests;
 
 use std::{collections::VecDeque, time::Duration};
@@ -16,6 +18,7 @@ use tokio::sync::{mpsc, watch};
 use self::{
     handovers::Handovers,
     lease_watch::LeaseWatch,
+    notices::Notices,
     requests::{Asked, Asker, Told},
 };
 use super::{
@@ -26,10 +29,10 @@ use super::{
 use crate::{
     cluster::{ClusterApi, leases::LeaseApi},
     state::{
-        Entry, Mandate, ShardCommand, ShardReport,
+        Mandate, ShardCommand, ShardReport,
         lease::{
-            Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, LeaseWrite, NotOwning,
-            RejoinReason, StopReason, annotation,
+            Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, LeaseKey, LeaseWrite,
+            NotOwning, RejoinReason, StopReason, annotation,
         },
         sharding::{BootInstant, Leadership, ShardId, Term},
     },
@@ -66,6 +69,7 @@ pub struct ElectionTask {
     leases: LeaseWatch,
     requests: FuturesUnordered<Asked>,
     handovers: Handovers,
+    notices: Notices,
     draw: DrawIncarnation,
     /// The number of this life.
     incarnation: Incarnation,
@@ -97,6 +101,7 @@ impl ElectionTask {
         ElectionTask {
             election: Election::new(config.clone(), clock.boot()),
             leases: LeaseWatch::new(api.clone(), clock.clone()),
+            notices: Notices::new(api.clone(), clock.clone()),
             asker: Asker {
                 api,
                 clock: clock.clone(),
@@ -155,6 +160,7 @@ impl ElectionTask {
                 input = self.leases.next() => Some(input),
                 _ = verdict.changed() => Some(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine)),
                 () = tokio::time::sleep(pause) => None,
+                () = self.notices.deliver() => None,
             };
             if self.leave_by.is_some_and(|by| by <= self.clock.boot()) {
                 tracing::warn!("not everything could be handed over in time");
@@ -292,7 +298,7 @@ impl ElectionTask {
         tracing::info!(
             shard = shard.0,
             term = term.0,
-            adoption = name(adoption),
+            adoption = adoptions::name(adoption),
             is_quarantined,
             "takes a shard"
         );
@@ -301,17 +307,14 @@ impl ElectionTask {
             .leadership
             .send_modify(|leadership| leadership.begin(mandate));
         self.handovers.taking(shard, self.clock.boot());
-        let entry = match adoption {
-            Adoption::HandedOver {
-                written_through: Some(written_through),
-                ..
-            } => Entry::Watch(*written_through),
-            Adoption::First
-            | Adoption::HandedOver { .. }
-            | Adoption::Released { .. }
-            | Adoption::Crashed { .. }
-            | Adoption::Recreated => Entry::List,
-        };
+        if is_quarantined {
+            let message = format!(
+                "leaders of shard {} crashed again and again: it is led by one replica that leads nothing else",
+                shard.0
+            );
+            self.notices.warn(LeaseKey::Shard(shard), "ShardQuarantined", message);
+        }
+        let entry = adoptions::entry(adoption);
         self.command(ShardCommand::Lead { mandate, entry })
     }
 
@@ -346,6 +349,11 @@ impl ElectionTask {
     fn note_eviction(&self, write: &LeaseWrite) {
         if let Some(Some(_)) = write.annotations.get(annotation::EVICTED_BY) {
             tracing::warn!(member = ?write.key, "evicts a member that is silent");
+            let message = format!(
+                "{} saw nothing of it for longer than it advertises, and takes its shards",
+                self.config.pod_name
+            );
+            self.notices.warn(write.key.clone(), "MemberEvicted", message);
             self.links.metrics.evictions.inc();
         }
     }
@@ -368,6 +376,8 @@ impl ElectionTask {
                 None => tracing::info!(identity = %overview.identity, "takes shards"),
                 Some(reason @ (NotOwning::InstallationDiffers { .. } | NotOwning::ProtocolDiffers { .. })) => {
                     tracing::error!(%reason, "takes no shards");
+                    let key = LeaseKey::Member(self.config.pod_uid.clone());
+                    self.notices.warn(key, "TakesNoShards", reason.to_string());
                 }
                 Some(reason) => tracing::info!(%reason, "takes no shards"),
             }
@@ -381,16 +391,5 @@ impl ElectionTask {
             fence_after: self.config.timing.parts().self_fence,
             clock: self.clock.clone(),
         });
-    }
-}
-
-/// How a shard came to us, for the log.
-fn name(adoption: &Adoption) -> &'static str {
-    match adoption {
-        Adoption::First => "first",
-        Adoption::HandedOver { .. } => "handed over",
-        Adoption::Released { .. } => "released",
-        Adoption::Crashed { .. } => "crashed",
-        Adoption::Recreated => "recreated",
     }
 }

@@ -14,7 +14,7 @@ use crate::{
         lists::{ListError, Page, list_cron_jobs, list_jobs},
     },
     state::{
-        Listed, Partition, Scope,
+        Listed, Partition, Scope, Uid,
         sharding::{ShardCount, ShardSet},
     },
 };
@@ -104,7 +104,9 @@ impl ListTask {
     async fn list(&self, shards: &ShardSet) -> Result<(), Broken> {
         for scope in &self.scopes {
             let decoder = Arc::clone(&self.decoder);
-            let cron_jobs = list_cron_jobs(self.client.clone(), scope.clone(), decoder);
+            let (partition, wanted) = (Partition::Shards(self.count), *shards);
+            let is_wanted = move |uid: &Uid| wanted.contains(partition.shard_of(uid));
+            let cron_jobs = list_cron_jobs(self.client.clone(), scope.clone(), decoder, is_wanted);
             self.forward(shards, cron_jobs).await?;
             // Those of others, and those that nobody has labelled yet: they may be of these shards.
             let unlabelled = Some(format!("!{}", self.count.label_key()));

@@ -106,7 +106,7 @@ impl WatchLinks {
             Input::CronJobRelistDone(scope) | Input::JobRelistDone(scope) => {
                 tracing::info!(resource = self.resource, ?scope, "list complete");
             }
-            Input::JobsSelected(selected) => {
+            Input::Selected(selected) => {
                 self.metrics
                     .relists
                     .inc_by(u64::from(selected.stage == SelectionStage::ListBegun));

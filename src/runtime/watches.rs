@@ -11,12 +11,28 @@ use super::{
 use crate::{
     cluster::{
         Decoder, WatchItem,
-        watch::{Selection, cron_jobs, jobs, observed, selected_jobs},
+        watch::{Selection, cron_jobs, held_cron_jobs, jobs, observed, selected_jobs},
     },
     state::{Input, Scope},
 };
 
 impl Shell {
+    /// All CronJobs of a scope, or those of the shards that are held.
+    fn watch_cron_jobs(
+        &self,
+        client: kube::Client,
+        scope: &Scope,
+        decoder: Arc<Decoder>,
+    ) -> impl Stream<Item = WatchItem> + Send + use<> {
+        match &self.settings.sharding {
+            None => cron_jobs(client, scope.clone(), decoder).left_stream(),
+            Some(sharding) => {
+                let held = self.held_shards.subscribe();
+                held_cron_jobs(client, scope.clone(), decoder, sharding.shard_count, held).right_stream()
+            }
+        }
+    }
+
     /// All Jobs of a scope, or those of the shards that are held.
     fn watch_jobs(&self, client: kube::Client, scope: &Scope) -> impl Stream<Item = WatchItem> + Send + use<> {
         match &self.settings.sharding {
@@ -54,7 +70,7 @@ impl Shell {
             let job_links = links("jobs", scope, &self.metrics.job_watch);
             let cron_job_client = observed(self.watch_client.clone(), cron_job_links.observer());
             let job_client = observed(self.watch_client.clone(), job_links.observer());
-            let cron_jobs = cron_jobs(cron_job_client, scope.clone(), Arc::clone(&decoder));
+            let cron_jobs = self.watch_cron_jobs(cron_job_client, scope, Arc::clone(&decoder));
             let jobs = self.watch_jobs(job_client, scope);
             [
                 spawn("CronJob watch", Phase::StopIntake, cron_job_links.run(cron_jobs)),

@@ -17,7 +17,7 @@ use self::{listing::Listing, progress::Progress};
 use super::{
     effect::Effect,
     ids::{ResourceVersion, Uid},
-    input::{Input, Scope, Selected, SelectionStage},
+    input::{Input, Scope, Selected, SelectedKind, SelectionStage},
     outcome::{CreateOutcome, StatusOutcome},
     shard_state::{ShardConfig, ShardState, Sizes, Wakeup},
     sharding::{Bucket, Mandate, ShardCount, ShardId, ShardSet, Term, WrittenThrough},
@@ -195,7 +195,7 @@ impl HeldShards {
     /// Takes in a fact from a watch, or an answer.
     pub fn handle(&mut self, input: Input, now: Timestamp) {
         self.progress.observe(&input);
-        if let Input::JobsSelected(selected) = input {
+        if let Input::Selected(selected) = input {
             return self.follow_selection(&selected, now);
         }
         if let Some(shard) = self.concerned(&input) {
@@ -207,15 +207,18 @@ impl HeldShards {
         }
     }
 
-    /// A list of the Jobs of some shards is one for these alone: others it says nothing of.
+    /// A list of some shards is one for these alone: others it says nothing of.
     fn follow_selection(&mut self, selected: &Selected, now: Timestamp) {
         for shard in selected.shards.iter() {
             let scope = selected.scope.clone();
-            match selected.stage {
-                SelectionStage::ListBegun => self.hand_to(shard, Input::JobRelistBegun(scope), now),
-                SelectionStage::ListDone => self.hand_to(shard, Input::JobRelistDone(scope), now),
-                SelectionStage::Watching(_) => {}
-            }
+            let input = match (selected.kind, selected.stage) {
+                (SelectedKind::CronJobs, SelectionStage::ListBegun) => Input::CronJobRelistBegun(scope),
+                (SelectedKind::CronJobs, SelectionStage::ListDone) => Input::CronJobRelistDone(scope),
+                (SelectedKind::Jobs, SelectionStage::ListBegun) => Input::JobRelistBegun(scope),
+                (SelectedKind::Jobs, SelectionStage::ListDone) => Input::JobRelistDone(scope),
+                (_, SelectionStage::Watching(_)) => return,
+            };
+            self.hand_to(shard, input, now);
         }
     }
 
@@ -348,7 +351,7 @@ impl HeldShards {
             | Input::JobRelistDone(_)
             | Input::JobSeen(_)
             | Input::JobDeleted(_)
-            | Input::JobsSelected(_) => return None,
+            | Input::Selected(_) => return None,
         };
         Some(self.partition.shard_of(cron_job))
     }
@@ -385,7 +388,7 @@ fn note_written(written: &mut WrittenThrough, input: &Input) {
         | Input::JobSeen(_)
         | Input::JobDeleted(_)
         | Input::JobRelistDone(_)
-        | Input::JobsSelected(_)
+        | Input::Selected(_)
         | Input::JobCreateAnswered { .. }
         | Input::JobDeleteAnswered { .. }
         | Input::JobLookedUp { .. }

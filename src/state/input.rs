@@ -40,12 +40,14 @@ impl fmt::Display for Scope {
     }
 }
 
-/// How a watch of the Jobs of some shards goes on.
+/// How a watch of the CronJobs or Jobs of some shards goes on.
 #[derive(Clone, Debug)]
 pub struct Selected {
+    /// What it is of.
+    pub kind: SelectedKind,
     /// What it covers.
     pub scope: Scope,
-    /// The Jobs of which shards it lists or shows from here on.
+    /// Of which shards it lists them, or shows Jobs from here on.
     pub shards: ShardSet,
     /// What begins or ends.
     pub stage: SelectionStage,
@@ -53,8 +55,17 @@ pub struct Selected {
 
 /// See [`Selected`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SelectedKind {
+    /// CronJobs.
+    CronJobs,
+    /// Jobs.
+    Jobs,
+}
+
+/// See [`Selected`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelectionStage {
-    /// A list of the Jobs of these shards begins.
+    /// A list of these shards begins.
     ListBegun,
     /// It is complete.
     ListDone,
@@ -85,8 +96,8 @@ pub enum Input {
     JobDeleted(Uid),
     /// The list of Jobs of a scope is complete.
     JobRelistDone(Scope),
-    /// Where shards are shared with other replicas: how the watch of Jobs goes on, in place of the relists of Jobs.
-    JobsSelected(Box<Selected>),
+    /// Where shards are shared with other replicas: how a watch goes on, in place of the relists.
+    Selected(Box<Selected>),
     /// The answer to a `CreateJob`.
     JobCreateAnswered {
         /// The order's CronJob.

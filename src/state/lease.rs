@@ -14,7 +14,7 @@
 //! - an observer counts only time in which its own watch lived, so that an outage of the API server evicts nobody;
 //! - before it evicts it reads the Lease once more, from the quorum.
 //!
-//! Who calls what: the shell (`runtime/election`, to be built) owns one [`Election`]. It feeds every event of its one watch
+//! Who calls what: the shell (`runtime/election`) owns one [`Election`]. It feeds every event of its one watch
 //! on Leases, every answer and every word of its shards into [`Election::handle`], calls [`Election::handle_timeout`] at
 //! [`Election::next_wakeup`], and carries out the [`ElectionEffect`]s in order. `cluster` turns Lease objects into
 //! [`LeaseRecord`]s and [`LeaseWrite`]s into merge patches. Nothing here reads a clock or draws a number.

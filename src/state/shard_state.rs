@@ -115,7 +115,7 @@ impl ShardState {
             Input::JobDeleted(uid) => self.delete_job(&uid, now),
             Input::JobRelistDone(scope) => self.end_job_relist(&scope, now),
             // Of many shards; whoever holds them says what of it concerns this one.
-            Input::JobsSelected(_) => {}
+            Input::Selected(_) => {}
             Input::JobCreateAnswered { cron_job, slot, answer } => self.create_answered(&cron_job, slot, answer, now),
             Input::JobDeleteAnswered {
                 cron_job,

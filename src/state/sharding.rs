@@ -2,7 +2,7 @@
 //!
 //! `bucket` says which shard a CronJob is in, for ever. `ring` orders the members that a shard prefers, and `placement`
 //! says from that, from quotas and from who holds what, where each shard should be. Nothing here knows Leases; `lease`
-//! asks `placement`, and the shell asks `bucket` for every object that it sees.
+//! asks `placement`, and `held_shards` asks `bucket` for every object that it is shown.
 
 mod bucket;
 mod hash;

@@ -104,6 +104,7 @@ const CASES: &[Case] = cases![
     leases::a_lease_without_our_label_is_gone_until_it_is_written_again,
     leases::whoever_comes_first_makes_the_installation,
     leases::an_installation_that_cannot_be_is_told_with_the_fix,
+    leases::what_people_should_know_stands_on_the_lease,
     nights::new_york_skips_what_falls_into_the_gap,
     nights::new_york_runs_twice_in_the_overlap,
     nights::cairo_loses_the_friday_whose_midnight_is_missing,

@@ -14,7 +14,7 @@ mod leases;
 mod pages;
 mod random;
 mod rules;
-mod selected_jobs;
+mod selected;
 mod sharding;
 mod shards;
 mod sim;

@@ -16,7 +16,11 @@ use kube::{
 };
 use tokio::{sync::watch, time::Sleep};
 
-use super::{Jobs, Kind, PAGE_SIZE, WatchItem, backoff::Backoff};
+use super::{
+    PAGE_SIZE, WatchItem,
+    backoff::Backoff,
+    kinds::{Jobs, Kind},
+};
 use crate::{
     cluster::{
         classify::{bounded, error_text},
@@ -24,7 +28,7 @@ use crate::{
     },
     state::{
         Input, ResourceVersion, Scope,
-        input::{Selected, SelectionStage},
+        input::{Selected, SelectedKind, SelectionStage},
         sharding::{ShardCount, ShardSet},
     },
 };
@@ -175,7 +179,8 @@ impl SelectedWatch {
             Err(error) => return self.fail(&error, Stage::Begin),
         };
         self.backoff.reset();
-        self.ready.extend(page.items.into_iter().map(|job| Jobs.applied(job)));
+        self.ready
+            .extend(page.items.into_iter().filter_map(|job| Jobs.applied(job)));
         let next = page.metadata.continue_.filter(|next| !next.is_empty());
         self.stage = if next.is_some() {
             Stage::Page { next, from }
@@ -203,11 +208,12 @@ impl SelectedWatch {
 
     fn announce(&mut self, stage: SelectionStage) {
         let selected = Selected {
+            kind: SelectedKind::Jobs,
             scope: self.scope.clone(),
             shards: self.selected,
             stage,
         };
-        let input = Input::JobsSelected(Box::new(selected));
+        let input = Input::Selected(Box::new(selected));
         self.ready.push_back(WatchItem::Input(input));
     }
 
@@ -254,9 +260,7 @@ impl SelectedWatch {
         self.backoff.reset();
         let version = |job: &SlimJob| kube::Resource::meta(job).resource_version.clone();
         let (through, item) = match event {
-            WatchEvent::Added(job) | WatchEvent::Modified(job) => {
-                (version(&job).unwrap_or(through), Some(Jobs.applied(job)))
-            }
+            WatchEvent::Added(job) | WatchEvent::Modified(job) => (version(&job).unwrap_or(through), Jobs.applied(job)),
             WatchEvent::Deleted(job) => {
                 let item = Jobs.deleted(&job).map(WatchItem::Input);
                 (version(&job).unwrap_or(through), item)

@@ -143,7 +143,7 @@ impl Board {
                 }
             }
             // A shard's own business.
-            Input::JobsSelected(_)
+            Input::Selected(_)
             | Input::JobCreateAnswered { .. }
             | Input::JobDeleteAnswered { .. }
             | Input::JobLookedUp { .. }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::state::{
     CreateOutcome, Effect, Input, Partition, ResourceVersion, Scope, StatusOutcome, Uid,
-    input::{Selected, SelectionStage},
+    input::{Selected, SelectedKind, SelectionStage},
     naming,
     record::{CronJobRecord, JobRecord},
     shard_state::test_record,
@@ -372,7 +372,8 @@ fn what_was_never_led_is_given_up_at_once_and_what_is_let_go_is_forgotten() {
 fn a_watch_that_does_not_show_the_shard_yet_has_not_seen_what_was_written_in_it() {
     let mut replica = Replica::new();
     let selected = |shards: ShardSet, stage| {
-        Input::JobsSelected(Box::new(Selected {
+        Input::Selected(Box::new(Selected {
+            kind: SelectedKind::Jobs,
             scope: Scope::Cluster,
             shards,
             stage,
@@ -411,7 +412,8 @@ fn a_list_of_some_shards_says_nothing_of_others() {
     replica.watch(Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))));
     let others: ShardSet = count().shards().filter(|other| *other != shard()).collect();
     let selected = |shards: ShardSet, stage| {
-        Input::JobsSelected(Box::new(Selected {
+        Input::Selected(Box::new(Selected {
+            kind: SelectedKind::Jobs,
             scope: Scope::Cluster,
             shards,
             stage,

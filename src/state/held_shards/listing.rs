@@ -132,7 +132,7 @@ impl Listing {
             | Input::CronJobSeen(_)
             | Input::JobApplied(_)
             | Input::JobSeen(_)
-            | Input::JobsSelected(_)
+            | Input::Selected(_)
             | Input::JobCreateAnswered { .. }
             | Input::JobDeleteAnswered { .. }
             | Input::JobLookedUp { .. }

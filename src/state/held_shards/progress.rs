@@ -2,7 +2,7 @@
 
 use crate::state::{
     ids::ResourceVersion,
-    input::{Input, Scope, Selected, SelectionStage},
+    input::{Input, Scope, Selected, SelectedKind, SelectionStage},
     sharding::{ShardId, ShardSet, WrittenThrough},
 };
 
@@ -24,16 +24,22 @@ struct ScopeProgress {
 impl ScopeProgress {
     /// The watch of Jobs shows what it was told to from some version on: nothing is known of what it did not show before.
     fn select(&mut self, selected: &Selected) {
-        match selected.stage {
-            SelectionStage::ListBegun => self.jobs.is_listing = true,
-            SelectionStage::ListDone => self.jobs.was_listed = true,
-            SelectionStage::Watching(version) => {
+        match (selected.kind, selected.stage) {
+            (SelectedKind::CronJobs, SelectionStage::ListBegun) => self.cron_jobs.is_listing = true,
+            (SelectedKind::CronJobs, SelectionStage::ListDone) => self.cron_jobs.end_list(),
+            (SelectedKind::Jobs, SelectionStage::ListBegun) => self.jobs.is_listing = true,
+            (SelectedKind::Jobs, SelectionStage::ListDone) => self.jobs.was_listed = true,
+            (SelectedKind::Jobs, SelectionStage::Watching(version)) => {
                 self.jobs.is_listing = false;
                 self.jobs.highest = version;
                 self.jobs.through = version;
             }
+            // That watch shows all, and what is passed over is of nobody here.
+            (SelectedKind::CronJobs, SelectionStage::Watching(_)) => {}
         }
-        self.shown = Some(selected.shards);
+        if selected.kind == SelectedKind::Jobs {
+            self.shown = Some(selected.shards);
+        }
     }
 }
 
@@ -86,7 +92,7 @@ impl Progress {
                 watches.jobs.show(record.resource_version);
             }),
             Input::JobRelistDone(scope) => self.in_scope(scope, |watches| watches.jobs.end_list()),
-            Input::JobsSelected(selected) => self.in_scope(&selected.scope, |watches| watches.select(selected)),
+            Input::Selected(selected) => self.in_scope(&selected.scope, |watches| watches.select(selected)),
             Input::CronJobSeen(_)
             | Input::CronJobDeleted(_)
             | Input::JobSeen(_)

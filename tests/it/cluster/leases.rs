@@ -53,6 +53,7 @@ as_in_memory![
     a_lease_without_our_label_is_gone_until_it_is_written_again,
     whoever_comes_first_makes_the_installation,
     an_installation_that_cannot_be_is_told_with_the_fix,
+    what_people_should_know_stands_on_the_lease,
 ];
 
 pub(super) async fn a_lease_goes_with_its_pod(namespace: Namespace) {

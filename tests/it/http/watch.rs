@@ -87,7 +87,7 @@ fn told_input(input: &Input) -> String {
         Input::JobApplied(record) => format!("{}@{}", record.name, record.resource_version),
         Input::CronJobSeen(uid) | Input::JobSeen(uid) => format!("{uid} seen"),
         Input::CronJobDeleted(uid) | Input::JobDeleted(uid) => format!("{uid} gone"),
-        Input::JobsSelected(_)
+        Input::Selected(_)
         | Input::JobCreateAnswered { .. }
         | Input::JobDeleteAnswered { .. }
         | Input::JobLookedUp { .. }

@@ -247,3 +247,21 @@ pub(crate) async fn an_installation_that_cannot_be_is_told_with_the_fix(client: 
         )
     );
 }
+
+pub(crate) async fn what_people_should_know_stands_on_the_lease(client: Client, namespace: &str) {
+    let api = leases(client.clone(), namespace);
+    let lease = member("a");
+    api.warn(&lease, "MemberEvicted", "it was silent", wall(), TIMEOUT)
+        .await
+        .unwrap();
+    let path = format!("/api/v1/namespaces/{namespace}/events?fieldSelector=involvedObject.name=cronwheel-member-a");
+    let request = http::Request::get(path).body(Vec::new()).unwrap();
+    let events: Value = client.request(request).await.unwrap();
+    let [event] = events["items"].as_array().unwrap().as_slice() else {
+        panic!("{events}");
+    };
+    assert_eq!(event["involvedObject"]["kind"], "Lease");
+    assert_eq!(event["type"], "Warning");
+    assert_eq!(event["reason"], "MemberEvicted");
+    assert_eq!(event["message"], "it was silent");
+}

@@ -1,16 +1,17 @@
-//! The watch of the Jobs of some shards, on the in-memory API server: nothing of a shard is missed when it is added, when
+//! The watches of some shards, on the in-memory API server: nothing of a shard is missed when it is added, when
 //! watches break and when versions are forgotten.
 
-use std::{pin::pin, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use apisim::{Api, Fault, Options, Resource, Rule, WallClock};
 use cronwheel::{
     cluster::{
-        WatchItem,
-        watch::{Selection, selected_jobs},
+        Decoder, WatchItem,
+        watch::{Selection, held_cron_jobs, selected_jobs},
     },
+    schedule::Zone,
     state::{
-        Input, Scope, ShardId,
+        Input, Partition, Scope, ShardId, Uid,
         input::SelectionStage,
         sharding::{ShardCount, ShardSet},
     },
@@ -53,7 +54,23 @@ impl Bench {
     }
 
     async fn send(&self, method: &str, name: &str, body: Option<Value>) {
-        let path = format!("/apis/batch/v1/namespaces/default/jobs/{name}");
+        self.send_to("jobs", method, name, body).await;
+    }
+
+    async fn create_cron_job(&self, name: &str) -> Uid {
+        let container = json!({"name": "c", "image": "i"});
+        let cron_job = json!({
+            "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name},
+            "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": {"spec": {
+                "restartPolicy": "Never", "containers": [container],
+            }}}}},
+        });
+        let made = self.send_to("cronjobs", "POST", "", Some(cron_job)).await;
+        Uid::new(made["metadata"]["uid"].as_str().unwrap())
+    }
+
+    async fn send_to(&self, resource: &str, method: &str, name: &str, body: Option<Value>) -> Value {
+        let path = format!("/apis/batch/v1/namespaces/default/{resource}/{name}");
         let content_type = match method {
             "PATCH" => "application/merge-patch+json",
             _ => "application/json",
@@ -63,7 +80,7 @@ impl Bench {
             .uri(path.trim_end_matches('/'))
             .header("content-type", content_type);
         let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
-        let _: Value = self.client.request(request.body(body).unwrap()).await.unwrap();
+        self.client.request(request.body(body).unwrap()).await.unwrap()
     }
 
     /// A Job, with the label of a shard or without.
@@ -85,7 +102,7 @@ async fn until_watching(items: &mut (impl Stream<Item = WatchItem> + Unpin), wan
     loop {
         let item = tokio::time::timeout(PATIENCE, items.next()).await.expect("it goes on");
         match item.expect("it never ends") {
-            WatchItem::Input(Input::JobsSelected(selected)) => {
+            WatchItem::Input(Input::Selected(selected)) => {
                 if matches!(selected.stage, SelectionStage::Watching(_)) && selected.shards == *wanted {
                     return seen;
                 }
@@ -159,6 +176,53 @@ async fn a_shard_that_is_not_wanted_any_more_is_left_out_after_a_while() {
     bench.create("five", Some(5)).await;
     bench.create("four", Some(4)).await;
     assert_eq!(next_job(&mut items).await, "four");
+}
+
+#[tokio::test(start_paused = true)]
+async fn cron_jobs_of_others_are_passed_over_and_lists_speak_of_the_shards_that_were_held() {
+    let bench = Bench::new();
+    let client = Client::new(bench.api.client("controller"), "default");
+    let decoder = Arc::new(Decoder {
+        default_zone: Zone::utc(),
+        shard_count: Some(bench.count),
+    });
+    let partition = Partition::Shards(bench.count);
+    let [first, second] = ["first", "second"].map(|name| bench.create_cron_job(name));
+    let (first, second) = (first.await, second.await);
+    let of_first = partition.shard_of(&first);
+    assert_ne!(of_first, partition.shard_of(&second), "another name, then");
+    bench.wanted.send_replace([of_first].into_iter().collect());
+    let mut items = pin!(held_cron_jobs(
+        client,
+        Scope::Cluster,
+        decoder,
+        bench.count,
+        bench.wanted.subscribe()
+    ));
+    let mut told = Vec::new();
+    while told
+        .last()
+        .is_none_or(|last| !matches!(last, Input::Selected(done) if done.stage == SelectionStage::ListDone))
+    {
+        let item = tokio::time::timeout(PATIENCE, items.next()).await.expect("it goes on");
+        if let Some(WatchItem::Input(input)) = item {
+            told.push(input);
+        }
+    }
+    let is_of_first = |input: &Input| matches!(input, Input::Selected(selected) if selected.shards.contains(of_first) && selected.shards.len() == 1);
+    assert!(is_of_first(&told[0]) && is_of_first(&told[2]), "{told:?}");
+    assert!(
+        matches!(&told[1], Input::CronJobApplied(record) if record.identity.uid == first),
+        "{told:?}"
+    );
+    assert_eq!(told.len(), 3);
+    bench.send_to("cronjobs", "DELETE", "second", None).await;
+    bench.send_to("cronjobs", "DELETE", "first", None).await;
+    let next = tokio::time::timeout(PATIENCE, items.next()).await.expect("it goes on");
+    assert!(
+        matches!(&next, Some(WatchItem::Input(Input::CronJobDeleted(uid))) if *uid == first),
+        "{next:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

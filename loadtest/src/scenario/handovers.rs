@@ -98,6 +98,7 @@ impl Handovers {
         let requests = whole_audit_log(target, &user).await?;
         target.check_audit_log()?;
         let (handovers, n_without) = handovers(&turns);
+        let tally = Tally::of(&self.load.cron_jobs(), &slots, &requests);
         Ok(HandoverReport {
             machine: measure::machine_line(&kubectl, Some(&self.program)),
             n_replicas: self.n_replicas,
@@ -110,7 +111,8 @@ impl Handovers {
             restarted,
             lost,
             rest_writes_per_second: writes_per_second(&requests, rest_begin),
-            tally: Tally::of(&self.load.cron_jobs(), &slots, &requests),
+            about_missed: requests_about(&tally.missed, &requests),
+            tally,
         })
     }
 
@@ -148,6 +150,21 @@ impl Handovers {
         }
         Ok(())
     }
+}
+
+/// A create that its sender did not live to see answered may have made its Job all the same: these tell.
+fn requests_about(jobs: &[String], requests: &[Request]) -> Vec<String> {
+    let full_name = |request: &Request| format!("{}/{}", request.namespace, request.name);
+    let about = requests.iter().filter(|request| request.resource.starts_with("jobs"));
+    about
+        .filter(|request| jobs.contains(&full_name(request)))
+        .map(|request| {
+            let Request {
+                verb, code, received, ..
+            } = request;
+            format!("{verb} {} at {received}: {code}", full_name(request))
+        })
+        .collect()
 }
 
 /// Kills replicas and starts each anew in its pod; how long until all shards are led.

@@ -125,7 +125,9 @@ pub fn led_since<'a>(logs: impl IntoIterator<Item = (bool, &'a [Turn])>) -> BTre
         for turn in turns {
             let since = match turn.kind {
                 TurnKind::JoinsAnew => {
-                    own.values_mut().for_each(|(_, since)| *since = None);
+                    for (_, since) in own.values_mut() {
+                        *since = None;
+                    }
                     continue;
                 }
                 TurnKind::Leads => Some(turn.at),

@@ -75,7 +75,7 @@ const OUTAGE: &str = "an_api_server_away_for_30_seconds_moves_nothing";
 /// In full the machine's cores are for the replicas of so many cases.
 const N_AT_ONCE: usize = 3;
 
-const CASE_DURATION_MAX: Duration = Duration::from_secs(300);
+const CASE_DURATION_MAX: Duration = Duration::from_mins(5);
 
 #[test]
 fn replicas_share_cron_jobs() {

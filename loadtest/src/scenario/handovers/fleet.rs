@@ -19,7 +19,7 @@ use testbed::replica::{
 use super::table::Drain;
 use crate::controller::get;
 
-const WAIT_MAX: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// An end is looked for so often: it is measured.

@@ -40,6 +40,8 @@ pub(crate) struct HandoverReport {
     pub(crate) lost: Vec<Duration>,
     pub(crate) rest_writes_per_second: f64,
     pub(crate) tally: Tally,
+    /// What was asked about the Jobs that were missed, and what was answered.
+    pub(crate) about_missed: Vec<String>,
 }
 
 impl HandoverReport {
@@ -122,6 +124,9 @@ impl Display for HandoverReport {
         for name in tally.missed.iter().chain(&tally.doubled).take(10) {
             writeln!(f, "  {name}")?;
         }
+        for request in self.about_missed.iter().take(20) {
+            writeln!(f, "  {request}")?;
+        }
         write!(f, "\nVerdict: {}", if self.is_clean() { "clean" } else { "NOT CLEAN" })
     }
 }
@@ -202,6 +207,7 @@ mod tests {
             lost: Vec::new(),
             rest_writes_per_second: 2.5,
             tally: Tally::default(),
+            about_missed: Vec::new(),
         };
         let expected = "\
 5 replicas, 256 shards, 2000 CronJobs `* * * * *`; 2 cores

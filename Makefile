@@ -1,7 +1,7 @@
 # Every command that a person or CI runs. `make` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check format lint test test-fast simulate mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas handovers
+.PHONY: help demo check format lint test test-fast simulate fleet mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas handovers
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -9,7 +9,7 @@ help: ## Lists these commands
 demo: ## Runs cronwheel on a real control plane of its own, with one example CronJob, until Ctrl-C
 	cargo run --quiet --package testbed -- demo
 
-check: format lint test bench-smoke ## What CI runs
+check: format lint test simulate bench-smoke ## What CI runs
 
 format: ## Fails where the formatting is not rustfmt's
 	cargo fmt --all --check
@@ -25,9 +25,13 @@ test-fast: ## Tests that need neither network nor processes
 	cargo test --workspace --quiet --lib
 	cargo test --quiet --test it -- --skip cluster --skip differential
 
-simulate: ## The whole controller, simulated: SEEDS=50 from SEED=1, of MINUTES=300 each
-	CRONWHEEL_SIM_SEEDS=$(or $(SEEDS),50) CRONWHEEL_SIM_SEED=$(or $(SEED),1) CRONWHEEL_SIM_MINUTES=$(or $(MINUTES),300) \
+simulate: ## The whole controller, simulated: SEEDS=50 from SEED=1, of MINUTES=120 each
+	CRONWHEEL_SIM_SEEDS=$(or $(SEEDS),50) CRONWHEEL_SIM_SEED=$(or $(SEED),1) CRONWHEEL_SIM_MINUTES=$(or $(MINUTES),120) \
 		cargo test --profile sim --quiet --test it sim::no_run -- --nocapture
+
+fleet: ## Fleets of replicas, simulated: SEEDS=50 from SEED=1, with whatever can happen to them
+	CRONWHEEL_FLEET_SEEDS=$(or $(SEEDS),50) CRONWHEEL_FLEET_SEED=$(or $(SEED),1) \
+		cargo test --profile sim --quiet --test it fleet::drawn -- --nocapture
 
 mutations: ## Breaks the controller in one place at a time and expects the simulation to be red within 20 seeds
 	CARGO_TARGET_DIR=target/mutations python3 tests/mutations.py

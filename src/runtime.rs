@@ -261,7 +261,7 @@ impl Shell {
     fn spawn_companions(&self, companions: Vec<Companion>) -> Vec<Task> {
         let spawn_one = |Companion { name, run }| {
             let mut phase = self.phases.subscribe();
-            spawn(name, Phase::End, async move {
+            self.start(name, Phase::End, async move {
                 tokio::select! {
                     biased;
                     () = phase.reached(Phase::End) => {}
@@ -278,7 +278,7 @@ impl Shell {
             clock: self.clock.clone(),
             phase: self.phases.subscribe(),
         };
-        spawn("admin", Phase::End, async move {
+        self.start("admin", Phase::End, async move {
             if let Err(error) = admin.serve(listener).await {
                 tracing::error!(%error, "endpoints cannot be served");
             }
@@ -294,7 +294,7 @@ impl Shell {
             self.phases.subscribe(),
             metrics,
         );
-        spawn("clock", Phase::End, task.run())
+        self.start("clock", Phase::End, task.run())
     }
 
     fn spawn_dispatcher(&self, queue: DispatchQueue, answers: mpsc::Sender<Input>) -> Task {
@@ -306,7 +306,7 @@ impl Shell {
             burst: self.burst.clone(),
         };
         let dispatcher = Dispatcher::new(self.api.clone(), self.clock.clone(), links, self.settings.inflight_max);
-        spawn("dispatcher", Phase::StopIntake, dispatcher.run())
+        self.start("dispatcher", Phase::StopIntake, dispatcher.run())
     }
 
     fn spawn_status_batcher(&self, queue: StatusQueue, answers: mpsc::Sender<Input>) -> Task {
@@ -319,7 +319,7 @@ impl Shell {
         };
         let flush_interval = self.settings.status_flush_interval;
         let batcher = StatusBatcher::new(self.api.clone(), self.clock.clone(), links, flush_interval);
-        spawn("status batcher", Phase::FlushStatuses, batcher.run())
+        self.start("status batcher", Phase::FlushStatuses, batcher.run())
     }
 
     fn spawn_events(&self) -> (EventQueue, Task) {
@@ -333,7 +333,7 @@ impl Shell {
             links,
             self.metrics.events.clone(),
         );
-        (queue, spawn("events", Phase::FlushEvents, task.run()))
+        (queue, self.start("events", Phase::FlushEvents, task.run()))
     }
 
     fn spawn_shard(&self, links: ShardLinks) -> Task {
@@ -344,7 +344,13 @@ impl Shell {
             Some(sharding) => HeldShards::new(Partition::Shards(sharding.shard_count), scopes),
         };
         let task = ShardTask::new(shards, self.clock.clone(), now, links);
-        spawn("shard", Phase::EndShards, task.run())
+        self.start("shard", Phase::EndShards, task.run())
+    }
+
+    /// Begins a task, which goes on when the machine does.
+    fn start(&self, name: &'static str, ends_in: Phase, task: impl Future<Output = ()> + Send + 'static) -> Task {
+        let clock = self.clock.clone();
+        spawn(name, ends_in, async move { clock.run_with(task).await })
     }
 }
 

@@ -30,7 +30,7 @@ MUTATIONS = {
     "manual-run-adopted": (f"{STATE}/active.rs", "(None, false) if self.is_ours(owner, index) => Finding::Adopt,", "(None, false) if self.is_ours(owner, index) || !job.is_told_unexpected => Finding::Adopt,"),
     "nothing-armed-after-a-start": (f"{STATE}/decision.rs", "        self.arm(owner, next);\n", "        self.arm(owner, next.filter(|_| self.index.n_jobs_of(owner) == 0));\n"),
     "no-catching-up": ("src/schedule/policy.rs", "    Ok(Due {\n        slot,\n", "    Ok(Due {\n        slot: slot.filter(|_| facts.armed.is_some()),\n"),
-    "deadline-ignored": ("src/schedule/policy.rs", "let deadline_secs = facts.starting_deadline_seconds?;", "let deadline_secs = facts.starting_deadline_seconds?.max(900);"),
+    "deadline-ignored": ("src/cluster/decode/cron_job.rs", "starting_deadline_seconds: deadline.map(|seconds| seconds.max(0)),", "starting_deadline_seconds: deadline.map(|seconds| seconds.max(900)),"),
     "suspend-ignored": ("src/schedule/policy.rs", "    if facts.is_suspended {\n", "    if facts.is_suspended && facts.armed.is_none() {\n"),
     "past-of-a-new-schedule-started": (f"{STATE}.rs", "cron_job.schedule_changed = Some(now);", "cron_job.schedule_changed = None;"),
     "relist-forgets-jobs": (f"{STATE}/relists.rs", "|job| job.mark < mark", "|job| job.mark <= mark"),
@@ -53,7 +53,7 @@ PROFILE = ["--profile", os.environ.get("CRONWHEEL_MUTATIONS_PROFILE", "sim")]
 
 # The simulation alone, which builds faster than all tests.
 TARGET = '\n[[test]]\nname = "sim_alone"\npath = "tests/it/sim_alone.rs"\n'
-ROOT = '#![allow(clippy::unwrap_used, missing_docs, dead_code, reason = "tests")]\nmod random;\nmod sim;\n'
+ROOT = '#![allow(clippy::unwrap_used, missing_docs, dead_code, reason = "tests")]\n#[global_allocator]\nstatic ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;\nmod random;\nmod sim;\n'
 
 
 def mutated(text: str, name: str) -> str:

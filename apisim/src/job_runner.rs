@@ -27,7 +27,7 @@ use crate::{
     api::Api,
     clock::instant,
     random::Random,
-    registry::{DeleteOptions, Part, Propagation, Target},
+    registry::{DeleteOptions, Propagation, Target},
     resource::Resource,
     store::{ChangeKind, Key, Stored, Uid},
 };
@@ -262,6 +262,6 @@ impl JobRunner {
             }
         }
         // Written on the version that was read, so there is nobody to conflict with.
-        let _stored = state.registry.update(target, Part::Status, job, false, moment);
+        state.registry.store.put(Resource::Job, key, job, moment.at);
     }
 }

@@ -110,7 +110,7 @@ impl Store {
     pub(crate) fn remove(&mut self, resource: Resource, key: &Key, at: Instant) -> Option<Arc<Stored>> {
         let previous = Arc::clone(self.get(resource, key)?);
         self.version += 1;
-        let last = Stored::new(key.clone(), self.version, &mut previous.value());
+        let last = previous.at_version(self.version);
         self.forget(resource, &previous);
         self.places.remove(&previous.uid);
         self.tables[resource.index()].remove(Arc::new(last), Arc::clone(&previous), at);

@@ -4,6 +4,7 @@
 //! measured by the boot clock. A sleeper never returns before its instant, whatever the wall clock does meanwhile.
 
 use std::{
+    pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicI64, Ordering},
@@ -34,6 +35,9 @@ pub use guard::ClockVerdict;
 /// A sleeper looks at the clock at least so often, so that a step of the wall clock is noticed within it.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
+/// Of a clock that counts a second for each.
+const TRUE_RATE: u32 = 1_000_000;
+
 /// The clocks of this process and their guard. Clones are one clock.
 #[derive(Clone, Debug)]
 pub struct Clock {
@@ -58,7 +62,7 @@ impl Source {
     fn read(&self) -> (Timestamp, BootInstant) {
         match self {
             Source::System => (system_wall(), system_boot()),
-            Source::Simulated(wall) => (wall.now(), BootInstant::after_boot(wall.start.elapsed())),
+            Source::Simulated(wall) => (wall.now(), wall.boot()),
         }
     }
 }
@@ -71,6 +75,10 @@ pub struct SimulatedWall {
     start: Instant,
     /// By how many milliseconds it was stepped.
     stepped_ms: Arc<AtomicI64>,
+    /// Whether the processes of the machine are stopped.
+    is_frozen: Watched<bool>,
+    /// How many seconds its boot clock counts in a million.
+    boot_rate: u32,
 }
 
 impl SimulatedWall {
@@ -81,7 +89,16 @@ impl SimulatedWall {
             epoch,
             start: Instant::now(),
             stepped_ms: Arc::default(),
+            is_frozen: Watched::new(false),
+            boot_rate: TRUE_RATE,
         }
+    }
+
+    /// The same on a machine whose boot clock counts so many seconds in a million.
+    #[must_use]
+    pub fn with_boot_rate(mut self, seconds_per_million: u32) -> SimulatedWall {
+        self.boot_rate = seconds_per_million;
+        self
     }
 
     /// As it reads.
@@ -94,6 +111,40 @@ impl SimulatedWall {
     pub fn step(&self, by: SignedDuration) {
         let millis = by.as_millis().try_into().unwrap_or_default();
         self.stepped_ms.fetch_add(millis, Ordering::Relaxed);
+    }
+
+    /// Stops the processes of the machine, as SIGSTOP does: time goes on without them.
+    pub fn freeze(&self) {
+        self.is_frozen.set(true);
+    }
+
+    /// Lets them go on.
+    pub fn thaw(&self) {
+        self.is_frozen.set(false);
+    }
+
+    /// Does something as a process of the machine: only while it is not frozen.
+    pub async fn run<T>(&self, task: impl Future<Output = T>) -> T {
+        let mut task = pin!(task);
+        let mut frozen = self.is_frozen.subscribe();
+        loop {
+            // Of a machine that is gone nobody asks.
+            let _ = frozen.wait_for(|is_frozen| !is_frozen).await;
+            tokio::select! {
+                biased;
+                _ = frozen.changed() => {}
+                output = &mut task => return output,
+            }
+        }
+    }
+
+    fn boot(&self) -> BootInstant {
+        let elapsed = self.start.elapsed();
+        BootInstant::after_boot(if self.boot_rate == TRUE_RATE {
+            elapsed
+        } else {
+            elapsed * self.boot_rate / TRUE_RATE
+        })
     }
 }
 
@@ -208,6 +259,14 @@ impl Clock {
         Sleeper {
             clock: self.clone(),
             timer,
+        }
+    }
+
+    /// Does something as a process that goes by this clock: that of a simulated machine can be frozen.
+    pub(super) async fn run_with<T>(&self, task: impl Future<Output = T>) -> T {
+        match &self.shared.source {
+            Source::System => task.await,
+            Source::Simulated(wall) => wall.run(task).await,
         }
     }
 

@@ -7,7 +7,7 @@ use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigErro
 
 mod sharding;
 
-pub use self::sharding::{ShardingError, ShardingSettings};
+pub use self::sharding::{Incarnations, ShardingError, ShardingSettings};
 use super::args::RunArgs;
 use crate::{
     cluster::connection::exempt_from_proxy,

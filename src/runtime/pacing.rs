@@ -193,6 +193,8 @@ impl Pacer {
             is_asked: true,
             then_probe: matches!(self.lane, Lane::Probing { .. } | Lane::Paused { then_probe: true, .. }),
         };
+        // What is on the way was sent before it was asked: its answers do not open the lane.
+        self.period += 1;
     }
 
     /// The server was not reached, or was in no state to answer.

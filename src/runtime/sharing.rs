@@ -1,5 +1,7 @@
 //! The tasks of a replica that shares CronJobs with others, and the ways between them.
 
+use std::sync::Arc;
+
 use tokio::sync::mpsc;
 
 use super::{
@@ -10,7 +12,6 @@ use super::{
     list_task::ListTask,
     shard_task::{COMMANDS_MAX, CustodyLinks},
     shutdown::Phase,
-    spawn,
     tasks::Task,
 };
 use crate::{
@@ -61,8 +62,8 @@ impl Shell {
             news,
             leadership: self.leadership.subscribe(),
         };
-        let list = spawn("shard lists", Phase::StopIntake, list.run());
-        let label = spawn("Job labels", Phase::StopIntake, label.run());
+        let list = self.start("shard lists", Phase::StopIntake, list.run());
+        let label = self.start("Job labels", Phase::StopIntake, label.run());
         Some((links, vec![election, list, label]))
     }
 
@@ -87,9 +88,9 @@ impl Shell {
             sharding.shard_count,
             sharding.owner.clone(),
         );
-        let incarnations = sharding.incarnations;
+        let incarnations = Arc::clone(&sharding.incarnations);
         let draw = Box::new(move || Incarnation(incarnations()));
         let task = ElectionTask::new(sharding.election(), draw, api, self.clock.clone(), links);
-        spawn("election", Phase::HandOver, task.run())
+        self.start("election", Phase::HandOver, task.run())
     }
 }

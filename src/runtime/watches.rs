@@ -6,7 +6,7 @@ use futures::{Stream, StreamExt};
 use tokio::sync::mpsc;
 
 use super::{
-    Shell, event_task::EventQueue, metrics::WatchMetrics, shutdown::Phase, spawn, tasks::Task, watch_task::WatchLinks,
+    Shell, event_task::EventQueue, metrics::WatchMetrics, shutdown::Phase, tasks::Task, watch_task::WatchLinks,
 };
 use crate::{
     cluster::{
@@ -73,8 +73,8 @@ impl Shell {
             let cron_jobs = self.watch_cron_jobs(cron_job_client, scope, Arc::clone(&decoder));
             let jobs = self.watch_jobs(job_client, scope);
             [
-                spawn("CronJob watch", Phase::StopIntake, cron_job_links.run(cron_jobs)),
-                spawn("Job watch", Phase::StopIntake, job_links.run(jobs)),
+                self.start("CronJob watch", Phase::StopIntake, cron_job_links.run(cron_jobs)),
+                self.start("Job watch", Phase::StopIntake, job_links.run(jobs)),
             ]
         };
         self.settings.scopes.iter().flat_map(spawn_two).collect()

@@ -13,12 +13,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 pub use self::listing::Listed;
-use self::{listing::Listing, progress::Progress};
+use self::{
+    listing::Listing,
+    progress::{Progress, note_written},
+};
 use super::{
     effect::Effect,
-    ids::{ResourceVersion, Uid},
+    ids::Uid,
     input::{Input, Scope, Selected, SelectedKind, SelectionStage},
-    outcome::{CreateOutcome, StatusOutcome},
     shard_state::{ShardConfig, ShardState, Sizes, Wakeup},
     sharding::{Bucket, Mandate, ShardCount, ShardId, ShardSet, Term, WrittenThrough},
     tally::Tally,
@@ -88,6 +90,11 @@ impl Held {
     fn handle(&mut self, input: Input, now: Timestamp) {
         self.is_wakeup_old = true;
         self.state.handle(input, now);
+    }
+
+    fn lose_sight_of_job(&mut self, uid: &Uid, now: Timestamp) {
+        self.is_wakeup_old = true;
+        self.state.lose_sight_of_job(uid, now);
     }
 }
 
@@ -361,38 +368,16 @@ impl HeldShards {
         note_written(&mut held.written, &input);
         let is_for_shard = held.listing.as_mut().is_none_or(|listing| listing.observe(&input));
         if is_for_shard {
-            held.handle(input, now);
+            if let Input::JobDeleted(uid) = &input
+                && self.partition != Partition::Whole
+            {
+                // A watch by labels says the same of a Job that somebody took the label from.
+                held.lose_sight_of_job(uid, now);
+            } else {
+                held.handle(input, now);
+            }
             self.with_effects.insert(shard);
         }
-    }
-}
-
-/// Takes note of what an answer says that we wrote.
-fn note_written(written: &mut WrittenThrough, input: &Input) {
-    match input {
-        Input::JobCreateAnswered {
-            answer: CreateOutcome::Created { resource_version, .. },
-            ..
-        } => written.note_job(resource_version.parse().map_or(ResourceVersion(0), ResourceVersion)),
-        Input::StatusAnswered {
-            answer: StatusOutcome::Stored { resource_version },
-            ..
-        } => written.note_status(*resource_version),
-        Input::CronJobRelistBegun(_)
-        | Input::CronJobApplied(_)
-        | Input::CronJobSeen(_)
-        | Input::CronJobDeleted(_)
-        | Input::CronJobRelistDone(_)
-        | Input::JobRelistBegun(_)
-        | Input::JobApplied(_)
-        | Input::JobSeen(_)
-        | Input::JobDeleted(_)
-        | Input::JobRelistDone(_)
-        | Input::Selected(_)
-        | Input::JobCreateAnswered { .. }
-        | Input::JobDeleteAnswered { .. }
-        | Input::JobLookedUp { .. }
-        | Input::StatusAnswered { .. } => {}
     }
 }
 

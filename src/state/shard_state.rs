@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use jiff::Timestamp;
 
 use super::{
-    cron_job::{CronJobState, SpecChange, Told},
+    cron_job::{CronJobState, OpenSlot, SpecChange, Told},
     effect::{CronJobEvent, Effect, EventReason},
     ids::Uid,
     index::{Index, OwnerIndex},
@@ -283,6 +283,28 @@ impl ShardState {
         }
         for owner in [change.former_owner, change.owner].into_iter().flatten() {
             self.evaluate(owner, now);
+        }
+    }
+
+    /// Takes in that a watch by labels shows a Job no more. One that was running is asked for before anything is decided:
+    /// it may be there still, without its label.
+    pub(super) fn lose_sight_of_job(&mut self, uid: &Uid, now: Timestamp) {
+        let Some(index) = self.index.find_job(uid) else { return };
+        let is_running = self
+            .index
+            .job(index)
+            .is_some_and(|job| job.finish.is_none() && !job.is_delete_requested);
+        // While its create is on the way, that it was shown to come and go must be remembered.
+        let owner = self.index.job(index).map(|job| job.owner);
+        let owner = owner.and_then(|owner| self.index.cron_job(owner));
+        let is_awaited = owner
+            .and_then(|owner| owner.open.as_ref())
+            .is_some_and(OpenSlot::is_in_flight);
+        if is_running && !is_awaited {
+            self.follow_clock(now);
+            self.lose_job(index, now);
+        } else {
+            self.handle(Input::JobDeleted(uid.clone()), now);
         }
     }
 

@@ -2,11 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+/// As the command has it.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 mod cluster;
 #[cfg(feature = "dev")]
 mod dev;
 mod differential;
 mod explain;
+mod fleet;
 mod fuzz;
 mod http;
 mod in_memory;

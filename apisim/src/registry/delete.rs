@@ -51,18 +51,15 @@ impl Registry {
         if target.resource == Resource::Namespace {
             return Ok(self.delete_namespace(&stored, options, moment));
         }
+        let propagation = options.propagation.unwrap_or(usual_propagation(target.resource));
+        if propagation == Propagation::Background && !stored.has_finalizers {
+            return Ok(self.delete_at_once(target, &stored, options, moment));
+        }
         let mut object = stored.value();
-        match options.propagation.unwrap_or(usual_propagation(target.resource)) {
+        match propagation {
             Propagation::Background => {}
             Propagation::Foreground => metadata::add_finalizer(&mut object, FOREGROUND_FINALIZER),
             Propagation::Orphan => metadata::add_finalizer(&mut object, ORPHAN_FINALIZER),
-        }
-        let is_kept = !metadata::finalizers(&object).is_empty();
-        if !is_kept {
-            if !options.is_dry_run {
-                self.remove(target.resource, &stored.key, moment);
-            }
-            return Ok(Written::new(Outcome::Deleted, deleted_status(target.resource, &stored)));
         }
         if !metadata::is_deleting_value(&object) {
             metadata::mark_deleting(&mut object, moment.wall);
@@ -73,6 +70,19 @@ impl Registry {
         let marked = self.store.put(target.resource, stored.key.clone(), object, moment.at);
         self.propagate(target.resource, &marked.key, moment);
         Ok(Written::stored(marked.json.clone()))
+    }
+
+    fn delete_at_once(
+        &mut self,
+        target: Target<'_>,
+        stored: &Stored,
+        options: &DeleteOptions,
+        moment: Moment,
+    ) -> Written {
+        if !options.is_dry_run {
+            self.remove(target.resource, &stored.key, moment);
+        }
+        Written::new(Outcome::Deleted, deleted_status(target.resource, stored))
     }
 
     /// Deletes these objects, as far as they are still there.

@@ -60,6 +60,7 @@ pub(crate) struct Stored {
     pub(crate) owners: Box<[Owner]>,
     /// Whether it is marked for deletion.
     pub(crate) is_deleting: bool,
+    pub(crate) has_finalizers: bool,
     pub(crate) json: Bytes,
 }
 
@@ -77,9 +78,35 @@ impl Stored {
             labels: label_lines(&metadata["labels"]),
             owners: owners.iter().map(owner).collect(),
             is_deleting: !metadata["deletionTimestamp"].is_null(),
+            has_finalizers: metadata["finalizers"].as_array().is_some_and(|list| !list.is_empty()),
             json: to_json(object),
             key,
             version,
+        }
+    }
+
+    /// The same object under another version.
+    pub(super) fn at_version(&self, version: u64) -> Stored {
+        let member = |version: u64| format!("\"resourceVersion\":\"{version}\"");
+        let (text, now) = (
+            std::str::from_utf8(&self.json).unwrap_or_default(),
+            member(self.version),
+        );
+        let mut places = text.match_indices(&now).map(|(at, _)| at);
+        // Where something else in it looks the same it is read.
+        let (Some(at), None) = (places.next(), places.next()) else {
+            return Stored::new(self.key.clone(), version, &mut self.value());
+        };
+        let json = [&text[..at], &member(version), &text[at + now.len()..]].concat();
+        Stored {
+            key: self.key.clone(),
+            version,
+            uid: self.uid,
+            labels: self.labels.clone(),
+            owners: self.owners.clone(),
+            is_deleting: self.is_deleting,
+            has_finalizers: self.has_finalizers,
+            json: json.into_bytes().into(),
         }
     }
 

@@ -79,3 +79,35 @@ async fn a_change_of_the_verdict_is_told() {
     clock.observe_answer(clock.boot(), Some(epoch()));
     assert!(verdict.changed().now_or_never().is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_frozen_machine_does_nothing_while_time_goes_on() {
+    let wall = SimulatedWall::starting_at(epoch()).with_boot_rate(1_050_000);
+    let ticks = Arc::new(AtomicI64::new(0));
+    let process = {
+        let (wall, ticks) = (wall.clone(), Arc::clone(&ticks));
+        async move {
+            wall.run(async {
+                loop {
+                    sleep(Duration::from_secs(1)).await;
+                    ticks.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+            .await
+        }
+    };
+    let process = tokio::spawn(process);
+    let clock = Clock::of_simulated(wall.clone());
+    let begun = clock.boot();
+    for (pause_ms, is_frozen, n_ticks) in [(2_500, false, 2), (10_000, true, 2), (1_600, false, 4)] {
+        if is_frozen {
+            wall.freeze();
+        } else {
+            wall.thaw();
+        }
+        sleep(Duration::from_millis(pause_ms)).await;
+        assert_eq!(ticks.load(Ordering::Relaxed), n_ticks, "{pause_ms}");
+    }
+    assert_eq!(clock.boot().since(begun), Duration::from_millis(14_100) * 105 / 100);
+    process.abort();
+}

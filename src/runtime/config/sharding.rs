@@ -1,6 +1,10 @@
 //! How a replica shares CronJobs with others, checked once at the start.
 
-use std::hash::{BuildHasher, RandomState};
+use std::{
+    fmt,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+};
 
 use crate::{
     cluster::leases::OwnerPod,
@@ -35,7 +39,7 @@ pub enum ShardingError {
 }
 
 /// How CronJobs are shared out, and who this replica is.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ShardingSettings {
     /// The namespace of the Leases.
     pub namespace: Box<str>,
@@ -52,7 +56,34 @@ pub struct ShardingSettings {
     /// How long everything takes.
     pub timing: Timing,
     /// Where the numbers of our lives come from.
-    pub incarnations: fn() -> u64,
+    pub incarnations: Incarnations,
+}
+
+/// Gives a number that no other life has.
+pub type Incarnations = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+impl fmt::Debug for ShardingSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ShardingSettings {
+            namespace,
+            pod_name,
+            pod_uid,
+            owner,
+            revision,
+            shard_count,
+            timing,
+            incarnations: _,
+        } = self;
+        f.debug_struct("ShardingSettings")
+            .field("namespace", namespace)
+            .field("pod_name", pod_name)
+            .field("pod_uid", pod_uid)
+            .field("owner", owner)
+            .field("revision", revision)
+            .field("shard_count", shard_count)
+            .field("timing", timing)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ShardingSettings {
@@ -83,7 +114,7 @@ impl ShardingSettings {
             revision: args.pod_revision.as_deref().unwrap_or_default().into(),
             shard_count,
             timing: preset(args.timing).timing(),
-            incarnations: random_number,
+            incarnations: Arc::new(random_number),
         }))
     }
 

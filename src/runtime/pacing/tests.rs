@@ -64,6 +64,17 @@ fn what_the_server_asks_for_is_kept_to_whatever_incident_came_before() {
 }
 
 #[test]
+fn an_answer_to_what_was_sent_before_the_server_asked_for_a_pause_does_not_end_it() {
+    let mut pacer = Pacer::new(128);
+    let (lost, throttled) = (ticket(&mut pacer, at(0)), ticket(&mut pacer, at(0)));
+    pacer.on_unavailable(lost, at(1), None);
+    let served = ticket(&mut pacer, at(101));
+    pacer.on_throttled(throttled, at(102), Some(Duration::from_secs(3)));
+    pacer.on_outcome(served, Duration::from_millis(2), 0);
+    assert_eq!(pacer.admission(at(103), 0), Admission::Wait(at(3_102)));
+}
+
+#[test]
 fn an_unreachable_server_is_probed_by_single_requests_at_doubling_intervals() {
     let mut pacer = Pacer::new(128);
     let mut now = at(0);

@@ -3,6 +3,7 @@
 use crate::state::{
     ids::ResourceVersion,
     input::{Input, Scope, Selected, SelectedKind, SelectionStage},
+    outcome::{CreateOutcome, StatusOutcome},
     sharding::{ShardId, ShardSet, WrittenThrough},
 };
 
@@ -134,5 +135,34 @@ impl Progress {
         if let Some(watches) = self.scopes.iter_mut().find(|watches| watches.scope.contains(namespace)) {
             change(watches);
         }
+    }
+}
+
+/// Takes note of what an answer says that we wrote.
+pub(super) fn note_written(written: &mut WrittenThrough, input: &Input) {
+    match input {
+        Input::JobCreateAnswered {
+            answer: CreateOutcome::Created { resource_version, .. },
+            ..
+        } => written.note_job(resource_version.parse().map_or(ResourceVersion(0), ResourceVersion)),
+        Input::StatusAnswered {
+            answer: StatusOutcome::Stored { resource_version },
+            ..
+        } => written.note_status(*resource_version),
+        Input::CronJobRelistBegun(_)
+        | Input::CronJobApplied(_)
+        | Input::CronJobSeen(_)
+        | Input::CronJobDeleted(_)
+        | Input::CronJobRelistDone(_)
+        | Input::JobRelistBegun(_)
+        | Input::JobApplied(_)
+        | Input::JobSeen(_)
+        | Input::JobDeleted(_)
+        | Input::JobRelistDone(_)
+        | Input::Selected(_)
+        | Input::JobCreateAnswered { .. }
+        | Input::JobDeleteAnswered { .. }
+        | Input::JobLookedUp { .. }
+        | Input::StatusAnswered { .. } => {}
     }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::state::{
-    CreateOutcome, Finish, InstantOutcome, JobRecord, ResourceVersion, StatusOutcome, naming, record::CronJobRecord,
+    CreateOutcome, CronJobStatus, Finish, InstantOutcome, JobRecord, LookUpOutcome, ResourceVersion, StatusOutcome,
+    naming,
+    record::{ConcurrencyPolicy, CronJobRecord},
     shard_state::test_record,
 };
 
@@ -134,6 +136,43 @@ fn what_a_watch_has_shown_gone_is_not_brought_back_by_the_list() {
     shards.take_listed(listed, now);
     shards.end_list(&only(shard), now);
     assert_eq!((shards.sizes().cron_jobs, shards.sizes().jobs), (0, 0));
+}
+
+#[test]
+fn a_running_job_out_of_sight_is_asked_for_before_another_run_begins_beside_it() {
+    let forbid = CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Forbid,
+        status: CronJobStatus {
+            last_schedule_time: Some(at("10:00:00")),
+            ..CronJobStatus::default()
+        },
+        ..test_record("first")
+    };
+    let (shard, now) = (shard_of(&forbid), at("10:00:05"));
+    let mut shards = sixteen();
+    shards.lead(mandate(shard), now);
+    let running = job(&forbid, at("10:00:00"));
+    shards.take_listed(Listed::CronJob(Box::new(forbid.clone())), now);
+    let listed = Listed::Job {
+        cron_job: forbid.identity.uid.clone(),
+        job: Box::new(running.clone()),
+    };
+    shards.take_listed(listed, now);
+    shards.end_list(&only(shard), now);
+    assert_eq!(creates(&mut shards), []);
+    // Somebody took its label: the watch shows the same as if it were deleted.
+    shards.handle(Input::JobDeleted(running.uid.clone()), at("10:00:59"));
+    let asked = std::iter::from_fn(|| shards.poll_effect()).find_map(|ordered| match ordered.effect {
+        Effect::LookUpJob(look_up) => Some(look_up),
+        Effect::CreateJob(_) | Effect::DeleteJob(_) | Effect::WriteStatus(_) | Effect::EmitEvent(_) => None,
+    });
+    let look_up = asked.expect("a question");
+    assert_eq!(look_up.listed_uid, Some(running.uid.clone()));
+    shards.handle_timeout(at("10:01:00"));
+    assert_eq!(creates(&mut shards), [], "the answer is awaited");
+    let answer = LookUpOutcome::Found(Box::new(running));
+    shards.handle(Input::JobLookedUp { look_up, answer }, at("10:01:00"));
+    assert_eq!(creates(&mut shards), [], "it runs");
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub(crate) struct Job {
     pub(super) scheduled: Seconds,
     pub(super) started: Seconds,
     pub(super) completed: Seconds,
-    pub(super) owner: OwnerIndex,
+    pub(crate) owner: OwnerIndex,
     pub(super) next: JobIndex,
     /// The relist in which it was last seen.
     pub(crate) mark: u32,

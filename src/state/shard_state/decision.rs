@@ -223,7 +223,14 @@ impl ShardState {
             0
         } else {
             let cursor = cron_job.view.last_schedule_time.unwrap_or(cron_job.record.created);
-            let base = cron_job.counted_until.map_or(cursor, |counted| counted.max(cursor));
+            // What the schedule says of the time before it was so was never due; a slot at the change itself is.
+            let changed = cron_job
+                .schedule_changed
+                .map(|at| after(at, SignedDuration::from_nanos(-1)));
+            let base = [cron_job.counted_until, changed]
+                .into_iter()
+                .flatten()
+                .fold(cursor, Timestamp::max);
             policy::count_between(&cron_job.record.schedule, base, slot)
         };
         cron_job.counted_until = cron_job.counted_until.max(Some(slot));

@@ -269,6 +269,15 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         tests: &["b_12_6_a_create_without_an_answer_is_looked_up_and_not_repeated"],
     },
     Difference {
+        rules: &["B-12.6"],
+        built_in: "a Job that ended before its slot was recorded, and whose slot can start no more, stays out of `lastScheduleTime`",
+        ours: "recorded, and not told as missed",
+        tests: &[
+            "b_10_1_a_slot_whose_job_has_ended_unrecorded_is_recorded_and_not_told_as_missed",
+            "a_slot_whose_job_has_ended_unrecorded_is_recorded_while_suspended",
+        ],
+    },
+    Difference {
         rules: &["B-13.1"],
         built_in: "a status write behind each create",
         ours: "merged and later, but at once where `ttlSecondsAfterFinished` is under a minute: the Job, our lock against a second run, may be gone before the flush",

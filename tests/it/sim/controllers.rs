@@ -12,70 +12,68 @@ use jiff::Timestamp;
 
 use super::{
     cluster::Cluster,
-    scenario::Scenario,
+    scenario::{Crash, Scenario},
     world::{Life, World},
 };
 
 /// Runs the controllers of a scenario, the last one for ever.
 pub(super) async fn run(scenario: &Scenario, cluster: &Cluster, world: &RefCell<World>) {
     for crash in &scenario.crashes {
-        live(cluster, world, Some((crash.at, crash.is_graceful))).await;
+        live(cluster, world, Some(crash)).await;
         cluster.stop_at(crash.back_at).await;
     }
     live(cluster, world, None).await;
 }
 
 /// The life of one controller, until it ends.
-async fn live(cluster: &Cluster, world: &RefCell<World>, end: Option<(Timestamp, bool)>) {
+async fn live(cluster: &Cluster, world: &RefCell<World>, end: Option<&Crash>) {
     let number = world.borrow().lives.len();
-    let [writes, events, watches] = cluster.controller_clients(number);
-    let connections = Connections {
-        writes: WriteConnections::from_client(writes),
-        events: WriteConnections::from_client(events),
-        leases: watches.clone(),
-        watches,
+    let metrics = Metrics::register().unwrap();
+    world.borrow_mut().lives.push(Life {
+        from: cluster.now(),
+        until: Timestamp::MAX,
+        board: metrics.shard.clone(),
+    });
+    let clock = Clock::of_simulated(cluster.controller_wall.clone());
+    let is_asked = end.is_some_and(|end| end.is_graceful);
+    let mut asked = end.filter(|_| is_asked);
+    let next_signal = async || {
+        wait_for(cluster, asked.take()).await;
+        "SIGTERM"
     };
-    let settings = RunSettings {
+    tokio::select! {
+        biased;
+        () = wait_for(cluster, end.filter(|_| !is_asked)) => {}
+        ended = run_observed(settings(), clock, connections(cluster, number), metrics, next_signal) => ended.unwrap(),
+    }
+    world.borrow_mut().lives[number].until = cluster.now();
+}
+
+/// Returns when it is time for an end, for none never.
+async fn wait_for(cluster: &Cluster, end: Option<&Crash>) {
+    match end {
+        Some(end) => cluster.stop_at(end.at).await,
+        None => pending().await,
+    }
+}
+
+fn settings() -> RunSettings {
+    RunSettings {
         scopes: vec![Scope::Cluster],
         listen: "127.0.0.1:0".parse().unwrap(),
         default_zone: Zone::utc(),
         status_flush_interval: Duration::from_secs(1),
         inflight_max: 64,
         sharding: None,
-    };
-    let metrics = Metrics::register().unwrap();
-    let board = metrics.shard.clone();
-    world.borrow_mut().lives.push(Life {
-        from: cluster.now(),
-        until: Timestamp::MAX,
-        board: board.clone(),
-    });
-    let clock = Clock::of_simulated(cluster.controller_wall.clone());
-    let graceful_end = async || {
-        match end {
-            Some((at, true)) => cluster.stop_at(at).await,
-            Some((_, false)) | None => pending().await,
-        }
-        "SIGTERM"
-    };
-    let crash = async {
-        match end {
-            Some((at, false)) => cluster.stop_at(at).await,
-            Some((_, true)) | None => pending().await,
-        }
-    };
-    let mut n_signals = 0;
-    let signals = async || {
-        n_signals += 1;
-        if n_signals > 1 {
-            pending::<()>().await;
-        }
-        graceful_end().await
-    };
-    tokio::select! {
-        biased;
-        () = crash => {}
-        ended = run_observed(settings, clock, connections, metrics, signals) => ended.unwrap(),
     }
-    world.borrow_mut().lives[number].until = cluster.now();
+}
+
+fn connections(cluster: &Cluster, number: usize) -> Connections {
+    let [writes, events, watches] = cluster.controller_clients(number);
+    Connections {
+        writes: WriteConnections::from_client(writes),
+        events: WriteConnections::from_client(events),
+        leases: watches.clone(),
+        watches,
+    }
 }

@@ -85,6 +85,16 @@ fn an_open_slot_of_the_old_schedule_ends_with_it() {
 }
 
 #[test]
+fn instants_that_the_new_schedule_has_before_the_change_were_never_due() {
+    let mut world = World::new("10:30:30", vec![hourly()], vec![]);
+    world.apply(changed("* * * * *"));
+    world.jump_to("10:33:30");
+    world.expect(&["create hello-29632953 for 2026-05-05T10:33:00Z"]);
+    assert_eq!(world.shard.tally().due_instants, 3);
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::Superseded), 2);
+}
+
+#[test]
 fn an_order_under_way_is_not_taken_back() {
     let mut world = World::new("10:59:00", vec![hourly()], vec![]);
     world.advance_to("11:00:00");

@@ -40,8 +40,7 @@ impl Cluster {
     fn begin(&self, kind: TroubleKind) -> Vec<RuleId> {
         if kind == TroubleKind::Behind {
             self.api.set_lag(1, BEHIND);
-        }
-        if let TroubleKind::ClockStep { millis } = kind {
+        } else if let TroubleKind::ClockStep { millis } = kind {
             self.controller_wall.step(SignedDuration::from_millis(millis));
         }
         let rules = rules(kind).into_iter().map(|rule| Rule {
@@ -54,8 +53,7 @@ impl Cluster {
     fn end(&self, kind: TroubleKind) {
         if kind == TroubleKind::Behind {
             self.api.set_lag(1, Duration::ZERO);
-        }
-        if let TroubleKind::ClockStep { millis } = kind {
+        } else if let TroubleKind::ClockStep { millis } = kind {
             self.controller_wall.step(SignedDuration::from_millis(-millis));
         }
     }
@@ -77,7 +75,7 @@ fn rules(kind: TroubleKind) -> Vec<Rule> {
             vec![rule(delay, 1_000_000, &[])]
         }
         TroubleKind::Throttled { retry_after_seconds } => {
-            vec![rule(Fault::Throttle { retry_after_seconds }, 500_000, &[])]
+            vec![rule(Fault::Throttle { retry_after_seconds }, 950_000, &[])]
         }
         TroubleKind::InternalErrors => vec![rule(Fault::InternalError, 600_000, &[])],
         TroubleKind::Unavailable => vec![rule(Fault::Unavailable, 600_000, &[])],

@@ -25,14 +25,13 @@ const UNRECORDED: SignedDuration = SignedDuration::from_secs(300);
 
 /// How many instants ended how in one life, as the model has it.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_field_names, reason = "all are counts, and say so as elsewhere")]
 struct Expected {
     /// With a Job, created or found to be there: so many, and no more than so many.
-    n_started: (u64, u64),
+    started: (u64, u64),
     /// For a reason: so many, and so many more perhaps.
-    n_by_reason: BTreeMap<&'static str, (u64, u64)>,
+    by_reason: BTreeMap<&'static str, (u64, u64)>,
     /// Jobs by hand that it saw, and that it may have seen.
-    n_by_hand: (u64, u64),
+    by_hand: (u64, u64),
 }
 
 pub(super) fn judge(case: &Case<'_>, views: &[View<'_>], problems: &mut Vec<String>) {
@@ -61,13 +60,13 @@ impl Expected {
         // What the controller before did not come to know or to store is found.
         let is_of_life =
             |job: &&&Job| job.slot.is_some() && job.created >= before_that - UNRECORDED && job.created <= until;
-        self.n_started.1 += view.jobs.iter().filter(is_of_life).count() as u64;
+        self.started.1 += view.jobs.iter().filter(is_of_life).count() as u64;
         let first = view.slots.partition_point(|slot| slot.at <= begun);
         let end = view.slots.partition_point(|slot| slot.at < until + NEAR);
         for slot in &view.slots[first..end.max(first)] {
             let is_within = slot.at >= life.from + NEAR && !is_near_change(case, view, *slot, until);
             match (view.runs.contains_key(&slot.at), reason(view, *slot)) {
-                (true, _) if is_within => self.n_started.0 += 1,
+                (true, _) if is_within => self.started.0 += 1,
                 (false, Some(reason)) if is_within => self.of(reason).0 += 1,
                 _ => {
                     for reason in possible_reasons(view, *slot) {
@@ -75,6 +74,9 @@ impl Expected {
                     }
                 }
             }
+        }
+        for epoch in &view.epochs {
+            self.add_unknown_past(case, view, epoch, life.from, begun);
         }
         let foreign = view.foreign_jobs();
         let is_met = |job: &&Job| job.created <= until && job.deleted.is_none_or(|deletion| deletion.at >= life.from);
@@ -84,8 +86,19 @@ impl Expected {
         }
     }
 
+    /// A controller that did not see the schedule change counts what it says of the time before, back to the cursor
+    /// (B-2.3).
+    fn add_unknown_past(&mut self, case: &Case<'_>, view: &View<'_>, epoch: &Epoch, from: Timestamp, begun: Timestamp) {
+        if begun < epoch.from && epoch.from <= case.hindrances.known_by(from) {
+            let past = epoch.calendar.slots(view.cron_job.created, begun, epoch.from).len() as u64;
+            for reason in [InstantOutcome::Superseded, InstantOutcome::Suspended] {
+                self.of(reason).1 += past;
+            }
+        }
+    }
+
     fn of(&mut self, reason: InstantOutcome) -> &mut (u64, u64) {
-        self.n_by_reason.entry(reason.as_str()).or_default()
+        self.by_reason.entry(reason.as_str()).or_default()
     }
 
     fn add_by_hand(&mut self, case: &Case<'_>, job: &Job, from: Timestamp, until: Timestamp) {
@@ -96,8 +109,8 @@ impl Expected {
                 .hindrances
                 .within(job.created - NEAR, job.created + NEAR)
                 .is_empty();
-        self.n_by_hand.0 += u64::from(is_seen);
-        self.n_by_hand.1 += u64::from(job.created <= until && ended >= case.hindrances.known_at(from));
+        self.by_hand.0 += u64::from(is_seen);
+        self.by_hand.1 += u64::from(job.created <= until && ended >= case.hindrances.known_at(from));
     }
 
     fn differences(&self, tally: &Tally) -> Vec<String> {
@@ -116,22 +129,17 @@ impl Expected {
             n_ended + tally.open_instants,
         );
         let with_job = [InstantOutcome::Created, InstantOutcome::Adopted];
-        let n_started = with_job.map(|outcome| tally.outcome(outcome)).iter().sum();
-        let (sure, perhaps) = self.n_started;
-        compare("with a Job", sure, perhaps, n_started);
+        let started = with_job.map(|outcome| tally.outcome(outcome)).iter().sum();
+        let (sure, perhaps) = self.started;
+        compare("with a Job", sure, perhaps, started);
         let without = InstantOutcome::ALL
             .into_iter()
             .filter(|outcome| !with_job.contains(outcome));
         for outcome in without {
-            let (sure, perhaps) = self.n_by_reason.get(outcome.as_str()).copied().unwrap_or_default();
+            let (sure, perhaps) = self.by_reason.get(outcome.as_str()).copied().unwrap_or_default();
             compare(outcome.as_str(), sure, sure + perhaps, tally.outcome(outcome));
         }
-        compare(
-            "Jobs by hand",
-            self.n_by_hand.0,
-            self.n_by_hand.1,
-            tally.unexpected_jobs,
-        );
+        compare("Jobs by hand", self.by_hand.0, self.by_hand.1, tally.unexpected_jobs);
         differences
     }
 }

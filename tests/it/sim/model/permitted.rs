@@ -24,10 +24,10 @@ pub(super) fn judge(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>
     }
 }
 
-/// Somebody else deleted it before its slot was stored: then nobody can know that it was.
+/// Somebody else deleted it, or it went with its CronJob, before its slot was stored: then nobody can know that it was.
 fn was_lost_to_others(view: &View<'_>, run: &Job) -> bool {
     run.deleted.is_some_and(|deletion| {
-        deletion.by == Deleter::Others && view.cron_job.cursor_before(deletion.version) < run.slot
+        deletion.by != Deleter::Controller && view.cron_job.cursor_before(deletion.version) < run.slot
     })
 }
 
@@ -61,13 +61,13 @@ fn may_start(case: &Case<'_>, view: &View<'_>, since: Timestamp, spec: &Spec, ru
         .map(|seconds| slot + SignedDuration::from_secs(seconds).max(LATENESS_ALLOWED));
     let is_in_time = deadline.is_none_or(|deadline| late <= deadline);
     let begun = view.calendar_since(since);
-    // What a new schedule says of the time before it is not started, but a new controller cannot know (B-2.3).
+    // What a new schedule says of the time before it is not started, but a controller that began later cannot know (B-2.3).
     let knows_change = slot < begun - SKEW;
     let is_forgotten = || {
-        let lives = case.world.lives.iter();
+        let lives = case.world.lives.iter().map(|life| life.from);
         lives
-            .map(|life| life.from)
-            .any(|from| begun <= from && from <= run.created)
+            .take_while(|from| *from <= run.created)
+            .any(|from| begun <= case.hindrances.known_by(from))
     };
     is_slot && is_latest && is_in_time && !spec.is_suspended && (!knows_change || is_forgotten())
 }

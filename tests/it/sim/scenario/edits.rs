@@ -82,16 +82,22 @@ pub(super) fn draw(
         let cron_job = random.below(n_cron_jobs);
         let kind = draw_kind(random, &calendars);
         edits.push(Edit { at, cron_job, kind });
-        let (away, kind) = if let EditKind::Change(Change::Suspend(true)) = kind {
+        let (away, kind) = match kind {
             // What is suspended is resumed, or nothing would run any more after some hours.
-            let longest = random.pick(&[5_000, 90_000, 600_000]);
-            (random.between(500, longest), EditKind::Change(Change::Suspend(false)))
-        } else if let EditKind::Delete = kind {
-            let calendar = calendars(random);
-            let spec = Spec::draw(random, calendar);
-            (random.pick(&[0, 10, 300, 4_000, 61_000]), EditKind::Create(spec))
-        } else {
-            continue;
+            EditKind::Change(Change::Suspend(true)) => {
+                let longest = random.pick(&[5_000, 90_000, 600_000]);
+                (random.between(500, longest), EditKind::Change(Change::Suspend(false)))
+            }
+            EditKind::Delete => {
+                let calendar = calendars(random);
+                let spec = Spec::draw(random, calendar);
+                (random.pick(&[0, 10, 300, 4_000, 61_000]), EditKind::Create(spec))
+            }
+            EditKind::Change(_)
+            | EditKind::Create(_)
+            | EditKind::ManualJob
+            | EditKind::ForeignJob
+            | EditKind::DeleteJob { .. } => continue,
         };
         let at = (at + SignedDuration::from_millis(away)).min(during.end);
         edits.push(Edit { at, cron_job, kind });
@@ -111,9 +117,10 @@ fn draw_kind(random: &mut Random, calendars: &impl Fn(&mut Random) -> Calendar) 
         0..=2 => EditKind::Change(Change::Suspend(true)),
         3 | 4 => {
             // The grid of another anchor would hang on what was known of a change; `@every` comes with a new CronJob.
-            let drawn = calendars(random);
-            let is_every = matches!(drawn, Calendar::Every { .. });
-            let calendar = if is_every { Calendar::Minutes(1) } else { drawn };
+            let calendar = match calendars(random) {
+                Calendar::Every { .. } => Calendar::Minutes(1),
+                calendar @ (Calendar::Minutes(_) | Calendar::Hourly { .. } | Calendar::Daily { .. }) => calendar,
+            };
             EditKind::Change(Change::Calendar(calendar))
         }
         5 | 6 => EditKind::Change(Change::Policy(Policy::draw(random))),

@@ -21,7 +21,7 @@ pub(in crate::sim) enum TroubleKind {
     Outage,
     /// Requests take seconds.
     Slow,
-    /// 429 with Retry-After.
+    /// 429 with Retry-After: what was begun is neither done nor refused for minutes.
     Throttled { retry_after_seconds: u64 },
     /// Some answers are 500.
     InternalErrors,
@@ -104,9 +104,11 @@ pub(super) fn draw(random: &mut Random, roughness: i64, start: Timestamp, calm_a
 
 fn longest_seconds(kind: TroubleKind) -> i64 {
     match kind {
-        TroubleKind::Outage | TroubleKind::WatchesStall | TroubleKind::ClockStep { .. } => 300,
-        TroubleKind::Slow
+        TroubleKind::Outage
         | TroubleKind::Throttled { .. }
+        | TroubleKind::WatchesStall
+        | TroubleKind::ClockStep { .. } => 300,
+        TroubleKind::Slow
         | TroubleKind::InternalErrors
         | TroubleKind::Unavailable
         | TroubleKind::Denied

@@ -1,0 +1,187 @@
+//! What was seen to happen, by whom and in which order: the facts that the oracle judges.
+
+use std::collections::BTreeMap;
+
+use cronwheel::state::{
+    Uid,
+    sharding::{Bucket, ShardCount},
+};
+use jiff::Timestamp;
+
+use super::load::Plan;
+
+/// Everything that is known of a fleet's time.
+#[derive(Debug)]
+pub(super) struct Books {
+    pub(super) shard_count: ShardCount,
+    pub(super) cron_jobs: BTreeMap<String, CronJob>,
+    /// Every Job that there ever was, by uid.
+    pub(super) jobs: BTreeMap<String, Job>,
+    /// What became of each shard's Lease.
+    pub(super) shards: BTreeMap<u16, Vec<ShardChange>>,
+    /// What became of each member's Lease, by pod uid.
+    pub(super) members: BTreeMap<String, Vec<MemberChange>>,
+    /// What replicas wrote of CronJobs and Jobs, in order.
+    pub(super) writes: Vec<Write>,
+    /// Status cursors that went back.
+    pub(super) cursors_back: Vec<String>,
+    /// When two processes led one shard.
+    pub(super) led_twice: Vec<String>,
+    pub(super) n_lease_writes: u64,
+    /// What replicas were refused when they created a Job that is there.
+    pub(super) n_exists: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct CronJob {
+    pub(super) plan: Plan,
+    pub(super) created: Timestamp,
+    pub(super) shard: u16,
+    pub(super) cursor: Option<Timestamp>,
+}
+
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) name: String,
+    /// The name of its CronJob.
+    pub(super) owner: String,
+    pub(super) slot: Option<Timestamp>,
+    pub(super) created: Timestamp,
+    pub(super) ended: Option<Timestamp>,
+}
+
+/// A shard's Lease from one version on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ShardChange {
+    pub(super) version: u64,
+    pub(super) at: Timestamp,
+    /// Who holds it: which life, and of which process; none for nobody.
+    pub(super) holder: Option<Holder>,
+    /// None where the Lease is gone.
+    pub(super) term: Option<u64>,
+    pub(super) crashes: u64,
+}
+
+/// A life of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Holder {
+    pub(super) process: u64,
+    pub(super) life: u64,
+}
+
+impl Holder {
+    /// How many lives a process can have.
+    const LIVES: u64 = 1 << 16;
+
+    pub(super) fn of_incarnation(incarnation: u64) -> Holder {
+        Holder {
+            process: incarnation / Self::LIVES,
+            life: incarnation % Self::LIVES,
+        }
+    }
+
+    pub(super) fn incarnation(self) -> u64 {
+        self.process * Self::LIVES + self.life
+    }
+
+    /// From `spec.holderIdentity`.
+    pub(super) fn parse(identity: &str) -> Option<Holder> {
+        let (_, incarnation) = identity.rsplit_once('/')?;
+        Some(Holder::of_incarnation(u64::from_str_radix(incarnation, 16).ok()?))
+    }
+}
+
+/// A member's Lease from one version on.
+#[derive(Clone, Debug)]
+pub(super) struct MemberChange {
+    pub(super) at: Timestamp,
+    pub(super) holder: Option<Holder>,
+    pub(super) evicted_by: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WriteKind {
+    Create,
+    Delete,
+    Status,
+}
+
+/// Something that the API server did for a replica.
+#[derive(Clone, Debug)]
+pub(super) struct Write {
+    pub(super) version: u64,
+    pub(super) at: Timestamp,
+    pub(super) process: u64,
+    pub(super) kind: WriteKind,
+    pub(super) cron_job: String,
+    pub(super) object: String,
+}
+
+impl Books {
+    pub(super) fn new(shard_count: ShardCount) -> Books {
+        Books {
+            shard_count,
+            cron_jobs: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            shards: BTreeMap::new(),
+            members: BTreeMap::new(),
+            writes: Vec::new(),
+            cursors_back: Vec::new(),
+            led_twice: Vec::new(),
+            n_lease_writes: 0,
+            n_exists: 0,
+        }
+    }
+
+    pub(super) fn enter(&mut self, plan: Plan, uid: &str, created: Timestamp) {
+        let shard = Bucket::of(&Uid::new(uid)).shard(self.shard_count).0;
+        let cron_job = CronJob {
+            created,
+            shard,
+            cursor: None,
+            plan,
+        };
+        self.cron_jobs.insert(cron_job.plan.name.clone(), cron_job);
+    }
+
+    /// Who holds each shard, as its Lease says now.
+    pub(super) fn holders(&self) -> BTreeMap<u16, Holder> {
+        let holder = |(shard, changes): (&u16, &Vec<ShardChange>)| Some((*shard, changes.last()?.holder?));
+        self.shards.iter().filter_map(holder).collect()
+    }
+
+    pub(super) fn held_by(&self, process: u64) -> Vec<u16> {
+        let holders = self.holders();
+        let held = holders.iter().filter(|(_, holder)| holder.process == process);
+        held.map(|(shard, _)| *shard).collect()
+    }
+
+    /// How often each shard went from one process to another since an instant, by which its holder was somebody.
+    pub(super) fn moves_since(&self, since: Timestamp) -> BTreeMap<u16, usize> {
+        let moves = |changes: &Vec<ShardChange>| {
+            let mut holder = None;
+            let mut n_moves = 0;
+            for change in changes {
+                let Some(next) = change.holder else { continue };
+                let is_move = holder.is_some_and(|holder: Holder| holder.process != next.process);
+                n_moves += usize::from(is_move && change.at >= since);
+                holder = Some(next);
+            }
+            n_moves
+        };
+        self.shards
+            .iter()
+            .map(|(shard, changes)| (*shard, moves(changes)))
+            .collect()
+    }
+
+    /// When a shard was taken by another life than this process's, after an instant.
+    pub(super) fn taken_from(&self, process: u64, shard: u16, after: Timestamp) -> Option<Timestamp> {
+        let changes = self.shards.get(&shard)?;
+        let is_other = |holder: Holder| holder.process != process;
+        let taken = changes
+            .iter()
+            .find(|change| change.at >= after && change.holder.is_some_and(is_other))?;
+        Some(taken.at)
+    }
+}

@@ -1,0 +1,209 @@
+//! What can be done to pods, and what they lead.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use apisim::{Fault, Rule, RuleId};
+use cronwheel::{
+    runtime::{RuntimeError, clock::SimulatedWall, watched::Watched},
+    state::lease::Preset,
+};
+use jiff::Timestamp;
+use tokio::time::sleep;
+
+use super::Fleet;
+use crate::fleet::pod::{Pod, Process};
+
+impl Fleet {
+    /// A pod, without a process yet.
+    pub(in crate::fleet) fn add(&mut self, name: &str) {
+        let pod = Pod {
+            name: name.to_owned(),
+            identity: (name.to_owned(), format!("uid-{name}")),
+            wall: SimulatedWall::starting_at(self.now()),
+            is_cut: Watched::new(false),
+            front_end: 0,
+            revision: "1".to_owned(),
+            preset: Preset::Default,
+            shard_count: self.shard_count,
+            freeze_at_create: Arc::default(),
+            is_lease_task_doomed: Arc::default(),
+            process: None,
+        };
+        self.pods.borrow_mut().insert(name.to_owned(), pod);
+    }
+
+    /// Changes a pod, before it is started.
+    pub(in crate::fleet) fn change(&self, name: &str, change: impl FnOnce(&mut Pod)) {
+        change(self.pods.borrow_mut().get_mut(name).unwrap());
+    }
+
+    fn with<T>(&self, name: &str, look: impl FnOnce(&Pod) -> T) -> T {
+        look(self.pods.borrow().get(name).unwrap_or_else(|| panic!("no pod {name}")))
+    }
+
+    /// Starts a process in a pod, which is made if it is not there. Its number.
+    pub(in crate::fleet) fn start(&mut self, name: &str) -> u64 {
+        self.n_processes += 1;
+        self.start_as(name, self.n_processes, 0)
+    }
+
+    /// Starts a process that takes itself for another.
+    pub(in crate::fleet) fn start_as(&mut self, name: &str, number: u64, first_life: u64) -> u64 {
+        if !self.pods.borrow().contains_key(name) {
+            self.add(name);
+        }
+        self.change(name, |pod| {
+            pod.start(number, first_life, &self.api, &self.clock, &self.books);
+        });
+        number
+    }
+
+    pub(in crate::fleet) fn start_all(&mut self, names: &[&str]) {
+        for name in names {
+            self.start(name);
+        }
+    }
+
+    /// Kills a process, frozen or not; its number.
+    pub(in crate::fleet) async fn kill(&self, name: &str) -> u64 {
+        let process = self.pods.borrow_mut().get_mut(name).unwrap().process.take().unwrap();
+        let number = process.number;
+        process.kill().await;
+        self.thaw(name);
+        number
+    }
+
+    /// Asks a process to end.
+    pub(in crate::fleet) fn ask_to_end(&self, name: &str) {
+        self.with(name, |pod| pod.process.as_ref().unwrap().ask_to_end());
+    }
+
+    pub(in crate::fleet) fn has_ended(&self, name: &str) -> bool {
+        self.with(name, |pod| pod.process.as_ref().is_none_or(Process::has_ended))
+    }
+
+    /// Waits until a process has ended, and says how.
+    pub(in crate::fleet) async fn ended(&self, name: &str) -> Result<(), RuntimeError> {
+        let process = self.pods.borrow_mut().get_mut(name).unwrap().process.take().unwrap();
+        process.ended().await
+    }
+
+    /// Asks a process to end and waits until it has; how long that took.
+    pub(in crate::fleet) async fn drain(&self, name: &str) -> Duration {
+        let begun = self.now();
+        self.ask_to_end(name);
+        self.ended(name).await.unwrap();
+        self.since(begun)
+    }
+
+    pub(in crate::fleet) fn freeze(&self, name: &str) {
+        self.with(name, |pod| pod.wall.freeze());
+    }
+
+    pub(in crate::fleet) fn thaw(&self, name: &str) {
+        self.with(name, |pod| pod.wall.thaw());
+    }
+
+    /// Something that goes wrong for every pod that there is, and for nobody else.
+    pub(in crate::fleet) fn trouble(&self, rule: Rule) -> Vec<RuleId> {
+        let pods = self.pods.borrow();
+        pods.keys().map(|name| self.trouble_of(name, rule.clone())).collect()
+    }
+
+    /// The same for one pod.
+    pub(in crate::fleet) fn trouble_of(&self, name: &str, rule: Rule) -> RuleId {
+        let client = Some(name.to_owned());
+        self.api.faults().add(Rule { client, ..rule })
+    }
+
+    pub(in crate::fleet) fn end_trouble(&self, rules: Vec<RuleId>) {
+        for rule in rules {
+            self.api.faults().remove(rule);
+        }
+    }
+
+    /// Freezes a process between its decision to send a create and the send: at the manieth from now.
+    pub(in crate::fleet) fn freeze_at_create(&self, name: &str, nth: u64) {
+        self.with(name, |pod| pod.freeze_at_create.store(nth, Ordering::Relaxed));
+    }
+
+    /// Cuts a pod off: nothing comes through, and nobody is told.
+    pub(in crate::fleet) fn cut(&self, name: &str) -> [RuleId; 2] {
+        self.with(name, |pod| pod.is_cut.set(true));
+        let elapsed: Duration = self.since(self.start);
+        let dead_at = elapsed + Duration::from_secs(5);
+        let of = |fault: Fault, from: Duration, until: Duration| Rule {
+            client: Some(name.to_owned()),
+            during: from..until,
+            ..Rule::new(fault)
+        };
+        [
+            of(Fault::StallWatch, elapsed, dead_at),
+            // What is sent now waits at the line.
+            of(Fault::Outage, dead_at, Duration::MAX),
+        ]
+        .map(|rule| self.api.faults().add(rule))
+    }
+
+    pub(in crate::fleet) fn is_cut(&self, name: &str) -> bool {
+        self.with(name, |pod| pod.is_cut.get())
+    }
+
+    pub(in crate::fleet) fn heal(&self, name: &str, rules: [RuleId; 2]) {
+        for rule in rules {
+            self.api.faults().remove(rule);
+        }
+        self.with(name, |pod| pod.is_cut.set(false));
+    }
+
+    pub(in crate::fleet) fn number(&self, name: &str) -> u64 {
+        self.with(name, |pod| pod.process.as_ref().unwrap().number)
+    }
+
+    pub(in crate::fleet) fn names(&self) -> Vec<String> {
+        let pods = self.pods.borrow();
+        let running = pods.values().filter(|pod| pod.process.is_some());
+        running.map(|pod| pod.name.clone()).collect()
+    }
+
+    /// Looks at the process in a pod.
+    pub(in crate::fleet) fn look<T>(&self, name: &str, look: impl FnOnce(&Process) -> T) -> T {
+        self.with(name, |pod| look(pod.process.as_ref().unwrap()))
+    }
+
+    pub(in crate::fleet) fn wall(&self, name: &str) -> SimulatedWall {
+        self.with(name, |pod| pod.wall.clone())
+    }
+
+    /// How many shards the process in each pod acts on.
+    pub(in crate::fleet) fn shares(&self) -> BTreeMap<String, usize> {
+        let pods = self.pods.borrow();
+        let running = pods.values().filter_map(|pod| Some((pod, pod.process.as_ref()?)));
+        running
+            .map(|(pod, process)| (pod.name.clone(), process.acts_on().len()))
+            .collect()
+    }
+
+    pub(in crate::fleet) fn n_led(&self) -> usize {
+        self.shares().values().sum()
+    }
+
+    /// Waits until every shard is led; how long that took.
+    pub(in crate::fleet) async fn all_led(&self, patience: Duration) -> Duration {
+        let begun = self.now();
+        while self.n_led() < usize::from(self.shard_count.get()) {
+            let waited = self.since(begun);
+            assert!(waited <= patience, "after {waited:?} led: {:?}", self.shares());
+            sleep(Duration::from_millis(5)).await;
+        }
+        self.since(begun)
+    }
+
+    pub(in crate::fleet) fn since(&self, begun: Timestamp) -> Duration {
+        self.now().duration_since(begun).try_into().unwrap_or_default()
+    }
+}

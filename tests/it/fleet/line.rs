@@ -1,0 +1,185 @@
+//! A process's way to the API server: it waits while the process is frozen, loses everything while it is cut, and notes
+//! what the server did. What was sent is served also when whoever sent it is gone.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use apisim::{Api, ApiBody, ApiService, ConnectionLost, WallClock};
+use cronwheel::runtime::{clock::SimulatedWall, watched::Watched};
+use http::{Method, Request, Response, StatusCode};
+use kube::client::Body;
+use tower::Service;
+
+use super::books::{Books, Write, WriteKind};
+
+/// A connection without a sign of life is given up after this.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+
+/// What an API server gives a request that names no time.
+const SERVER_PATIENCE: Duration = Duration::from_mins(1);
+
+/// Counts down to the create at which a process is frozen; at zero it never is.
+pub(super) type FreezeAtCreate = Arc<AtomicU64>;
+
+#[derive(Clone)]
+pub(super) struct Line {
+    pub(super) api: Api,
+    pub(super) clock: WallClock,
+    pub(super) service: ApiService,
+    pub(super) process: u64,
+    pub(super) machine: SimulatedWall,
+    pub(super) is_cut: Watched<bool>,
+    pub(super) freeze_at_create: FreezeAtCreate,
+    /// Whether whoever asks about a Lease fails.
+    pub(super) is_lease_task_doomed: Arc<AtomicBool>,
+    pub(super) books: Arc<Mutex<Books>>,
+}
+
+/// A request, as far as the books go.
+#[derive(Clone, Debug)]
+struct Asked {
+    write: Option<WriteKind>,
+    is_lease_write: bool,
+    is_watch: bool,
+    /// The name of the CronJob or Job that it is about, where the path says so.
+    name: String,
+    patience: Duration,
+}
+
+impl Asked {
+    fn of(request: &Request<Body>) -> Asked {
+        let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
+        let (is_post, is_get) = (request.method() == Method::POST, request.method() == Method::GET);
+        let segments: Vec<&str> = path.split('/').collect();
+        let write = match segments.as_slice() {
+            [.., "jobs"] if is_post => Some(WriteKind::Create),
+            [.., "jobs", _] if request.method() == Method::DELETE => Some(WriteKind::Delete),
+            [.., "cronjobs", _, "status"] if !is_get => Some(WriteKind::Status),
+            _ => None,
+        };
+        let name = match segments.as_slice() {
+            [.., name, "status"] | [.., "jobs", name] => (*name).to_owned(),
+            _ => String::new(),
+        };
+        Asked {
+            write,
+            is_lease_write: path.contains("/leases") && !is_get,
+            is_watch: query.contains("watch="),
+            name,
+            patience: patience(query),
+        }
+    }
+}
+
+/// What the request says that the server may take for it.
+fn patience(query: &str) -> Duration {
+    let named = query.split('&').find_map(|pair| pair.strip_prefix("timeout="));
+    let Some(named) = named else { return SERVER_PATIENCE };
+    let millis = named.strip_suffix("ms").and_then(|millis| millis.parse().ok());
+    let seconds = || named.strip_suffix('s')?.parse().ok().map(Duration::from_secs);
+    let patience = millis.map(Duration::from_millis).or_else(seconds);
+    patience.unwrap_or_else(|| panic!("timeout={named}"))
+}
+
+impl Line {
+    async fn carry(self, request: Request<Body>) -> Result<Response<ApiBody>, ConnectionLost> {
+        let asked = Asked::of(&request);
+        if asked.write == Some(WriteKind::Create) && self.freeze_at_create.load(Ordering::Relaxed) > 0 {
+            let n_left = self.freeze_at_create.fetch_sub(1, Ordering::Relaxed) - 1;
+            if n_left == 0 {
+                self.machine.freeze();
+            }
+        }
+        let is_doomed = asked.is_lease_write && self.is_lease_task_doomed.load(Ordering::Relaxed);
+        assert!(!is_doomed, "on purpose");
+        self.machine.run(async {}).await;
+        self.cross().await?;
+        let answer = tokio::spawn(self.clone().serve(request, asked)).await;
+        let answer = answer.unwrap_or_else(|error| panic!("the API server: {error}"))?;
+        self.cross().await?;
+        Ok(answer)
+    }
+
+    /// Nothing comes through while the line is cut, until whoever waits takes the connection for dead.
+    async fn cross(&self) -> Result<(), ConnectionLost> {
+        let mut is_cut = self.is_cut.subscribe();
+        let healed = is_cut.wait_for(|is_cut| !is_cut);
+        match tokio::time::timeout(KEEP_ALIVE, healed).await {
+            Ok(_) => Ok(()),
+            Err(_) => Err(ConnectionLost),
+        }
+    }
+
+    async fn serve(mut self, request: Request<Body>, asked: Asked) -> Result<Response<ApiBody>, ConnectionLost> {
+        let (parts, body) = request.into_parts();
+        let body = http_body_util::BodyExt::collect(body)
+            .await
+            .map_err(|_| ConnectionLost)?
+            .to_bytes();
+        let job_name = serde_json::from_slice::<serde_json::Value>(&body)
+            .ok()
+            .and_then(|object| Some(object["metadata"]["name"].as_str()?.to_owned()));
+        let answer = self.service.call(Request::from_parts(parts, Body::from(body)));
+        if asked.is_watch {
+            return answer.await;
+        }
+        let answered = tokio::time::timeout(asked.patience, answer).await;
+        let answer = answered.unwrap_or(Err(ConnectionLost))?;
+        let asked = Asked {
+            name: match asked.write {
+                Some(WriteKind::Create) => job_name.unwrap_or_default(),
+                _ => asked.name,
+            },
+            ..asked
+        };
+        self.note(&asked, answer.status());
+        Ok(answer)
+    }
+
+    /// Without a pause after the write, so that the version is that of the write.
+    fn note(&self, asked: &Asked, status: StatusCode) {
+        let mut books = self.books.lock().unwrap();
+        books.n_lease_writes += u64::from(asked.is_lease_write);
+        let Some(kind) = asked.write else { return };
+        if kind == WriteKind::Create && status == StatusCode::CONFLICT {
+            books.n_exists += 1;
+        }
+        if !status.is_success() {
+            return;
+        }
+        let cron_job = match kind {
+            WriteKind::Status => asked.name.as_str(),
+            WriteKind::Create | WriteKind::Delete => asked.name.rsplit_once('-').map_or("", |(cron_job, _)| cron_job),
+        };
+        books.writes.push(Write {
+            version: self.api.version(),
+            at: self.clock.now(),
+            process: self.process,
+            kind,
+            cron_job: cron_job.to_owned(),
+            object: asked.name.clone(),
+        });
+    }
+}
+
+impl Service<Request<Body>> for Line {
+    type Response = Response<ApiBody>;
+    type Error = ConnectionLost;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<ApiBody>, ConnectionLost>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectionLost>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        Box::pin(self.clone().carry(request))
+    }
+}

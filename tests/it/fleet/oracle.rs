@@ -1,0 +1,183 @@
+//! What must hold of every fleet, whatever happened to it.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    books::{Books, CronJob, Holder, Job, ShardChange, Write},
+    load::Policy,
+};
+
+/// Where nothing is in the way, a Job is created so soon after its slot.
+const ORDINARY_LATENESS: SignedDuration = SignedDuration::from_millis(500);
+
+/// What may be late, and until when what is judged was due.
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    /// What was due in one of these may come as late as its end, and a little.
+    pub(super) late: Vec<(Timestamp, Timestamp)>,
+    /// What was due in one of these, and superseded in it, may have no Job.
+    pub(super) skipped: Vec<(Timestamp, Timestamp)>,
+    pub(super) judged_from: Timestamp,
+    pub(super) end: Timestamp,
+}
+
+/// Everything that is not as it must be.
+pub(super) fn problems(books: &Books, terms: &Terms) -> Vec<String> {
+    let mut problems = books.cursors_back.clone();
+    problems.extend(books.led_twice.iter().cloned());
+    let mut jobs: BTreeMap<&str, Vec<&Job>> = BTreeMap::new();
+    for job in books.jobs.values() {
+        jobs.entry(&job.owner).or_default().push(job);
+    }
+    for cron_job in books.cron_jobs.values() {
+        let mut jobs = jobs.remove(cron_job.plan.name.as_str()).unwrap_or_default();
+        jobs.sort_by_key(|job| (job.created, job.slot));
+        judge_jobs(cron_job, &jobs, terms, &mut problems);
+    }
+    for (shard, changes) in &books.shards {
+        judge_terms(*shard, changes, &mut problems);
+    }
+    judge_writes(books, &mut problems);
+    problems
+}
+
+fn judge_jobs(cron_job: &CronJob, jobs: &[&Job], terms: &Terms, problems: &mut Vec<String>) {
+    let plan = &cron_job.plan;
+    let mut by_name: BTreeMap<&str, usize> = BTreeMap::new();
+    for job in jobs {
+        *by_name.entry(&job.name).or_default() += 1;
+        if job
+            .slot
+            .is_some_and(|slot| slot - SignedDuration::from_secs(2) > job.created)
+        {
+            problems.push(format!("{}: early, at {}", job.name, job.created));
+        }
+    }
+    problems.extend(
+        by_name
+            .iter()
+            .filter(|(_, n)| **n > 1)
+            .map(|(name, n)| format!("{name}: {n} Jobs")),
+    );
+    if plan.policy == Policy::Forbid {
+        for pair in jobs.windows(2) {
+            if pair[0].ended.is_none_or(|ended| ended > pair[1].created) {
+                problems.push(format!("{} overlaps {}", pair[1].name, pair[0].name));
+            }
+        }
+    }
+    for slot in plan.slots(cron_job.created.max(terms.judged_from), terms.end) {
+        judge_slot(cron_job, jobs, slot, terms, problems);
+    }
+}
+
+fn judge_slot(cron_job: &CronJob, jobs: &[&Job], slot: Timestamp, terms: &Terms, problems: &mut Vec<String>) {
+    let plan = &cron_job.plan;
+    let next = slot + plan.period();
+    // What runs holds the slot back under Forbid.
+    let earlier = jobs.iter().filter(|job| job.slot.is_some_and(|of| of < slot));
+    let free_at = earlier
+        .filter(|_| plan.policy == Policy::Forbid)
+        .map(|job| job.ended.unwrap_or(Timestamp::MAX))
+        .max()
+        .unwrap_or(Timestamp::MIN);
+    let is_in = |windows: &[(Timestamp, Timestamp)], instant: Timestamp| {
+        let window = windows
+            .iter()
+            .filter(|(from, until)| (*from..*until).contains(&instant));
+        window.map(|(_, until)| *until).max()
+    };
+    let due = slot.max(free_at);
+    let by = is_in(&terms.late, due)
+        .unwrap_or(due)
+        .max(due)
+        .saturating_add(ORDINARY_LATENESS);
+    let by = by.unwrap_or(Timestamp::MAX);
+    match jobs.iter().find(|job| job.slot == Some(slot)) {
+        Some(job) if job.created > by => {
+            problems.push(format!("{}: created at {}, not by {by}", job.name, job.created));
+        }
+        Some(_) => {}
+        None => {
+            let is_superseded = by >= next && free_at > Timestamp::MIN
+                || is_in(&terms.skipped, slot).is_some_and(|until| until >= next - ORDINARY_LATENESS);
+            if !is_superseded && by <= terms.end {
+                problems.push(format!("{}: missed, due at {slot}", plan.job_name(slot)));
+            }
+        }
+    }
+}
+
+/// Terms only grow, and whoever takes a shard takes it in another term.
+fn judge_terms(shard: u16, changes: &[ShardChange], problems: &mut Vec<String>) {
+    let (mut last_term, mut last_holder): (u64, Option<Holder>) = (0, None);
+    for change in changes {
+        let Some(term) = change.term else { continue };
+        if term < last_term {
+            problems.push(format!("shard {shard}: term {term} after {last_term} at {}", change.at));
+        }
+        if let Some(holder) = change.holder {
+            if last_holder != Some(holder) && term == last_term {
+                problems.push(format!(
+                    "shard {shard}: {holder:?} took it in a former term, {term}, at {}",
+                    change.at
+                ));
+            }
+            last_holder = Some(holder);
+        }
+        last_term = last_term.max(term);
+    }
+}
+
+/// No write of a term comes after one of a later term.
+fn judge_writes(books: &Books, problems: &mut Vec<String>) {
+    let mut latest: BTreeMap<u16, u64> = BTreeMap::new();
+    for write in &books.writes {
+        let Some(cron_job) = books.cron_jobs.get(&write.cron_job) else {
+            problems.push(format!("a write of no CronJob of ours: {write:?}"));
+            continue;
+        };
+        let Some(term) = term_of(books, cron_job.shard, write) else {
+            problems.push(format!("shard {} never was whose who wrote: {write:?}", cron_job.shard));
+            continue;
+        };
+        let latest = latest.entry(cron_job.shard).or_default();
+        if term < *latest {
+            problems.push(format!(
+                "shard {}: term {term} after {latest}: {write:?}",
+                cron_job.shard
+            ));
+        }
+        *latest = term.max(*latest);
+    }
+}
+
+/// The last term up to a write in which whoever wrote held the shard.
+fn term_of(books: &Books, shard: u16, write: &Write) -> Option<u64> {
+    let changes = books.shards.get(&shard)?;
+    let is_before = |change: &&ShardChange| change.version <= write.version;
+    let is_its = |change: &&ShardChange| change.holder.is_some_and(|holder| holder.process == write.process);
+    changes.iter().take_while(is_before).filter(is_its).last()?.term
+}
+
+/// Writes of processes that did not hold the shard any more: none, unless what was on the way could not be waited for.
+pub(super) fn writes_of_former_holders(books: &Books) -> Vec<&Write> {
+    let is_former = |write: &&Write| {
+        let Some(cron_job) = books.cron_jobs.get(&write.cron_job) else {
+            return false;
+        };
+        let Some(changes) = books.shards.get(&cron_job.shard) else {
+            return true;
+        };
+        let current = changes
+            .iter()
+            .take_while(|change| change.version <= write.version)
+            .last();
+        current
+            .and_then(|change| change.holder)
+            .is_none_or(|holder| holder.process != write.process)
+    };
+    books.writes.iter().filter(is_former).collect()
+}

@@ -1,0 +1,191 @@
+//! A pod of the fleet: a machine, a line to the API server, and the process that runs there, if one does.
+
+use std::{
+    future::pending,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use apisim::{Api, WallClock};
+use cronwheel::{
+    cluster::WriteConnections,
+    runtime::{
+        Connections, RuntimeError,
+        clock::{Clock, SimulatedWall},
+        config::{RunSettings, ShardingSettings},
+        metrics::{ElectionFigures, Metrics},
+        run_observed,
+        watched::Watched,
+    },
+    schedule::Zone,
+    state::{
+        Scope,
+        lease::{Preset, ShardStanding},
+        sharding::ShardCount,
+    },
+};
+use kube::Client;
+use tokio::task::JoinHandle;
+
+use super::{
+    books::{Books, Holder},
+    line::Line,
+};
+
+/// The namespace of everything.
+pub(super) const NAMESPACE: &str = "default";
+
+pub(super) struct Pod {
+    pub(super) name: String,
+    /// By which it calls itself: name and uid.
+    pub(super) identity: (String, String),
+    /// Of the machine that it runs on.
+    pub(super) wall: SimulatedWall,
+    pub(super) is_cut: Watched<bool>,
+    /// At which API server its watches are.
+    pub(super) front_end: usize,
+    pub(super) revision: String,
+    pub(super) preset: Preset,
+    pub(super) shard_count: ShardCount,
+    /// At so manieth create from now its process is frozen; 0 for none.
+    pub(super) freeze_at_create: Arc<AtomicU64>,
+    /// Whether its next write to a Lease makes the task fail that writes.
+    pub(super) is_lease_task_doomed: Arc<AtomicBool>,
+    pub(super) process: Option<Process>,
+}
+
+pub(super) struct Process {
+    pub(super) number: u64,
+    pub(super) metrics: Metrics,
+    terminate: Watched<bool>,
+    run: JoinHandle<Result<(), RuntimeError>>,
+}
+
+impl Pod {
+    /// Starts a process, whose lives are numbered from its own number on.
+    pub(super) fn start(
+        &mut self,
+        number: u64,
+        first_life: u64,
+        api: &Api,
+        clock: &WallClock,
+        books: &Arc<Mutex<Books>>,
+    ) {
+        assert!(self.process.is_none(), "{} runs already", self.name);
+        let line = Line {
+            api: api.clone(),
+            clock: clock.clone(),
+            service: api.client(&self.name),
+            process: number,
+            machine: self.wall.clone(),
+            is_cut: self.is_cut.clone(),
+            freeze_at_create: Arc::clone(&self.freeze_at_create),
+            is_lease_task_doomed: Arc::clone(&self.is_lease_task_doomed),
+            books: Arc::clone(books),
+        };
+        let at_front_end = Line {
+            service: line.service.clone().at_front_end(self.front_end),
+            ..line.clone()
+        };
+        let client = || Client::new(line.clone(), NAMESPACE);
+        let connections = Connections {
+            writes: WriteConnections::from_client(client()),
+            events: WriteConnections::from_client(client()),
+            watches: Client::new(at_front_end.clone(), NAMESPACE),
+            leases: Client::new(at_front_end, NAMESPACE),
+        };
+        let (settings, metrics) = (self.settings(number, first_life), Metrics::register().unwrap());
+        let (clock, terminate) = (Clock::of_simulated(self.wall.clone()), Watched::new(false));
+        let (wall, seen_metrics) = (self.wall.clone(), metrics.clone());
+        let mut asked = Some(terminate.subscribe());
+        let next_signal = async move || {
+            match asked.take() {
+                Some(mut asked) => {
+                    let _ = asked.wait_for(|is_asked| *is_asked).await;
+                }
+                None => pending().await,
+            }
+            "SIGTERM"
+        };
+        let run = async move {
+            let run = run_observed(settings, clock, connections, metrics, next_signal);
+            wall.run(run).await
+        };
+        self.process = Some(Process {
+            number,
+            metrics: seen_metrics,
+            terminate,
+            run: tokio::task::spawn_local(run),
+        });
+    }
+
+    fn settings(&self, number: u64, first_life: u64) -> RunSettings {
+        let lives = AtomicU64::new(first_life);
+        let incarnations = move || {
+            let life = lives.fetch_add(1, Ordering::Relaxed);
+            Holder { process: number, life }.incarnation()
+        };
+        RunSettings {
+            scopes: vec![Scope::Cluster],
+            listen: "127.0.0.1:0".parse().unwrap(),
+            default_zone: Zone::utc(),
+            status_flush_interval: Duration::from_secs(1),
+            inflight_max: 64,
+            sharding: Some(ShardingSettings {
+                namespace: NAMESPACE.into(),
+                pod_name: self.identity.0.as_str().into(),
+                pod_uid: self.identity.1.as_str().into(),
+                owner: None,
+                revision: self.revision.as_str().into(),
+                shard_count: self.shard_count,
+                timing: self.preset.timing(),
+                incarnations: Arc::new(incarnations),
+            }),
+        }
+    }
+}
+
+impl Process {
+    pub(super) fn ask_to_end(&self) {
+        self.terminate.set(true);
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.run.is_finished()
+    }
+
+    /// What its run came to.
+    pub(super) async fn ended(self) -> Result<(), RuntimeError> {
+        self.run.await.unwrap_or_else(|error| panic!("a run: {error}"))
+    }
+
+    /// Ends it as SIGKILL does: nothing of it happens any more.
+    pub(super) async fn kill(self) {
+        self.run.abort();
+        let _ = self.run.await;
+    }
+
+    /// How it sees the election.
+    pub(super) fn figures(&self) -> Option<ElectionFigures> {
+        self.metrics.election_board.read()
+    }
+
+    /// The shards that it would act on at this instant.
+    pub(super) fn acts_on(&self) -> Vec<u16> {
+        let Some(figures) = self.figures().filter(|_| !self.has_ended()) else {
+            return Vec::new();
+        };
+        let overview = figures.overview;
+        let now = figures.clock.boot();
+        if overview.act_until.is_none_or(|until| until <= now) {
+            return Vec::new();
+        }
+        let led = overview.led.into_iter();
+        led.filter(|(_, (_, standing))| *standing != ShardStanding::Sealed)
+            .map(|(shard, _)| shard.0)
+            .collect()
+    }
+}

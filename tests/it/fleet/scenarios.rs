@@ -1,0 +1,67 @@
+//! The scenarios, F1 to F27, each with the figures that it is expected to show.
+
+mod beginnings;
+mod clocks;
+mod crashes;
+mod freezes;
+mod handovers;
+mod leases;
+mod outages;
+mod scaling;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::Timestamp;
+
+use super::cluster::Fleet;
+
+const THREE: [&str; 3] = ["a", "b", "c"];
+const FOUR: [&str; 4] = ["a", "b", "c", "d"];
+
+/// From the last sign of life of a process to the last of its shards in other hands.
+const TAKEN_WITHIN: Duration = Duration::from_millis(10_500);
+
+/// Starts replicas, and waits until they are at rest with every shard led.
+async fn begin(fleet: &mut Fleet, names: &[&str]) {
+    fleet.start_all(names);
+    fleet.at(0, 50.0).await;
+    fleet.all_led(Duration::ZERO).await;
+    let shares = fleet.shares();
+    let (least, most) = (shares.values().min().unwrap(), shares.values().max().unwrap());
+    assert!(most - least <= 1, "{shares:?}");
+}
+
+/// Who was evicted, by pod uid.
+fn evicted(fleet: &Fleet) -> Vec<String> {
+    let books = fleet.books();
+    let is_evicted = |changes: &Vec<_>| {
+        changes
+            .iter()
+            .any(|it: &super::books::MemberChange| it.evicted_by.is_some())
+    };
+    let evicted = books.members.iter().filter(|(_, changes)| is_evicted(changes));
+    evicted.map(|(pod_uid, _)| pod_uid.clone()).collect()
+}
+
+/// How often shards have gone from one process to another since an instant, where they have.
+fn moves(fleet: &Fleet, since: Timestamp) -> BTreeMap<u16, usize> {
+    let moves = fleet.books().moves_since(since).into_iter();
+    moves.filter(|(_, n_moves)| *n_moves > 0).collect()
+}
+
+/// Asserts that these shards moved once and no other did.
+fn assert_moved_once(fleet: &Fleet, shards: &[u16], since: Timestamp) {
+    let once: BTreeMap<u16, usize> = shards.iter().map(|shard| (*shard, 1)).collect();
+    assert_eq!(moves(fleet, since), once);
+}
+
+/// When the last of these shards was taken by another process than this.
+fn taken(fleet: &Fleet, process: u64, shards: &[u16], after: Timestamp) -> Duration {
+    let books = fleet.books();
+    let taken = shards.iter().map(|shard| {
+        let taken = books.taken_from(process, *shard, after);
+        taken.unwrap_or_else(|| panic!("shard {shard} was not taken from {process}"))
+    });
+    let last = taken.max().unwrap();
+    last.duration_since(after).try_into().unwrap()
+}

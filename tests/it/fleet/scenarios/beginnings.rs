@@ -1,0 +1,129 @@
+//! The first start of an installation, and of whoever comes from elsewhere.
+
+use std::time::Duration;
+
+use cronwheel::state::sharding::ShardCount;
+use jiff::SignedDuration;
+use serde_json::json;
+
+use super::{FOUR, begin};
+use crate::fleet::{Size, play};
+
+#[test]
+fn f_27_five_replicas_begin_at_once_and_share_out_what_has_no_lease() {
+    let size = Size {
+        n_shards: 64,
+        ..Size::default()
+    };
+    play(27, size, async |fleet| {
+        fleet.start_all(&["a", "b", "c", "d", "e"]);
+        let took = fleet.all_led(Duration::from_secs(2)).await;
+        assert!(took < Duration::from_secs(2), "{took:?}");
+        {
+            let books = fleet.books();
+            assert_eq!(books.shards.len(), 64);
+            assert!(
+                books
+                    .shards
+                    .values()
+                    .all(|changes| changes.len() == 1 && changes[0].term == Some(1))
+            );
+        }
+        fleet.at(1, 20.0).await;
+    });
+}
+
+#[test]
+fn f_25_jobs_of_the_built_in_controller_are_taken_over_and_none_is_started_again() {
+    play(25, Size::default(), async |fleet| {
+        fleet.at(1, 0.1).await;
+        let slot = fleet.instant(1, 0.0);
+        let mut started = Vec::new();
+        let plans: Vec<_> = fleet.books().cron_jobs.values().map(|it| it.plan.clone()).collect();
+        for plan in plans.into_iter().filter(|plan| plan.minutes == 1) {
+            let path = format!("/apis/batch/v1/namespaces/default/cronjobs/{}", plan.name);
+            let cron_job = fleet.ask("GET", &path, &json!(null)).await.unwrap();
+            let job = json!({
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "metadata": {
+                    "name": plan.job_name(slot),
+                    "annotations": {"batch.kubernetes.io/cronjob-scheduled-timestamp": slot.to_string()},
+                    "ownerReferences": [{
+                        "apiVersion": "batch/v1", "kind": "CronJob", "name": plan.name,
+                        "uid": cron_job["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true,
+                    }],
+                },
+                "spec": plan.job_spec(),
+            });
+            fleet
+                .ask("POST", "/apis/batch/v1/namespaces/default/jobs", &job)
+                .await
+                .unwrap();
+            // As often as not it stopped before it wrote the status.
+            if fleet.random.is_one_in(2) {
+                let status = json!({"status": {"lastScheduleTime": slot.to_string()}});
+                fleet.ask("PATCH", &format!("{path}/status"), &status).await.unwrap();
+            }
+            started.push(plan.job_name(slot));
+        }
+        // Nobody was there for the rest.
+        fleet.allow_late(fleet.start, 50.0);
+        fleet.at(1, 15.0).await;
+        fleet.start_all(&FOUR);
+        fleet.at(3, 20.0).await;
+        let books = fleet.books();
+        assert!(started.len() >= 20);
+        assert!(
+            books.writes.iter().all(|write| {
+                write.kind != crate::fleet::books::WriteKind::Create || !started.contains(&write.object)
+            })
+        );
+    });
+}
+
+#[test]
+fn f_22_a_replica_of_another_shard_count_owns_nothing_and_disturbs_nobody() {
+    play(22, Size::default(), async |fleet| {
+        begin(fleet, &["a", "b"]).await;
+        fleet.add("odd");
+        fleet.change("odd", |pod| pod.shard_count = ShardCount::new(64).unwrap());
+        let before = fleet.now();
+        fleet.start("odd");
+        fleet.at(2, 20.0).await;
+        assert_eq!(fleet.shares()["odd"], 0);
+        let reason = fleet.look("odd", |process| process.figures().unwrap().overview.not_owning);
+        let reason = reason.unwrap().to_string();
+        assert!(reason.contains("configured with 64/fnv1a64-uid-10"), "{reason}");
+        assert!(super::moves(fleet, before).is_empty());
+    });
+}
+
+#[test]
+fn f_07_after_ten_minutes_without_anybody_the_latest_missed_slot_alone_is_started() {
+    play(
+        7,
+        Size {
+            n_cron_jobs: 60,
+            n_shards: 16,
+        },
+        async |fleet| {
+            begin(fleet, &FOUR).await;
+            fleet.at(1, 30.0).await;
+            let (from, until) = (fleet.now(), fleet.instant(11, 30.0));
+            fleet.allow_skipped(from, until + SignedDuration::from_secs(5));
+            for name in FOUR {
+                fleet.kill(name).await;
+            }
+            fleet.until(until).await;
+            fleet.start_all(&FOUR);
+            fleet.at(13, 20.0).await;
+            let books = fleet.books();
+            for cron_job in books.cron_jobs.values() {
+                let of = books.jobs.values().filter(|job| job.owner == cron_job.plan.name);
+                let missed = of.filter(|job| job.slot.is_some_and(|slot| (from..until).contains(&slot)));
+                assert_eq!(missed.count(), 1, "{}", cron_job.plan.name);
+            }
+        },
+    );
+}

@@ -1,0 +1,79 @@
+//! Clocks that are wrong: Leases follow the boot clock alone, and Jobs no clock that the API server's contradicts.
+
+use std::time::Duration;
+
+use cronwheel::runtime::clock::SimulatedWall;
+use jiff::SignedDuration;
+
+use super::{FOUR, begin, evicted, moves};
+use crate::fleet::{Size, play};
+
+#[test]
+fn f_16_a_step_of_an_hour_moves_nothing_and_fires_nothing() {
+    for (seed, by) in [
+        (160, SignedDuration::from_hours(1)),
+        (161, SignedDuration::from_hours(-1)),
+    ] {
+        play(seed, Size::default(), async |fleet| {
+            begin(fleet, &FOUR).await;
+            fleet.at(0, 57.0).await;
+            let before = fleet.now();
+            fleet.wall("b").step(by);
+            fleet.at(1, 20.0).await;
+            fleet.wall("b").step(-by);
+            fleet.at(2, 20.0).await;
+            assert_eq!(evicted(fleet), Vec::<String>::new());
+            assert!(moves(fleet, before).values().all(|n_moves| *n_moves <= 1));
+            fleet.at(3, 20.0).await;
+        });
+    }
+}
+
+#[test]
+fn f_16_a_clock_that_is_off_by_five_seconds_leads_nothing() {
+    for (seed, by) in [
+        (162, SignedDuration::from_secs(5)),
+        (163, SignedDuration::from_secs(-5)),
+    ] {
+        play(seed, Size::default(), async |fleet| {
+            fleet.add("wrong");
+            let epoch = fleet.now() + by;
+            fleet.change("wrong", |pod| pod.wall = SimulatedWall::starting_at(epoch));
+            fleet.start("wrong");
+            fleet.start_all(&FOUR);
+            fleet.at(1, 20.0).await;
+            fleet.all_led(Duration::ZERO).await;
+            assert_eq!(fleet.shares()["wrong"], 0);
+            assert!(fleet.books().writes.iter().all(|write| write.process != 1));
+        });
+    }
+}
+
+#[test]
+fn f_16_boot_clocks_that_run_five_percent_fast_and_slow_do_no_harm() {
+    play(164, Size::default(), async |fleet| {
+        for (name, rate) in [("b", 1_050_000), ("c", 950_000)] {
+            fleet.add(name);
+            let epoch = fleet.now();
+            fleet.change(name, |pod| {
+                pod.wall = SimulatedWall::starting_at(epoch).with_boot_rate(rate);
+            });
+        }
+        begin(fleet, &FOUR).await;
+        fleet.at(1, 50.0).await;
+        let before = fleet.now();
+        fleet.allow_late(before, 12.0);
+        fleet.kill("a").await;
+        fleet.all_led(Duration::from_millis(11_100)).await;
+        // The slow one is frozen: the fast one is the first to take what it has.
+        fleet.at(2, 15.0).await;
+        fleet.allow_late(fleet.now(), 12.0);
+        fleet.freeze("c");
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        fleet.thaw("c");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        fleet.all_led(Duration::from_secs(2)).await;
+        fleet.at(3, 20.0).await;
+        assert!(!moves(fleet, before).is_empty());
+    });
+}

@@ -1,0 +1,108 @@
+//! Processes that end without a word.
+
+use std::time::Duration;
+
+use super::{FOUR, TAKEN_WITHIN, assert_moved_once, begin, evicted, taken};
+use crate::fleet::{Size, play};
+
+#[test]
+fn f_05_what_a_killed_process_led_is_led_again_by_its_restart() {
+    play(5, Size::default(), async |fleet| {
+        begin(fleet, &FOUR).await;
+        fleet.at(0, 59.7).await;
+        let killed_at = fleet.now();
+        fleet.allow_late(killed_at, 3.0);
+        let former = fleet.kill("b").await;
+        let held = fleet.books().held_by(former);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        fleet.start("b");
+        fleet.all_led(Duration::from_secs(3)).await;
+        let took = taken(fleet, former, &held, killed_at);
+        assert!(took <= Duration::from_secs(3), "{took:?}");
+        assert_eq!(evicted(fleet), Vec::<String>::new(), "a ghost is replaced");
+        assert_moved_once(fleet, &held, killed_at);
+        fleet.at(2, 20.0).await;
+    });
+}
+
+#[test]
+fn f_05_what_a_killed_process_led_is_led_again_without_it() {
+    play(6, Size::default(), async |fleet| {
+        begin(fleet, &FOUR).await;
+        fleet.at(0, 57.0).await;
+        let killed_at = fleet.now();
+        fleet.allow_late(killed_at, 11.0);
+        let former = fleet.kill("b").await;
+        let held = fleet.books().held_by(former);
+        fleet.all_led(Duration::from_secs(11)).await;
+        let took = taken(fleet, former, &held, killed_at);
+        assert!(took <= TAKEN_WITHIN, "{took:?}");
+        assert_eq!(evicted(fleet), ["uid-b"]);
+        assert_moved_once(fleet, &held, killed_at);
+        fleet.at(2, 20.0).await;
+    });
+}
+
+#[test]
+fn f_17_a_replica_whose_lease_task_fails_ends_at_once() {
+    play(17, Size::default(), async |fleet| {
+        begin(fleet, &FOUR).await;
+        let doomed_at = fleet.now();
+        fleet.change("c", |pod| {
+            pod.is_lease_task_doomed
+                .store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        // A renewal comes every two seconds.
+        while !fleet.has_ended("c") {
+            assert!(fleet.since(doomed_at) < Duration::from_millis(3_200));
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let ended_at = fleet.now();
+        let error = fleet.ended("c").await.unwrap_err();
+        assert_eq!(error.to_string(), "the election task failed");
+        fleet.allow_late(doomed_at, 12.0);
+        fleet.all_led(Duration::from_secs(11)).await;
+        assert!(fleet.since(ended_at) <= TAKEN_WITHIN);
+        fleet.at(2, 20.0).await;
+    });
+}
+
+#[test]
+fn f_18_a_shard_that_kills_whoever_leads_it_is_put_in_quarantine_and_the_others_are_not() {
+    play(
+        18,
+        Size {
+            n_cron_jobs: 60,
+            n_shards: 16,
+        },
+        async |fleet| {
+            begin(fleet, &FOUR).await;
+            let poison = 5_u16;
+            let began = fleet.now();
+            fleet.allow_late(began, 90.0);
+            for _ in 0..3 {
+                let holder = fleet.books().holders()[&poison];
+                let names = fleet.names();
+                let victim = names
+                    .iter()
+                    .find(|name| fleet.number(name) == holder.process)
+                    .unwrap()
+                    .clone();
+                fleet.kill(&victim).await;
+                fleet.all_led(Duration::from_secs(12)).await;
+                fleet.start(&victim);
+                tokio::time::sleep(Duration::from_secs(5)).await;
+            }
+            let crashes = |shard: u16| fleet.books().shards[&shard].last().unwrap().crashes;
+            assert_eq!(crashes(poison), 3);
+            let n_others = (0..16).filter(|shard| *shard != poison && crashes(*shard) >= 3).count();
+            assert_eq!(n_others, 0, "those that were led with it");
+            let overview = fleet.look("a", |process| process.figures().unwrap().overview);
+            assert_eq!(
+                overview.quarantined.iter().map(|shard| shard.0).collect::<Vec<_>>(),
+                [poison]
+            );
+            fleet.at(3, 20.0).await;
+        },
+    );
+}

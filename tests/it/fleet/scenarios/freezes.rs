@@ -1,0 +1,134 @@
+//! Processes that are stopped and go on (SIGSTOP, a frozen machine).
+
+use std::time::Duration;
+
+use super::{FOUR, TAKEN_WITHIN, assert_moved_once, begin, evicted, moves, taken};
+use crate::fleet::{Size, cluster::Fleet, oracle::writes_of_former_holders, play};
+
+/// Freezes `b` for a while, from an instant; what it held then, and its number.
+async fn freeze(fleet: &mut Fleet, from: (i64, f64), seconds: u64, late: f64) -> (Vec<u16>, u64) {
+    begin(fleet, &FOUR).await;
+    fleet.at(from.0, from.1).await;
+    let (number, frozen_at) = (fleet.number("b"), fleet.now());
+    let held = fleet.books().held_by(number);
+    fleet.allow_late(frozen_at, late);
+    fleet.freeze("b");
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    let n_writes = fleet
+        .books()
+        .writes
+        .iter()
+        .filter(|write| write.process == number)
+        .count();
+    fleet.thaw("b");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let after = fleet
+        .books()
+        .writes
+        .iter()
+        .filter(|write| write.process == number)
+        .count();
+    if seconds >= 11 {
+        assert_eq!(after, n_writes, "it writes nothing when it goes on");
+        assert_moved_once(fleet, &held, frozen_at);
+        let took = taken(fleet, number, &held, frozen_at);
+        assert!(took <= TAKEN_WITHIN, "{took:?}");
+        assert_eq!(evicted(fleet), ["uid-b"]);
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let life = fleet.books().members["uid-b"].last().unwrap().holder;
+        assert!(
+            life.is_some_and(|holder| holder.process == number && holder.life >= 1),
+            "{life:?}"
+        );
+    }
+    assert_eq!(writes_of_former_holders(&fleet.books()).len(), 0);
+    (held, number)
+}
+
+#[test]
+fn f_06_frozen_for_five_seconds_a_replica_keeps_what_it_leads() {
+    for (seed, from) in [(60, (0, 57.3)), (61, (1, 0.0)), (62, (1, 10.4))] {
+        play(seed, Size::default(), async |fleet| {
+            let frozen_at = fleet.instant(from.0, from.1);
+            freeze(fleet, from, 5, 5.5).await;
+            fleet.at(2, 10.0).await;
+            assert!(moves(fleet, frozen_at).is_empty());
+        });
+    }
+}
+
+#[test]
+fn f_06_frozen_for_nine_seconds_what_a_replica_leads_moves_once_at_most() {
+    for (seed, from) in [(63, (0, 53.1)), (64, (0, 59.99))] {
+        play(seed, Size::default(), async |fleet| {
+            let frozen_at = fleet.instant(from.0, from.1);
+            freeze(fleet, from, 9, 11.5).await;
+            fleet.at(1, 15.0).await;
+            let moves = moves(fleet, frozen_at);
+            assert!(moves.values().all(|n_moves| *n_moves == 1), "{moves:?}");
+            fleet.at(2, 20.0).await;
+        });
+    }
+}
+
+#[test]
+fn f_06_frozen_for_eleven_seconds_what_a_replica_leads_moves_once() {
+    for (seed, from) in [(65, (0, 52.0)), (66, (1, 0.01))] {
+        play(seed, Size::default(), async |fleet| {
+            freeze(fleet, from, 11, 11.5).await;
+            fleet.at(2, 20.0).await;
+        });
+    }
+}
+
+#[test]
+fn f_06_frozen_for_a_minute_what_a_replica_leads_moves_once() {
+    play(67, Size::default(), async |fleet| {
+        freeze(fleet, (0, 58.0), 60, 11.0).await;
+        fleet.at(3, 20.0).await;
+    });
+}
+
+#[test]
+fn f_06_frozen_for_ten_minutes_what_a_replica_leads_moves_once() {
+    play(
+        68,
+        Size {
+            n_cron_jobs: 30,
+            n_shards: 16,
+        },
+        async |fleet| {
+            freeze(fleet, (0, 58.0), 600, 11.0).await;
+            fleet.at(12, 20.0).await;
+        },
+    );
+}
+
+#[test]
+fn f_06_frozen_between_the_check_and_the_send_a_create_comes_late_and_meets_the_job() {
+    play(69, Size::default(), async |fleet| {
+        begin(fleet, &FOUR).await;
+        fleet.at(0, 59.0).await;
+        let frozen_at = fleet.now();
+        let (number, held) = (fleet.number("b"), fleet.books().held_by(fleet.number("b")));
+        fleet.allow_late(frozen_at, 12.5);
+        fleet.freeze_at_create("b", 3);
+        fleet.at(1, 14.0).await;
+        assert_moved_once(fleet, &held, frozen_at);
+        let n_writes = |fleet: &Fleet| {
+            fleet
+                .books()
+                .writes
+                .iter()
+                .filter(|write| write.process == number)
+                .count()
+        };
+        let n_before = n_writes(fleet);
+        let n_met = fleet.books().n_exists;
+        fleet.thaw("b");
+        fleet.at(1, 16.0).await;
+        assert_eq!(n_writes(fleet), n_before);
+        assert!(fleet.books().n_exists > n_met, "the one that had been checked");
+        fleet.at(2, 20.0).await;
+    });
+}

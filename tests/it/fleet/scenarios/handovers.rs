@@ -1,0 +1,214 @@
+//! Replicas that are asked to end: shards are handed over, whatever happens meanwhile.
+
+use std::time::Duration;
+
+use apisim::{Fault, Resource, Rule, Verb};
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::{FOUR, THREE, assert_moved_once, begin, moves};
+use crate::fleet::{Size, cluster::Fleet, load::Plan, play};
+
+/// A drain on an idle server, and on a burst.
+const DRAIN_MAX: Duration = Duration::from_millis(500);
+const BURST_DRAIN_MAX: Duration = Duration::from_secs(2);
+
+/// Drains a replica and asserts that everything that it held moved once, at once.
+async fn drain(fleet: &Fleet, name: &str, longest: Duration) {
+    let before = fleet.now();
+    let held = fleet.books().held_by(fleet.number(name));
+    let took = fleet.drain(name).await;
+    assert!(took <= longest, "{took:?}");
+    fleet.all_led(Duration::from_millis(50)).await;
+    assert_moved_once(fleet, &held, before);
+}
+
+#[test]
+fn f_01_a_replica_that_is_asked_to_end_hands_over_before_a_burst() {
+    play(1, Size::default(), async |fleet| {
+        begin(fleet, &THREE).await;
+        fleet.at(0, 58.0).await;
+        drain(fleet, "a", DRAIN_MAX).await;
+        fleet.at(1, 20.0).await;
+    });
+}
+
+#[test]
+fn f_01_a_replica_that_is_asked_to_end_hands_over_in_a_burst() {
+    play(2, Size::default(), async |fleet| {
+        begin(fleet, &THREE).await;
+        fleet.at(1, 0.0).await;
+        drain(fleet, "a", BURST_DRAIN_MAX).await;
+        fleet.at(2, 20.0).await;
+    });
+}
+
+#[test]
+fn f_04_creates_that_hang_hold_a_handover_up_for_two_seconds_and_double_nothing() {
+    play(4, Size::default(), async |fleet| {
+        begin(fleet, &THREE).await;
+        fleet.at(0, 59.5).await;
+        let five_seconds = Fault::Delay {
+            shortest: Duration::from_secs(5),
+            longest: Duration::from_secs(5),
+        };
+        fleet.api.faults().add(Rule {
+            client: Some("a".to_owned()),
+            resource: Some(Resource::Job),
+            verbs: vec![Verb::Create],
+            ..Rule::new(five_seconds)
+        });
+        fleet.at(1, 0.2).await;
+        fleet.allow_late(fleet.instant(1, 0.0), 5.5);
+        let before = fleet.now();
+        let held = fleet.books().held_by(fleet.number("a"));
+        fleet.ask_to_end("a");
+        fleet.all_led(Duration::from_secs(3)).await;
+        fleet.at(1, 3.0).await;
+        assert!(fleet.books().held_by(fleet.number("a")).is_empty());
+        assert_moved_once(fleet, &held, before);
+        fleet.ended("a").await.unwrap();
+        fleet.at(2, 20.0).await;
+    });
+}
+
+#[test]
+fn f_14_what_users_do_during_a_handover_is_done() {
+    play(14, Size::default(), async |fleet| {
+        begin(fleet, &THREE).await;
+        fleet.at(1, 20.0).await;
+        fleet.ask_to_end("a");
+        // As the shards go.
+        for number in 0..20 {
+            tokio::time::sleep(Duration::from_millis(fleet.random.next() % 12)).await;
+            let path = format!("/apis/batch/v1/namespaces/default/cronjobs/later-{number:02}");
+            let schedule = |text: &str| json!({"spec": {"schedule": text}});
+            let mut cron_job = json!({"apiVersion": "batch/v1", "kind": "CronJob"});
+            cron_job["metadata"] = json!({"name": format!("later-{number:02}")});
+            cron_job["spec"] = json!({"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": {
+                "spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]}}}}});
+            let cron_jobs = "/apis/batch/v1/namespaces/default/cronjobs";
+            let created = fleet.ask("POST", cron_jobs, &cron_job).await.unwrap();
+            let plan = Plan::plain(&format!("later-{number:02}"));
+            let now = fleet.now();
+            fleet
+                .books()
+                .enter(plan, created["metadata"]["uid"].as_str().unwrap(), now);
+            fleet.ask("PATCH", &path, &schedule("* * * * *")).await.unwrap();
+        }
+        fleet.ended("a").await.unwrap();
+        fleet.at(1, 40.0).await;
+        // Jobs that a user deletes stay deleted, and labels that are taken away harm nobody.
+        let jobs = fleet
+            .ask("GET", "/apis/batch/v1/namespaces/default/jobs", &Value::Null)
+            .await
+            .unwrap();
+        fleet.ask_to_end("b");
+        for job in jobs["items"].as_array().unwrap().iter().take(30) {
+            let path = format!(
+                "/apis/batch/v1/namespaces/default/jobs/{}",
+                job["metadata"]["name"].as_str().unwrap()
+            );
+            if fleet.random.is_one_in(2) {
+                let _ = fleet.ask("DELETE", &path, &json!({})).await;
+            } else {
+                let labels = json!({"metadata": {"labels": null}});
+                let _ = fleet.ask("PATCH", &path, &labels).await;
+            }
+        }
+        fleet.ended("b").await.unwrap();
+        fleet.at(3, 20.0).await;
+        let books = fleet.books();
+        for number in 0..20 {
+            let name = format!("later-{number:02}");
+            let slots: Vec<_> = books
+                .jobs
+                .values()
+                .filter(|job| job.owner == name)
+                .map(|job| job.slot)
+                .collect();
+            assert_eq!(slots.len(), 2, "{name}: {slots:?}");
+        }
+    });
+}
+
+#[test]
+fn f_14_a_job_whose_label_is_taken_away_still_holds_the_next_run_back() {
+    play(15, Size::default(), async |fleet| {
+        begin(fleet, &THREE).await;
+        fleet.at(1, 10.0).await;
+        let path = "/apis/batch/v1/namespaces/default/jobs";
+        let jobs = fleet.ask("GET", path, &Value::Null).await.unwrap();
+        let jobs = jobs["items"].as_array().unwrap();
+        let running = jobs.iter().filter(|job| job["status"]["active"] == 1);
+        let names: Vec<&str> = running.map(|job| job["metadata"]["name"].as_str().unwrap()).collect();
+        assert!(names.len() >= 6, "{names:?}");
+        // Some long before the next slot, some at it.
+        for (number, name) in names.iter().enumerate() {
+            if number == names.len() / 2 {
+                fleet.at(1, 59.99).await;
+            }
+            let labels = json!({"metadata": {"labels": null}});
+            let _ = fleet.ask("PATCH", &format!("{path}/{name}"), &labels).await;
+        }
+        fleet.at(2, 40.0).await;
+        let jobs = fleet.ask("GET", path, &Value::Null).await.unwrap();
+        for job in jobs["items"].as_array().unwrap() {
+            assert!(job["metadata"]["labels"]["cronwheel.dev/shard-32"].is_string(), "{job}");
+        }
+        fleet.at(3, 20.0).await;
+    });
+}
+
+#[test]
+fn f_23_watches_that_end_and_expire_during_a_handover_lose_nothing() {
+    play(23, Size::default(), async |fleet| {
+        begin(fleet, &FOUR).await;
+        fleet.at(0, 59.9).await;
+        fleet.allow_late(fleet.now(), 3.0);
+        let closing = fleet.trouble(Rule {
+            per_million: 200_000,
+            times_max: Some(15),
+            ..Rule::new(Fault::CloseWatch)
+        });
+        let expiring = fleet.trouble(Rule {
+            per_million: 500_000,
+            verbs: vec![Verb::Watch],
+            times_max: Some(8),
+            ..Rule::new(Fault::Expired)
+        });
+        fleet.ask_to_end("a");
+        fleet.ended("a").await.unwrap();
+        for rule in [closing, expiring] {
+            fleet.end_trouble(rule);
+        }
+        fleet.at(1, 30.0).await;
+        fleet.all_led(Duration::ZERO).await;
+        fleet.at(3, 20.0).await;
+    });
+}
+
+#[test]
+fn f_24_a_target_that_dies_with_what_it_was_just_handed_is_succeeded() {
+    play(24, Size::default(), async |fleet| {
+        begin(fleet, &THREE).await;
+        fleet.at(0, 59.95).await;
+        let before = fleet.now();
+        let held = fleet.books().held_by(fleet.number("a"));
+        let target = fleet.number("b");
+        let held_by_target = fleet.books().held_by(target).len();
+        fleet.ask_to_end("a");
+        while fleet.books().held_by(target).len() == held_by_target {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let killed_at = fleet.now();
+        fleet.kill("b").await;
+        fleet.allow_late(before, 11.5);
+        fleet.all_led(Duration::from_secs(11)).await;
+        let took = fleet.since(killed_at);
+        assert!(took <= super::TAKEN_WITHIN + Duration::from_millis(500), "{took:?}");
+        assert!(held.iter().all(|shard| moves(fleet, before)[shard] <= 2));
+        fleet.ended("a").await.unwrap();
+        fleet.until(before + SignedDuration::from_secs(140)).await;
+    });
+}

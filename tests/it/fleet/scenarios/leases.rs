@@ -1,0 +1,124 @@
+//! Leases in other hands than ours.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{FOUR, TAKEN_WITHIN, begin, moves};
+use crate::fleet::{Size, cluster::Fleet, play};
+
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+
+async fn delete(fleet: &Fleet, name: &str) {
+    fleet
+        .ask("DELETE", &format!("{LEASES}/{name}"), &json!({}))
+        .await
+        .unwrap();
+}
+
+#[test]
+fn f_15_a_member_lease_that_is_deleted_ends_a_life_and_no_more() {
+    play(15, Size::default(), async |fleet| {
+        begin(fleet, &FOUR).await;
+        fleet.at(0, 58.5).await;
+        fleet.allow_late(fleet.now(), 12.0);
+        delete(fleet, "cronwheel-member-uid-b").await;
+        // Its next life comes at once, and succeeds it.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        fleet.all_led(TAKEN_WITHIN).await;
+        fleet.at(2, 20.0).await;
+        let holder = fleet.books().members["uid-b"].last().unwrap().holder;
+        assert!(holder.is_some_and(|holder| holder.life == 1), "{holder:?}");
+    });
+}
+
+#[test]
+fn f_15_a_shard_lease_that_is_deleted_is_made_anew_by_its_leader() {
+    play(16, Size::default(), async |fleet| {
+        begin(fleet, &FOUR).await;
+        fleet.at(0, 59.0).await;
+        let before = fleet.now();
+        for shard in [3, 9, 20] {
+            delete(fleet, &format!("cronwheel-shard-5-{shard}")).await;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        fleet.all_led(Duration::ZERO).await;
+        assert!(moves(fleet, before).is_empty());
+        for shard in [3, 9, 20] {
+            let books = fleet.books();
+            let changes = &books.shards[&shard];
+            let n_gone = changes.iter().filter(|change| change.term.is_none()).count();
+            assert_eq!(n_gone, 1);
+        }
+        fleet.at(2, 20.0).await;
+    });
+}
+
+#[test]
+fn f_15_all_leases_that_are_deleted_are_made_anew_in_later_terms() {
+    play(17, Size::default(), async |fleet| {
+        begin(fleet, &FOUR).await;
+        fleet.at(0, 57.0).await;
+        fleet.allow_late(fleet.now(), 14.0);
+        let all = fleet.ask("GET", LEASES, &json!(null)).await.unwrap();
+        let names = all["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|lease| lease["metadata"]["name"].as_str().unwrap());
+        let names: Vec<String> = names.map(ToOwned::to_owned).collect();
+        for name in names {
+            delete(fleet, &name).await;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        fleet.all_led(TAKEN_WITHIN).await;
+        fleet.at(2, 20.0).await;
+    });
+}
+
+#[test]
+fn f_19_a_pod_that_was_deleted_by_force_while_its_process_runs_is_not_dead_before_its_time() {
+    play(19, Size::default(), async |fleet| {
+        begin(fleet, &FOUR).await;
+        fleet.at(0, 55.0).await;
+        // Its line is slow, so that it does not see at once what is done to it: it may act until it fences.
+        let number = fleet.number("c");
+        let held = fleet.books().held_by(number);
+        let deleted_at = fleet.now();
+        fleet.allow_late(deleted_at, 14.0);
+        let cut = fleet.cut("c");
+        delete(fleet, "cronwheel-member-uid-c").await;
+        fleet.start("e");
+        tokio::time::sleep(Duration::from_millis(9_900)).await;
+        let books_held = fleet.books().held_by(number);
+        assert_eq!(books_held, held, "nobody takes what may still be led");
+        fleet.heal("c", cut);
+        fleet.kill("c").await;
+        fleet.all_led(Duration::from_secs(3)).await;
+        fleet.at(2, 20.0).await;
+    });
+}
+
+#[test]
+fn f_26_of_two_processes_of_one_identity_one_ends() {
+    play(26, Size::default(), async |fleet| {
+        begin(fleet, &FOUR).await;
+        fleet.at(0, 58.0).await;
+        fleet.allow_late(fleet.now(), 14.0);
+        let number = fleet.number("b");
+        fleet.add("copy");
+        fleet.change("copy", |pod| pod.identity = ("b".to_owned(), "uid-b".to_owned()));
+        fleet.start_as("copy", number, 0);
+        let begun = fleet.now();
+        while !fleet.has_ended("b") && !fleet.has_ended("copy") {
+            assert!(fleet.since(begun) <= Duration::from_millis(2_500), "both live on");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        // Both took themselves for the leader, until a renewal of one did not fit.
+        fleet.books().led_twice.clear();
+        let ended = if fleet.has_ended("b") { "b" } else { "copy" };
+        let _ = fleet.ended(ended).await;
+        fleet.all_led(Duration::from_secs(12)).await;
+        fleet.at(2, 20.0).await;
+    });
+}

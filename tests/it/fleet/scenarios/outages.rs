@@ -1,0 +1,157 @@
+//! The API server, and the ways to it.
+
+use std::time::Duration;
+
+use apisim::{Fault, Resource, Rule, ServiceTimes};
+use jiff::SignedDuration;
+
+use super::{FOUR, TAKEN_WITHIN, assert_moved_once, begin, evicted, moves, taken};
+use crate::fleet::{Size, cluster::Fleet, play};
+
+fn n_fences(fleet: &Fleet) -> u64 {
+    let names = fleet.names();
+    names
+        .iter()
+        .map(|name| fleet.look(name, |process| process.metrics.election.fences.get()))
+        .sum()
+}
+
+#[test]
+fn f_08_an_outage_of_the_api_server_moves_nothing() {
+    play(8, Size::default(), async |fleet| {
+        begin(fleet, &FOUR).await;
+        fleet.at(0, 55.0).await;
+        let (from, outage) = (fleet.now(), fleet.trouble(Rule::new(Fault::Outage)));
+        fleet.at(1, 25.0).await;
+        assert_eq!((fleet.n_led(), n_fences(fleet)), (0, 4));
+        fleet.end_trouble(outage);
+        let took = fleet.all_led(Duration::from_secs(3)).await;
+        assert!(took <= Duration::from_millis(2_200), "{took:?}");
+        fleet.allow_late(from, 34.0);
+        fleet.at(3, 20.0).await;
+        assert!(moves(fleet, from).is_empty());
+        assert_eq!(evicted(fleet), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn f_09_a_replica_that_is_cut_off_fences_before_others_take_its_shards() {
+    play(9, Size::default(), async |fleet| {
+        begin(fleet, &FOUR).await;
+        fleet.at(0, 54.0).await;
+        let (cut_at, number) = (fleet.now(), fleet.number("b"));
+        let held = fleet.books().held_by(number);
+        fleet.allow_late(cut_at, 11.5);
+        let cut = fleet.cut("b");
+        fleet.until(cut_at + SignedDuration::from_millis(7_001)).await;
+        assert_eq!(fleet.shares()["b"], 0);
+        fleet.until(cut_at + SignedDuration::from_secs(30)).await;
+        let took = taken(fleet, number, &held, cut_at);
+        assert!(took <= TAKEN_WITHIN, "{took:?}");
+        assert_moved_once(fleet, &held, cut_at);
+        assert!(
+            fleet
+                .books()
+                .writes
+                .iter()
+                .all(|write| write.process != number || write.at <= cut_at)
+        );
+        fleet.heal("b", cut);
+        fleet.at(3, 20.0).await;
+        assert_eq!(evicted(fleet), ["uid-b"]);
+        fleet.all_led(Duration::ZERO).await;
+        assert!(fleet.shares()["b"] >= 8, "it has its share again");
+    });
+}
+
+#[test]
+fn f_10_a_slow_and_throttling_api_server_costs_no_lease() {
+    play(10, Size::default(), async |fleet| {
+        begin(fleet, &FOUR).await;
+        let from = fleet.now();
+        for resource in [Resource::Job, Resource::CronJob] {
+            let of = |fault: Fault, per_million: u32| Rule {
+                resource: Some(resource),
+                per_million,
+                ..Rule::new(fault)
+            };
+            let slow = Fault::Delay {
+                shortest: Duration::ZERO,
+                longest: Duration::from_secs(1),
+            };
+            let throttled = Fault::Throttle { retry_after_seconds: 1 };
+            fleet.trouble(of(slow, 1_000_000));
+            fleet.trouble(of(throttled, 200_000));
+        }
+        fleet.allow_late(from, 190.0);
+        fleet.at(3, 50.0).await;
+        assert!(moves(fleet, from).is_empty());
+        assert_eq!((evicted(fleet).len(), n_fences(fleet)), (0, 0));
+    });
+}
+
+#[test]
+fn f_11_a_burst_of_jobs_holds_no_renewal_up() {
+    play(
+        11,
+        Size {
+            n_cron_jobs: 600,
+            n_shards: 64,
+        },
+        async |fleet| {
+            begin(fleet, &FOUR).await;
+            // A thousand writes a second: some 400 Jobs at the even minute, and their statuses.
+            fleet.api.set_service_times(ServiceTimes {
+                write: Duration::from_millis(1),
+                read: Duration::from_micros(200),
+                in_flight_max: None,
+            });
+            fleet.allow_late(fleet.instant(1, 55.0), 10.0);
+            fleet.allow_late(fleet.instant(0, 55.0), 10.0);
+            fleet.at(2, 10.0).await;
+            let books = fleet.books();
+            for (pod_uid, changes) in &books.members {
+                let changes: Vec<_> = changes
+                    .iter()
+                    .filter(|change| change.at >= fleet.instant(0, 50.0))
+                    .collect();
+                for pair in changes.windows(2) {
+                    let pause = pair[1].at.duration_since(pair[0].at);
+                    assert!(
+                        pause <= SignedDuration::from_millis(2_700),
+                        "{pod_uid}: {pause:?} to {}",
+                        pair[1].at
+                    );
+                }
+            }
+            drop(books);
+            assert_eq!(n_fences(fleet), 0);
+        },
+    );
+}
+
+#[test]
+fn f_12_replicas_at_an_api_server_that_lags_lead_nothing_twice() {
+    play(12, Size::default(), async |fleet| {
+        for (name, front_end) in [("a", 0), ("b", 0), ("c", 1), ("d", 1)] {
+            fleet.add(name);
+            fleet.change(name, |pod| pod.front_end = front_end);
+        }
+        begin(fleet, &FOUR).await;
+        fleet.api.set_lag(1, Duration::from_secs(5));
+        fleet.at(0, 57.0).await;
+        let killed_at = fleet.now();
+        fleet.allow_late(killed_at, 22.0);
+        fleet.kill("a").await;
+        fleet.at(1, 17.0).await;
+        fleet.all_led(Duration::from_secs(2)).await;
+        // And those that see the present are asked to go: those that lag take everything.
+        fleet.at(1, 30.0).await;
+        fleet.allow_late(fleet.instant(1, 55.0), 20.0);
+        fleet.drain("b").await;
+        fleet.at(1, 55.0).await;
+        fleet.all_led(Duration::ZERO).await;
+        fleet.api.set_lag(1, Duration::ZERO);
+        fleet.at(3, 20.0).await;
+    });
+}

@@ -1,7 +1,7 @@
 # Every command that a person or CI runs. `make` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check format lint test test-fast simulate fleet mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak
+.PHONY: help demo check format lint test test-fast simulate fleet mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas handovers
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ fuzz: ## One coverage-guided fuzz target, TARGET=schedule, event or explain, for
 parity: ## The built-in controller and cronwheel on the same objects at the same time, compared; all worlds, or WORLD=name
 	CRONWHEEL_PARITY=$(or $(WORLD),all) cargo test --quiet --test it cluster::parity -- --nocapture
 
+replicas: ## Several replicas on a real kube-apiserver, replaced, killed, frozen and cut off, each case through two slots; or CASE=frozen
+	CRONWHEEL_REPLICAS=$(or $(CASE),all) cargo test --quiet --test it cluster::replicas -- --nocapture
+
 audit: ## Licences, advisories and sources of all dependencies, by deny.toml; needs cargo-deny and the network
 	@cargo deny --version >/dev/null 2>&1 || { echo "cargo-deny is missing: cargo install --locked cargo-deny"; exit 1; }
 	cargo deny --workspace check
@@ -64,3 +67,6 @@ loadtest: ## 500 minutely CronJobs for three minutes, judged by the API server's
 
 burst: ## Bursts of 1000 creates, by cronwheel and by a bare client in turn, and their ratio
 	cargo run --release --quiet --package loadtest -- burst
+
+handovers: ## Five replicas that share 2000 minutely CronJobs, replaced and killed: the table of how long shards have no leader
+	cargo run --release --quiet --package loadtest -- handovers

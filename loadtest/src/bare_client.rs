@@ -86,12 +86,18 @@ impl BareClient {
         Ok(())
     }
 
-    async fn ask(&self, number: usize, method: Method, path: &str, body: Bytes) -> anyhow::Result<()> {
+    /// Sends one request over one of its connections; fails where the answer is no success.
+    pub(crate) async fn ask(&self, number: usize, method: Method, path: &str, body: Bytes) -> anyhow::Result<()> {
+        let content_type = if method == Method::PATCH {
+            "application/merge-patch+json"
+        } else {
+            "application/json"
+        };
         let request = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.server).parse::<Uri>()?)
             .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
-            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::CONTENT_TYPE, content_type)
             .header(header::ACCEPT, "application/json")
             .body(Full::new(body))?;
         let answer = self.clients[number % self.clients.len()].request(request).await?;

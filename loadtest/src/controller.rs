@@ -202,7 +202,7 @@ fn start_cronwheel(
 }
 
 /// The body of a 200 answer over plain HTTP.
-fn get(port: u16, path: &str) -> anyhow::Result<String> {
+pub(crate) fn get(port: u16, path: &str) -> anyhow::Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(EXCHANGE_TIMEOUT))?;
     // HTTP/1.0: the answer comes in one piece and ends with the connection.

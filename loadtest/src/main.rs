@@ -33,6 +33,7 @@ use crate::{
     report::Report,
     scenario::{
         burst::{Burst, BurstReport},
+        handovers::{Handovers, table::HandoverReport},
         minutely::Minutely,
     },
     target::Target,
@@ -53,6 +54,27 @@ enum Scenario {
     Minutely(MinutelyArguments),
     /// Bursts of cronwheel and of a bare client in turn: how much later the last Job is created.
     Burst(BurstArguments),
+    /// Replicas of cronwheel that share the CronJobs, and are replaced and killed: how long shards are without a leader.
+    Handovers(HandoversArguments),
+}
+
+#[derive(Debug, Args)]
+struct HandoversArguments {
+    /// How many CronJobs.
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
+    cronjobs: u32,
+    /// How many replicas; three of them are killed and restarted, then two killed.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(4..))]
+    replicas: u32,
+    /// Over how many shards the CronJobs are spread: a power of two from 16 to 1024.
+    #[arg(long, default_value_t = 256)]
+    shards: u32,
+    /// Passes of two minutes, in each of which ten replicas are replaced, at ten times spread evenly over the minute.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    passes: u32,
+    /// The executable of cronwheel; without it the release build of this workspace, brought up to date first.
+    #[arg(long)]
+    cronwheel: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -131,6 +153,15 @@ async fn judge(scenario: Scenario) -> anyhow::Result<ExitCode> {
                 ExitCode::FAILURE
             })
         }
+        Scenario::Handovers(arguments) => {
+            let report = run_handovers(arguments).await?;
+            println!("{report}");
+            Ok(if report.is_clean() {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            })
+        }
         Scenario::Burst(arguments) => {
             println!("{}", run_burst(arguments).await?);
             Ok(ExitCode::SUCCESS)
@@ -155,6 +186,23 @@ async fn run_burst(arguments: BurstArguments) -> anyhow::Result<BurstReport> {
         in_flight: arguments.in_flight,
     };
     burst.run(&mut Target::start()?, &scratch.0).await
+}
+
+async fn run_handovers(arguments: HandoversArguments) -> anyhow::Result<HandoverReport> {
+    let scratch = Scratch::new()?;
+    let handovers = Handovers {
+        load: Load {
+            run_id: format!("load-{}", std::process::id()),
+            n_cron_jobs: arguments.cronjobs,
+            n_namespaces: 5,
+            job_seconds: 3,
+        },
+        program: arguments.cronwheel.map_or_else(build_cronwheel, Ok)?,
+        n_replicas: arguments.replicas.try_into()?,
+        n_shards: arguments.shards,
+        n_passes: arguments.passes,
+    };
+    handovers.run(&mut Target::start()?, &scratch.0).await
 }
 
 async fn run(arguments: MinutelyArguments) -> anyhow::Result<Report> {

@@ -12,6 +12,7 @@ use crate::{
 };
 
 pub(crate) mod burst;
+pub(crate) mod handovers;
 pub(crate) mod minutely;
 
 /// Figures are taken this long before a slot, so that no burst is cut in two.

@@ -221,7 +221,7 @@ impl ElectionTask {
             }
             ShardReport::Warmed(shard) => Some(ElectionInput::ShardWarmed(shard)),
             ShardReport::Leading(mandate) => {
-                tracing::debug!(shard = mandate.shard.0, term = mandate.term.0, "leads");
+                tracing::debug!(shard = mandate.shard.0, term = mandate.term.0, at = %self.clock.now(), "leads");
                 self.handovers.leads(mandate.shard, self.clock.boot());
                 None
             }
@@ -230,6 +230,8 @@ impl ElectionTask {
                 fired_through,
                 written_through,
             } => {
+                let at = fired_through.unwrap_or_else(|| self.clock.now());
+                tracing::debug!(shard = shard.0, term = term.0, %at, "sealed");
                 // From here on nothing of it is sent, whatever waits in queues.
                 self.links.leadership.send_modify(|leadership| leadership.end(shard));
                 Some(ElectionInput::ShardSealed {

@@ -21,9 +21,11 @@ mod kubectl;
 mod ports;
 mod process;
 mod readiness;
+pub mod replica;
 mod service_account;
 mod state_root;
 mod testbed;
+mod wire;
 
 pub use binaries::{Binaries, BinariesError, find_or_build_clocked_reference, find_or_build_schedule_oracle};
 pub use component::{Component, JobLife, ReferenceLimits};
@@ -32,3 +34,4 @@ pub use kubectl::{Kubectl, KubectlError};
 pub use process::{ProcessError, ask_to_end};
 pub use state_root::{StateRoot, StateRootError};
 pub use testbed::{Options, Testbed, TestbedError};
+pub use wire::Wire;

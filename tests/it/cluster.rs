@@ -8,11 +8,11 @@
 #![allow(clippy::disallowed_methods, reason = "a real server keeps real time")]
 
 mod account;
+mod audit;
 mod controller;
 mod etcd;
 mod exchange;
 mod kubernetes;
-mod wire;
 
 mod credentials;
 mod deadlines;
@@ -31,6 +31,7 @@ mod outages;
 mod parity;
 mod policies;
 mod refusals;
+mod replicas;
 mod restarts;
 mod strangers;
 mod templates;
@@ -160,6 +161,7 @@ async fn control_plane(testbed: &Testbed) -> Rc<ControlPlane> {
         controller_kubeconfig,
         kubectl: testbed.kubectl(),
         etcd_url: testbed.etcd_url(),
+        audit_log: testbed.audit_log_path(),
     })
 }
 

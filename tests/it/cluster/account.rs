@@ -4,11 +4,9 @@ use std::{fs, path::PathBuf, rc::Rc};
 
 use kube::{Client, api::DeleteParams, config::Kubeconfig};
 use serde_json::{Value, json};
+use testbed::Wire;
 
-use super::{
-    kubernetes::{ControlPlane, Namespace, client, code_of_list, wait},
-    wire::Wire,
-};
+use super::kubernetes::{ControlPlane, Namespace, client, code_of_list, wait};
 
 const NAME: &str = "candidate";
 
@@ -28,7 +26,7 @@ impl Account {
         let mut kubeconfig: Value = serde_json::from_str(&text).expect("JSON");
         let server = kubeconfig["clusters"][0]["cluster"]["server"].take();
         let server = server.as_str().expect("an address").trim_start_matches("https://");
-        let wire = Wire::to(server).await;
+        let wire = Wire::to(server).await.expect("a port");
         let token_path = shared
             .controller_kubeconfig
             .with_file_name(format!("{}.token", namespace.name));
@@ -42,6 +40,7 @@ impl Account {
             controller_kubeconfig: path,
             kubectl: shared.kubectl.clone(),
             etcd_url: shared.etcd_url.clone(),
+            audit_log: shared.audit_log.clone(),
         });
         let account = Account { wire, token_path };
         account.begin(namespace).await;

@@ -73,7 +73,7 @@ async fn ask(client: &Client, method: &str, path: &str, body: Value) -> Answer {
 }
 
 /// Applies the Role for Leases and its binding, in the namespace of the case.
-async fn permit_leases(namespace: &Namespace) {
+pub(super) async fn permit_leases(namespace: &Namespace) {
     let manifest = include_str!("../../../deploy/rbac.yaml");
     let documents = manifest
         .split("\n---\n")

@@ -64,6 +64,8 @@ pub(super) struct ControlPlane {
     /// As a cluster administrator.
     pub(super) kubectl: Kubectl,
     pub(super) etcd_url: String,
+    /// Where it has one.
+    pub(super) audit_log: Option<PathBuf>,
 }
 
 /// A case's namespace.
@@ -96,6 +98,7 @@ impl Namespace {
             "ConfigMap" | "Event" | "Pod" | "ResourceQuota" | "ServiceAccount" => ("", true),
             "CronJob" | "Job" => ("batch", true),
             "ValidatingAdmissionPolicy" | "ValidatingAdmissionPolicyBinding" => ("admissionregistration.k8s.io", false),
+            "Lease" => ("coordination.k8s.io", true),
             "ClusterRoleBinding" => ("rbac.authorization.k8s.io", false),
             "FlowSchema" | "PriorityLevelConfiguration" => ("flowcontrol.apiserver.k8s.io", false),
             kind => panic!("where is {kind}?"),

@@ -18,11 +18,9 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use serde_json::json;
+use testbed::Wire;
 
-use super::{
-    kubernetes::{Namespace, wait},
-    wire::Wire,
-};
+use super::kubernetes::{Namespace, wait};
 use crate::leases::{TIMEOUT, held, member, shard, told, told::done, wall};
 
 /// A client for Leases, as an administrator.
@@ -94,7 +92,7 @@ pub(super) async fn a_way_that_falls_silent_is_replaced_before_the_fence(namespa
     let mut kubeconfig = kubeconfig(&namespace);
     let cluster = kubeconfig.clusters[0].cluster.as_mut().expect("a cluster");
     let server = cluster.server.take().expect("an address");
-    let wire = Wire::to(server.trim_start_matches("https://")).await;
+    let wire = Wire::to(server.trim_start_matches("https://")).await.expect("a port");
     cluster.server = Some(format!("https://{}", wire.address()));
     let api = LeaseApi::new(
         client_of(kubeconfig).await,

@@ -2,7 +2,6 @@
 //! each takes something away from all. A case leaves the control plane as it found it.
 
 mod api_server;
-mod audit;
 mod compaction;
 mod etcd_away;
 mod storm;
@@ -20,9 +19,10 @@ use kube::api::ListParams;
 use serde_json::{Value, json};
 use testbed::{JobLife, Options, Testbed};
 
-use self::audit::Audit;
 use super::{
-    ONE_CONTROL_PLANE, control_plane,
+    ONE_CONTROL_PLANE,
+    audit::Audit,
+    control_plane,
     controller::Controller,
     kubernetes::{Namespace, job_name, wait},
     selected,
@@ -143,7 +143,7 @@ impl Fleet {
 
     /// Waits until each slot has its Job by the controller's account, by the Jobs and by the cursors, ends the
     /// controller, and demands of the audit log that no Job was made twice.
-    async fn demand_each_started_once(&self, testbed: &Testbed, controller: Controller) {
+    async fn demand_each_started_once(&self, controller: Controller) {
         controller.wait_until_started(self.len()).await;
         let names: Vec<String> = self.cron_jobs.iter().map(|name| job_name(name, self.slot())).collect();
         self.namespace.wait_for_jobs(&names).await;
@@ -159,6 +159,6 @@ impl Fleet {
         controller.terminate().await;
         // What was on its way has come to its end with the controller.
         self.namespace.wait_for_jobs(&names).await;
-        Audit::read(testbed, &self.namespace).await.demand_no_job_twice();
+        Audit::read(&self.namespace).await.demand_no_job_twice();
     }
 }

@@ -23,6 +23,10 @@ const PULLS_MAX: usize = 8;
 /// A target that has not warmed a shard after this is not waited for.
 const WARM_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// So many targets are waited for. Where all are slow, as when everything is due at once, none is faster than the last one,
+/// and whoever takes a shard that is free lists it as well.
+const TARGETS_MAX: usize = 2;
+
 /// What decides what we should give away; while it is the same, so is the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Look {
@@ -180,7 +184,9 @@ impl Election {
         } else if self.is_leaving() {
             let mut passed_over = passed_over.clone();
             passed_over.push(target);
-            let next = next_target(shard, &passed_over, &self.place(false, now));
+            let next = (passed_over.len() < TARGETS_MAX)
+                .then(|| next_target(shard, &passed_over, &self.place(false, now)))
+                .flatten();
             self.offer(shard, next, passed_over, now);
         } else if let Some(tenure) = self.tenures.get_mut(&shard) {
             tenure.stage = Stage::Leading;

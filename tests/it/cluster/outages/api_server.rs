@@ -17,7 +17,7 @@ pub(super) async fn an_api_server_away_at_the_minute_finds_its_slots_started_onc
         .wait_for_metric("cronwheel_api_requests_total", &unanswered, |n| n >= 1)
         .await;
     testbed.start_api_server().expect("an API server");
-    fleet.demand_each_started_once(testbed, controller).await;
+    fleet.demand_each_started_once(controller).await;
 }
 
 /// Some creates are carried out and their answers lost, some are lost themselves: nobody can say which.
@@ -34,5 +34,5 @@ pub(super) async fn an_api_server_killed_in_a_burst_leaves_no_slot_out_and_none_
     let n_started = controller.n_started().await;
     assert!(n_started < fleet.len(), "the burst was over before the kill");
     testbed.start_api_server().expect("an API server");
-    fleet.demand_each_started_once(testbed, controller).await;
+    fleet.demand_each_started_once(controller).await;
 }

@@ -28,5 +28,5 @@ pub(super) async fn etcd_away_for_twenty_seconds_leaves_no_slot_out_and_none_twi
     testbed.start_etcd().expect("etcd");
     let looked_up = [("verb", "get"), ("resource", "jobs")];
     controller.wait_for_metric(REQUESTS, &looked_up, |n| n >= 1).await;
-    fleet.demand_each_started_once(testbed, controller).await;
+    fleet.demand_each_started_once(controller).await;
 }

@@ -15,7 +15,7 @@ const THROTTLED_CREATES: [(&str, &str); 3] = [("verb", "create"), ("resource", "
 /// The flow of our account, and its priority level.
 const SQUEEZED: &str = "squeezed";
 
-pub(super) async fn a_storm_of_429_is_waited_out_and_costs_no_run(testbed: &mut Testbed, namespace: Namespace) {
+pub(super) async fn a_storm_of_429_is_waited_out_and_costs_no_run(_: &mut Testbed, namespace: Namespace) {
     let fleet = Fleet::create(namespace, 120).await;
     squeeze(&fleet.namespace).await;
     let controller = fleet.start_controller().await;
@@ -27,8 +27,8 @@ pub(super) async fn a_storm_of_429_is_waited_out_and_costs_no_run(testbed: &mut 
         .await;
     assert!(controller.n_started().await < fleet.len(), "the storm was none");
     release(&fleet.namespace).await;
-    fleet.demand_each_started_once(testbed, controller).await;
-    demand_pauses(&Audit::read(testbed, &fleet.namespace).await);
+    fleet.demand_each_started_once(controller).await;
+    demand_pauses(&Audit::read(&fleet.namespace).await);
 }
 
 /// The API server asks for a second at least after each refusal: nothing of the lane comes within it, save what was on its

@@ -607,6 +607,22 @@ fn a_target_that_warms_nothing_is_passed_over_after_three_seconds() {
 }
 
 #[test]
+fn a_leaver_whose_targets_are_all_slow_waits_for_two_and_leaves_the_shards_to_whoever_takes_them() {
+    let mut world = fleet(16, 5, 69);
+    for slow in 1..5 {
+        world.replicas[slow].warms_nothing = true;
+    }
+    world.drain(0);
+    world.run(5_900);
+    assert!(!world.replicas[0].has_left);
+    world.run(600);
+    assert!(world.replicas[0].has_left);
+    let after = world.run_until_led(2_000);
+    assert!(after < 1_000, "{after} ms");
+    assert_balanced(&world, &[1, 2, 3, 4]);
+}
+
+#[test]
 fn the_last_replica_leaves_with_one_write_and_the_next_takes_all_at_once() {
     let mut world = fleet(64, 1, 71);
     world.store.n_writes = [0, 0];

@@ -1,0 +1,225 @@
+//! Replicas that share minutely `CronJobs`: how long shards take to change hands, at every part of the minute, when
+//! replicas are replaced, killed and restarted, or killed and not. Nothing is left out of the figures.
+
+mod fleet;
+mod lease_probe;
+pub(crate) mod table;
+
+use std::{path::Path, path::PathBuf, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use testbed::replica::turns::handovers;
+
+use self::{
+    fleet::Fleet,
+    lease_probe::{LeaseProbe, PROBE_LEASE},
+    table::{Drain, HandoverReport},
+};
+use super::{create_between_slots, progress, sleep_until, whole_audit_log};
+use crate::{
+    audit::{self, Request},
+    bare_client::BareClient,
+    generator::Load,
+    measure,
+    slots::{Slot, Slots},
+    target::Target,
+    tracker::Tally,
+};
+
+/// The priority of Lease requests, as it is installed.
+const FLOW_SCHEMA: &str = include_str!("../../../deploy/flow-schema.yaml");
+
+/// Seconds after the begin of a pass at which a replica is drained: each part of the minute comes once, and the instant
+/// at which everything is due. Between two the next replica starts.
+const DRAIN_SECONDS: [i64; 10] = [0, 12, 24, 36, 48, 66, 78, 90, 102, 114];
+
+/// The begin of a pass after the next minute: the first replica starts before.
+const PASS_LEAD: SignedDuration = SignedDuration::from_secs(15);
+
+/// Seconds of the minute at which replicas are killed, to be restarted at once.
+const KILL_SECONDS: [i64; 3] = [20, 40, 58];
+
+/// How many are killed to stay away.
+const N_LOST: usize = 2;
+
+/// Over how long Lease writes are counted.
+const REST: SignedDuration = SignedDuration::from_secs(60);
+
+/// After the settle window shards are evened out, eight of a donor at a time.
+const EVEN_WAIT: Duration = Duration::from_secs(30);
+
+/// How long the last slot's Jobs may take before they count as missed.
+const SETTLE_MAX: SignedDuration = SignedDuration::from_secs(60);
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub(crate) struct Handovers {
+    pub(crate) load: Load,
+    /// The executable of cronwheel.
+    pub(crate) program: PathBuf,
+    pub(crate) n_replicas: usize,
+    pub(crate) n_shards: u32,
+    /// How often a drain comes in each part of the minute.
+    pub(crate) n_passes: u32,
+}
+
+impl Handovers {
+    /// Runs it on `target` and judges. `scratch` is a folder for what is needed meanwhile.
+    pub(crate) async fn run(&self, target: &mut Target, scratch: &Path) -> anyhow::Result<HandoverReport> {
+        let kubectl = target.kubectl().clone();
+        kubectl.apply(&self.load.namespaces_manifest())?;
+        let kubeconfig = target.candidate_kubeconfig(scratch)?;
+        kubectl.apply(FLOW_SCHEMA)?;
+        let mut fleet = Fleet::new(&self.program, &kubeconfig, scratch, self.n_shards);
+        for _ in 0..self.n_replicas {
+            fleet.add("r0")?;
+        }
+        fleet.wait_until_all_led().await?;
+        tokio::time::sleep(EVEN_WAIT).await;
+        let first_slot = create_between_slots(&self.load, target).await?;
+
+        progress("counting Lease writes at rest");
+        let rest_begin = first_slot.start() + SignedDuration::from_secs(10);
+        sleep_until(rest_begin + REST).await;
+
+        let probe = LeaseProbe::begin(BareClient::connect(&kubeconfig).await?).await?;
+        let drains = self.drain_all(&mut fleet).await?;
+        let lease_writes = probe.end().await?;
+        tokio::time::sleep(EVEN_WAIT).await;
+        let restarted = restart_some(&mut fleet).await?;
+        let lost = lose_some(&mut fleet).await?;
+
+        let last_slot = Slot::at_or_after(Timestamp::now());
+        progress("waiting for the last Jobs");
+        let slots = slots_between(first_slot, last_slot);
+        let user = Target::candidate_user();
+        self.settle(target, &user, &slots, last_slot).await?;
+        let turns = fleet.end_all().await?;
+        let requests = whole_audit_log(target, &user).await?;
+        target.check_audit_log()?;
+        let (handovers, n_without) = handovers(&turns);
+        let tally = Tally::of(&self.load.cron_jobs(), &slots, &requests);
+        Ok(HandoverReport {
+            machine: measure::machine_line(&kubectl, Some(&self.program)),
+            n_replicas: self.n_replicas,
+            n_shards: self.n_shards,
+            n_cron_jobs: self.load.n_cron_jobs,
+            handovers,
+            n_without,
+            lease_writes,
+            drains,
+            restarted,
+            lost,
+            rest_writes_per_second: writes_per_second(&requests, rest_begin),
+            about_missed: requests_about(&tally.missed, &requests),
+            tally,
+        })
+    }
+
+    /// Replaces replicas as rollouts do: a new one starts and is ready before an old one drains.
+    async fn drain_all(&self, fleet: &mut Fleet) -> anyhow::Result<Vec<Drain>> {
+        let mut drains = Vec::new();
+        for _ in 0..self.n_passes {
+            let begin = Slot::at_or_after(Timestamp::now() + PASS_LEAD).start();
+            for seconds in DRAIN_SECONDS {
+                let revision = format!("r{}", drains.len() / self.n_replicas + 1);
+                let at = begin + SignedDuration::from_secs(seconds);
+                // On the burst it would compete with what is measured.
+                sleep_until(at - SignedDuration::from_secs(9)).await;
+                let new = fleet.add(&revision)?;
+                fleet.wait_until_ready(new).await?;
+                sleep_until(at).await;
+                let drain = fleet.drain_oldest().await?;
+                progress(&format!("drained at {} in {:.0?}", drain.asked, drain.took));
+                drains.push(drain);
+            }
+        }
+        Ok(drains)
+    }
+
+    /// Waits until every Job was created, or for as long as a slow controller is given.
+    async fn settle(&self, target: &Target, user: &str, slots: &Slots, last: Slot) -> anyhow::Result<()> {
+        sleep_until(last.start() + SignedDuration::from_secs(5)).await;
+        let cron_jobs = self.load.cron_jobs();
+        while Timestamp::now() < last.start() + SETTLE_MAX - SignedDuration::from_secs(10) {
+            let requests = audit::read(target.audit_log(), user)?;
+            if Tally::of(&cron_jobs, slots, &requests).missed.is_empty() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_secs(2)).await;
+        }
+        Ok(())
+    }
+}
+
+/// A create that its sender did not live to see answered may have made its Job all the same: these tell.
+fn requests_about(jobs: &[String], requests: &[Request]) -> Vec<String> {
+    let full_name = |request: &Request| format!("{}/{}", request.namespace, request.name);
+    let about = requests.iter().filter(|request| request.resource.starts_with("jobs"));
+    about
+        .filter(|request| jobs.contains(&full_name(request)))
+        .map(|request| {
+            let Request {
+                verb, code, received, ..
+            } = request;
+            format!("{verb} {} at {received}: {code}", full_name(request))
+        })
+        .collect()
+}
+
+/// Kills replicas and starts each anew in its pod; how long until all shards are led.
+async fn restart_some(fleet: &mut Fleet) -> anyhow::Result<Vec<Duration>> {
+    let mut took = Vec::new();
+    for seconds in KILL_SECONDS {
+        let mut at = Slot::at_or_after(Timestamp::now()).start() + SignedDuration::from_secs(seconds - 60);
+        while at < Timestamp::now() + SignedDuration::from_secs(5) {
+            at += SignedDuration::from_mins(1);
+        }
+        sleep_until(at).await;
+        let killed = fleet.kill_oldest()?;
+        fleet.restart_last_killed()?;
+        took.push(time_until_all_led(fleet, killed).await?);
+        progress(&format!(
+            "killed and restarted: all shards led after {:.0?}",
+            took.last()
+        ));
+        // Its restart is the youngest: each is killed once.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+    }
+    Ok(took)
+}
+
+/// Kills replicas that stay away; how long until all shards are led.
+async fn lose_some(fleet: &mut Fleet) -> anyhow::Result<Vec<Duration>> {
+    let mut took = Vec::new();
+    for _ in 0..N_LOST {
+        let killed = fleet.kill_oldest()?;
+        took.push(time_until_all_led(fleet, killed).await?);
+        progress(&format!(
+            "killed to stay away: all shards led after {:.0?}",
+            took.last()
+        ));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+    }
+    Ok(took)
+}
+
+async fn time_until_all_led(fleet: &Fleet, since: Timestamp) -> anyhow::Result<Duration> {
+    let last = fleet.wait_until_all_led().await?;
+    Ok(Duration::try_from(last.duration_since(since)).unwrap_or_default())
+}
+
+fn slots_between(first: Slot, last: Slot) -> Slots {
+    let n_slots = last.start().duration_since(first.start()).as_mins() + 1;
+    Slots::starting_at(first.start(), 0, u32::try_from(n_slots).unwrap_or_default())
+}
+
+/// Writes of Leases by all replicas together, from an instant on while nothing happened.
+#[expect(clippy::cast_precision_loss, reason = "a minute's requests are few")]
+fn writes_per_second(requests: &[Request], begin: Timestamp) -> f64 {
+    let is_it = |request: &&Request| {
+        let is_lease = request.resource == "leases" && request.name != PROBE_LEASE;
+        is_lease && request.is_write() && (begin..begin + REST).contains(&request.received)
+    };
+    requests.iter().filter(is_it).count() as f64 / REST.as_secs_f64()
+}

@@ -1,0 +1,197 @@
+//! The replicas of a run, youngest last, and what their logs say together.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, bail};
+use jiff::Timestamp;
+use testbed::replica::{
+    Replica, ReplicaSetup,
+    turns::{Turn, led_since},
+    turns_in,
+};
+
+use super::table::Drain;
+use crate::controller::get;
+
+const WAIT_MAX: Duration = Duration::from_mins(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// An end is looked for so often: it is measured.
+const END_POLL_INTERVAL: Duration = Duration::from_millis(2);
+
+/// Logs are read whole, so seldom; what they say has its own times.
+const LOG_POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// See the module.
+pub(super) struct Fleet {
+    template: ReplicaSetup,
+    scratch: PathBuf,
+    running: VecDeque<Replica>,
+    last_killed: Option<ReplicaSetup>,
+    /// The logs of those that have ended.
+    ended: Vec<PathBuf>,
+    n_started: usize,
+}
+
+impl Fleet {
+    pub(super) fn new(program: &Path, kubeconfig: &Path, scratch: &Path, n_shards: u32) -> Fleet {
+        Fleet {
+            template: ReplicaSetup {
+                program: program.to_owned(),
+                kubeconfig: kubeconfig.to_owned(),
+                lease_namespace: "kube-system".to_owned(),
+                n_shards,
+                pod_name: String::new(),
+                pod_uid: String::new(),
+                revision: String::new(),
+                address: String::new(),
+                arguments: Vec::new(),
+                log: PathBuf::new(),
+            },
+            scratch: scratch.to_owned(),
+            running: VecDeque::new(),
+            last_killed: None,
+            ended: Vec::new(),
+            n_started: 0,
+        }
+    }
+
+    /// Starts a replica in a new pod; the port of its endpoints.
+    pub(super) fn add(&mut self, revision: &str) -> anyhow::Result<u16> {
+        let number = self.n_started;
+        self.begin(ReplicaSetup {
+            pod_name: format!("cw-{number}"),
+            pod_uid: format!("uid-{number}"),
+            revision: revision.to_owned(),
+            ..self.template.clone()
+        })
+    }
+
+    /// Starts the replica that was killed last anew, in its pod.
+    pub(super) fn restart_last_killed(&mut self) -> anyhow::Result<()> {
+        let setup = self.last_killed.take().context("none was killed")?;
+        self.begin(setup).map(drop)
+    }
+
+    fn begin(&mut self, setup: ReplicaSetup) -> anyhow::Result<u16> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let replica = Replica::start(ReplicaSetup {
+            address: format!("127.0.0.1:{port}"),
+            log: self.scratch.join(format!("replica-{}.log", self.n_started)),
+            ..setup
+        })?;
+        self.n_started += 1;
+        self.running.push_back(replica);
+        Ok(port)
+    }
+
+    pub(super) async fn wait_until_ready(&mut self, port: u16) -> anyhow::Result<()> {
+        let begin = Instant::now();
+        while get(port, "/readyz").is_err() {
+            if let Some(replica) = self.running.back_mut()
+                && let Some(status) = replica.ending()?
+            {
+                bail!("a replica ended ({status}) before it was ready\n{}", tail(replica));
+            }
+            if begin.elapsed() > WAIT_MAX {
+                bail!("a replica is not ready after {} s", WAIT_MAX.as_secs());
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+        Ok(())
+    }
+
+    /// Asks the oldest replica to end, and waits for that.
+    pub(super) async fn drain_oldest(&mut self) -> anyhow::Result<Drain> {
+        let mut replica = self.running.pop_front().context("there is no replica")?;
+        let asked = Timestamp::now();
+        let begin = Instant::now();
+        replica.ask_to_end()?;
+        wait_for_end(&mut replica).await?;
+        let took = begin.elapsed();
+        self.ended.push(replica.setup().log.clone());
+        Ok(Drain { asked, took })
+    }
+
+    /// Ends the oldest replica as a crash does; when.
+    pub(super) fn kill_oldest(&mut self) -> anyhow::Result<Timestamp> {
+        let mut replica = self.running.pop_front().context("there is no replica")?;
+        let killed = Timestamp::now();
+        replica.kill()?;
+        self.ended.push(replica.setup().log.clone());
+        self.last_killed = Some(replica.setup().clone());
+        Ok(killed)
+    }
+
+    /// Waits until all shards are led; when the last of them came to be.
+    pub(super) async fn wait_until_all_led(&self) -> anyhow::Result<Timestamp> {
+        let begin = Instant::now();
+        loop {
+            let led = self.led()?;
+            if led.len() == self.template.n_shards as usize {
+                return led.into_values().max().context("there are no shards");
+            }
+            if begin.elapsed() > WAIT_MAX {
+                let log = self.running.back().map(tail).unwrap_or_default();
+                bail!("{} shards are led after {} s\n{log}", led.len(), WAIT_MAX.as_secs());
+            }
+            tokio::time::sleep(LOG_POLL_INTERVAL).await;
+        }
+    }
+
+    fn led(&self) -> anyhow::Result<BTreeMap<u64, Timestamp>> {
+        let mut logs = Vec::new();
+        for replica in &self.running {
+            logs.push((true, replica.turns()?));
+        }
+        for log in &self.ended {
+            logs.push((false, turns_in(log)?));
+        }
+        Ok(led_since(logs.iter().map(|(is_alive, turns)| (*is_alive, &turns[..]))))
+    }
+
+    /// Ends all; what their logs say.
+    pub(super) async fn end_all(mut self) -> anyhow::Result<Vec<Turn>> {
+        for replica in &self.running {
+            replica.ask_to_end()?;
+        }
+        for mut replica in std::mem::take(&mut self.running) {
+            wait_for_end(&mut replica).await?;
+            self.ended.push(replica.setup().log.clone());
+        }
+        let mut turns = Vec::new();
+        for log in &self.ended {
+            turns.extend(turns_in(log)?);
+        }
+        Ok(turns)
+    }
+}
+
+async fn wait_for_end(replica: &mut Replica) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    loop {
+        if let Some(status) = replica.ending()? {
+            if !status.success() {
+                bail!("a replica ended with {status}\n{}", tail(replica));
+            }
+            return Ok(());
+        }
+        if begin.elapsed() > WAIT_MAX {
+            bail!("a replica does not end\n{}", tail(replica));
+        }
+        tokio::time::sleep(END_POLL_INTERVAL).await;
+    }
+}
+
+/// The last lines of its log.
+fn tail(replica: &Replica) -> String {
+    let text = fs::read_to_string(&replica.setup().log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}

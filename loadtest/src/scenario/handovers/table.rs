@@ -1,0 +1,234 @@
+//! The figures of handovers as a table in Markdown, and the verdict.
+
+use std::{
+    fmt::{self, Display, Formatter},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use testbed::replica::turns::Handover;
+
+use crate::tracker::Tally;
+
+/// So long after everything was due it is busy, on a small machine.
+const BURST_SECONDS: i64 = 3;
+
+/// One replica that was asked to end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Drain {
+    pub(crate) asked: Timestamp,
+    /// Until its process was gone.
+    pub(crate) took: Duration,
+}
+
+/// What one run has shown.
+#[derive(Debug)]
+pub(crate) struct HandoverReport {
+    pub(crate) machine: String,
+    pub(crate) n_replicas: usize,
+    pub(crate) n_shards: u32,
+    pub(crate) n_cron_jobs: u32,
+    pub(crate) handovers: Vec<Handover>,
+    /// Seals that no handover followed.
+    pub(crate) n_without: usize,
+    /// Of the bare client, while replicas were drained.
+    pub(crate) lease_writes: Vec<Duration>,
+    pub(crate) drains: Vec<Drain>,
+    /// From a kill to all shards led, where the replica was started again at once.
+    pub(crate) restarted: Vec<Duration>,
+    /// The same where it was not.
+    pub(crate) lost: Vec<Duration>,
+    pub(crate) rest_writes_per_second: f64,
+    pub(crate) tally: Tally,
+    /// What was asked about the Jobs that were missed, and what was answered.
+    pub(crate) about_missed: Vec<String>,
+}
+
+impl HandoverReport {
+    /// The verdict: no instant missed, none doubled.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.tally.is_clean()
+    }
+
+    fn handovers(&self, is_wanted: impl Fn(i64) -> bool) -> Quantiles {
+        let wanted = self
+            .handovers
+            .iter()
+            .filter(|handover| is_wanted(handover.sealed.as_second().rem_euclid(60)));
+        Quantiles::of(wanted.map(|handover| {
+            let took = handover.live.duration_since(handover.sealed);
+            Duration::try_from(took).unwrap_or_default()
+        }))
+    }
+
+    fn drains(&self, is_burst: bool) -> Quantiles {
+        let drains = self.drains.iter();
+        let wanted = drains.filter(|drain| (drain.asked.as_second().rem_euclid(60) < BURST_SECONDS) == is_burst);
+        Quantiles::of(wanted.map(|drain| drain.took))
+    }
+}
+
+impl Display for HandoverReport {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} replicas, {} shards, {} CronJobs `* * * * *`; {}\n",
+            self.n_replicas, self.n_shards, self.n_cron_jobs, self.machine
+        )?;
+        writeln!(f, "| | n | p50 | p99 | most |\n|---|---|---|---|---|")?;
+        let all = self.handovers(|_| true);
+        let bare = Quantiles::of(self.lease_writes.iter().copied());
+        row(f, "planned handover of a shard, seal to live", &all)?;
+        row(
+            f,
+            "of these, sealed in the first three seconds of a minute",
+            &self.handovers(|second| second < BURST_SECONDS),
+        )?;
+        row(
+            f,
+            "of these, sealed later",
+            &self.handovers(|second| second >= BURST_SECONDS),
+        )?;
+        row(f, "bare Lease write in the same time", &bare)?;
+        row(f, "drained replica gone, asked at :00", &self.drains(true))?;
+        row(f, "drained replica gone, asked at another time", &self.drains(false))?;
+        row(
+            f,
+            "killed and restarted in its pod, to all shards led",
+            &Quantiles::of(self.restarted.iter().copied()),
+        )?;
+        row(
+            f,
+            "killed and not restarted, to all shards led",
+            &Quantiles::of(self.lost.iter().copied()),
+        )?;
+        let ratio = |share| all.ms(share).zip(bare.ms(share)).map(|(ours, bare)| ours / bare);
+        if let (Some(half), Some(most)) = (ratio(0.5), ratio(0.99)) {
+            writeln!(f, "\nHandover to bare write: {half:.1} x at p50, {most:.1} x at p99.")?;
+        }
+        writeln!(f, "Seals without a handover: {}.", self.n_without)?;
+        writeln!(
+            f,
+            "Lease writes a second at rest, all replicas: {:.2}.",
+            self.rest_writes_per_second
+        )?;
+        let tally = &self.tally;
+        writeln!(
+            f,
+            "Jobs expected {}, created {}, missed {}, doubled {}.",
+            tally.n_expected,
+            tally.n_created,
+            tally.missed.len(),
+            tally.doubled.len()
+        )?;
+        for name in tally.missed.iter().chain(&tally.doubled).take(10) {
+            writeln!(f, "  {name}")?;
+        }
+        for request in self.about_missed.iter().take(20) {
+            writeln!(f, "  {request}")?;
+        }
+        write!(f, "\nVerdict: {}", if self.is_clean() { "clean" } else { "NOT CLEAN" })
+    }
+}
+
+fn row(f: &mut Formatter<'_>, title: &str, quantiles: &Quantiles) -> fmt::Result {
+    write!(f, "| {title} | {} |", quantiles.0.len())?;
+    for share in [0.5, 0.99, 1.0] {
+        match quantiles.ms(share) {
+            Some(ms) if ms < 100.0 => write!(f, " {ms:.1} ms |")?,
+            Some(ms) if ms < 1_000.0 => write!(f, " {ms:.0} ms |")?,
+            Some(ms) => write!(f, " {:.2} s |", ms / 1e3)?,
+            None => write!(f, " - |")?,
+        }
+    }
+    writeln!(f)
+}
+
+/// Durations, ascending.
+struct Quantiles(Vec<Duration>);
+
+impl Quantiles {
+    fn of(durations: impl Iterator<Item = Duration>) -> Quantiles {
+        let mut durations: Vec<Duration> = durations.collect();
+        durations.sort_unstable();
+        Quantiles(durations)
+    }
+
+    /// What a share of them does not exceed, by nearest rank, in milliseconds.
+    fn ms(&self, share: f64) -> Option<f64> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_precision_loss,
+            clippy::cast_sign_loss,
+            reason = "a rank is between 0 and the number of durations"
+        )]
+        let rank = (share * self.0.len() as f64).ceil() as usize;
+        Some(self.0.get(rank.saturating_sub(1))?.as_secs_f64() * 1e3)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+
+    use super::*;
+
+    fn handover(second: i64, took_ms: i64) -> Handover {
+        let sealed = Timestamp::from_second(second).unwrap();
+        Handover {
+            shard: 0,
+            term: 1,
+            sealed,
+            live: sealed + SignedDuration::from_millis(took_ms),
+        }
+    }
+
+    #[test]
+    fn the_table_has_all_handovers_and_those_of_the_burst_apart() {
+        let ms = Duration::from_millis;
+        let report = HandoverReport {
+            machine: "2 cores".into(),
+            n_replicas: 5,
+            n_shards: 256,
+            n_cron_jobs: 2_000,
+            handovers: vec![
+                handover(60, 40),
+                handover(62, 1_500),
+                handover(90, 9),
+                handover(119, 11),
+            ],
+            n_without: 1,
+            lease_writes: vec![ms(4), ms(5), ms(30)],
+            drains: vec![Drain {
+                asked: Timestamp::from_second(120).unwrap(),
+                took: ms(700),
+            }],
+            restarted: vec![ms(1_900)],
+            lost: Vec::new(),
+            rest_writes_per_second: 2.5,
+            tally: Tally::default(),
+            about_missed: Vec::new(),
+        };
+        let expected = "\
+5 replicas, 256 shards, 2000 CronJobs `* * * * *`; 2 cores
+
+| | n | p50 | p99 | most |
+|---|---|---|---|---|
+| planned handover of a shard, seal to live | 4 | 11.0 ms | 1.50 s | 1.50 s |
+| of these, sealed in the first three seconds of a minute | 2 | 40.0 ms | 1.50 s | 1.50 s |
+| of these, sealed later | 2 | 9.0 ms | 11.0 ms | 11.0 ms |
+| bare Lease write in the same time | 3 | 5.0 ms | 30.0 ms | 30.0 ms |
+| drained replica gone, asked at :00 | 1 | 700 ms | 700 ms | 700 ms |
+| drained replica gone, asked at another time | 0 | - | - | - |
+| killed and restarted in its pod, to all shards led | 1 | 1.90 s | 1.90 s | 1.90 s |
+| killed and not restarted, to all shards led | 0 | - | - | - |
+
+Handover to bare write: 2.2 x at p50, 50.0 x at p99.
+Seals without a handover: 1.
+Lease writes a second at rest, all replicas: 2.50.
+Jobs expected 0, created 0, missed 0, doubled 0.
+
+Verdict: clean";
+        assert_eq!(report.to_string(), expected);
+    }
+}

@@ -1,0 +1,30 @@
+//! A rollout: each replica is replaced, the new one coming before the old one drains.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+use super::{
+    group::{Group, N_SHARDS},
+    n_slots,
+};
+use crate::cluster::kubernetes::Namespace;
+
+pub(super) async fn a_rolling_restart_moves_each_shard_once(namespace: Namespace) {
+    let mut group = Group::start(namespace, 3, 5).await;
+    let before = group.shard_leases().await;
+    group.sleep_until(0, -4).await;
+    for old in 0..3 {
+        let new = group.add("r2");
+        group.wait_until_ready(new).await;
+        let took = group.end(old).await;
+        eprintln!("        drained in {took:.1?}");
+        assert!(took < Duration::from_secs(5), "{took:?}");
+    }
+    group.wait_until_all_led(SignedDuration::from_secs(5)).await;
+    let after = group.shard_leases().await;
+    let moves = |(shard, (term, _)): (&String, &(u64, String))| term - before[shard].0;
+    let n_moves: Vec<u64> = after.iter().map(moves).collect();
+    assert_eq!(n_moves, vec![1; N_SHARDS as usize]);
+    group.finish(n_slots()).await;
+}

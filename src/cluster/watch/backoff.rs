@@ -27,6 +27,12 @@ impl Backoff {
         self.next_delay = (self.next_delay * 2).min(LONGEST_DELAY);
     }
 
+    /// A server that answers has lost our place in its history: it is listed anew soon, whatever failed before.
+    pub(super) fn lose_place(&mut self) {
+        self.reset();
+        self.fail();
+    }
+
     pub(super) fn reset(&mut self) {
         self.next_delay = FIRST_DELAY;
     }
@@ -55,6 +61,11 @@ mod tests {
         assert_eq!(delays_millis, [200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
         backoff.reset();
         backoff.fail();
+        assert_eq!(backoff.due_delay, Some(FIRST_DELAY));
+        for _ in 0..8 {
+            backoff.fail();
+        }
+        backoff.lose_place();
         assert_eq!(backoff.due_delay, Some(FIRST_DELAY));
     }
 

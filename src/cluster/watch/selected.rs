@@ -266,13 +266,7 @@ impl SelectedWatch {
                 (version(&job).unwrap_or(through), item)
             }
             WatchEvent::Bookmark(bookmark) => (bookmark.metadata.resource_version, None),
-            WatchEvent::Error(status) => {
-                let next = match status.code {
-                    410 => Stage::Begin,
-                    _ => Stage::Open { through },
-                };
-                return self.tell(bounded(&format!("{} ({})", status.message, status.code)), next);
-            }
+            WatchEvent::Error(status) => return self.refuse(&status.message, status.code, Stage::Open { through }),
         };
         self.ready.extend(item);
         self.stage = Stage::Events { events, through };
@@ -282,8 +276,17 @@ impl SelectedWatch {
         let kube::Error::Api(status) = error else {
             return self.tell(error_text(error), next);
         };
-        let next = if status.code == 410 { Stage::Begin } else { next };
-        self.tell(bounded(&format!("{} ({})", status.message, status.code)), next);
+        self.refuse(&status.message, status.code, next);
+    }
+
+    /// A version that is too old (410) is no sign of a server that is unwell: a list follows soon.
+    fn refuse(&mut self, message: &str, code: u16, next: Stage) {
+        let is_too_old = code == 410;
+        let next = if is_too_old { Stage::Begin } else { next };
+        self.tell(bounded(&format!("{message} ({code})")), next);
+        if is_too_old {
+            self.backoff.lose_place();
+        }
     }
 
     fn tell(&mut self, message: String, next: Stage) {

@@ -35,6 +35,7 @@ mod backlog;
 mod exchange;
 mod fair_queue;
 mod request;
+mod tokens;
 
 use backlog::{BACKLOG_MAX, Backlog, OnTheWay, Queued};
 use exchange::{Exchanged, Licence, exchange};

@@ -10,7 +10,7 @@ mod lease_watch;
 mod notices;
 mod requests;
 
-use std::{collections::VecDeque, time::Duration};
+use std::time::Duration;
 
 use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::{mpsc, watch};
@@ -23,6 +23,7 @@ use self::{
 };
 use super::{
     clock::{Clock, ClockVerdict},
+    config::Incarnations,
     metrics::{ElectionBoard, ElectionFigures, ElectionMetrics},
     shutdown::{HANDOVER_GRACE, Phase, PhaseReceiver},
 };
@@ -56,9 +57,6 @@ pub struct ElectionLinks {
     pub metrics: ElectionMetrics,
 }
 
-/// Gives each life of this replica a number that no other has.
-pub type DrawIncarnation = Box<dyn FnMut() -> Incarnation + Send>;
-
 /// See the module.
 pub struct ElectionTask {
     election: Election,
@@ -70,7 +68,7 @@ pub struct ElectionTask {
     requests: FuturesUnordered<Asked>,
     handovers: Handovers,
     notices: Notices,
-    draw: DrawIncarnation,
+    incarnations: Incarnations,
     /// The number of this life.
     incarnation: Incarnation,
     is_synced: bool,
@@ -93,7 +91,7 @@ impl ElectionTask {
     /// The election of a replica; its first life is the one of the configuration.
     pub fn new(
         config: ElectionConfig,
-        draw: DrawIncarnation,
+        incarnations: Incarnations,
         api: LeaseApi,
         clock: Clock,
         links: ElectionLinks,
@@ -114,7 +112,7 @@ impl ElectionTask {
             requests: FuturesUnordered::new(),
             handovers: Handovers::new(links.metrics.given.clone(), links.metrics.taken.clone()),
             links,
-            draw,
+            incarnations,
             is_synced: false,
             leave_by: None,
             told_not_owning: None,
@@ -174,19 +172,18 @@ impl ElectionTask {
     }
 
     fn take(&mut self, input: ElectionInput) -> Result<(), Ending> {
-        let mut inputs = VecDeque::from([input]);
-        while let Some(input) = inputs.pop_front() {
-            let effects = self.election.handle(input, self.clock.boot());
-            for effect in effects {
-                self.perform(effect, &mut inputs)?;
-            }
-        }
-        Ok(())
+        let effects = self.election.handle(input, self.clock.boot());
+        self.follow(effects)
     }
 
     fn pass_time(&mut self) -> Result<(), Ending> {
-        let mut inputs = VecDeque::new();
         let effects = self.election.handle_timeout(self.clock.boot());
+        self.follow(effects)
+    }
+
+    /// Carries out what is wanted, and takes in what follows from it at once.
+    fn follow(&mut self, effects: Vec<ElectionEffect>) -> Result<(), Ending> {
+        let mut inputs = Vec::new();
         for effect in effects {
             self.perform(effect, &mut inputs)?;
         }
@@ -195,7 +192,7 @@ impl ElectionTask {
 
     /// Takes in the answer to a request.
     fn told(&mut self, told: Told) -> ElectionInput {
-        // The server had received the renewal by then; a second is lost to a header of whole seconds.
+        // From the send, as the fence; a second is lost to a creation time of whole seconds.
         if let Some(received) = told.renewal_received {
             let lasts = self
                 .config
@@ -244,7 +241,7 @@ impl ElectionTask {
         }
     }
 
-    fn perform(&mut self, effect: ElectionEffect, inputs: &mut VecDeque<ElectionInput>) -> Result<(), Ending> {
+    fn perform(&mut self, effect: ElectionEffect, inputs: &mut Vec<ElectionInput>) -> Result<(), Ending> {
         match effect {
             ElectionEffect::Create { request, write } => self.requests.push(self.asker.create(request, write)),
             ElectionEffect::Patch {
@@ -327,19 +324,19 @@ impl ElectionTask {
     }
 
     /// Nothing of this life goes on; the next one begins with nothing.
-    fn rejoin(&mut self, reason: RejoinReason, inputs: &mut VecDeque<ElectionInput>) -> Result<(), Ending> {
+    fn rejoin(&mut self, reason: RejoinReason, inputs: &mut Vec<ElectionInput>) -> Result<(), Ending> {
         tracing::warn!(?reason, "lost its membership: lets all shards go and joins anew");
         self.links.metrics.rejoins.inc();
-        self.incarnation = (self.draw)();
+        self.incarnation = Incarnation((self.incarnations)());
         self.links.leadership.send_replace(self.nothing());
         self.links.writes.reset_connections();
         self.requests.clear();
         self.handovers.forget_all();
         self.command(ShardCommand::LetAllGo)?;
-        inputs.push_back(ElectionInput::Rejoined(self.incarnation));
+        inputs.push(ElectionInput::Rejoined(self.incarnation));
         // The watches of CronJobs and Jobs go on; what is taken up is listed shard by shard.
         if self.is_synced {
-            inputs.push_back(ElectionInput::Synced);
+            inputs.push(ElectionInput::Synced);
         }
         self.requests
             .push(self.asker.installation(self.config.installation.clone()));

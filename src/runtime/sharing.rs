@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     cluster::leases::LeaseApi,
-    state::{lease::Incarnation, sharding::Bucket},
+    state::{ShardCommand, ShardReport, sharding::Bucket},
 };
 
 /// Pages of a list on their way to the shards: a list is held up, not they.
@@ -70,8 +70,8 @@ impl Shell {
     fn spawn_election(
         &self,
         sharding: &ShardingSettings,
-        commands: mpsc::Sender<crate::state::ShardCommand>,
-        reports: mpsc::Receiver<crate::state::ShardReport>,
+        commands: mpsc::Sender<ShardCommand>,
+        reports: mpsc::Receiver<ShardReport>,
     ) -> Task {
         let links = ElectionLinks {
             commands,
@@ -89,8 +89,7 @@ impl Shell {
             sharding.owner.clone(),
         );
         let incarnations = Arc::clone(&sharding.incarnations);
-        let draw = Box::new(move || Incarnation(incarnations()));
-        let task = ElectionTask::new(sharding.election(), draw, api, self.clock.clone(), links);
+        let task = ElectionTask::new(sharding.election(), incarnations, api, self.clock.clone(), links);
         self.start("election", Phase::HandOver, task.run())
     }
 }

@@ -225,7 +225,10 @@ impl<A: StatusApi> StatusBatcher<A> {
                 )
             };
             let answered = if is_led {
-                let api = terms.map_or_else(|| api.clone(), |terms| api.under(&terms));
+                let api = match terms {
+                    Some(terms) => api.under(&terms),
+                    None => api,
+                };
                 metrics.age.observe(now.since(pending.since).as_secs_f64());
                 let request = api.write_status(&pending.write);
                 Some(ask(&clock, &metrics.api, ApiCall::WriteStatus, request).await)
@@ -248,9 +251,11 @@ impl<A: StatusApi> StatusBatcher<A> {
         } = exchanged;
         let uid = pending.write.cron_job.uid.clone();
         self.busy.remove(&uid);
-        match answered {
-            Some((answered, duration)) => self.take_answer(pending, ticket, answered, duration).await,
-            None => self.answer(pending.write, StatusOutcome::Abandoned).await,
+        if let Some((answered, duration)) = answered {
+            self.take_answer(pending, ticket, answered, duration).await;
+        } else {
+            self.metrics().fenced.inc();
+            self.answer(pending.write, StatusOutcome::Abandoned).await;
         }
         if self.parked.remove(&uid) {
             self.links.queue.make_due(uid);

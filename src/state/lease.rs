@@ -26,7 +26,6 @@ mod input;
 mod protocol;
 mod record;
 mod timing;
-mod tokens;
 mod write;
 
 pub use effect::{Adoption, ElectionEffect, ExitReason, RejoinReason, RequestId, StopReason};
@@ -36,5 +35,4 @@ pub use input::{ElectionInput, ReadAnswer, WriteAnswer};
 pub use protocol::{Installation, ProtocolRange};
 pub use record::{Acceptance, Holder, LeaseRecord, MemberLease, Plan, ShardLease, annotation};
 pub use timing::{Preset, Timing, TimingError, TimingParts};
-pub use tokens::Tokens;
 pub use write::LeaseWrite;

@@ -32,7 +32,7 @@ pub(super) trait Kind: Send + 'static {
     /// A list is about to be asked for.
     fn relist_begun(&mut self, scope: Scope) -> Input;
     /// It is complete.
-    fn relist_done(&self, scope: Scope) -> Input;
+    fn relist_done(&mut self, scope: Scope) -> Input;
 }
 
 /// All CronJobs.
@@ -69,7 +69,7 @@ impl Kind for CronJobs {
         Input::CronJobRelistBegun(scope)
     }
 
-    fn relist_done(&self, scope: Scope) -> Input {
+    fn relist_done(&mut self, scope: Scope) -> Input {
         Input::CronJobRelistDone(scope)
     }
 }
@@ -82,7 +82,7 @@ pub(super) struct HeldCronJobs {
     pub(super) of_all: CronJobs,
     pub(super) count: ShardCount,
     pub(super) held: watch::Receiver<ShardSet>,
-    /// Those that the list that goes on, or the last one, is of.
+    /// Those that the list that goes on is of.
     pub(super) listed: ShardSet,
 }
 
@@ -123,8 +123,10 @@ impl Kind for HeldCronJobs {
         self.announce(scope, SelectionStage::ListBegun)
     }
 
-    fn relist_done(&self, scope: Scope) -> Input {
-        self.announce(scope, SelectionStage::ListDone)
+    fn relist_done(&mut self, scope: Scope) -> Input {
+        let done = self.announce(scope, SelectionStage::ListDone);
+        self.listed = ShardSet::EMPTY;
+        done
     }
 }
 
@@ -155,7 +157,7 @@ impl Kind for Jobs {
         Input::JobRelistBegun(scope)
     }
 
-    fn relist_done(&self, scope: Scope) -> Input {
+    fn relist_done(&mut self, scope: Scope) -> Input {
         Input::JobRelistDone(scope)
     }
 }

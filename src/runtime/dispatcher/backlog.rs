@@ -11,11 +11,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     fair_queue::{FairQueue, Namespaced},
     request::{Lane, Request},
+    tokens::Tokens,
 };
-use crate::state::{
-    lease::Tokens,
-    sharding::{BootInstant, Mandate},
-};
+use crate::state::sharding::{BootInstant, Mandate};
 
 /// Requests that can wait. A CronJob has at most one create waiting, so this is a million CronJobs due at one instant,
 /// the most that one shard is built for: some 300 MiB should it ever fill.

@@ -67,7 +67,10 @@ pub(super) async fn exchange<A: JobApi>(
     }
     let clock = &licence.clock;
     let terms = licence.leadership.borrow().write_terms(queued.mandate, clock.boot());
-    let api = terms.map_or_else(|| api.clone(), |terms| api.under(&terms));
+    let api = match terms {
+        Some(terms) => api.under(&terms),
+        None => api,
+    };
     if let Some(slot) = queued.slot_of_first_attempt() {
         metrics.lateness.observe(clock.now().duration_since(slot).as_secs_f64());
     }

@@ -27,8 +27,7 @@ pub(super) type Asked = BoxFuture<'static, Told>;
 /// What an answer says.
 pub(super) struct Told {
     pub(super) input: ElectionInput,
-    /// When the server had a renewal of ours at the latest minus its way, by its own clock: no later than when it was
-    /// sent.
+    /// Where it was a renewal of ours that was done: an instant of the server's clock, not after it was sent.
     pub(super) renewal_received: Option<Timestamp>,
 }
 

@@ -52,6 +52,28 @@ fn written(cron_jobs: u64, jobs: u64) -> WrittenThrough {
     }
 }
 
+fn selected(shards: ShardSet, stage: SelectionStage) -> Input {
+    Input::Selected(Box::new(Selected {
+        kind: SelectedKind::Jobs,
+        scope: Scope::Cluster,
+        shards,
+        stage,
+    }))
+}
+
+/// The answer to the create of the slot of 10:00.
+fn created() -> Input {
+    Input::JobCreateAnswered {
+        cron_job: record().identity.uid.clone(),
+        slot: at("10:00:00"),
+        answer: CreateOutcome::Created {
+            uid: Uid::new("uid-1"),
+            resource_version: "1100".into(),
+            created: at("10:00:05"),
+        },
+    }
+}
+
 fn job(slot: Timestamp, version: u64) -> JobRecord {
     let name = naming::job_name(&record().identity.name, slot);
     JobRecord {
@@ -263,15 +285,7 @@ fn a_sealed_shard_is_told_when_its_answers_are_there_and_says_what_it_wrote() {
     assert_eq!(replica.creates(), [(Term(1), at("10:00:00"))]);
     replica.command(ShardCommand::Seal(mandate(1)));
     assert_eq!(replica.reports(), [], "a create is on its way");
-    replica.watch(Input::JobCreateAnswered {
-        cron_job: record().identity.uid.clone(),
-        slot: at("10:00:00"),
-        answer: CreateOutcome::Created {
-            uid: Uid::new("uid-1"),
-            resource_version: "1100".into(),
-            created: at("10:00:05"),
-        },
-    });
+    replica.watch(created());
     let sent = loop {
         let ordered = replica.shards.poll_effect().expect("the status is written");
         if let Effect::WriteStatus(write) = ordered.effect {
@@ -314,15 +328,7 @@ fn a_seal_waits_two_seconds_for_answers_and_no_longer() {
 fn a_shard_that_is_about_to_fire_fires_before_it_is_sealed() {
     let mut replica = Replica::leading();
     replica.creates();
-    replica.watch(Input::JobCreateAnswered {
-        cron_job: record().identity.uid.clone(),
-        slot: at("10:00:00"),
-        answer: CreateOutcome::Created {
-            uid: Uid::new("uid-1"),
-            resource_version: "1100".into(),
-            created: at("10:00:05"),
-        },
-    });
+    replica.watch(created());
     replica.creates();
     replica.pass(54_850);
     replica.command(ShardCommand::Seal(mandate(1)));
@@ -371,14 +377,6 @@ fn what_was_never_led_is_given_up_at_once_and_what_is_let_go_is_forgotten() {
 #[test]
 fn a_watch_that_does_not_show_the_shard_yet_has_not_seen_what_was_written_in_it() {
     let mut replica = Replica::new();
-    let selected = |shards: ShardSet, stage| {
-        Input::Selected(Box::new(Selected {
-            kind: SelectedKind::Jobs,
-            scope: Scope::Cluster,
-            shards,
-            stage,
-        }))
-    };
     replica.watch(selected(
         ShardSet::EMPTY,
         SelectionStage::Watching(ResourceVersion(900)),
@@ -411,14 +409,6 @@ fn a_list_of_some_shards_says_nothing_of_others() {
     replica.creates();
     replica.watch(Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))));
     let others: ShardSet = count().shards().filter(|other| *other != shard()).collect();
-    let selected = |shards: ShardSet, stage| {
-        Input::Selected(Box::new(Selected {
-            kind: SelectedKind::Jobs,
-            scope: Scope::Cluster,
-            shards,
-            stage,
-        }))
-    };
     for stage in [SelectionStage::ListBegun, SelectionStage::ListDone] {
         replica.watch(selected(others, stage));
     }

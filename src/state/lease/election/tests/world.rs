@@ -449,13 +449,7 @@ impl World {
                 };
                 self.post(at, delay, Message::Input(input));
             }
-            ElectionEffect::Rejoin(reason) => {
-                self.journal.rejoins.push((self.now, at, reason));
-                self.process(at).acting.clear();
-                let incarnation = Incarnation(self.random.below(u64::MAX));
-                self.post(at, delay, Message::Input(ElectionInput::Rejoined(incarnation)));
-                self.post(at, delay + 20, Message::Input(ElectionInput::Synced));
-            }
+            ElectionEffect::Rejoin(reason) => self.rejoin(at, reason, delay),
             ElectionEffect::Left => {
                 self.replicas[at].has_left = true;
                 self.kill(at);
@@ -465,6 +459,14 @@ impl World {
                 self.kill(at);
             }
         }
+    }
+
+    fn rejoin(&mut self, at: usize, reason: RejoinReason, delay: u64) {
+        self.journal.rejoins.push((self.now, at, reason));
+        self.process(at).acting.clear();
+        let incarnation = Incarnation(self.random.below(u64::MAX));
+        self.post(at, delay, Message::Input(ElectionInput::Rejoined(incarnation)));
+        self.post(at, delay + 20, Message::Input(ElectionInput::Synced));
     }
 
     fn lead(&mut self, at: usize, shard: ShardId, term: Term, adoption: Adoption) {

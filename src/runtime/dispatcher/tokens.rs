@@ -1,7 +1,4 @@
-//! Tokens for creates that are overdue when a shard is adopted: many at once, then so many a second.
-//!
-//! Adoption itself is never held up, and neither is what is due now. The dispatcher asks for a token for each create whose
-//! slot is long past.
+//! Tokens for creates that are long overdue: many at once, then so many a second. Pure.
 
 use std::time::Duration;
 
@@ -9,7 +6,7 @@ use crate::state::sharding::BootInstant;
 
 /// A bucket of tokens that fills with time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Tokens {
+pub(super) struct Tokens {
     capacity: u32,
     interval: Duration,
     /// When the bucket would have been empty: the tokens are the time since then.
@@ -18,7 +15,7 @@ pub struct Tokens {
 
 impl Tokens {
     /// A full bucket. `per_second` is at least one.
-    pub fn new(capacity: u32, per_second: u32, now: BootInstant) -> Tokens {
+    pub(super) fn new(capacity: u32, per_second: u32, now: BootInstant) -> Tokens {
         let tokens = Tokens {
             capacity,
             interval: Duration::from_secs(1) / per_second.max(1),
@@ -36,7 +33,7 @@ impl Tokens {
     }
 
     /// Takes a token, or says when there will be one.
-    pub fn take(&mut self, now: BootInstant) -> Result<(), BootInstant> {
+    pub(super) fn take(&mut self, now: BootInstant) -> Result<(), BootInstant> {
         let empty_at = self.empty_at.max(self.full_since(now)) + self.interval;
         if empty_at > now {
             return Err(empty_at);

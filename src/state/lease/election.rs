@@ -66,6 +66,9 @@ pub enum NotOwning {
     /// It cannot decide anything yet.
     #[error("its CronJobs and Jobs are not listed yet")]
     NotSynced,
+    /// It takes shards, and others may not have seen it say so: those who leave now would give theirs to somebody else.
+    #[error("its Lease does not show yet that it takes shards")]
+    NotAnnounced,
     /// It has reasons of its own.
     #[error("it may not lead for now")]
     Unwilling,

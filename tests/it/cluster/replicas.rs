@@ -7,6 +7,7 @@
 
 mod absence;
 mod crashes;
+mod cron_jobs;
 mod deletions;
 mod freezes;
 mod group;
@@ -18,6 +19,7 @@ mod sightings;
 mod verdict;
 
 use std::{
+    any::Any,
     panic::AssertUnwindSafe,
     pin::Pin,
     rc::Rc,
@@ -26,6 +28,7 @@ use std::{
 
 use futures::{FutureExt as _, StreamExt as _, stream};
 use testbed::{Options, Testbed};
+use tokio::time::error::Elapsed;
 
 use super::{
     ONE_CONTROL_PLANE, control_plane,
@@ -136,9 +139,22 @@ async fn run_one<Running: Future<Output = ()>>(
     if is_ok {
         eprintln!("ok      {name} in {seconds:.1} s");
     } else {
-        eprintln!("FAILED  {name} after {seconds:.1} s: {outcome:?}");
+        eprintln!("FAILED  {name} after {seconds:.1} s: {}", reason(outcome));
     }
     (!is_ok).then_some(name)
+}
+
+/// Why a case failed, in one line that stands beside its name.
+fn reason(outcome: Result<Result<(), Elapsed>, Box<dyn Any + Send>>) -> String {
+    match outcome {
+        Ok(_) => format!("not done after {CASE_DURATION_MAX:?}"),
+        Err(panic) => match panic.downcast::<String>() {
+            Ok(text) => *text,
+            Err(panic) => panic
+                .downcast::<&str>()
+                .map_or_else(|_| "a panic".to_owned(), |text| (*text).to_owned()),
+        },
+    }
 }
 
 /// How many slots a case goes through: one shows what happens to it, another that all goes on.

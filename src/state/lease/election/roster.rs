@@ -83,9 +83,17 @@ impl Election {
             Some(NotOwning::Fenced)
         } else if !self.is_synced {
             Some(NotOwning::NotSynced)
+        } else if !self.is_shown_to_accept() {
+            Some(NotOwning::NotAnnounced)
         } else {
             None
         }
+    }
+
+    /// Whether our own watch shows that we take shards, so that those of others do, or are about to.
+    fn is_shown_to_accept(&self) -> bool {
+        let seen = self.view.members.get(&self.config.pod_uid);
+        seen.is_some_and(|seen| seen.lease.holder.is(&self.identity) && seen.lease.accepts())
     }
 
     /// In what we do not agree with the installation, or with those that take shards already.

@@ -7,10 +7,9 @@ use std::{
     time::Duration,
 };
 
-use futures::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::ListParams;
-use serde_json::{Value, json};
+use serde_json::Value;
 use testbed::replica::{
     Replica, ReplicaSetup,
     turns::{handovers, led_since},
@@ -19,6 +18,7 @@ use testbed::replica::{
 use tokio::time::{Instant, sleep};
 
 use super::{
+    cron_jobs::create_all,
     sightings::Sightings,
     verdict::{self, Lateness},
 };
@@ -30,28 +30,6 @@ use crate::cluster::{
 };
 
 pub(super) const N_SHARDS: u32 = 64;
-
-/// Of each kind of CronJob how many there are, and what is special about them. All are due every minute.
-const CRON_JOBS: [(&str, u32, &str, &str); 4] = [
-    ("allow", 24, "Allow", "2s"),
-    ("forbid", 24, "Forbid", "2s"),
-    ("replace", 6, "Replace", "90s"),
-    // Still running at the next slot, whose Job waits.
-    ("busy", 6, "Forbid", "75s"),
-];
-
-/// Whose Job of a slot waits for the end of the former one.
-pub(super) const WAITS: &str = "busy";
-
-/// The names of all CronJobs.
-pub(super) fn cron_jobs() -> impl Iterator<Item = String> {
-    CRON_JOBS
-        .into_iter()
-        .flat_map(|(kind, count, _, _)| (0..count).map(move |number| format!("{kind}-{number:02}")))
-}
-
-/// More than any case starts of one CronJob.
-const HISTORY_LIMIT: u32 = 50;
 
 /// For replicas to start, for the first of them to lead all, for the settle window and for evening out.
 const START_SECONDS: i64 = 20;
@@ -73,18 +51,19 @@ pub(super) struct Group {
     members: Vec<Member>,
     /// By how much the replicas' time runs ahead.
     ahead: SignedDuration,
-    /// Since which minute of the case.
+    /// Since which minute of the namespace.
     ahead_since: i64,
+    /// Which minute of the namespace is the case's first: a later one where the replicas took longer to begin.
+    begin: i64,
     sightings: Sightings,
     folder: PathBuf,
 }
 
 impl Group {
-    /// So many replicas with their even shares; their first slot comes so many seconds after the time that they are given
-    /// for that.
+    /// So many replicas with their even shares, at least so many seconds before the first slot of the case.
     pub(super) async fn start(namespace: Namespace, n_replicas: usize, lead_seconds: i64) -> Group {
         permit_leases(&namespace).await;
-        create_cron_jobs(&namespace).await;
+        create_all(&namespace).await;
         let sightings = Sightings::begin(&namespace);
         let kubeconfig = &namespace.control_plane.controller_kubeconfig;
         let folder = kubeconfig.with_file_name(format!("{}.logs", namespace.name));
@@ -96,6 +75,7 @@ impl Group {
             members: Vec::new(),
             ahead,
             ahead_since: 0,
+            begin: 0,
             sightings,
             folder,
         };
@@ -104,7 +84,15 @@ impl Group {
         }
         group.wait_until_all_led(SignedDuration::from_secs(20)).await;
         group.wait_until_even(n_replicas).await;
+        while group.minute(0) - SignedDuration::from_secs(lead_seconds) < group.now() {
+            group.begin += 1;
+        }
         group
+    }
+
+    /// When this slot of the case is due.
+    fn minute(&self, slot: i64) -> Timestamp {
+        self.namespace.minute(self.begin + slot)
     }
 
     /// The replicas' time.
@@ -114,8 +102,8 @@ impl Group {
 
     /// Replicas that start from now on are in a time in which this minute of the case comes so soon.
     pub(super) fn advance_to(&mut self, minute: i64, lead: SignedDuration) {
-        self.ahead_since = minute - 1;
-        self.ahead = (self.namespace.minute(minute) - lead).duration_since(Timestamp::now());
+        self.ahead_since = self.begin + minute - 1;
+        self.ahead = (self.minute(minute) - lead).duration_since(Timestamp::now());
     }
 
     /// Starts a replica in a new pod; its number.
@@ -319,7 +307,7 @@ impl Group {
 
     /// Sleeps until so many seconds after a minute of the case, or before it.
     pub(super) async fn sleep_until(&self, minute: i64, seconds: i64) {
-        let instant = self.namespace.minute(minute) + SignedDuration::from_secs(seconds);
+        let instant = self.minute(minute) + SignedDuration::from_secs(seconds);
         let left = instant.duration_since(self.now());
         let left = Duration::try_from(left).unwrap_or_else(|_| {
             panic!("{}: {instant} is past by {left:#}", self.namespace.name);
@@ -352,10 +340,10 @@ impl Group {
         self.finish_with(&slots).await;
     }
 
-    /// Ends all a moment after the last of these slots, and judges.
+    /// Ends all a moment after the last of these slots, and judges. Those before the case's first were due too.
     pub(super) async fn finish_with(mut self, slots: &[i64]) {
         let last = slots.iter().max().expect("a slot");
-        if self.now() < self.namespace.minute(*last) + SignedDuration::from_secs(6) {
+        if self.now() < self.minute(*last) + SignedDuration::from_secs(6) {
             self.sleep_until(*last, 6).await;
         }
         let running: Vec<usize> = (0..self.members.len())
@@ -372,20 +360,8 @@ impl Group {
             ahead: self.ahead,
             first_minute: self.ahead_since,
         };
-        verdict::demand(&self.namespace, &self.sightings, slots, lateness).await;
+        let of_case = slots.iter().map(|slot| self.begin + slot);
+        let slots: Vec<i64> = (0..self.begin).chain(of_case).collect();
+        verdict::demand(&self.namespace, &self.sightings, &slots, lateness).await;
     }
-}
-
-async fn create_cron_jobs(namespace: &Namespace) {
-    let kinds = CRON_JOBS.into_iter();
-    let creates = kinds.flat_map(|(kind, count, policy, run_for)| {
-        (0..count).map(move |number| {
-            let changes = json!({
-                "metadata": {"name": format!("{kind}-{number:02}")},
-                "spec": {"concurrencyPolicy": policy, "successfulJobsHistoryLimit": HISTORY_LIMIT},
-            });
-            namespace.create_cron_job(json!({"run-for": run_for}), changes)
-        })
-    });
-    stream::iter(creates).buffer_unordered(20).collect::<Vec<()>>().await;
 }

@@ -10,6 +10,9 @@ use super::{
 };
 use crate::cluster::kubernetes::Namespace;
 
+/// At least so long after a pod is ready its Deployment ends another.
+const ROLLOUT_STEP: Duration = Duration::from_millis(300);
+
 pub(super) async fn a_rolling_restart_moves_each_shard_once(namespace: Namespace) {
     let mut group = Group::start(namespace, 3, 5).await;
     let before = group.shard_leases().await;
@@ -17,6 +20,7 @@ pub(super) async fn a_rolling_restart_moves_each_shard_once(namespace: Namespace
     for old in 0..3 {
         let new = group.add("r2");
         group.wait_until_ready(new).await;
+        tokio::time::sleep(ROLLOUT_STEP).await;
         let took = group.end(old).await;
         eprintln!("        drained in {took:.1?}");
         assert!(took < Duration::from_secs(5), "{took:?}");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    group::{WAITS, cron_jobs},
+    cron_jobs::{WAITS, cron_jobs},
     sightings::{Sighting, Sightings},
 };
 use crate::cluster::{

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, num::NonZeroU16};
 use super::world::World;
 use crate::state::{
     lease::{
-        Adoption, ElectionInput, Installation, LeaseKey, NotOwning, ProtocolRange, RejoinReason, StopReason, annotation,
+        Adoption, ElectionInput, Installation, LeaseKey, MemberLease, NotOwning, ProtocolRange, RejoinReason,
+        StopReason, annotation,
     },
     sharding::{ShardCount, ShardId, Weight},
 };
@@ -127,6 +128,19 @@ fn f2_a_rolling_update_moves_each_shard_once() {
         world.store.moves
     );
     assert_balanced(&world, &[4, 5, 6, 7]);
+}
+
+#[test]
+fn f2_a_newcomer_is_ready_when_those_who_leave_then_can_give_theirs_to_it() {
+    for seed in 0..8 {
+        let mut world = fleet(64, 3, seed);
+        let newcomer = world.start("new");
+        while world.not_owning(newcomer).is_some() {
+            world.run(1);
+        }
+        let shown = &world.store.leases[&world.member_key(newcomer)];
+        assert!(MemberLease::read(shown, world.count).accepts(), "seed {seed}");
+    }
 }
 
 #[test]
@@ -493,13 +507,7 @@ fn f22_a_replica_that_no_member_can_follow_owns_nothing_and_says_so() {
     world.run(40_000);
     assert_eq!(world.load()[newer], 0);
     assert_balanced(&world, &[0, 1]);
-    let overview = world.replicas[newer]
-        .process
-        .as_ref()
-        .unwrap()
-        .election
-        .overview(world.local(newer));
-    let reason = overview.not_owning.unwrap();
+    let reason = world.not_owning(newer).unwrap();
     assert_eq!(
         reason.to_string(),
         "it can follow protocol versions 3-4, and members follow 1-2: roll out a version between them first"
@@ -514,14 +522,8 @@ fn a_replica_with_another_shard_count_or_hash_owns_nothing_and_says_so() {
     let wrong = world.start_with(config);
     world.run(40_000);
     assert_balanced(&world, &[0, 1]);
-    let overview = world.replicas[wrong]
-        .process
-        .as_ref()
-        .unwrap()
-        .election
-        .overview(world.local(wrong));
     assert_eq!(
-        overview.not_owning.unwrap().to_string(),
+        world.not_owning(wrong).unwrap().to_string(),
         "it was configured with 32/fnv1a64-uid-10 (shard count/hash scheme), and the installation was made with \
          16/fnv1a64-uid-10: configure 16/fnv1a64-uid-10; to change it scale to zero, change it everywhere, scale up"
     );
@@ -531,14 +533,8 @@ fn a_replica_with_another_shard_count_or_hash_owns_nothing_and_says_so() {
     };
     world.input(0, ElectionInput::InstallationKnown(theirs));
     world.run(2_000);
-    let overview = world.replicas[0]
-        .process
-        .as_ref()
-        .unwrap()
-        .election
-        .overview(world.local(0));
     assert!(matches!(
-        overview.not_owning,
+        world.not_owning(0),
         Some(NotOwning::InstallationDiffers { .. })
     ));
     assert_eq!(world.load(), [0, 16, 0], "it gave what it had to one that agrees");

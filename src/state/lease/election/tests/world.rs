@@ -14,8 +14,8 @@ use super::store::Store;
 use crate::state::{
     ResourceVersion,
     lease::{
-        Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, Preset,
-        ProtocolRange, RejoinReason, StopReason,
+        Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey,
+        NotOwning, Preset, ProtocolRange, RejoinReason, StopReason,
     },
     sharding::{BootInstant, ShardCount, ShardId, Term, Weight, WrittenThrough},
 };
@@ -506,6 +506,12 @@ impl World {
     }
 
     /// The replica in which each shard acts now.
+    /// Why a replica that runs takes no shards.
+    pub(super) fn not_owning(&self, at: usize) -> Option<NotOwning> {
+        let process = self.replicas[at].process.as_ref().unwrap();
+        process.election.overview(self.local(at)).not_owning
+    }
+
     pub(super) fn leaders(&self) -> BTreeMap<ShardId, usize> {
         let mut leaders = BTreeMap::new();
         for (at, replica) in self.replicas.iter().enumerate() {

@@ -275,7 +275,7 @@ impl ElectionTask {
                 is_quarantined,
             } => self.lead(shard, term, &adoption, is_quarantined)?,
             ElectionEffect::Stop { shard, term, reason } => self.stop(shard, term, reason)?,
-            ElectionEffect::Warm(shard) => self.command(ShardCommand::Warm(shard))?,
+            ElectionEffect::Warm(shards) => self.command(ShardCommand::Warm(shards))?,
             ElectionEffect::Cool(shard) => self.command(ShardCommand::LetGo(shard))?,
             ElectionEffect::Seal { shard, term } => {
                 self.handovers.sealing(shard, self.clock.boot());

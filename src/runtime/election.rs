@@ -379,6 +379,9 @@ impl ElectionTask {
                 Some(reason) => tracing::info!(%reason, "takes no shards"),
             }
         }
+        let n_senders = overview.n_takers.try_into().unwrap_or(u32::MAX);
+        let share = |leadership: &mut Leadership| leadership.share_among(n_senders);
+        self.links.leadership.send_if_modified(share);
         self.links
             .metrics
             .led

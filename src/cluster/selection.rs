@@ -115,16 +115,14 @@ impl Collection {
             Err(error) if asked.is_some() && is_refusal(&error) => None,
             Err(error) => return Err(error),
         };
-        match page {
-            Some(list) => Ok(list.into_page()),
-            None => {
-                let list: List<O> = self.client.request(self.list_request(&params, None)?).await?;
-                Ok(ListPage {
-                    selected_by: SelectedBy::Replica,
-                    ..list.into_page()
-                })
-            }
+        if let Some(list) = page {
+            return Ok(list.into_page());
         }
+        let list: List<O> = self.client.request(self.list_request(&params, None)?).await?;
+        Ok(ListPage {
+            selected_by: SelectedBy::Replica,
+            ..list.into_page()
+        })
     }
 
     /// A watch from a version on.

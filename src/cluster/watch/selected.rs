@@ -20,7 +20,7 @@ use super::{
     WatchItem,
     backoff::Backoff,
     kinds::CronJobs,
-    sharded::{HeldCronJobs, LabelledJobs, ShardedKind, Taken},
+    sharded::{HeldCronJobs, LabelledJobs, ShardedKind},
 };
 use crate::{
     cluster::{
@@ -199,8 +199,8 @@ impl<K: ShardedKind> SelectedWatch<K> {
         let taken = page
             .items
             .into_iter()
-            .map(|object| self.kind.applied(object, &is_wanted));
-        self.ready.extend(taken.filter_map(Taken::into_item));
+            .filter_map(|object| self.kind.applied(object, &is_wanted));
+        self.ready.extend(taken);
         let next = page.next;
         self.stage = if next.is_some() {
             Stage::Page { next, from }
@@ -316,10 +316,10 @@ impl<K: ShardedKind> SelectedWatch<K> {
                 let taken = self.kind.deleted(&object, is_wanted);
                 (version(&object).unwrap_or(through), taken)
             }
-            WatchEvent::Bookmark(bookmark) => (bookmark.metadata.resource_version, Taken::Nothing),
+            WatchEvent::Bookmark(bookmark) => (bookmark.metadata.resource_version, None),
             WatchEvent::Error(status) => return self.refuse(&status.message, status.code, Stage::Open { through }),
         };
-        self.ready.extend(taken.into_item());
+        self.ready.extend(taken);
         self.stage = Stage::Events { events, through };
     }
 

@@ -19,25 +19,6 @@ use crate::{
     },
 };
 
-/// What an object comes to.
-pub(super) enum Taken {
-    Item(WatchItem),
-    /// It concerns nobody.
-    Nothing,
-    /// It is of a shard that was not asked for.
-    PassedOver,
-}
-
-impl Taken {
-    pub(super) fn into_item(self) -> Option<WatchItem> {
-        match self {
-            Taken::Item(item) => Some(item),
-            Taken::Nothing => None,
-            Taken::PassedOver => Some(WatchItem::PassedOver),
-        }
-    }
-}
-
 /// How the objects of some shards are asked for, and what is made of them.
 pub(super) trait ShardedKind: Send + 'static {
     type Object: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -62,11 +43,11 @@ pub(super) trait ShardedKind: Send + 'static {
         selector_of_nothing(self.count())
     }
 
-    /// An object is there; `is_wanted` says of which shards.
-    fn applied(&self, object: Self::Object, is_wanted: impl Fn(&Uid) -> bool) -> Taken;
+    /// An object is there; nothing where it concerns nobody. `is_wanted` says of which CronJobs.
+    fn applied(&self, object: Self::Object, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem>;
 
     /// It is gone.
-    fn deleted(&self, object: &Self::Object, is_wanted: impl Fn(&Uid) -> bool) -> Taken;
+    fn deleted(&self, object: &Self::Object, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem>;
 }
 
 /// Takes no object, and keeps a watch up with the versions.
@@ -114,15 +95,12 @@ impl ShardedKind for LabelledJobs {
         }
     }
 
-    fn applied(&self, object: SlimJob, _: impl Fn(&Uid) -> bool) -> Taken {
-        Taken::Item(Jobs::applied(object))
+    fn applied(&self, object: SlimJob, _: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
+        Some(Jobs::applied(object))
     }
 
-    fn deleted(&self, object: &SlimJob, _: impl Fn(&Uid) -> bool) -> Taken {
-        let uid = object.uid().cloned();
-        uid.map_or(Taken::Nothing, |uid| {
-            Taken::Item(WatchItem::Input(Input::JobDeleted(uid)))
-        })
+    fn deleted(&self, object: &SlimJob, _: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
+        Some(WatchItem::Input(Input::JobDeleted(object.uid()?.clone())))
     }
 }
 
@@ -153,19 +131,18 @@ impl ShardedKind for HeldCronJobs {
         }
     }
 
-    fn applied(&self, object: UndecodedCronJob, is_wanted: impl Fn(&Uid) -> bool) -> Taken {
+    fn applied(&self, object: UndecodedCronJob, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
         if object.uid().is_some_and(|uid| !is_wanted(uid)) {
-            return Taken::PassedOver;
+            return Some(WatchItem::PassedOver);
         }
-        let object = object.decode();
-        object.map_or(Taken::Nothing, |object| Taken::Item(self.of_all.applied(object)))
+        Some(self.of_all.applied(object.decode()?))
     }
 
-    fn deleted(&self, object: &UndecodedCronJob, is_wanted: impl Fn(&Uid) -> bool) -> Taken {
-        match object.uid() {
-            Some(uid) if is_wanted(uid) => Taken::Item(WatchItem::Input(Input::CronJobDeleted(uid.clone()))),
-            Some(_) => Taken::PassedOver,
-            None => Taken::Nothing,
+    fn deleted(&self, object: &UndecodedCronJob, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
+        let uid = object.uid()?;
+        if !is_wanted(uid) {
+            return Some(WatchItem::PassedOver);
         }
+        Some(WatchItem::Input(Input::CronJobDeleted(uid.clone())))
     }
 }

@@ -13,8 +13,7 @@
 //!
 //! What this cannot show: sockets of a kernel that deliver what was buffered in them before a process was stopped or cut off
 //! (`TCP_USER_TIMEOUT`, linger) and the admission policy that refuses such a late create; how long anything takes. What it
-//! does not play yet: one of two API servers that ignores `shardSelector` (F13), and members of two protocol versions (F22,
-//! of which only a member of another shard count is played).
+//! does not play yet: members of two protocol versions (F22, of which only a member of another shard count is played).
 
 mod books;
 mod cluster;

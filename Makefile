@@ -53,7 +53,7 @@ replicas: ## Several replicas on a real kube-apiserver, replaced, killed, frozen
 	CRONWHEEL_REPLICAS=$(or $(CASE),all) cargo test --quiet --test it cluster::replicas -- --nocapture
 
 selection: ## What a replica saves where the API server selects CronJobs by shard, on CRONJOBS=20000 of them
-	CRONWHEEL_SELECTION=$(or $(CRONJOBS),20000) cargo test --release --quiet --test it cluster::selection -- --nocapture
+	CRONWHEEL_SELECTION=$(or $(CRONJOBS),20000) cargo test --quiet --test it cluster::selection -- --nocapture
 
 audit: ## Licences, advisories and sources of all dependencies, by deny.toml; needs cargo-deny and the network
 	@cargo deny --version >/dev/null 2>&1 || { echo "cargo-deny is missing: cargo install --locked cargo-deny"; exit 1; }

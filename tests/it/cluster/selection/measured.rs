@@ -83,7 +83,7 @@ struct Cost {
 impl Cost {
     fn since(self, before: Cost) -> Cost {
         Cost {
-            cpu: self.cpu - before.cpu,
+            cpu: self.cpu.saturating_sub(before.cpu),
             n_bytes: self.n_bytes - before.n_bytes,
         }
     }
@@ -176,7 +176,7 @@ async fn list_of_a_shard(kubeconfig: &Path, is_selecting: bool, count: ShardCoun
     times.sort();
     let n_lists = u32::try_from(N_LISTS).expect("few");
     let cost = Cost {
-        cpu: (thread_cpu() - cpu_before) / n_lists,
+        cpu: thread_cpu().saturating_sub(cpu_before) / n_lists,
         n_bytes: n_bytes.load(Ordering::Relaxed) / u64::from(n_lists),
     };
     (times[N_LISTS / 2], cost)
@@ -208,7 +208,8 @@ fn row(table: &mut String, what: &str, without: &str, with: &str, ratio: f64) {
 }
 
 fn rows(table: &mut String, what: &str, [without, with]: [Cost; 2]) {
-    let [kib, their_kib] = [without, with].map(|cost| cost.n_bytes as f64 / 1024.0);
+    let [kib, their_kib] =
+        [without, with].map(|cost| f64::from(u32::try_from(cost.n_bytes / 1024).expect("below a tebibyte")));
     let bytes = format!("{what}, received");
     row(
         table,

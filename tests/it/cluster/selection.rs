@@ -2,6 +2,7 @@
 //!
 //! `CRONWHEEL_SELECTION=20000` measures, on that many CronJobs, what a replica saves by it.
 
+mod drained;
 mod measured;
 
 use std::{path::Path, pin::pin, sync::Arc, time::Duration};

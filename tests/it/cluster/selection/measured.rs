@@ -44,6 +44,12 @@ const SETTLE: Duration = Duration::from_secs(3);
 /// Set to the number of CronJobs.
 const MEASURE: &str = "CRONWHEEL_SELECTION";
 
+/// On how many CronJobs to measure, if at all.
+pub(super) fn n_cron_jobs() -> Option<usize> {
+    let text = std::env::var(MEASURE).ok().filter(|text| !text.is_empty())?;
+    Some(text.parse().expect("a number of CronJobs"))
+}
+
 /// A client that counts what it receives, and may leave `shardSelector` out of what it asks for.
 fn counted(client: Client, is_selecting: bool, n_bytes: Arc<AtomicU64>) -> Client {
     let service = tower::service_fn(move |mut request: Request<Body>| {
@@ -230,10 +236,7 @@ fn rows(table: &mut String, what: &str, [without, with]: [Cost; 2]) {
 
 #[test]
 fn what_a_replica_saves_is_measured() {
-    let Some(n_cron_jobs) = std::env::var(MEASURE).ok().filter(|text| !text.is_empty()) else {
-        return;
-    };
-    let n_cron_jobs: usize = n_cron_jobs.parse().expect("a number of CronJobs");
+    let Some(n_cron_jobs) = n_cron_jobs() else { return };
     on_a_control_plane(&["ShardedListAndWatch=true"], async |kubeconfig| {
         let api: Api<CronJob> = Api::default_namespaced(super::client(kubeconfig).await);
         let names: Vec<String> = create(&api, n_cron_jobs)

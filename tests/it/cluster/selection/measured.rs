@@ -36,7 +36,7 @@ use tokio::sync::watch;
 use super::{CronJob, N_IN_FLIGHT, create, decoder, fifth, on_a_control_plane};
 
 /// How many lists of a shard of each kind.
-const N_LISTS: usize = 9;
+const N_LISTS: usize = 5;
 
 /// What the last events may take to arrive.
 const SETTLE: Duration = Duration::from_secs(3);
@@ -83,7 +83,7 @@ struct Cost {
 impl Cost {
     fn since(self, before: Cost) -> Cost {
         Cost {
-            cpu: self.cpu - before.cpu,
+            cpu: self.cpu.saturating_sub(before.cpu),
             n_bytes: self.n_bytes - before.n_bytes,
         }
     }
@@ -161,11 +161,10 @@ fn runtime() -> tokio::runtime::Runtime {
     runtime.expect("a runtime")
 }
 
-/// Lists one shard again and again, as a replica does that is to take it; the median time, and the rest of one.
-async fn list_of_a_shard(kubeconfig: &Path, is_selecting: bool, count: ShardCount) -> (Duration, Cost) {
+/// Lists shards again and again, as a replica does that is to take them; the median time, and the rest of one.
+async fn list_of(kubeconfig: &Path, is_selecting: bool, count: ShardCount, shards: ShardSet) -> (Duration, Cost) {
     let n_bytes: Arc<AtomicU64> = Arc::default();
     let client = counted(super::client(kubeconfig).await, is_selecting, Arc::clone(&n_bytes));
-    let shards: ShardSet = [ShardId(7)].into_iter().collect();
     let (mut times, cpu_before) = (Vec::new(), thread_cpu());
     for _ in 0..N_LISTS {
         let begun = Instant::now();
@@ -176,7 +175,7 @@ async fn list_of_a_shard(kubeconfig: &Path, is_selecting: bool, count: ShardCoun
     times.sort();
     let n_lists = u32::try_from(N_LISTS).expect("few");
     let cost = Cost {
-        cpu: (thread_cpu() - cpu_before) / n_lists,
+        cpu: thread_cpu().saturating_sub(cpu_before) / n_lists,
         n_bytes: n_bytes.load(Ordering::Relaxed) / u64::from(n_lists),
     };
     (times[N_LISTS / 2], cost)
@@ -208,7 +207,8 @@ fn row(table: &mut String, what: &str, without: &str, with: &str, ratio: f64) {
 }
 
 fn rows(table: &mut String, what: &str, [without, with]: [Cost; 2]) {
-    let [kib, their_kib] = [without, with].map(|cost| cost.n_bytes as f64 / 1024.0);
+    let [kib, their_kib] =
+        [without, with].map(|cost| f64::from(u32::try_from(cost.n_bytes / 1024).expect("below a tebibyte")));
     let bytes = format!("{what}, received");
     row(
         table,
@@ -243,20 +243,25 @@ fn what_a_replica_saves_is_measured() {
             .collect();
         let count = ShardCount::default();
         let mut table = "| | without | with | ratio |\n|---|---|---|---|\n".to_owned();
-        let lists = [
-            list_of_a_shard(kubeconfig, false, count).await,
-            list_of_a_shard(kubeconfig, true, count).await,
-        ];
-        let [without, with] = lists.map(|(time, _)| time.as_secs_f64() * 1e3);
-        let what = "list of one shard, median";
-        row(
-            &mut table,
-            what,
-            &format!("{without:.1} ms"),
-            &format!("{with:.1} ms"),
-            with / without,
-        );
-        rows(&mut table, "list of one shard", lists.map(|(_, cost)| cost));
+        let one: ShardSet = [ShardId(7)].into_iter().collect();
+        // What each of the others takes when one of five replicas drains.
+        let twentieth: ShardSet = count.shards().filter(|shard| shard.0 % 20 == 1).collect();
+        for (what, shards) in [("list of one shard", one), ("list of a twentieth", twentieth)] {
+            let lists = [
+                list_of(kubeconfig, false, count, shards).await,
+                list_of(kubeconfig, true, count, shards).await,
+            ];
+            let [without, with] = lists.map(|(time, _)| time.as_secs_f64() * 1e3);
+            let median = format!("{what}, median");
+            row(
+                &mut table,
+                &median,
+                &format!("{without:.1} ms"),
+                &format!("{with:.1} ms"),
+                with / without,
+            );
+            rows(&mut table, what, lists.map(|(_, cost)| cost));
+        }
         let start = |is_selecting| Watcher::start(kubeconfig.to_owned(), is_selecting, count, fifth(count));
         let [mut without, mut with] = [false, true].map(start);
         let begun = [without.opened().await, with.opened().await];

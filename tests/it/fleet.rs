@@ -13,8 +13,7 @@
 //!
 //! What this cannot show: sockets of a kernel that deliver what was buffered in them before a process was stopped or cut off
 //! (`TCP_USER_TIMEOUT`, linger) and the admission policy that refuses such a late create; how long anything takes. What it
-//! does not play yet: one of two API servers that ignores `shardSelector` (F13), and members of two protocol versions (F22,
-//! of which only a member of another shard count is played).
+//! does not play yet: one of two API servers that ignores `shardSelector` (F13).
 
 mod books;
 mod cluster;
@@ -32,6 +31,11 @@ use self::cluster::{Fleet, Size};
 
 /// Plays a scenario with a fleet that has no replica yet, and lets the oracle judge what came of it.
 fn play<T>(seed: u64, size: Size, scenario: impl AsyncFnOnce(&mut Fleet) -> T) -> T {
+    play_recorded(seed, size, scenario).0
+}
+
+/// The same; and everything that was seen to happen, to the last version and instant.
+fn play_recorded<T>(seed: u64, size: Size, scenario: impl AsyncFnOnce(&mut Fleet) -> T) -> (T, String) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
@@ -53,7 +57,7 @@ fn play<T>(seed: u64, size: Size, scenario: impl AsyncFnOnce(&mut Fleet) -> T) -
             never = watching => match never {},
             result = playing => {
                 fleet.judge();
-                result
+                (result, format!("{:#?}", fleet.books()))
             }
         }
     })

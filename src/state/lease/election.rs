@@ -101,6 +101,23 @@ pub enum NotOwning {
     },
 }
 
+impl NotOwning {
+    /// Its name, for metrics.
+    pub fn name(&self) -> &'static str {
+        match self {
+            NotOwning::NoMember => "no_member",
+            NotOwning::Fenced => "fenced",
+            NotOwning::NotSynced => "not_synced",
+            NotOwning::NotAnnounced => "not_announced",
+            NotOwning::Unwilling => "unwilling",
+            NotOwning::Draining => "draining",
+            NotOwning::InstallationUnknown => "installation_unknown",
+            NotOwning::InstallationDiffers { .. } => "installation_differs",
+            NotOwning::ProtocolDiffers { .. } => "protocol_differs",
+        }
+    }
+}
+
 /// What a led shard is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShardStanding {
@@ -252,6 +269,11 @@ impl Election {
         self.standing
             .life()
             .map(|life| life.act_until(self.fence_after(), self.guards))
+    }
+
+    /// The shards in quarantine.
+    pub fn quarantined(&self) -> ShardSet {
+        self.view.quarantined()
     }
 
     /// How things stand.

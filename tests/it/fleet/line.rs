@@ -95,6 +95,18 @@ fn patience(query: &str) -> Duration {
     patience.unwrap_or_else(|| panic!("timeout={named}"))
 }
 
+/// A create whose sender waits for the answer.
+struct OnTheWay {
+    books: Arc<Mutex<Books>>,
+    cron_job: String,
+}
+
+impl Drop for OnTheWay {
+    fn drop(&mut self) {
+        self.books.lock().unwrap().count_create(&self.cron_job, false);
+    }
+}
+
 impl Line {
     async fn carry(self, request: Request<Body>) -> Result<Response<ApiBody>, ConnectionLost> {
         let mut asked = Asked::of(&request);
@@ -106,6 +118,7 @@ impl Line {
         }
         let request = Request::from_parts(parts, Body::from(body));
         self.note_asked(&asked);
+        let _on_the_way = self.count(&asked);
         if asked.write == Some(WriteKind::Create) && self.freeze_at_create.load(Ordering::Relaxed) > 0 {
             let n_left = self.freeze_at_create.fetch_sub(1, Ordering::Relaxed) - 1;
             if n_left == 0 {
@@ -141,6 +154,16 @@ impl Line {
         let answer = answered.unwrap_or(Err(ConnectionLost))?;
         self.note(&asked, answer.status());
         Ok(answer)
+    }
+
+    /// Counts a create as on the way for as long as this is kept.
+    fn count(&self, asked: &Asked) -> Option<impl Drop + use<>> {
+        if asked.write != Some(WriteKind::Create) {
+            return None;
+        }
+        let (books, cron_job) = (Arc::clone(&self.books), cron_job_of(&asked.name).to_owned());
+        books.lock().unwrap().count_create(&cron_job, true);
+        Some(OnTheWay { books, cron_job })
     }
 
     /// As of the instant at which it was decided to send.

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
+
 use super::{FOUR, TAKEN_WITHIN, assert_moved_once, begin, evicted, taken};
-use crate::fleet::{Size, play};
+use crate::fleet::{Size, load::Plan, play};
 
 #[test]
 fn f_05_what_a_killed_process_led_is_led_again_by_its_restart() {
@@ -76,6 +78,9 @@ fn f_18_a_shard_that_kills_whoever_leads_it_is_put_in_quarantine_and_the_others_
             n_shards: 16,
         },
         async |fleet| {
+            for number in 0..60 {
+                fleet.create_cron_job(Plan::plain(&format!("more-{number}"))).await;
+            }
             begin(fleet, &FOUR).await;
             let poison = 5_u16;
             let began = fleet.now();
@@ -102,7 +107,22 @@ fn f_18_a_shard_that_kills_whoever_leads_it_is_put_in_quarantine_and_the_others_
                 overview.quarantined.iter().map(|shard| shard.0).collect::<Vec<_>>(),
                 [poison]
             );
-            fleet.at(3, 20.0).await;
+            // Its host leads nothing else, and creates its Jobs one by one; the others do as ever.
+            tokio::time::sleep(Duration::from_secs(15)).await;
+            let host = fleet.books().holders()[&poison].process;
+            assert_eq!(fleet.books().held_by(host), [poison]);
+            let from = fleet.now();
+            fleet.books().creates_on_the_way.clear();
+            fleet.until(from + SignedDuration::from_mins(3)).await;
+            let books = fleet.books();
+            let most = |shard: u16| books.creates_on_the_way[&shard].1;
+            let of_poison = books
+                .cron_jobs
+                .values()
+                .filter(|it| it.shard == poison && it.plan.minutes == 1);
+            assert!(of_poison.count() >= 3, "more than one of its CronJobs is due at once");
+            assert_eq!(most(poison), 1);
+            assert!((0..16).any(|shard| most(shard) >= 3), "{:?}", books.creates_on_the_way);
         },
     );
 }

@@ -98,7 +98,7 @@ impl ElectionTask {
     ) -> ElectionTask {
         ElectionTask {
             election: Election::new(config.clone(), clock.boot()),
-            leases: LeaseWatch::new(api.clone(), clock.clone()),
+            leases: LeaseWatch::new(api.clone(), clock.clone(), config.timing.parts().self_fence),
             notices: Notices::new(api.clone(), clock.clone()),
             asker: Asker {
                 api,

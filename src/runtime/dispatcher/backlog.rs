@@ -155,7 +155,10 @@ impl Backlog {
         let lane = match queued.request.lane(now) {
             Lane::Creates | Lane::Overdue if queued.is_alone() => &mut self.alone,
             Lane::Creates => &mut self.creates,
-            Lane::Overdue => &mut self.overdue,
+            Lane::Overdue => {
+                self.overdue.push(queued.request.futile_from(now), queued);
+                return Ok(());
+            }
             Lane::Background => &mut self.background,
         };
         let deadline = queued.request.deadline(now);
@@ -175,6 +178,10 @@ impl Backlog {
         let share = SHARE_MIN.max(places / SHARES);
         let n_on_the_way = |namespace: &str| on_the_way.of(namespace);
         let is_background_turn = self.n_turns.is_multiple_of(BACKGROUND_TURNS) && self.background_is_overdue(now);
+        // Its CronJob's next slot has come, which waits for the answer. It is not sent, so it takes no token.
+        if let Some(futile) = self.overdue.pop_until(now) {
+            return Ok(futile);
+        }
         // One of them at a time takes no place worth mentioning from others.
         if on_the_way.n_alone == 0
             && let Some(queued) = self.alone.pop(share, n_on_the_way)
@@ -272,6 +279,47 @@ mod tests {
         boot = boot + Duration::from_millis(100);
         let later = std::iter::from_fn(|| next(boot).ok()).count();
         assert_eq!(later, 50);
+    }
+
+    #[test]
+    fn what_is_overdue_goes_back_without_a_token_when_its_next_slot_has_come() {
+        let boot = BootInstant::after_boot(Duration::from_hours(1));
+        let now = epoch() + SignedDuration::from_hours(1);
+        let next_slot = now + SignedDuration::from_secs(5);
+        let mut backlog = Backlog::new(10_000);
+        for position in 0..1_200 {
+            let Request::Create(order) = of_slot(&format!("overdue{position}"), epoch()) else {
+                panic!("a create is one");
+            };
+            // Every third has a long deadline, and a slot before that.
+            let expires_at = (position % 3 == 0).then_some(next_slot);
+            let order = JobOrder { expires_at, ..order };
+            backlog.push(queued(Request::Create(order)), now).unwrap();
+        }
+        let mut next = |now| backlog.pop((now, boot), 64, &OnTheWay::default());
+        let sent: Vec<_> = std::iter::from_fn(|| next(now).ok()).collect();
+        assert_eq!(sent.len(), 1_000);
+        assert!(sent.iter().take(400).all(|queued| !queued.request.is_expired(now)));
+        assert_eq!(
+            sent.iter()
+                .filter(|queued| queued.request.is_expired(next_slot))
+                .count(),
+            400,
+            "first what is futile first"
+        );
+        let mut backlog = Backlog::new(10);
+        backlog.tokens = Tokens::new(0, 1, boot);
+        let Request::Create(order) = of_slot("overdue", epoch()) else {
+            panic!("a create is one");
+        };
+        let order = JobOrder {
+            expires_at: Some(next_slot),
+            ..order
+        };
+        backlog.push(queued(Request::Create(order)), now).unwrap();
+        let mut next = |now| backlog.pop((now, boot), 64, &OnTheWay::default());
+        assert!(next(now).is_err(), "there is no token");
+        assert!(next(next_slot).is_ok_and(|queued| queued.request.is_expired(next_slot)));
     }
 
     fn name(queued: &Queued) -> String {

@@ -128,6 +128,15 @@ impl Request {
         }
     }
 
+    /// From when on sending it would make no sense, if that is known: what is overdue goes by this, so that little of it
+    /// comes to nothing.
+    pub(super) fn futile_from(&self, now: Timestamp) -> Timestamp {
+        match self {
+            Request::Create(order) => order.expires_at.unwrap_or(Timestamp::MAX),
+            Request::Delete(_) | Request::LookUp(_) => now,
+        }
+    }
+
     /// Whether it is too late to send it (B-9.7 and its difference).
     pub(super) fn is_expired(&self, now: Timestamp) -> bool {
         match self {

@@ -309,19 +309,9 @@ fn whatever_happens_nothing_is_missed_or_doubled() {
 
 #[test]
 fn the_same_seed_is_the_same_run() {
-    for seed in [1, 7] {
-        let [one, other] = [(); 2].map(|()| play_drawn(seed));
-        let differs = one.lines().zip(other.lines()).position(|(one, other)| one != other);
-        if let Some(line) = differs {
-            let around = |text: &str| {
-                text.lines()
-                    .skip(line.saturating_sub(20))
-                    .take(25)
-                    .collect::<Vec<_>>()
-                    .join("\n")
-            };
-            panic!("seed {seed}, line {line}:\n{}\n\n{}", around(&one), around(&other));
-        }
-        assert_eq!(one.len(), other.len(), "seed {seed}");
-    }
+    let [one, other] = [(); 2].map(|()| play_drawn(7));
+    let pairs = one.lines().zip(other.lines()).enumerate();
+    let differs = pairs.filter(|(_, (one, other))| one != other).take(10);
+    assert_eq!(differs.collect::<Vec<_>>(), []);
+    assert_eq!(one.len(), other.len());
 }

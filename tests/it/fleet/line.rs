@@ -41,6 +41,8 @@ pub(super) struct Line {
     pub(super) freeze_at_create: FreezeAtCreate,
     /// Whether whoever asks about a Lease fails.
     pub(super) is_lease_task_doomed: Arc<AtomicBool>,
+    /// Answers to writes to Leases come so much later.
+    pub(super) lease_answer_delay_millis: Arc<AtomicU64>,
     pub(super) books: Arc<Mutex<Books>>,
 }
 
@@ -125,12 +127,17 @@ impl Line {
                 self.machine.freeze();
             }
         }
-        let is_doomed = asked.is_lease_write && self.is_lease_task_doomed.load(Ordering::Relaxed);
+        let asked_for_lease = asked.is_lease_write;
+        let is_doomed = asked_for_lease && self.is_lease_task_doomed.load(Ordering::Relaxed);
         assert!(!is_doomed, "on purpose");
         self.machine.run(async {}).await;
         self.cross().await?;
         let answer = tokio::spawn(self.clone().serve(request, asked)).await;
         let answer = answer.unwrap_or_else(|error| panic!("the API server: {error}"))?;
+        let delay = self.lease_answer_delay_millis.load(Ordering::Relaxed);
+        if asked_for_lease && delay > 0 {
+            tokio::time::sleep(Duration::from_millis(delay)).await;
+        }
         self.cross().await?;
         Ok(answer)
     }

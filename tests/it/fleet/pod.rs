@@ -58,6 +58,8 @@ pub(super) struct Pod {
     pub(super) freeze_at_create: Arc<AtomicU64>,
     /// Whether its next write to a Lease makes the task fail that writes.
     pub(super) is_lease_task_doomed: Arc<AtomicBool>,
+    /// Answers to its writes to Leases come so many milliseconds late.
+    pub(super) lease_answer_delay_millis: Arc<AtomicU64>,
     pub(super) process: Option<Process>,
 }
 
@@ -89,6 +91,7 @@ impl Pod {
             is_cut: self.is_cut.clone(),
             freeze_at_create: Arc::clone(&self.freeze_at_create),
             is_lease_task_doomed: Arc::clone(&self.is_lease_task_doomed),
+            lease_answer_delay_millis: Arc::clone(&self.lease_answer_delay_millis),
             books: Arc::clone(books),
         };
         let at_front_end = Line {

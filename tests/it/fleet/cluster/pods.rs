@@ -34,6 +34,7 @@ impl Fleet {
             protocol: ProtocolRange::OURS,
             freeze_at_create: Arc::default(),
             is_lease_task_doomed: Arc::default(),
+            lease_answer_delay_millis: Arc::default(),
             process: None,
         };
         self.pods.borrow_mut().insert(name.to_owned(), pod);
@@ -187,6 +188,11 @@ impl Fleet {
         let body = answer.into_body().collect().await.unwrap().to_bytes();
         let body = String::from_utf8(body.to_vec()).unwrap();
         if is_ready { String::new() } else { body }
+    }
+
+    /// The reason for which the process in a pod takes no shards, as its metrics say.
+    pub(in crate::fleet) fn takes_no_shards(&self, name: &str) -> Option<String> {
+        self.look(name, Process::takes_no_shards)
     }
 
     pub(in crate::fleet) fn wall(&self, name: &str) -> SimulatedWall {

@@ -8,7 +8,12 @@ use jiff::SignedDuration;
 use serde_json::json;
 
 use super::{FOUR, begin};
-use crate::fleet::{Size, books::WriteKind, load::Plan, play};
+use crate::fleet::{
+    Size,
+    books::{Job, WriteKind},
+    load::{Plan, Policy},
+    play,
+};
 
 #[test]
 fn f_27_five_replicas_begin_at_once_and_share_out_what_has_no_lease() {
@@ -132,9 +137,9 @@ fn f_07_after_ten_minutes_without_anybody_the_latest_missed_slot_alone_is_starte
 
 #[test]
 fn f_07_what_is_overdue_goes_by_tokens_and_behind_what_is_due() {
-    const N_OVERDUE: usize = 3_000;
+    const N_OVERDUE: usize = 2_000;
     /// What the bucket of a replica holds, and what comes into it in a second.
-    const AT_ONCE: usize = 1_000;
+    const AT_ONCE: u32 = 1_000;
     const PER_SECOND: f64 = 500.0;
     let size = Size {
         n_cron_jobs: 30,
@@ -155,30 +160,31 @@ fn f_07_what_is_overdue_goes_by_tokens_and_behind_what_is_due() {
         fleet.at(13, 20.0).await;
         let (missed, due) = (fleet.instant(10, 0.0), fleet.instant(12, 0.0));
         let books = fleet.books();
+        let mut n_held_back = 0;
         for process in restarted {
             let creates = books.writes.iter();
             let creates = creates.filter(|write| write.kind == WriteKind::Create && write.process == process);
             let overdue = creates.filter(|write| write.object.starts_with("late-"));
             let at: Vec<_> = overdue.map(|write| write.at).collect();
-            assert!(at.len() > AT_ONCE + 200, "{} of {process}", at.len());
-            for (number, created) in at.iter().enumerate() {
+            for (number, created) in (0_u32..).zip(&at) {
                 // A request is on its way for 20 ms at most.
                 let tokens = PER_SECOND * (created.duration_since(at[0]).as_secs_f64() + 0.05);
                 let beyond = (number + 1).saturating_sub(AT_ONCE);
-                assert!(beyond as f64 <= tokens, "{number} of {process} within {tokens} tokens");
+                assert!(
+                    f64::from(beyond) <= tokens,
+                    "{number} of {process} within {tokens} tokens"
+                );
             }
-            assert!(
-                at[0] < due && due < *at.last().unwrap(),
-                "{:?} to {:?}",
-                at[0],
-                at.last()
-            );
+            n_held_back += at.iter().filter(|at| **at > due).count();
         }
+        assert!(n_held_back >= 100, "{n_held_back} after what was due");
         let late = books.jobs.values().filter(|job| job.name.starts_with("late-"));
         assert_eq!(late.filter(|job| job.slot == Some(missed)).count(), N_OVERDUE);
-        let at_once = books.jobs.values().filter(|job| job.slot == Some(due));
+        // Of those that nothing holds back.
+        let is_free = |job: &&Job| books.cron_jobs[&job.owner].plan.policy == Policy::Allow;
+        let at_once = books.jobs.values().filter(|job| job.slot == Some(due)).filter(is_free);
         let at_once: Vec<_> = at_once.map(|job| job.created.duration_since(due)).collect();
-        assert!(at_once.len() >= 10, "{}", at_once.len());
+        assert!(at_once.len() >= 5, "{}", at_once.len());
         assert!(
             at_once.iter().all(|late| *late < SignedDuration::from_millis(100)),
             "{at_once:?}"

@@ -14,7 +14,7 @@ async fn assert_says_wrong(fleet: &Fleet, name: &str) {
     let not_ready = fleet.not_ready(name).await;
     assert!(not_ready.contains("seconds off the API server's"), "{not_ready}");
     assert!(not_ready.contains("this replica takes no shards"), "{not_ready}");
-    let metric = fleet.look(name, |process| process.takes_no_shards());
+    let metric = fleet.takes_no_shards(name);
     assert_eq!(metric.as_deref(), Some("unwilling"));
 }
 

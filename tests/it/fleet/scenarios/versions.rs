@@ -156,9 +156,9 @@ fn f_22_a_replica_that_nobody_can_follow_owns_nothing_and_says_so() {
         let reason =
             "it can follow protocol versions 3-4, and members follow 1-2: roll out a version between them first";
         assert!(not_ready.contains(reason), "{not_ready}");
-        let metric = fleet.look("newer", |process| process.takes_no_shards());
+        let metric = fleet.takes_no_shards("newer");
         assert_eq!(metric.as_deref(), Some("protocol_differs"));
-        assert_eq!(fleet.look("a", |process| process.takes_no_shards()), None);
+        assert_eq!(fleet.takes_no_shards("a"), None);
         assert_eq!(fleet.not_ready("a").await, "");
         let events = "/api/v1/namespaces/default/events";
         let events = fleet.ask("GET", events, &json!(null)).await.unwrap();
@@ -208,7 +208,7 @@ fn f_22_of_two_that_begin_at_once_and_cannot_follow_each_other_one_gives_way() {
             let shares = fleet.shares();
             let without: Vec<&str> = ["a", "b"].into_iter().filter(|name| shares[*name] == 0).collect();
             assert_eq!(without.len(), 1, "{shares:?}");
-            let metric = fleet.look(without[0], |process| process.takes_no_shards());
+            let metric = fleet.takes_no_shards(without[0]);
             assert_eq!(metric.as_deref(), Some("protocol_differs"));
             fleet.at(2, 20.0).await;
         });

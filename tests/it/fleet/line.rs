@@ -128,7 +128,7 @@ impl Line {
             }
         }
         let asked_for_lease = asked.is_lease_write;
-        let is_doomed = asked_for_lease && self.is_lease_task_doomed.load(Ordering::Relaxed);
+        let is_doomed = asked_for_lease && self.is_lease_task_doomed.swap(false, Ordering::Relaxed);
         assert!(!is_doomed, "on purpose");
         self.machine.run(async {}).await;
         self.cross().await?;

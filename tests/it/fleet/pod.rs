@@ -56,7 +56,7 @@ pub(super) struct Pod {
     pub(super) protocol: ProtocolRange,
     /// At so manieth create from now its process is frozen; 0 for none.
     pub(super) freeze_at_create: Arc<AtomicU64>,
-    /// Whether its next write to a Lease makes the task fail that writes.
+    /// Whether its next write to a Lease makes the task fail that writes; once.
     pub(super) is_lease_task_doomed: Arc<AtomicBool>,
     /// Answers to its writes to Leases come so many milliseconds late.
     pub(super) lease_answer_delay_millis: Arc<AtomicU64>,

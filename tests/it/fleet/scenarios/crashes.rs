@@ -49,7 +49,7 @@ fn f_05_what_a_killed_process_led_is_led_again_without_it() {
 fn f_17_a_replica_whose_lease_task_fails_ends_at_once() {
     play(17, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
-        let doomed_at = fleet.now();
+        let (doomed_at, held) = (fleet.now(), fleet.books().held_by(fleet.number("c")));
         fleet.change("c", |pod| {
             pod.is_lease_task_doomed
                 .store(true, std::sync::atomic::Ordering::Relaxed);
@@ -62,9 +62,16 @@ fn f_17_a_replica_whose_lease_task_fails_ends_at_once() {
         let ended_at = fleet.now();
         let error = fleet.ended("c").await.unwrap_err();
         assert_eq!(error.to_string(), "the election task failed");
-        fleet.allow_late(doomed_at, 12.0);
-        fleet.all_led(Duration::from_secs(11)).await;
-        assert!(fleet.since(ended_at) <= TAKEN_WITHIN);
+        fleet.allow_late(doomed_at, 2.0);
+        fleet.all_led(Duration::from_secs(1)).await;
+        assert!(fleet.since(ended_at) <= Duration::from_secs(1));
+        assert_eq!(evicted(fleet), Vec::<String>::new(), "it left what it had");
+        assert_moved_once(fleet, &held, doomed_at);
+        let crashes = |shard: &u16| fleet.books().shards[shard].last().unwrap().crashes;
+        assert!(
+            held.iter().all(|shard| crashes(shard) == 1),
+            "and they may have been the reason"
+        );
         fleet.at(2, 20.0).await;
     });
 }

@@ -49,6 +49,17 @@ impl Request {
     pub(crate) fn is_job_create(&self) -> bool {
         self.verb == "create" && self.resource == "jobs" && self.code == 201
     }
+
+    /// Whether it may have made a Job all the same: a server that could not answer, as when the client was gone, logs a
+    /// failure of its own, whatever was stored.
+    pub(crate) fn is_unanswered_job_create(&self) -> bool {
+        self.verb == "create" && self.resource == "jobs" && (self.code >= 500 || self.code == 0)
+    }
+
+    /// Whether it deleted a Job that there was.
+    pub(crate) fn is_job_delete(&self) -> bool {
+        self.verb == "delete" && self.resource == "jobs" && self.code == 200
+    }
 }
 
 #[derive(Deserialize)]

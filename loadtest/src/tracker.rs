@@ -3,13 +3,19 @@
 //! A Job's name gives its slot (B-11.1), so one name is one instant of one `CronJob`: created not once is missed,
 //! created more than once is doubled, also where the first was deleted meanwhile.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    slice,
+};
 
 use crate::{
     audit::Request,
     generator::CronJobName,
     slots::{Slot, Slots},
 };
+
+/// Namespaces and names of Jobs.
+pub(crate) type JobNames = BTreeSet<(String, String)>;
 
 /// How the Jobs of one slot, or of several, were created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,6 +50,8 @@ pub(crate) struct Tally {
     pub(crate) n_expected: usize,
     /// Those for which a Job was created.
     pub(crate) n_created: usize,
+    /// Of these, those whose creator was not there any more when it was answered: the Job itself tells.
+    pub(crate) n_unanswered: usize,
     /// Names of the Jobs that were never created.
     pub(crate) missed: Vec<String>,
     /// Names of the Jobs that were created more than once.
@@ -57,8 +65,9 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Compares what must be with what the audit log shows.
-    pub(crate) fn of(cron_jobs: &[CronJobName], slots: &Slots, requests: &[Request]) -> Tally {
+    /// Compares what must be with what the audit log shows, and with the Jobs that are still there.
+    pub(crate) fn of(cron_jobs: &[CronJobName], slots: &Slots, requests: &[Request], there: &JobNames) -> Tally {
+        let unanswered = unanswered_creates(requests, there);
         let mut arrivals: HashMap<(&str, &str), Vec<&Request>> = HashMap::new();
         let mut n_creates = 0;
         for request in requests.iter().filter(|request| request.is_job_create()) {
@@ -75,14 +84,14 @@ impl Tally {
         for slot in slots.all() {
             for cron_job in cron_jobs {
                 let name = slot.job_name(&cron_job.name);
-                let created = arrivals.get(&(cron_job.namespace.as_str(), name.as_str()));
+                let key = (cron_job.namespace.as_str(), name.as_str());
+                let answered = arrivals.get(&key).map(Vec::as_slice);
+                let unanswered = unanswered.get(&key).filter(|_| answered.is_none());
+                tally.n_unanswered += usize::from(unanswered.is_some());
+                tally.n_outside += usize::from(unanswered.is_some());
+                let created = answered.or(unanswered.map(slice::from_ref)).unwrap_or_default();
                 let full_name = format!("{}/{name}", cron_job.namespace);
-                tally.add(
-                    full_name,
-                    slot,
-                    slots.is_measured(slot),
-                    created.map_or(&[], Vec::as_slice),
-                );
+                tally.add(full_name, slot, slots.is_measured(slot), created);
             }
         }
         tally.measured.lateness_us.sort_unstable();
@@ -116,6 +125,21 @@ impl Tally {
             self.measured.lateness_us.push(lateness_us);
         }
     }
+}
+
+/// The first of the creates of each Job that may have made it, where it was made: it is there, or somebody deleted it.
+fn unanswered_creates<'a>(requests: &'a [Request], there: &JobNames) -> HashMap<(&'a str, &'a str), &'a Request> {
+    let name = |request: &'a Request| (request.namespace.as_str(), request.name.as_str());
+    let gone = requests.iter().filter(|request| request.is_job_delete());
+    let deleted: HashSet<(&str, &str)> = gone.map(name).collect();
+    let mut creates: HashMap<(&str, &str), &Request> = HashMap::new();
+    for request in requests.iter().filter(|request| request.is_unanswered_job_create()) {
+        let key = name(request);
+        if deleted.contains(&key) || there.contains(&(key.0.to_owned(), key.1.to_owned())) {
+            creates.entry(key).or_insert(request);
+        }
+    }
+    creates
 }
 
 #[cfg(test)]
@@ -160,7 +184,7 @@ mod tests {
     }
 
     fn tally(requests: &[Request]) -> Tally {
-        Tally::of(&cron_jobs(), &slots(), requests)
+        Tally::of(&cron_jobs(), &slots(), requests, &JobNames::new())
     }
 
     #[test]
@@ -185,6 +209,29 @@ mod tests {
         let mut requests = all_once();
         requests[3].code = 409;
         assert_eq!(tally(&requests).missed, ["load-0/b-101"]);
+    }
+
+    #[test]
+    fn a_create_that_nobody_waited_for_counts_where_its_job_was_seen() {
+        let mut requests = all_once();
+        requests[3].code = 504;
+        assert_eq!(tally(&requests).missed, ["load-0/b-101"]);
+
+        let there = JobNames::from([("load-0".to_owned(), "b-101".to_owned())]);
+        let by_job = Tally::of(&cron_jobs(), &slots(), &requests, &there);
+        assert!(by_job.is_clean());
+        assert_eq!((by_job.n_created, by_job.n_unanswered, by_job.n_outside), (6, 1, 0));
+
+        let mut delete = create("b", 101, 300_000);
+        (delete.verb, delete.code) = ("delete".to_owned(), 200);
+        requests.push(delete);
+        let by_delete = tally(&requests);
+        assert!(by_delete.is_clean());
+        assert_eq!(by_delete.n_unanswered, 1);
+
+        // Made by another as well: one create was answered, and one was not.
+        requests.push(create("b", 101, 5_000));
+        assert_eq!((tally(&requests).n_unanswered, tally(&requests).doubled.len()), (0, 0));
     }
 
     #[test]

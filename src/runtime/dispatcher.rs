@@ -194,6 +194,7 @@ impl<A: JobApi> Dispatcher<A> {
                 return Stall::UntilEvent;
             }
             let (now, boot) = (self.clock.now(), self.clock.boot());
+            self.pacer.share_among(self.links.leadership.borrow().n_senders());
             match self.pacer.admission(boot, self.n_in_flight()) {
                 Admission::Now => {}
                 Admission::Wait(until) => return Stall::UntilInstant(until),

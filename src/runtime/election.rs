@@ -185,9 +185,8 @@ impl ElectionTask {
     fn follow(&mut self, effects: Vec<ElectionEffect>) -> Result<(), Ending> {
         // Before any of them is told to act.
         let quarantined = self.election.quarantined();
-        self.links
-            .leadership
-            .send_if_modified(|leadership| leadership.quarantine(&quarantined));
+        let leadership = &self.links.leadership;
+        leadership.send_if_modified(|it| it.quarantine(&quarantined));
         let mut inputs = Vec::new();
         for effect in effects {
             self.perform(effect, &mut inputs)?;
@@ -280,7 +279,7 @@ impl ElectionTask {
                 is_quarantined,
             } => self.lead(shard, term, &adoption, is_quarantined)?,
             ElectionEffect::Stop { shard, term, reason } => self.stop(shard, term, reason)?,
-            ElectionEffect::Warm(shard) => self.command(ShardCommand::Warm(shard))?,
+            ElectionEffect::Warm(shards) => self.command(ShardCommand::Warm(shards))?,
             ElectionEffect::Cool(shard) => self.command(ShardCommand::LetGo(shard))?,
             ElectionEffect::Seal { shard, term } => {
                 self.handovers.sealing(shard, self.clock.boot());
@@ -385,6 +384,9 @@ impl ElectionTask {
                 Some(reason) => tracing::info!(%reason, "takes no shards"),
             }
         }
+        let n_senders = overview.n_takers.try_into().unwrap_or(u32::MAX);
+        let share = |leadership: &mut Leadership| leadership.share_among(n_senders);
+        self.links.leadership.send_if_modified(share);
         self.links
             .metrics
             .led

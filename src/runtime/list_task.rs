@@ -107,13 +107,12 @@ impl ListTask {
             let (partition, wanted) = (Partition::Shards(self.count), *shards);
             let is_wanted = move |uid: &Uid| wanted.contains(partition.shard_of(uid));
             let cron_jobs = list_cron_jobs(self.client.clone(), scope.clone(), decoder, is_wanted);
-            self.forward(shards, cron_jobs).await?;
             // Those of others, and those that nobody has labelled yet: they may be of these shards.
-            let unlabelled = Some(format!("!{}", self.count.label_key()));
-            for selector in [self.count.label_selector(shards), unlabelled].into_iter().flatten() {
-                let jobs = list_jobs(self.client.clone(), scope.clone(), selector);
-                self.forward(shards, jobs).await?;
-            }
+            let unlabelled = format!("!{}", self.count.label_key());
+            let labelled = self.count.label_selector(shards).unwrap_or_else(|| unlabelled.clone());
+            let jobs = |selector| self.forward(shards, list_jobs(self.client.clone(), scope.clone(), selector));
+            // Side by side, since each waits for the server to know that it is not behind.
+            tokio::try_join!(self.forward(shards, cron_jobs), jobs(labelled), jobs(unlabelled))?;
         }
         Ok(())
     }

@@ -101,6 +101,11 @@ impl Pacer {
         self.limit.get()
     }
 
+    /// Shares what the server carries with other replicas.
+    pub fn share_among(&mut self, n_senders: u32) {
+        self.limit.share_among(n_senders);
+    }
+
     /// Whether one more request may be sent while `n_inflight` are out.
     pub fn admission(&self, now: BootInstant, n_inflight: u32) -> Admission {
         match self.lane {

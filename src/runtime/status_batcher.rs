@@ -167,6 +167,7 @@ impl<A: StatusApi> StatusBatcher<A> {
     async fn send_what_is_due(&mut self) -> Option<Duration> {
         loop {
             let now = self.clock.boot();
+            self.pacer.share_among(self.links.leadership.borrow().n_senders());
             match self.pacer.admission(now, self.n_in_flight()) {
                 Admission::Now if self.n_in_flight() < self.inflight_max() => {}
                 Admission::Now | Admission::Full => return None,

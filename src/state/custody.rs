@@ -29,8 +29,8 @@ const WATCH_PATIENCE: Duration = Duration::from_millis(250);
 /// What the election wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShardCommand {
-    /// Load a shard, without acting.
-    Warm(ShardId),
+    /// Load shards, without acting.
+    Warm(ShardSet),
     /// Lead it.
     Lead {
         /// Which, and in which term.
@@ -125,9 +125,11 @@ impl Custody {
     /// Takes in what the election wants.
     pub fn command(&mut self, shards: &mut HeldShards, command: ShardCommand, now: Moment) {
         match command {
-            ShardCommand::Warm(shard) => {
-                self.warming.insert(shard);
-                self.list(shards, shard, now);
+            ShardCommand::Warm(wanted) => {
+                for shard in wanted.iter() {
+                    self.warming.insert(shard);
+                    self.list(shards, shard, now);
+                }
             }
             ShardCommand::Lead { mandate, entry } => self.enter(shards, mandate, entry, now),
             ShardCommand::Seal(mandate) => self.seal(shards, mandate, now),

@@ -8,7 +8,7 @@ pub(crate) mod table;
 use std::{path::Path, path::PathBuf, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use testbed::replica::turns::handovers;
+use testbed::{Kubectl, replica::turns::handovers};
 
 use self::{
     fleet::Fleet,
@@ -23,7 +23,7 @@ use crate::{
     measure,
     slots::{Slot, Slots},
     target::Target,
-    tracker::Tally,
+    tracker::{JobNames, Tally},
 };
 
 /// The priority of Lease requests, as it is installed.
@@ -98,7 +98,7 @@ impl Handovers {
         let requests = whole_audit_log(target, &user).await?;
         target.check_audit_log()?;
         let (handovers, n_without) = handovers(&turns);
-        let tally = Tally::of(&self.load.cron_jobs(), &slots, &requests);
+        let tally = self.tally(&kubectl, &slots, &requests)?;
         Ok(HandoverReport {
             machine: measure::machine_line(&kubectl, Some(&self.program)),
             n_replicas: self.n_replicas,
@@ -137,13 +137,22 @@ impl Handovers {
         Ok(drains)
     }
 
+    fn tally(&self, kubectl: &Kubectl, slots: &Slots, requests: &[Request]) -> anyhow::Result<Tally> {
+        let mut there = JobNames::new();
+        for namespace in self.load.namespaces() {
+            let names = kubectl.run(&["get", "jobs", "--namespace", &namespace, "--output", "name"])?;
+            let name = |line: &str| line.strip_prefix("job.batch/").map(str::to_owned);
+            there.extend(names.lines().filter_map(name).map(|name| (namespace.clone(), name)));
+        }
+        Ok(Tally::of(&self.load.cron_jobs(), slots, requests, &there))
+    }
+
     /// Waits until every Job was created, or for as long as a slow controller is given.
     async fn settle(&self, target: &Target, user: &str, slots: &Slots, last: Slot) -> anyhow::Result<()> {
         sleep_until(last.start() + SignedDuration::from_secs(5)).await;
-        let cron_jobs = self.load.cron_jobs();
         while Timestamp::now() < last.start() + SETTLE_MAX - SignedDuration::from_secs(10) {
             let requests = audit::read(target.audit_log(), user)?;
-            if Tally::of(&cron_jobs, slots, &requests).missed.is_empty() {
+            if self.tally(target.kubectl(), slots, &requests)?.missed.is_empty() {
                 break;
             }
             tokio::time::sleep(Duration::from_secs(2)).await;

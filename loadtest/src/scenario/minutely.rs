@@ -16,7 +16,7 @@ use crate::{
     report::Report,
     slots::Slots,
     target::Target,
-    tracker::Tally,
+    tracker::{JobNames, Tally},
 };
 
 /// How long a slow controller may go on after the last minute before its Jobs count as missed.
@@ -82,7 +82,7 @@ impl Minutely {
         controller.stop(target).await?;
         let requests = whole_audit_log(target, &user).await?;
         target.check_audit_log()?;
-        let tally = Tally::of(&self.load.cron_jobs(), &slots, &requests);
+        let tally = Tally::of(&self.load.cron_jobs(), &slots, &requests, &JobNames::new());
         let measured = requests
             .iter()
             .filter(|one| (begin.taken..end.taken).contains(&one.received));
@@ -103,7 +103,10 @@ impl Minutely {
         let cron_jobs = self.load.cron_jobs();
         while Timestamp::now() < deadline {
             let requests = audit::read(target.audit_log(), user)?;
-            if Tally::of(&cron_jobs, slots, &requests).missed.is_empty() {
+            if Tally::of(&cron_jobs, slots, &requests, &JobNames::new())
+                .missed
+                .is_empty()
+            {
                 break;
             }
             tokio::time::sleep(Duration::from_secs(1)).await;

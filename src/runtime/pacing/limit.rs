@@ -43,6 +43,8 @@ const N_ANSWERS_MIN: u32 = 16;
 #[derive(Debug)]
 pub(super) struct InflightLimit {
     limit: f64,
+    /// What the server carries without getting slow, as far as anybody can know before asking it.
+    start: f64,
     limit_min: f64,
     limit_max: f64,
     quickest_seconds: Option<f64>,
@@ -55,12 +57,23 @@ impl InflightLimit {
         let limit_max = f64::from(inflight_max.max(1));
         InflightLimit {
             limit: LIMIT_START.min(limit_max),
+            start: LIMIT_START,
             limit_min: LIMIT_MIN.min(limit_max),
             limit_max,
             quickest_seconds: None,
             mean_seconds: 0.0,
             n_answers: 0,
         }
+    }
+
+    /// So many replicas send to the same server: each starts with its part of what it carries. One that goes lets the
+    /// others grow.
+    pub(super) fn share_among(&mut self, n_senders: u32) {
+        let start = (LIMIT_START / f64::from(n_senders.max(1))).max(LIMIT_MIN);
+        if start < self.start {
+            self.limit = self.limit.min(start.max(self.limit_min));
+        }
+        self.start = start;
     }
 
     #[expect(
@@ -96,7 +109,7 @@ impl InflightLimit {
         }
         let is_used = n_inflight.saturating_add(1) >= self.get();
         // Up to the start a busy server is no reason to stay low: its throughput grows with what is in flight.
-        let growing_below_seconds = if self.limit < LIMIT_START {
+        let growing_below_seconds = if self.limit < self.start {
             slow_seconds
         } else {
             QUICK_SECONDS.max(2.0 * quickest)
@@ -148,6 +161,22 @@ mod tests {
         check("a small server close by", 128, 6, 4, 60..=64);
         check("a weak server", 128, 1, 20, 8..=13);
         check("a limit below the least", 2, 16, 3, 2..=2);
+    }
+
+    #[test]
+    fn replicas_share_what_the_server_carries() {
+        let mut limit = InflightLimit::new(128);
+        let mut shared_among = |n_senders| {
+            limit.share_among(n_senders);
+            limit.get()
+        };
+        assert_eq!([1, 2, 5, 50].map(&mut shared_among), [64, 32, 12, 8]);
+        assert_eq!(shared_among(1), 8, "it grows as answers allow");
+        for _ in 0..50_000 {
+            let n_inflight = limit.get();
+            limit.on_outcome(latency(n_inflight, 6, Duration::from_millis(4)), n_inflight - 1);
+        }
+        assert!((60..=64).contains(&limit.get()), "{}", limit.get());
     }
 
     #[test]

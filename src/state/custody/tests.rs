@@ -194,7 +194,7 @@ fn a_shard_that_was_nobodys_is_led_when_it_has_been_listed() {
 #[test]
 fn a_handed_over_shard_is_led_when_the_watch_has_shown_what_its_last_leader_wrote() {
     let mut replica = Replica::new();
-    replica.command(ShardCommand::Warm(shard()));
+    replica.command(ShardCommand::Warm(ShardSet::from_iter([shard()])));
     replica.list(vec![Listed::CronJob(Box::new(record()))]);
     assert_eq!(replica.reports(), [ShardReport::Synced, ShardReport::Warmed(shard())]);
     replica.command(ShardCommand::Lead {
@@ -214,7 +214,7 @@ fn a_handed_over_shard_is_led_when_the_watch_has_shown_what_its_last_leader_wrot
 #[test]
 fn a_watch_that_does_not_show_it_in_time_is_not_waited_for() {
     let mut replica = Replica::new();
-    replica.command(ShardCommand::Warm(shard()));
+    replica.command(ShardCommand::Warm(ShardSet::from_iter([shard()])));
     replica.list(vec![]);
     replica.reports();
     replica.command(ShardCommand::Lead {
@@ -256,7 +256,7 @@ fn a_shard_that_was_not_warmed_or_was_led_before_is_listed_whatever_was_said() {
 #[test]
 fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
     let mut replica = Replica::new();
-    replica.command(ShardCommand::Warm(shard()));
+    replica.command(ShardCommand::Warm(ShardSet::from_iter([shard()])));
     assert_eq!(replica.custody.poll_list(), Some([shard()].into_iter().collect()));
     // It began before this was said.
     replica.command(ShardCommand::Lead {
@@ -381,7 +381,7 @@ fn a_watch_that_does_not_show_the_shard_yet_has_not_seen_what_was_written_in_it(
         ShardSet::EMPTY,
         SelectionStage::Watching(ResourceVersion(900)),
     ));
-    replica.command(ShardCommand::Warm(shard()));
+    replica.command(ShardCommand::Warm(ShardSet::from_iter([shard()])));
     replica.list(vec![Listed::CronJob(Box::new(record()))]);
     replica.reports();
     replica.command(ShardCommand::Lead {

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{LeaseKey, LeaseWrite, MemberIdentity};
 use crate::state::{
     ResourceVersion,
-    sharding::{BootInstant, ShardId, Term, WrittenThrough},
+    sharding::{BootInstant, ShardId, ShardSet, Term, WrittenThrough},
 };
 
 /// Names a request, so that its answer can be told.
@@ -74,8 +74,8 @@ pub enum ElectionEffect {
         /// Why.
         reason: StopReason,
     },
-    /// Load a shard that will be handed to us, without acting.
-    Warm(ShardId),
+    /// Load shards that will be handed to us, without acting; together, since one list finds them all.
+    Warm(ShardSet),
     /// It will not be handed to us after all.
     Cool(ShardId),
     /// Fire what is due up to an instant of the shard's choice, then nothing more, and say [`super::ElectionInput::ShardSealed`]

@@ -82,6 +82,8 @@ pub struct Overview {
     pub unowned: BTreeMap<ShardId, BootInstant>,
     /// The shards in quarantine.
     pub quarantined: ShardSet,
+    /// How many members take shards.
+    pub n_takers: usize,
 }
 
 /// The election of one replica.
@@ -231,6 +233,7 @@ impl Election {
                 .map(|(shard, vacancy)| (shard, vacancy.since))
                 .collect(),
             quarantined: self.view.quarantined(),
+            n_takers: self.roster().filter(|(_, lease)| lease.accepts()).count(),
         }
     }
 

@@ -70,6 +70,8 @@ pub struct Leadership {
     /// The first instant at which all of it is over unless it is renewed; none where nobody competes for it.
     until: Option<BootInstant>,
     rival: Option<Rivalry>,
+    /// How many replicas, this one included, send what is due.
+    n_senders: u32,
 }
 
 /// What a leader goes by that others might follow.
@@ -88,6 +90,7 @@ impl Leadership {
             quarantined: ShardSet::EMPTY,
             until: None,
             rival: None,
+            n_senders: 1,
         }
     }
 
@@ -102,7 +105,18 @@ impl Leadership {
                 incarnation,
                 create_before: None,
             }),
+            n_senders: 1,
         }
+    }
+
+    /// Among how many replicas what the API server can carry is shared out.
+    pub fn n_senders(&self) -> u32 {
+        self.n_senders
+    }
+
+    /// Takes note of how many replicas send; whether that is new.
+    pub fn share_among(&mut self, n_senders: u32) -> bool {
+        std::mem::replace(&mut self.n_senders, n_senders.max(1)) != n_senders.max(1)
     }
 
     /// Under what a write is sent now; none where nobody competes.

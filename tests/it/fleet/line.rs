@@ -105,7 +105,10 @@ struct OnTheWay {
 
 impl Drop for OnTheWay {
     fn drop(&mut self) {
-        self.books.lock().unwrap().count_create(&self.cron_job, false);
+        // Where a test has failed nobody looks at it any more.
+        if let Ok(mut books) = self.books.lock() {
+            books.count_create(&self.cron_job, false);
+        }
     }
 }
 

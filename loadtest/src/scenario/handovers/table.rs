@@ -121,6 +121,13 @@ impl Display for HandoverReport {
             tally.missed.len(),
             tally.doubled.len()
         )?;
+        if tally.n_unanswered > 0 {
+            let n_unanswered = tally.n_unanswered;
+            writeln!(
+                f,
+                "Of those created, {n_unanswered} by a replica that was killed before the answer: the Jobs themselves tell."
+            )?;
+        }
         for name in tally.missed.iter().chain(&tally.doubled).take(10) {
             writeln!(f, "  {name}")?;
         }

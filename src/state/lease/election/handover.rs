@@ -3,7 +3,10 @@
 //! Only we move what we lead. A drain moves everything at once and finds another target when one does not answer; a member
 //! that has too much moves a few at a time, and keeps what its target does not want.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 
@@ -14,7 +17,7 @@ use super::{
 };
 use crate::state::{
     lease::{LeaseWrite, MemberIdentity, Plan, annotation},
-    sharding::{BootInstant, Pull, ShardId, Term, WrittenThrough},
+    sharding::{BootInstant, Pull, ShardId, ShardSet, Term, WrittenThrough},
 };
 
 /// So many shards are on their way from one member that has too many, at a time.
@@ -26,6 +29,13 @@ const WARM_TIMEOUT: Duration = Duration::from_secs(3);
 /// So many targets are waited for. Where all are slow, as when everything is due at once, none is faster than the last one,
 /// and whoever takes a shard that is free lists it as well.
 const TARGETS_MAX: usize = 2;
+
+/// So many shards are between their seal and their next leader at a time: the others are led meanwhile, and the writes that
+/// hand shards over do not wait for each other.
+const SEALS_MAX: usize = 8;
+
+/// A seal that takes longer waits for its last fires, and keeps no other from beginning.
+const SEAL_PATIENCE: Duration = Duration::from_millis(100);
 
 /// What decides what we should give away; while it is the same, so is the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,6 +70,9 @@ impl Election {
 
     /// Moves every shard that is to go one step further.
     pub(super) fn hand_over(&mut self, now: BootInstant) {
+        if self.is_leaving() {
+            self.withdraw_offers();
+        }
         self.announce(now);
         let is_moving = |tenure: &Tenure| tenure.stage != Stage::Leading;
         let moving: Vec<ShardId> = self
@@ -72,10 +85,27 @@ impl Election {
             return;
         }
         let busy = self.requests.busy_shards();
+        let mut room = self.room_for_seals(now);
         for shard in moving {
-            self.follow_offer(shard, now);
+            self.follow_offer(shard, &mut room, now);
             if !busy.contains(shard) {
                 self.transfer(shard, now);
+            }
+        }
+    }
+
+    /// Takes back what was offered to members that take nothing any more: they are placed anew, so that who is left gets
+    /// an even share. Several that leave at once offer to each other before they know it.
+    fn withdraw_offers(&mut self) {
+        let takers: BTreeSet<Box<str>> = self
+            .roster()
+            .filter(|(_, lease)| lease.accepts())
+            .map(|(pod_uid, _)| pod_uid.into())
+            .collect();
+        for tenure in self.tenures.values_mut() {
+            if matches!(&tenure.stage, Stage::Offered { target, .. } if !takers.contains(target)) {
+                tenure.stage = Stage::Leading;
+                self.last_look = None;
             }
         }
     }
@@ -146,20 +176,46 @@ impl Election {
                     passed_over,
                 };
             }
-            _ => self.seal(shard, None),
+            _ => self.seal(shard, None, now),
         }
     }
 
-    fn seal(&mut self, shard: ShardId, target: Option<Box<str>>) {
+    /// How many more shards may be sealed now. When a seal has taken too long, we wake up.
+    fn room_for_seals(&mut self, now: BootInstant) -> usize {
+        let mut n_on_the_way = 0;
+        let mut slow_at: Option<BootInstant> = None;
+        for (shard, tenure) in &self.tenures {
+            match &tenure.stage {
+                Stage::Sealing { since, .. } if now < *since + SEAL_PATIENCE => {
+                    n_on_the_way += 1;
+                    let at = *since + SEAL_PATIENCE;
+                    slow_at = Some(slow_at.map_or(at, |earliest| earliest.min(at)));
+                }
+                Stage::Sealed { target: Some(_), .. } => {
+                    // One that was refused waits before it is tried again.
+                    n_on_the_way += usize::from(self.view.shard(*shard).is_some_and(|seen| seen.retry_at <= now));
+                }
+                Stage::Leading | Stage::Offered { .. } | Stage::Sealing { .. } | Stage::Sealed { .. } => {}
+            }
+        }
+        if let Some(at) = slow_at {
+            self.wake_at(at);
+        }
+        SEALS_MAX.saturating_sub(n_on_the_way)
+    }
+
+    fn seal(&mut self, shard: ShardId, target: Option<Box<str>>, now: BootInstant) {
         if let Some(tenure) = self.tenures.get_mut(&shard) {
-            tenure.stage = Stage::Sealing { target };
+            tenure.stage = Stage::Sealing { target, since: now };
             let term = tenure.term;
+            self.wake_at(now + SEAL_PATIENCE);
             self.effects.push(ElectionEffect::Seal { shard, term });
         }
     }
 
-    /// Seals what its target has warmed, and finds another target, or none, for what it does not.
-    fn follow_offer(&mut self, shard: ShardId, now: BootInstant) {
+    /// Seals what its target has warmed, as many as there is room for, and finds another target, or none, for what it does
+    /// not.
+    fn follow_offer(&mut self, shard: ShardId, room: &mut usize, now: BootInstant) {
         let Some(Tenure {
             stage:
                 Stage::Offered {
@@ -179,9 +235,12 @@ impl Election {
             .map(|(_, lease)| lease);
         if !self.can_transfer() {
             // Somebody came who cannot follow it.
-            self.seal(shard, None);
+            self.seal(shard, None, now);
         } else if lease.is_some_and(|lease| lease.warmed.contains(shard)) {
-            self.seal(shard, Some(target));
+            if let Some(left) = room.checked_sub(1) {
+                *room = left;
+                self.seal(shard, Some(target), now);
+            }
         } else if lease.is_some() && now < late_at {
             self.wake_at(late_at);
         } else if self.is_leaving() {
@@ -206,7 +265,7 @@ impl Election {
     ) {
         if let Some(tenure) = self.tenures.get_mut(&shard)
             && tenure.term == term
-            && let Stage::Sealing { target } = &mut tenure.stage
+            && let Stage::Sealing { target, .. } = &mut tenure.stage
         {
             tenure.stage = Stage::Sealed {
                 target: target.take(),
@@ -302,11 +361,14 @@ impl Election {
             self.warming.remove(&shard);
             self.effects.push(ElectionEffect::Cool(shard));
         }
-        for shard in announced.iter().filter(|shard| is_wanted(*shard)) {
-            if !self.warming.contains_key(&shard) && !self.tenures.contains_key(&shard) {
-                self.warming.insert(shard, false);
-                self.effects.push(ElectionEffect::Warm(shard));
-            }
+        let is_new = |shard: &ShardId| !self.warming.contains_key(shard) && !self.tenures.contains_key(shard);
+        let wanted: ShardSet = announced
+            .iter()
+            .filter(|shard| is_wanted(*shard) && is_new(shard))
+            .collect();
+        if !wanted.is_empty() {
+            self.warming.extend(wanted.iter().map(|shard| (shard, false)));
+            self.effects.push(ElectionEffect::Warm(wanted));
         }
     }
 }

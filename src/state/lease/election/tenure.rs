@@ -28,7 +28,10 @@ pub(super) enum Stage {
         passed_over: Vec<Box<str>>,
     },
     /// Firing its last. Without a target it is left to whoever takes it.
-    Sealing { target: Option<Box<str>> },
+    Sealing {
+        target: Option<Box<str>>,
+        since: BootInstant,
+    },
     /// It has fired its last, and acts no more.
     Sealed {
         target: Option<Box<str>>,
@@ -43,7 +46,7 @@ impl Tenure {
         match &self.stage {
             Stage::Leading => None,
             Stage::Offered { target, .. } => Some(target),
-            Stage::Sealing { target } | Stage::Sealed { target, .. } => target.as_deref(),
+            Stage::Sealing { target, .. } | Stage::Sealed { target, .. } => target.as_deref(),
         }
     }
 

@@ -341,7 +341,11 @@ impl Protocol {
                 ElectionEffect::ActUntil(until) => node.act_until = global(at, until),
                 ElectionEffect::Lead { term, .. } => node.acting = Some(term),
                 ElectionEffect::Stop { .. } => node.acting = None,
-                ElectionEffect::Warm(shard) => self.input(state, at, ElectionInput::ShardWarmed(shard)),
+                ElectionEffect::Warm(shards) => {
+                    for shard in shards.iter() {
+                        self.input(state, at, ElectionInput::ShardWarmed(shard));
+                    }
+                }
                 ElectionEffect::Seal { shard, term } => {
                     node.acting = None;
                     let fired_through = Some(wall(now));

@@ -82,6 +82,8 @@ pub(super) struct Replica {
     pub(super) loss: u64,
     /// Whether it says nothing of shards that it was told to warm.
     pub(super) warms_nothing: bool,
+    /// How long its shards take to fire their last, in milliseconds.
+    pub(super) seal_delay: u64,
     /// A number for each process, so that messages to former ones are not delivered.
     generation: u64,
     pub(super) has_left: bool,
@@ -168,6 +170,7 @@ impl World {
             watch_lag: 0,
             loss: 0,
             warms_nothing: false,
+            seal_delay: 0,
             generation: 0,
             has_left: false,
             exits: 0,
@@ -433,8 +436,9 @@ impl World {
                     "{shard:?} {acting:?} {term:?}"
                 );
             }
-            ElectionEffect::Warm(shard) => {
-                if !self.replicas[at].warms_nothing {
+            ElectionEffect::Warm(shards) => {
+                let n_warmed = if self.replicas[at].warms_nothing { 0 } else { usize::MAX };
+                for shard in shards.iter().take(n_warmed) {
                     self.post(at, delay, Message::Input(ElectionInput::ShardWarmed(shard)));
                 }
             }
@@ -447,7 +451,8 @@ impl World {
                     fired_through: Some(self.wall()),
                     written_through: WrittenThrough::default(),
                 };
-                self.post(at, delay, Message::Input(input));
+                let seal_delay = self.replicas[at].seal_delay;
+                self.post(at, delay + seal_delay, Message::Input(input));
             }
             ElectionEffect::Rejoin(reason) => self.rejoin(at, reason, delay),
             ElectionEffect::Left => {

@@ -183,7 +183,7 @@ async fn run_shell(
     tasks.extend(shell.spawn_all(listener));
     let result = supervise(tasks, &shell.phases, next_signal).await;
     if let Err(RuntimeError::TaskFailed { .. }) = &result {
-        shell.abandon_membership().await;
+        Box::pin(shell.abandon_membership()).await;
     }
     result
 }

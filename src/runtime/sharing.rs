@@ -100,7 +100,7 @@ impl Shell {
         match tokio::time::timeout(ABANDON_TIMEOUT, abandon).await {
             Ok(true) => tracing::warn!("a task failed: gave the membership up, so that others take our shards"),
             Ok(false) | Err(_) => {
-                tracing::warn!("a task failed, and others will take our shards when our Lease is old")
+                tracing::warn!("a task failed, and others will take our shards when our Lease is old");
             }
         }
     }

@@ -172,7 +172,7 @@ fn f_06_the_fence_counts_from_the_send_of_a_renewal_when_its_answer_and_its_watc
         begin(fleet, &FOUR).await;
         let delay = |fleet: &Fleet, millis: u64| {
             fleet.change("b", |pod| {
-                pod.lease_answer_delay_millis.store(millis, Ordering::Relaxed)
+                pod.lease_answer_delay_millis.store(millis, Ordering::Relaxed);
             });
             fleet.api.set_lag(1, Duration::from_millis(millis));
         };

@@ -33,8 +33,8 @@ fleet: ## Fleets of replicas, simulated: SEEDS=50 from SEED=1, with whatever can
 	CRONWHEEL_FLEET_SEEDS=$(or $(SEEDS),50) CRONWHEEL_FLEET_SEED=$(or $(SEED),1) \
 		cargo test --profile sim --quiet --test it fleet::drawn -- --nocapture
 
-mutations: ## Breaks the controller in one place at a time and expects the simulation to be red within 20 seeds
-	CARGO_TARGET_DIR=target/mutations python3 tests/mutations.py
+mutations: ## Breaks the controller in one place at a time and expects the simulation, or the fleets, to be red within 20 seeds; or NAMES=fleet
+	CARGO_TARGET_DIR=target/mutations python3 tests/mutations.py $(NAMES)
 
 fuzz-schedules: ## Random schedules against the library that Kubernetes uses: SECONDS=600 or QUERIES=20000000, SEED=1
 	CRONWHEEL_FUZZ_SECONDS=$(SECONDS) CRONWHEEL_FUZZ_QUERIES=$(QUERIES) CRONWHEEL_FUZZ_SEED=$(SEED) \

@@ -181,7 +181,11 @@ async fn run_shell(
     // First, as the API server may be among them.
     let mut tasks = shell.spawn_companions(companions);
     tasks.extend(shell.spawn_all(listener));
-    supervise(tasks, &shell.phases, next_signal).await
+    let result = supervise(tasks, &shell.phases, next_signal).await;
+    if let Err(RuntimeError::TaskFailed { .. }) = &result {
+        Box::pin(shell.abandon_membership()).await;
+    }
+    result
 }
 
 /// Binds the endpoints.

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Shows that the simulation can fail: breaks the controller in one place at a time, in a copy of the tree, and expects
-the simulation to be red within 20 seeds.
+"""Shows that the simulations can fail: breaks the controller in one place at a time, in a copy of the tree, and expects
+the simulation to be red within 20 seeds, or, where sharding is broken, a scenario or one of 20 seeds of the fleets.
 
-    CARGO_TARGET_DIR=target/mutations python3 tests/mutations.py [NAME ...]
+    CARGO_TARGET_DIR=target/mutations python3 tests/mutations.py [simulation | fleet | NAME ...]
 
 Prints one line for each mutation and exits with 1 if one survives. The target folder must be one that nothing else uses:
 what is built there is broken on purpose.
@@ -48,27 +48,75 @@ MUTATIONS = {
     "foreign-job-waited-for": (f"{STATE}/look_ups.rs", "                    self.end_open(owner, InstantOutcome::ForeignJob);", "                    self.retry_later(owner, None, now);"),
 }
 
-# As `make simulate` builds it.
+ELECTION = "src/state/lease/election"
+# Of sharding, with the scenario that is to be red; where that is not, all are played, and seeds.
+FLEET = {
+    "fence-counted-from-the-answer": (f"{ELECTION}/guards.rs", "fence_from_send: true,", "fence_from_send: false,", "f_06_the_fence"),
+    "fence-not-counted-from-the-view": (f"{ELECTION}/guards.rs", "fence_from_view: true,", "fence_from_view: false,", "f_12"),
+    "evicted-before-its-time": (f"{ELECTION}/guards.rs", "wait_out_duration: true,", "wait_out_duration: false,", "f_06_frozen_for_five"),
+    "eviction-without-a-living-watch": (f"{ELECTION}/guards.rs", "trusted_watch: true,", "trusted_watch: false,", "f_08"),
+    "leader-judged-by-an-old-view": (f"{ELECTION}/guards.rs", "whole_view: true,", "whole_view: false,", "f_12"),
+    "no-settle-window": (f"{ELECTION}/roster.rs", "self.rings.at_rest_since.is_some_and(|since| now >= since + window);", "self.rings.at_rest_since.is_some_and(|since| now + window >= since);", "f_03"),
+    "pull-goes-on-in-a-rollout": ("src/state/sharding/placement.rs", "} else if n_revisions > 1 {", "} else if n_revisions > 99 {", "f_02"),
+    "seal-waits-for-nothing": ("src/state/custody.rs", "let is_at_rest = sealing.fired_through.is_none() || shards.is_settled(*shard);", "let is_at_rest = true;", "f_01"),
+    "transfer-before-the-statuses": ("src/state/shard_state/tenure.rs", "!is_asked_about && (cron_job.is_status_stored() || cron_job.is_undecodable)", "!is_asked_about", "f_01"),
+    "adoption-without-a-list-of-jobs": ("src/runtime/list_task.rs", "tokio::try_join!(self.forward(shards, cron_jobs), jobs(labelled), jobs(unlabelled))?;", "self.forward(shards, cron_jobs).await?;\n            drop((labelled, unlabelled, &jobs));", "f_05"),
+    "handed-over-is-led-unseen": ("src/state/custody.rs", "written.is_none_or(|written| shards.has_seen(shard, &written));", "written.is_none_or(|_| true);", "f_12"),
+    "adoption-in-the-same-term": (f"{ELECTION}/adoption.rs", "        Term(last.0 + 1)\n    }", "        Term(last.0.max(1))\n    }", "f_05"),
+    "transfer-in-the-same-term": (f"{ELECTION}/handover.rs", "heir.is_some().then_some(Term(tenure.term.0 + 1)),", "heir.is_some().then_some(tenure.term),", "f_01"),
+    "writes-without-a-precondition": ("src/cluster/leases/body.rs", '    let mut metadata = json!({\n        "resourceVersion": precondition.to_string(),\n', "    let _ = precondition;\n    let mut metadata = json!({\n", "f_20"),
+    "quarantine-never": ("src/state/lease/record.rs", "self.crashes >= Self::CRASHES_MAX", "self.crashes >= 1_000", "f_18"),
+    "quarantine-all-at-once": ("src/runtime/dispatcher/backlog.rs", "if on_the_way.n_alone == 0\n", "if on_the_way.n_alone < 99\n", "f_18"),
+    "tokens-without-limit": ("src/runtime/dispatcher/tokens.rs", "if empty_at > now {", "if empty_at > now + Duration::from_hours(1) {", "f_07_what"),
+    "overdue-holds-up-its-next-slot": ("src/runtime/dispatcher/backlog.rs", "self.overdue.pop_until(now)", "self.overdue.pop_until(Timestamp::MIN)", "f_07_what"),
+    "transfers-to-who-knows-of-none": (f"{ELECTION}/roster.rs", ".is_some_and(|version| version >= ProtocolRange::TRANSFER)", ".is_some()", "f_22_a_rollout"),
+    "shares-with-whom-it-cannot-follow": (f"{ELECTION}/roster.rs", "theirs.find(|theirs| theirs.max < min || theirs.min > max)?", "theirs.find(|theirs| theirs.max < min && theirs.min > max)?", "f_22"),
+    "newcomer-who-cannot-follow-stays": (f"{ELECTION}/roster.rs", "(!is_incumbent || stranger.max < min).then_some(", "(!is_incumbent && stranger.max < min).then_some(", "f_22"),
+    "sent-without-asking-who-leads": ("src/runtime/dispatcher/exchange.rs", "self.leadership.borrow().covers(queued.mandate, boot)", "self.leadership.borrow().covers(queued.mandate, boot) || boot > BootInstant::after_boot(Duration::ZERO)", "f_06_frozen_for"),
+    "wrong-clock-leads-on": ("src/runtime/election.rs", "Some(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine))", "Some(ElectionInput::Willing(true))", "f_16"),
+}
+
+# As `make simulate` and `make fleet` build it.
 PROFILE = ["--profile", os.environ.get("CRONWHEEL_MUTATIONS_PROFILE", "sim")]
 
-# The simulation alone, which builds faster than all tests.
-TARGET = '\n[[test]]\nname = "sim_alone"\npath = "tests/it/sim_alone.rs"\n'
-ROOT = '#![allow(clippy::unwrap_used, missing_docs, dead_code, reason = "tests")]\n#[global_allocator]\nstatic ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;\nmod random;\nmod sim;\n'
+# Each simulation alone, which builds faster than all tests.
+TARGET = "".join(f'\n[[test]]\nname = "{name}_alone"\npath = "tests/it/{name}_alone.rs"\n' for name in ("sim", "fleet"))
+ROOT = '#![allow(clippy::unwrap_used, missing_docs, dead_code, reason = "tests")]\n#[global_allocator]\nstatic ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;\nmod random;\nmod {};\n'
 
 
 def mutated(text: str, name: str) -> str:
-    file, old, new = MUTATIONS[name]
+    file, old, new = (MUTATIONS.get(name) or FLEET[name])[:3]
     if text.count(old) != 1:
         sys.exit(f"{name}: {file} has {text.count(old)} times {old!r}; adapt the mutation")
     return text.replace(old, new)
 
 
-def verdict(tree: Path) -> str:
-    environment = {**os.environ, "CRONWHEEL_SIM_SEEDS": "20", "CRONWHEEL_SIM_SEED": "1", "CRONWHEEL_SIM_MINUTES": "60", "RUST_BACKTRACE": "0"}
-    built = subprocess.run(["cargo", "test", *PROFILE, "--quiet", "--test", "sim_alone", "--no-run"], cwd=tree, capture_output=True, text=True)
+def verdict(tree: Path, name: str) -> str:
+    suite = "fleet_alone" if name in FLEET else "sim_alone"
+    test = ["cargo", "test", *PROFILE, "--quiet", "--test", suite]
+    built = subprocess.run([*test, "--no-run"], cwd=tree, capture_output=True, text=True)
     if built.returncode != 0:
         return "does not compile:\n" + built.stderr[-2000:]
-    command = ["cargo", "test", *PROFILE, "--quiet", "--test", "sim_alone", "no_run", "--", "--nocapture"]
+    if name in FLEET:
+        return play_fleets(tree, [*test, FLEET[name][3]]) or play_fleets(tree, test) or "SURVIVED"
+    return simulate(tree, [*test, "no_run", "--", "--nocapture"])
+
+
+def play_fleets(tree: Path, command: list[str]) -> str | None:
+    """What was red; none where nothing was."""
+    environment = {**os.environ, "CRONWHEEL_FLEET_SEEDS": "20", "CRONWHEEL_FLEET_SEED": "1", "RUST_BACKTRACE": "0"}
+    # One line for each test, when it has ended.
+    command = [*(word for word in command if word != "--quiet"), "--", "--test-threads=2"]
+    run = subprocess.Popen(command, cwd=tree, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    for line in run.stdout:
+        if line.startswith("test fleet::") and line.rstrip().endswith("FAILED"):
+            stop(run)
+            return f"red: {line.split()[1].rsplit('::')[-1]}"
+    return None if run.wait() == 0 else "red: the run ended otherwise"
+
+
+def simulate(tree: Path, command: list[str]) -> str:
+    environment = {**os.environ, "CRONWHEEL_SIM_SEEDS": "20", "CRONWHEEL_SIM_SEED": "1", "CRONWHEEL_SIM_MINUTES": "60", "RUST_BACKTRACE": "0"}
     run = subprocess.Popen(command, cwd=tree, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     said, n_seeds = [], 0
     for line in run.stderr:
@@ -93,6 +141,15 @@ def children(process: int) -> list[str]:
     return listed.stdout.split()
 
 
+def chosen(arguments: list[str]) -> list[str]:
+    suites = {"simulation": list(MUTATIONS), "fleet": list(FLEET)}
+    names = [name for argument in arguments or suites for name in suites.get(argument, [argument])]
+    unknown = [name for name in names if name not in MUTATIONS and name not in FLEET]
+    if unknown:
+        sys.exit(f"no mutation: {', '.join(unknown)}")
+    return names
+
+
 def main() -> int:
     if "CARGO_TARGET_DIR" not in os.environ:
         sys.exit("set CARGO_TARGET_DIR to a folder that nothing else uses, such as target/mutations")
@@ -103,14 +160,15 @@ def main() -> int:
         # One copy for all, so that every change is newer than what was built before it.
         tree = Path(folder) / "cronwheel"
         shutil.copytree(root, tree, ignore=shutil.ignore_patterns("target", ".git"))
-        (tree / "tests/it/sim_alone.rs").write_text(ROOT)
+        for suite in ("sim", "fleet"):
+            (tree / f"tests/it/{suite}_alone.rs").write_text(ROOT.replace("{}", suite))
         manifest = tree / "Cargo.toml"
         manifest.write_text(manifest.read_text().replace("\n[[bench]]", TARGET + "\n[[bench]]", 1))
-        for name in sys.argv[1:] or MUTATIONS:
-            path = tree / MUTATIONS[name][0]
+        for name in chosen(sys.argv[1:]):
+            path = tree / (MUTATIONS.get(name) or FLEET[name])[0]
             original = path.read_text()
             path.write_text(mutated(original, name))
-            said = verdict(tree)
+            said = verdict(tree, name)
             path.write_text(original)
             n_survivors += not said.startswith("red")
             print(f"{name}: {said}", flush=True)

@@ -258,14 +258,19 @@ impl LeaseApi {
     }
 
     /// One watch on our Leases from a version on; it ends when the server ends it, and with the first error. A peer that
-    /// has vanished ends it by keep-alives; a server that only says nothing does not.
-    pub fn watch(&self, from: ResourceVersion) -> impl Stream<Item = Result<LeaseEvent, LeaseError>> + Send + 'static {
+    /// has vanished ends it by keep-alives; a server that only says nothing does not, once it has begun the watch, within
+    /// `opens_within`.
+    pub fn watch(
+        &self,
+        from: ResourceVersion,
+        opens_within: Duration,
+    ) -> impl Stream<Item = Result<LeaseEvent, LeaseError>> + Send + 'static {
         let path = format!(
             "{}?labelSelector={}&watch=true&allowWatchBookmarks=true&resourceVersion={from}",
             self.path(None),
             selector()
         );
-        watch::watch(self.exchange.clone(), path, &self.namespace, self.count)
+        watch::watch(self.exchange.clone(), path, &self.namespace, self.count, opens_within)
     }
 
     /// Sends a request about one Lease.

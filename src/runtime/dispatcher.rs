@@ -27,7 +27,7 @@ use crate::{
     cluster::Answer,
     state::{
         CreateOutcome, Input,
-        sharding::{BootInstant, Leadership, Mandate},
+        sharding::{BootInstant, Leadership},
     },
 };
 
@@ -37,7 +37,8 @@ mod fair_queue;
 mod request;
 mod tokens;
 
-use backlog::{BACKLOG_MAX, Backlog, OnTheWay, Queued};
+pub use backlog::Queued;
+use backlog::{BACKLOG_MAX, Backlog, OnTheWay};
 use exchange::{Exchanged, Licence, exchange};
 pub use request::{JobApi, Request};
 
@@ -78,16 +79,7 @@ impl DispatchQueue {
     }
 
     /// Takes a request in without waiting. When there is no room its answer is given back at once.
-    pub fn push(&self, mandate: Mandate, request: Request, now: Timestamp) -> Result<(), Input> {
-        let queued = Queued {
-            request,
-            mandate,
-            n_retries: 0,
-        };
-        self.insert(queued, now)
-    }
-
-    fn insert(&self, queued: Queued, now: Timestamp) -> Result<(), Input> {
+    pub fn push(&self, queued: Queued, now: Timestamp) -> Result<(), Input> {
         self.backlog().push(queued, now).map_err(|queued| {
             self.shared.metrics.overflows.inc();
             queued.request.abandoned()
@@ -239,7 +231,11 @@ impl<A: JobApi> Dispatcher<A> {
 
     fn send(&mut self, queued: Queued) {
         let ticket = self.pacer.on_sent(self.clock.boot());
-        self.on_the_way.enter(queued.request.namespace());
+        self.on_the_way.enter(&queued);
+        if queued.is_alone() {
+            // The last that is named before a process dies is what it died of.
+            tracing::info!(request = %queued.request, "sends a request of a shard in quarantine");
+        }
         self.n_creates_in_flight += usize::from(queued.is_create());
         let exchange = exchange(
             self.api.clone(),
@@ -259,7 +255,7 @@ impl<A: JobApi> Dispatcher<A> {
             answered,
         } = exchanged;
         self.n_creates_in_flight -= usize::from(queued.is_create());
-        self.on_the_way.leave(queued.request.namespace());
+        self.on_the_way.leave(&queued);
         let Some((answered, duration)) = answered else {
             return self.put_back(queued).await;
         };
@@ -288,7 +284,7 @@ impl<A: JobApi> Dispatcher<A> {
     }
 
     async fn put_back(&mut self, queued: Queued) {
-        if let Err(answer) = self.links.queue.insert(queued, self.clock.now()) {
+        if let Err(answer) = self.links.queue.push(queued, self.clock.now()) {
             self.answer(answer).await;
         }
     }

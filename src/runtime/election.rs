@@ -98,7 +98,7 @@ impl ElectionTask {
     ) -> ElectionTask {
         ElectionTask {
             election: Election::new(config.clone(), clock.boot()),
-            leases: LeaseWatch::new(api.clone(), clock.clone()),
+            leases: LeaseWatch::new(api.clone(), clock.clone(), config.timing.parts().self_fence),
             notices: Notices::new(api.clone(), clock.clone()),
             asker: Asker {
                 api,
@@ -183,6 +183,10 @@ impl ElectionTask {
 
     /// Carries out what is wanted, and takes in what follows from it at once.
     fn follow(&mut self, effects: Vec<ElectionEffect>) -> Result<(), Ending> {
+        // Before any of them is told to act.
+        let quarantined = self.election.quarantined();
+        let leadership = &self.links.leadership;
+        leadership.send_if_modified(|it| it.quarantine(&quarantined));
         let mut inputs = Vec::new();
         for effect in effects {
             self.perform(effect, &mut inputs)?;
@@ -306,7 +310,8 @@ impl ElectionTask {
         self.handovers.taking(shard, self.clock.boot());
         if is_quarantined {
             let message = format!(
-                "leaders of shard {} crashed again and again: it is led by one replica that leads nothing else",
+                "leaders of shard {} crashed again and again: it is led by one replica that leads nothing else, with one \
+                 create at a time",
                 shard.0
             );
             self.notices.warn(LeaseKey::Shard(shard), "ShardQuarantined", message);

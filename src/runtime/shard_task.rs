@@ -16,7 +16,7 @@ use self::custody_links::CustodyNews;
 pub use self::custody_links::{COMMANDS_MAX, CustodyLinks};
 use super::{
     clock::{Clock, ClockVerdict, Sleeper},
-    dispatcher::{DispatchQueue, Request},
+    dispatcher::{DispatchQueue, Queued, Request},
     event_task::EventQueue,
     list_task::ListNews,
     metrics::ShardBoard,
@@ -233,10 +233,16 @@ impl ShardTask {
 
     fn perform(&self, ordered: Ordered) -> Result<(), Input> {
         let Ordered { mandate, effect } = ordered;
+        let custody = self.links.custody.as_ref();
+        let is_quarantined = || custody.is_some_and(|custody| custody.is_quarantined(mandate.shard));
+        let dispatch = |request| {
+            let order = Queued::new(request, mandate, is_quarantined());
+            self.links.dispatch.push(order, self.time)
+        };
         match effect {
-            Effect::CreateJob(order) => self.links.dispatch.push(mandate, Request::Create(order), self.time),
-            Effect::DeleteJob(delete) => self.links.dispatch.push(mandate, Request::Delete(delete), self.time),
-            Effect::LookUpJob(look_up) => self.links.dispatch.push(mandate, Request::LookUp(look_up), self.time),
+            Effect::CreateJob(order) => dispatch(Request::Create(order)),
+            Effect::DeleteJob(delete) => dispatch(Request::Delete(delete)),
+            Effect::LookUpJob(look_up) => dispatch(Request::LookUp(look_up)),
             Effect::WriteStatus(write) => self.links.statuses.push(mandate, write, self.clock.boot()),
             Effect::EmitEvent(event) => {
                 self.links.events.push(event, self.time);

@@ -1,6 +1,6 @@
 //! The tasks of a replica that shares CronJobs with others, and the ways between them.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tokio::sync::mpsc;
 
@@ -16,7 +16,11 @@ use super::{
 };
 use crate::{
     cluster::leases::LeaseApi,
-    state::{ShardCommand, ShardReport, sharding::Bucket},
+    state::{
+        ShardCommand, ShardReport,
+        lease::{LeaseKey, LeaseWrite, ReadAnswer, WriteAnswer},
+        sharding::Bucket,
+    },
 };
 
 /// Pages of a list on their way to the shards: a list is held up, not they.
@@ -24,6 +28,9 @@ const NEWS_MAX: usize = 4;
 
 /// Reports on their way to the election: for each shard one that it is loaded and one that it is sealed.
 const REPORTS_MAX: usize = 2 * Bucket::COUNT as usize;
+
+/// For so long a process of which a task failed tries to give its membership up before it ends.
+const ABANDON_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Shell {
     /// The election and the lists, and what links the shards with them; none where this is the only replica.
@@ -68,6 +75,46 @@ impl Shell {
         Some((links, vec![election, list, label]))
     }
 
+    /// A task failed and the process ends: others take its shards now, and not when it has been silent for its time. As far
+    /// as that goes at once; nothing of the process writes any more.
+    pub(super) async fn abandon_membership(&self) {
+        let figures = self.metrics.election_board.read();
+        let (Some(sharding), Some(figures)) = (&self.settings.sharding, figures) else {
+            return;
+        };
+        self.api.reset_connections();
+        let (api, identity) = (self.lease_api(sharding), figures.overview.identity);
+        let key = LeaseKey::Member(identity.pod_uid.clone());
+        let abandon = async {
+            let ReadAnswer::Found(record) = api.read(&key, ABANDON_TIMEOUT).await.answer else {
+                return false;
+            };
+            if *record.holder != *identity.to_string() {
+                return false;
+            }
+            // Not as one who drains: if a shard was the reason, this counts.
+            let write = LeaseWrite::without_holder(key.clone());
+            let version = record.resource_version;
+            let reply = api.patch(&write, version, self.clock.now(), ABANDON_TIMEOUT).await;
+            matches!(reply.answer, WriteAnswer::Done(_))
+        };
+        match tokio::time::timeout(ABANDON_TIMEOUT, abandon).await {
+            Ok(true) => tracing::warn!("a task failed: gave the membership up, so that others take our shards"),
+            Ok(false) | Err(_) => {
+                tracing::warn!("a task failed, and others will take our shards when our Lease is old");
+            }
+        }
+    }
+
+    fn lease_api(&self, sharding: &ShardingSettings) -> LeaseApi {
+        LeaseApi::new(
+            self.lease_client.clone(),
+            &sharding.namespace,
+            sharding.shard_count,
+            sharding.owner.clone(),
+        )
+    }
+
     fn spawn_election(
         &self,
         sharding: &ShardingSettings,
@@ -83,12 +130,7 @@ impl Shell {
             board: self.metrics.election_board.clone(),
             metrics: self.metrics.election.clone(),
         };
-        let api = LeaseApi::new(
-            self.lease_client.clone(),
-            &sharding.namespace,
-            sharding.shard_count,
-            sharding.owner.clone(),
-        );
+        let api = self.lease_api(sharding);
         let incarnations = Arc::clone(&sharding.incarnations);
         let task = ElectionTask::new(sharding.election(), incarnations, api, self.clock.clone(), links);
         self.start("election", Phase::HandOver, task.run())

@@ -12,8 +12,7 @@
 //! no shard is led twice at any instant, and nobody asks for a write of a shard that has been another's for 100 ms. `CRONWHEEL_FLEET_SEED` and `CRONWHEEL_FLEET_SEEDS` run more of what is drawn.
 //!
 //! What this cannot show: sockets of a kernel that deliver what was buffered in them before a process was stopped or cut off
-//! (`TCP_USER_TIMEOUT`, linger) and the admission policy that refuses such a late create; how long anything takes. What it
-//! does not play yet: members of two protocol versions (F22, of which only a member of another shard count is played).
+//! (`TCP_USER_TIMEOUT`, linger) and the admission policy that refuses such a late create; how long anything takes.
 
 mod books;
 mod cluster;
@@ -31,6 +30,11 @@ use self::cluster::{Fleet, Size};
 
 /// Plays a scenario with a fleet that has no replica yet, and lets the oracle judge what came of it.
 fn play<T>(seed: u64, size: Size, scenario: impl AsyncFnOnce(&mut Fleet) -> T) -> T {
+    play_recorded(seed, size, scenario).0
+}
+
+/// The same; and everything that was seen to happen, to the last version and instant.
+fn play_recorded<T>(seed: u64, size: Size, scenario: impl AsyncFnOnce(&mut Fleet) -> T) -> (T, String) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
@@ -52,7 +56,7 @@ fn play<T>(seed: u64, size: Size, scenario: impl AsyncFnOnce(&mut Fleet) -> T) -
             never = watching => match never {},
             result = playing => {
                 fleet.judge();
-                result
+                (result, format!("{:#?}", fleet.books()))
             }
         }
     })

@@ -19,9 +19,6 @@ use super::{
 };
 use crate::state::sharding::ShardCount;
 
-/// How long the server may take to begin a watch.
-const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// Longest body of a refusal.
 const REFUSAL_MAX_BYTES: usize = 1 << 20;
 
@@ -55,6 +52,8 @@ enum Watch {
 struct Lines {
     what: String,
     count: ShardCount,
+    /// How long the server may take to begin the watch.
+    opens_within: Duration,
     body: Option<Body>,
     /// What came of a line that is not whole.
     part: BytesMut,
@@ -65,10 +64,12 @@ pub(super) fn watch(
     path: String,
     namespace: &str,
     count: ShardCount,
+    opens_within: Duration,
 ) -> impl Stream<Item = Result<LeaseEvent, LeaseError>> + Send + 'static {
     let lines = Lines {
         what: format!("watching the Leases of {namespace}"),
         count,
+        opens_within,
         body: None,
         part: BytesMut::new(),
     };
@@ -102,8 +103,8 @@ impl Lines {
             let refusal = refusal.map_err(ExchangeError::Body)?;
             Ok(Err((parts.status, refusal.to_bytes())))
         };
-        let opened = tokio::time::timeout(OPEN_TIMEOUT, opening).await;
-        let opened = opened.unwrap_or(Err(ExchangeError::Timeout(OPEN_TIMEOUT)));
+        let opened = tokio::time::timeout(self.opens_within, opening).await;
+        let opened = opened.unwrap_or(Err(ExchangeError::Timeout(self.opens_within)));
         match opened.map_err(|source| self.unanswered(source))? {
             Ok(body) => {
                 self.body = Some(body);

@@ -53,6 +53,8 @@ pub struct ShardingSettings {
     pub revision: Box<str>,
     /// How many shards.
     pub shard_count: ShardCount,
+    /// Which versions of the protocol it can follow.
+    pub protocol: ProtocolRange,
     /// How long everything takes.
     pub timing: Timing,
     /// Where the numbers of our lives come from.
@@ -71,6 +73,7 @@ impl fmt::Debug for ShardingSettings {
             owner,
             revision,
             shard_count,
+            protocol,
             timing,
             incarnations: _,
         } = self;
@@ -81,6 +84,7 @@ impl fmt::Debug for ShardingSettings {
             .field("owner", owner)
             .field("revision", revision)
             .field("shard_count", shard_count)
+            .field("protocol", protocol)
             .field("timing", timing)
             .finish_non_exhaustive()
     }
@@ -113,6 +117,7 @@ impl ShardingSettings {
             owner,
             revision: args.pod_revision.as_deref().unwrap_or_default().into(),
             shard_count,
+            protocol: ProtocolRange::OURS,
             timing: preset(args.timing).timing(),
             incarnations: Arc::new(random_number),
         }))
@@ -126,7 +131,7 @@ impl ShardingSettings {
             incarnation: Incarnation((self.incarnations)()),
             revision: self.revision.clone(),
             weight: Weight::default(),
-            protocol: ProtocolRange::OURS,
+            protocol: self.protocol,
             installation: Installation::of(self.shard_count),
             timing: self.timing,
         }

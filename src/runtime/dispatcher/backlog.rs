@@ -1,5 +1,5 @@
-//! What waits to be sent, in three lanes: creates, behind them those that are overdue, and behind all what nobody waits
-//! for. Pure and bounded.
+//! What waits to be sent, in lanes: creates, behind them those that are overdue, and behind all what nobody waits for.
+//! Creates of shards in quarantine are in a lane of their own, one on the way at a time. Pure and bounded.
 //!
 //! What is overdue goes by tokens: after an outage of many CronJobs the API server gets so many a second, and what
 //! becomes due meanwhile does not wait for them.
@@ -37,10 +37,14 @@ const SHARE_MIN: u32 = 8;
 #[derive(Debug, Default)]
 pub(super) struct OnTheWay {
     by_namespace: HashMap<Box<str>, u32>,
+    /// Creates of shards in quarantine.
+    n_alone: u32,
 }
 
 impl OnTheWay {
-    pub(super) fn enter(&mut self, namespace: &str) {
+    pub(super) fn enter(&mut self, queued: &Queued) {
+        self.n_alone += u32::from(queued.is_alone());
+        let namespace = queued.namespace();
         match self.by_namespace.get_mut(namespace) {
             Some(count) => *count += 1,
             None => {
@@ -49,7 +53,9 @@ impl OnTheWay {
         }
     }
 
-    pub(super) fn leave(&mut self, namespace: &str) {
+    pub(super) fn leave(&mut self, queued: &Queued) {
+        self.n_alone -= u32::from(queued.is_alone());
+        let namespace = queued.namespace();
         if let Some(count) = self.by_namespace.get_mut(namespace) {
             *count -= 1;
             if *count == 0 {
@@ -65,15 +71,32 @@ impl OnTheWay {
 
 /// A request that waits.
 #[derive(Debug)]
-pub(super) struct Queued {
+pub struct Queued {
     pub(super) request: Request,
     /// Under what it was ordered, and may be sent.
     pub(super) mandate: Mandate,
+    /// Whether it is of a shard in quarantine.
+    is_quarantined: bool,
     /// How many times it was sent and has to be sent again.
     pub(super) n_retries: u32,
 }
 
 impl Queued {
+    /// One that was not sent yet, ordered under this mandate, whose shard may be in quarantine.
+    pub fn new(request: Request, mandate: Mandate, is_quarantined: bool) -> Queued {
+        Queued {
+            request,
+            mandate,
+            is_quarantined,
+            n_retries: 0,
+        }
+    }
+
+    /// Whether no other like it is on the way at the same time.
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_quarantined && self.request.is_urgent()
+    }
+
     pub(super) fn is_create(&self) -> bool {
         matches!(self.request, Request::Create(_))
     }
@@ -98,6 +121,7 @@ impl Namespaced for Queued {
 #[derive(Debug)]
 pub(super) struct Backlog {
     len_max: usize,
+    alone: FairQueue<Queued>,
     creates: FairQueue<Queued>,
     overdue: FairQueue<Queued>,
     tokens: Tokens,
@@ -110,6 +134,7 @@ impl Backlog {
     pub(super) fn new(len_max: usize) -> Backlog {
         Backlog {
             len_max,
+            alone: FairQueue::default(),
             creates: FairQueue::default(),
             overdue: FairQueue::default(),
             tokens: Tokens::new(
@@ -128,8 +153,12 @@ impl Backlog {
             return Err(Box::new(queued));
         }
         let lane = match queued.request.lane(now) {
+            Lane::Creates | Lane::Overdue if queued.is_alone() => &mut self.alone,
             Lane::Creates => &mut self.creates,
-            Lane::Overdue => &mut self.overdue,
+            Lane::Overdue => {
+                self.overdue.push(queued.request.futile_from(now), queued);
+                return Ok(());
+            }
             Lane::Background => &mut self.background,
         };
         let deadline = queued.request.deadline(now);
@@ -149,6 +178,16 @@ impl Backlog {
         let share = SHARE_MIN.max(places / SHARES);
         let n_on_the_way = |namespace: &str| on_the_way.of(namespace);
         let is_background_turn = self.n_turns.is_multiple_of(BACKGROUND_TURNS) && self.background_is_overdue(now);
+        // Its CronJob's next slot has come, which waits for the answer. It is not sent, so it takes no token.
+        if let Some(futile) = self.overdue.pop_until(now) {
+            return Ok(futile);
+        }
+        // One of them at a time takes no place worth mentioning from others.
+        if on_the_way.n_alone == 0
+            && let Some(queued) = self.alone.pop(share, n_on_the_way)
+        {
+            return Ok(queued);
+        }
         if !is_background_turn && let Some(queued) = self.creates.pop(share, n_on_the_way) {
             return Ok(queued);
         }
@@ -164,7 +203,12 @@ impl Backlog {
 
     /// Any that waits, to be given back.
     pub(super) fn take_any(&mut self) -> Option<Queued> {
-        let lanes = [&mut self.creates, &mut self.overdue, &mut self.background];
+        let lanes = [
+            &mut self.alone,
+            &mut self.creates,
+            &mut self.overdue,
+            &mut self.background,
+        ];
         lanes.into_iter().find_map(|lane| lane.pop(u32::MAX, |_| 0))
     }
 
@@ -175,7 +219,7 @@ impl Backlog {
     }
 
     pub(super) fn n_creates(&self) -> usize {
-        self.creates.len() + self.overdue.len()
+        self.alone.len() + self.creates.len() + self.overdue.len()
     }
 
     pub(super) fn n_background(&self) -> usize {
@@ -190,11 +234,7 @@ mod tests {
     use crate::state::{JobOrder, held_shards::WHOLE};
 
     fn queued(request: Request) -> Queued {
-        Queued {
-            request,
-            mandate: WHOLE,
-            n_retries: 0,
-        }
+        Queued::new(request, WHOLE, false)
     }
 
     fn pop(backlog: &mut Backlog, now: Timestamp) -> Option<Queued> {
@@ -241,6 +281,47 @@ mod tests {
         assert_eq!(later, 50);
     }
 
+    #[test]
+    fn what_is_overdue_goes_back_without_a_token_when_its_next_slot_has_come() {
+        let boot = BootInstant::after_boot(Duration::from_hours(1));
+        let now = epoch() + SignedDuration::from_hours(1);
+        let next_slot = now + SignedDuration::from_secs(5);
+        let mut backlog = Backlog::new(10_000);
+        for position in 0..1_200 {
+            let Request::Create(order) = of_slot(&format!("overdue{position}"), epoch()) else {
+                panic!("a create is one");
+            };
+            // Every third has a long deadline, and a slot before that.
+            let expires_at = (position % 3 == 0).then_some(next_slot);
+            let order = JobOrder { expires_at, ..order };
+            backlog.push(queued(Request::Create(order)), now).unwrap();
+        }
+        let mut next = |now| backlog.pop((now, boot), 64, &OnTheWay::default());
+        let sent: Vec<_> = std::iter::from_fn(|| next(now).ok()).collect();
+        assert_eq!(sent.len(), 1_000);
+        assert!(sent.iter().take(400).all(|queued| !queued.request.is_expired(now)));
+        assert_eq!(
+            sent.iter()
+                .filter(|queued| queued.request.is_expired(next_slot))
+                .count(),
+            400,
+            "first what is futile first"
+        );
+        let mut backlog = Backlog::new(10);
+        backlog.tokens = Tokens::new(0, 1, boot);
+        let Request::Create(order) = of_slot("overdue", epoch()) else {
+            panic!("a create is one");
+        };
+        let order = JobOrder {
+            expires_at: Some(next_slot),
+            ..order
+        };
+        backlog.push(queued(Request::Create(order)), now).unwrap();
+        let mut next = |now| backlog.pop((now, boot), 64, &OnTheWay::default());
+        assert!(next(now).is_err(), "there is no token");
+        assert!(next(next_slot).is_ok_and(|queued| queued.request.is_expired(next_slot)));
+    }
+
     fn name(queued: &Queued) -> String {
         match &queued.request {
             Request::Create(order) => order.name.to_string(),
@@ -281,6 +362,32 @@ mod tests {
             .filter(|_| pop(&mut backlog, later).is_some_and(|queued| name(&queued) == "old"))
             .count();
         assert_eq!(turns, 1);
+    }
+
+    #[test]
+    fn of_shards_in_quarantine_one_create_is_on_the_way_at_a_time_and_holds_nobody_up() {
+        let boot = BootInstant::after_boot(Duration::from_hours(1));
+        let (mut backlog, mut on_the_way) = (Backlog::new(100), OnTheWay::default());
+        for position in 0..3 {
+            let alone = create("a", &format!("alone{position}"), 60);
+            backlog.push(Queued::new(alone, WHOLE, true), epoch()).unwrap();
+            backlog
+                .push(queued(create("a", &format!("free{position}"), 60)), epoch())
+                .unwrap();
+        }
+        let mut next = |on_the_way: &mut OnTheWay| {
+            let queued = backlog.pop((epoch(), boot), 64, on_the_way).ok()?;
+            on_the_way.enter(&queued);
+            Some(queued)
+        };
+        let sent: Vec<Queued> = std::iter::from_fn(|| next(&mut on_the_way)).collect();
+        assert_eq!(
+            sent.iter().map(name).collect::<Vec<_>>(),
+            ["alone0", "free0", "free1", "free2"]
+        );
+        on_the_way.leave(&sent[0]);
+        let sent: Vec<Queued> = std::iter::from_fn(|| next(&mut on_the_way)).collect();
+        assert_eq!(sent.iter().map(name).collect::<Vec<_>>(), ["alone1"]);
     }
 
     #[test]

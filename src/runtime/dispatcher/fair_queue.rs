@@ -126,6 +126,11 @@ impl<T: Namespaced> FairQueue<T> {
             numbers.min_by_key(|number| n_of(*number))
         };
         let number = next.or_else(fewest)?;
+        self.take_from(number)
+    }
+
+    /// The first of a namespace, whose turn it was.
+    fn take_from(&mut self, number: usize) -> Option<T> {
         self.unlist(number);
         let namespace = &mut self.namespaces[number];
         namespace.last_turn = self.turn;
@@ -138,6 +143,12 @@ impl<T: Namespaced> FairQueue<T> {
             self.list(number);
         }
         Some(next.item)
+    }
+
+    /// One whose deadline has come, whoever's turn it is.
+    pub(super) fn pop_until(&mut self, now: Timestamp) -> Option<T> {
+        let (deadline, _, number) = *self.by_deadline.first()?;
+        (deadline <= now).then(|| self.take_from(number)).flatten()
     }
 
     /// A namespace that starts to wait goes to the end of the round.

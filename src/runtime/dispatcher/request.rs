@@ -1,6 +1,6 @@
 //! What the dispatcher can be asked to do, and how each answer becomes a fact for the shard.
 
-use std::{future::Future, time::Duration};
+use std::{fmt, future::Future, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -67,6 +67,17 @@ pub(super) enum Lane {
 /// due meanwhile is due now.
 const OVERDUE_AFTER: SignedDuration = SignedDuration::from_secs(15);
 
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (verb, name) = match self {
+            Request::Create(order) => ("create", &order.name),
+            Request::Delete(delete) => ("delete", &delete.name),
+            Request::LookUp(look_up) => ("look up", &look_up.name),
+        };
+        write!(f, "{verb} {}/{name}", self.namespace())
+    }
+}
+
 impl Request {
     pub(super) fn lane(&self, now: Timestamp) -> Lane {
         match self {
@@ -81,6 +92,15 @@ impl Request {
                 is_for_replace: false, ..
             })
             | Request::LookUp(_) => Lane::Background,
+        }
+    }
+
+    /// Whether a slot waits for it.
+    pub(super) fn is_urgent(&self) -> bool {
+        match self {
+            Request::Create(_) => true,
+            Request::Delete(delete) => delete.is_for_replace,
+            Request::LookUp(_) => false,
         }
     }
 
@@ -104,6 +124,15 @@ impl Request {
     pub(super) fn deadline(&self, now: Timestamp) -> Timestamp {
         match self {
             Request::Create(order) => order.deadline,
+            Request::Delete(_) | Request::LookUp(_) => now,
+        }
+    }
+
+    /// From when on sending it would make no sense, if that is known: what is overdue goes by this, so that little of it
+    /// comes to nothing.
+    pub(super) fn futile_from(&self, now: Timestamp) -> Timestamp {
+        match self {
+            Request::Create(order) => order.expires_at.unwrap_or(Timestamp::MAX),
             Request::Delete(_) | Request::LookUp(_) => now,
         }
     }

@@ -234,7 +234,9 @@ impl Bench {
     }
 
     fn push(&self, request: Request) {
-        self.queue.push(WHOLE, request, self.clock.now()).unwrap();
+        self.queue
+            .push(Queued::new(request, WHOLE, false), self.clock.now())
+            .unwrap();
     }
 
     fn start(&mut self) -> tokio::task::JoinHandle<()> {
@@ -439,8 +441,14 @@ async fn leadership_expiry_and_clock_are_asked_once_more_at_the_write() {
         let filler = history_delete("a", "filler").abandoned();
         answers_in.try_send(filler).unwrap();
         bench.answers = answers;
-        bench.queue.push(WHOLE, expiring("one", 15), epoch()).unwrap();
-        bench.queue.push(of_term(0), create("a", "stale", 90), epoch()).unwrap();
+        bench
+            .queue
+            .push(Queued::new(expiring("one", 15), WHOLE, false), epoch())
+            .unwrap();
+        bench
+            .queue
+            .push(Queued::new(create("a", "stale", 90), of_term(0), false), epoch())
+            .unwrap();
         let links = DispatcherLinks {
             answers: answers_in,
             ..dispatcher.links

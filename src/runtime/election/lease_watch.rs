@@ -13,9 +13,6 @@ use crate::{
     state::{ResourceVersion, lease::ElectionInput, sharding::BootInstant},
 };
 
-/// A list without an answer is asked for again after this.
-const LIST_TIMEOUT: Duration = Duration::from_secs(5);
-
 /// After a failure, and before a watch that ended is begun again: as often as a fence can bear, and no more.
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -43,6 +40,8 @@ enum Stage {
 pub(super) struct LeaseWatch {
     api: LeaseApi,
     clock: Clock,
+    /// A list without an answer, and a watch that has not begun, is asked for again after this: well before a fence.
+    patience: Duration,
     stage: Stage,
     /// Whether the election believes that the watch goes on.
     is_believed: bool,
@@ -51,11 +50,14 @@ pub(super) struct LeaseWatch {
 }
 
 impl LeaseWatch {
-    pub(super) fn new(api: LeaseApi, clock: Clock) -> LeaseWatch {
-        let stage = list(&api, &clock);
+    /// With replicas that are fenced so long after the last news.
+    pub(super) fn new(api: LeaseApi, clock: Clock, fence_after: Duration) -> LeaseWatch {
+        let patience = fence_after / 2;
+        let stage = list(&api, &clock, patience);
         LeaseWatch {
             api,
             clock,
+            patience,
             stage,
             is_believed: false,
             next: VecDeque::new(),
@@ -65,7 +67,7 @@ impl LeaseWatch {
     /// Lists anew, whatever goes on.
     pub(super) fn relist(&mut self) {
         self.next.clear();
-        self.stage = list(&self.api, &self.clock);
+        self.stage = list(&self.api, &self.clock, self.patience);
     }
 
     /// The next fact. May be dropped and called again.
@@ -102,8 +104,8 @@ impl LeaseWatch {
                     let (remaining, from) = (until.since(self.clock.boot()), *from);
                     tokio::time::sleep(remaining).await;
                     self.stage = match from {
-                        Some(from) => watch(&self.api, from),
-                        None => list(&self.api, &self.clock),
+                        Some(from) => watch(&self.api, from, self.patience),
+                        None => list(&self.api, &self.clock, self.patience),
                     };
                 }
             }
@@ -115,7 +117,7 @@ impl LeaseWatch {
             resource_version,
             leases,
         } = list;
-        self.stage = watch(&self.api, resource_version);
+        self.stage = watch(&self.api, resource_version, self.patience);
         self.is_believed = true;
         ElectionInput::Listed {
             asked_at,
@@ -160,17 +162,17 @@ fn goes_on_from(broken: Option<Result<LeaseEvent, LeaseError>>, through: Resourc
     }
 }
 
-fn list(api: &LeaseApi, clock: &Clock) -> Stage {
+fn list(api: &LeaseApi, clock: &Clock, patience: Duration) -> Stage {
     let api = api.clone();
     Stage::Listing {
         asked_at: clock.boot(),
-        answer: Box::pin(async move { api.list(LIST_TIMEOUT).await }),
+        answer: Box::pin(async move { api.list(patience).await }),
     }
 }
 
-fn watch(api: &LeaseApi, from: ResourceVersion) -> Stage {
+fn watch(api: &LeaseApi, from: ResourceVersion, patience: Duration) -> Stage {
     Stage::Watching {
-        lines: Box::pin(api.watch(from)),
+        lines: Box::pin(api.watch(from, patience)),
         through: from,
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use prometheus::{
     core::{Collector, Desc},
-    proto::MetricFamily,
+    proto::{LabelPair, MetricFamily},
 };
 
 use super::{
@@ -65,7 +65,8 @@ pub(super) struct ElectionCollector {
     descriptions: Vec<Desc>,
 }
 
-const COLLECTED: [&MetricSpec; 4] = [
+const COLLECTED: [&MetricSpec; 5] = [
+    &table::TAKES_NO_SHARDS,
     &table::SHARDS_UNOWNED,
     &table::SHARDS_UNOWNED_AGE,
     &table::SHARDS_QUARANTINED,
@@ -74,8 +75,10 @@ const COLLECTED: [&MetricSpec; 4] = [
 
 impl ElectionCollector {
     pub(super) fn new(board: ElectionBoard) -> Result<ElectionCollector, prometheus::Error> {
-        let describe =
-            |spec: &&MetricSpec| Desc::new(spec.name.to_owned(), spec.help.to_owned(), Vec::new(), HashMap::new());
+        let describe = |spec: &&MetricSpec| {
+            let labels = spec.labels.iter().map(|&label| label.to_owned()).collect();
+            Desc::new(spec.name.to_owned(), spec.help.to_owned(), labels, HashMap::new())
+        };
         let descriptions = COLLECTED.iter().map(describe).collect::<Result<_, _>>()?;
         Ok(ElectionCollector { board, descriptions })
     }
@@ -92,7 +95,14 @@ impl Collector for ElectionCollector {
         };
         let gauge = |spec, value: u64| family(spec, [(Vec::new(), value)]);
         let overview = &figures.overview;
+        let reason = overview.not_owning.iter().map(|reason| {
+            let mut label = LabelPair::default();
+            label.set_name("reason".to_owned());
+            label.set_value(reason.name().to_owned());
+            (vec![label], 1)
+        });
         let mut families = vec![
+            family(&table::TAKES_NO_SHARDS, reason),
             gauge(&table::SHARDS_UNOWNED, overview.unowned.len() as u64),
             gauge(&table::SHARDS_UNOWNED_AGE, figures.unowned_age().as_secs()),
             gauge(&table::SHARDS_QUARANTINED, overview.quarantined.len() as u64),

@@ -6,7 +6,7 @@ use crate::{
     runtime::list_task::ListNews,
     state::{
         Custody, ShardCommand, ShardReport,
-        sharding::{BootInstant, Bucket, Leadership, ShardSet},
+        sharding::{BootInstant, Bucket, Leadership, ShardId, ShardSet},
     },
 };
 
@@ -55,6 +55,11 @@ impl CustodyLinks {
     /// Whether anything may be done at all.
     pub(super) fn may_act(&self, now: BootInstant) -> bool {
         self.leadership.borrow().until().is_none_or(|until| now < until)
+    }
+
+    /// Whether a shard is in quarantine.
+    pub(super) fn is_quarantined(&self, shard: ShardId) -> bool {
+        self.leadership.borrow().is_quarantined(shard)
     }
 
     /// Says which shards are held.

@@ -43,7 +43,7 @@ impl Gathering {
         let mut gathering = Gathering {
             known,
             shown: list.resource_version,
-            leases: Box::pin(api.watch(list.resource_version)),
+            leases: Box::pin(api.watch(list.resource_version, ANSWER_TIMEOUT)),
             cron_jobs: Box::pin(watch::cron_jobs(client, Scope::Cluster, decoder)),
             api,
         };
@@ -98,7 +98,7 @@ impl Gathering {
 
     async fn watch_on(&mut self) {
         tokio::time::sleep(PAUSE).await;
-        self.leases = Box::pin(self.api.watch(self.shown));
+        self.leases = Box::pin(self.api.watch(self.shown, ANSWER_TIMEOUT));
     }
 
     async fn list_anew(&mut self) -> Option<String> {

@@ -43,6 +43,14 @@ impl LeaseWrite {
         }
     }
 
+    /// A write that leaves a Lease to whoever takes it.
+    pub fn without_holder(key: LeaseKey) -> LeaseWrite {
+        LeaseWrite {
+            holder: Some("".into()),
+            ..LeaseWrite::to(key)
+        }
+    }
+
     /// Sets an annotation, or takes it away where there is no text.
     pub(super) fn annotate(mut self, name: &'static str, text: Option<impl Into<Box<str>>>) -> LeaseWrite {
         self.annotations.insert(name, text.map(Into::into));

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use jiff::Timestamp;
 
-use super::{BootInstant, ShardId, Term};
+use super::{BootInstant, ShardId, ShardSet, Term};
 
 /// Under what an effect was decided: it may be performed in that term of that shard, and in no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,6 +65,8 @@ impl WriteLife {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leadership {
     terms: BTreeMap<ShardId, Term>,
+    /// Those in quarantine: one create at a time.
+    quarantined: ShardSet,
     /// The first instant at which all of it is over unless it is renewed; none where nobody competes for it.
     until: Option<BootInstant>,
     rival: Option<Rivalry>,
@@ -85,6 +87,7 @@ impl Leadership {
     pub fn of_one(mandate: Mandate) -> Leadership {
         Leadership {
             terms: BTreeMap::from([(mandate.shard, mandate.term)]),
+            quarantined: ShardSet::EMPTY,
             until: None,
             rival: None,
             n_senders: 1,
@@ -95,6 +98,7 @@ impl Leadership {
     pub fn of_none_until(until: BootInstant, incarnation: u64, write_life: WriteLife) -> Leadership {
         Leadership {
             terms: BTreeMap::new(),
+            quarantined: ShardSet::EMPTY,
             until: Some(until),
             rival: Some(Rivalry {
                 write_life,
@@ -152,6 +156,16 @@ impl Leadership {
         self.terms.insert(mandate.shard, mandate.term);
     }
 
+    /// Says which shards are in quarantine, whoever leads them, and whether that is news.
+    pub fn quarantine(&mut self, shards: &ShardSet) -> bool {
+        std::mem::replace(&mut self.quarantined, *shards) != *shards
+    }
+
+    /// Whether of this shard one Job at a time is created: somebody died of it.
+    pub fn is_quarantined(&self, shard: ShardId) -> bool {
+        self.quarantined.contains(shard)
+    }
+
     /// Leads a shard no more.
     pub fn end(&mut self, shard: ShardId) {
         self.terms.remove(&shard);
@@ -165,11 +179,6 @@ impl Leadership {
     /// The first instant at which it is over; none where nobody competes.
     pub fn until(&self) -> Option<BootInstant> {
         self.until
-    }
-
-    /// How many shards it is of.
-    pub fn n_shards(&self) -> usize {
-        self.terms.len()
     }
 }
 
@@ -216,6 +225,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_in_quarantine_is_so_until_another_word() {
+        let mut leadership = Leadership::of_none_until(BootInstant::after_boot(Duration::ZERO), 1, LIFE);
+        let shards: ShardSet = [ShardId(3), ShardId(5)].into_iter().collect();
+        assert!(leadership.quarantine(&shards) && !leadership.quarantine(&shards));
+        leadership.begin(mandate(5, 1));
+        assert!(leadership.is_quarantined(ShardId(5)) && !leadership.is_quarantined(ShardId(4)));
+        assert!(leadership.quarantine(&ShardSet::EMPTY));
+        assert!(!leadership.is_quarantined(ShardId(5)));
+    }
+
+    #[test]
     fn it_covers_the_terms_that_it_is_of_until_its_end() {
         let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
         let lasting = Leadership::of_one(mandate(0, 3));
@@ -238,6 +258,6 @@ mod tests {
         assert!(ending.covers(mandate(5, 9), at(19)));
         ending.end(ShardId(5));
         assert!(!ending.covers(mandate(5, 9), at(19)));
-        assert_eq!(ending.n_shards(), 1);
+        assert!(ending.covers(mandate(0, 3), at(19)));
     }
 }

@@ -167,7 +167,7 @@ pub(super) async fn the_account_can_do_all_that_is_done_with_leases(namespace: N
         api.read(&member("a"), TIMEOUT).await.answer,
         ReadAnswer::Found(_)
     ));
-    let mut watch = std::pin::pin!(api.watch(list.resource_version));
+    let mut watch = std::pin::pin!(api.watch(list.resource_version, TIMEOUT));
     let event = watch.next().await.expect("an event");
     assert!(matches!(event, Ok(LeaseEvent::Applied(_))), "{event:?}");
 

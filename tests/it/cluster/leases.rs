@@ -102,7 +102,7 @@ pub(super) async fn a_way_that_falls_silent_is_replaced_before_the_fence(namespa
     );
     let attempt = Duration::from_secs(1);
     let mut last = done(api.create(&held(member("a"), "one"), wall(), TIMEOUT).await);
-    let mut watch = pin!(api.watch(last.resource_version));
+    let mut watch = pin!(api.watch(last.resource_version, TIMEOUT));
     last = done(
         api.patch(&held(member("a"), "two"), last.resource_version, wall(), attempt)
             .await,

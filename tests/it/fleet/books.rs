@@ -25,6 +25,8 @@ pub(super) struct Books {
     pub(super) writes: Vec<Write>,
     /// What replicas asked for, whether or not it was done, in order: when, which process, of which CronJob.
     pub(super) asked: Vec<(Timestamp, u64, String)>,
+    /// How many creates of each shard are on the way, and how many were at most.
+    pub(super) creates_on_the_way: BTreeMap<u16, (usize, usize)>,
     /// Status cursors that went back.
     pub(super) cursors_back: Vec<String>,
     /// When two processes led one shard.
@@ -61,6 +63,8 @@ pub(super) struct ShardChange {
     pub(super) holder: Option<Holder>,
     /// None where the Lease is gone.
     pub(super) term: Option<u64>,
+    /// Whether its former leader wrote this holder.
+    pub(super) is_transfer: bool,
     pub(super) crashes: u64,
 }
 
@@ -99,6 +103,8 @@ pub(super) struct MemberChange {
     pub(super) at: Timestamp,
     pub(super) holder: Option<Holder>,
     pub(super) evicted_by: Option<String>,
+    /// The versions of the protocol that it can follow, if it takes shards.
+    pub(super) takes_by: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +135,7 @@ impl Books {
             members: BTreeMap::new(),
             writes: Vec::new(),
             asked: Vec::new(),
+            creates_on_the_way: BTreeMap::new(),
             cursors_back: Vec::new(),
             led_twice: Vec::new(),
             n_lease_writes: 0,
@@ -145,6 +152,16 @@ impl Books {
             plan,
         };
         self.cron_jobs.insert(cron_job.plan.name.clone(), cron_job);
+    }
+
+    /// Notes that a create of a CronJob's is sent; `false` that it has come back, or nobody waits for it any more.
+    pub(super) fn count_create(&mut self, cron_job: &str, is_sent: bool) {
+        let Some(shard) = self.cron_jobs.get(cron_job).map(|cron_job| cron_job.shard) else {
+            return;
+        };
+        let (now, most) = self.creates_on_the_way.entry(shard).or_default();
+        *now = if is_sent { *now + 1 } else { *now - 1 };
+        *most = (*most).max(*now);
     }
 
     /// Who holds each shard, as its Lease says now.

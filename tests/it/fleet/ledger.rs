@@ -148,10 +148,15 @@ impl Books {
     fn see_lease(&mut self, seen: &Seen<'_>) {
         let name = seen.name();
         if let Some(pod_uid) = name.strip_prefix("cronwheel-member-") {
+            let takes = seen.annotation("cronwheel.dev/accepts") == Some("now") && seen.holder().is_some();
             let change = MemberChange {
                 at: seen.at,
                 holder: seen.holder(),
                 evicted_by: seen.annotation("cronwheel.dev/evicted-by").map(ToOwned::to_owned),
+                takes_by: seen
+                    .annotation("cronwheel.dev/protocol")
+                    .filter(|_| takes && !seen.is_deleted)
+                    .map(ToOwned::to_owned),
             };
             return self.members.entry(pod_uid.to_owned()).or_default().push(change);
         }
@@ -159,10 +164,12 @@ impl Books {
             .strip_prefix("cronwheel-shard-")
             .and_then(|rest| rest.split_once('-')?.1.parse().ok());
         let Some(shard) = shard else { return };
+        let holder = seen.holder().filter(|_| !seen.is_deleted);
         let change = ShardChange {
             version: seen.version,
             at: seen.at,
-            holder: seen.holder().filter(|_| !seen.is_deleted),
+            holder,
+            is_transfer: holder.is_some() && seen.annotation("cronwheel.dev/written-through").is_some(),
             term: seen.object["spec"]["leaseTransitions"]
                 .as_u64()
                 .filter(|_| !seen.is_deleted),

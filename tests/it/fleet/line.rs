@@ -41,6 +41,8 @@ pub(super) struct Line {
     pub(super) freeze_at_create: FreezeAtCreate,
     /// Whether whoever asks about a Lease fails.
     pub(super) is_lease_task_doomed: Arc<AtomicBool>,
+    /// Answers to writes to Leases come so much later.
+    pub(super) lease_answer_delay_millis: Arc<AtomicU64>,
     pub(super) books: Arc<Mutex<Books>>,
 }
 
@@ -95,6 +97,21 @@ fn patience(query: &str) -> Duration {
     patience.unwrap_or_else(|| panic!("timeout={named}"))
 }
 
+/// A create whose sender waits for the answer.
+struct OnTheWay {
+    books: Arc<Mutex<Books>>,
+    cron_job: String,
+}
+
+impl Drop for OnTheWay {
+    fn drop(&mut self) {
+        // Where a test has failed nobody looks at it any more.
+        if let Ok(mut books) = self.books.lock() {
+            books.count_create(&self.cron_job, false);
+        }
+    }
+}
+
 impl Line {
     async fn carry(self, request: Request<Body>) -> Result<Response<ApiBody>, ConnectionLost> {
         let mut asked = Asked::of(&request);
@@ -106,18 +123,24 @@ impl Line {
         }
         let request = Request::from_parts(parts, Body::from(body));
         self.note_asked(&asked);
+        let _on_the_way = self.count(&asked);
         if asked.write == Some(WriteKind::Create) && self.freeze_at_create.load(Ordering::Relaxed) > 0 {
             let n_left = self.freeze_at_create.fetch_sub(1, Ordering::Relaxed) - 1;
             if n_left == 0 {
                 self.machine.freeze();
             }
         }
-        let is_doomed = asked.is_lease_write && self.is_lease_task_doomed.load(Ordering::Relaxed);
+        let asked_for_lease = asked.is_lease_write;
+        let is_doomed = asked_for_lease && self.is_lease_task_doomed.swap(false, Ordering::Relaxed);
         assert!(!is_doomed, "on purpose");
         self.machine.run(async {}).await;
         self.cross().await?;
         let answer = tokio::spawn(self.clone().serve(request, asked)).await;
         let answer = answer.unwrap_or_else(|error| panic!("the API server: {error}"))?;
+        let delay = self.lease_answer_delay_millis.load(Ordering::Relaxed);
+        if asked_for_lease && delay > 0 {
+            tokio::time::sleep(Duration::from_millis(delay)).await;
+        }
         self.cross().await?;
         Ok(answer)
     }
@@ -141,6 +164,16 @@ impl Line {
         let answer = answered.unwrap_or(Err(ConnectionLost))?;
         self.note(&asked, answer.status());
         Ok(answer)
+    }
+
+    /// Counts a create as on the way for as long as this is kept.
+    fn count(&self, asked: &Asked) -> Option<impl Drop + use<>> {
+        if asked.write != Some(WriteKind::Create) {
+            return None;
+        }
+        let (books, cron_job) = (Arc::clone(&self.books), cron_job_of(&asked.name).to_owned());
+        books.lock().unwrap().count_create(&cron_job, true);
+        Some(OnTheWay { books, cron_job })
     }
 
     /// As of the instant at which it was decided to send.

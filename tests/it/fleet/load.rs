@@ -47,10 +47,15 @@ impl Plan {
 
     /// One of every minute.
     pub(super) fn plain(name: &str) -> Plan {
+        Plan::every(1, name)
+    }
+
+    /// One of every so many minutes.
+    pub(super) fn every(minutes: i64, name: &str) -> Plan {
         Plan {
             name: name.to_owned(),
             policy: Policy::Allow,
-            minutes: 1,
+            minutes,
             run_seconds: 1,
             deadline_seconds: None,
         }

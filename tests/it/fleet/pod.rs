@@ -14,16 +14,18 @@ use cronwheel::{
     cluster::WriteConnections,
     runtime::{
         Connections, RuntimeError,
+        admin::Admin,
         clock::{Clock, SimulatedWall},
         config::{RunSettings, ShardingSettings},
         metrics::{ElectionFigures, Metrics},
         run_observed,
+        shutdown::phases,
         watched::Watched,
     },
     schedule::Zone,
     state::{
         Scope,
-        lease::{Preset, ShardStanding},
+        lease::{Preset, ProtocolRange, ShardStanding},
         sharding::ShardCount,
     },
 };
@@ -50,16 +52,21 @@ pub(super) struct Pod {
     pub(super) revision: String,
     pub(super) preset: Preset,
     pub(super) shard_count: ShardCount,
+    /// Which versions of the protocol it can follow.
+    pub(super) protocol: ProtocolRange,
     /// At so manieth create from now its process is frozen; 0 for none.
     pub(super) freeze_at_create: Arc<AtomicU64>,
-    /// Whether its next write to a Lease makes the task fail that writes.
+    /// Whether its next write to a Lease makes the task fail that writes; once.
     pub(super) is_lease_task_doomed: Arc<AtomicBool>,
+    /// Answers to its writes to Leases come so many milliseconds late.
+    pub(super) lease_answer_delay_millis: Arc<AtomicU64>,
     pub(super) process: Option<Process>,
 }
 
 pub(super) struct Process {
     pub(super) number: u64,
     pub(super) metrics: Metrics,
+    clock: Clock,
     terminate: Watched<bool>,
     run: JoinHandle<Result<(), RuntimeError>>,
 }
@@ -84,6 +91,7 @@ impl Pod {
             is_cut: self.is_cut.clone(),
             freeze_at_create: Arc::clone(&self.freeze_at_create),
             is_lease_task_doomed: Arc::clone(&self.is_lease_task_doomed),
+            lease_answer_delay_millis: Arc::clone(&self.lease_answer_delay_millis),
             books: Arc::clone(books),
         };
         let at_front_end = Line {
@@ -99,7 +107,7 @@ impl Pod {
         };
         let (settings, metrics) = (self.settings(number, first_life), Metrics::register().unwrap());
         let (clock, terminate) = (Clock::of_simulated(self.wall.clone()), Watched::new(false));
-        let (wall, seen_metrics) = (self.wall.clone(), metrics.clone());
+        let (wall, seen_metrics, seen_clock) = (self.wall.clone(), metrics.clone(), clock.clone());
         let mut asked = Some(terminate.subscribe());
         let next_signal = async move || {
             match asked.take() {
@@ -117,6 +125,7 @@ impl Pod {
         self.process = Some(Process {
             number,
             metrics: seen_metrics,
+            clock: seen_clock,
             terminate,
             run: tokio::task::spawn_local(run),
         });
@@ -141,6 +150,7 @@ impl Pod {
                 owner: None,
                 revision: self.revision.as_str().into(),
                 shard_count: self.shard_count,
+                protocol: self.protocol,
                 timing: self.preset.timing(),
                 incarnations: Arc::new(incarnations),
             }),
@@ -166,6 +176,23 @@ impl Process {
     pub(super) async fn kill(self) {
         self.run.abort();
         let _ = self.run.await;
+    }
+
+    /// Its endpoints, beside those that it serves.
+    pub(super) fn admin(&self) -> Admin {
+        Admin {
+            metrics: self.metrics.clone(),
+            clock: self.clock.clone(),
+            phase: phases().subscribe(),
+        }
+    }
+
+    /// The reason for which it takes no shards, as its metrics say.
+    pub(super) fn takes_no_shards(&self) -> Option<String> {
+        let text = self.metrics.render().unwrap();
+        let series = r#"cronwheel_takes_no_shards{reason=""#;
+        let reason = text.lines().find_map(|line| line.strip_prefix(series))?;
+        Some(reason.strip_suffix(r#""} 1"#).unwrap().to_owned())
     }
 
     /// How it sees the election.

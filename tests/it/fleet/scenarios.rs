@@ -9,6 +9,7 @@ mod leases;
 mod outages;
 mod scaling;
 mod selection;
+mod versions;
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -107,7 +107,7 @@ async fn no_answer_in_time_is_unknown_and_the_time_is_told() {
     assert_eq!(reply.answer, ReadAnswer::Unknown);
     let listed = api.list(TIMEOUT).await.unwrap_err();
     assert!(matches!(listed, LeaseError::Unanswered { .. }), "{listed}");
-    let mut watch = pin!(api.watch(ResourceVersion(1)));
+    let mut watch = pin!(api.watch(ResourceVersion(1), TIMEOUT));
     let opened = watch.next().await.unwrap().unwrap_err();
     assert!(matches!(opened, LeaseError::Unanswered { .. }), "{opened}");
 }
@@ -181,7 +181,7 @@ async fn events_come_whole_however_their_bytes_come() {
             .map(|at| &lines[at..(at + size).min(lines.len())])
             .collect();
         let events: Vec<_> = leases(in_pieces(&pieces, true))
-            .watch(ResourceVersion(1))
+            .watch(ResourceVersion(1), TIMEOUT)
             .collect()
             .await;
         let told: Vec<String> = events
@@ -222,7 +222,7 @@ async fn what_is_no_event_ends_the_watch() {
         ),
         (long, "Unreadable"),
     ] {
-        let mut watch = pin!(leases(in_pieces(&[&lines], false)).watch(ResourceVersion(1)));
+        let mut watch = pin!(leases(in_pieces(&[&lines], false)).watch(ResourceVersion(1), TIMEOUT));
         let error = watch.next().await.unwrap().unwrap_err();
         assert!(format!("{error:?}").starts_with(told), "{error:?}");
         assert!(watch.next().await.is_none());
@@ -230,7 +230,7 @@ async fn what_is_no_event_ends_the_watch() {
     // Half a line is no event.
     let half = event("ADDED", "cronwheel-shard-8-3", 2);
     let cut: Vec<_> = leases(in_pieces(&[&half[..20]], true))
-        .watch(ResourceVersion(1))
+        .watch(ResourceVersion(1), TIMEOUT)
         .collect()
         .await;
     assert!(cut.is_empty(), "{cut:?}");

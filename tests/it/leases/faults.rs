@@ -55,6 +55,8 @@ async fn what_was_not_answered_is_unknown() {
         assert_eq!(read.answer, ReadAnswer::Unknown, "{fault:?}");
         assert!(leases.list(TIMEOUT).await.is_err(), "{fault:?}");
         assert!(leases.known_installation(TIMEOUT).await.is_err(), "{fault:?}");
+        let begun = pin!(leases.watch(made.resource_version, TIMEOUT)).next().await;
+        assert!(matches!(begun, Some(Err(_))), "{fault:?}: {begun:?}");
     }
     api.faults().clear();
     let list = leases.list(TIMEOUT).await.unwrap();
@@ -96,7 +98,7 @@ async fn what_is_not_permitted_is_refused_with_the_servers_text() {
     assert!(reply.message.is_some_and(|message| message.contains("not you")));
     let listed = leases.list(TIMEOUT).await.unwrap_err();
     assert!(matches!(listed, LeaseError::Refused { code: 403, .. }), "{listed:?}");
-    let mut watch = pin!(leases.watch(ResourceVersion(1)));
+    let mut watch = pin!(leases.watch(ResourceVersion(1), TIMEOUT));
     let refused = watch.next().await.unwrap().unwrap_err();
     assert!(matches!(refused, LeaseError::Refused { code: 403, .. }), "{refused:?}");
     assert!(watch.next().await.is_none());
@@ -109,7 +111,7 @@ async fn a_version_that_is_lost_asks_for_a_list() {
     let lost = api.faults().add(Rule::new(Fault::Expired));
     let listed = leases.list(TIMEOUT).await.unwrap_err();
     assert!(matches!(listed, LeaseError::Expired { .. }), "{listed:?}");
-    let mut watch = pin!(leases.watch(ResourceVersion(1)));
+    let mut watch = pin!(leases.watch(ResourceVersion(1), TIMEOUT));
     let refused = watch.next().await.unwrap().unwrap_err();
     assert!(matches!(refused, LeaseError::Expired { .. }), "{refused:?}");
     api.faults().remove(lost);
@@ -126,7 +128,7 @@ async fn a_version_that_is_lost_asks_for_a_list() {
     for number in 0..5 {
         done(leases.create(&write(shard(number)), wall(), TIMEOUT).await);
     }
-    let mut watch = pin!(leases.watch(ResourceVersion(1)));
+    let mut watch = pin!(leases.watch(ResourceVersion(1), TIMEOUT));
     let told = watch.next().await.unwrap().unwrap_err();
     assert!(matches!(told, LeaseError::Expired { .. }), "{told:?}");
     assert!(watch.next().await.is_none());
@@ -143,11 +145,11 @@ async fn a_watch_that_the_server_ends_ends_and_another_goes_on_from_there() {
         done(leases.create(&write(shard(number)), wall(), TIMEOUT).await);
     }
     let mut last = from;
-    let mut watch = pin!(leases.watch(last));
+    let mut watch = pin!(leases.watch(last, TIMEOUT));
     assert!(watch.next().await.is_none(), "it was closed when it was opened");
     api.faults().clear();
     while seen.len() < 3 {
-        let mut watch = pin!(leases.watch(last));
+        let mut watch = pin!(leases.watch(last, TIMEOUT));
         let event = watch.next().await.unwrap().unwrap();
         let LeaseEvent::Applied(record) = event else {
             panic!("{event:?}");
@@ -156,7 +158,7 @@ async fn a_watch_that_the_server_ends_ends_and_another_goes_on_from_there() {
         seen.push(record.key);
     }
     assert_eq!(seen, [shard(0), shard(1), shard(2)]);
-    let mut watch = pin!(leases.watch(last));
+    let mut watch = pin!(leases.watch(last, TIMEOUT));
     api.faults().add(Rule::new(Fault::Outage));
     let broken = watch.next().await.unwrap().unwrap_err();
     assert!(matches!(broken, LeaseError::Unanswered { .. }), "{broken:?}");
@@ -167,7 +169,7 @@ async fn an_idle_watch_tells_how_far_it_is() {
     let api = api();
     let leases = leases(client(&api), "default");
     let from = leases.list(TIMEOUT).await.unwrap().resource_version;
-    let mut watch = pin!(leases.watch(from));
+    let mut watch = pin!(leases.watch(from, TIMEOUT));
     let told = watch.next().await.unwrap().unwrap();
     assert!(
         matches!(told, LeaseEvent::Bookmark(version) if version >= from),

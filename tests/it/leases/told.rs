@@ -149,7 +149,7 @@ pub(crate) async fn what_a_server_cannot_store_is_refused(client: Client, namesp
 
 /// The next events of a watch in short: what happened to which Lease.
 async fn told(api: &LeaseApi, from: ResourceVersion, n_events: usize) -> Vec<String> {
-    let mut watch = pin!(api.watch(from));
+    let mut watch = pin!(api.watch(from, TIMEOUT));
     let (mut events, mut last) = (Vec::new(), from);
     while events.len() < n_events {
         let (event, version) = match watch.next().await.unwrap().unwrap() {

@@ -86,10 +86,7 @@ impl Election {
             return;
         }
         let precondition = seen.lease.resource_version;
-        let write = LeaseWrite {
-            holder: Some("".into()),
-            ..LeaseWrite::to(LeaseKey::Member(victim.into()))
-        };
+        let write = LeaseWrite::without_holder(LeaseKey::Member(victim.into()));
         let request = self.requests.sent(Purpose::Evict(victim.into()), now);
         self.effects.push(ElectionEffect::Patch {
             request,

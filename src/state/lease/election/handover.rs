@@ -167,7 +167,7 @@ impl Election {
 
     /// Announces a shard, or seals it at once where there is nobody to warm it.
     fn offer(&mut self, shard: ShardId, target: Option<Box<str>>, passed_over: Vec<Box<str>>, now: BootInstant) {
-        let can_transfer = self.effective_protocol() >= ProtocolRange::TRANSFER;
+        let can_transfer = self.can_transfer();
         match (target, self.tenures.get_mut(&shard)) {
             (Some(target), Some(tenure)) if can_transfer => {
                 tenure.stage = Stage::Offered {
@@ -233,7 +233,10 @@ impl Election {
             .roster()
             .find(|(pod_uid, lease)| **pod_uid == *target && lease.accepts())
             .map(|(_, lease)| lease);
-        if lease.is_some_and(|lease| lease.warmed.contains(shard)) {
+        if !self.can_transfer() {
+            // Somebody came who cannot follow it.
+            self.seal(shard, None, now);
+        } else if lease.is_some_and(|lease| lease.warmed.contains(shard)) {
             if let Some(left) = room.checked_sub(1) {
                 *room = left;
                 self.seal(shard, Some(target), now);
@@ -317,7 +320,8 @@ impl Election {
         else {
             return None;
         };
-        let heir = target.as_deref().and_then(|target| self.live_identity(target));
+        let target = target.as_deref().filter(|_| self.can_transfer());
+        let heir = target.and_then(|target| self.live_identity(target));
         let write = LeaseWrite {
             holder: Some(heir.as_ref().map(ToString::to_string).unwrap_or_default().into()),
             term: heir.is_some().then_some(Term(tenure.term.0 + 1)),
@@ -344,7 +348,8 @@ impl Election {
     /// Warms what was announced to us, and lets go of what will not come.
     pub(super) fn warm(&mut self) {
         let announced = self.announced_to_us();
-        let takes = self.is_synced && !self.is_leaving();
+        let knows_plans = self.config.protocol.max >= ProtocolRange::TRANSFER;
+        let takes = knows_plans && self.is_synced && !self.is_leaving();
         let is_wanted = |shard: ShardId| takes && announced.contains(shard);
         let unwanted: Vec<ShardId> = self
             .warming

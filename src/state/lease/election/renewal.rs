@@ -115,10 +115,7 @@ impl Election {
                 key,
             }
         } else {
-            let write = LeaseWrite {
-                holder: Some("".into()),
-                ..LeaseWrite::to(key)
-            };
+            let write = LeaseWrite::without_holder(key);
             ElectionEffect::Patch {
                 request,
                 precondition,

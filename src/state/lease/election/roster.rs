@@ -113,22 +113,29 @@ impl Election {
             .filter(|(pod_uid, lease)| lease.accepts() && **pod_uid != *self.config.pod_uid);
         let mut theirs = others.map(|(_, lease)| lease.protocol);
         let stranger = theirs.find(|theirs| theirs.max < min || theirs.min > max)?;
-        // Who takes shards stays; who comes and cannot follow gives way.
+        // Who takes shards stays; who comes and cannot follow gives way. Of two that came at once the newer one does: the
+        // older one cannot know of it.
         let is_incumbent = self.life().is_some_and(|life| life.published.accepts);
-        (!is_incumbent).then_some(NotOwning::ProtocolDiffers {
+        (!is_incumbent || stranger.max < min).then_some(NotOwning::ProtocolDiffers {
             ours: self.config.protocol,
             theirs: stranger,
         })
     }
 
-    /// The version of the protocol that those that take shards can all follow.
-    pub(super) fn effective_protocol(&self) -> u16 {
+    /// Whether those that take shards, and we, can all follow a transfer.
+    pub(super) fn can_transfer(&self) -> bool {
+        self.effective_protocol()
+            .is_some_and(|version| version >= ProtocolRange::TRANSFER)
+    }
+
+    /// The version of the protocol that those that take shards, and we, can all follow; none where there is no such version.
+    fn effective_protocol(&self) -> Option<u16> {
         let takers = self
             .roster()
             .filter(|(_, lease)| lease.accepts())
             .map(|(_, lease)| lease.protocol);
         let ranges = takers.chain([self.config.protocol]);
-        ProtocolRange::effective(ranges).unwrap_or(self.config.protocol.min)
+        ProtocolRange::effective(ranges)
     }
 
     /// Notes who takes part, and since when nothing has changed in that.

@@ -9,10 +9,12 @@ use std::{
 use apisim::{Fault, Rule, RuleId};
 use cronwheel::{
     runtime::{RuntimeError, clock::SimulatedWall, watched::Watched},
-    state::lease::Preset,
+    state::lease::{Preset, ProtocolRange},
 };
+use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use tokio::time::sleep;
+use tower::ServiceExt as _;
 
 use super::Fleet;
 use crate::fleet::pod::{Pod, Process};
@@ -29,8 +31,10 @@ impl Fleet {
             revision: "1".to_owned(),
             preset: Preset::Default,
             shard_count: self.shard_count,
+            protocol: ProtocolRange::OURS,
             freeze_at_create: Arc::default(),
             is_lease_task_doomed: Arc::default(),
+            lease_answer_delay_millis: Arc::default(),
             process: None,
         };
         self.pods.borrow_mut().insert(name.to_owned(), pod);
@@ -173,6 +177,22 @@ impl Fleet {
     /// Looks at the process in a pod.
     pub(in crate::fleet) fn look<T>(&self, name: &str, look: impl FnOnce(&Process) -> T) -> T {
         self.with(name, |pod| look(pod.process.as_ref().unwrap()))
+    }
+
+    /// Why the `/readyz` of the process in a pod says that it starts no Jobs; empty where it is ready.
+    pub(in crate::fleet) async fn not_ready(&self, name: &str) -> String {
+        let router = self.look(name, Process::admin).router();
+        let request = http::Request::get("/readyz").body(axum::body::Body::empty()).unwrap();
+        let answer = router.oneshot(request).await.unwrap();
+        let is_ready = answer.status().is_success();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        let body = String::from_utf8(body.to_vec()).unwrap();
+        if is_ready { String::new() } else { body }
+    }
+
+    /// The reason for which the process in a pod takes no shards, as its metrics say.
+    pub(in crate::fleet) fn takes_no_shards(&self, name: &str) -> Option<String> {
+        self.look(name, Process::takes_no_shards)
     }
 
     pub(in crate::fleet) fn wall(&self, name: &str) -> SimulatedWall {

@@ -3,11 +3,17 @@
 use std::time::Duration;
 
 use cronwheel::state::sharding::ShardCount;
+use futures::future::join_all;
 use jiff::SignedDuration;
 use serde_json::json;
 
 use super::{FOUR, begin};
-use crate::fleet::{Size, play};
+use crate::fleet::{
+    Size,
+    books::{Job, WriteKind},
+    load::{Plan, Policy},
+    play,
+};
 
 #[test]
 fn f_27_five_replicas_begin_at_once_and_share_out_what_has_no_lease() {
@@ -75,9 +81,10 @@ fn f_25_jobs_of_the_built_in_controller_are_taken_over_and_none_is_started_again
         let books = fleet.books();
         assert!(started.len() >= 20);
         assert!(
-            books.writes.iter().all(|write| {
-                write.kind != crate::fleet::books::WriteKind::Create || !started.contains(&write.object)
-            })
+            books
+                .writes
+                .iter()
+                .all(|write| { write.kind != WriteKind::Create || !started.contains(&write.object) })
         );
     });
 }
@@ -126,4 +133,61 @@ fn f_07_after_ten_minutes_without_anybody_the_latest_missed_slot_alone_is_starte
             }
         },
     );
+}
+
+#[test]
+fn f_07_what_is_overdue_goes_by_tokens_and_behind_what_is_due() {
+    const N_OVERDUE: usize = 2_000;
+    /// What the bucket of a replica holds, and what comes into it in a second.
+    const AT_ONCE: u32 = 1_000;
+    const PER_SECOND: f64 = 500.0;
+    let size = Size {
+        n_cron_jobs: 30,
+        n_shards: 16,
+    };
+    play(70, size, async |fleet| {
+        let names: Vec<String> = (0..N_OVERDUE).map(|number| format!("late-{number:04}")).collect();
+        join_all(names.iter().map(|name| fleet.create_cron_job(Plan::every(10, name)))).await;
+        begin(fleet, &["a", "b"]).await;
+        fleet.at(1, 30.0).await;
+        let (from, until) = (fleet.now(), fleet.instant(11, 58.9));
+        fleet.allow_skipped(from, until + SignedDuration::from_secs(5));
+        for name in ["a", "b"] {
+            fleet.kill(name).await;
+        }
+        fleet.until(until).await;
+        let restarted = [fleet.start("a"), fleet.start("b")];
+        fleet.at(13, 20.0).await;
+        let (missed, due) = (fleet.instant(10, 0.0), fleet.instant(12, 0.0));
+        let books = fleet.books();
+        let mut n_held_back = 0;
+        for process in restarted {
+            let creates = books.writes.iter();
+            let creates = creates.filter(|write| write.kind == WriteKind::Create && write.process == process);
+            let overdue = creates.filter(|write| write.object.starts_with("late-"));
+            let at: Vec<_> = overdue.map(|write| write.at).collect();
+            for (number, created) in (0_u32..).zip(&at) {
+                // A request is on its way for 20 ms at most.
+                let tokens = PER_SECOND * (created.duration_since(at[0]).as_secs_f64() + 0.05);
+                let beyond = (number + 1).saturating_sub(AT_ONCE);
+                assert!(
+                    f64::from(beyond) <= tokens,
+                    "{number} of {process} within {tokens} tokens"
+                );
+            }
+            n_held_back += at.iter().filter(|at| **at > due).count();
+        }
+        assert!(n_held_back >= 100, "{n_held_back} after what was due");
+        let late = books.jobs.values().filter(|job| job.name.starts_with("late-"));
+        assert_eq!(late.filter(|job| job.slot == Some(missed)).count(), N_OVERDUE);
+        // Of those that nothing holds back.
+        let is_free = |job: &&Job| books.cron_jobs[&job.owner].plan.policy == Policy::Allow;
+        let at_once = books.jobs.values().filter(|job| job.slot == Some(due)).filter(is_free);
+        let at_once: Vec<_> = at_once.map(|job| job.created.duration_since(due)).collect();
+        assert!(at_once.len() >= 5, "{}", at_once.len());
+        assert!(
+            at_once.iter().all(|late| *late < SignedDuration::from_millis(100)),
+            "{at_once:?}"
+        );
+    });
 }

@@ -3,10 +3,41 @@
 use std::time::Duration;
 
 use cronwheel::runtime::clock::SimulatedWall;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{FOUR, begin, evicted, moves};
-use crate::fleet::{Size, play};
+use crate::fleet::{Size, cluster::Fleet, play};
+
+/// Asserts that a replica whose clock is wrong leads nothing, and says so.
+async fn assert_says_wrong(fleet: &Fleet, name: &str) {
+    assert_eq!(fleet.shares()[name], 0);
+    let not_ready = fleet.not_ready(name).await;
+    assert!(not_ready.contains("seconds off the API server's"), "{not_ready}");
+    assert!(not_ready.contains("this replica takes no shards"), "{not_ready}");
+    let metric = fleet.takes_no_shards(name);
+    assert_eq!(metric.as_deref(), Some("unwilling"));
+}
+
+/// Asserts that every member was renewed all the while, whatever its clock says.
+fn assert_renewed_since(fleet: &Fleet, since: Timestamp) {
+    let books = fleet.books();
+    for (pod_uid, changes) in &books.members {
+        let at: Vec<_> = changes
+            .iter()
+            .map(|change| change.at)
+            .filter(|at| *at >= since)
+            .collect();
+        assert!(at.len() > 5, "{pod_uid}: {} renewals", at.len());
+        for pair in at.windows(2) {
+            let pause = pair[1].duration_since(pair[0]);
+            assert!(
+                pause < SignedDuration::from_millis(2_600),
+                "{pod_uid}: {pause:?} to {}",
+                pair[1]
+            );
+        }
+    }
+}
 
 #[test]
 fn f_16_a_step_of_an_hour_moves_nothing_and_fires_nothing() {
@@ -19,9 +50,14 @@ fn f_16_a_step_of_an_hour_moves_nothing_and_fires_nothing() {
             fleet.at(0, 57.0).await;
             let before = fleet.now();
             fleet.wall("b").step(by);
+            fleet.at(1, 10.0).await;
+            // Answers of the API server contradict it: it is not followed.
+            assert_eq!((fleet.shares()["b"], fleet.not_ready("b").await), (8, String::new()));
             fleet.at(1, 20.0).await;
             fleet.wall("b").step(-by);
             fleet.at(2, 20.0).await;
+            assert_eq!(fleet.not_ready("b").await, "");
+            assert_renewed_since(fleet, before);
             assert_eq!(evicted(fleet), Vec::<String>::new());
             assert!(moves(fleet, before).values().all(|n_moves| *n_moves <= 1));
             fleet.at(3, 20.0).await;
@@ -43,8 +79,36 @@ fn f_16_a_clock_that_is_off_by_five_seconds_leads_nothing() {
             fleet.start_all(&FOUR);
             fleet.at(1, 20.0).await;
             fleet.all_led(Duration::ZERO).await;
-            assert_eq!(fleet.shares()["wrong"], 0);
+            assert_says_wrong(fleet, "wrong").await;
+            assert_renewed_since(fleet, fleet.instant(0, 40.0));
             assert!(fleet.books().writes.iter().all(|write| write.process != 1));
+        });
+    }
+}
+
+#[test]
+fn f_16_a_clock_that_creeps_away_gives_its_shards_up_and_is_not_ready() {
+    for (seed, by) in [(165, 900), (166, -900)] {
+        play(seed, Size::default(), async |fleet| {
+            begin(fleet, &FOUR).await;
+            let before = fleet.now();
+            for creep in [by, -by] {
+                fleet.until(fleet.now() + SignedDuration::from_mins(1)).await;
+                for _ in 0..4 {
+                    fleet.wall("b").step(SignedDuration::from_millis(creep));
+                    tokio::time::sleep(Duration::from_secs(2)).await;
+                }
+                fleet.until(fleet.now() + SignedDuration::from_secs(20)).await;
+                fleet.all_led(Duration::ZERO).await;
+                if creep == by {
+                    assert_says_wrong(fleet, "b").await;
+                }
+            }
+            assert_eq!(fleet.not_ready("b").await, "");
+            assert_eq!(evicted(fleet), Vec::<String>::new());
+            assert_renewed_since(fleet, before);
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            assert_eq!(fleet.shares()["b"], 8);
         });
     }
 }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
+
 use super::{FOUR, TAKEN_WITHIN, assert_moved_once, begin, evicted, taken};
-use crate::fleet::{Size, play};
+use crate::fleet::{Size, load::Plan, play};
 
 #[test]
 fn f_05_what_a_killed_process_led_is_led_again_by_its_restart() {
@@ -47,7 +49,7 @@ fn f_05_what_a_killed_process_led_is_led_again_without_it() {
 fn f_17_a_replica_whose_lease_task_fails_ends_at_once() {
     play(17, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
-        let doomed_at = fleet.now();
+        let (doomed_at, held) = (fleet.now(), fleet.books().held_by(fleet.number("c")));
         fleet.change("c", |pod| {
             pod.is_lease_task_doomed
                 .store(true, std::sync::atomic::Ordering::Relaxed);
@@ -60,9 +62,16 @@ fn f_17_a_replica_whose_lease_task_fails_ends_at_once() {
         let ended_at = fleet.now();
         let error = fleet.ended("c").await.unwrap_err();
         assert_eq!(error.to_string(), "the election task failed");
-        fleet.allow_late(doomed_at, 12.0);
-        fleet.all_led(Duration::from_secs(11)).await;
-        assert!(fleet.since(ended_at) <= TAKEN_WITHIN);
+        fleet.allow_late(doomed_at, 2.0);
+        fleet.all_led(Duration::from_secs(1)).await;
+        assert!(fleet.since(ended_at) <= Duration::from_secs(1));
+        assert_eq!(evicted(fleet), Vec::<String>::new(), "it left what it had");
+        assert_moved_once(fleet, &held, doomed_at);
+        let crashes = |shard: &u16| fleet.books().shards[shard].last().unwrap().crashes;
+        assert!(
+            held.iter().all(|shard| crashes(shard) == 1),
+            "and they may have been the reason"
+        );
         fleet.at(2, 20.0).await;
     });
 }
@@ -76,6 +85,9 @@ fn f_18_a_shard_that_kills_whoever_leads_it_is_put_in_quarantine_and_the_others_
             n_shards: 16,
         },
         async |fleet| {
+            for number in 0..60 {
+                fleet.create_cron_job(Plan::plain(&format!("more-{number}"))).await;
+            }
             begin(fleet, &FOUR).await;
             let poison = 5_u16;
             let began = fleet.now();
@@ -102,7 +114,22 @@ fn f_18_a_shard_that_kills_whoever_leads_it_is_put_in_quarantine_and_the_others_
                 overview.quarantined.iter().map(|shard| shard.0).collect::<Vec<_>>(),
                 [poison]
             );
-            fleet.at(3, 20.0).await;
+            // Its host leads nothing else, and creates its Jobs one by one; the others do as ever.
+            tokio::time::sleep(Duration::from_secs(15)).await;
+            let host = fleet.books().holders()[&poison].process;
+            assert_eq!(fleet.books().held_by(host), [poison]);
+            let from = fleet.now();
+            fleet.books().creates_on_the_way.clear();
+            fleet.until(from + SignedDuration::from_mins(3)).await;
+            let books = fleet.books();
+            let most = |shard: u16| books.creates_on_the_way[&shard].1;
+            let of_poison = books
+                .cron_jobs
+                .values()
+                .filter(|it| it.shard == poison && it.plan.minutes == 1);
+            assert!(of_poison.count() >= 3, "more than one of its CronJobs is due at once");
+            assert_eq!(most(poison), 1);
+            assert!((0..16).any(|shard| most(shard) >= 3), "{:?}", books.creates_on_the_way);
         },
     );
 }

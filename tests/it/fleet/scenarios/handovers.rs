@@ -6,8 +6,14 @@ use apisim::{Fault, Resource, Rule, Verb};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::{FOUR, THREE, assert_moved_once, begin, moves};
-use crate::fleet::{Size, cluster::Fleet, load::Plan, play};
+use super::{FOUR, THREE, assert_moved_once, begin, moves, taken};
+use crate::fleet::{
+    Size,
+    books::{Write, WriteKind},
+    cluster::Fleet,
+    load::Plan,
+    play,
+};
 
 /// A drain on an idle server, and on a burst.
 const DRAIN_MAX: Duration = Duration::from_millis(500);
@@ -16,11 +22,24 @@ const BURST_DRAIN_MAX: Duration = Duration::from_secs(2);
 /// Drains a replica and asserts that everything that it held moved once, at once.
 async fn drain(fleet: &Fleet, name: &str, longest: Duration) {
     let before = fleet.now();
-    let held = fleet.books().held_by(fleet.number(name));
+    let number = fleet.number(name);
+    let held = fleet.books().held_by(number);
     let took = fleet.drain(name).await;
     assert!(took <= longest, "{took:?}");
+    assert_statuses_stored(fleet, number);
     fleet.all_led(Duration::from_millis(50)).await;
     assert_moved_once(fleet, &held, before);
+}
+
+/// Asserts that the cursor of every CronJob knows of the Jobs that a process created.
+fn assert_statuses_stored(fleet: &Fleet, process: u64) {
+    let books = fleet.books();
+    let of_process = |write: &&Write| write.process == process && write.kind == WriteKind::Create;
+    for write in books.writes.iter().filter(of_process) {
+        let slot = books.jobs.values().find(|job| job.name == write.object).unwrap().slot;
+        let cursor = books.cron_jobs[&write.cron_job].cursor;
+        assert!(cursor >= slot, "{}: the cursor is {cursor:?}", write.object);
+    }
 }
 
 #[test]
@@ -61,11 +80,14 @@ fn f_04_creates_that_hang_hold_a_handover_up_for_two_seconds_and_double_nothing(
         fleet.at(1, 0.2).await;
         fleet.allow_late(fleet.instant(1, 0.0), 5.5);
         let before = fleet.now();
-        let held = fleet.books().held_by(fleet.number("a"));
+        let number = fleet.number("a");
+        let held = fleet.books().held_by(number);
         fleet.ask_to_end("a");
         fleet.all_led(Duration::from_secs(3)).await;
         fleet.at(1, 3.0).await;
-        assert!(fleet.books().held_by(fleet.number("a")).is_empty());
+        assert!(fleet.books().held_by(number).is_empty());
+        let took = taken(fleet, number, &held, before);
+        assert!(took >= Duration::from_secs(2), "{took:?}");
         assert_moved_once(fleet, &held, before);
         fleet.ended("a").await.unwrap();
         fleet.at(2, 20.0).await;

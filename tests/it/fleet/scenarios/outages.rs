@@ -1,6 +1,6 @@
 //! The API server, and the ways to it.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use apisim::{Fault, Resource, Rule, ServiceTimes};
 use jiff::SignedDuration;
@@ -160,6 +160,46 @@ fn f_12_replicas_at_an_api_server_that_lags_lead_nothing_twice() {
         fleet.at(1, 55.0).await;
         fleet.all_led(Duration::ZERO).await;
         fleet.api.set_lag(1, Duration::ZERO);
+        fleet.at(3, 20.0).await;
+    });
+}
+
+#[test]
+fn f_06_the_fence_counts_from_the_send_of_a_renewal_when_its_answer_and_its_watch_are_late() {
+    play(600, Size::default(), async |fleet| {
+        fleet.add("b");
+        fleet.change("b", |pod| pod.front_end = 1);
+        begin(fleet, &FOUR).await;
+        let delay = |fleet: &Fleet, millis: u64| {
+            fleet.change("b", |pod| {
+                pod.lease_answer_delay_millis.store(millis, Ordering::Relaxed);
+            });
+            fleet.api.set_lag(1, Duration::from_millis(millis));
+        };
+        delay(fleet, 1_300);
+        fleet.at(1, 10.0).await;
+        // A renewal is done, answered, shown, and none is on its way.
+        let renewed = |fleet: &Fleet| fleet.books().members["uid-b"].last().unwrap().at;
+        let former = renewed(fleet);
+        while renewed(fleet) == former {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(1_400)).await;
+        assert_eq!(fleet.shares()["b"], 8);
+        let (cut_at, renewed_at) = (fleet.now(), renewed(fleet));
+        fleet.allow_late(cut_at, 12.0);
+        let cut = fleet.cut("b");
+        while fleet.shares()["b"] > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let acted_for = fleet.since(renewed_at);
+        assert!(
+            acted_for <= Duration::from_millis(7_020),
+            "{acted_for:?} after its last renewal"
+        );
+        fleet.until(cut_at + SignedDuration::from_secs(13)).await;
+        delay(fleet, 0);
+        fleet.heal("b", cut);
         fleet.at(3, 20.0).await;
     });
 }

@@ -551,6 +551,54 @@ fn f22_a_replica_of_the_version_before_gives_and_takes_by_empty_leases() {
 }
 
 #[test]
+fn f22_no_shard_is_handed_over_by_a_write_once_a_member_takes_shards_that_knows_of_none() {
+    for seed in 0..4 {
+        let mut world = fleet(32, 3, seed);
+        for replica in &mut world.replicas {
+            replica.warms_nothing = true;
+        }
+        let mut config = world.config("former");
+        config.protocol = ProtocolRange { min: 1, max: 1 };
+        let former = world.start_with(config);
+        // Everything is announced before anybody sees the newcomer, and seals and writes follow at some time after.
+        let gap = world.random.below(60);
+        world.run(gap);
+        world.drain(0);
+        while world.not_owning(former).is_some() {
+            world.run(1);
+        }
+        world.run(60);
+        for replica in &mut world.replicas {
+            replica.warms_nothing = false;
+        }
+        world.journal = super::world::Journal::default();
+        world.run(3_000);
+        assert!(world.replicas[0].has_left, "seed {seed}");
+        world.run_until_led(2_000);
+        let handed_over = |adoption: &Adoption| matches!(adoption, Adoption::HandedOver { .. });
+        let leads = &world.journal.leads;
+        assert!(
+            !leads.iter().any(|(_, _, _, adoption)| handed_over(adoption)),
+            "seed {seed}: {leads:?}"
+        );
+    }
+}
+
+#[test]
+fn f22_of_two_that_come_at_once_and_cannot_follow_each_other_the_newer_gives_way() {
+    for seed in 0..8 {
+        let mut world = World::new(16, seed);
+        for (name, min, max) in [("pod-a", 2, 3), ("pod-b", 1, 1)] {
+            let mut config = world.config(name);
+            config.protocol = ProtocolRange { min, max };
+            world.start_with(config);
+        }
+        world.run(20_000);
+        assert_eq!(world.load(), [0, 16], "seed {seed}");
+    }
+}
+
+#[test]
 fn f22_a_replica_that_no_member_can_follow_owns_nothing_and_says_so() {
     let mut world = fleet(16, 2, 47);
     let mut config = world.config("newer");

@@ -1,0 +1,67 @@
+//! Every reason for which a replica takes no shards.
+
+use crate::state::lease::{Installation, ProtocolRange};
+
+/// Why this replica takes no shards.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum NotOwning {
+    /// It has no Lease of its own yet, or not any more.
+    #[error("it is no member yet")]
+    NoMember,
+    /// Its renewals do not get through.
+    #[error("its Lease could not be renewed, or its watch on Leases shows nothing new: fenced")]
+    Fenced,
+    /// It cannot decide anything yet.
+    #[error("its CronJobs and Jobs are not listed yet")]
+    NotSynced,
+    /// It takes shards, and others may not have seen it say so: those who leave now would give theirs to somebody else.
+    #[error("its Lease does not show yet that it takes shards")]
+    NotAnnounced,
+    /// It has reasons of its own.
+    #[error("it may not lead for now")]
+    Unwilling,
+    /// It goes.
+    #[error("it drains")]
+    Draining,
+    /// The installation's constants have not been read.
+    #[error("what the installation was made with is not known yet")]
+    InstallationUnknown,
+    /// The installation was made with other constants.
+    #[error(
+        "it was configured with {ours} (shard count/hash scheme), and the installation was made with {theirs}: configure \
+         {theirs}; to change it scale to zero, change it everywhere, scale up"
+    )]
+    InstallationDiffers {
+        /// What it was configured with.
+        ours: Installation,
+        /// What the installation says.
+        theirs: Installation,
+    },
+    /// No version of the protocol is common to all.
+    #[error(
+        "it can follow protocol versions {ours}, and members follow {theirs}: roll out a version between them first"
+    )]
+    ProtocolDiffers {
+        /// What it can follow.
+        ours: ProtocolRange,
+        /// What a member that takes shards can follow.
+        theirs: ProtocolRange,
+    },
+}
+
+impl NotOwning {
+    /// Its name, for metrics.
+    pub fn name(&self) -> &'static str {
+        match self {
+            NotOwning::NoMember => "no_member",
+            NotOwning::Fenced => "fenced",
+            NotOwning::NotSynced => "not_synced",
+            NotOwning::NotAnnounced => "not_announced",
+            NotOwning::Unwilling => "unwilling",
+            NotOwning::Draining => "draining",
+            NotOwning::InstallationUnknown => "installation_unknown",
+            NotOwning::InstallationDiffers { .. } => "installation_differs",
+            NotOwning::ProtocolDiffers { .. } => "protocol_differs",
+        }
+    }
+}

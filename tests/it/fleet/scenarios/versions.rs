@@ -1,0 +1,216 @@
+//! Members of different versions of the protocol, and those that nobody can follow (F22).
+
+use std::time::Duration;
+
+use cronwheel::state::lease::ProtocolRange;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::{THREE, begin};
+use crate::fleet::{Size, cluster::Fleet, play};
+
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+
+/// The version before, which gives a shard away by leaving its Lease without a holder.
+const FORMER: ProtocolRange = ProtocolRange { min: 1, max: 1 };
+/// One that has forgotten it.
+const NEXT: ProtocolRange = ProtocolRange { min: 2, max: 3 };
+
+/// What replicas that are there know within this of another that takes shards.
+const NEWS: SignedDuration = SignedDuration::from_millis(100);
+
+fn add(fleet: &mut Fleet, name: &str, protocol: ProtocolRange) {
+    fleet.add(name);
+    let revision = protocol.to_string();
+    fleet.change(name, |pod| {
+        pod.protocol = protocol;
+        pod.revision = revision;
+    });
+}
+
+/// A new replica ready, then an old one asked to go.
+async fn replace(fleet: &mut Fleet, old: &str, new: &str, protocol: ProtocolRange) {
+    add(fleet, new, protocol);
+    fleet.start(new);
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert_eq!(fleet.not_ready(new).await, "");
+    fleet.drain(old).await;
+    fleet.all_led(Duration::from_millis(200)).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+}
+
+/// Every transfer since an instant, each with whether a member took shards at the time that knows of no transfers.
+fn transfers(fleet: &Fleet, since: Timestamp) -> Vec<bool> {
+    let books = fleet.books();
+    let is_former_there = |at: Timestamp| {
+        let takes = |at: Timestamp| {
+            let of_members = books.members.values();
+            let current = of_members.filter_map(|changes| changes.iter().take_while(|change| change.at <= at).last());
+            current
+                .filter(|change| change.takes_by.as_deref() == Some("1-1"))
+                .count()
+                > 0
+        };
+        takes(at) && takes(at - NEWS)
+    };
+    let changes = books.shards.values().flatten();
+    let transfers = changes.filter(|change| change.is_transfer && change.at >= since);
+    transfers.map(|change| is_former_there(change.at)).collect()
+}
+
+/// Writes into every Lease what we know nothing of.
+async fn mark(fleet: &Fleet) {
+    let list = fleet.ask("GET", LEASES, &json!(null)).await.unwrap();
+    let foreign = json!({
+        "metadata": {"annotations": {"example.com/other": "kept"}, "labels": {"example.com/other": "kept"}},    });
+    for lease in list["items"].as_array().unwrap() {
+        let path = format!("{LEASES}/{}", lease["metadata"]["name"].as_str().unwrap());
+        fleet.ask("PATCH", &path, &foreign).await.unwrap();
+    }
+}
+
+fn is_marked(lease: &Value) -> bool {
+    let metadata = &lease["metadata"];
+    metadata["annotations"]["example.com/other"] == "kept" && metadata["labels"]["example.com/other"] == "kept"
+}
+
+/// How many Leases of shards there are that have still what we know nothing of.
+async fn n_marked(fleet: &Fleet) -> usize {
+    let list = fleet.ask("GET", LEASES, &json!(null)).await.unwrap();
+    let of_shards = list["items"].as_array().unwrap().iter().filter(|lease| {
+        let name = lease["metadata"]["name"].as_str().unwrap();
+        name.starts_with("cronwheel-shard-") && is_marked(lease)
+    });
+    of_shards.count()
+}
+
+#[test]
+fn f_22_a_rollout_is_taken_back_half_way_and_made_again_and_versions_stay_mixed_for_minutes() {
+    play(220, Size::default(), async |fleet| {
+        for name in THREE {
+            add(fleet, name, FORMER);
+        }
+        begin(fleet, &THREE).await;
+        mark(fleet).await;
+        let before = fleet.now();
+        replace(fleet, "a", "x", ProtocolRange::OURS).await;
+        replace(fleet, "b", "y", ProtocolRange::OURS).await;
+        // Mixed, through the settle window and slots.
+        fleet.at(3, 20.0).await;
+        replace(fleet, "y", "b2", FORMER).await;
+        replace(fleet, "x", "a2", FORMER).await;
+        fleet.at(5, 20.0).await;
+        assert_eq!(
+            transfers(fleet, before).len(),
+            0,
+            "somebody took shards who knows of none"
+        );
+        assert_eq!(n_marked(fleet).await, 32);
+
+        for (old, new) in [("a2", "x2"), ("b2", "y2"), ("c", "z2")] {
+            replace(fleet, old, new, ProtocolRange::OURS).await;
+        }
+        let all_know = fleet.now();
+        for (old, new) in [("x2", "p"), ("y2", "q"), ("z2", "r")] {
+            replace(fleet, old, new, NEXT).await;
+        }
+        let transfers = transfers(fleet, before);
+        assert!(
+            !transfers.contains(&true),
+            "a transfer while somebody took shards who knows of none"
+        );
+        assert!(transfers.len() >= 32, "{} transfers since {all_know}", transfers.len());
+        fleet.at(8, 20.0).await;
+        assert_eq!(n_marked(fleet).await, 32);
+        let shares = fleet.shares();
+        assert!(shares.values().all(|share| (10..=11).contains(share)), "{shares:?}");
+    });
+}
+
+#[test]
+fn f_22_a_member_keeps_what_others_wrote_into_its_lease() {
+    play(221, Size::default(), async |fleet| {
+        add(fleet, "b", FORMER);
+        fleet.change("b", |pod| "1".clone_into(&mut pod.revision));
+        begin(fleet, &["a", "b"]).await;
+        mark(fleet).await;
+        fleet.at(1, 20.0).await;
+        for name in ["a", "b"] {
+            let path = format!("{LEASES}/cronwheel-member-uid-{name}");
+            let lease = fleet.ask("GET", &path, &json!(null)).await.unwrap();
+            assert!(is_marked(&lease), "{lease}");
+        }
+    });
+}
+
+#[test]
+fn f_22_a_replica_that_nobody_can_follow_owns_nothing_and_says_so() {
+    play(222, Size::default(), async |fleet| {
+        begin(fleet, &["a", "b"]).await;
+        add(fleet, "newer", ProtocolRange { min: 3, max: 4 });
+        let before = fleet.now();
+        fleet.start("newer");
+        fleet.at(2, 20.0).await;
+        assert_eq!(fleet.shares()["newer"], 0);
+        let not_ready = fleet.not_ready("newer").await;
+        let reason =
+            "it can follow protocol versions 3-4, and members follow 1-2: roll out a version between them first";
+        assert!(not_ready.contains(reason), "{not_ready}");
+        let metric = fleet.takes_no_shards("newer");
+        assert_eq!(metric.as_deref(), Some("protocol_differs"));
+        assert_eq!(fleet.takes_no_shards("a"), None);
+        assert_eq!(fleet.not_ready("a").await, "");
+        let events = "/api/v1/namespaces/default/events";
+        let events = fleet.ask("GET", events, &json!(null)).await.unwrap();
+        let told = events["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|event| event["reason"] == "TakesNoShards");
+        assert_eq!(told.unwrap()["involvedObject"]["name"], "cronwheel-member-uid-newer");
+        assert!(super::moves(fleet, before).is_empty());
+    });
+}
+
+#[test]
+fn f_22_over_a_gap_of_versions_the_newer_wait_until_the_older_have_gone() {
+    play(223, Size::default(), async |fleet| {
+        for name in ["a", "b"] {
+            add(fleet, name, FORMER);
+        }
+        begin(fleet, &["a", "b"]).await;
+        for name in ["p", "q"] {
+            add(fleet, name, NEXT);
+            fleet.start(name);
+        }
+        fleet.at(1, 20.0).await;
+        assert_eq!((fleet.shares()["p"], fleet.shares()["q"]), (0, 0));
+        fleet.drain("a").await;
+        fleet.all_led(Duration::from_millis(200)).await;
+        assert_eq!((fleet.shares()["p"], fleet.shares()["q"]), (0, 0));
+        fleet.drain("b").await;
+        fleet.all_led(Duration::from_millis(200)).await;
+        fleet.at(2, 20.0).await;
+        assert_eq!((fleet.shares()["p"], fleet.shares()["q"]), (16, 16));
+    });
+}
+
+#[test]
+fn f_22_of_two_that_begin_at_once_and_cannot_follow_each_other_one_gives_way() {
+    for seed in 224..228 {
+        play(seed, Size::default(), async |fleet| {
+            for (name, protocol) in [("a", FORMER), ("b", NEXT), ("c", ProtocolRange::OURS)] {
+                add(fleet, name, protocol);
+            }
+            fleet.start_all(&THREE);
+            fleet.at(0, 50.0).await;
+            fleet.all_led(Duration::ZERO).await;
+            let shares = fleet.shares();
+            let without: Vec<&str> = ["a", "b"].into_iter().filter(|name| shares[*name] == 0).collect();
+            assert_eq!(without.len(), 1, "{shares:?}");
+            let metric = fleet.takes_no_shards(without[0]);
+            assert_eq!(metric.as_deref(), Some("protocol_differs"));
+            fleet.at(2, 20.0).await;
+        });
+    }
+}

@@ -94,16 +94,24 @@ impl Store {
         self.version += 1;
         let stored = Arc::new(Stored::new(key, self.version, &mut object));
         let previous = self.table(resource).get(&stored.key).cloned();
-        if let Some(previous) = &previous {
-            self.forget(resource, previous);
+        let is_linked = |previous: &Stored| previous.uid == stored.uid && previous.owners == stored.owners;
+        if !previous.as_deref().is_some_and(is_linked) {
+            self.link(resource, &stored, previous.as_deref());
         }
-        let place = (resource, stored.key.clone());
-        for owner in &stored.owners {
-            self.dependents.entry(owner.uid).or_default().insert(place.clone());
-        }
-        self.places.insert(stored.uid, place);
         self.tables[resource.index()].put(Arc::clone(&stored), previous, at);
         stored
+    }
+
+    /// Notes where an object is and whose, in the place of the one before it.
+    fn link(&mut self, resource: Resource, object: &Stored, previous: Option<&Stored>) {
+        if let Some(previous) = previous {
+            self.forget(resource, previous);
+        }
+        let place = (resource, object.key.clone());
+        for owner in &object.owners {
+            self.dependents.entry(owner.uid).or_default().insert(place.clone());
+        }
+        self.places.insert(object.uid, place);
     }
 
     /// Takes an object out. What watches are told is its last state under the version of the deletion.

@@ -21,6 +21,9 @@ const CONTROLLER: &str = "controller";
 
 /// The longest delay of a request of the controller's, where there is no trouble.
 pub(super) const DELAY_MAX: Duration = Duration::from_millis(40);
+/// The changes of some twenty minutes, four times as long as any watch is silent: what is kept longer costs memory alone.
+const LOG_CAPACITY: usize = 4_000;
+
 /// Of a million Jobs so many fail.
 const FAILS_PER_MILLION: u32 = 150_000;
 
@@ -45,6 +48,7 @@ impl Cluster {
         let options = Options {
             seed,
             n_front_ends: 2,
+            log_capacity: LOG_CAPACITY,
             ..Options::default()
         };
         let api = Api::new(options, clock.clone());
@@ -133,6 +137,14 @@ impl Cluster {
 
     pub(super) async fn list(&self, resource: &str) -> Vec<Value> {
         let list = self.send("GET", resource, "", None).await.unwrap();
+        list["items"].as_array().unwrap().clone()
+    }
+
+    /// The Events that are there: those of an hour.
+    pub(super) async fn events(&self) -> Vec<Value> {
+        let path = format!("/api/v1/namespaces/{NAMESPACE}/events");
+        let request = http::Request::get(path).body(Vec::new()).unwrap();
+        let list: Value = self.user.request(request).await.unwrap();
         list["items"].as_array().unwrap().clone()
     }
 

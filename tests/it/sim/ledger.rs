@@ -6,10 +6,11 @@ use futures::{Stream, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use kube::core::WatchEvent;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{
     cluster::Cluster,
-    world::{Deleter, Deletion, Finish, Job, Status, World},
+    world::{Deleter, Deletion, Finish, Job, Status, Told, World},
 };
 
 /// What is looked at of CronJobs and Jobs.
@@ -133,6 +134,16 @@ fn watch(cluster: &Cluster, resource: &'static str, version: u64) -> impl Stream
                 return Some((event, (Some(open), version)));
             }
         }
+    })
+}
+
+/// Of which Job an Event says that it went missing.
+pub(super) fn told_missing(event: &Value) -> Option<Told> {
+    let at = event["metadata"]["creationTimestamp"].as_str().unwrap();
+    let job = event["message"].as_str()?.strip_prefix("Active job went missing: ")?;
+    Some(Told {
+        job: job.to_owned(),
+        at: at.parse().unwrap(),
     })
 }
 

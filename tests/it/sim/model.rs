@@ -10,6 +10,7 @@ mod hindrances;
 mod missed;
 mod permitted;
 mod settled;
+mod told;
 mod view;
 
 use jiff::{SignedDuration, Timestamp};
@@ -50,6 +51,7 @@ pub(super) fn problems(scenario: &Scenario, world: &World, end: Timestamp) -> Ve
     let mut problems = Vec::new();
     let views = View::all(&case);
     account::judge(&case, &views, &mut problems);
+    told::judge(&case, &mut problems);
     for view in &views {
         permitted::judge(&case, view, &mut problems);
         deletions::judge(&case, view, &mut problems);

@@ -1,12 +1,14 @@
 //! What a seed stands for: CronJobs, what users do to them, what goes wrong, when the controller dies.
 
 mod edits;
+mod rate;
 mod troubles;
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use self::rate::Standstills;
 pub(super) use self::{
     edits::{Edit, EditKind},
     troubles::{Trouble, TroubleKind},
@@ -14,8 +16,12 @@ pub(super) use self::{
 use super::calendar::{Calendar, Zone};
 use crate::random::Random;
 
-/// CronJobs at a time: with their schedules they make more than thirty runs a minute.
-const N_CRON_JOBS: usize = 54;
+/// The CronJobs that users edit, at a time.
+const N_EDITED: usize = 40;
+
+/// A scenario is filled up with others until it is likely to come to so many runs: what is likely is met or surpassed by
+/// some hundredths.
+const N_RUNS_AN_HOUR: u64 = 1_824;
 
 /// Nothing goes wrong and nobody edits in the last minutes.
 const CALM_END: SignedDuration = SignedDuration::from_mins(5);
@@ -116,23 +122,46 @@ impl Scenario {
         let end = start + length;
         let calendars = |random: &mut Random| Calendar::draw(random, zone, start, length);
         let mut specs = Vec::new();
-        for _ in 0..N_CRON_JOBS {
+        for _ in 0..N_EDITED {
             let calendar = calendars(&mut random);
             specs.push(Spec::draw(&mut random, calendar));
         }
         let calm_at = end - CALM_END;
-        // In a rough world little must run, but much may go wrong.
+        // In a rough world more goes wrong and less runs.
         let roughness = random.pick(&[1, 1, 1, 4]);
-        Scenario {
+        let mut scenario = Scenario {
             start,
             end,
-            edits: edits::draw(&mut random, roughness, N_CRON_JOBS, start..calm_at, calendars),
+            edits: edits::draw(&mut random, roughness, N_EDITED, start..calm_at, calendars),
             crashes: draw_crashes(&mut random, roughness, start, calm_at),
             troubles: troubles::draw(&mut random, roughness, start, calm_at),
             lost_per_million: random.pick(&[0, 1_000, 5_000, 5_000]),
             clock_offset: SignedDuration::from_millis(random.pick(&[0, 0, -900, -300, 400, 900])),
             specs,
+        };
+        scenario.fill_up(&mut random);
+        scenario
+    }
+
+    /// Adds CronJobs that nobody edits until there is enough to do.
+    fn fill_up(&mut self, random: &mut Random) {
+        let still = Standstills::new(&self.crashes, &self.troubles);
+        let (from, end) = (self.start, self.end);
+        let runs = |number: usize, spec: Spec| rate::runs(number, spec, &self.edits, from, end, &still);
+        let enough = N_RUNS_AN_HOUR * end.duration_since(from).as_mins().unsigned_abs() / 60;
+        let mut n_runs: u64 = self
+            .specs
+            .iter()
+            .enumerate()
+            .map(|(number, spec)| runs(number, *spec))
+            .sum();
+        let mut more = Vec::new();
+        while n_runs < enough {
+            let spec = Spec::draw(random, Calendar::Minutes(1));
+            n_runs += runs(self.specs.len() + more.len(), spec);
+            more.push(spec);
         }
+        self.specs.append(&mut more);
     }
 }
 

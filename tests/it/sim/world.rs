@@ -27,6 +27,15 @@ pub(super) struct World {
     pub(super) deleted_by_users: BTreeSet<String>,
     /// The controllers, one after the other.
     pub(super) lives: Vec<Life>,
+    /// What Events say, those that are there at the end.
+    pub(super) told_missing: Vec<Told>,
+}
+
+/// An Event says that a Job went missing.
+pub(super) struct Told {
+    pub(super) job: String,
+    /// When the API server had it, at first.
+    pub(super) at: Timestamp,
 }
 
 /// A CronJob from its creation to its deletion.

@@ -87,8 +87,7 @@ pub(super) fn draw(random: &mut Random, roughness: i64, start: Timestamp, calm_a
     loop {
         at += pause(random, roughness * TROUBLES_AN_HOUR);
         let kind = draw_kind(random);
-        let millis_max = random.pick(&[5_000, 30_000, 60_000, longest_seconds(kind) * 1_000]);
-        let until = at + SignedDuration::from_millis(random.between(1_000, millis_max));
+        let until = at + SignedDuration::from_millis(draw_millis(random, kind));
         if until >= calm_at {
             return troubles;
         }
@@ -100,6 +99,17 @@ pub(super) fn draw(random: &mut Random, roughness: i64, start: Timestamp, calm_a
             troubles.push(trouble);
         }
     }
+}
+
+fn draw_millis(random: &mut Random, kind: TroubleKind) -> i64 {
+    let longest = longest_seconds(kind) * 1_000;
+    // While deletes wait to be done, later slots must come up.
+    let longest = if matches!(kind, TroubleKind::Throttled { .. }) {
+        random.pick(&[5_000, longest, longest, longest])
+    } else {
+        random.pick(&[5_000, 30_000, 60_000, longest])
+    };
+    random.between(1_000, longest)
 }
 
 fn longest_seconds(kind: TroubleKind) -> i64 {
@@ -140,6 +150,7 @@ fn draw_kind(random: &mut Random) -> TroubleKind {
     random.pick(&[
         TroubleKind::Outage,
         TroubleKind::Slow,
+        throttled,
         throttled,
         TroubleKind::InternalErrors,
         TroubleKind::Unavailable,

@@ -1,0 +1,117 @@
+//! How many runs a scenario comes to, nearly: slots that somebody can start, in the order of time.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    Crash, Edit, Policy, Spec,
+    edits::EditKind,
+    troubles::{Trouble, TroubleKind},
+};
+
+/// So late a slot may start whatever its deadline says.
+const LATENESS_ALLOWED: SignedDuration = SignedDuration::from_secs(10);
+
+/// When nothing starts: in order, apart from each other.
+pub(super) struct Standstills(Vec<(Timestamp, Timestamp)>);
+
+impl Standstills {
+    pub(super) fn new(crashes: &[Crash], troubles: &[Trouble]) -> Standstills {
+        let wrong_clock = |at: Timestamp| {
+            let holds = |trouble: &&Trouble| trouble.stops_beginners() && trouble.from <= at && at < trouble.until;
+            troubles.iter().find(holds).map_or(at, |trouble| trouble.until)
+        };
+        let without_controller = crashes.iter().map(|crash| (crash.at, wrong_clock(crash.back_at)));
+        let without_answers = troubles
+            .iter()
+            .filter(|trouble| stops_starts(trouble.kind))
+            .map(|trouble| (trouble.from, trouble.until + trouble.recovery() / 2));
+        let mut spans: Vec<_> = without_controller.chain(without_answers).collect();
+        spans.sort_unstable();
+        let mut apart: Vec<(Timestamp, Timestamp)> = Vec::new();
+        for (from, until) in spans {
+            match apart.last_mut() {
+                Some(last) if from <= last.1 => last.1 = last.1.max(until),
+                Some(_) | None => apart.push((from, until)),
+            }
+        }
+        Standstills(apart)
+    }
+
+    /// The first instant from one on at which something can start.
+    fn over(&self, at: Timestamp) -> Timestamp {
+        let n_begun = self.0.partition_point(|(from, _)| *from <= at);
+        self.0[..n_begun].last().map_or(at, |(_, until)| at.max(*until))
+    }
+}
+
+fn stops_starts(kind: TroubleKind) -> bool {
+    match kind {
+        TroubleKind::Outage | TroubleKind::Throttled { .. } | TroubleKind::Denied => true,
+        TroubleKind::Slow
+        | TroubleKind::InternalErrors
+        | TroubleKind::Unavailable
+        | TroubleKind::Conflicts
+        | TroubleKind::Expired
+        | TroubleKind::WatchesEnd
+        | TroubleKind::WatchesStall
+        | TroubleKind::WatchesSlow
+        | TroubleKind::Behind
+        | TroubleKind::ClockStep { .. } => false,
+    }
+}
+
+/// How many runs a CronJob of a number comes to, whatever users do to it.
+pub(super) fn runs(
+    number: usize,
+    spec: Spec,
+    edits: &[Edit],
+    from: Timestamp,
+    end: Timestamp,
+    still: &Standstills,
+) -> u64 {
+    let mut there = Some(spec);
+    let (mut anchor, mut since, mut busy_until) = (from, from, from);
+    let mut n_runs = 0;
+    let of_this = edits.iter().filter(|edit| edit.cron_job == number);
+    for (at, kind) in of_this.map(|edit| (edit.at, Some(edit.kind))).chain([(end, None)]) {
+        if let Some(spec) = there.filter(|spec| !spec.is_suspended) {
+            n_runs += runs_within(spec, anchor, since..at, &mut busy_until, still);
+        }
+        since = at;
+        match (kind, &mut there) {
+            (Some(EditKind::Change(change)), Some(spec)) => change.apply(spec),
+            (Some(EditKind::Delete), there) => *there = None,
+            (Some(EditKind::Create(spec)), there @ None) => {
+                *there = Some(spec);
+                (anchor, busy_until) = (at, at);
+            }
+            _ => {}
+        }
+    }
+    n_runs
+}
+
+fn runs_within(
+    spec: Spec,
+    anchor: Timestamp,
+    span: std::ops::Range<Timestamp>,
+    busy_until: &mut Timestamp,
+    still: &Standstills,
+) -> u64 {
+    let slots = spec.calendar.slots(anchor, span.start, span.end);
+    let ends = slots.iter().copied().skip(1).chain([span.end]);
+    let mut n_runs = 0;
+    for (slot, over) in slots.iter().copied().zip(ends) {
+        let starts = still.over(slot);
+        let latest = spec
+            .deadline_seconds
+            .map(|seconds| slot + SignedDuration::from_secs(seconds).max(LATENESS_ALLOWED));
+        let is_lost = starts >= over || latest.is_some_and(|latest| starts > latest);
+        let is_refused = spec.policy == Policy::Forbid && starts < *busy_until;
+        if !is_lost && !is_refused {
+            n_runs += 1;
+            *busy_until = starts + SignedDuration::from_secs(spec.run_seconds);
+        }
+    }
+    n_runs
+}

@@ -1,7 +1,7 @@
 # Every command that a person or CI runs. `make` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check format lint test test-fast simulate fleet mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas handovers
+.PHONY: help demo check format lint test test-fast simulate fleet mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ parity: ## The built-in controller and cronwheel on the same objects at the same
 
 replicas: ## Several replicas on a real kube-apiserver, replaced, killed, frozen and cut off, each case through two slots; or CASE=frozen
 	CRONWHEEL_REPLICAS=$(or $(CASE),all) cargo test --quiet --test it cluster::replicas -- --nocapture
+
+selection: ## What a replica saves where the API server selects CronJobs by shard, on CRONJOBS=20000 of them
+	CRONWHEEL_SELECTION=$(or $(CRONJOBS),20000) cargo test --quiet --test it cluster::selection -- --nocapture
 
 audit: ## Licences, advisories and sources of all dependencies, by deny.toml; needs cargo-deny and the network
 	@cargo deny --version >/dev/null 2>&1 || { echo "cargo-deny is missing: cargo install --locked cargo-deny"; exit 1; }

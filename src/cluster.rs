@@ -13,6 +13,7 @@ pub mod api;
 pub mod events;
 pub mod leases;
 pub mod lists;
+pub mod selection;
 pub mod watch;
 
 pub use api::{Answered, ClusterApi};

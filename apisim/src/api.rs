@@ -66,7 +66,6 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     pub(crate) clock: WallClock,
     pub(crate) bookmark_interval: Duration,
-    pub(crate) serves_shard_selectors: bool,
     pub(crate) faults: Faults,
     pub(crate) queue: Queue,
 }
@@ -96,15 +95,15 @@ impl Api {
         let mut random = Random::new(options.seed);
         let registry = Registry::new(options.log_capacity, Random::new(random.bits()), options.checks);
         let faults = Faults::new(Random::new(random.bits()), instant());
+        let front_end = FrontEnd::new(options.serves_shard_selectors);
         let shared = Shared {
             state: Mutex::new(State {
                 registry,
-                front_ends: vec![FrontEnd::default(); options.n_front_ends.max(1)],
+                front_ends: vec![front_end; options.n_front_ends.max(1)],
                 random,
             }),
             clock,
             bookmark_interval: options.bookmark_interval,
-            serves_shard_selectors: options.serves_shard_selectors,
             faults,
             queue: Queue::new(ServiceTimes::default()),
         };
@@ -147,6 +146,14 @@ impl Api {
         }
         for resource in Resource::ALL {
             registry.store.changed(resource).notify_waiters();
+        }
+    }
+
+    /// Whether `shardSelector` selects at a front end, for requests from now on: API servers of one cluster may have
+    /// other feature gates. An unknown front end is none.
+    pub fn set_serves_shard_selectors(&self, front_end: usize, serves: bool) {
+        if let Some(front_end) = self.shared.state().front_ends.get_mut(front_end) {
+            front_end.serves_shard_selectors = serves;
         }
     }
 

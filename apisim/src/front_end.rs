@@ -12,6 +12,8 @@ use crate::{resource::Resource, store::Store};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FrontEnd {
     lag: Duration,
+    /// Whether `shardSelector` selects.
+    pub(crate) serves_shard_selectors: bool,
     shown: [u64; Resource::COUNT],
 }
 
@@ -25,6 +27,13 @@ pub(crate) struct Progress {
 }
 
 impl FrontEnd {
+    pub(crate) fn new(serves_shard_selectors: bool) -> FrontEnd {
+        FrontEnd {
+            serves_shard_selectors,
+            ..FrontEnd::default()
+        }
+    }
+
     pub(crate) fn set_lag(&mut self, lag: Duration, store: &Store, now: Instant) {
         for resource in Resource::ALL {
             self.progress(resource, store, now);

@@ -72,6 +72,9 @@ struct HandoversArguments {
     /// Passes of two minutes, in each of which ten replicas are replaced, at ten times spread evenly over the minute.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     passes: u32,
+    /// Feature gates of the API server, as `ShardedListAndWatch=true`; several with commas between.
+    #[arg(long, value_delimiter = ',')]
+    feature_gates: Vec<String>,
     /// The executable of cronwheel; without it the release build of this workspace, brought up to date first.
     #[arg(long)]
     cronwheel: Option<PathBuf>,
@@ -202,7 +205,8 @@ async fn run_handovers(arguments: HandoversArguments) -> anyhow::Result<Handover
         n_shards: arguments.shards,
         n_passes: arguments.passes,
     };
-    handovers.run(&mut Target::start()?, &scratch.0).await
+    let mut target = Target::start_with(arguments.feature_gates)?;
+    handovers.run(&mut target, &scratch.0).await
 }
 
 async fn run(arguments: MinutelyArguments) -> anyhow::Result<Report> {

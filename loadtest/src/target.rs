@@ -29,8 +29,14 @@ pub(crate) struct Target {
 impl Target {
     /// Starts an API server.
     pub(crate) fn start() -> anyhow::Result<Target> {
+        Target::start_with(Vec::new())
+    }
+
+    /// Starts an API server with feature gates, as `Name=true`.
+    pub(crate) fn start_with(feature_gates: Vec<String>) -> anyhow::Result<Target> {
         let testbed = Testbed::start(Options {
             audit: true,
+            feature_gates,
             ..Options::default()
         })?;
         let audit_log = testbed.audit_log_path().context("the control plane has no audit log")?;

@@ -5,20 +5,18 @@
 use std::sync::Arc;
 
 use futures::{Stream, stream};
-use kube::{
-    Api, Client,
-    api::{ListParams, ObjectList},
-};
+use kube::{Client, core::NamespaceResourceScope};
 use serde::de::DeserializeOwned;
 
 use super::{
     classify::error_text,
     decode::{Decoder, SlimJob, UndecodedCronJob},
+    selection::{Collection, ListPage, SelectedBy, Selector},
 };
-use crate::state::{Listed, Scope, Uid};
-
-/// Objects in one page: as many as the built-in controllers ask for.
-const PAGE_SIZE: u32 = 500;
+use crate::state::{
+    Listed, Partition, ResourceVersion, Scope,
+    sharding::{ShardCount, ShardSet},
+};
 
 /// A list broke off; what it gave so far is not all that there is.
 #[derive(Debug, thiserror::Error)]
@@ -31,40 +29,74 @@ pub struct ListError {
 }
 
 /// What a page holds.
-pub type Page = Result<Vec<Listed>, ListError>;
+#[derive(Debug)]
+pub struct Page {
+    /// The version that the whole list shows.
+    pub version: ResourceVersion,
+    /// The objects that were asked for.
+    pub found: Vec<Listed>,
+    /// Who left out the others, of CronJobs.
+    pub selected_by: SelectedBy,
+    /// CronJobs of other shards that came all the same.
+    pub n_passed_over: u64,
+}
 
-/// Lists the CronJobs of a scope that are wanted by their uids.
+/// Lists the CronJobs of some shards in a scope. Nothing where there are no shards.
 pub fn list_cron_jobs(
     client: Client,
     scope: Scope,
     decoder: Arc<Decoder>,
-    is_wanted: impl Fn(&Uid) -> bool + Clone + Send,
-) -> impl Stream<Item = Page> + Send {
+    count: ShardCount,
+    shards: ShardSet,
+) -> impl Stream<Item = Result<Page, ListError>> + Send {
+    let partition = Partition::Shards(count);
     let take = move |object: UndecodedCronJob| {
-        let uid = object.uid().cloned();
-        if !uid.as_ref().is_some_and(&is_wanted) {
-            return None;
+        let Some(uid) = object.uid().cloned() else {
+            return Taken::Nothing;
+        };
+        if !shards.contains(partition.shard_of(&uid)) {
+            return Taken::PassedOver;
         }
-        let object = object.decode()?;
-        match object.into_record(&decoder) {
-            Ok(record) => Some(Listed::CronJob(Box::new(record))),
-            Err(_) => uid.map(Listed::UndecodableCronJob),
-        }
+        let Some(object) = object.decode() else {
+            return Taken::Nothing;
+        };
+        Taken::Listed(match object.into_record(&decoder) {
+            Ok(record) => Listed::CronJob(Box::new(record)),
+            Err(_) => Listed::UndecodableCronJob(uid),
+        })
     };
-    pages(client, "CronJobs", scope, String::new(), take)
+    let selector = Selector {
+        labels: String::new(),
+        shards: count.shard_selector(&shards),
+    };
+    pages(client, "CronJobs", scope, selector, take)
 }
 
 /// Lists the Jobs of a scope that a label selector takes and that a CronJob controls.
-pub fn list_jobs(client: Client, scope: Scope, selector: String) -> impl Stream<Item = Page> + Send {
+pub fn list_jobs(client: Client, scope: Scope, labels: String) -> impl Stream<Item = Result<Page, ListError>> + Send {
     let take = |object: SlimJob| {
-        let job = object.into_record().ok()?;
-        let cron_job = job.controller.clone()?;
-        Some(Listed::Job {
+        let Ok(job) = object.into_record() else {
+            return Taken::Nothing;
+        };
+        let Some(cron_job) = job.controller.clone() else {
+            return Taken::Nothing;
+        };
+        Taken::Listed(Listed::Job {
             cron_job,
             job: Box::new(job),
         })
     };
+    let selector = Selector { labels, shards: None };
     pages(client, "Jobs", scope, selector, take)
+}
+
+/// What an object comes to.
+enum Taken {
+    Listed(Listed),
+    /// Nobody's.
+    Nothing,
+    /// Of a shard that was not asked for.
+    PassedOver,
 }
 
 /// Where a list goes on.
@@ -78,41 +110,45 @@ fn pages<O>(
     client: Client,
     resource: &'static str,
     scope: Scope,
-    selector: String,
-    take: impl Fn(O) -> Option<Listed> + Clone + Send,
-) -> impl Stream<Item = Page> + Send
+    selector: Selector,
+    take: impl Fn(O) -> Taken + Clone + Send,
+) -> impl Stream<Item = Result<Page, ListError>> + Send
 where
-    O: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
-        + Clone
-        + std::fmt::Debug
-        + DeserializeOwned
-        + Send
-        + 'static,
+    O: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + DeserializeOwned + Send + 'static,
 {
-    let api: Api<O> = match &scope {
-        Scope::Cluster => Api::all(client),
-        Scope::Namespace(namespace) => Api::namespaced(client, namespace),
-    };
+    let collection = Collection::new::<O>(client, &scope);
     stream::try_unfold(Next::First, move |next| {
-        let (api, scope, take) = (api.clone(), scope.clone(), take.clone());
-        let params = ListParams::default().limit(PAGE_SIZE).labels(&selector);
+        let (collection, scope, take) = (collection.clone(), scope.clone(), take.clone());
+        let selector = selector.clone();
         async move {
-            let params = match next {
-                Next::First => params,
-                Next::From(token) => params.continue_token(&token),
+            let next = match &next {
+                Next::First => None,
+                Next::From(token) => Some(token.as_str()),
                 Next::End => return Ok(None),
             };
-            let page: ObjectList<O> = api.list(&params).await.map_err(|error| ListError {
+            let page = collection.list(&selector, next).await.map_err(|error| ListError {
                 resource,
                 scope,
                 message: error_text(&error),
             })?;
-            let next = match page.metadata.continue_ {
-                Some(token) if !token.is_empty() => Next::From(token),
-                Some(_) | None => Next::End,
-            };
-            let listed = page.items.into_iter().filter_map(take).collect();
-            Ok(Some((listed, next)))
+            Ok(Some(sift(page, take)))
         }
     })
+}
+
+fn sift<O>(page: ListPage<O>, take: impl Fn(O) -> Taken) -> (Page, Next) {
+    let mut sifted = Page {
+        version: page.version.parse().map_or(ResourceVersion(0), ResourceVersion),
+        found: Vec::new(),
+        selected_by: page.selected_by,
+        n_passed_over: 0,
+    };
+    for object in page.items {
+        match take(object) {
+            Taken::Listed(listed) => sifted.found.push(listed),
+            Taken::Nothing => {}
+            Taken::PassedOver => sifted.n_passed_over += 1,
+        }
+    }
+    (sifted, page.next.map_or(Next::End, Next::From))
 }

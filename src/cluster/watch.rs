@@ -8,6 +8,7 @@ mod backoff;
 mod kinds;
 mod observed;
 mod selected;
+mod sharded;
 
 use std::{pin::Pin, sync::Arc};
 
@@ -20,20 +21,18 @@ use serde::de::DeserializeOwned;
 
 use self::{
     backoff::Backoff,
-    kinds::{CronJobs, HeldCronJobs, Jobs, Kind},
+    kinds::{CronJobs, Jobs, Kind},
 };
 pub use self::{
     observed::{WatchObserver, WatchRequest, observed},
-    selected::{Selection, selected_jobs},
+    selected::{Selection, held_cron_jobs, selected_jobs},
 };
 use super::{
     classify::{bounded, error_text},
     decode::{DecodeError, Decoder},
+    selection::SelectedBy,
 };
-use crate::state::{
-    CronJobIdentity, Input, ResourceVersion, Scope,
-    sharding::{ShardCount, ShardSet},
-};
+use crate::state::{CronJobIdentity, Input, ResourceVersion, Scope};
 
 /// What a watch brings.
 #[derive(Clone, Debug)]
@@ -49,6 +48,10 @@ pub enum WatchItem {
         /// What the shard is told: that it exists. None where not even the uid can be read.
         input: Option<Input>,
     },
+    /// A list of the CronJobs of some shards is complete: who left out those of others.
+    Listed(SelectedBy),
+    /// A CronJob came that is of a shard which is not held.
+    PassedOver,
     /// The list or the watch failed; it goes on by itself after a back-off.
     Error {
         /// The server's text, or the transport's.
@@ -59,23 +62,6 @@ pub enum WatchItem {
 /// Lists and watches the CronJobs of a scope.
 pub fn cron_jobs(client: Client, scope: Scope, decoder: Arc<Decoder>) -> impl Stream<Item = WatchItem> + Send {
     watch(client, scope, CronJobs { decoder })
-}
-
-/// Lists and watches the CronJobs of a scope, and shows those of the shards that are held.
-pub fn held_cron_jobs(
-    client: Client,
-    scope: Scope,
-    decoder: Arc<Decoder>,
-    count: ShardCount,
-    held: tokio::sync::watch::Receiver<ShardSet>,
-) -> impl Stream<Item = WatchItem> + Send {
-    let kind = HeldCronJobs {
-        of_all: CronJobs { decoder },
-        count,
-        held,
-        listed: ShardSet::EMPTY,
-    };
-    watch(client, scope, kind)
 }
 
 /// Lists and watches the Jobs of a scope.

@@ -7,14 +7,18 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use futures::{Stream, StreamExt};
 use tokio::sync::mpsc;
 
-use super::shutdown::{Phase, PhaseReceiver};
+use super::{
+    metrics::SelectionMetrics,
+    shutdown::{Phase, PhaseReceiver},
+};
 use crate::{
     cluster::{
         Decoder,
         lists::{ListError, Page, list_cron_jobs, list_jobs},
+        selection::SelectedBy,
     },
     state::{
-        Listed, Partition, Scope, Uid,
+        Listed, Partition, ResourceVersion, Scope,
         sharding::{ShardCount, ShardSet},
     },
 };
@@ -30,8 +34,8 @@ pub enum ListNews {
     Again,
     /// What it found; only of the shards that it is of.
     Found(Vec<Listed>),
-    /// That was all.
-    Complete,
+    /// That was all, of CronJobs as of this version.
+    Complete(ResourceVersion),
 }
 
 /// See the module.
@@ -48,6 +52,8 @@ pub struct ListTask {
     pub wanted: mpsc::Receiver<ShardSet>,
     /// Where to tell.
     pub news: mpsc::Sender<ListNews>,
+    /// Who selects.
+    pub selection: SelectionMetrics,
     /// When to end.
     pub phase: PhaseReceiver,
 }
@@ -81,7 +87,7 @@ impl ListTask {
             let mut pause = PAUSE_MIN;
             loop {
                 let news = match self.list(&shards).await {
-                    Ok(()) => ListNews::Complete,
+                    Ok(version) => ListNews::Complete(version),
                     Err(Broken::Unwanted) => return,
                     Err(Broken::List(error)) => {
                         tracing::warn!(%error, n_shards = shards.len(), "list broke off, it is begun again");
@@ -90,7 +96,7 @@ impl ListTask {
                         ListNews::Again
                     }
                 };
-                let is_complete = matches!(news, ListNews::Complete);
+                let is_complete = matches!(news, ListNews::Complete(_));
                 if self.news.send(news).await.is_err() {
                     return;
                 }
@@ -101,32 +107,45 @@ impl ListTask {
         }
     }
 
-    async fn list(&self, shards: &ShardSet) -> Result<(), Broken> {
+    /// The version of the oldest list of CronJobs in it.
+    async fn list(&self, shards: &ShardSet) -> Result<ResourceVersion, Broken> {
+        let mut oldest = None;
         for scope in &self.scopes {
-            let decoder = Arc::clone(&self.decoder);
-            let (partition, wanted) = (Partition::Shards(self.count), *shards);
-            let is_wanted = move |uid: &Uid| wanted.contains(partition.shard_of(uid));
-            let cron_jobs = list_cron_jobs(self.client.clone(), scope.clone(), decoder, is_wanted);
+            let (client, decoder) = (self.client.clone(), Arc::clone(&self.decoder));
+            let cron_jobs = list_cron_jobs(client, scope.clone(), decoder, self.count, *shards);
             // Those of others, and those that nobody has labelled yet: they may be of these shards.
             let unlabelled = format!("!{}", self.count.label_key());
             let labelled = self.count.label_selector(shards).unwrap_or_else(|| unlabelled.clone());
-            let jobs = |selector| self.forward(shards, list_jobs(self.client.clone(), scope.clone(), selector));
+            let jobs = |labels| self.forward(shards, list_jobs(self.client.clone(), scope.clone(), labels));
             // Side by side, since each waits for the server to know that it is not behind.
-            tokio::try_join!(self.forward(shards, cron_jobs), jobs(labelled), jobs(unlabelled))?;
+            let ((version, selected_by), _, _) =
+                tokio::try_join!(self.forward(shards, cron_jobs), jobs(labelled), jobs(unlabelled))?;
+            self.selection.note_list(selected_by);
+            oldest = Some(oldest.map_or(version, |oldest: ResourceVersion| oldest.min(version)));
         }
-        Ok(())
+        Ok(oldest.unwrap_or_default())
     }
 
-    async fn forward(&self, shards: &ShardSet, pages: impl Stream<Item = Page> + Send) -> Result<(), Broken> {
+    /// Passes on what a list finds; says which version it shows, and who selected all of it.
+    async fn forward(
+        &self,
+        shards: &ShardSet,
+        pages: impl Stream<Item = Result<Page, ListError>> + Send,
+    ) -> Result<(ResourceVersion, SelectedBy), Broken> {
         let partition = Partition::Shards(self.count);
         let mut pages = pin!(pages);
+        let (mut version, mut selected_by) = (ResourceVersion(0), SelectedBy::Server);
         while let Some(page) = pages.next().await {
-            let mut found = page?;
-            found.retain(|listed| shards.contains(partition.shard_of(listed.cron_job())));
-            if !found.is_empty() && self.news.send(ListNews::Found(found)).await.is_err() {
+            let mut page = page?;
+            version = page.version;
+            selected_by = selected_by.and(page.selected_by);
+            self.selection.passed_over.inc_by(page.n_passed_over);
+            page.found
+                .retain(|listed| shards.contains(partition.shard_of(listed.cron_job())));
+            if !page.found.is_empty() && self.news.send(ListNews::Found(page.found)).await.is_err() {
                 return Err(Broken::Unwanted);
             }
         }
-        Ok(())
+        Ok((version, selected_by))
     }
 }

@@ -20,6 +20,8 @@ use table::MetricSpec;
 use watch_pulses::WatchCollector;
 pub use watch_pulses::{WatchPulse, WatchPulses};
 
+use crate::cluster::selection::SelectedBy;
+
 /// Buckets of B-15.1, in seconds.
 const CREATION_SKEW_BUCKETS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
 
@@ -114,6 +116,27 @@ pub struct WatchMetrics {
     pub relists: IntCounter,
 }
 
+/// Of what the API server is asked to leave out, where CronJobs are shared with other replicas.
+#[derive(Clone, Debug)]
+pub struct SelectionMetrics {
+    /// Lists of CronJobs from which it left out those of others.
+    pub lists_by_server: IntCounter,
+    /// Lists of CronJobs from which we did.
+    pub lists_by_replica: IntCounter,
+    /// CronJobs of others that it sent.
+    pub passed_over: IntCounter,
+}
+
+impl SelectionMetrics {
+    /// Takes note of a list that is complete.
+    pub fn note_list(&self, selected_by: SelectedBy) {
+        match selected_by {
+            SelectedBy::Server => self.lists_by_server.inc(),
+            SelectedBy::Replica => self.lists_by_replica.inc(),
+        }
+    }
+}
+
 /// Of the clock.
 #[derive(Clone, Debug)]
 pub struct ClockMetrics {
@@ -160,6 +183,8 @@ pub struct Metrics {
     pub cron_job_watch: WatchMetrics,
     /// The watch of Jobs'.
     pub job_watch: WatchMetrics,
+    /// Who selects CronJobs.
+    pub selection: SelectionMetrics,
     /// The clock's.
     pub clock: ClockMetrics,
     /// The election's.
@@ -196,6 +221,7 @@ impl Metrics {
             events: register.events(api.clone())?,
             cron_job_watch: watch("cronjobs", ApiCall::ListCronJobs, ApiCall::WatchCronJobs),
             job_watch: watch("jobs", ApiCall::ListJobs, ApiCall::WatchJobs),
+            selection: register.selection()?,
             clock: ClockMetrics {
                 api: api.clone(),
                 skew: register.float_gauge(&table::CLOCK_SKEW)?,
@@ -260,6 +286,15 @@ impl Register<'_> {
             age: self.histogram(&table::STATUS_AGE, STATUS_AGE_BUCKETS)?,
             overflows,
             fenced,
+        })
+    }
+
+    fn selection(&self) -> Result<SelectionMetrics, prometheus::Error> {
+        let lists = self.counters(&table::CRON_JOB_LISTS)?;
+        Ok(SelectionMetrics {
+            lists_by_server: lists.with_label_values(&["server"]),
+            lists_by_replica: lists.with_label_values(&["replica"]),
+            passed_over: self.counter(&table::CRON_JOBS_PASSED_OVER)?,
         })
     }
 

@@ -202,7 +202,7 @@ impl ShardTask {
                     self.custody.take_listed(&mut self.shards, listed, now);
                 }
             }
-            CustodyNews::List(ListNews::Complete) => self.custody.listed(&mut self.shards, now),
+            CustodyNews::List(ListNews::Complete(at)) => self.custody.listed(&mut self.shards, at, now),
         }
     }
 

@@ -48,6 +48,7 @@ impl Shell {
             count: sharding.shard_count,
             wanted,
             news: news_in,
+            selection: self.metrics.selection.clone(),
             phase: self.phases.subscribe(),
         };
         let label = LabelTask {

@@ -9,12 +9,13 @@ use tokio::sync::mpsc;
 use super::{
     clock::Clock,
     event_task::EventQueue,
-    metrics::{WatchMetrics, WatchPulse},
+    metrics::{SelectionMetrics, WatchMetrics, WatchPulse},
     shutdown::{Phase, PhaseReceiver},
 };
 use crate::{
     cluster::{
         DecodeError, WatchItem,
+        selection::SelectedBy,
         watch::{WatchObserver, WatchRequest},
     },
     state::{CronJobEvent, CronJobIdentity, EventReason, Input, ResourceVersion, input::SelectionStage},
@@ -33,6 +34,8 @@ pub struct WatchLinks {
     pub phase: PhaseReceiver,
     /// Counters.
     pub metrics: WatchMetrics,
+    /// Who selects CronJobs.
+    pub selection: SelectionMetrics,
     /// Where signs of life go.
     pub pulse: WatchPulse,
     /// The time of complaints.
@@ -61,7 +64,13 @@ impl WatchLinks {
 
     async fn forward(&mut self, items: impl Stream<Item = WatchItem> + Send) {
         let mut items = pin!(items);
+        let mut told = None;
         while let Some(item) = items.next().await {
+            if let WatchItem::Listed(selected_by) = item
+                && told.replace(selected_by) != Some(selected_by)
+            {
+                tell_selection(selected_by);
+            }
             let Some(input) = self.take(item) else { continue };
             if self.inputs.send(input).await.is_err() {
                 return;
@@ -83,6 +92,14 @@ impl WatchLinks {
                     self.events.push(event, self.now());
                 }
                 input
+            }
+            WatchItem::Listed(selected_by) => {
+                self.selection.note_list(selected_by);
+                None
+            }
+            WatchItem::PassedOver => {
+                self.selection.passed_over.inc();
+                None
             }
             WatchItem::Error { message } => {
                 self.metrics.errors.inc();
@@ -152,6 +169,16 @@ impl WatchObserver for RequestObserver {
 
     fn heard(&self) {
         self.pulse.heard();
+    }
+}
+
+/// Once, and when it changes.
+fn tell_selection(selected_by: SelectedBy) {
+    match selected_by {
+        SelectedBy::Server => tracing::info!("the API server selects CronJobs by shard"),
+        SelectedBy::Replica => tracing::info!(
+            "the API server sends the CronJobs of all shards, as it has no ShardedListAndWatch: those of others are passed over"
+        ),
     }
 }
 

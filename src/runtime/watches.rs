@@ -59,6 +59,7 @@ impl Shell {
             events: events.clone(),
             phase: self.phases.subscribe(),
             metrics: metrics.clone(),
+            selection: self.metrics.selection.clone(),
             pulse: self
                 .metrics
                 .watch_pulses

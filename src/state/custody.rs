@@ -14,6 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     held_shards::{HeldShards, Listed},
+    ids::ResourceVersion,
     sharding::{BootInstant, Mandate, ShardId, ShardSet, Term, WrittenThrough},
 };
 
@@ -171,11 +172,11 @@ impl Custody {
         }
     }
 
-    /// Takes in that the list is complete.
-    pub fn listed(&mut self, shards: &mut HeldShards, now: Moment) {
+    /// Takes in that the list is complete, of CronJobs as of this version.
+    pub fn listed(&mut self, shards: &mut HeldShards, at: ResourceVersion, now: Moment) {
         self.is_listing = false;
         let listed = std::mem::take(&mut self.listing);
-        shards.end_list(&listed, now.wall);
+        shards.end_list(&listed, at, now.wall);
         for shard in listed.iter() {
             if self.warming.remove(shard) {
                 self.reports.push_back(ShardReport::Warmed(shard));

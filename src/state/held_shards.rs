@@ -5,6 +5,7 @@
 //! that term or not at all. A shard that is taken up while the watches go on is on standby and is listed on its own;
 //! what a watch has told since is not undone by that list.
 
+mod held;
 mod listing;
 mod progress;
 
@@ -14,12 +15,13 @@ use jiff::Timestamp;
 
 pub use self::listing::Listed;
 use self::{
+    held::Held,
     listing::Listing,
     progress::{Progress, note_written},
 };
 use super::{
     effect::Effect,
-    ids::Uid,
+    ids::{ResourceVersion, Uid},
     input::{Input, Scope, Selected, SelectedKind, SelectionStage},
     shard_state::{ShardConfig, ShardState, Sizes, Wakeup},
     sharding::{Bucket, Mandate, ShardCount, ShardId, ShardSet, Term, WrittenThrough},
@@ -72,32 +74,6 @@ pub struct HeldShards {
     retired: Tally,
 }
 
-struct Held {
-    state: ShardState,
-    /// The term in which it is led; none before it is led for the first time.
-    term: Option<Term>,
-    /// The list of its own that is going on.
-    listing: Option<Listing>,
-    /// What we wrote last.
-    written: WrittenThrough,
-    /// What the state said last.
-    wakeup: Option<Wakeup>,
-    /// Whether it was touched since.
-    is_wakeup_old: bool,
-}
-
-impl Held {
-    fn handle(&mut self, input: Input, now: Timestamp) {
-        self.is_wakeup_old = true;
-        self.state.handle(input, now);
-    }
-
-    fn lose_sight_of_job(&mut self, uid: &Uid, now: Timestamp) {
-        self.is_wakeup_old = true;
-        self.state.lose_sight_of_job(uid, now);
-    }
-}
-
 impl HeldShards {
     /// No shard yet.
     pub fn new(partition: Partition, scopes: Vec<Scope>) -> HeldShards {
@@ -115,29 +91,16 @@ impl HeldShards {
     pub fn whole(scopes: Vec<Scope>, now: Timestamp) -> HeldShards {
         let Mandate { shard, term } = WHOLE;
         let mut shards = HeldShards::new(Partition::Whole, scopes);
-        let held = Held {
-            state: ShardState::new(shards.config(shard), now),
-            term: Some(term),
-            listing: None,
-            written: WrittenThrough::default(),
-            wakeup: None,
-            is_wakeup_old: true,
-        };
-        shards.held.insert(shard, held);
+        let state = ShardState::new(shards.config(shard), now);
+        shards.held.insert(shard, Held::new(state, Some(term)));
         shards
     }
 
     /// Begins to hold a shard, on standby, and a list of it. A second call begins the list anew.
     pub fn stand_by(&mut self, shard: ShardId, now: Timestamp) {
         let config = self.config(shard);
-        let held = self.held.entry(shard).or_insert_with(|| Held {
-            state: ShardState::on_standby(config, now),
-            term: None,
-            listing: None,
-            written: WrittenThrough::default(),
-            wakeup: None,
-            is_wakeup_old: true,
-        });
+        let begin = || Held::new(ShardState::on_standby(config, now), None);
+        let held = self.held.entry(shard).or_insert_with(begin);
         let listing = Listing::new(&self.scopes);
         for input in listing.begun() {
             held.handle(input, now);
@@ -149,23 +112,16 @@ impl HeldShards {
     pub fn take_listed(&mut self, listed: Listed, now: Timestamp) {
         let shard = self.partition.shard_of(listed.cron_job());
         let Some(held) = self.held.get_mut(&shard) else { return };
-        if held.listing.as_ref().is_some_and(|listing| listing.takes(&listed)) {
+        if held.listing.as_mut().is_some_and(|listing| listing.takes(&listed)) {
             held.handle(listed.into_input(), now);
             self.with_effects.insert(shard);
         }
     }
 
-    /// Ends the lists of these shards: all that there was has been taken in.
-    pub fn end_list(&mut self, shards: &ShardSet, now: Timestamp) {
+    /// Ends the lists of these shards: all CronJobs that there were at this version have been taken in, and all Jobs.
+    pub fn end_list(&mut self, shards: &ShardSet, at: ResourceVersion, now: Timestamp) {
         for shard in shards.iter() {
-            let Some(held) = self.held.get_mut(&shard) else {
-                continue;
-            };
-            let Some(listing) = held.listing.take() else { continue };
-            for input in listing.done() {
-                held.handle(input, now);
-            }
-            self.with_effects.insert(shard);
+            self.with(shard, |held| held.end_list(at, now));
         }
     }
 
@@ -366,7 +322,10 @@ impl HeldShards {
     fn hand_to(&mut self, shard: ShardId, input: Input, now: Timestamp) {
         let Some(held) = self.held.get_mut(&shard) else { return };
         note_written(&mut held.written, &input);
-        let is_for_shard = held.listing.as_mut().is_none_or(|listing| listing.observe(&input));
+        let is_for_shard = match &mut held.listing {
+            Some(listing) => listing.observe(&input),
+            None => !held.is_past(&input),
+        };
         if is_for_shard {
             if let Input::JobDeleted(uid) = &input
                 && self.partition != Partition::Whole

@@ -47,7 +47,7 @@ pub struct Selected {
     pub kind: SelectedKind,
     /// What it covers.
     pub scope: Scope,
-    /// Of which shards it lists them, or shows Jobs from here on.
+    /// Of which shards it lists them, or shows them from here on.
     pub shards: ShardSet,
     /// What begins or ends.
     pub stage: SelectionStage,

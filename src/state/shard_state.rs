@@ -176,6 +176,11 @@ impl ShardState {
         &self.tally
     }
 
+    /// Whether a CronJob is known.
+    pub fn has_cron_job(&self, uid: &Uid) -> bool {
+        self.index.find_cron_job(uid).is_some()
+    }
+
     /// How much it holds.
     pub fn sizes(&self) -> Sizes {
         Sizes {

@@ -33,6 +33,7 @@ mod policies;
 mod refusals;
 mod replicas;
 mod restarts;
+mod selection;
 mod strangers;
 mod templates;
 

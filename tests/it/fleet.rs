@@ -12,8 +12,7 @@
 //! no shard is led twice at any instant, and nobody asks for a write of a shard that has been another's for 100 ms. `CRONWHEEL_FLEET_SEED` and `CRONWHEEL_FLEET_SEEDS` run more of what is drawn.
 //!
 //! What this cannot show: sockets of a kernel that deliver what was buffered in them before a process was stopped or cut off
-//! (`TCP_USER_TIMEOUT`, linger) and the admission policy that refuses such a late create; how long anything takes. What it
-//! does not play yet: one of two API servers that ignores `shardSelector` (F13).
+//! (`TCP_USER_TIMEOUT`, linger) and the admission policy that refuses such a late create; how long anything takes.
 
 mod books;
 mod cluster;

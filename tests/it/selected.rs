@@ -1,17 +1,18 @@
 //! The watches of some shards, on the in-memory API server: nothing of a shard is missed when it is added, when
 //! watches break and when versions are forgotten.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+mod cron_jobs;
+
+use std::{pin::pin, time::Duration};
 
 use apisim::{Api, Fault, Options, Resource, Rule, WallClock};
 use cronwheel::{
     cluster::{
-        Decoder, WatchItem,
-        watch::{Selection, held_cron_jobs, selected_jobs},
+        WatchItem,
+        watch::{Selection, selected_jobs},
     },
-    schedule::Zone,
     state::{
-        Input, Partition, Scope, ShardId, Uid,
+        Input, Scope, ShardId, Uid,
         input::SelectionStage,
         sharding::{ShardCount, ShardSet},
     },
@@ -37,8 +38,12 @@ fn shards(numbers: &[u16]) -> ShardSet {
 
 impl Bench {
     fn new() -> Bench {
+        Bench::with(Options::default())
+    }
+
+    fn with(options: Options) -> Bench {
         let clock = WallClock::starting_at("2026-11-01T12:00:00Z".parse().unwrap());
-        let api = Api::new(Options::default(), clock);
+        let api = Api::new(options, clock);
         Bench {
             client: Client::new(api.client("user"), "default"),
             api,
@@ -108,7 +113,11 @@ async fn until_watching(items: &mut (impl Stream<Item = WatchItem> + Unpin), wan
                 }
             }
             WatchItem::Input(Input::JobApplied(job)) => seen.push(job.name.to_string()),
-            WatchItem::Input(_) | WatchItem::Undecodable { .. } | WatchItem::Error { .. } => {}
+            WatchItem::Input(_)
+            | WatchItem::Undecodable { .. }
+            | WatchItem::Listed(_)
+            | WatchItem::PassedOver
+            | WatchItem::Error { .. } => {}
         }
     }
 }
@@ -120,7 +129,11 @@ async fn next_job(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String
         match item.expect("it never ends") {
             WatchItem::Input(Input::JobApplied(job)) => return job.name.to_string(),
             WatchItem::Input(Input::JobDeleted(_)) => return "gone".to_owned(),
-            WatchItem::Input(_) | WatchItem::Undecodable { .. } | WatchItem::Error { .. } => {}
+            WatchItem::Input(_)
+            | WatchItem::Undecodable { .. }
+            | WatchItem::Listed(_)
+            | WatchItem::PassedOver
+            | WatchItem::Error { .. } => {}
         }
     }
 }
@@ -176,53 +189,6 @@ async fn a_shard_that_is_not_wanted_any_more_is_left_out_after_a_while() {
     bench.create("five", Some(5)).await;
     bench.create("four", Some(4)).await;
     assert_eq!(next_job(&mut items).await, "four");
-}
-
-#[tokio::test(start_paused = true)]
-async fn cron_jobs_of_others_are_passed_over_and_lists_speak_of_the_shards_that_were_held() {
-    let bench = Bench::new();
-    let client = Client::new(bench.api.client("controller"), "default");
-    let decoder = Arc::new(Decoder {
-        default_zone: Zone::utc(),
-        shard_count: Some(bench.count),
-    });
-    let partition = Partition::Shards(bench.count);
-    let [first, second] = ["first", "second"].map(|name| bench.create_cron_job(name));
-    let (first, second) = (first.await, second.await);
-    let of_first = partition.shard_of(&first);
-    assert_ne!(of_first, partition.shard_of(&second), "another name, then");
-    bench.wanted.send_replace([of_first].into_iter().collect());
-    let mut items = pin!(held_cron_jobs(
-        client,
-        Scope::Cluster,
-        decoder,
-        bench.count,
-        bench.wanted.subscribe()
-    ));
-    let mut told = Vec::new();
-    while told
-        .last()
-        .is_none_or(|last| !matches!(last, Input::Selected(done) if done.stage == SelectionStage::ListDone))
-    {
-        let item = tokio::time::timeout(PATIENCE, items.next()).await.expect("it goes on");
-        if let Some(WatchItem::Input(input)) = item {
-            told.push(input);
-        }
-    }
-    let is_of_first = |input: &Input| matches!(input, Input::Selected(selected) if selected.shards.contains(of_first) && selected.shards.len() == 1);
-    assert!(is_of_first(&told[0]) && is_of_first(&told[2]), "{told:?}");
-    assert!(
-        matches!(&told[1], Input::CronJobApplied(record) if record.identity.uid == first),
-        "{told:?}"
-    );
-    assert_eq!(told.len(), 3);
-    bench.send_to("cronjobs", "DELETE", "second", None).await;
-    bench.send_to("cronjobs", "DELETE", "first", None).await;
-    let next = tokio::time::timeout(PATIENCE, items.next()).await.expect("it goes on");
-    assert!(
-        matches!(&next, Some(WatchItem::Input(Input::CronJobDeleted(uid))) if *uid == first),
-        "{next:?}"
-    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,6 +14,7 @@ use crate::{
     api::State,
     clock::instant,
     failure::Failure,
+    front_end::FrontEnd,
     registry::Target,
     resource::Resource,
     store::{Compacted, Selector, Table, View},
@@ -33,7 +34,13 @@ enum At {
 impl ApiService {
     /// What the request selects.
     pub(super) fn selector(&self, asked: &Asked, resource: Resource) -> Result<Selector, Failure> {
-        asked.query.selector(resource, self.api.shared.serves_shard_selectors)
+        let serves_shards = self
+            .api
+            .shared
+            .state()
+            .front_end(asked.front_end)
+            .serves_shard_selectors;
+        asked.query.selector(resource, serves_shards)
     }
 
     pub(super) fn get(&self, asked: &Asked) -> Result<Answer, Failure> {
@@ -146,6 +153,10 @@ impl State {
         } = self;
         let at = front_end.min(front_ends.len() - 1);
         front_ends[at].progress(resource, &registry.store, instant())
+    }
+
+    fn front_end(&self, front_end: usize) -> &FrontEnd {
+        &self.front_ends[front_end.min(self.front_ends.len() - 1)]
     }
 }
 

@@ -33,9 +33,10 @@ impl Query {
     pub(super) fn parse(text: &str) -> Query {
         let mut query = Query::default();
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {
-            let is_set = matches!(&*value, "true" | "1");
+            // Anything else is true, nothing at all too, as the API server reads parameters.
+            let is_set = value != "0" && !value.eq_ignore_ascii_case("false");
             match &*name {
-                "watch" => query.is_watch = is_set || value.is_empty(),
+                "watch" => query.is_watch = is_set,
                 "allowWatchBookmarks" => query.allows_bookmarks = is_set,
                 "sendInitialEvents" => query.sends_initial_events = is_set,
                 "dryRun" => query.dry_run.push(value.into_owned()),

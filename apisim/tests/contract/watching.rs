@@ -93,8 +93,9 @@ pub(super) async fn a_watch_by_label_tells_what_comes_and_leaves(server: Server)
 
 pub(super) async fn a_watch_ends_after_its_time(server: Server) {
     let begun = list_version(&server, "leases").await;
+    // Any word is true but two.
     let path = format!(
-        "{}?watch=1&timeoutSeconds=1&resourceVersion={begun}",
+        "{}?watch=True&allowWatchBookmarks=FALSE&timeoutSeconds=1&resourceVersion={begun}",
         server.path("leases")
     );
     assert_eq!(server.watch_lines(&path, usize::MAX).await, []);

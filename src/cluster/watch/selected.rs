@@ -1,34 +1,36 @@
-//! The watch of the Jobs of some shards, while these change: `kube`'s watcher has one selector for life.
+//! The watch of the Jobs or CronJobs of some shards, while these change: `kube`'s watcher has one selector for life.
 //!
 //! When a shard is added the watch is opened anew from the version that it had come to, and says so. A list of that shard
 //! that is sent after the addition is then complete: what it does not have, this watch shows. For that an addition is
 //! looked for before every event, and a list of our own is preceded by the version to watch from, since its own version
 //! may be later than that of a list of a shard that was added meanwhile. A shard too many does no harm for a while, so
 //! removals wait.
+//!
+//! Where the server does not select, the watch shows all and needs no opening anew: what is of others is passed over,
+//! by the shards that are wanted when it comes. Whether the server selects is learnt with the version before each list,
+//! and, until it does, before each opening.
 
-use std::{collections::VecDeque, pin::Pin, time::Duration};
+use std::{collections::VecDeque, pin::Pin, sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt};
-use kube::{
-    Api, Client,
-    api::{ListParams, WatchParams},
-    core::WatchEvent,
-};
+use kube::{Client, core::WatchEvent};
 use tokio::{sync::watch, time::Sleep};
 
 use super::{
-    PAGE_SIZE, WatchItem,
+    WatchItem,
     backoff::Backoff,
-    kinds::{Jobs, Kind},
+    kinds::CronJobs,
+    sharded::{HeldCronJobs, LabelledJobs, ShardedKind},
 };
 use crate::{
     cluster::{
         classify::{bounded, error_text},
-        decode::SlimJob,
+        decode::Decoder,
+        selection::{Collection, SelectedBy, Selector, is_refusal},
     },
     state::{
-        Input, ResourceVersion, Scope,
-        input::{Selected, SelectedKind, SelectionStage},
+        Input, Partition, ResourceVersion, Scope, Uid,
+        input::{Selected, SelectionStage},
         sharding::{ShardCount, ShardSet},
     },
 };
@@ -46,15 +48,38 @@ pub enum Selection {
 
 /// Lists and watches Jobs of a scope by their labels. Never ends.
 pub fn selected_jobs(client: Client, scope: Scope, selection: Selection) -> impl Stream<Item = WatchItem> + Send {
-    let api = match &scope {
-        Scope::Cluster => Api::all(client),
-        Scope::Namespace(namespace) => Api::namespaced(client, namespace),
+    let (count, is_without, wanted) = match selection {
+        Selection::OfShards(count, wanted) => (count, false, wanted),
+        Selection::Unlabelled(count) => (count, true, watch::Sender::new(ShardSet::EMPTY).subscribe()),
     };
+    watch_shards(client, scope, LabelledJobs { count, is_without }, wanted)
+}
+
+/// Lists and watches the CronJobs of a scope that are of the shards that are held. Never ends.
+pub fn held_cron_jobs(
+    client: Client,
+    scope: Scope,
+    decoder: Arc<Decoder>,
+    count: ShardCount,
+    held: watch::Receiver<ShardSet>,
+) -> impl Stream<Item = WatchItem> + Send {
+    let of_all = CronJobs { decoder };
+    watch_shards(client, scope, HeldCronJobs { of_all, count }, held)
+}
+
+fn watch_shards<K: ShardedKind>(
+    client: Client,
+    scope: Scope,
+    kind: K,
+    wanted: watch::Receiver<ShardSet>,
+) -> impl Stream<Item = WatchItem> + Send {
     let watch = SelectedWatch {
-        api,
+        collection: Collection::new::<K::Object>(client, &scope),
         scope,
-        selection,
+        kind,
+        wanted,
         selected: ShardSet::EMPTY,
+        selected_by: SelectedBy::Replica,
         narrowing: None,
         stage: Stage::Begin,
         ready: VecDeque::new(),
@@ -66,23 +91,10 @@ pub fn selected_jobs(client: Client, scope: Scope, selection: Selection) -> impl
     })
 }
 
-impl Selection {
-    /// Returns when another set of shards is wanted; may be dropped and called again.
-    async fn changed(&mut self) {
-        let is_final = match self {
-            Selection::OfShards(_, wanted) => wanted.changed().await.is_err(),
-            Selection::Unlabelled(_) => true,
-        };
-        if is_final {
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
-type Events = Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<SlimJob>>> + Send>>;
+type Events<O> = Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<O>>> + Send>>;
 
 /// What comes next.
-enum Stage {
+enum Stage<O> {
     /// A list, and before it the version to watch from.
     Begin,
     /// A page of it, the first or a later one.
@@ -90,31 +102,34 @@ enum Stage {
     /// Opening a watch.
     Open { through: String },
     /// What it shows.
-    Events { events: Events, through: String },
+    Events { events: Events<O>, through: String },
 }
 
-struct SelectedWatch {
-    api: Api<SlimJob>,
+struct SelectedWatch<K: ShardedKind> {
+    collection: Collection,
     scope: Scope,
-    selection: Selection,
-    /// What the watch that is open, or the list that goes on, is of.
+    kind: K,
+    wanted: watch::Receiver<ShardSet>,
+    /// What the watch that is open, or the list that goes on, is asked for.
     selected: ShardSet,
+    /// Who leaves out the rest, as far as is known.
+    selected_by: SelectedBy,
     /// Until shards that are not wanted any more are left out.
     narrowing: Option<Pin<Box<Sleep>>>,
-    stage: Stage,
+    stage: Stage<K::Object>,
     /// What the last answer brought; next in turn.
     ready: VecDeque<WatchItem>,
     backoff: Backoff,
 }
 
 /// What has come while a watch is open.
-enum Heard {
+enum Heard<O> {
     Selection,
     Narrow,
-    Event(Option<kube::Result<Box<WatchEvent<SlimJob>>>>),
+    Event(Option<kube::Result<Box<WatchEvent<O>>>>),
 }
 
-impl SelectedWatch {
+impl<K: ShardedKind> SelectedWatch<K> {
     async fn next(&mut self) -> WatchItem {
         loop {
             if let Some(item) = self.ready.pop_front() {
@@ -130,95 +145,127 @@ impl SelectedWatch {
         }
     }
 
-    /// The selector of what is wanted now.
-    fn select(&mut self) -> String {
+    /// Selects what is wanted now.
+    fn select(&mut self) {
         self.narrowing = None;
-        if let Selection::OfShards(_, wanted) = &mut self.selection {
-            self.selected = *wanted.borrow_and_update();
-        }
-        self.selector()
+        self.selected = *self.wanted.borrow_and_update();
     }
 
-    /// The selector of what is selected. With no shard it takes no Job, and the watch keeps up with the versions.
-    fn selector(&self) -> String {
-        match &self.selection {
-            Selection::OfShards(count, _) => {
-                let of_shards = count.label_selector(&self.selected);
-                of_shards.unwrap_or_else(|| self.selector_of_nothing())
-            }
-            Selection::Unlabelled(count) => format!("!{}", count.label_key()),
+    fn is_selected(&self) -> bool {
+        K::IS_SELECTED_ALWAYS || self.selected_by == SelectedBy::Server
+    }
+
+    /// Whether what is of this CronJob is wanted now, or by the list that goes on.
+    fn is_wanted(&self, is_listing: bool) -> impl Fn(&Uid) -> bool + use<K> {
+        let partition = Partition::Shards(self.kind.count());
+        let (wanted, listed) = (*self.wanted.borrow(), self.selected);
+        move |cron_job| {
+            let shard = partition.shard_of(cron_job);
+            wanted.contains(shard) || (is_listing && listed.contains(shard))
         }
     }
 
-    fn selector_of_nothing(&self) -> String {
-        let (Selection::OfShards(count, _) | Selection::Unlabelled(count)) = &self.selection;
-        format!("{}=none", count.label_key())
+    /// The version that there is now, and on the way who would select.
+    async fn probe(&mut self) -> kube::Result<String> {
+        let probed = self.collection.probe::<K::Object>(&self.kind.probe()).await;
+        let (version, selected_by) = probed?;
+        self.selected_by = selected_by;
+        Ok(version)
     }
 
     async fn begin(&mut self) {
-        let nothing = ListParams::default().limit(1).labels(&self.selector_of_nothing());
-        let from = match self.api.list(&nothing).await {
-            Ok(page) => page.metadata.resource_version.unwrap_or_default(),
+        let from = match self.probe().await {
+            Ok(from) => from,
             Err(error) => return self.fail(&error, Stage::Begin),
         };
         self.select();
         // Said before the list is asked for, which it has to be: what is created meanwhile is not in the list.
-        self.announce(SelectionStage::ListBegun);
+        self.announce(SelectionStage::ListBegun, self.selected);
         self.stage = Stage::Page { next: None, from };
     }
 
     /// Lists a page of what was selected when the list began.
     async fn list(&mut self, next: Option<String>, from: String) {
-        let params = ListParams::default().limit(PAGE_SIZE).labels(&self.selector());
-        let params = match &next {
-            Some(next) => params.continue_token(next),
-            None => params,
-        };
-        let page = match self.api.list(&params).await {
+        let selector = self.kind.selector(&self.selected);
+        let page = match self.collection.list(&selector, next.as_deref()).await {
             Ok(page) => page,
             Err(error) => return self.fail(&error, Stage::Begin),
         };
         self.backoff.reset();
-        self.ready
-            .extend(page.items.into_iter().filter_map(|job| Jobs.applied(job)));
-        let next = page.metadata.continue_.filter(|next| !next.is_empty());
+        if selector.shards.is_some() {
+            self.selected_by = self.selected_by.and(page.selected_by);
+        }
+        let is_wanted = self.is_wanted(true);
+        let taken = page
+            .items
+            .into_iter()
+            .filter_map(|object| self.kind.applied(object, &is_wanted));
+        self.ready.extend(taken);
+        let next = page.next;
         self.stage = if next.is_some() {
             Stage::Page { next, from }
         } else {
-            self.announce(SelectionStage::ListDone);
+            self.end_list();
             Stage::Open { through: from }
         };
     }
 
+    fn end_list(&mut self) {
+        self.announce(SelectionStage::ListDone, self.selected);
+        if !K::IS_SELECTED_ALWAYS {
+            self.ready.push_back(WatchItem::Listed(self.selected_by));
+        }
+    }
+
     /// Opens a watch of what is wanted now, from where the last one had come to.
     async fn open(&mut self, through: String) {
-        let params = WatchParams::default().labels(&self.select());
-        match self.api.watch(&params, &through).await {
+        if !self.is_selected()
+            && let Err(error) = self.probe().await
+        {
+            return self.fail(&error, Stage::Open { through });
+        }
+        self.select();
+        let (selector, shown) = if self.is_selected() {
+            (self.kind.selector(&self.selected), self.selected)
+        } else {
+            (Selector::default(), ShardSet::all(self.kind.count()))
+        };
+        match self.collection.watch(&selector, &through).await {
             Ok(events) => {
                 let version = through.parse().map_or(ResourceVersion(0), ResourceVersion);
-                self.announce(SelectionStage::Watching(version));
+                self.announce(SelectionStage::Watching(version), shown);
                 self.stage = Stage::Events {
                     events: Box::pin(events),
                     through,
                 }
             }
-            Err(error) => self.fail(&error, Stage::Open { through }),
+            Err(error) => {
+                if is_refusal(&error) {
+                    self.selected_by = SelectedBy::Replica;
+                }
+                self.fail(&error, Stage::Open { through });
+            }
         }
     }
 
-    fn announce(&mut self, stage: SelectionStage) {
+    fn announce(&mut self, stage: SelectionStage, shards: ShardSet) {
         let selected = Selected {
-            kind: SelectedKind::Jobs,
+            kind: K::KIND,
             scope: self.scope.clone(),
-            shards: self.selected,
+            shards,
             stage,
         };
         let input = Input::Selected(Box::new(selected));
         self.ready.push_back(WatchItem::Input(input));
     }
 
-    async fn hear(&mut self, mut events: Events, through: String) {
-        let narrowing = &mut self.narrowing;
+    async fn hear(&mut self, mut events: Events<K::Object>, through: String) {
+        let (wanted, narrowing) = (&mut self.wanted, &mut self.narrowing);
+        let changed = async {
+            if wanted.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
         let narrow = async {
             match narrowing {
                 Some(sleep) => sleep.await,
@@ -227,7 +274,7 @@ impl SelectedWatch {
         };
         let heard = tokio::select! {
             biased;
-            () = self.selection.changed() => Heard::Selection,
+            () = changed => Heard::Selection,
             event = events.next() => Heard::Event(event.map(|event| event.map(Box::new))),
             () = narrow => Heard::Narrow,
         };
@@ -243,12 +290,12 @@ impl SelectedWatch {
         }
     }
 
-    /// Whether what is wanted now is selected already; what is too much is left out later.
+    /// Whether what is wanted now is shown already; what is too much is left out later.
     fn lacks_nothing(&mut self) -> bool {
-        let Selection::OfShards(_, wanted) = &self.selection else {
+        if !self.is_selected() {
             return true;
-        };
-        let wanted = *wanted.borrow();
+        }
+        let wanted = *self.wanted.borrow();
         let lacks_nothing = wanted.iter().all(|shard| self.selected.contains(shard));
         if lacks_nothing && wanted != self.selected {
             self.narrowing = Some(Box::pin(tokio::time::sleep(NARROWING_DELAY)));
@@ -256,23 +303,27 @@ impl SelectedWatch {
         lacks_nothing
     }
 
-    fn take(&mut self, event: WatchEvent<SlimJob>, events: Events, through: String) {
+    fn take(&mut self, event: WatchEvent<K::Object>, events: Events<K::Object>, through: String) {
         self.backoff.reset();
-        let version = |job: &SlimJob| kube::Resource::meta(job).resource_version.clone();
-        let (through, item) = match event {
-            WatchEvent::Added(job) | WatchEvent::Modified(job) => (version(&job).unwrap_or(through), Jobs.applied(job)),
-            WatchEvent::Deleted(job) => {
-                let item = Jobs.deleted(&job).map(WatchItem::Input);
-                (version(&job).unwrap_or(through), item)
+        let version = |object: &K::Object| kube::Resource::meta(object).resource_version.clone();
+        let is_wanted = self.is_wanted(false);
+        let (through, taken) = match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => (
+                version(&object).unwrap_or(through),
+                self.kind.applied(object, is_wanted),
+            ),
+            WatchEvent::Deleted(object) => {
+                let taken = self.kind.deleted(&object, is_wanted);
+                (version(&object).unwrap_or(through), taken)
             }
             WatchEvent::Bookmark(bookmark) => (bookmark.metadata.resource_version, None),
             WatchEvent::Error(status) => return self.refuse(&status.message, status.code, Stage::Open { through }),
         };
-        self.ready.extend(item);
+        self.ready.extend(taken);
         self.stage = Stage::Events { events, through };
     }
 
-    fn fail(&mut self, error: &kube::Error, next: Stage) {
+    fn fail(&mut self, error: &kube::Error, next: Stage<K::Object>) {
         let kube::Error::Api(status) = error else {
             return self.tell(error_text(error), next);
         };
@@ -280,7 +331,7 @@ impl SelectedWatch {
     }
 
     /// A version that is too old (410) is no sign of a server that is unwell: a list follows soon.
-    fn refuse(&mut self, message: &str, code: u16, next: Stage) {
+    fn refuse(&mut self, message: &str, code: u16, next: Stage<K::Object>) {
         let is_too_old = code == 410;
         let next = if is_too_old { Stage::Begin } else { next };
         self.tell(bounded(&format!("{message} ({code})")), next);
@@ -289,7 +340,7 @@ impl SelectedWatch {
         }
     }
 
-    fn tell(&mut self, message: String, next: Stage) {
+    fn tell(&mut self, message: String, next: Stage<K::Object>) {
         self.backoff.fail();
         self.ready.push_back(WatchItem::Error { message });
         self.stage = next;

@@ -112,6 +112,12 @@ table! {
     RELISTS: Counter "cronwheel_relists_total" ["resource"]
         "Lists begun anew, the first included.",
         "A steady rise: watches break and their place in the history is gone.";
+    CRON_JOB_LISTS: Counter "cronwheel_cron_job_lists_total" ["selected_by"]
+        "Lists of the CronJobs of some shards, by who left out those of others: the API server (shardSelector, KEP-5866), or this replica after it received them.",
+        "With the feature gate ShardedListAndWatch on, replica counts an API server that does not have it; without, all are by the replica.";
+    CRON_JOBS_PASSED_OVER: Counter "cronwheel_cron_jobs_passed_over_total" []
+        "CronJobs that were received, in lists and watches, although their shards are not held here; only their uid was read.",
+        "The work of an API server without ShardedListAndWatch, by other replicas' status writes; with it, a few when shards move.";
     CLOCK_SKEW: Gauge "cronwheel_clock_skew_seconds" []
         "Our clock minus the API server's, --clock-offset taken off, to about half a second.",
         "Mend the time service of this node or of the API server's.";

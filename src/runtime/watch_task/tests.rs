@@ -86,6 +86,7 @@ async fn a_cron_job_that_cannot_be_understood_is_told_on_itself_counted_and_hand
         events,
         phase: phases.subscribe(),
         metrics: metrics.cron_job_watch.clone(),
+        selection: metrics.selection.clone(),
         pulse: metrics.watch_pulses.begin("cronjobs", Scope::Cluster, clock()),
         clock: clock(),
     };

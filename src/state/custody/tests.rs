@@ -142,7 +142,7 @@ impl Replica {
         for listed in found {
             self.custody.take_listed(&mut self.shards, listed, now);
         }
-        self.custody.listed(&mut self.shards, now);
+        self.custody.listed(&mut self.shards, ResourceVersion(0), now);
     }
 
     fn reports(&mut self) -> Vec<ShardReport> {
@@ -267,7 +267,7 @@ fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
     let now = replica.now();
     let early = Listed::CronJob(Box::new(record()));
     replica.custody.take_listed(&mut replica.shards, early, now);
-    replica.custody.listed(&mut replica.shards, now);
+    replica.custody.listed(&mut replica.shards, ResourceVersion(0), now);
     assert_eq!(replica.shards.sizes().cron_jobs, 0);
     assert_eq!(
         replica.reports(),

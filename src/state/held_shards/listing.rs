@@ -2,12 +2,13 @@
 //!
 //! Versions settle most of it, as an older form of an object never takes the place of a newer. What versions cannot tell
 //! is kept here: what a watch has shown gone is not brought back by the list, a list that a watch began before the shard
-//! was held does not end it, and one that a watch begins meanwhile takes the place of ours.
+//! was held does not end it, and one that a watch begins meanwhile takes the place of ours. A watch that is opened anew
+//! for a shard repeats the past, of CronJobs too that were gone when the list was made: these the list ends.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::state::{
-    ids::Uid,
+    ids::{ResourceVersion, Uid},
     input::{Input, Scope},
     record::{CronJobRecord, JobRecord},
 };
@@ -66,6 +67,10 @@ pub(super) struct Listing {
     parts: Vec<Part>,
     /// What a watch has shown gone since the list began.
     gone: BTreeSet<Uid>,
+    /// The CronJobs that a watch has shown since, and in which version.
+    shown: BTreeMap<Uid, ResourceVersion>,
+    /// The CronJobs that the list found.
+    found: BTreeSet<Uid>,
 }
 
 impl Listing {
@@ -84,7 +89,15 @@ impl Listing {
                 .chain(scopes.iter().map(part(Kind::Jobs)))
                 .collect(),
             gone: BTreeSet::new(),
+            shown: BTreeMap::new(),
+            found: BTreeSet::new(),
         }
+    }
+
+    /// Whether it is what is known of the CronJobs, and not a watch's list in its place.
+    pub(super) fn is_ours(&self) -> bool {
+        let is_left = |part: &Part| part.kind == Kind::CronJobs && part.is_left_to_watch;
+        !self.parts.iter().any(is_left)
     }
 
     /// What the shard is told at the beginning.
@@ -95,17 +108,25 @@ impl Listing {
         })
     }
 
-    /// What it is told at the end.
-    pub(super) fn done(self) -> impl Iterator<Item = Input> {
+    /// What it is told at the end of a list at this version.
+    pub(super) fn done(self, at: ResourceVersion) -> impl Iterator<Item = Input> {
+        let is_ours = self.is_ours();
+        let Listing { shown, found, .. } = self;
+        let is_past = move |(uid, version): &(Uid, ResourceVersion)| is_ours && *version <= at && !found.contains(uid);
+        let past = shown.into_iter().filter(is_past);
         let ours = self.parts.into_iter().filter(|part| !part.is_left_to_watch);
-        ours.map(|part| match part.kind {
+        let done = ours.map(|part| match part.kind {
             Kind::CronJobs => Input::CronJobRelistDone(part.scope),
             Kind::Jobs => Input::JobRelistDone(part.scope),
-        })
+        });
+        past.map(|(uid, _)| Input::CronJobDeleted(uid)).chain(done)
     }
 
     /// Whether what the list found is still to be believed.
-    pub(super) fn takes(&self, listed: &Listed) -> bool {
+    pub(super) fn takes(&mut self, listed: &Listed) -> bool {
+        if let Listed::CronJob(_) | Listed::UndecodableCronJob(_) = listed {
+            self.found.insert(listed.cron_job().clone());
+        }
         let (kind, uid, namespace): (_, &Uid, &str) = match listed {
             Listed::CronJob(record) => (Kind::CronJobs, &record.identity.uid, &record.identity.namespace),
             // Nothing more is known of it; to take it for there when it is not does no harm.
@@ -128,8 +149,11 @@ impl Listing {
             Input::JobRelistBegun(scope) => self.leave_to_watch(Kind::Jobs, scope),
             Input::CronJobRelistDone(scope) => self.is_left_to_watch(Kind::CronJobs, scope),
             Input::JobRelistDone(scope) => self.is_left_to_watch(Kind::Jobs, scope),
-            Input::CronJobApplied(_)
-            | Input::CronJobSeen(_)
+            Input::CronJobApplied(record) => {
+                self.shown.insert(record.identity.uid.clone(), record.resource_version);
+                true
+            }
+            Input::CronJobSeen(_)
             | Input::JobApplied(_)
             | Input::JobSeen(_)
             | Input::Selected(_)

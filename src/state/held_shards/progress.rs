@@ -18,28 +18,13 @@ struct ScopeProgress {
     scope: Scope,
     cron_jobs: KindProgress,
     jobs: KindProgress,
-    /// The shards whose Jobs the watch shows; all where it shows all.
-    shown: Option<ShardSet>,
 }
 
 impl ScopeProgress {
-    /// The watch of Jobs shows what it was told to from some version on: nothing is known of what it did not show before.
     fn select(&mut self, selected: &Selected) {
-        match (selected.kind, selected.stage) {
-            (SelectedKind::CronJobs, SelectionStage::ListBegun) => self.cron_jobs.is_listing = true,
-            (SelectedKind::CronJobs, SelectionStage::ListDone) => self.cron_jobs.end_list(),
-            (SelectedKind::Jobs, SelectionStage::ListBegun) => self.jobs.is_listing = true,
-            (SelectedKind::Jobs, SelectionStage::ListDone) => self.jobs.was_listed = true,
-            (SelectedKind::Jobs, SelectionStage::Watching(version)) => {
-                self.jobs.is_listing = false;
-                self.jobs.highest = version;
-                self.jobs.through = version;
-            }
-            // That watch shows all, and what is passed over is of nobody here.
-            (SelectedKind::CronJobs, SelectionStage::Watching(_)) => {}
-        }
-        if selected.kind == SelectedKind::Jobs {
-            self.shown = Some(selected.shards);
+        match selected.kind {
+            SelectedKind::CronJobs => self.cron_jobs.select(selected),
+            SelectedKind::Jobs => self.jobs.select(selected),
         }
     }
 }
@@ -50,6 +35,8 @@ struct KindProgress {
     was_listed: bool,
     highest: ResourceVersion,
     through: ResourceVersion,
+    /// The shards that the watch shows; none where it shows everything.
+    shown: Option<ShardSet>,
 }
 
 impl KindProgress {
@@ -65,6 +52,29 @@ impl KindProgress {
         self.was_listed = true;
         self.through = self.highest;
     }
+
+    /// A watch of some shards shows them from some version on: nothing is known of what it did not show before.
+    fn select(&mut self, selected: &Selected) {
+        match selected.stage {
+            SelectionStage::ListBegun => self.is_listing = true,
+            SelectionStage::ListDone => self.was_listed = true,
+            SelectionStage::Watching(version) => {
+                self.is_listing = false;
+                self.highest = version;
+                self.through = version;
+            }
+        }
+        self.shown = Some(selected.shards);
+    }
+
+    /// Up to where everything of a shard has been seen.
+    fn seen(&self, shard: ShardId) -> ResourceVersion {
+        match self.shown {
+            None => self.through,
+            Some(shown) if shown.contains(shard) && !self.is_listing => self.through,
+            Some(_) => ResourceVersion::default(),
+        }
+    }
 }
 
 impl Progress {
@@ -73,7 +83,6 @@ impl Progress {
             scope: scope.clone(),
             cron_jobs: KindProgress::default(),
             jobs: KindProgress::default(),
-            shown: None,
         };
         Progress {
             scopes: scopes.iter().map(begin).collect(),
@@ -114,11 +123,10 @@ impl Progress {
     /// Whether all of this has been seen. With several scopes it cannot be told, unless there is nothing: whose watch it
     /// was written in is not known.
     pub(super) fn has_seen(&self, shard: ShardId, written: &WrittenThrough) -> bool {
-        let shows = |watches: &ScopeProgress| watches.shown.is_none_or(|shown| shown.contains(shard));
         let seen = match self.scopes.as_slice() {
-            [watches] if shows(watches) && !watches.jobs.is_listing => WrittenThrough {
-                cron_jobs: watches.cron_jobs.through,
-                jobs: watches.jobs.through,
+            [watches] => WrittenThrough {
+                cron_jobs: watches.cron_jobs.seen(shard),
+                jobs: watches.jobs.seen(shard),
             },
             _ => WrittenThrough::default(),
         };

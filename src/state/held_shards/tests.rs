@@ -91,7 +91,7 @@ fn facts_reach_their_shard_and_effects_bear_its_term() {
     let mut shards = sixteen();
     let now = at("10:00:05");
     shards.lead(mandate(shard_of(&first)), now);
-    shards.end_list(&only(shard_of(&first)), now);
+    shards.end_list(&only(shard_of(&first)), ResourceVersion(0), now);
     shards.handle(applied(&first), now);
     shards.handle(applied(&other), now);
     assert_eq!(shards.sizes().cron_jobs, 1, "the other's shard is not held");
@@ -112,7 +112,7 @@ fn nothing_is_ordered_on_standby_or_before_the_list_is_complete() {
     shards.lead(mandate(shard), now);
     assert_eq!(creates(&mut shards), []);
     assert_eq!(shards.next_wakeup(), None);
-    shards.end_list(&only(shard), now);
+    shards.end_list(&only(shard), ResourceVersion(0), now);
     assert!(shards.is_shard_synced(shard));
     assert!(!shards.is_synced(), "the watches have shown nothing yet");
     assert_eq!(creates(&mut shards).len(), 1);
@@ -134,7 +134,7 @@ fn what_a_watch_has_shown_gone_is_not_brought_back_by_the_list() {
         job: Box::new(running),
     };
     shards.take_listed(listed, now);
-    shards.end_list(&only(shard), now);
+    shards.end_list(&only(shard), ResourceVersion(0), now);
     assert_eq!((shards.sizes().cron_jobs, shards.sizes().jobs), (0, 0));
 }
 
@@ -158,7 +158,7 @@ fn a_running_job_out_of_sight_is_asked_for_before_another_run_begins_beside_it()
         job: Box::new(running.clone()),
     };
     shards.take_listed(listed, now);
-    shards.end_list(&only(shard), now);
+    shards.end_list(&only(shard), ResourceVersion(0), now);
     assert_eq!(creates(&mut shards), []);
     // Somebody took its label: the watch shows the same as if it were deleted.
     shards.handle(Input::JobDeleted(running.uid.clone()), at("10:00:59"));
@@ -188,7 +188,7 @@ fn a_list_that_a_watch_began_before_does_not_end_ours() {
     shards.handle(Input::JobRelistDone(Scope::Cluster), now);
     assert!(!shards.is_shard_synced(shard));
     shards.take_listed(Listed::CronJob(Box::new(first)), now);
-    shards.end_list(&only(shard), now);
+    shards.end_list(&only(shard), ResourceVersion(0), now);
     assert_eq!(creates(&mut shards).len(), 1);
 }
 
@@ -201,7 +201,7 @@ fn a_list_that_a_watch_begins_takes_the_place_of_ours() {
     shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
     // Deleted between the two lists, and no event tells.
     shards.take_listed(Listed::CronJob(Box::new(first)), now);
-    shards.end_list(&only(shard), now);
+    shards.end_list(&only(shard), ResourceVersion(0), now);
     assert!(!shards.is_shard_synced(shard), "the watch's list is still going on");
     shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
     assert!(shards.is_shard_synced(shard));
@@ -339,4 +339,72 @@ fn sixteen_shards_do_what_one_does() {
         now = one.shards.next_wakeup().map_or(now, |wakeup| wakeup.at.max(now));
     }
     assert!(n_lines > 3_000, "{n_lines}");
+}
+
+#[test]
+fn what_a_watch_repeats_of_a_cron_job_that_was_gone_when_the_list_was_made_starts_nothing() {
+    let [gone, _] = two();
+    let (shard, now) = (shard_of(&gone), at("10:01:05"));
+    let listed_at = ResourceVersion(gone.resource_version.0 + 5);
+    // Before the list is complete, and after.
+    for is_early in [true, false] {
+        let mut shards = sixteen();
+        shards.lead(mandate(shard), now);
+        if is_early {
+            shards.handle(applied(&gone), now);
+        }
+        shards.end_list(&only(shard), listed_at, now);
+        if !is_early {
+            shards.handle(applied(&gone), now);
+        }
+        assert_eq!((shards.sizes().cron_jobs, creates(&mut shards).len()), (0, 0));
+        shards.handle(Input::CronJobDeleted(gone.identity.uid.clone()), now);
+        assert_eq!(shards.sizes().cron_jobs, 0);
+    }
+}
+
+#[test]
+fn what_the_list_found_and_what_is_newer_than_it_is_there() {
+    let [found, _] = two();
+    let newer = CronJobRecord {
+        resource_version: ResourceVersion(found.resource_version.0 + 9),
+        ..found.clone()
+    };
+    let (shard, now) = (shard_of(&found), at("10:00:05"));
+    let listed_at = ResourceVersion(found.resource_version.0 + 5);
+    for (is_found, shown) in [(true, &found), (true, &newer), (false, &newer)] {
+        for is_early in [true, false] {
+            let mut shards = sixteen();
+            shards.lead(mandate(shard), now);
+            if is_found {
+                shards.take_listed(Listed::CronJob(Box::new(found.clone())), now);
+            }
+            if is_early {
+                shards.handle(applied(shown), now);
+            }
+            shards.end_list(&only(shard), listed_at, now);
+            if !is_early {
+                shards.handle(applied(shown), now);
+            }
+            let case = (is_found, is_early, shown.resource_version);
+            assert_eq!(
+                (shards.sizes().cron_jobs, creates(&mut shards).len()),
+                (1, 1),
+                "{case:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn when_a_watch_lists_a_shard_anew_its_list_counts_however_old_what_it_shows() {
+    let [restored, _] = two();
+    let (shard, now) = (shard_of(&restored), at("10:00:05"));
+    let mut shards = sixteen();
+    shards.lead(mandate(shard), now);
+    shards.end_list(&only(shard), ResourceVersion(restored.resource_version.0 + 5), now);
+    shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
+    shards.handle(applied(&restored), now);
+    shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
+    assert_eq!(creates(&mut shards).len(), 1);
 }

@@ -8,6 +8,7 @@ mod handovers;
 mod leases;
 mod outages;
 mod scaling;
+mod selection;
 mod versions;
 
 use std::{collections::BTreeMap, time::Duration};

@@ -1,0 +1,91 @@
+//! One shard that is held, and what is known of it besides.
+
+use jiff::Timestamp;
+
+use super::listing::Listing;
+use crate::state::{
+    ids::{ResourceVersion, Uid},
+    input::Input,
+    shard_state::{ShardState, Wakeup},
+    sharding::{Term, WrittenThrough},
+};
+
+pub(super) struct Held {
+    pub(super) state: ShardState,
+    /// The term in which it is led; none before it is led for the first time.
+    pub(super) term: Option<Term>,
+    /// The list of its own that is going on.
+    pub(super) listing: Option<Listing>,
+    /// The version of the last list of its own, until a watch has come beyond it.
+    listed_at: ResourceVersion,
+    /// What we wrote last.
+    pub(super) written: WrittenThrough,
+    /// What the state said last.
+    pub(super) wakeup: Option<Wakeup>,
+    /// Whether it was touched since.
+    pub(super) is_wakeup_old: bool,
+}
+
+impl Held {
+    pub(super) fn new(state: ShardState, term: Option<Term>) -> Held {
+        Held {
+            state,
+            term,
+            listing: None,
+            listed_at: ResourceVersion(0),
+            written: WrittenThrough::default(),
+            wakeup: None,
+            is_wakeup_old: true,
+        }
+    }
+
+    pub(super) fn handle(&mut self, input: Input, now: Timestamp) {
+        self.is_wakeup_old = true;
+        self.state.handle(input, now);
+    }
+
+    pub(super) fn lose_sight_of_job(&mut self, uid: &Uid, now: Timestamp) {
+        self.is_wakeup_old = true;
+        self.state.lose_sight_of_job(uid, now);
+    }
+
+    /// Ends the list of its own, if one is going on: it shows everything at this version.
+    pub(super) fn end_list(&mut self, at: ResourceVersion, now: Timestamp) {
+        let Some(listing) = self.listing.take() else { return };
+        self.listed_at = if listing.is_ours() { at } else { ResourceVersion(0) };
+        for input in listing.done(at) {
+            self.handle(input, now);
+        }
+    }
+
+    /// Whether a watch that repeats the past shows a CronJob that a list which came later did not find: it is gone, and
+    /// the watch will say so.
+    pub(super) fn is_past(&mut self, input: &Input) -> bool {
+        match input {
+            Input::CronJobApplied(record) if record.resource_version > self.listed_at => {
+                self.listed_at = ResourceVersion(0);
+                false
+            }
+            Input::CronJobApplied(record) => {
+                self.listed_at > ResourceVersion(0) && !self.state.has_cron_job(&record.identity.uid)
+            }
+            Input::CronJobRelistBegun(_) => {
+                self.listed_at = ResourceVersion(0);
+                false
+            }
+            Input::CronJobSeen(_)
+            | Input::CronJobDeleted(_)
+            | Input::CronJobRelistDone(_)
+            | Input::JobRelistBegun(_)
+            | Input::JobApplied(_)
+            | Input::JobSeen(_)
+            | Input::JobDeleted(_)
+            | Input::JobRelistDone(_)
+            | Input::Selected(_)
+            | Input::JobCreateAnswered { .. }
+            | Input::JobDeleteAnswered { .. }
+            | Input::JobLookedUp { .. }
+            | Input::StatusAnswered { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! API servers that leave out the CronJobs of other shards, and that do not.
+
+use std::time::Duration;
+
+use apisim::{Fault, Resource, Rule, Verb};
+use jiff::SignedDuration;
+
+use super::{FOUR, TAKEN_WITHIN, begin, moves, taken};
+use crate::fleet::{Size, cluster::Fleet, play};
+
+/// Of a replica's lists of CronJobs: those from which the API server left out the others', and the rest; and what it
+/// received of others.
+fn selected(fleet: &Fleet, name: &str) -> (u64, u64, u64) {
+    fleet.look(name, |process| {
+        let selection = &process.metrics.selection;
+        (
+            selection.lists_by_server.get(),
+            selection.lists_by_replica.get(),
+            selection.passed_over.get(),
+        )
+    })
+}
+
+/// Replicas at two API servers, turn by turn.
+fn spread(fleet: &mut Fleet, names: &[&str]) {
+    for (number, name) in names.iter().enumerate() {
+        fleet.add(name);
+        fleet.change(name, |pod| pod.front_end = number % 2);
+    }
+}
+
+/// A replica drains, another is killed, and one of them comes back.
+async fn come_and_go(fleet: &mut Fleet) {
+    fleet.at(1, 30.0).await;
+    fleet.allow_late(fleet.instant(1, 55.0), 15.0);
+    fleet.drain("a").await;
+    fleet.at(2, 30.0).await;
+    fleet.all_led(Duration::ZERO).await;
+    fleet.start("a");
+    fleet.at(3, 20.0).await;
+    let (killed_at, number) = (fleet.now(), fleet.number("b"));
+    let held = fleet.books().held_by(number);
+    fleet.allow_late(killed_at, 11.5);
+    fleet.kill("b").await;
+    fleet.until(killed_at + SignedDuration::from_secs(30)).await;
+    let took = taken(fleet, number, &held, killed_at);
+    assert!(took <= TAKEN_WITHIN, "{took:?}");
+    fleet.all_led(Duration::ZERO).await;
+    fleet.at(5, 20.0).await;
+}
+
+#[test]
+fn f_13_of_two_api_servers_one_passes_the_shard_selector_over() {
+    play(13, Size::default(), async |fleet| {
+        fleet.api.set_serves_shard_selectors(0, true);
+        spread(fleet, &FOUR);
+        begin(fleet, &FOUR).await;
+        come_and_go(fleet).await;
+        for name in ["a", "c"] {
+            let (by_server, by_replica, passed_over) = selected(fleet, name);
+            assert!(by_server >= 2, "{name}: {by_server}");
+            assert_eq!((by_replica, passed_over > 100), (0, false), "{name}: {passed_over}");
+        }
+        let (by_server, by_replica, passed_over) = selected(fleet, "d");
+        assert_eq!(by_server, 0);
+        assert!(by_replica >= 2 && passed_over > 200, "{by_replica}, {passed_over}");
+    });
+}
+
+#[test]
+fn f_13_an_api_server_that_takes_over_from_another_selects_or_does_not() {
+    play(113, Size::default(), async |fleet| {
+        for front_end in 0..2 {
+            fleet.api.set_serves_shard_selectors(front_end, true);
+        }
+        spread(fleet, &FOUR);
+        begin(fleet, &FOUR).await;
+        // The gate goes off at both, under watches that go on, and comes back at one.
+        for front_end in 0..2 {
+            fleet.api.set_serves_shard_selectors(front_end, false);
+        }
+        let from = fleet.now();
+        let once = |fault: Fault| Rule {
+            resource: Some(Resource::CronJob),
+            verbs: vec![Verb::Watch],
+            times_max: Some(1),
+            ..Rule::new(fault)
+        };
+        for name in ["c", "d"] {
+            fleet.trouble_of(name, once(Fault::CloseWatch));
+            fleet.trouble_of(name, once(Fault::Expired));
+        }
+        come_and_go(fleet).await;
+        assert!(!moves(fleet, from).is_empty());
+        let (_, by_replica, _) = selected(fleet, "c");
+        assert!(by_replica >= 1, "{by_replica}");
+        fleet.api.set_serves_shard_selectors(0, true);
+        fleet.start("b");
+        fleet.at(6, 30.0).await;
+        let (by_server, ..) = selected(fleet, "b");
+        assert_eq!(by_server, 0, "it is at the other");
+        fleet.at(7, 20.0).await;
+    });
+}

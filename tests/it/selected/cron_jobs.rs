@@ -1,0 +1,398 @@
+//! CronJobs of some shards, where API servers leave out the others, where they do not, and where they differ.
+
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex},
+};
+
+use apisim::{ApiService, Fault, Options, Resource, Rule};
+use cronwheel::{
+    cluster::{Decoder, WatchItem, lists::list_cron_jobs, selection::SelectedBy, watch::held_cron_jobs},
+    schedule::Zone,
+    state::{
+        Input, Partition, Scope, ShardId, Uid,
+        input::SelectionStage,
+        sharding::{ShardCount, ShardSet},
+    },
+};
+use futures::{Stream, StreamExt, TryStreamExt as _};
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
+use kube::{Client, client::Body};
+use serde_json::json;
+use tower::Service;
+
+use super::{Bench, PATIENCE};
+use crate::random::Random;
+
+const SELECTOR: &str = "shardSelector=";
+
+/// The ways to the API servers: lists and watches may go to different ones.
+struct Ways {
+    client: Client,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Ways {
+    /// `change` is done to the body of a list.
+    fn new(lists: ApiService, watches: ApiService, change: impl Fn(String) -> String + Clone + Send + 'static) -> Ways {
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let noted = Arc::clone(&asked);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            let is_watch = query.contains("watch=true");
+            noted.lock().unwrap().push(query);
+            let mut server = if is_watch { watches.clone() } else { lists.clone() };
+            let change = change.clone();
+            async move {
+                let (parts, body) = server.call(request).await?.into_parts();
+                if is_watch {
+                    let body = body.map_err(tower::BoxError::from).boxed_unsync();
+                    return Ok(http::Response::from_parts(parts, body));
+                }
+                let text = body.collect().await?.to_bytes();
+                let text = change(String::from_utf8(text.to_vec())?);
+                let body = Full::from(text).map_err(|never| match never {}).boxed_unsync();
+                Ok::<_, tower::BoxError>(http::Response::from_parts(parts, body))
+            }
+        });
+        Ways {
+            client: Client::new(service, "default"),
+            asked,
+        }
+    }
+
+    /// What was asked for since the last time: of lists and then of watches, whether a selector was given.
+    fn take_asked(&self) -> (Vec<bool>, Vec<bool>) {
+        let asked = std::mem::take(&mut *self.asked.lock().unwrap());
+        let (watches, lists): (Vec<_>, Vec<_>) = asked.into_iter().partition(|query| query.contains("watch=true"));
+        let with_selector = |queries: Vec<String>| queries.iter().map(|query| query.contains(SELECTOR)).collect();
+        (with_selector(lists), with_selector(watches))
+    }
+}
+
+/// Two API servers on one store, with and without the feature gate.
+fn bench(serves: [bool; 2]) -> Bench {
+    let bench = Bench::with(Options {
+        n_front_ends: 2,
+        ..Options::default()
+    });
+    for (front_end, serves) in serves.into_iter().enumerate() {
+        bench.api.set_serves_shard_selectors(front_end, serves);
+    }
+    bench
+}
+
+impl Bench {
+    fn ways(&self) -> Ways {
+        let service = self.api.client("controller");
+        Ways::new(service.clone(), service.at_front_end(1), |body| body)
+    }
+
+    fn shard_of(&self, cron_job: &Uid) -> ShardId {
+        Partition::Shards(self.count).shard_of(cron_job)
+    }
+
+    /// Makes CronJobs until there are two of different shards: the first, and the last.
+    async fn create_two(&self) -> [(String, Uid); 2] {
+        let first = self.create_cron_job("a-0").await;
+        for at in 1.. {
+            let name = format!("a-{at}");
+            let next = self.create_cron_job(&name).await;
+            if self.shard_of(&next) != self.shard_of(&first) {
+                return [("a-0".to_owned(), first), (name, next)];
+            }
+            self.send_to("cronjobs", "DELETE", &name, None).await;
+        }
+        unreachable!("one in sixteen");
+    }
+
+    async fn touch(&self, name: &str) {
+        let change = json!({"spec": {"suspend": true}});
+        self.send_to("cronjobs", "PATCH", name, Some(change.clone())).await;
+    }
+
+    fn cron_jobs(&self, ways: &Ways) -> impl Stream<Item = WatchItem> + Send + use<> {
+        let (client, held) = (ways.client.clone(), self.wanted.subscribe());
+        held_cron_jobs(client, Scope::Cluster, decoder(self.count), self.count, held)
+    }
+}
+
+fn decoder(count: ShardCount) -> Arc<Decoder> {
+    Arc::new(Decoder {
+        default_zone: Zone::utc(),
+        shard_count: Some(count),
+    })
+}
+
+/// What comes next, in short: uids of CronJobs, and what is said of lists and watches.
+async fn next(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String {
+    let item = tokio::time::timeout(PATIENCE, items.next()).await.expect("it goes on");
+    let item = item.expect("it never ends");
+    match item {
+        WatchItem::Input(Input::CronJobApplied(record)) => format!("has {}", record.identity.uid),
+        WatchItem::Input(Input::CronJobDeleted(uid)) => format!("lost {uid}"),
+        WatchItem::Input(Input::Selected(selected)) => {
+            let of: Vec<u16> = selected.shards.iter().map(|shard| shard.0).collect();
+            match selected.stage {
+                SelectionStage::ListBegun => format!("lists {of:?}"),
+                SelectionStage::ListDone => format!("listed {of:?}"),
+                SelectionStage::Watching(_) if of.len() == 16 => "watches all".to_owned(),
+                SelectionStage::Watching(_) => format!("watches {of:?}"),
+            }
+        }
+        WatchItem::Listed(selected_by) => format!("by {selected_by:?}"),
+        WatchItem::PassedOver => "PassedOver".to_owned(),
+        WatchItem::Input(_) | WatchItem::Undecodable { .. } | WatchItem::Error { .. } => format!("{item:?}"),
+    }
+}
+
+async fn take(n_items: usize, items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> Vec<String> {
+    let mut told = Vec::new();
+    for _ in 0..n_items {
+        told.push(next(items).await);
+    }
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_selects_sends_nothing_of_others_and_is_found_out_with_no_shard_held() {
+    let bench = bench([true, true]);
+    let [(first_name, first), (other_name, other)] = bench.create_two().await;
+    let (ours, others) = (bench.shard_of(&first), bench.shard_of(&other));
+    let ways = bench.ways();
+    let mut items = pin!(bench.cron_jobs(&ways));
+    let told = take(4, &mut items).await;
+    assert_eq!(told, ["lists []", "listed []", "by Server", "watches []"]);
+    let (lists, watches) = ways.take_asked();
+    // The version with the probe; then nobody's.
+    assert_eq!((lists, watches), (vec![true, false], vec![false]));
+    bench.wanted.send_replace([ours].into_iter().collect());
+    bench.touch(&first_name).await;
+    bench.touch(&other_name).await;
+    let told = take(2, &mut items).await;
+    assert_eq!(told, [format!("watches [{}]", ours.0), format!("has {first}")]);
+    assert_eq!(ways.take_asked(), (vec![], vec![true]), "no list");
+    // What happens after the addition of a shard is shown, although the watch has not noticed; so is what came before.
+    bench.wanted.send_replace([ours, others].into_iter().collect());
+    bench.send_to("cronjobs", "DELETE", &other_name, None).await;
+    let told = take(3, &mut items).await;
+    assert!(told[0].starts_with("watches"), "{told:?}");
+    assert_eq!(told[1..], [format!("has {other}"), format!("lost {other}")]);
+    bench.wanted.send_replace([ours].into_iter().collect());
+    assert_eq!(next(&mut items).await, format!("watches [{}]", ours.0), "after a while");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_passes_the_selector_over_costs_a_look_at_what_is_of_others() {
+    let bench = bench([false, false]);
+    let [(first_name, first), (other_name, other)] = bench.create_two().await;
+    let (ours, others) = (bench.shard_of(&first), bench.shard_of(&other));
+    bench.wanted.send_replace([ours].into_iter().collect());
+    let ways = bench.ways();
+    let mut items = pin!(bench.cron_jobs(&ways));
+    let told = take(6, &mut items).await;
+    let list = [
+        format!("lists [{}]", ours.0),
+        format!("has {first}"),
+        "PassedOver".to_owned(),
+    ];
+    assert_eq!(told[..3], list);
+    let end = [
+        format!("listed [{}]", ours.0),
+        "by Replica".to_owned(),
+        "watches all".to_owned(),
+    ];
+    assert_eq!(told[3..], end);
+    // It is asked again before the watch is opened.
+    assert_eq!(ways.take_asked(), (vec![true, true, true], vec![false]));
+    bench.touch(&other_name).await;
+    bench.touch(&first_name).await;
+    assert_eq!(
+        take(2, &mut items).await,
+        ["PassedOver".to_owned(), format!("has {first}")]
+    );
+    // Nothing has to be opened anew.
+    bench.wanted.send_replace([ours, others].into_iter().collect());
+    bench.send_to("cronjobs", "DELETE", &other_name, None).await;
+    assert_eq!(next(&mut items).await, format!("lost {other}"));
+    assert_eq!(ways.take_asked(), (vec![], vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_learns_to_select_is_asked_to_when_the_watch_is_opened_anew() {
+    let bench = bench([false, false]);
+    let [(first_name, first), (other_name, _)] = bench.create_two().await;
+    let ours = bench.shard_of(&first);
+    bench.wanted.send_replace([ours].into_iter().collect());
+    let ways = bench.ways();
+    let mut items = pin!(bench.cron_jobs(&ways));
+    while next(&mut items).await != "watches all" {}
+    for front_end in 0..2 {
+        bench.api.set_serves_shard_selectors(front_end, true);
+    }
+    bench.api.faults().add(Rule {
+        resource: Some(Resource::CronJob),
+        client: Some("controller".to_owned()),
+        times_max: Some(1),
+        ..Rule::new(Fault::CloseWatch)
+    });
+    bench.touch(&other_name).await;
+    let watching = format!("watches [{}]", ours.0);
+    while next(&mut items).await != watching {}
+    bench.touch(&other_name).await;
+    bench.touch(&first_name).await;
+    assert_eq!(next(&mut items).await, format!("has {first}"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_and_watches_at_servers_that_differ_show_the_same() {
+    for serves in [[true, false], [false, true], [true, true], [false, false]] {
+        let bench = bench(serves);
+        let [(first_name, first), (other_name, other)] = bench.create_two().await;
+        let (ours, others) = (bench.shard_of(&first), bench.shard_of(&other));
+        bench.wanted.send_replace([ours].into_iter().collect());
+        let ways = bench.ways();
+        let mut items = pin!(bench.cron_jobs(&ways));
+        let mut of_cron_jobs = Vec::new();
+        let is_open = |told: &String| told.starts_with("watches");
+        while of_cron_jobs.last().is_none_or(|told| !is_open(told)) {
+            of_cron_jobs.push(next(&mut items).await);
+        }
+        bench.touch(&other_name).await;
+        bench.touch(&first_name).await;
+        bench.wanted.send_replace([ours, others].into_iter().collect());
+        bench.send_to("cronjobs", "DELETE", &other_name, None).await;
+        bench.send_to("cronjobs", "DELETE", &first_name, None).await;
+        let last = format!("lost {first}");
+        while of_cron_jobs.last() != Some(&last) {
+            of_cron_jobs.push(next(&mut items).await);
+        }
+        let has_first = of_cron_jobs.iter().filter(|told| **told == format!("has {first}"));
+        // Of the list, and of the change where it was not shown gone in the same breath.
+        assert!(has_first.count() >= 1, "{serves:?}: {of_cron_jobs:?}");
+        assert!(
+            of_cron_jobs.contains(&format!("lost {other}")),
+            "{serves:?}: {of_cron_jobs:?}"
+        );
+        let by = if serves[0] { "by Server" } else { "by Replica" };
+        assert!(of_cron_jobs.contains(&by.to_owned()), "{serves:?}: {of_cron_jobs:?}");
+        let (_, watches) = ways.take_asked();
+        assert!(
+            watches.iter().all(|is_selected| *is_selected == serves[0]),
+            "{serves:?}"
+        );
+    }
+}
+
+/// The uids that a list of some shards finds, who selected, and how many were passed over.
+async fn list(client: Client, count: ShardCount, shards: ShardSet) -> (Vec<String>, SelectedBy, u64) {
+    let pages = list_cron_jobs(client, Scope::Cluster, decoder(count), count, shards);
+    let pages: Vec<_> = pages.try_collect().await.unwrap();
+    let (mut found, mut selected_by, mut n_passed_over) = (Vec::new(), SelectedBy::Server, 0);
+    for page in pages {
+        found.extend(page.found.iter().map(|listed| listed.cron_job().to_string()));
+        selected_by = selected_by.and(page.selected_by);
+        n_passed_over += page.n_passed_over;
+    }
+    found.sort();
+    (found, selected_by, n_passed_over)
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_shards_are_the_same_to_the_server_and_to_us() {
+    const N_CRON_JOBS: usize = 300;
+    let bench = bench([true, false]);
+    let mut random = Random::new(5);
+    for at in 0..N_CRON_JOBS {
+        bench.create_cron_job(&format!("a-{at}")).await;
+    }
+    let service = bench.api.client("user");
+    let [selecting, other] = [0, 1].map(|at| Client::new(service.clone().at_front_end(at), "default"));
+    for number in [16, 256, 1024] {
+        let count = ShardCount::new(number).unwrap();
+        let one = |number: u16| ShardSet::from_iter([ShardId(number)]);
+        let mut sets = vec![one(0), one(count.get() - 1), ShardSet::all(count)];
+        sets.extend((0..5).map(|_| count.shards().filter(|_| random.is_one_in(3)).collect::<ShardSet>()));
+        // Every other: as many ranges as there can be.
+        sets.push(count.shards().filter(|shard| shard.0 % 2 == 1).collect());
+        for set in sets {
+            let (found, selected_by, n_passed_over) = list(selecting.clone(), count, set).await;
+            assert_eq!((selected_by, n_passed_over), (SelectedBy::Server, 0), "{number}");
+            let (same, selected_by, n_passed_over) = list(other.clone(), count, set).await;
+            assert_eq!(found, same, "{number}");
+            assert_eq!(selected_by, SelectedBy::Replica);
+            assert_eq!(found.len() + usize::try_from(n_passed_over).unwrap(), N_CRON_JOBS);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_says_to_have_selected_something_else_is_not_believed() {
+    let bench = bench([true, true]);
+    let [(_, first), (_, other)] = bench.create_two().await;
+    let all = ShardSet::all(bench.count);
+    let service = bench.api.client("controller");
+    let expected = {
+        let mut both = vec![first.to_string(), other.to_string()];
+        both.sort();
+        both
+    };
+    let less = |body: String| {
+        if body.contains("shardInfo") {
+            json!({"metadata": {"resourceVersion": "1", "shardInfo": {"selector": "x"}}, "items": []}).to_string()
+        } else {
+            body
+        }
+    };
+    let otherwise = |body: String| body.replace(r#""shardInfo":{"selector""#, r#""shardInfo":{"ranges""#);
+    for (ways, how) in [
+        (Ways::new(service.clone(), service.clone(), less), "less"),
+        (Ways::new(service.clone(), service.clone(), otherwise), "otherwise"),
+    ] {
+        let found = list(ways.client.clone(), bench.count, all).await;
+        assert_eq!(found, (expected.clone(), SelectedBy::Replica, 0), "{how}");
+        assert_eq!(ways.take_asked(), (vec![true, false], vec![]), "{how}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_our_selector_is_asked_without() {
+    let bench = bench([true, true]);
+    let [(_, first), _] = bench.create_two().await;
+    let ours = bench.shard_of(&first);
+    bench.wanted.send_replace([ours].into_iter().collect());
+    let service = bench.api.client("controller");
+    let refusing = tower::service_fn(move |request: Request<Body>| {
+        let (mut service, is_refused) = (service.clone(), request.uri().to_string().contains(SELECTOR));
+        async move {
+            if !is_refused {
+                return Ok(service
+                    .call(request)
+                    .await?
+                    .map(|body| body.map_err(tower::BoxError::from).boxed_unsync()));
+            }
+            let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                "message": "invalid shard selector: it may be something else by now", "code": 500});
+            let body = Full::from(status.to_string())
+                .map_err(|never| match never {})
+                .boxed_unsync();
+            Ok::<_, tower::BoxError>(http::Response::builder().status(500).body(body).unwrap())
+        }
+    });
+    let client = Client::new(refusing, "default");
+    let held = bench.wanted.subscribe();
+    let mut items = pin!(held_cron_jobs(
+        client,
+        Scope::Cluster,
+        decoder(bench.count),
+        bench.count,
+        held
+    ));
+    let told = take(6, &mut items).await;
+    assert!(
+        told.contains(&format!("has {first}")) && told.contains(&"PassedOver".to_owned()),
+        "{told:?}"
+    );
+    assert_eq!(told[4..], ["by Replica", "watches all"]);
+}

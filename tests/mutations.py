@@ -60,7 +60,7 @@ FLEET = {
     "pull-goes-on-in-a-rollout": ("src/state/sharding/placement.rs", "} else if n_revisions > 1 {", "} else if n_revisions > 99 {", "f_02"),
     "seal-waits-for-nothing": ("src/state/custody.rs", "let is_at_rest = sealing.fired_through.is_none() || shards.is_settled(*shard);", "let is_at_rest = true;", "f_01"),
     "transfer-before-the-statuses": ("src/state/shard_state/tenure.rs", "!is_asked_about && (cron_job.is_status_stored() || cron_job.is_undecodable)", "!is_asked_about", "f_01"),
-    "adoption-without-a-list-of-jobs": ("src/runtime/list_task.rs", "tokio::try_join!(self.forward(shards, cron_jobs), jobs(labelled), jobs(unlabelled))?;", "self.forward(shards, cron_jobs).await?;\n            drop((labelled, unlabelled, &jobs));", "f_05"),
+    "adoption-without-a-list-of-jobs": ("src/runtime/list_task.rs", "tokio::try_join!(self.forward(shards, cron_jobs), jobs(labelled), jobs(unlabelled))?;", "(self.forward(shards, cron_jobs).await?, (), drop((labelled, unlabelled, &jobs)));", "f_05"),
     "handed-over-is-led-unseen": ("src/state/custody.rs", "written.is_none_or(|written| shards.has_seen(shard, &written));", "written.is_none_or(|_| true);", "f_12"),
     "adoption-in-the-same-term": (f"{ELECTION}/adoption.rs", "        Term(last.0 + 1)\n    }", "        Term(last.0.max(1))\n    }", "f_05"),
     "transfer-in-the-same-term": (f"{ELECTION}/handover.rs", "heir.is_some().then_some(Term(tenure.term.0 + 1)),", "heir.is_some().then_some(tenure.term),", "f_01"),

@@ -210,14 +210,14 @@ fn play_drawn(seed: u64) -> String {
         n_shards,
     };
     let roughness = random.pick(&[1, 2, 4]);
-    // Neither API server selects CronJobs by shard, one does, or both; which seed it is has no part in what else happens.
-    let serves = [[false, false], [true, false], [true, true]][usize::try_from(seed % 3).unwrap()];
     // Drawn apart from all else. One in three fleets has a replica of the version before.
     let protocols: &[ProtocolRange] = if Random::new(seed.rotate_left(32)).is_one_in(3) {
         &[FORMER, ProtocolRange::OURS, ProtocolRange::OURS]
     } else {
         &[ProtocolRange::OURS]
     };
+    // Neither API server selects CronJobs by shard, one does, or both; which seed it is has no part in what else happens.
+    let serves = [[false, false], [true, false], [true, true]][usize::try_from(seed % 3).unwrap()];
     let shown = std::env::var("CRONWHEEL_FLEET_SHOW").is_ok();
     let played = play_recorded(seed, size, async |fleet| {
         for (front_end, serves) in serves.into_iter().enumerate() {

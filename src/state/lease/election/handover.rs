@@ -23,8 +23,11 @@ use crate::state::{
 /// So many shards are on their way from one member that has too many, at a time.
 const PULLS_MAX: usize = 8;
 
-/// A target that has not warmed a shard after this is not waited for.
+/// A target that has not warmed a shard after this is not waited for by one that leaves.
 const WARM_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Nor by one that stays, which leads meanwhile and is in no hurry: in a large cluster a list takes long.
+const PULL_WARM_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// So many targets are waited for. Where all are slow, as when everything is due at once, none is faster than the last one,
 /// and whoever takes a shard that is free lists it as well.
@@ -228,7 +231,12 @@ impl Election {
         else {
             return;
         };
-        let (target, late_at) = (target.clone(), *since + WARM_TIMEOUT);
+        let patience = if self.is_leaving() {
+            WARM_TIMEOUT
+        } else {
+            PULL_WARM_TIMEOUT
+        };
+        let (target, late_at) = (target.clone(), *since + patience);
         let lease = self
             .roster()
             .find(|(pod_uid, lease)| **pod_uid == *target && lease.accepts())

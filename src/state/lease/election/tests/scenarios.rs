@@ -753,6 +753,16 @@ fn f16_a_replica_whose_clock_is_in_doubt_gives_its_shards_away_and_stays() {
 }
 
 #[test]
+fn a_newcomer_that_loads_slowly_gets_its_share_all_the_same() {
+    let mut world = fleet(16, 2, 5);
+    let newcomer = world.start("new");
+    world.replicas[newcomer].warm_delay = 20_000;
+    world.run(90_000);
+    assert_balanced(&world, &[0, 1, newcomer]);
+    assert_eq!(world.n_moves(), 5);
+}
+
+#[test]
 fn weights_share_out_in_proportion() {
     let mut world = World::new(64, 79);
     for (number, weight) in [1, 3].into_iter().enumerate() {

@@ -82,6 +82,8 @@ pub(super) struct Replica {
     pub(super) loss: u64,
     /// Whether it says nothing of shards that it was told to warm.
     pub(super) warms_nothing: bool,
+    /// How long it takes to load shards, in milliseconds.
+    pub(super) warm_delay: u64,
     /// How long its shards take to fire their last, in milliseconds.
     pub(super) seal_delay: u64,
     /// A number for each process, so that messages to former ones are not delivered.
@@ -170,6 +172,7 @@ impl World {
             watch_lag: 0,
             loss: 0,
             warms_nothing: false,
+            warm_delay: 0,
             seal_delay: 0,
             generation: 0,
             has_left: false,
@@ -438,8 +441,13 @@ impl World {
             }
             ElectionEffect::Warm(shards) => {
                 let n_warmed = if self.replicas[at].warms_nothing { 0 } else { usize::MAX };
+                let warm_delay = self.replicas[at].warm_delay;
                 for shard in shards.iter().take(n_warmed) {
-                    self.post(at, delay, Message::Input(ElectionInput::ShardWarmed(shard)));
+                    self.post(
+                        at,
+                        delay + warm_delay,
+                        Message::Input(ElectionInput::ShardWarmed(shard)),
+                    );
                 }
             }
             ElectionEffect::Cool(_) => {}

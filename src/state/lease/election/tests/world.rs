@@ -17,7 +17,7 @@ use crate::state::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey,
         NotOwning, Preset, ProtocolRange, RejoinReason, StopReason,
     },
-    sharding::{BootInstant, ShardCount, ShardId, Term, Weight, WrittenThrough},
+    sharding::{BootInstant, ShardCount, ShardId, ShardSet, Term, Weight, WrittenThrough},
 };
 
 /// A small generator with a seed (`SplitMix64`).
@@ -439,17 +439,7 @@ impl World {
                     "{shard:?} {acting:?} {term:?}"
                 );
             }
-            ElectionEffect::Warm(shards) => {
-                let n_warmed = if self.replicas[at].warms_nothing { 0 } else { usize::MAX };
-                let warm_delay = self.replicas[at].warm_delay;
-                for shard in shards.iter().take(n_warmed) {
-                    self.post(
-                        at,
-                        delay + warm_delay,
-                        Message::Input(ElectionInput::ShardWarmed(shard)),
-                    );
-                }
-            }
+            ElectionEffect::Warm(shards) => self.warm(at, shards, delay),
             ElectionEffect::Cool(_) => {}
             ElectionEffect::Seal { shard, term } => {
                 self.process(at).acting.remove(&shard);
@@ -471,6 +461,15 @@ impl World {
                 self.replicas[at].exits += 1;
                 self.kill(at);
             }
+        }
+    }
+
+    fn warm(&mut self, at: usize, shards: ShardSet, delay: u64) {
+        let replica = &self.replicas[at];
+        let delay = delay + replica.warm_delay;
+        let n_loaded = if replica.warms_nothing { 0 } else { usize::MAX };
+        for shard in shards.iter().take(n_loaded) {
+            self.post(at, delay, Message::Input(ElectionInput::ShardWarmed(shard)));
         }
     }
 

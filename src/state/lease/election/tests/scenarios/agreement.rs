@@ -1,0 +1,150 @@
+//! Replicas of several versions and configurations.
+
+use super::{
+    super::world::{Journal, World},
+    assert_balanced, fleet,
+};
+use crate::state::{
+    lease::{Adoption, ElectionInput, Installation, NotOwning, ProtocolRange, annotation},
+    sharding::ShardCount,
+};
+
+#[test]
+fn f22_a_replica_of_the_version_before_gives_and_takes_by_empty_leases() {
+    for seed in 0..2 {
+        let mut world = World::new(16, seed);
+        for number in 0..3 {
+            let mut config = world.config(&format!("pod-{number}"));
+            if number == 0 {
+                config.protocol = ProtocolRange { min: 1, max: 1 };
+            }
+            world.start_with(config);
+        }
+        world.run_until_led(2_500);
+        world.run(40_000);
+        assert_balanced(&world, &[0, 1, 2]);
+        for leaver in [1, 0] {
+            world.journal = Journal::default();
+            world.drain(leaver);
+            world.run(3_000);
+            assert!(world.replicas[leaver].has_left);
+            world.run_until_led(2_000);
+            let released = |adoption: &Adoption| matches!(adoption, Adoption::Released { .. });
+            assert!(
+                world.journal.leads.iter().all(|(_, _, _, adoption)| released(adoption)),
+                "{:?}",
+                world.journal.leads
+            );
+            assert!(!world.journal.leads.is_empty());
+        }
+    }
+}
+
+#[test]
+fn f22_no_shard_is_handed_over_by_a_write_once_a_member_takes_shards_that_knows_of_none() {
+    for seed in 0..4 {
+        let mut world = fleet(32, 3, seed);
+        for replica in &mut world.replicas {
+            replica.warms_nothing = true;
+        }
+        let mut config = world.config("former");
+        config.protocol = ProtocolRange { min: 1, max: 1 };
+        let former = world.start_with(config);
+        // Everything is announced before anybody sees the newcomer, and seals and writes follow at some time after.
+        let gap = world.random.below(60);
+        world.run(gap);
+        world.drain(0);
+        while world.not_owning(former).is_some() {
+            world.run(1);
+        }
+        world.run(60);
+        for replica in &mut world.replicas {
+            replica.warms_nothing = false;
+        }
+        world.journal = Journal::default();
+        world.run(3_000);
+        assert!(world.replicas[0].has_left, "seed {seed}");
+        world.run_until_led(2_000);
+        let handed_over = |adoption: &Adoption| matches!(adoption, Adoption::HandedOver { .. });
+        let leads = &world.journal.leads;
+        assert!(
+            !leads.iter().any(|(_, _, _, adoption)| handed_over(adoption)),
+            "seed {seed}: {leads:?}"
+        );
+    }
+}
+
+#[test]
+fn f22_of_two_that_come_at_once_and_cannot_follow_each_other_the_newer_gives_way() {
+    for seed in 0..8 {
+        let mut world = World::new(16, seed);
+        for (name, min, max) in [("pod-a", 2, 3), ("pod-b", 1, 1)] {
+            let mut config = world.config(name);
+            config.protocol = ProtocolRange { min, max };
+            world.start_with(config);
+        }
+        world.run(20_000);
+        assert_eq!(world.load(), [0, 16], "seed {seed}");
+    }
+}
+
+#[test]
+fn f22_a_replica_that_no_member_can_follow_owns_nothing_and_says_so() {
+    let mut world = fleet(16, 2, 47);
+    let mut config = world.config("newer");
+    config.protocol = ProtocolRange { min: 3, max: 4 };
+    let newer = world.start_with(config);
+    world.run(40_000);
+    assert_eq!(world.load()[newer], 0);
+    assert_balanced(&world, &[0, 1]);
+    let reason = world.not_owning(newer).unwrap();
+    assert_eq!(
+        reason.to_string(),
+        "it can follow protocol versions 3-4, and members follow 1-2: roll out a version between them first"
+    );
+}
+
+#[test]
+fn a_replica_with_another_shard_count_or_hash_owns_nothing_and_says_so() {
+    let mut world = fleet(16, 2, 53);
+    let mut config = world.config("wrong");
+    config.installation = Installation::of(ShardCount::new(32).unwrap());
+    let wrong = world.start_with(config);
+    world.run(40_000);
+    assert_balanced(&world, &[0, 1]);
+    assert_eq!(
+        world.not_owning(wrong).unwrap().to_string(),
+        "it was configured with 32/fnv1a64-uid-10 (shard count/hash scheme), and the installation was made with \
+         16/fnv1a64-uid-10: configure 16/fnv1a64-uid-10; to change it scale to zero, change it everywhere, scale up"
+    );
+    let theirs = Installation {
+        hash_scheme: "another".into(),
+        ..Installation::of(world.count)
+    };
+    world.input(0, ElectionInput::InstallationKnown(theirs));
+    world.run(2_000);
+    assert!(matches!(
+        world.not_owning(0),
+        Some(NotOwning::InstallationDiffers { .. })
+    ));
+    assert_eq!(world.load(), [0, 16, 0], "it gave what it had to one that agrees");
+}
+
+#[test]
+fn annotations_of_others_survive_our_writes() {
+    let mut world = fleet(16, 2, 83);
+    let key = world.member_key(0);
+    let mut lease = world.store.leases[&key].clone();
+    world.store.version += 1;
+    lease.resource_version.0 = world.store.version;
+    lease.annotations.insert("example.com/note".into(), "kept".into());
+    world.store.put(lease);
+    world.run(10_000);
+    let lease = &world.store.leases[&key];
+    assert_eq!(&*lease.annotations["example.com/note"], "kept");
+    assert!(
+        lease.annotations[annotation::RENEWAL].parse::<u64>().unwrap() > 5,
+        "and it goes on renewing"
+    );
+    assert_eq!((world.n_moves(), world.replicas[0].exits), (0, 0));
+}

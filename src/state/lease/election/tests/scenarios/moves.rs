@@ -1,0 +1,330 @@
+//! Replicas that come and go, and what moves then.
+
+use std::num::NonZeroU16;
+
+use super::{super::world::World, assert_balanced, fleet};
+use crate::state::{
+    lease::{Adoption, MemberLease, StopReason},
+    sharding::Weight,
+};
+
+#[test]
+fn f27_five_replicas_that_start_at_once_lead_everything_within_two_seconds() {
+    for seed in 0..2 {
+        let mut world = World::new(64, seed);
+        for number in 0..5 {
+            world.start(&format!("pod-{number}"));
+            let gap = world.random.below(200);
+            world.run(gap);
+        }
+        world.run_until_led(2_000);
+        assert!(
+            world.store.terms.values().all(|term| term.0 == 1),
+            "seed {seed}: each was made once"
+        );
+        world.run(30_000);
+        assert_balanced(&world, &[0, 1, 2, 3, 4]);
+    }
+}
+
+#[test]
+fn at_rest_members_are_renewed_and_nothing_else_is_written() {
+    let mut world = fleet(64, 5, 1);
+    world.store.n_writes = [0, 0];
+    world.run(60_000);
+    let [members, shards] = world.store.n_writes;
+    assert_eq!(shards, 0);
+    assert!((140..=155).contains(&members), "{members} in a minute");
+    assert_eq!(world.journal.relists, 0);
+}
+
+#[test]
+fn f1_a_replica_that_drains_hands_everything_over_and_is_gone_in_half_a_second() {
+    for seed in 0..2 {
+        let mut world = fleet(64, 5, seed);
+        let had = world.load()[2];
+        world.drain(2);
+        world.run(500);
+        assert!(world.replicas[2].has_left, "seed {seed}");
+        assert_eq!(world.n_moves(), had);
+        assert_balanced(&world, &[0, 1, 3, 4]);
+        let is_handed_over = |adoption: &Adoption| {
+            matches!(
+                adoption,
+                Adoption::HandedOver {
+                    fired_through: Some(_),
+                    written_through: Some(_)
+                }
+            )
+        };
+        assert!(
+            world
+                .journal
+                .leads
+                .iter()
+                .all(|(_, _, _, adoption)| is_handed_over(adoption))
+        );
+        assert!(
+            world
+                .journal
+                .stops
+                .iter()
+                .all(|(_, _, _, reason)| *reason == StopReason::HandedOver)
+        );
+        assert!(!world.store.leases.contains_key(&world.member_key(2)));
+        world.run(30_000);
+        assert_eq!(world.n_moves(), had, "nothing moves again");
+    }
+}
+
+#[test]
+fn f2_a_rolling_update_moves_each_shard_once() {
+    let mut world = fleet(64, 4, 7);
+    for former in 0..4 {
+        let mut config = world.config(&format!("new-{former}"));
+        config.revision = "two".into();
+        world.start_with(config);
+        world.run(5_000);
+        world.drain(former);
+        world.run(2_000);
+        assert!(world.replicas[former].has_left);
+    }
+    world.run(30_000);
+    assert_eq!(world.n_moves(), 64);
+    assert!(
+        world.store.moves.values().all(|moves| *moves == 1),
+        "{:?}",
+        world.store.moves
+    );
+    assert_balanced(&world, &[4, 5, 6, 7]);
+}
+
+/// The most shards that nobody led at a time while a replica drained, and how long that took.
+fn drained(world: &mut World, leaver: usize) -> (usize, u64) {
+    let (begun, n_shards) = (world.now, usize::from(world.count.get()));
+    let mut n_unled_max = 0;
+    world.drain(leaver);
+    while !world.replicas[leaver].has_left {
+        world.run(1);
+        n_unled_max = n_unled_max.max(n_shards - world.leaders().len());
+    }
+    (n_unled_max, world.now - begun)
+}
+
+#[test]
+fn f1_a_drain_leaves_few_shards_without_a_leader_at_a_time() {
+    let mut world = fleet(256, 5, 3);
+    let (n_unled_max, took) = drained(&mut world, 1);
+    // Eight on their way, and those whose next leader has not seen yet what the one before has.
+    assert!((2..=16).contains(&n_unled_max), "{n_unled_max}");
+    assert!(took < 500, "{took} ms");
+}
+
+#[test]
+fn f4_shards_that_fire_their_last_for_long_keep_no_others_from_being_sealed() {
+    let mut world = fleet(256, 5, 3);
+    world.replicas[1].seal_delay = 2_000;
+    let (_, took) = drained(&mut world, 1);
+    // 52 shards, eight every tenth of a second, and the two seconds.
+    assert!((2_600..3_200).contains(&took), "{took} ms");
+}
+
+#[test]
+fn f2_a_newcomer_is_ready_when_those_who_leave_then_can_give_theirs_to_it() {
+    for seed in 0..8 {
+        let mut world = fleet(64, 3, seed);
+        let newcomer = world.start("new");
+        while world.not_owning(newcomer).is_some() {
+            world.run(1);
+        }
+        let shown = &world.store.leases[&world.member_key(newcomer)];
+        assert!(MemberLease::read(shown, world.count).accepts(), "seed {seed}");
+    }
+}
+
+#[test]
+fn f3_those_who_leave_together_leave_even_shares() {
+    let (mut n_uneven, n_seeds) = (0, 12);
+    for seed in 0..n_seeds {
+        let mut world = fleet(64, 6, seed);
+        for leaver in 2..6 {
+            world.drain(leaver);
+            let gap = world.random.below(20);
+            world.run(gap);
+        }
+        world.run(3_000);
+        let difference = world.load()[0].abs_diff(world.load()[1]);
+        assert!(difference <= 4, "seed {seed}: {:?}", world.load());
+        n_uneven += usize::from(difference > 2);
+    }
+    assert!(n_uneven <= 1, "{n_uneven} of {n_seeds}");
+}
+
+#[test]
+fn f3_replicas_that_come_take_their_share_and_those_that_go_leave_it() {
+    let mut world = fleet(64, 1, 3);
+    for number in 1..5 {
+        world.start(&format!("pod-{number}"));
+    }
+    world.run(40_000);
+    assert_balanced(&world, &[0, 1, 2, 3, 4]);
+    assert!((51..=52).contains(&world.n_moves()), "{}", world.n_moves());
+    let before = world.n_moves();
+    for leaver in 2..5 {
+        world.drain(leaver);
+    }
+    world.run(3_000);
+    let n_moves = world.n_moves() - before;
+    assert!(
+        (38..=39).contains(&n_moves),
+        "each of theirs once, none to another leaver"
+    );
+    // What each gave without knowing of the others evens out.
+    world.run(30_000);
+    assert_balanced(&world, &[0, 1]);
+    assert!(world.n_moves() - before <= n_moves + 1);
+}
+
+#[test]
+fn a_member_that_comes_waits_for_the_settle_window_and_then_gets_floor_of_its_share() {
+    let mut world = fleet(64, 4, 5);
+    let came = world.now;
+    world.start("pod-4");
+    world.run(9_000);
+    assert_eq!(world.n_moves(), 0);
+    world.run(11_000);
+    assert_eq!(world.n_moves(), 64 / 5);
+    let first = world.journal.leads.iter().map(|(at, ..)| at - came).min().unwrap();
+    assert!((10_000..12_000).contains(&first), "{first}");
+}
+
+#[test]
+fn f20_random_changes_of_the_members_end_in_rest_with_few_moves() {
+    for seed in 0..2 {
+        let mut world = fleet(32, 4, seed);
+        let mut live: Vec<usize> = (0..4).collect();
+        let mut bound = 0;
+        for change in 0..50 {
+            let shards = usize::from(world.count.get());
+            if live.len() < 2 || live.len() < 8 && world.random.below(2) == 0 {
+                live.push(world.start(&format!("more-{change}")));
+            } else {
+                let at = usize::try_from(world.random.below(live.len() as u64)).unwrap();
+                let leaver = live.remove(at);
+                bound += world.load()[leaver].max(shards.div_ceil(live.len() + 1));
+                world.drain(leaver);
+            }
+            world.run(1_200);
+        }
+        let before = world.n_moves();
+        assert!(before <= bound + 8 * 4, "seed {seed}: {before} of {bound}");
+        world.run(11_000 + 2_000);
+        assert_balanced(&world, &live);
+        let settled = world.n_moves();
+        assert!(settled - before <= 32, "seed {seed}");
+        world.run(60_000);
+        assert_eq!(world.n_moves(), settled, "seed {seed}: no oscillation");
+    }
+}
+
+#[test]
+fn a_target_that_warms_nothing_is_passed_over_after_three_seconds() {
+    let mut world = fleet(16, 3, 67);
+    world.replicas[1].warms_nothing = true;
+    world.drain(0);
+    world.run(2_900);
+    assert!(!world.replicas[0].has_left);
+    world.run(500);
+    assert!(world.replicas[0].has_left);
+    world.run_until_led(1_000);
+    assert!(
+        world.journal.leads.iter().all(|(_, at, _, _)| *at == 2),
+        "{:?}",
+        world.journal.leads
+    );
+}
+
+#[test]
+fn a_leaver_whose_targets_are_all_slow_waits_for_two_and_leaves_the_shards_to_whoever_takes_them() {
+    let mut world = fleet(16, 5, 69);
+    for slow in 1..5 {
+        world.replicas[slow].warms_nothing = true;
+    }
+    world.drain(0);
+    world.run(5_900);
+    assert!(!world.replicas[0].has_left);
+    world.run(600);
+    assert!(world.replicas[0].has_left);
+    let after = world.run_until_led(2_000);
+    assert!(after < 1_000, "{after} ms");
+    assert_balanced(&world, &[1, 2, 3, 4]);
+}
+
+#[test]
+fn the_last_replica_leaves_with_one_write_and_the_next_takes_all_at_once() {
+    let mut world = fleet(64, 1, 71);
+    world.store.n_writes = [0, 0];
+    world.drain(0);
+    world.run(100);
+    assert!(world.replicas[0].has_left);
+    assert_eq!(world.store.n_writes[1], 0, "no shard's Lease is written");
+    let next = world.start("next");
+    let after = world.run_until_led(2_000);
+    assert!(after < 500, "{after} ms");
+    assert_eq!(world.load()[next], 64);
+    let is_released = |adoption: &Adoption| matches!(adoption, Adoption::Released { .. });
+    assert!(
+        world
+            .journal
+            .leads
+            .iter()
+            .all(|(_, _, _, adoption)| is_released(adoption)),
+        "it is no crash"
+    );
+}
+
+#[test]
+fn a_newcomer_that_loads_slowly_gets_its_share_all_the_same() {
+    let mut world = fleet(16, 2, 5);
+    let newcomer = world.start("new");
+    world.replicas[newcomer].warm_delay = 20_000;
+    world.run(90_000);
+    assert_balanced(&world, &[0, 1, newcomer]);
+    assert_eq!(world.n_moves(), 5);
+}
+
+#[test]
+fn weights_share_out_in_proportion() {
+    let mut world = World::new(64, 79);
+    for (number, weight) in [1, 3].into_iter().enumerate() {
+        let mut config = world.config(&format!("pod-{number}"));
+        config.weight = Weight(NonZeroU16::new(weight).unwrap());
+        world.start_with(config);
+    }
+    world.run(60_000);
+    assert_eq!(world.load(), [16, 48]);
+}
+
+#[test]
+fn at_most_eight_shards_are_on_their_way_from_one_member() {
+    let mut world = fleet(64, 1, 89);
+    world.start("pod-1");
+    for replica in &mut world.replicas {
+        replica.warms_nothing = true;
+    }
+    world.run(12_000);
+    let overview = world.replicas[0]
+        .process
+        .as_ref()
+        .unwrap()
+        .election
+        .overview(world.local(0));
+    let n_offered = overview
+        .led
+        .values()
+        .filter(|(_, standing)| *standing != crate::state::lease::ShardStanding::Led)
+        .count();
+    assert_eq!(n_offered, 8);
+    world.run(60_000);
+    assert_eq!(world.n_moves(), 0, "what its target does not warm it keeps");
+}

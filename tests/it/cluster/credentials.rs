@@ -47,6 +47,8 @@ pub(super) async fn a_token_that_is_no_longer_known_is_read_anew(mut namespace: 
     namespace
         .wait_for_jobs(&job_names(&namespace, &["before", "created"]))
         .await;
+    // A Job can be seen before its create is answered, and an answer cut off is not `created`.
+    controller.wait_for_account(&[("created", 2)]).await;
     // The watches live on until they are cut, whoever opened them.
     account.wire.cut();
     create_overdue(&namespace, "seen").await;

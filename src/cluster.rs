@@ -15,6 +15,7 @@ pub mod leases;
 pub mod lists;
 pub mod selection;
 pub mod watch;
+pub mod watched;
 
 pub use api::{Answered, ClusterApi};
 pub use classify::{Answer, EventOutcome, LabelOutcome};

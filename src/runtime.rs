@@ -38,7 +38,6 @@ pub mod shutdown;
 pub mod status_batcher;
 mod tasks;
 pub mod watch_task;
-pub mod watched;
 mod watches;
 
 pub use self::connections::Connections;
@@ -55,10 +54,9 @@ use self::{
     shutdown::{Phase, PhaseSender, Signals, phases},
     status_batcher::{StatusBatcher, StatusLinks, StatusQueue},
     tasks::{Task, supervise},
-    watched::Watched,
 };
 use crate::{
-    cluster::{ClusterApi, connection::ConnectError},
+    cluster::{ClusterApi, connection::ConnectError, watched::Watched},
     state::{
         HeldShards, Input, Partition,
         held_shards::WHOLE,
@@ -203,7 +201,7 @@ struct Shell {
     phases: PhaseSender,
     leadership: watch::Sender<Leadership>,
     /// Which shards are held, where they are shared with other replicas.
-    held_shards: watch::Sender<ShardSet>,
+    held_shards: Watched<ShardSet>,
     burst: Watched<bool>,
     api: ClusterApi,
     event_api: ClusterApi,
@@ -224,7 +222,7 @@ impl Shell {
             metrics,
             phases: phases(),
             leadership: watch::Sender::new(leadership),
-            held_shards: watch::Sender::new(ShardSet::EMPTY),
+            held_shards: Watched::new(ShardSet::EMPTY),
             burst: Watched::new(false),
             api: ClusterApi::new(connections.writes),
             event_api: ClusterApi::new(connections.events),

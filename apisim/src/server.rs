@@ -129,6 +129,7 @@ async fn serve(stream: TcpStream, service: ApiService, closing: watch::Receiver<
 }
 
 /// Done when the server closes, or is gone.
+#[expect(clippy::disallowed_methods, reason = "over sockets no order is kept anyway")]
 async fn closed(mut closing: watch::Receiver<bool>) {
     let _gone = closing.wait_for(|is_closing| *is_closing).await;
 }

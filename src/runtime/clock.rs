@@ -24,8 +24,10 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::watched::{Watched, Watcher};
-use crate::state::sharding::BootInstant;
+use crate::{
+    cluster::watched::{Watched, Watcher},
+    state::sharding::BootInstant,
+};
 
 pub mod guard;
 

@@ -21,10 +21,9 @@ use super::{
     metrics::DispatchMetrics,
     pacing::{Admission, Pacer},
     shutdown::{INFLIGHT_GRACE, Phase, PhaseReceiver},
-    watched::Watched,
 };
 use crate::{
-    cluster::Answer,
+    cluster::{Answer, watched::Watched},
     state::{
         CreateOutcome, Input,
         sharding::{BootInstant, Leadership},

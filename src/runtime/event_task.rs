@@ -16,10 +16,9 @@ use super::{
     metrics::{ApiCall, EventMetrics},
     pacing::{Admission, Pacer, Ticket},
     shutdown::{EVENT_GRACE, Phase, PhaseReceiver},
-    watched::Watcher,
 };
 use crate::{
-    cluster::{Answer, Answered, ClusterApi, EventAction, EventOutcome},
+    cluster::{Answer, Answered, ClusterApi, EventAction, EventOutcome, watched::Watcher},
     state::{CronJobEvent, sharding::BootInstant},
 };
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::watched::{Watched, Watcher};
+use crate::cluster::watched::{Watched, Watcher};
 
 /// The longest wait for shards to be handed over. With what follows it stays under the 30 seconds that Kubernetes gives a
 /// Pod: of a replica that has handed all over nothing is on the way any more.

@@ -17,10 +17,9 @@ use super::{
     metrics::{ApiCall, StatusMetrics},
     pacing::{Admission, Pacer, Ticket},
     shutdown::{Phase, PhaseReceiver, STATUS_GRACE},
-    watched::Watcher,
 };
 use crate::{
-    cluster::{Answer, Answered, ClusterApi},
+    cluster::{Answer, Answered, ClusterApi, watched::Watcher},
     state::{
         Input, StatusOutcome, StatusWrite, Uid,
         sharding::{BootInstant, Leadership, WriteTerms},

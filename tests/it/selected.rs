@@ -10,6 +10,7 @@ use cronwheel::{
     cluster::{
         WatchItem,
         watch::{Selection, selected_jobs},
+        watched::Watched,
     },
     state::{
         Input, Scope, ShardId, Uid,
@@ -21,7 +22,6 @@ use futures::{Stream, StreamExt};
 use http::Request;
 use kube::Client;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -29,7 +29,7 @@ struct Bench {
     api: Api,
     client: Client,
     count: ShardCount,
-    wanted: watch::Sender<ShardSet>,
+    wanted: Watched<ShardSet>,
 }
 
 fn shards(numbers: &[u16]) -> ShardSet {
@@ -48,7 +48,7 @@ impl Bench {
             client: Client::new(api.client("user"), "default"),
             api,
             count: ShardCount::new(16).unwrap(),
-            wanted: watch::Sender::new(ShardSet::EMPTY),
+            wanted: Watched::new(ShardSet::EMPTY),
         }
     }
 
@@ -141,7 +141,7 @@ async fn next_job(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String
 #[tokio::test(start_paused = true)]
 async fn only_jobs_of_wanted_shards_are_shown() {
     let bench = Bench::new();
-    bench.wanted.send_replace(shards(&[1, 2]));
+    bench.wanted.set(shards(&[1, 2]));
     bench.create("before", Some(1)).await;
     bench.create("others", Some(3)).await;
     bench.create("nobodys", None).await;
@@ -163,12 +163,12 @@ async fn what_happened_in_a_shard_since_it_was_added_is_shown() {
     let bench = Bench::new();
     let mut items = pin!(bench.watch());
     until_watching(&mut items, &ShardSet::EMPTY).await;
-    bench.wanted.send_replace(shards(&[4]));
+    bench.wanted.set(shards(&[4]));
     // The watch has not noticed yet.
     bench.create("since", Some(4)).await;
     assert_eq!(until_watching(&mut items, &shards(&[4])).await, Vec::<String>::new());
     assert_eq!(next_job(&mut items).await, "since");
-    bench.wanted.send_replace(shards(&[4, 5]));
+    bench.wanted.set(shards(&[4, 5]));
     bench.create("four", Some(4)).await;
     bench.create("five", Some(5)).await;
     until_watching(&mut items, &shards(&[4, 5])).await;
@@ -181,10 +181,10 @@ async fn what_happened_in_a_shard_since_it_was_added_is_shown() {
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_is_not_wanted_any_more_is_left_out_after_a_while() {
     let bench = Bench::new();
-    bench.wanted.send_replace(shards(&[4, 5]));
+    bench.wanted.set(shards(&[4, 5]));
     let mut items = pin!(bench.watch());
     until_watching(&mut items, &shards(&[4, 5])).await;
-    bench.wanted.send_replace(shards(&[4]));
+    bench.wanted.set(shards(&[4]));
     until_watching(&mut items, &shards(&[4])).await;
     bench.create("five", Some(5)).await;
     bench.create("four", Some(4)).await;
@@ -201,7 +201,7 @@ async fn a_watch_that_breaks_or_is_too_old_goes_on_without_a_gap() {
         Fault::DropBefore,
     ] {
         let bench = Bench::new();
-        bench.wanted.send_replace(shards(&[1]));
+        bench.wanted.set(shards(&[1]));
         let mut items = pin!(bench.watch());
         until_watching(&mut items, &shards(&[1])).await;
         bench.api.faults().add(Rule {
@@ -210,7 +210,7 @@ async fn a_watch_that_breaks_or_is_too_old_goes_on_without_a_gap() {
             times_max: Some(2),
             ..Rule::new(fault.clone())
         });
-        bench.wanted.send_replace(shards(&[1, 2]));
+        bench.wanted.set(shards(&[1, 2]));
         bench.create("meanwhile", Some(2)).await;
         bench.create("too", Some(1)).await;
         let mut seen = until_watching(&mut items, &shards(&[1, 2])).await;

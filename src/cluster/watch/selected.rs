@@ -14,7 +14,7 @@ use std::{collections::VecDeque, pin::Pin, sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt};
 use kube::{Client, core::WatchEvent};
-use tokio::{sync::watch, time::Sleep};
+use tokio::time::Sleep;
 
 use super::{
     WatchItem,
@@ -27,6 +27,7 @@ use crate::{
         classify::{bounded, error_text},
         decode::Decoder,
         selection::{Collection, SelectedBy, Selector, is_refusal},
+        watched::{Watched, Watcher},
     },
     state::{
         Input, Partition, ResourceVersion, Scope, Uid,
@@ -41,7 +42,7 @@ const NARROWING_DELAY: Duration = Duration::from_secs(10);
 /// Which Jobs to watch.
 pub enum Selection {
     /// Those with the label of a shard that is wanted.
-    OfShards(ShardCount, watch::Receiver<ShardSet>),
+    OfShards(ShardCount, Watcher<ShardSet>),
     /// Those without the label of any.
     Unlabelled(ShardCount),
 }
@@ -50,7 +51,7 @@ pub enum Selection {
 pub fn selected_jobs(client: Client, scope: Scope, selection: Selection) -> impl Stream<Item = WatchItem> + Send {
     let (count, is_without, wanted) = match selection {
         Selection::OfShards(count, wanted) => (count, false, wanted),
-        Selection::Unlabelled(count) => (count, true, watch::Sender::new(ShardSet::EMPTY).subscribe()),
+        Selection::Unlabelled(count) => (count, true, Watched::new(ShardSet::EMPTY).subscribe()),
     };
     watch_shards(client, scope, LabelledJobs { count, is_without }, wanted)
 }
@@ -61,7 +62,7 @@ pub fn held_cron_jobs(
     scope: Scope,
     decoder: Arc<Decoder>,
     count: ShardCount,
-    held: watch::Receiver<ShardSet>,
+    held: Watcher<ShardSet>,
 ) -> impl Stream<Item = WatchItem> + Send {
     let of_all = CronJobs { decoder };
     watch_shards(client, scope, HeldCronJobs { of_all, count }, held)
@@ -71,7 +72,7 @@ fn watch_shards<K: ShardedKind>(
     client: Client,
     scope: Scope,
     kind: K,
-    wanted: watch::Receiver<ShardSet>,
+    wanted: Watcher<ShardSet>,
 ) -> impl Stream<Item = WatchItem> + Send {
     let watch = SelectedWatch {
         collection: Collection::new::<K::Object>(client, &scope),
@@ -109,7 +110,7 @@ struct SelectedWatch<K: ShardedKind> {
     collection: Collection,
     scope: Scope,
     kind: K,
-    wanted: watch::Receiver<ShardSet>,
+    wanted: Watcher<ShardSet>,
     /// What the watch that is open, or the list that goes on, is asked for.
     selected: ShardSet,
     /// Who leaves out the rest, as far as is known.
@@ -148,7 +149,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
     /// Selects what is wanted now.
     fn select(&mut self) {
         self.narrowing = None;
-        self.selected = *self.wanted.borrow_and_update();
+        self.selected = self.wanted.see();
     }
 
     fn is_selected(&self) -> bool {
@@ -158,7 +159,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
     /// Whether what is of this CronJob is wanted now, or by the list that goes on.
     fn is_wanted(&self, is_listing: bool) -> impl Fn(&Uid) -> bool + use<K> {
         let partition = Partition::Shards(self.kind.count());
-        let (wanted, listed) = (*self.wanted.borrow(), self.selected);
+        let (wanted, listed) = (self.wanted.get(), self.selected);
         move |cron_job| {
             let shard = partition.shard_of(cron_job);
             wanted.contains(shard) || (is_listing && listed.contains(shard))
@@ -295,7 +296,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
         if !self.is_selected() {
             return true;
         }
-        let wanted = *self.wanted.borrow();
+        let wanted = self.wanted.get();
         let lacks_nothing = wanted.iter().all(|shard| self.selected.contains(shard));
         if lacks_nothing && wanted != self.selected {
             self.narrowing = Some(Box::pin(tokio::time::sleep(NARROWING_DELAY)));

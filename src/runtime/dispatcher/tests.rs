@@ -6,11 +6,13 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::{
-    cluster::Answered,
+    cluster::{
+        Answered,
+        watched::{Watched, Watcher},
+    },
     runtime::{
         metrics::Metrics,
         shutdown::{PhaseSender, phases},
-        watched::{Watched, Watcher},
     },
     state::{
         CronJobIdentity, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome, Uid,

@@ -7,10 +7,10 @@ use std::{
 
 use super::{deliveries::BEHIND_MAX, *};
 use crate::{
+    cluster::watched::Watched,
     runtime::{
         metrics::Metrics,
         shutdown::{PhaseSender, phases},
-        watched::Watched,
     },
     state::{CronJobIdentity, EventReason, ResourceVersion, Uid},
 };

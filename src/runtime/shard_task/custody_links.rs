@@ -3,6 +3,7 @@
 use tokio::sync::{mpsc, watch};
 
 use crate::{
+    cluster::watched::Watched,
     runtime::list_task::ListNews,
     state::{
         Custody, ShardCommand, ShardReport,
@@ -23,7 +24,7 @@ pub struct CustodyLinks {
     /// Which shards are to be listed; room for one.
     pub lists: mpsc::Sender<ShardSet>,
     /// Which shards are held, for whoever watches their Jobs: told before a list of them is asked for.
-    pub held: watch::Sender<ShardSet>,
+    pub held: Watched<ShardSet>,
     /// What lists find.
     pub news: mpsc::Receiver<ListNews>,
     /// Until when anything may be done.
@@ -64,8 +65,7 @@ impl CustodyLinks {
 
     /// Says which shards are held.
     pub(super) fn tell_held(&self, held: &ShardSet) {
-        self.held
-            .send_if_modified(|told| std::mem::replace(told, *held) != *held);
+        self.held.set(*held);
     }
 
     /// Passes on what there is to be told, as far as there is room: the rest comes with the next turn.

@@ -6,13 +6,12 @@ use tokio::{sync::watch, task::JoinHandle};
 
 use super::*;
 use crate::{
-    cluster::{Answered, EventOutcome},
+    cluster::{Answered, EventOutcome, watched::Watched},
     runtime::{
         dispatcher::{Dispatcher, DispatcherLinks, JobApi},
         event_task::{EventApi, EventLinks, EventTask},
         metrics::Metrics,
         shutdown::{PhaseSender, phases},
-        watched::Watched,
     },
     schedule::Zone,
     state::{

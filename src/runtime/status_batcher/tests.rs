@@ -9,10 +9,10 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::{
+    cluster::watched::Watched,
     runtime::{
         metrics::Metrics,
         shutdown::{PhaseSender, phases},
-        watched::Watched,
     },
     state::{
         CronJobIdentity, CronJobStatus, ResourceVersion,

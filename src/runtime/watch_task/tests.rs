@@ -7,12 +7,11 @@ use std::{
 
 use super::*;
 use crate::{
-    cluster::{Answer, Answered, EventOutcome},
+    cluster::{Answer, Answered, EventOutcome, watched::Watched},
     runtime::{
         event_task::{EventApi, EventLinks, EventTask},
         metrics::Metrics,
         shutdown::phases,
-        watched::Watched,
     },
     state::{Scope, Uid},
 };

@@ -8,7 +8,10 @@ mod measured;
 use std::{path::Path, pin::pin, sync::Arc, time::Duration};
 
 use cronwheel::{
-    cluster::{Decoder, WatchItem, lists::list_cron_jobs, selection::SelectedBy, watch::held_cron_jobs, watch_client},
+    cluster::{
+        Decoder, WatchItem, lists::list_cron_jobs, selection::SelectedBy, watch::held_cron_jobs, watch_client,
+        watched::Watched,
+    },
     schedule::Zone,
     state::{
         Input, Partition, Scope, ShardId, Uid,
@@ -24,7 +27,7 @@ use kube::{
 };
 use serde_json::json;
 use testbed::{JobLife, Options, Testbed};
-use tokio::{sync::watch, time::timeout};
+use tokio::time::timeout;
 
 use super::ONE_CONTROL_PLANE;
 
@@ -182,7 +185,7 @@ async fn a_watch_follows_the_shards(
 ) {
     let count = ShardCount::new(16).expect("a count");
     let partition = Partition::Shards(count);
-    let held = watch::Sender::new(ShardSet::EMPTY);
+    let held = Watched::new(ShardSet::EMPTY);
     let receiver = held.subscribe();
     let mut items = pin!(held_cron_jobs(
         client.clone(),
@@ -199,7 +202,7 @@ async fn a_watch_follows_the_shards(
         let of_shard = |(_, uid): &&(String, Uid)| partition.shard_of(uid) == shard;
         let (name, uid) = cron_jobs.iter().find(of_shard).expect("one of two hundred");
         shards.insert(shard);
-        held.send_replace(shards);
+        held.set(shards);
         api.delete(name, &DeleteParams::default()).await.expect("a deletion");
         let (mut n_openings, mut n_passed_over) = (0, 0);
         loop {

@@ -13,7 +13,7 @@ use std::{
 };
 
 use apisim::{Api, ApiBody, ApiService, ConnectionLost, WallClock};
-use cronwheel::runtime::{clock::SimulatedWall, watched::Watched};
+use cronwheel::{cluster::watched::Watched, runtime::clock::SimulatedWall};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::client::Body;

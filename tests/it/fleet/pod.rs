@@ -11,7 +11,7 @@ use std::{
 
 use apisim::{Api, WallClock};
 use cronwheel::{
-    cluster::WriteConnections,
+    cluster::{WriteConnections, watched::Watched},
     runtime::{
         Connections, RuntimeError,
         admin::Admin,
@@ -20,7 +20,6 @@ use cronwheel::{
         metrics::{ElectionFigures, Metrics},
         run_observed,
         shutdown::phases,
-        watched::Watched,
     },
     schedule::Zone,
     state::{

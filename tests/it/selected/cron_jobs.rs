@@ -167,19 +167,19 @@ async fn a_server_that_selects_sends_nothing_of_others_and_is_found_out_with_no_
     let (lists, watches) = ways.take_asked();
     // The version with the probe; then nobody's.
     assert_eq!((lists, watches), (vec![true, false], vec![false]));
-    bench.wanted.send_replace([ours].into_iter().collect());
+    bench.wanted.set([ours].into_iter().collect());
     bench.touch(&first_name).await;
     bench.touch(&other_name).await;
     let told = take(2, &mut items).await;
     assert_eq!(told, [format!("watches [{}]", ours.0), format!("has {first}")]);
     assert_eq!(ways.take_asked(), (vec![], vec![true]), "no list");
     // What happens after the addition of a shard is shown, although the watch has not noticed; so is what came before.
-    bench.wanted.send_replace([ours, others].into_iter().collect());
+    bench.wanted.set([ours, others].into_iter().collect());
     bench.send_to("cronjobs", "DELETE", &other_name, None).await;
     let told = take(3, &mut items).await;
     assert!(told[0].starts_with("watches"), "{told:?}");
     assert_eq!(told[1..], [format!("has {other}"), format!("lost {other}")]);
-    bench.wanted.send_replace([ours].into_iter().collect());
+    bench.wanted.set([ours].into_iter().collect());
     assert_eq!(next(&mut items).await, format!("watches [{}]", ours.0), "after a while");
 }
 
@@ -188,7 +188,7 @@ async fn a_server_that_passes_the_selector_over_costs_a_look_at_what_is_of_other
     let bench = bench([false, false]);
     let [(first_name, first), (other_name, other)] = bench.create_two().await;
     let (ours, others) = (bench.shard_of(&first), bench.shard_of(&other));
-    bench.wanted.send_replace([ours].into_iter().collect());
+    bench.wanted.set([ours].into_iter().collect());
     let ways = bench.ways();
     let mut items = pin!(bench.cron_jobs(&ways));
     let told = take(6, &mut items).await;
@@ -213,7 +213,7 @@ async fn a_server_that_passes_the_selector_over_costs_a_look_at_what_is_of_other
         ["PassedOver".to_owned(), format!("has {first}")]
     );
     // Nothing has to be opened anew.
-    bench.wanted.send_replace([ours, others].into_iter().collect());
+    bench.wanted.set([ours, others].into_iter().collect());
     bench.send_to("cronjobs", "DELETE", &other_name, None).await;
     assert_eq!(next(&mut items).await, format!("lost {other}"));
     assert_eq!(ways.take_asked(), (vec![], vec![]));
@@ -224,7 +224,7 @@ async fn a_server_that_learns_to_select_is_asked_to_when_the_watch_is_opened_ane
     let bench = bench([false, false]);
     let [(first_name, first), (other_name, _)] = bench.create_two().await;
     let ours = bench.shard_of(&first);
-    bench.wanted.send_replace([ours].into_iter().collect());
+    bench.wanted.set([ours].into_iter().collect());
     let ways = bench.ways();
     let mut items = pin!(bench.cron_jobs(&ways));
     while next(&mut items).await != "watches all" {}
@@ -251,7 +251,7 @@ async fn lists_and_watches_at_servers_that_differ_show_the_same() {
         let bench = bench(serves);
         let [(first_name, first), (other_name, other)] = bench.create_two().await;
         let (ours, others) = (bench.shard_of(&first), bench.shard_of(&other));
-        bench.wanted.send_replace([ours].into_iter().collect());
+        bench.wanted.set([ours].into_iter().collect());
         let ways = bench.ways();
         let mut items = pin!(bench.cron_jobs(&ways));
         let mut of_cron_jobs = Vec::new();
@@ -261,7 +261,7 @@ async fn lists_and_watches_at_servers_that_differ_show_the_same() {
         }
         bench.touch(&other_name).await;
         bench.touch(&first_name).await;
-        bench.wanted.send_replace([ours, others].into_iter().collect());
+        bench.wanted.set([ours, others].into_iter().collect());
         bench.send_to("cronjobs", "DELETE", &other_name, None).await;
         bench.send_to("cronjobs", "DELETE", &first_name, None).await;
         let last = format!("lost {first}");
@@ -361,7 +361,7 @@ async fn a_server_that_refuses_our_selector_is_asked_without() {
     let bench = bench([true, true]);
     let [(_, first), _] = bench.create_two().await;
     let ours = bench.shard_of(&first);
-    bench.wanted.send_replace([ours].into_iter().collect());
+    bench.wanted.set([ours].into_iter().collect());
     let service = bench.api.client("controller");
     let refusing = tower::service_fn(move |request: Request<Body>| {
         let (mut service, is_refused) = (service.clone(), request.uri().to_string().contains(SELECTOR));

@@ -14,7 +14,12 @@ use std::{
 };
 
 use cronwheel::{
-    cluster::{WatchItem, lists::list_cron_jobs, watch::held_cron_jobs},
+    cluster::{
+        WatchItem,
+        lists::list_cron_jobs,
+        watch::held_cron_jobs,
+        watched::{self, Watched},
+    },
     state::{
         Input, Scope, ShardId,
         input::SelectionStage,
@@ -31,7 +36,6 @@ use kube::{
 };
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
-use tokio::sync::watch;
 
 use super::{CronJob, N_IN_FLIGHT, create, decoder, fifth, on_a_control_plane};
 
@@ -99,20 +103,21 @@ impl Cost {
 struct Watcher {
     n_bytes: Arc<AtomicU64>,
     cpu_micros: Arc<AtomicU64>,
-    is_open: watch::Receiver<bool>,
-    end: watch::Sender<bool>,
+    is_open: watched::Watcher<bool>,
+    end: Watched<bool>,
     thread: JoinHandle<()>,
 }
 
 impl Watcher {
     fn start(kubeconfig: PathBuf, is_selecting: bool, count: ShardCount, shards: ShardSet) -> Watcher {
         let (n_bytes, cpu_micros): (Arc<AtomicU64>, Arc<AtomicU64>) = Default::default();
-        let (opened, is_open) = watch::channel(false);
-        let end = watch::Sender::new(false);
+        let opened = Watched::new(false);
+        let is_open = opened.subscribe();
+        let end = Watched::new(false);
         let (bytes_seen, cpu_told, mut ended) = (Arc::clone(&n_bytes), Arc::clone(&cpu_micros), end.subscribe());
         let work = async move {
             let client = counted(super::client(&kubeconfig).await, is_selecting, bytes_seen);
-            let held = watch::Sender::new(shards);
+            let held = Watched::new(shards);
             let receiver = held.subscribe();
             let mut items = pin!(held_cron_jobs(client, Scope::Cluster, decoder(count), count, receiver));
             loop {
@@ -124,7 +129,7 @@ impl Watcher {
                 if let Some(WatchItem::Input(Input::Selected(selected))) = &item
                     && matches!(selected.stage, SelectionStage::Watching(_))
                 {
-                    opened.send_replace(true);
+                    opened.set(true);
                 }
                 if item.is_none() {
                     let micros = u64::try_from(thread_cpu().as_micros()).expect("not so long");
@@ -157,7 +162,7 @@ impl Watcher {
     }
 
     fn stop(self) {
-        self.end.send_replace(true);
+        self.end.set(true);
         self.thread.join().expect("no panic");
     }
 }

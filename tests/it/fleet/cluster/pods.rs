@@ -8,7 +8,8 @@ use std::{
 
 use apisim::{Fault, Rule, RuleId};
 use cronwheel::{
-    runtime::{RuntimeError, clock::SimulatedWall, watched::Watched},
+    cluster::watched::Watched,
+    runtime::{RuntimeError, clock::SimulatedWall},
     state::lease::{Preset, ProtocolRange},
 };
 use http_body_util::BodyExt as _;

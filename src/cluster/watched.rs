@@ -113,6 +113,13 @@ impl<T: Copy> Watcher<T> {
         self.shared.current().value
     }
 
+    /// The value; the changes that led to it have then been seen.
+    pub fn see(&mut self) -> T {
+        let current = self.shared.current();
+        self.seen = current.n_changes;
+        current.value
+    }
+
     /// Returns at a change that was not seen yet; may be dropped and called again.
     pub async fn changed(&mut self) -> Result<(), Final> {
         let seen = self.seen;
@@ -169,7 +176,10 @@ mod tests {
         assert_eq!(view.changed().now_or_never(), Some(Ok(())));
         assert_eq!(view.changed().now_or_never(), None);
         assert_eq!((watched.get(), view.get()), (2, 2));
-        assert_eq!(view.wait_for(|value| *value == 2).now_or_never(), Some(Ok(())));
+        watched.set(3);
+        assert_eq!((view.get(), view.see()), (3, 3));
+        assert_eq!(view.changed().now_or_never(), None);
+        assert_eq!(view.wait_for(|value| *value == 3).now_or_never(), Some(Ok(())));
         drop(watched);
         assert_eq!(view.changed().now_or_never(), Some(Err(Final)));
     }

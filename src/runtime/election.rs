@@ -231,8 +231,11 @@ impl ElectionTask {
                 fired_through,
                 written_through,
             } => {
-                let at = fired_through.unwrap_or_else(|| self.clock.now());
+                let now = self.clock.now();
+                let at = fired_through.unwrap_or(now);
                 tracing::debug!(shard = shard.0, term = term.0, %at, "sealed");
+                let ago = Duration::try_from(now.duration_since(at)).unwrap_or_default();
+                self.handovers.sealed(shard, ago, self.clock.boot());
                 // From here on nothing of it is sent, whatever waits in queues.
                 self.links.leadership.send_modify(|leadership| leadership.end(shard));
                 Some(ElectionInput::ShardSealed {
@@ -282,7 +285,6 @@ impl ElectionTask {
             ElectionEffect::Warm(shards) => self.command(ShardCommand::Warm(shards))?,
             ElectionEffect::Cool(shard) => self.command(ShardCommand::LetGo(shard))?,
             ElectionEffect::Seal { shard, term } => {
-                self.handovers.sealing(shard, self.clock.boot());
                 self.command(ShardCommand::Seal(Mandate { shard, term }))?;
             }
             ElectionEffect::Rejoin(reason) => self.rejoin(reason, inputs)?,

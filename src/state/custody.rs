@@ -1,9 +1,10 @@
 //! What an election wants of the shards of a replica, carried out: list, warm, lead, seal, let go.
 //!
 //! A shard is led only when it knows enough: everything that a consistent list found which began after it was ours to
-//! lead, or, where it was handed over, everything that its last leader wrote, shown by our own watches. A sealed shard
-//! is reported once, when it is at rest or has had its time. Whoever drives this performs the effects of the shards,
-//! makes the lists and passes the reports on; `now` is given.
+//! lead, or, where it was handed over, everything that its last leader wrote, shown by our own watches. A shard to be
+//! sealed goes on to act until what it has begun is answered and stored, as long as that may take: nobody acts for it from
+//! the seal on. A sealed shard is reported once, when it is at rest or has had its time. Whoever drives this performs the
+//! effects of the shards, makes the lists and passes the reports on; `now` is given.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -18,7 +19,11 @@ use super::{
     sharding::{BootInstant, Mandate, ShardId, ShardSet, Term, WrittenThrough},
 };
 
-/// A sealed shard waits no longer than this for its answers and statuses.
+/// A shard waits no longer than this for its answers and statuses before it is sealed: as long as a server under a burst
+/// may take for them, and as is left to a replica that has a while to hand over.
+pub const CLOSE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// A sealed shard waits no longer than this for what is left of them.
 pub const SEAL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A shard that is due within this fires first and is sealed then, so that nobody has to fire it while it moves.
@@ -116,10 +121,20 @@ struct Entering {
 #[derive(Clone, Copy, Debug)]
 struct Sealing {
     term: Term,
-    /// When the shard is sealed, if that is still to come.
-    seal_at: Option<Timestamp>,
-    fired_through: Option<Timestamp>,
-    deadline: BootInstant,
+    stage: SealStage,
+    /// When the next stage is not waited for any more.
+    late_at: BootInstant,
+}
+
+/// How far a shard is that is to fire nothing more.
+#[derive(Clone, Copy, Debug)]
+enum SealStage {
+    /// It fires what is due shortly first.
+    Firing { close_at: Timestamp },
+    /// It acts, and leaves nothing lying.
+    Closing,
+    /// It fires nothing more, and has fired everything up to here; nothing where it was never led.
+    Sealed { fired_through: Option<Timestamp> },
 }
 
 impl Custody {
@@ -209,8 +224,8 @@ impl Custody {
     pub fn next_wakeup(&self) -> Option<BootInstant> {
         let entering = self.entering.values();
         let list_at = entering.filter_map(|entering| entering.written.map(|_| entering.list_at));
-        let deadlines = self.sealing.values().map(|sealing| sealing.deadline);
-        list_at.chain(deadlines).min()
+        let late_at = self.sealing.values().map(|sealing| sealing.late_at);
+        list_at.chain(late_at).min()
     }
 
     /// Begins to load a shard. One that the list that is going on is of needs the next one: that one began before.
@@ -268,15 +283,16 @@ impl Custody {
         // One that has not begun to fire has fired nothing.
         self.entering.remove(&shard);
         let due = shards.wakeup_of(shard).map(|wakeup| wakeup.at);
-        let seal_at = due.filter(|due| {
+        let close_at = due.filter(|due| {
             let left = due.duration_since(now.wall);
             left > SignedDuration::ZERO && left <= SEAL_CLEARANCE
         });
         let sealing = Sealing {
             term,
-            seal_at: Some(seal_at.unwrap_or(now.wall)),
-            fired_through: None,
-            deadline: now.boot + SEAL_TIMEOUT,
+            stage: SealStage::Firing {
+                close_at: close_at.unwrap_or(now.wall),
+            },
+            late_at: now.boot + CLOSE_TIMEOUT,
         };
         self.sealing.insert(shard, sealing);
     }
@@ -284,28 +300,18 @@ impl Custody {
     fn follow_sealing(&mut self, shards: &mut HeldShards, now: Moment) {
         let mut sealed = Vec::new();
         for (shard, sealing) in &mut self.sealing {
-            let is_late = now.boot >= sealing.deadline;
-            if sealing.seal_at.is_some_and(|at| at <= now.wall || is_late) {
-                sealing.seal_at = None;
-                sealing.fired_through = (!shards.is_on_standby(*shard)).then_some(now.wall);
-                shards.seal(*shard, now.wall);
-            }
-            let is_at_rest = sealing.fired_through.is_none() || shards.is_settled(*shard);
-            if is_late || (sealing.seal_at.is_none() && is_at_rest) {
+            if sealing.follow(shards, *shard, now) {
                 sealed.push((*shard, *sealing));
             }
         }
-        for (
-            shard,
-            Sealing {
-                term, fired_through, ..
-            },
-        ) in sealed
-        {
+        for (shard, sealing) in sealed {
             self.sealing.remove(&shard);
             self.reports.push_back(ShardReport::Sealed {
-                mandate: Mandate { shard, term },
-                fired_through,
+                mandate: Mandate {
+                    shard,
+                    term: sealing.term,
+                },
+                fired_through: sealing.fired_through(),
                 written_through: shards.written_through(shard),
             });
         }
@@ -318,6 +324,39 @@ impl Custody {
         self.to_list.remove(shard);
         self.listing.remove(shard);
         shards.let_go(shard);
+    }
+}
+
+impl Sealing {
+    /// Up to when everything was fired; nothing where it was never led, or is led.
+    fn fired_through(&self) -> Option<Timestamp> {
+        match self.stage {
+            SealStage::Firing { .. } | SealStage::Closing => None,
+            SealStage::Sealed { fired_through } => fired_through,
+        }
+    }
+
+    /// Goes as many stages further as there is nothing to wait for, and says whether that is the end.
+    fn follow(&mut self, shards: &mut HeldShards, shard: ShardId, now: Moment) -> bool {
+        let is_late = now.boot >= self.late_at;
+        if let SealStage::Firing { close_at } = self.stage
+            && (close_at <= now.wall || is_late)
+        {
+            self.stage = SealStage::Closing;
+            shards.close(shard, now.wall);
+        }
+        if let SealStage::Closing = self.stage
+            && (shards.is_on_standby(shard) || shards.is_settled(shard) || is_late)
+        {
+            let fired_through = (!shards.is_on_standby(shard)).then_some(now.wall);
+            shards.seal(shard, now.wall);
+            self.stage = SealStage::Sealed { fired_through };
+            self.late_at = now.boot + SEAL_TIMEOUT;
+        }
+        let SealStage::Sealed { fired_through } = self.stage else {
+            return false;
+        };
+        fired_through.is_none() || shards.is_settled(shard) || now.boot >= self.late_at
     }
 }
 

@@ -137,12 +137,17 @@ impl HeldShards {
         });
     }
 
+    /// Has a shard that acts, and goes on to, leave nothing lying.
+    pub fn close(&mut self, shard: ShardId, now: Timestamp) {
+        self.with(shard, |held| held.state.close(now));
+    }
+
     /// Decides what is due in a shard, and nothing after.
     pub fn seal(&mut self, shard: ShardId, now: Timestamp) {
         self.with(shard, |held| held.state.seal(now));
     }
 
-    /// Whether a sealed shard is at rest; one that is not held is.
+    /// Whether a shard that is closing or sealed is at rest; one that is not held is.
     pub fn is_settled(&mut self, shard: ShardId) -> bool {
         self.held.get_mut(&shard).is_none_or(|held| held.state.is_settled())
     }

@@ -168,7 +168,7 @@ impl ShardState {
     }
 
     fn may_decide_at_all(&self) -> bool {
-        self.relists.is_synced && self.tenure == Tenure::Leading
+        self.relists.is_synced && self.is_leading()
     }
 
     /// The account of due instants.
@@ -202,13 +202,17 @@ impl ShardState {
         }
         match self.tenure {
             Tenure::Standby => return,
-            Tenure::Leading => {}
+            Tenure::Leading | Tenure::Closing(_) => {}
             Tenure::Sealed(_) => return self.flush_status(owner, now),
         }
         self.clean_history(owner, now);
         self.reconcile_active(owner, now);
         self.decide(owner, now);
-        self.emit_status(owner, now);
+        if self.tenure == Tenure::Leading {
+            self.emit_status(owner, now);
+        } else {
+            self.flush_status(owner, now);
+        }
     }
 
     fn apply_cron_job(&mut self, record: CronJobRecord, now: Timestamp) {

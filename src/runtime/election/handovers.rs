@@ -1,6 +1,6 @@
 //! How long shards take to change hands, on both sides.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use prometheus::Histogram;
 
@@ -8,8 +8,8 @@ use crate::state::sharding::{BootInstant, ShardId};
 
 /// Shards on their way, and where their durations are counted.
 pub(super) struct Handovers {
-    /// Since when those that go are being sealed.
-    giving: BTreeMap<ShardId, BootInstant>,
+    /// When those that go were told to be sealed, and how long they had been then.
+    giving: BTreeMap<ShardId, (BootInstant, Duration)>,
     /// Since when those that come have been ours.
     taking: BTreeMap<ShardId, BootInstant>,
     given: Histogram,
@@ -26,15 +26,16 @@ impl Handovers {
         }
     }
 
-    pub(super) fn sealing(&mut self, shard: ShardId, now: BootInstant) {
-        self.giving.insert(shard, now);
+    /// A shard is sealed, since a while ago.
+    pub(super) fn sealed(&mut self, shard: ShardId, ago: Duration, now: BootInstant) {
+        self.giving.insert(shard, (now, ago));
     }
 
     /// A shard is ours no more; whether it was handed over.
     pub(super) fn left(&mut self, shard: ShardId, is_handed_over: bool, now: BootInstant) {
         self.taking.remove(&shard);
-        if let Some(since) = self.giving.remove(&shard).filter(|_| is_handed_over) {
-            self.given.observe(now.since(since).as_secs_f64());
+        if let Some((told, ago)) = self.giving.remove(&shard).filter(|_| is_handed_over) {
+            self.given.observe((now.since(told) + ago).as_secs_f64());
         }
     }
 

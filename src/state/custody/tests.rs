@@ -280,11 +280,12 @@ fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
 }
 
 #[test]
-fn a_sealed_shard_is_told_when_its_answers_are_there_and_says_what_it_wrote() {
+fn a_shard_is_sealed_when_its_answers_are_there_and_says_what_it_wrote() {
     let mut replica = Replica::leading();
     assert_eq!(replica.creates(), [(Term(1), at("10:00:00"))]);
     replica.command(ShardCommand::Seal(mandate(1)));
     assert_eq!(replica.reports(), [], "a create is on its way");
+    replica.pass(700);
     replica.watch(created());
     let sent = loop {
         let ordered = replica.shards.poll_effect().expect("the status is written");
@@ -305,7 +306,7 @@ fn a_sealed_shard_is_told_when_its_answers_are_there_and_says_what_it_wrote() {
         replica.reports(),
         [ShardReport::Sealed {
             mandate: mandate(1),
-            fired_through: Some(at("10:00:05")),
+            fired_through: Some(at("10:00:05") + SignedDuration::from_millis(700)),
             written_through: written(1_101, 1_100),
         }]
     );
@@ -314,14 +315,32 @@ fn a_sealed_shard_is_told_when_its_answers_are_there_and_says_what_it_wrote() {
 }
 
 #[test]
-fn a_seal_waits_two_seconds_for_answers_and_no_longer() {
+fn a_shard_acts_until_what_it_has_begun_is_answered() {
+    let mut replica = Replica::leading();
+    replica.creates();
+    replica.pass(52_000);
+    replica.command(ShardCommand::Seal(mandate(1)));
+    replica.pass(3_000);
+    replica.watch(created());
+    assert_eq!(
+        replica.creates(),
+        [(Term(1), at("10:01:00"))],
+        "what has become due meanwhile"
+    );
+}
+
+#[test]
+fn answers_are_waited_for_four_seconds_before_the_seal_and_two_behind_it_and_no_longer() {
     let mut replica = Replica::leading();
     replica.creates();
     replica.command(ShardCommand::Seal(mandate(1)));
+    replica.pass(4_000);
     replica.pass(1_999);
     assert_eq!(replica.reports(), []);
     replica.pass(1);
-    assert!(matches!(replica.reports()[..], [ShardReport::Sealed { .. }]));
+    assert!(
+        matches!(replica.reports()[..], [ShardReport::Sealed { fired_through: Some(through), .. }] if through == at("10:00:09"))
+    );
 }
 
 #[test]
@@ -336,10 +355,13 @@ fn a_shard_that_is_about_to_fire_fires_before_it_is_sealed() {
     assert_eq!(replica.creates(), []);
     replica.pass(1);
     assert_eq!(replica.creates(), [(Term(1), at("10:01:00"))]);
+    replica.pass(3_850);
+    let reports = replica.reports();
+    assert_eq!(reports, [], "a create is on its way");
     replica.pass(2_000);
     let reports = replica.reports();
     assert!(
-        matches!(&reports[..], [ShardReport::Sealed { fired_through: Some(through), .. }] if *through == at("10:01:00")),
+        matches!(&reports[..], [ShardReport::Sealed { fired_through: Some(through), .. }] if *through == at("10:01:03") + SignedDuration::from_millis(850)),
         "{reports:?}"
     );
 }

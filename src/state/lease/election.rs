@@ -63,7 +63,9 @@ pub enum ShardStanding {
     Led,
     /// Led, and announced to another member.
     Offered,
-    /// Being sealed, or sealed and on its way.
+    /// To be sealed: it acts until what it began is answered.
+    Sealing,
+    /// Sealed, and on its way.
     Sealed,
 }
 

@@ -1,8 +1,10 @@
-//! Whether the shard may act: on standby it only learns, leading it acts, sealed it sees to the end what it began.
+//! Whether the shard may act: on standby it only learns, leading it acts, closing it acts and leaves nothing lying, sealed
+//! it sees to the end what it began.
 //!
-//! A shard changes hands without a gap and without an overlap because these are the only three: the one who takes over
-//! learns on standby, the one who gives up decides nothing more from the seal on, and everything that it decided before
-//! is answered and stored, or is found still due by the ordinary rule (B-9).
+//! A shard changes hands without a gap and without an overlap because these are all: the one who takes over learns on
+//! standby, the one who gives up decides nothing more from the seal on, and everything that it decided before is answered
+//! and stored, or is found still due by the ordinary rule (B-9). What is answered and stored before the seal is not waited
+//! for while nobody leads, which is what closing is for.
 
 use jiff::Timestamp;
 
@@ -20,6 +22,8 @@ pub(super) enum Tenure {
     Standby,
     /// Decides and has effects.
     Leading,
+    /// Acts, and has statuses written at once. Those that may not be settled are listed.
+    Closing(Vec<OwnerIndex>),
     /// Takes answers in and has statuses written at once; decides nothing. Those that may not be settled are listed.
     Sealed(Vec<OwnerIndex>),
 }
@@ -35,7 +39,7 @@ impl ShardState {
 
     /// Begins, or begins again, to act: what is due by now is decided by the ordinary rule, if all was listed.
     pub fn lead(&mut self, now: Timestamp) {
-        if self.tenure == Tenure::Leading {
+        if self.is_leading() {
             return;
         }
         self.tenure = Tenure::Leading;
@@ -48,22 +52,36 @@ impl ShardState {
         }
     }
 
-    /// Decides what is due by now and nothing after; every status that is not stored is to be written at once.
-    pub fn seal(&mut self, now: Timestamp) {
+    /// Has every status written at once from now on and goes on to act: a seal that follows has little to wait for.
+    pub fn close(&mut self, now: Timestamp) {
         if self.tenure != Tenure::Leading {
             return;
         }
         self.handle_timeout(now);
+        self.begin_to_settle(Tenure::Closing, now);
+    }
+
+    /// Decides what is due by now and nothing after; every status that is not stored is to be written at once.
+    pub fn seal(&mut self, now: Timestamp) {
+        if !self.is_leading() {
+            return;
+        }
+        self.handle_timeout(now);
+        self.begin_to_settle(Tenure::Sealed, now);
+    }
+
+    fn begin_to_settle(&mut self, tenure: impl FnOnce(Vec<OwnerIndex>) -> Tenure, now: Timestamp) {
         let owners: Vec<OwnerIndex> = self.index.owner_indexes().collect();
-        self.tenure = Tenure::Sealed(owners.clone());
+        self.tenure = tenure(owners.clone());
         for owner in owners {
             self.evaluate(owner, now);
         }
     }
 
-    /// Whether, after the seal, every request about a Job is answered and every status stored.
+    /// Whether, since it was closed or sealed, every request about a Job has been answered once and every status stored.
+    /// What a shard that is closing has begun since may not be.
     pub fn is_settled(&mut self) -> bool {
-        let Tenure::Sealed(unsettled) = &mut self.tenure else {
+        let (Tenure::Closing(unsettled) | Tenure::Sealed(unsettled)) = &mut self.tenure else {
             return false;
         };
         while let Some(owner) = unsettled.last() {
@@ -81,7 +99,7 @@ impl ShardState {
 
     /// Whether it acts.
     pub fn is_leading(&self) -> bool {
-        self.tenure == Tenure::Leading
+        matches!(self.tenure, Tenure::Leading | Tenure::Closing(_))
     }
 
     /// Ends the shard here: what is open is another's from now on. Gives the final account.
@@ -95,7 +113,7 @@ impl ShardState {
         self.tally
     }
 
-    /// A sealed shard has its statuses written, at once.
+    /// A shard that is closing or sealed has its statuses written, at once.
     pub(super) fn flush_status(&mut self, owner: OwnerIndex, now: Timestamp) {
         if let Some(cron_job) = self.index.cron_job_mut(owner) {
             cron_job.is_status_urgent = true;

@@ -27,7 +27,7 @@ pub(super) enum Stage {
         since: BootInstant,
         passed_over: Vec<Box<str>>,
     },
-    /// Firing its last. Without a target it is left to whoever takes it.
+    /// Acting until what it began is answered, and sealed then. Without a target it is left to whoever takes it.
     Sealing {
         target: Option<Box<str>>,
         since: BootInstant,
@@ -54,7 +54,8 @@ impl Tenure {
         match self.stage {
             Stage::Leading => ShardStanding::Led,
             Stage::Offered { .. } => ShardStanding::Offered,
-            Stage::Sealing { .. } | Stage::Sealed { .. } => ShardStanding::Sealed,
+            Stage::Sealing { .. } => ShardStanding::Sealing,
+            Stage::Sealed { .. } => ShardStanding::Sealed,
         }
     }
 }

@@ -98,6 +98,30 @@ fn the_seal_decides_what_is_due_and_nothing_later() {
 }
 
 #[test]
+fn while_it_closes_it_acts_and_has_statuses_written_at_once() {
+    let mut world = World::new("10:00:00", vec![cron_job("hello")], vec![]);
+    world.effects();
+    world.close();
+    assert!(!world.shard.is_settled(), "its create is on the way");
+    world.created();
+    world.expect(&[
+        "Normal SuccessfulCreate: Created job hello-29632920",
+        "status last=10:00:00 successful=- active=[hello-29632920] urgent",
+    ]);
+    assert!(!world.shard.is_settled(), "its status is on the way");
+    world.stored("hello");
+    assert!(world.shard.is_settled());
+    world.advance_to("10:01:00");
+    let effects = world.effects();
+    assert!(
+        effects.iter().any(|line| line.starts_with("create hello-29632921")),
+        "{effects:?}"
+    );
+    world.seal();
+    assert!(!world.shard.is_settled(), "what was begun since is waited for");
+}
+
+#[test]
 fn a_status_that_waits_for_its_flush_is_written_at_once() {
     let mut world = World::new("10:00:00", vec![cron_job("hello")], vec![]);
     world.effects();

@@ -177,6 +177,10 @@ impl World {
         self.shard.lead(self.now);
     }
 
+    pub(super) fn close(&mut self) {
+        self.shard.close(self.now);
+    }
+
     pub(super) fn seal(&mut self) {
         self.shard.seal(self.now);
     }

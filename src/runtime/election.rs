@@ -231,11 +231,9 @@ impl ElectionTask {
                 fired_through,
                 written_through,
             } => {
-                let now = self.clock.now();
-                let at = fired_through.unwrap_or(now);
+                let at = fired_through.unwrap_or_else(|| self.clock.now());
                 tracing::debug!(shard = shard.0, term = term.0, %at, "sealed");
-                let ago = Duration::try_from(now.duration_since(at)).unwrap_or_default();
-                self.handovers.sealed(shard, ago, self.clock.boot());
+                self.handovers.sealed(shard, at, &self.clock);
                 // From here on nothing of it is sent, whatever waits in queues.
                 self.links.leadership.send_modify(|leadership| leadership.end(shard));
                 Some(ElectionInput::ShardSealed {
@@ -284,8 +282,8 @@ impl ElectionTask {
             ElectionEffect::Stop { shard, term, reason } => self.stop(shard, term, reason)?,
             ElectionEffect::Warm(shards) => self.command(ShardCommand::Warm(shards))?,
             ElectionEffect::Cool(shard) => self.command(ShardCommand::LetGo(shard))?,
-            ElectionEffect::Seal { shard, term } => {
-                self.command(ShardCommand::Seal(Mandate { shard, term }))?;
+            ElectionEffect::Seal { shard, term, close_by } => {
+                self.command(ShardCommand::Seal(Mandate { shard, term }, close_by))?;
             }
             ElectionEffect::Rejoin(reason) => self.rejoin(reason, inputs)?,
             ElectionEffect::Left => return Err(Ending::Left),

@@ -8,11 +8,19 @@ use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::cluster::watched::{Watched, Watcher};
+use crate::{
+    cluster::watched::{Watched, Watcher},
+    state::{custody::SEAL_TIMEOUT, lease::CLOSE_MAX},
+};
 
 /// The longest wait for shards to be handed over. With what follows it stays under the 30 seconds that Kubernetes gives a
 /// Pod: of a replica that has handed all over nothing is on the way any more.
 pub const HANDOVER_GRACE: Duration = Duration::from_secs(12);
+
+const _: () = assert!(
+    (CLOSE_MAX.as_millis() + SEAL_TIMEOUT.as_millis()) < HANDOVER_GRACE.as_millis(),
+    "a shard is sealed and handed over within the grace"
+);
 
 /// The longest wait for creates on the way: twice the slowest answer of a server that is worth waiting for.
 pub const INFLIGHT_GRACE: Duration = Duration::from_secs(10);

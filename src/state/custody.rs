@@ -19,11 +19,7 @@ use super::{
     sharding::{BootInstant, Mandate, ShardId, ShardSet, Term, WrittenThrough},
 };
 
-/// A shard waits no longer than this for its answers and statuses before it is sealed: as long as a server under a burst
-/// may take for them, and as is left to a replica that has a while to hand over.
-pub const CLOSE_TIMEOUT: Duration = Duration::from_secs(4);
-
-/// A sealed shard waits no longer than this for what is left of them.
+/// A sealed shard waits no longer than this for the answers and statuses that were not there before.
 pub const SEAL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A shard that is due within this fires first and is sealed then, so that nobody has to fire it while it moves.
@@ -44,8 +40,9 @@ pub enum ShardCommand {
         /// What it must know before.
         entry: Entry,
     },
-    /// Fire what is due, then nothing more, and say so.
-    Seal(Mandate),
+    /// Fire what is due until what was begun is answered and stored, until this instant at most, then nothing more, and say
+    /// so.
+    Seal(Mandate, BootInstant),
     /// Hold it no more.
     LetGo(ShardId),
     /// Hold no shard more.
@@ -148,7 +145,7 @@ impl Custody {
                 }
             }
             ShardCommand::Lead { mandate, entry } => self.enter(shards, mandate, entry, now),
-            ShardCommand::Seal(mandate) => self.seal(shards, mandate, now),
+            ShardCommand::Seal(mandate, close_by) => self.seal(shards, mandate, close_by, now),
             ShardCommand::LetGo(shard) => self.let_go(shards, shard),
             ShardCommand::LetAllGo => {
                 let held: Vec<ShardId> = shards.shards().collect();
@@ -278,7 +275,7 @@ impl Custody {
         }
     }
 
-    fn seal(&mut self, shards: &mut HeldShards, mandate: Mandate, now: Moment) {
+    fn seal(&mut self, shards: &mut HeldShards, mandate: Mandate, close_by: BootInstant, now: Moment) {
         let Mandate { shard, term } = mandate;
         // One that has not begun to fire has fired nothing.
         self.entering.remove(&shard);
@@ -292,7 +289,7 @@ impl Custody {
             stage: SealStage::Firing {
                 close_at: close_at.unwrap_or(now.wall),
             },
-            late_at: now.boot + CLOSE_TIMEOUT,
+            late_at: close_by,
         };
         self.sealing.insert(shard, sealing);
     }

@@ -29,7 +29,7 @@ mod timing;
 mod write;
 
 pub use effect::{Adoption, ElectionEffect, ExitReason, RejoinReason, RequestId, StopReason};
-pub use election::{Election, ElectionConfig, NotOwning, Overview, ShardStanding};
+pub use election::{CLOSE_MAX, Election, ElectionConfig, NotOwning, Overview, ShardStanding};
 pub use identity::{Incarnation, LEASE_LABEL, LeaseKey, MemberIdentity};
 pub use input::{ElectionInput, ReadAnswer, WriteAnswer};
 pub use protocol::{Installation, ProtocolRange};

@@ -2,9 +2,13 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use jiff::Timestamp;
 use prometheus::Histogram;
 
-use crate::state::sharding::{BootInstant, ShardId};
+use crate::{
+    runtime::clock::Clock,
+    state::sharding::{BootInstant, ShardId},
+};
 
 /// Shards on their way, and where their durations are counted.
 pub(super) struct Handovers {
@@ -26,9 +30,10 @@ impl Handovers {
         }
     }
 
-    /// A shard is sealed, since a while ago.
-    pub(super) fn sealed(&mut self, shard: ShardId, ago: Duration, now: BootInstant) {
-        self.giving.insert(shard, (now, ago));
+    /// A shard has been sealed since then.
+    pub(super) fn sealed(&mut self, shard: ShardId, at: Timestamp, clock: &Clock) {
+        let ago = Duration::try_from(clock.now().duration_since(at)).unwrap_or_default();
+        self.giving.insert(shard, (clock.boot(), ago));
     }
 
     /// A shard is ours no more; whether it was handed over.

@@ -129,6 +129,12 @@ impl Replica {
         self.custody.command(&mut self.shards, command, now);
     }
 
+    /// Within four seconds.
+    fn seal(&mut self, term: u64) {
+        let close_by = self.boot + Duration::from_secs(4);
+        self.command(ShardCommand::Seal(mandate(term), close_by));
+    }
+
     fn watch(&mut self, input: Input) {
         let now = self.now();
         self.shards.handle(input, self.wall);
@@ -283,7 +289,7 @@ fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
 fn a_shard_is_sealed_when_its_answers_are_there_and_says_what_it_wrote() {
     let mut replica = Replica::leading();
     assert_eq!(replica.creates(), [(Term(1), at("10:00:00"))]);
-    replica.command(ShardCommand::Seal(mandate(1)));
+    replica.seal(1);
     assert_eq!(replica.reports(), [], "a create is on its way");
     replica.pass(700);
     replica.watch(created());
@@ -319,7 +325,7 @@ fn a_shard_acts_until_what_it_has_begun_is_answered() {
     let mut replica = Replica::leading();
     replica.creates();
     replica.pass(52_000);
-    replica.command(ShardCommand::Seal(mandate(1)));
+    replica.seal(1);
     replica.pass(3_000);
     replica.watch(created());
     assert_eq!(
@@ -330,10 +336,10 @@ fn a_shard_acts_until_what_it_has_begun_is_answered() {
 }
 
 #[test]
-fn answers_are_waited_for_four_seconds_before_the_seal_and_two_behind_it_and_no_longer() {
+fn answers_are_waited_for_as_long_as_they_may_be_and_two_seconds_behind_the_seal_and_no_longer() {
     let mut replica = Replica::leading();
     replica.creates();
-    replica.command(ShardCommand::Seal(mandate(1)));
+    replica.seal(1);
     replica.pass(4_000);
     replica.pass(1_999);
     assert_eq!(replica.reports(), []);
@@ -350,7 +356,7 @@ fn a_shard_that_is_about_to_fire_fires_before_it_is_sealed() {
     replica.watch(created());
     replica.creates();
     replica.pass(54_850);
-    replica.command(ShardCommand::Seal(mandate(1)));
+    replica.seal(1);
     replica.pass(149);
     assert_eq!(replica.creates(), []);
     replica.pass(1);
@@ -373,7 +379,7 @@ fn what_was_never_led_is_given_up_at_once_and_what_is_let_go_is_forgotten() {
         mandate: mandate(5),
         entry: Entry::List,
     });
-    replica.command(ShardCommand::Seal(mandate(5)));
+    replica.seal(5);
     assert_eq!(
         replica.reports(),
         [
@@ -388,7 +394,7 @@ fn what_was_never_led_is_given_up_at_once_and_what_is_let_go_is_forgotten() {
     replica.list(vec![]);
     assert_eq!(replica.reports(), [], "and is not led after all");
     let mut replica = Replica::leading();
-    replica.command(ShardCommand::Seal(mandate(1)));
+    replica.seal(1);
     replica.command(ShardCommand::LetAllGo);
     replica.pass(10_000);
     assert_eq!(replica.reports(), []);

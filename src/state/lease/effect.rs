@@ -78,13 +78,15 @@ pub enum ElectionEffect {
     Warm(ShardSet),
     /// It will not be handed to us after all.
     Cool(ShardId),
-    /// Fire what is due up to an instant of the shard's choice, then nothing more, and say [`super::ElectionInput::ShardSealed`]
-    /// within two seconds, whatever is in flight.
+    /// Fire what is due until what was begun is answered and stored, then nothing more, and say
+    /// [`super::ElectionInput::ShardSealed`] within two seconds, whatever is in flight.
     Seal {
         /// Which.
         shard: ShardId,
         /// In which term.
         term: Term,
+        /// When it is to fire nothing more at the latest.
+        close_by: BootInstant,
     },
     /// Drop all shards and connections, and come back as another life.
     Rejoin(RejoinReason),

@@ -19,7 +19,6 @@ mod view;
 
 use std::{collections::BTreeMap, time::Duration};
 
-pub use self::not_owning::NotOwning;
 use self::{
     guards::Guards,
     handover::Look,
@@ -29,6 +28,7 @@ use self::{
     tenure::Tenure,
     view::View,
 };
+pub use self::{handover::CLOSE_MAX, not_owning::NotOwning};
 use super::{
     Adoption, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, MemberIdentity, ProtocolRange,
     ReadAnswer, RejoinReason, Timing, WriteAnswer,
@@ -114,7 +114,7 @@ pub struct Election {
     installation: Option<Installation>,
     is_synced: bool,
     is_willing: bool,
-    is_draining: bool,
+    draining_since: Option<BootInstant>,
     last_handled: Option<BootInstant>,
     wakeup: BootInstant,
     effects: Vec<ElectionEffect>,
@@ -143,7 +143,7 @@ impl Election {
             installation: None,
             is_synced: false,
             is_willing: true,
-            is_draining: false,
+            draining_since: None,
             last_handled: None,
             wakeup: now,
             effects: Vec::new(),
@@ -176,7 +176,7 @@ impl Election {
             ElectionInput::InstallationKnown(installation) => self.installation = Some(installation),
             ElectionInput::Synced => self.is_synced = true,
             ElectionInput::Willing(is_willing) => self.is_willing = is_willing,
-            ElectionInput::DrainRequested => self.is_draining = true,
+            ElectionInput::DrainRequested => self.draining_since = self.draining_since.or(Some(now)),
             ElectionInput::ShardWarmed(shard) => {
                 if let Some(is_loaded) = self.warming.get_mut(&shard) {
                     *is_loaded = true;
@@ -284,9 +284,14 @@ impl Election {
         self.act_until().is_some_and(|until| now < until)
     }
 
+    /// Whether we were asked to end.
+    fn is_draining(&self) -> bool {
+        self.draining_since.is_some()
+    }
+
     /// Whether we give away what we have.
     fn is_leaving(&self) -> bool {
-        self.is_draining || !self.is_willing || self.disagreement().is_some()
+        self.is_draining() || !self.is_willing || self.disagreement().is_some()
     }
 
     fn fence_after(&self) -> Duration {

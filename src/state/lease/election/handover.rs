@@ -12,7 +12,6 @@ use jiff::Timestamp;
 
 use super::{
     Election, ElectionEffect, LeaseKey, ProtocolRange, Purpose,
-    roster::Placed,
     tenure::{Stage, Tenure},
 };
 use crate::state::{
@@ -33,12 +32,16 @@ const PULL_WARM_TIMEOUT: Duration = Duration::from_mins(1);
 /// and whoever takes a shard that is free lists it as well.
 const TARGETS_MAX: usize = 2;
 
+/// A shard acts no longer than this, from the beginning of a drain or from when it should be sealed, to have answered and
+/// stored what it began. With the seal that follows it is within what a replica has to hand over.
+pub const CLOSE_MAX: Duration = Duration::from_secs(9);
+
 /// So many shards are between their seal and their next leader at a time: the others are led meanwhile, and the writes that
 /// hand shards over do not wait for each other.
-const SEALS_MAX: usize = 8;
+const SEALS_MAX: usize = 4;
 
 /// A seal that takes longer waits for its last fires, and keeps no other from beginning.
-const SEAL_PATIENCE: Duration = Duration::from_millis(100);
+const SEAL_PATIENCE: Duration = Duration::from_millis(50);
 
 /// What decides what we should give away; while it is the same, so is the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -208,11 +211,21 @@ impl Election {
     }
 
     fn seal(&mut self, shard: ShardId, target: Option<Box<str>>, now: BootInstant) {
+        let close_by = self.close_by(now);
         if let Some(tenure) = self.tenures.get_mut(&shard) {
             tenure.stage = Stage::Sealing { target, since: now };
             let term = tenure.term;
             self.wake_at(now + SEAL_PATIENCE);
-            self.effects.push(ElectionEffect::Seal { shard, term });
+            self.effects.push(ElectionEffect::Seal { shard, term, close_by });
+        }
+    }
+
+    /// Who does not go by its clock has nothing sent, so there is nothing to wait for.
+    fn close_by(&self, now: BootInstant) -> BootInstant {
+        if self.is_willing {
+            self.draining_since.unwrap_or(now) + CLOSE_MAX
+        } else {
+            now
         }
     }
 
@@ -255,7 +268,7 @@ impl Election {
             let mut passed_over = passed_over.clone();
             passed_over.push(target);
             let next = (passed_over.len() < TARGETS_MAX)
-                .then(|| next_target(shard, &passed_over, &self.place(false, now)))
+                .then(|| self.place(false, now).next_target(shard, &passed_over))
                 .flatten();
             self.offer(shard, next, passed_over, now);
         } else if let Some(tenure) = self.tenures.get_mut(&shard) {
@@ -292,7 +305,7 @@ impl Election {
         else {
             return;
         };
-        if target.is_none() && self.is_draining && !self.is_there_a_taker() {
+        if target.is_none() && self.is_draining() && !self.is_there_a_taker() {
             // All of these go at once, with our own Lease.
             return;
         }
@@ -379,22 +392,4 @@ impl Election {
             self.effects.push(ElectionEffect::Warm(wanted));
         }
     }
-}
-
-/// The member that a shard prefers of those that take shards and have not been passed over; none when all have been.
-fn next_target(shard: ShardId, passed_over: &[Box<str>], placed: &Placed) -> Option<Box<str>> {
-    let takes = |member: &usize| {
-        placed
-            .candidates
-            .get(*member)
-            .is_some_and(|candidate| !candidate.is_leaving)
-    };
-    let mut others = placed
-        .ring
-        .preference(shard)
-        .filter(takes)
-        .filter_map(|member| placed.pod_uid(member));
-    others
-        .find(|pod_uid| !passed_over.iter().any(|other| other.as_ref() == *pod_uid))
-        .map(Into::into)
 }

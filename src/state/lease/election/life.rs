@@ -256,7 +256,7 @@ impl Election {
     /// Ends this life: nothing that it held is ours any more, whatever Leases say.
     pub(super) fn end_life(&mut self, reason: RejoinReason) {
         self.drop_everything();
-        if self.is_draining {
+        if self.is_draining() {
             self.standing = Standing::Gone;
             self.effects.push(ElectionEffect::Left);
         } else {
@@ -296,7 +296,9 @@ impl Election {
     /// Joins, renews, tells the fence, leaves.
     pub(super) fn live(&mut self, now: BootInstant) {
         self.tell_fence(now);
-        if self.is_draining && self.tenures.is_empty() && !matches!(self.standing, Standing::Member(_) | Standing::Gone)
+        if self.is_draining()
+            && self.tenures.is_empty()
+            && !matches!(self.standing, Standing::Member(_) | Standing::Gone)
         {
             self.drop_everything();
             self.standing = Standing::Gone;

@@ -15,7 +15,7 @@ impl Election {
     pub(super) fn publication(&self) -> Published {
         Published {
             accepts: self.is_synced && !self.is_leaving(),
-            is_draining: self.is_draining,
+            is_draining: self.is_draining(),
             plan: self.plan(),
             warmed: self
                 .warming
@@ -96,7 +96,7 @@ impl Election {
 
     /// Whether nothing is left to be handed over.
     pub(super) fn may_leave(&self) -> bool {
-        self.is_draining && (self.tenures.is_empty() || self.all_sealed_for_nobody())
+        self.is_draining() && (self.tenures.is_empty() || self.all_sealed_for_nobody())
     }
 
     /// Gives our Lease up. With shards that nobody would take, it stays without a holder, and they with it: free for all.

@@ -55,6 +55,23 @@ impl Placed {
         };
         self.placement.adoption_turn(shard, member, &situation)
     }
+
+    /// The member that a shard prefers of those that take shards and have not been passed over; none when all have been.
+    pub(super) fn next_target(&self, shard: ShardId, passed_over: &[Box<str>]) -> Option<Box<str>> {
+        let takes = |member: &usize| {
+            self.candidates
+                .get(*member)
+                .is_some_and(|candidate| !candidate.is_leaving)
+        };
+        let mut others = self
+            .ring
+            .preference(shard)
+            .filter(takes)
+            .filter_map(|member| self.pod_uid(member));
+        others
+            .find(|pod_uid| !passed_over.iter().any(|other| other.as_ref() == *pod_uid))
+            .map(Into::into)
+    }
 }
 
 impl Election {
@@ -73,7 +90,7 @@ impl Election {
         if let Some(disagreement) = self.disagreement() {
             return Some(disagreement);
         }
-        if self.is_draining {
+        if self.is_draining() {
             Some(NotOwning::Draining)
         } else if !self.is_willing {
             Some(NotOwning::Unwilling)
@@ -176,7 +193,7 @@ impl Election {
         let mut revisions: Vec<&str> = self.roster().map(|(_, lease)| lease.revision.as_ref()).collect();
         revisions.sort_unstable();
         revisions.dedup();
-        let is_anyone_leaving = self.is_draining || self.roster().any(|(_, lease)| lease.is_draining);
+        let is_anyone_leaving = self.is_draining() || self.roster().any(|(_, lease)| lease.is_draining);
         Pull::when(is_settled, revisions.len(), is_anyone_leaving)
     }
 

@@ -346,7 +346,7 @@ impl Protocol {
                         self.input(state, at, ElectionInput::ShardWarmed(shard));
                     }
                 }
-                ElectionEffect::Seal { shard, term } => {
+                ElectionEffect::Seal { shard, term, .. } => {
                     node.acting = None;
                     let fired_through = Some(wall(now));
                     self.input(

@@ -441,7 +441,7 @@ impl World {
             }
             ElectionEffect::Warm(shards) => self.warm(at, shards, delay),
             ElectionEffect::Cool(_) => {}
-            ElectionEffect::Seal { shard, term } => {
+            ElectionEffect::Seal { shard, term, .. } => {
                 self.process(at).acting.remove(&shard);
                 let input = ElectionInput::ShardSealed {
                     shard,

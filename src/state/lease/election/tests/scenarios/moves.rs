@@ -115,7 +115,7 @@ fn drained(world: &mut World, leaver: usize) -> (usize, u64) {
 fn f1_a_drain_leaves_few_shards_without_a_leader_at_a_time() {
     let mut world = fleet(256, 5, 3);
     let (n_unled_max, took) = drained(&mut world, 1);
-    // Eight on their way, and those whose next leader has not seen yet what the one before has.
+    // Four on their way, and those whose next leader has not seen yet what the one before has.
     assert!((2..=16).contains(&n_unled_max), "{n_unled_max}");
     assert!(took < 500, "{took} ms");
 }
@@ -125,7 +125,7 @@ fn f4_shards_that_fire_their_last_for_long_keep_no_others_from_being_sealed() {
     let mut world = fleet(256, 5, 3);
     world.replicas[1].seal_delay = 2_000;
     let (_, took) = drained(&mut world, 1);
-    // 52 shards, eight every tenth of a second, and the two seconds.
+    // 52 shards, four every twentieth of a second, and the two seconds.
     assert!((2_600..3_200).contains(&took), "{took} ms");
 }
 
@@ -154,10 +154,10 @@ fn f3_those_who_leave_together_leave_even_shares() {
         }
         world.run(3_000);
         let difference = world.load()[0].abs_diff(world.load()[1]);
-        assert!(difference <= 4, "seed {seed}: {:?}", world.load());
+        assert!(difference <= 6, "seed {seed}: {:?}", world.load());
         n_uneven += usize::from(difference > 2);
     }
-    assert!(n_uneven <= 1, "{n_uneven} of {n_seeds}");
+    assert!(n_uneven <= 2, "{n_uneven} of {n_seeds}");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn f3_replicas_that_come_take_their_share_and_those_that_go_leave_it() {
     // What each gave without knowing of the others evens out.
     world.run(30_000);
     assert_balanced(&world, &[0, 1]);
-    assert!(world.n_moves() - before <= n_moves + 1);
+    assert!(world.n_moves() - before <= n_moves + 2);
 }
 
 #[test]

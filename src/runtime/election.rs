@@ -231,9 +231,8 @@ impl ElectionTask {
                 fired_through,
                 written_through,
             } => {
-                let at = fired_through.unwrap_or_else(|| self.clock.now());
+                let at = self.handovers.sealed(shard, fired_through, &self.clock);
                 tracing::debug!(shard = shard.0, term = term.0, %at, "sealed");
-                self.handovers.sealed(shard, at, &self.clock);
                 // From here on nothing of it is sent, whatever waits in queues.
                 self.links.leadership.send_modify(|leadership| leadership.end(shard));
                 Some(ElectionInput::ShardSealed {
@@ -283,7 +282,8 @@ impl ElectionTask {
             ElectionEffect::Warm(shards) => self.command(ShardCommand::Warm(shards))?,
             ElectionEffect::Cool(shard) => self.command(ShardCommand::LetGo(shard))?,
             ElectionEffect::Seal { shard, term, close_by } => {
-                self.command(ShardCommand::Seal(Mandate { shard, term }, close_by))?;
+                let mandate = Mandate { shard, term };
+                self.command(ShardCommand::Seal { mandate, close_by })?;
             }
             ElectionEffect::Rejoin(reason) => self.rejoin(reason, inputs)?,
             ElectionEffect::Left => return Err(Ending::Left),

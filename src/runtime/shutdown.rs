@@ -18,8 +18,8 @@ use crate::{
 pub const HANDOVER_GRACE: Duration = Duration::from_secs(12);
 
 const _: () = assert!(
-    (CLOSE_MAX.as_millis() + SEAL_TIMEOUT.as_millis()) < HANDOVER_GRACE.as_millis(),
-    "a shard is sealed and handed over within the grace"
+    (CLOSE_MAX.as_millis() + SEAL_TIMEOUT.as_millis()) + 3_000 <= HANDOVER_GRACE.as_millis(),
+    "three seconds are left for the Lease writes"
 );
 
 /// The longest wait for creates on the way: twice the slowest answer of a server that is worth waiting for.

@@ -42,7 +42,12 @@ pub enum ShardCommand {
     },
     /// Fire what is due until what was begun is answered and stored, until this instant at most, then nothing more, and say
     /// so.
-    Seal(Mandate, BootInstant),
+    Seal {
+        /// Which, and in which term.
+        mandate: Mandate,
+        /// When it is to fire nothing more at the latest.
+        close_by: BootInstant,
+    },
     /// Hold it no more.
     LetGo(ShardId),
     /// Hold no shard more.
@@ -145,7 +150,7 @@ impl Custody {
                 }
             }
             ShardCommand::Lead { mandate, entry } => self.enter(shards, mandate, entry, now),
-            ShardCommand::Seal(mandate, close_by) => self.seal(shards, mandate, close_by, now),
+            ShardCommand::Seal { mandate, close_by } => self.seal(shards, mandate, close_by, now),
             ShardCommand::LetGo(shard) => self.let_go(shards, shard),
             ShardCommand::LetAllGo => {
                 let held: Vec<ShardId> = shards.shards().collect();
@@ -279,11 +284,7 @@ impl Custody {
         let Mandate { shard, term } = mandate;
         // One that has not begun to fire has fired nothing.
         self.entering.remove(&shard);
-        let due = shards.wakeup_of(shard).map(|wakeup| wakeup.at);
-        let close_at = due.filter(|due| {
-            let left = due.duration_since(now.wall);
-            left > SignedDuration::ZERO && left <= SEAL_CLEARANCE
-        });
+        let close_at = about_to_fire(shards, shard, now);
         let sealing = Sealing {
             term,
             stage: SealStage::Firing {
@@ -345,6 +346,10 @@ impl Sealing {
         if let SealStage::Closing = self.stage
             && (shards.is_on_standby(shard) || shards.is_settled(shard) || is_late)
         {
+            if !is_late && let Some(close_at) = about_to_fire(shards, shard, now) {
+                self.stage = SealStage::Firing { close_at };
+                return false;
+            }
             let fired_through = (!shards.is_on_standby(shard)).then_some(now.wall);
             shards.seal(shard, now.wall);
             self.stage = SealStage::Sealed { fired_through };
@@ -355,6 +360,13 @@ impl Sealing {
         };
         fired_through.is_none() || shards.is_settled(shard) || now.boot >= self.late_at
     }
+}
+
+/// When a shard is due, if that is so soon that it should fire before it is sealed.
+fn about_to_fire(shards: &mut HeldShards, shard: ShardId, now: Moment) -> Option<Timestamp> {
+    let due = shards.wakeup_of(shard)?.at;
+    let left = due.duration_since(now.wall);
+    (left > SignedDuration::ZERO && left <= SEAL_CLEARANCE).then_some(due)
 }
 
 #[cfg(test)]

@@ -30,10 +30,12 @@ impl Handovers {
         }
     }
 
-    /// A shard has been sealed since then.
-    pub(super) fn sealed(&mut self, shard: ShardId, at: Timestamp, clock: &Clock) {
+    /// A shard was sealed when it had fired everything up to an instant, or now, if it was never led; says when.
+    pub(super) fn sealed(&mut self, shard: ShardId, fired_through: Option<Timestamp>, clock: &Clock) -> Timestamp {
+        let at = fired_through.unwrap_or_else(|| clock.now());
         let ago = Duration::try_from(clock.now().duration_since(at)).unwrap_or_default();
         self.giving.insert(shard, (clock.boot(), ago));
+        at
     }
 
     /// A shard is ours no more; whether it was handed over.

@@ -144,7 +144,7 @@ table! {
         "Up to 3 seconds is normal; at 7 the replica stops acting: the API server is slow or away.";
     HANDOVER_DURATION: Histogram "cronwheel_handover_duration_seconds" ["side"]
         "Time that shards take to change hands: given, from being sealed to the Lease that names another; taken, from such a Lease to acting.",
-        "The API server is slow, or shards are handed over while their CronJobs fire.";
+        "The API server is slow, or creates of shards that are handed over are not answered for seven seconds.";
     LEASE_FENCES: Counter "cronwheel_fences_total" []
         "How often this replica stopped acting because its Lease was not renewed in time.",
         "The API server was away or slow, or the process did not run: look at its CPU limit.";

@@ -132,7 +132,29 @@ impl Replica {
     /// Within four seconds.
     fn seal(&mut self, term: u64) {
         let close_by = self.boot + Duration::from_secs(4);
-        self.command(ShardCommand::Seal(mandate(term), close_by));
+        self.command(ShardCommand::Seal {
+            mandate: mandate(term),
+            close_by,
+        });
+    }
+
+    /// Its status is on its way, and stored then.
+    fn store_status(&mut self) {
+        let sent = loop {
+            let ordered = self.shards.poll_effect().expect("the status is written");
+            if let Effect::WriteStatus(write) = ordered.effect {
+                assert!(write.is_urgent);
+                break write.status;
+            }
+        };
+        assert_eq!(self.reports(), [], "and is on its way too");
+        self.watch(Input::StatusAnswered {
+            cron_job: record().identity.uid.clone(),
+            sent: Box::new(sent),
+            answer: StatusOutcome::Stored {
+                resource_version: ResourceVersion(1_101),
+            },
+        });
     }
 
     fn watch(&mut self, input: Input) {
@@ -293,21 +315,7 @@ fn a_shard_is_sealed_when_its_answers_are_there_and_says_what_it_wrote() {
     assert_eq!(replica.reports(), [], "a create is on its way");
     replica.pass(700);
     replica.watch(created());
-    let sent = loop {
-        let ordered = replica.shards.poll_effect().expect("the status is written");
-        if let Effect::WriteStatus(write) = ordered.effect {
-            assert!(write.is_urgent);
-            break write.status;
-        }
-    };
-    assert_eq!(replica.reports(), [], "and is on its way too");
-    replica.watch(Input::StatusAnswered {
-        cron_job: record().identity.uid.clone(),
-        sent: Box::new(sent),
-        answer: StatusOutcome::Stored {
-            resource_version: ResourceVersion(1_101),
-        },
-    });
+    replica.store_status();
     assert_eq!(
         replica.reports(),
         [ShardReport::Sealed {
@@ -370,6 +378,20 @@ fn a_shard_that_is_about_to_fire_fires_before_it_is_sealed() {
         matches!(&reports[..], [ShardReport::Sealed { fired_through: Some(through), .. }] if *through == at("10:01:03") + SignedDuration::from_millis(850)),
         "{reports:?}"
     );
+}
+
+#[test]
+fn a_shard_whose_answers_come_just_before_it_is_due_fires_before_it_is_sealed() {
+    let mut replica = Replica::leading();
+    replica.creates();
+    replica.pass(52_000);
+    replica.seal(1);
+    replica.pass(2_900);
+    replica.watch(created());
+    replica.store_status();
+    assert_eq!(replica.reports(), [], "it is due in 100 ms");
+    replica.pass(100);
+    assert_eq!(replica.creates(), [(Term(1), at("10:01:00"))]);
 }
 
 #[test]

@@ -79,7 +79,7 @@ pub enum ElectionEffect {
     /// It will not be handed to us after all.
     Cool(ShardId),
     /// Fire what is due until what was begun is answered and stored, then nothing more, and say
-    /// [`super::ElectionInput::ShardSealed`] within two seconds, whatever is in flight.
+    /// [`super::ElectionInput::ShardSealed`] within two seconds of that, whatever is in flight.
     Seal {
         /// Which.
         shard: ShardId,

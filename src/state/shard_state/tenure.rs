@@ -54,7 +54,7 @@ impl ShardState {
 
     /// Has every status written at once from now on and goes on to act: a seal that follows has little to wait for.
     pub fn close(&mut self, now: Timestamp) {
-        if self.tenure != Tenure::Leading {
+        if !self.is_leading() {
             return;
         }
         self.handle_timeout(now);
@@ -70,16 +70,22 @@ impl ShardState {
         self.begin_to_settle(Tenure::Sealed, now);
     }
 
-    fn begin_to_settle(&mut self, tenure: impl FnOnce(Vec<OwnerIndex>) -> Tenure, now: Timestamp) {
-        let owners: Vec<OwnerIndex> = self.index.owner_indexes().collect();
-        self.tenure = tenure(owners.clone());
-        for owner in owners {
-            self.evaluate(owner, now);
+    fn begin_to_settle(&mut self, tenure: impl Fn(Vec<OwnerIndex>) -> Tenure, now: Timestamp) {
+        let mut owners: Vec<OwnerIndex> = self.index.owner_indexes().collect();
+        self.tenure = tenure(Vec::new());
+        for owner in &owners {
+            self.evaluate(*owner, now);
         }
+        owners.retain(|owner| {
+            self.index
+                .cron_job(*owner)
+                .is_some_and(|cron_job| !is_settled(cron_job))
+        });
+        self.tenure = tenure(owners);
     }
 
-    /// Whether, since it was closed or sealed, every request about a Job has been answered once and every status stored.
-    /// What a shard that is closing has begun since may not be.
+    /// Whether everything that was open when it was closed or sealed is answered and stored. What a shard that is closing
+    /// has begun since may not be.
     pub fn is_settled(&mut self) -> bool {
         let (Tenure::Closing(unsettled) | Tenure::Sealed(unsettled)) = &mut self.tenure else {
             return false;
@@ -122,9 +128,11 @@ impl ShardState {
     }
 }
 
+/// A status that was refused waits for its next try, and nobody waits for that.
 fn is_settled(cron_job: &CronJobState) -> bool {
     let is_asked_about = cron_job.open.as_ref().is_some_and(is_under_way);
-    !is_asked_about && (cron_job.is_status_stored() || cron_job.is_undecodable)
+    let is_refused = cron_job.n_status_failures > 0 && cron_job.emitted.is_none();
+    !is_asked_about && (cron_job.is_status_stored() || cron_job.is_undecodable || is_refused)
 }
 
 /// Whether a request about the slot is on its way.

@@ -33,11 +33,11 @@ const PULL_WARM_TIMEOUT: Duration = Duration::from_mins(1);
 const TARGETS_MAX: usize = 2;
 
 /// A shard acts no longer than this, from the beginning of a drain or from when it should be sealed, to have answered and
-/// stored what it began. With the seal that follows it is within what a replica has to hand over.
-pub const CLOSE_MAX: Duration = Duration::from_secs(9);
+/// stored what it began: with the seal that follows, and a Lease write, within what a replica has to hand over.
+pub const CLOSE_MAX: Duration = Duration::from_secs(7);
 
-/// So many shards are between their seal and their next leader at a time: the others are led meanwhile, and the writes that
-/// hand shards over do not wait for each other.
+/// So many shards at a time are told to be sealed and handed over: the writes that do it do not wait for each other. Those
+/// that have something open are led until it is answered, and go when it is.
 const SEALS_MAX: usize = 4;
 
 /// A seal that takes longer waits for its last fires, and keeps no other from beginning.

@@ -122,6 +122,19 @@ fn while_it_closes_it_acts_and_has_statuses_written_at_once() {
 }
 
 #[test]
+fn a_status_that_was_refused_holds_no_shard_up() {
+    let mut world = World::new("10:00:00", vec![cron_job("hello")], vec![]);
+    world.effects();
+    world.created();
+    world.close();
+    world.effects();
+    assert!(!world.shard.is_settled(), "its status is on the way");
+    let (message, retry_after) = ("denied".into(), None);
+    world.answer_status("hello", StatusOutcome::Failed { message, retry_after });
+    assert!(world.shard.is_settled());
+}
+
+#[test]
 fn a_status_that_waits_for_its_flush_is_written_at_once() {
     let mut world = World::new("10:00:00", vec![cron_job("hello")], vec![]);
     world.effects();

@@ -116,7 +116,7 @@ fn f1_a_drain_leaves_few_shards_without_a_leader_at_a_time() {
     let mut world = fleet(256, 5, 3);
     let (n_unled_max, took) = drained(&mut world, 1);
     // Four on their way, and those whose next leader has not seen yet what the one before has.
-    assert!((2..=16).contains(&n_unled_max), "{n_unled_max}");
+    assert!((2..=8).contains(&n_unled_max), "{n_unled_max}");
     assert!(took < 500, "{took} ms");
 }
 
@@ -154,6 +154,7 @@ fn f3_those_who_leave_together_leave_even_shares() {
         }
         world.run(3_000);
         let difference = world.load()[0].abs_diff(world.load()[1]);
+        // Each gives by what it knows of the others, and what is uneven then is pulled later.
         assert!(difference <= 6, "seed {seed}: {:?}", world.load());
         n_uneven += usize::from(difference > 2);
     }

@@ -198,12 +198,8 @@ impl ElectionTask {
     fn told(&mut self, told: Told) -> ElectionInput {
         // From the send, as the fence; a second is lost to a creation time of whole seconds.
         if let Some(received) = told.renewal_received {
-            let lasts = self
-                .config
-                .timing
-                .parts()
-                .self_fence
-                .saturating_sub(Duration::from_secs(1));
+            let self_fence = self.config.timing.parts().self_fence;
+            let lasts = self_fence.saturating_sub(Duration::from_secs(1));
             if let Ok(until) = received.checked_add(lasts) {
                 self.links
                     .leadership
@@ -228,10 +224,12 @@ impl ElectionTask {
             }
             ShardReport::Sealed {
                 mandate: Mandate { shard, term },
+                at: sealed_at,
                 fired_through,
                 written_through,
             } => {
-                let at = self.handovers.sealed(shard, fired_through, &self.clock);
+                let at = fired_through.unwrap_or_else(|| self.clock.now());
+                self.handovers.sealed(shard, sealed_at);
                 tracing::debug!(shard = shard.0, term = term.0, %at, "sealed");
                 // From here on nothing of it is sent, whatever waits in queues.
                 self.links.leadership.send_modify(|leadership| leadership.end(shard));

@@ -18,7 +18,7 @@ use crate::{
 pub const HANDOVER_GRACE: Duration = Duration::from_secs(12);
 
 const _: () = assert!(
-    (CLOSE_MAX.as_millis() + SEAL_TIMEOUT.as_millis()) + 3_000 <= HANDOVER_GRACE.as_millis(),
+    CLOSE_MAX.as_millis() + SEAL_TIMEOUT.as_millis() + 3_000 <= HANDOVER_GRACE.as_millis(),
     "three seconds are left for the Lease writes"
 );
 

@@ -78,6 +78,8 @@ pub enum ShardReport {
     Sealed {
         /// Which, and in which term.
         mandate: Mandate,
+        /// Since when.
+        at: BootInstant,
         /// Up to when everything was fired; none where it was never led.
         fired_through: Option<Timestamp>,
         /// What was written last.
@@ -136,7 +138,10 @@ enum SealStage {
     /// It acts, and leaves nothing lying.
     Closing,
     /// It fires nothing more, and has fired everything up to here; nothing where it was never led.
-    Sealed { fired_through: Option<Timestamp> },
+    Sealed {
+        at: BootInstant,
+        fired_through: Option<Timestamp>,
+    },
 }
 
 impl Custody {
@@ -296,23 +301,23 @@ impl Custody {
     }
 
     fn follow_sealing(&mut self, shards: &mut HeldShards, now: Moment) {
-        let mut sealed = Vec::new();
-        for (shard, sealing) in &mut self.sealing {
-            if sealing.follow(shards, *shard, now) {
-                sealed.push((*shard, *sealing));
+        self.sealing.retain(|shard, sealing| {
+            sealing.advance(shards, *shard, now);
+            let SealStage::Sealed { at, fired_through } = sealing.stage else {
+                return true;
+            };
+            if fired_through.is_some() && !shards.is_settled(*shard) && now.boot < sealing.late_at {
+                return true;
             }
-        }
-        for (shard, sealing) in sealed {
-            self.sealing.remove(&shard);
+            let (shard, term) = (*shard, sealing.term);
             self.reports.push_back(ShardReport::Sealed {
-                mandate: Mandate {
-                    shard,
-                    term: sealing.term,
-                },
-                fired_through: sealing.fired_through(),
+                mandate: Mandate { shard, term },
+                at,
+                fired_through,
                 written_through: shards.written_through(shard),
             });
-        }
+            false
+        });
     }
 
     fn let_go(&mut self, shards: &mut HeldShards, shard: ShardId) {
@@ -326,16 +331,8 @@ impl Custody {
 }
 
 impl Sealing {
-    /// Up to when everything was fired; nothing where it was never led, or is led.
-    fn fired_through(&self) -> Option<Timestamp> {
-        match self.stage {
-            SealStage::Firing { .. } | SealStage::Closing => None,
-            SealStage::Sealed { fired_through } => fired_through,
-        }
-    }
-
-    /// Goes as many stages further as there is nothing to wait for, and says whether that is the end.
-    fn follow(&mut self, shards: &mut HeldShards, shard: ShardId, now: Moment) -> bool {
+    /// Goes as many stages further as there is nothing to wait for.
+    fn advance(&mut self, shards: &mut HeldShards, shard: ShardId, now: Moment) {
         let is_late = now.boot >= self.late_at;
         if let SealStage::Firing { close_at } = self.stage
             && (close_at <= now.wall || is_late)
@@ -348,17 +345,13 @@ impl Sealing {
         {
             if !is_late && let Some(close_at) = about_to_fire(shards, shard, now) {
                 self.stage = SealStage::Firing { close_at };
-                return false;
+                return;
             }
-            let fired_through = (!shards.is_on_standby(shard)).then_some(now.wall);
+            let (at, fired_through) = (now.boot, (!shards.is_on_standby(shard)).then_some(now.wall));
             shards.seal(shard, now.wall);
-            self.stage = SealStage::Sealed { fired_through };
-            self.late_at = now.boot + SEAL_TIMEOUT;
+            self.stage = SealStage::Sealed { at, fired_through };
+            self.late_at = at + SEAL_TIMEOUT;
         }
-        let SealStage::Sealed { fired_through } = self.stage else {
-            return false;
-        };
-        fired_through.is_none() || shards.is_settled(shard) || now.boot >= self.late_at
     }
 }
 

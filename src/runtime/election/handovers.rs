@@ -1,19 +1,15 @@
 //! How long shards take to change hands, on both sides.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use prometheus::Histogram;
 
-use crate::{
-    runtime::clock::Clock,
-    state::sharding::{BootInstant, ShardId},
-};
+use crate::state::sharding::{BootInstant, ShardId};
 
 /// Shards on their way, and where their durations are counted.
 pub(super) struct Handovers {
-    /// When those that go were told to be sealed, and how long they had been then.
-    giving: BTreeMap<ShardId, (BootInstant, Duration)>,
+    /// Since when those that go have been sealed.
+    giving: BTreeMap<ShardId, BootInstant>,
     /// Since when those that come have been ours.
     taking: BTreeMap<ShardId, BootInstant>,
     given: Histogram,
@@ -30,19 +26,15 @@ impl Handovers {
         }
     }
 
-    /// A shard was sealed when it had fired everything up to an instant, or now, if it was never led; says when.
-    pub(super) fn sealed(&mut self, shard: ShardId, fired_through: Option<Timestamp>, clock: &Clock) -> Timestamp {
-        let at = fired_through.unwrap_or_else(|| clock.now());
-        let ago = Duration::try_from(clock.now().duration_since(at)).unwrap_or_default();
-        self.giving.insert(shard, (clock.boot(), ago));
-        at
+    pub(super) fn sealed(&mut self, shard: ShardId, at: BootInstant) {
+        self.giving.insert(shard, at);
     }
 
     /// A shard is ours no more; whether it was handed over.
     pub(super) fn left(&mut self, shard: ShardId, is_handed_over: bool, now: BootInstant) {
         self.taking.remove(&shard);
-        if let Some((told, ago)) = self.giving.remove(&shard).filter(|_| is_handed_over) {
-            self.given.observe((now.since(told) + ago).as_secs_f64());
+        if let Some(since) = self.giving.remove(&shard).filter(|_| is_handed_over) {
+            self.given.observe(now.since(since).as_secs_f64());
         }
     }
 

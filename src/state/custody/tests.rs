@@ -320,6 +320,7 @@ fn a_shard_is_sealed_when_its_answers_are_there_and_says_what_it_wrote() {
         replica.reports(),
         [ShardReport::Sealed {
             mandate: mandate(1),
+            at: replica.boot,
             fired_through: Some(at("10:00:05") + SignedDuration::from_millis(700)),
             written_through: written(1_101, 1_100),
         }]
@@ -408,6 +409,7 @@ fn what_was_never_led_is_given_up_at_once_and_what_is_let_go_is_forgotten() {
             ShardReport::Synced,
             ShardReport::Sealed {
                 mandate: mandate(5),
+                at: replica.boot,
                 fired_through: None,
                 written_through: written(0, 0),
             }

@@ -63,7 +63,7 @@ pub enum ShardStanding {
     Led,
     /// Led, and announced to another member.
     Offered,
-    /// To be sealed: it acts until what it began is answered.
+    /// To be sealed, and not reported as sealed yet: it acts until what it began is answered.
     Sealing,
     /// Sealed, and on its way.
     Sealed,

@@ -11,6 +11,19 @@ fn running(policy: ConcurrencyPolicy) -> CronJobRecord {
     record
 }
 
+/// The create of 10:00 is answered, and the status that follows at once is stored.
+fn settle(world: &mut World) {
+    world.created();
+    world.expect(&[
+        "Normal SuccessfulCreate: Created job hello-29632920",
+        "status last=10:00:00 successful=- active=[hello-29632920] urgent",
+    ]);
+    assert!(!world.shard.is_settled(), "its status is on the way");
+    world.stored("hello");
+    world.expect(&[]);
+    assert!(world.shard.is_settled());
+}
+
 #[test]
 fn on_standby_it_learns_and_has_no_effects() {
     let mut world = World::on_standby("10:00:05", vec![cron_job("hello")], vec![job("hello", "09:58:00")]);
@@ -86,15 +99,7 @@ fn the_seal_decides_what_is_due_and_nothing_later() {
     world.jump_to("10:01:00");
     world.expect(&[]);
     assert_eq!(world.shard.next_wakeup(), None);
-    world.created();
-    world.expect(&[
-        "Normal SuccessfulCreate: Created job hello-29632920",
-        "status last=10:00:00 successful=- active=[hello-29632920] urgent",
-    ]);
-    assert!(!world.shard.is_settled(), "its status is on the way");
-    world.stored("hello");
-    world.expect(&[]);
-    assert!(world.shard.is_settled());
+    settle(&mut world);
 }
 
 #[test]
@@ -103,14 +108,7 @@ fn while_it_closes_it_acts_and_has_statuses_written_at_once() {
     world.effects();
     world.close();
     assert!(!world.shard.is_settled(), "its create is on the way");
-    world.created();
-    world.expect(&[
-        "Normal SuccessfulCreate: Created job hello-29632920",
-        "status last=10:00:00 successful=- active=[hello-29632920] urgent",
-    ]);
-    assert!(!world.shard.is_settled(), "its status is on the way");
-    world.stored("hello");
-    assert!(world.shard.is_settled());
+    settle(&mut world);
     world.advance_to("10:01:00");
     let effects = world.effects();
     assert!(

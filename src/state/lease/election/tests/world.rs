@@ -15,7 +15,7 @@ use crate::state::{
     ResourceVersion,
     lease::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey,
-        NotOwning, Preset, ProtocolRange, RejoinReason, StopReason,
+        Overview, Preset, ProtocolRange, RejoinReason, StopReason,
     },
     sharding::{BootInstant, ShardCount, ShardId, ShardSet, Term, Weight, WrittenThrough},
 };
@@ -519,9 +519,9 @@ impl World {
 
     /// The replica in which each shard acts now.
     /// Why a replica that runs takes no shards.
-    pub(super) fn not_owning(&self, at: usize) -> Option<NotOwning> {
+    pub(super) fn overview(&self, at: usize) -> Overview {
         let process = self.replicas[at].process.as_ref().unwrap();
-        process.election.overview(self.local(at)).not_owning
+        process.election.overview(self.local(at))
     }
 
     pub(super) fn leaders(&self) -> BTreeMap<ShardId, usize> {

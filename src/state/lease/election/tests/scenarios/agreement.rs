@@ -54,7 +54,7 @@ fn f22_no_shard_is_handed_over_by_a_write_once_a_member_takes_shards_that_knows_
         let gap = world.random.below(60);
         world.run(gap);
         world.drain(0);
-        while world.not_owning(former).is_some() {
+        while world.overview(former).not_owning.is_some() {
             world.run(1);
         }
         world.run(60);
@@ -97,7 +97,7 @@ fn f22_a_replica_that_no_member_can_follow_owns_nothing_and_says_so() {
     world.run(40_000);
     assert_eq!(world.load()[newer], 0);
     assert_balanced(&world, &[0, 1]);
-    let reason = world.not_owning(newer).unwrap();
+    let reason = world.overview(newer).not_owning.unwrap();
     assert_eq!(
         reason.to_string(),
         "it can follow protocol versions 3-4, and members follow 1-2: roll out a version between them first"
@@ -113,7 +113,7 @@ fn a_replica_with_another_shard_count_or_hash_owns_nothing_and_says_so() {
     world.run(40_000);
     assert_balanced(&world, &[0, 1]);
     assert_eq!(
-        world.not_owning(wrong).unwrap().to_string(),
+        world.overview(wrong).not_owning.unwrap().to_string(),
         "it was configured with 32/fnv1a64-uid-10 (shard count/hash scheme), and the installation was made with \
          16/fnv1a64-uid-10: configure 16/fnv1a64-uid-10; to change it scale to zero, change it everywhere, scale up"
     );
@@ -124,7 +124,7 @@ fn a_replica_with_another_shard_count_or_hash_owns_nothing_and_says_so() {
     world.input(0, ElectionInput::InstallationKnown(theirs));
     world.run(2_000);
     assert!(matches!(
-        world.not_owning(0),
+        world.overview(0).not_owning,
         Some(NotOwning::InstallationDiffers { .. })
     ));
     assert_eq!(world.load(), [0, 16, 0], "it gave what it had to one that agrees");

@@ -220,22 +220,16 @@ fn f18_a_shard_that_kills_its_leaders_is_alone_on_one_replica_after_three() {
         world.boot(leader);
         world.run(45_000);
     }
-    let quarantined = world.replicas[0]
-        .process
-        .as_ref()
-        .unwrap()
-        .election
-        .overview(world.local(0))
-        .quarantined;
-    assert!(quarantined.contains(deadly));
+    let seen = world.overview(0).quarantined;
+    assert!(seen.contains(deadly));
     assert!(
-        quarantined.len() <= 8,
+        seen.len() <= 8,
         "those that died with it once or twice are not: {}",
-        quarantined.len()
+        seen.len()
     );
     let host = world.leaders()[&deadly];
     assert_eq!(killed[4..], [host, host], "one replica dies of it, again and again");
-    assert_eq!(world.load()[host], quarantined.len(), "and leads nothing else");
+    assert_eq!(world.load()[host], seen.len(), "and leads nothing else");
     let at = world
         .journal
         .leads
@@ -245,14 +239,10 @@ fn f18_a_shard_that_kills_its_leaders_is_alone_on_one_replica_after_three() {
     assert!(matches!(world.journal.leads[at].3, Adoption::Crashed { .. }));
     assert!(world.journal.quarantined[at]);
     world.run(660_000);
-    let quarantined = world.replicas[0]
-        .process
-        .as_ref()
-        .unwrap()
-        .election
-        .overview(world.local(0))
-        .quarantined;
-    assert!(quarantined.is_empty(), "a leader that outlives the window pardons");
+    assert!(
+        world.overview(0).quarantined.is_empty(),
+        "a leader that outlives the window pardons"
+    );
     assert_balanced(&world, &[0, 1, 2, 3]);
 }
 

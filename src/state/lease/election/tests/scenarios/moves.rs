@@ -134,7 +134,7 @@ fn f2_a_newcomer_is_ready_when_those_who_leave_then_can_give_theirs_to_it() {
     for seed in 0..8 {
         let mut world = fleet(64, 3, seed);
         let newcomer = world.start("new");
-        while world.not_owning(newcomer).is_some() {
+        while world.overview(newcomer).not_owning.is_some() {
             world.run(1);
         }
         let shown = &world.store.leases[&world.member_key(newcomer)];
@@ -314,12 +314,7 @@ fn at_most_eight_shards_are_on_their_way_from_one_member() {
         replica.warms_nothing = true;
     }
     world.run(12_000);
-    let overview = world.replicas[0]
-        .process
-        .as_ref()
-        .unwrap()
-        .election
-        .overview(world.local(0));
+    let overview = world.overview(0);
     let n_offered = overview
         .led
         .values()

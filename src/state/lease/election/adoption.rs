@@ -16,9 +16,8 @@ use crate::state::{
 /// So many shards are taken at once. More would only queue: 32 writes are half a millisecond each at a server's pace.
 const TAKES_IN_FLIGHT_MAX: usize = 32;
 
-/// So many terms of a shard may begin and end between what was last seen of it and the end of its Lease. A Lease counts
-/// terms to 2^31, which leaves two million deletions.
-const TERMS_UNSEEN_MAX: u64 = 1_000;
+/// 2025-01-01T00:00:00Z in Unix seconds. A Lease counts terms to 2^31, which is 68 years of seconds.
+const TERM_SECONDS_BEGIN: i64 = 1_735_689_600;
 
 /// A leader that dies within this time of taking a shard may have died of it.
 const CRASH_WINDOW: Duration = Duration::from_mins(10);
@@ -149,25 +148,22 @@ impl Election {
     }
 
     /// The term after the last of a shard. Of one whose Lease is gone and was not ours, we may not have seen the last: it
-    /// is then far above the last that we saw, of this shard or, if we never saw it, of any.
+    /// goes on at the seconds of the clock, which no shard changes hands often enough to overtake.
     fn next_term(&self, seen: &SeenShard, vacancy: &Vacancy) -> Term {
         let last = match (&seen.lease, &vacancy.kind) {
             (Some(lease), _) => lease.term,
-            (None, VacancyKind::LeaseGone) => {
-                let terms = self.view.shards().map(|(_, other)| other.last_term);
-                let last = if seen.last_term == Term(0) {
-                    terms.max().unwrap_or(Term(0))
-                } else {
-                    seen.last_term
-                };
-                match last.0 {
-                    0 => last,
-                    last => Term((last / TERMS_UNSEEN_MAX + 1) * TERMS_UNSEEN_MAX),
-                }
-            }
+            (None, VacancyKind::LeaseGone) => seen.last_term.max(self.term_by_the_clock()),
             (None, _) => seen.last_term,
         };
         Term(last.0 + 1)
+    }
+
+    /// The seconds of our last renewal: an instant of our own clock, which owns nothing when it is off.
+    fn term_by_the_clock(&self) -> Term {
+        let ours = self.view.members.get(&self.config.pod_uid);
+        let renewed_at = ours.and_then(|seen| seen.lease.renewed_at);
+        let seconds = renewed_at.map_or(0, |at| at.as_second() - TERM_SECONDS_BEGIN);
+        Term(u64::try_from(seconds).unwrap_or(0))
     }
 
     /// Makes a shard ours, in the term after the last that was seen.

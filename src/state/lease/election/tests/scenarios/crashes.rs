@@ -183,6 +183,21 @@ fn f15_all_leases_deleted_at_once_are_back_in_time_and_no_term_goes_down() {
 }
 
 #[test]
+fn f15_a_lease_that_is_deleted_again_begins_above_the_terms_that_nobody_there_has_seen() {
+    let mut world = fleet(16, 2, 39);
+    for _ in 0..3 {
+        for at in [0, 1] {
+            world.kill(at);
+        }
+        world.delete(&LeaseKey::Shard(ShardId(5)));
+        for at in [0, 1] {
+            world.boot(at);
+        }
+        world.run_until_led(30_000);
+    }
+}
+
+#[test]
 fn f16_clocks_of_any_offset_and_of_rates_five_percent_apart_do_no_harm() {
     for seed in 0..2 {
         let mut world = World::new(16, seed);

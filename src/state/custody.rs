@@ -285,8 +285,15 @@ impl Custody {
         }
     }
 
+    /// Begins to seal a shard, or shortens what one has that is not sealed yet.
     fn seal(&mut self, shards: &mut HeldShards, mandate: Mandate, close_by: BootInstant, now: Moment) {
         let Mandate { shard, term } = mandate;
+        if let Some(begun) = self.sealing.get_mut(&shard).filter(|begun| begun.term == term) {
+            if !matches!(begun.stage, SealStage::Sealed { .. }) {
+                begun.late_at = begun.late_at.min(close_by);
+            }
+            return;
+        }
         // One that has not begun to fire has fired nothing.
         self.entering.remove(&shard);
         let close_at = about_to_fire(shards, shard, now);

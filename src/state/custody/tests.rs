@@ -359,6 +359,27 @@ fn answers_are_waited_for_as_long_as_they_may_be_and_two_seconds_behind_the_seal
 }
 
 #[test]
+fn a_shard_that_is_told_to_close_sooner_does_and_one_that_is_sealed_stays_so() {
+    let mut replica = Replica::leading();
+    assert_eq!(replica.creates().len(), 1);
+    replica.seal(1);
+    replica.pass(100);
+    assert_eq!(replica.reports(), []);
+    let told_at = replica.boot;
+    let at_once = ShardCommand::Seal {
+        mandate: mandate(1),
+        close_by: told_at,
+    };
+    replica.command(at_once);
+    replica.pass(1_000);
+    replica.command(at_once);
+    replica.pass(999);
+    assert_eq!(replica.reports(), [], "its answers are waited for");
+    replica.pass(1);
+    assert!(matches!(replica.reports()[..], [ShardReport::Sealed { at, .. }] if at == told_at));
+}
+
+#[test]
 fn a_shard_that_is_about_to_fire_fires_before_it_is_sealed() {
     let mut replica = Replica::leading();
     replica.creates();

@@ -175,7 +175,7 @@ impl Election {
             ElectionInput::Read { request, answer } => self.read(request, answer, now),
             ElectionInput::InstallationKnown(installation) => self.installation = Some(installation),
             ElectionInput::Synced => self.is_synced = true,
-            ElectionInput::Willing(is_willing) => self.is_willing = is_willing,
+            ElectionInput::Willing(is_willing) => self.set_willing(is_willing, now),
             ElectionInput::DrainRequested => self.draining_since = self.draining_since.or(Some(now)),
             ElectionInput::ShardWarmed(shard) => {
                 if let Some(is_loaded) = self.warming.get_mut(&shard) {

@@ -84,7 +84,7 @@ pub(super) struct Replica {
     pub(super) warms_nothing: bool,
     /// How long it takes to load shards, in milliseconds.
     pub(super) warm_delay: u64,
-    /// How long its shards take to fire their last, in milliseconds.
+    /// How long its shards go on to act once they are told to be sealed, if they may, in milliseconds.
     pub(super) seal_delay: u64,
     /// A number for each process, so that messages to former ones are not delivered.
     generation: u64,
@@ -379,6 +379,9 @@ impl World {
             eprintln!("{} <- {at} {input:?}", self.now);
         }
         if let Some(process) = &mut self.replicas[at].process {
+            if let ElectionInput::ShardSealed { shard, .. } = &input {
+                process.acting.remove(shard);
+            }
             let effects = process.election.handle(input, now);
             self.carry_out(at, effects);
         }
@@ -441,16 +444,15 @@ impl World {
             }
             ElectionEffect::Warm(shards) => self.warm(at, shards, delay),
             ElectionEffect::Cool(_) => {}
-            ElectionEffect::Seal { shard, term, .. } => {
-                self.process(at).acting.remove(&shard);
+            ElectionEffect::Seal { shard, term, close_by } => {
                 let input = ElectionInput::ShardSealed {
                     shard,
                     term,
                     fired_through: Some(self.wall()),
                     written_through: WrittenThrough::default(),
                 };
-                let seal_delay = self.replicas[at].seal_delay;
-                self.post(at, delay + seal_delay, Message::Input(input));
+                let closing = (self.when(at, close_by) - self.now).min(self.replicas[at].seal_delay);
+                self.post(at, delay + closing, Message::Input(input));
             }
             ElectionEffect::Rejoin(reason) => self.rejoin(at, reason, delay),
             ElectionEffect::Left => {

@@ -327,3 +327,16 @@ fn f16_a_replica_whose_clock_is_in_doubt_gives_its_shards_away_and_stays() {
     world.run(30_000);
     assert_balanced(&world, &[0, 1]);
 }
+
+#[test]
+fn f16_a_clock_that_is_in_doubt_ends_what_a_drain_still_waits_for() {
+    let mut world = fleet(16, 2, 73);
+    world.replicas[0].seal_delay = 5_000;
+    world.input(0, ElectionInput::DrainRequested);
+    world.run(1_500);
+    let n_led = world.load()[0];
+    assert!(n_led > 0, "it still has shards that are told to be sealed");
+    world.input(0, ElectionInput::Willing(false));
+    world.run(500);
+    assert_eq!(world.load(), [0, 16]);
+}

@@ -10,6 +10,9 @@ use jiff::Timestamp;
 
 use super::load::Plan;
 
+/// So many leaders in a row crash soon after they took a shard before it is in quarantine.
+const CRASHES_TO_QUARANTINE: u64 = 3;
+
 /// Everything that is known of a fleet's time.
 #[derive(Debug)]
 pub(super) struct Books {
@@ -174,6 +177,16 @@ impl Books {
         let holders = self.holders();
         let held = holders.iter().filter(|(_, holder)| holder.process == process);
         held.map(|(shard, _)| *shard).collect()
+    }
+
+    /// How many CronJobs are of shards that were in quarantine at an instant, or none where this one's shard was not.
+    pub(super) fn n_in_quarantine_with(&self, cron_job: &CronJob, at: Timestamp) -> Option<usize> {
+        let is_in = |shard: u16| {
+            let changes = self.shards.get(&shard)?.iter();
+            Some(changes.take_while(|change| change.at <= at).last()?.crashes >= CRASHES_TO_QUARANTINE)
+        };
+        let is_with = |other: &&CronJob| is_in(other.shard) == Some(true);
+        is_with(&cron_job).then(|| self.cron_jobs.values().filter(is_with).count())
     }
 
     /// How often each shard went from one process to another since an instant, by which its holder was somebody.

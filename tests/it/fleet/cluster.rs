@@ -4,7 +4,7 @@ mod pods;
 
 use std::{
     cell::RefCell,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     convert::Infallible,
     rc::Rc,
     sync::{Arc, Mutex, MutexGuard},
@@ -23,7 +23,7 @@ use super::{
     books::Books,
     ledger,
     load::Plan,
-    oracle::{self, Terms},
+    oracle::{self, AFTERMATH, Terms},
     pod::{NAMESPACE, Pod},
 };
 use crate::random::Random;
@@ -98,6 +98,7 @@ impl Fleet {
             terms: Terms {
                 late: Vec::new(),
                 skipped: Vec::new(),
+                troubles: BTreeSet::new(),
                 judged_from: start,
                 end: start,
             },
@@ -210,6 +211,13 @@ impl Fleet {
     pub(super) fn allow_skipped(&mut self, from: Timestamp, until: Timestamp) {
         self.terms.skipped.push((from, until));
         self.terms.late.push((from, until));
+    }
+
+    /// Something that began then has ended now; what it held up may come for a while.
+    pub(super) fn trouble_ended(&mut self, began: Timestamp) {
+        let ended = self.now();
+        self.allow_skipped(began - SignedDuration::from_secs(1), ended + AFTERMATH);
+        self.terms.troubles.insert((began, ended));
     }
 
     /// Ends the scenario: what is due from now on is not judged.

@@ -13,15 +13,13 @@ use serde_json::json;
 
 use super::{
     cluster::{Fleet, Size},
+    oracle::AFTERMATH,
     play_recorded,
 };
 use crate::random::Random;
 
 /// From the beginning to the last thing that happens.
 const LENGTH: SignedDuration = SignedDuration::from_mins(5);
-
-/// What something may hold up after its end: one eviction, and the trust that it needs before.
-const AFTERMATH: SignedDuration = SignedDuration::from_secs(25);
 
 /// What a kubelet gives whoever is asked to end.
 const TERMINATION_GRACE: SignedDuration = SignedDuration::from_secs(30);
@@ -244,7 +242,7 @@ fn play_drawn(seed: u64) -> String {
                 fleet.until(at).await;
                 let (_, (since, begun)) = agenda.pop_first().unwrap();
                 end(fleet, begun).await;
-                fleet.allow_skipped(since - SignedDuration::from_secs(1), fleet.now() + AFTERMATH);
+                fleet.trouble_ended(since);
                 continue;
             }
             fleet.until(next_at).await;

@@ -1,6 +1,6 @@
 //! What must hold of every fleet, whatever happened to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -12,6 +12,12 @@ use super::{
 /// Where nothing is in the way, a Job is created so soon after its slot.
 const ORDINARY_LATENESS: SignedDuration = SignedDuration::from_millis(500);
 
+/// Of shards in quarantine one create is on the way at a time, for no longer than this.
+const CREATE_MAX: SignedDuration = SignedDuration::from_millis(20);
+
+/// What something may hold up after its end: one eviction, and the trust that it needs before.
+pub(super) const AFTERMATH: SignedDuration = SignedDuration::from_secs(25);
+
 /// So soon whoever lives has seen that a shard went to another.
 const NEWS: SignedDuration = SignedDuration::from_millis(100);
 
@@ -22,6 +28,8 @@ pub(super) struct Terms {
     pub(super) late: Vec<(Timestamp, Timestamp)>,
     /// What was due in one of these, and superseded in it, may have no Job.
     pub(super) skipped: Vec<(Timestamp, Timestamp)>,
+    /// From when until when something went on, sorted.
+    pub(super) troubles: BTreeSet<(Timestamp, Timestamp)>,
     pub(super) judged_from: Timestamp,
     pub(super) end: Timestamp,
 }
@@ -37,7 +45,7 @@ pub(super) fn problems(books: &Books, terms: &Terms) -> Vec<String> {
     for cron_job in books.cron_jobs.values() {
         let mut jobs = jobs.remove(cron_job.plan.name.as_str()).unwrap_or_default();
         jobs.sort_by_key(|job| (job.created, job.slot));
-        judge_jobs(cron_job, &jobs, terms, &mut problems);
+        judge_jobs(books, cron_job, &jobs, terms, &mut problems);
     }
     for (shard, changes) in &books.shards {
         judge_terms(*shard, changes, &mut problems);
@@ -47,7 +55,7 @@ pub(super) fn problems(books: &Books, terms: &Terms) -> Vec<String> {
     problems
 }
 
-fn judge_jobs(cron_job: &CronJob, jobs: &[&Job], terms: &Terms, problems: &mut Vec<String>) {
+fn judge_jobs(books: &Books, cron_job: &CronJob, jobs: &[&Job], terms: &Terms, problems: &mut Vec<String>) {
     let plan = &cron_job.plan;
     let mut by_name: BTreeMap<&str, usize> = BTreeMap::new();
     for job in jobs {
@@ -73,11 +81,24 @@ fn judge_jobs(cron_job: &CronJob, jobs: &[&Job], terms: &Terms, problems: &mut V
         }
     }
     for slot in plan.slots(cron_job.created.max(terms.judged_from), terms.end) {
-        judge_slot(cron_job, jobs, slot, terms, problems);
+        let ordinary = ordinary_lateness(books, cron_job, slot);
+        judge_slot(cron_job, jobs, (slot, ordinary), terms, problems);
     }
 }
 
-fn judge_slot(cron_job: &CronJob, jobs: &[&Job], slot: Timestamp, terms: &Terms, problems: &mut Vec<String>) {
+/// How late a Job may be where nothing is in the way.
+fn ordinary_lateness(books: &Books, cron_job: &CronJob, slot: Timestamp) -> SignedDuration {
+    let n_in_a_row = books.n_in_quarantine_with(cron_job, slot).unwrap_or(0);
+    ORDINARY_LATENESS + CREATE_MAX * i32::try_from(n_in_a_row).unwrap()
+}
+
+fn judge_slot(
+    cron_job: &CronJob,
+    jobs: &[&Job],
+    (slot, ordinary_lateness): (Timestamp, SignedDuration),
+    terms: &Terms,
+    problems: &mut Vec<String>,
+) {
     let plan = &cron_job.plan;
     let next = slot + plan.period();
     // What runs holds the slot back under Forbid.
@@ -94,10 +115,8 @@ fn judge_slot(cron_job: &CronJob, jobs: &[&Job], slot: Timestamp, terms: &Terms,
         window.map(|(_, until)| *until).max()
     };
     let due = slot.max(free_at);
-    let by = is_in(&terms.late, due)
-        .unwrap_or(due)
-        .max(due)
-        .saturating_add(ORDINARY_LATENESS);
+    let by = is_in(&terms.late, due).unwrap_or(due).max(due);
+    let by = put_off(by, &terms.troubles).saturating_add(ordinary_lateness);
     let by = by.unwrap_or(Timestamp::MAX);
     match jobs.iter().find(|job| job.slot == Some(slot)) {
         Some(job) if job.created > by => {
@@ -112,6 +131,31 @@ fn judge_slot(cron_job: &CronJob, jobs: &[&Job], slot: Timestamp, terms: &Terms,
             }
         }
     }
+}
+
+/// What is to come within the aftermath of something has that long without trouble: this much later where others went on.
+fn put_off(by: Timestamp, troubles: &BTreeSet<(Timestamp, Timestamp)>) -> Timestamp {
+    let mut put_off = by;
+    loop {
+        let later = by + time_within(troubles, by - AFTERMATH, put_off);
+        if later == put_off {
+            return by.max(later);
+        }
+        put_off = later;
+    }
+}
+
+/// For how long of this time something went on. Troubles are sorted.
+fn time_within(troubles: &BTreeSet<(Timestamp, Timestamp)>, from: Timestamp, until: Timestamp) -> SignedDuration {
+    let (mut counted_until, mut total) = (from, SignedDuration::ZERO);
+    for (began, ended) in troubles {
+        let (began, ended) = ((*began).max(counted_until), (*ended).min(until));
+        if ended > began {
+            total += ended.duration_since(began);
+            counted_until = ended;
+        }
+    }
+    total
 }
 
 /// Terms only grow, and whoever takes a shard takes it in another term.

@@ -223,16 +223,17 @@ impl ElectionTask {
                 None
             }
             ShardReport::Sealed {
-                mandate: Mandate { shard, term },
+                mandate,
                 at: sealed_at,
                 fired_through,
                 written_through,
             } => {
+                let Mandate { shard, term } = mandate;
                 let at = fired_through.unwrap_or_else(|| self.clock.now());
                 self.handovers.sealed(shard, sealed_at);
                 tracing::debug!(shard = shard.0, term = term.0, %at, "sealed");
                 // From here on nothing of it is sent, whatever waits in queues.
-                self.links.leadership.send_modify(|leadership| leadership.end(shard));
+                self.links.leadership.send_modify(|leadership| leadership.end(mandate));
                 Some(ElectionInput::ShardSealed {
                     shard,
                     term,
@@ -320,7 +321,8 @@ impl ElectionTask {
 
     fn stop(&mut self, shard: ShardId, term: Term, reason: StopReason) -> Result<(), Ending> {
         tracing::info!(shard = shard.0, term = term.0, ?reason, "leaves a shard");
-        self.links.leadership.send_modify(|leadership| leadership.end(shard));
+        let mandate = Mandate { shard, term };
+        self.links.leadership.send_modify(|leadership| leadership.end(mandate));
         let is_handed_over = reason == StopReason::HandedOver;
         self.handovers.left(shard, is_handed_over, self.clock.boot());
         self.command(ShardCommand::LetGo(shard))

@@ -166,9 +166,11 @@ impl Leadership {
         self.quarantined.contains(shard)
     }
 
-    /// Leads a shard no more.
-    pub fn end(&mut self, shard: ShardId) {
-        self.terms.remove(&shard);
+    /// Leads a shard no more in this term. A later one goes on: word of the former may come late.
+    pub fn end(&mut self, mandate: Mandate) {
+        if self.terms.get(&mandate.shard) == Some(&mandate.term) {
+            self.terms.remove(&mandate.shard);
+        }
     }
 
     /// Moves the instant at which it is over.
@@ -256,7 +258,9 @@ mod tests {
         }
         ending.renew(at(20));
         assert!(ending.covers(mandate(5, 9), at(19)));
-        ending.end(ShardId(5));
+        ending.end(mandate(5, 8));
+        assert!(ending.covers(mandate(5, 9), at(19)), "word of a former term came late");
+        ending.end(mandate(5, 9));
         assert!(!ending.covers(mandate(5, 9), at(19)));
         assert!(ending.covers(mandate(0, 3), at(19)));
     }

@@ -171,7 +171,7 @@ fn check_manager(form: PatchForm, manager: &str, says_force: bool) -> Result<(),
     Err(Failure::invalid_options("PatchOptions", &[error]))
 }
 
-/// `DeleteOptions`, as far as they are understood.
+/// `DeleteOptions`, as far as they are understood. Nothing here takes time to end, so a grace period is read alone.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct DeleteBody {
@@ -179,6 +179,8 @@ struct DeleteBody {
     orphan_dependents: Option<bool>,
     preconditions: Option<Preconditions>,
     dry_run: Option<Vec<String>>,
+    #[serde(rename = "gracePeriodSeconds")]
+    _grace_period_seconds: Option<i64>,
 }
 
 #[derive(Default, Deserialize)]

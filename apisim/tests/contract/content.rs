@@ -190,6 +190,8 @@ pub(super) async fn options_that_make_no_sense_are_refused(server: Server) {
     messages.push(answer.refused(422, "Invalid"));
     let answer = server.delete(&one, &json!({"propagationPolicy": "Some"})).await;
     messages.push(answer.refused(422, "Invalid"));
+    let answer = server.delete(&one, &json!({"gracePeriodSeconds": "soon"})).await;
+    answer.refused(400, "BadRequest");
     assert_eq!(
         messages,
         [

@@ -36,9 +36,9 @@ const TARGETS_MAX: usize = 2;
 /// stored what it began: with the seal that follows, and a Lease write, within what a replica has to hand over.
 pub const CLOSE_MAX: Duration = Duration::from_secs(7);
 
-/// So many shards at a time are told to be sealed and handed over: the writes that do it do not wait for each other. Those
-/// that have something open are led until it is answered, and go when it is.
-const SEALS_MAX: usize = 4;
+/// So many shards at a time are told to be sealed and handed over: more make each take longer, and all of them hardly less.
+/// Those that have something open are led until it is answered, and go when it is.
+const SEALS_MAX: usize = 2;
 
 /// A seal that takes longer waits for its last fires, and keeps no other from beginning.
 const SEAL_PATIENCE: Duration = Duration::from_millis(50);

@@ -115,8 +115,8 @@ fn drained(world: &mut World, leaver: usize) -> (usize, u64) {
 fn f1_a_drain_leaves_few_shards_without_a_leader_at_a_time() {
     let mut world = fleet(256, 5, 3);
     let (n_unled_max, took) = drained(&mut world, 1);
-    // Four on their way, and those whose next leader has not seen yet what the one before has.
-    assert!((2..=8).contains(&n_unled_max), "{n_unled_max}");
+    // Two on their way, and those whose next leader has not seen yet what the one before has.
+    assert!((2..=6).contains(&n_unled_max), "{n_unled_max}");
     assert!(took < 500, "{took} ms");
 }
 
@@ -125,8 +125,8 @@ fn f4_shards_that_fire_their_last_for_long_keep_no_others_from_being_sealed() {
     let mut world = fleet(256, 5, 3);
     world.replicas[1].seal_delay = 2_000;
     let (_, took) = drained(&mut world, 1);
-    // 52 shards, four every twentieth of a second, and the two seconds.
-    assert!((2_600..3_200).contains(&took), "{took} ms");
+    // 52 shards, two every twentieth of a second, and the two seconds.
+    assert!((3_200..3_800).contains(&took), "{took} ms");
 }
 
 #[test]

@@ -118,13 +118,14 @@ impl Table {
         self.changed.notify_waiters();
     }
 
+    /// Whoever has seen all that is forgotten may go on.
     pub(super) fn compact(&mut self, version: u64) {
         while let Some(first) = self.log.front()
             && first.object.version <= version
         {
+            self.compacted = first.object.version;
             self.log.pop_front();
         }
-        self.compacted = self.compacted.max(version);
         self.changed.notify_waiters();
     }
 

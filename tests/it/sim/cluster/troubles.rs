@@ -53,6 +53,9 @@ impl Cluster {
     fn end(&self, kind: TroubleKind) {
         if kind == TroubleKind::Behind {
             self.api.set_lag(1, Duration::ZERO);
+        } else if kind == TroubleKind::Outage {
+            // A server that starts knows of no former changes.
+            self.api.compact();
         } else if let TroubleKind::ClockStep { millis } = kind {
             self.controller_wall.step(SignedDuration::from_millis(-millis));
         }

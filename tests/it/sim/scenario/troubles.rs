@@ -17,7 +17,7 @@ pub(in crate::sim) struct Trouble {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sim) enum TroubleKind {
-    /// There is no API server.
+    /// There is no API server; the one that comes knows of no former changes.
     Outage,
     /// Requests take seconds.
     Slow,

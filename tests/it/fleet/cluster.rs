@@ -213,11 +213,13 @@ impl Fleet {
         self.terms.late.push((from, until));
     }
 
-    /// Something that began then has ended now; what it held up may come for a while.
-    pub(super) fn trouble_ended(&mut self, began: Timestamp) {
+    /// Something that began then, and may have gone on, has ended now.
+    pub(super) fn trouble_ended(&mut self, began: Timestamp, went_on: bool) {
         let ended = self.now();
         self.allow_skipped(began - SignedDuration::from_secs(1), ended + AFTERMATH);
-        self.terms.troubles.insert((began, ended));
+        if went_on {
+            self.terms.troubles.insert((began, ended));
+        }
     }
 
     /// Ends the scenario: what is due from now on is not judged.

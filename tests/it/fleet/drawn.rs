@@ -241,8 +241,9 @@ fn play_drawn(seed: u64) -> String {
             if let Some(at) = end_at.filter(|at| *at <= next_at || next_at >= last) {
                 fleet.until(at).await;
                 let (_, (since, begun)) = agenda.pop_first().unwrap();
+                let went_on = !matches!(begun, Begun::Nothing);
                 end(fleet, begun).await;
-                fleet.trouble_ended(since);
+                fleet.trouble_ended(since, went_on);
                 continue;
             }
             fleet.until(next_at).await;

@@ -12,7 +12,7 @@ use super::{
 /// Where nothing is in the way, a Job is created so soon after its slot.
 const ORDINARY_LATENESS: SignedDuration = SignedDuration::from_millis(500);
 
-/// Of shards in quarantine one create is on the way at a time, for no longer than this.
+/// Of shards in quarantine one create is on the way at a time: for as long as the way takes in a fleet, where nothing is wrong.
 const CREATE_MAX: SignedDuration = SignedDuration::from_millis(20);
 
 /// What something may hold up after its end: one eviction, and the trust that it needs before.
@@ -81,8 +81,7 @@ fn judge_jobs(books: &Books, cron_job: &CronJob, jobs: &[&Job], terms: &Terms, p
         }
     }
     for slot in plan.slots(cron_job.created.max(terms.judged_from), terms.end) {
-        let ordinary = ordinary_lateness(books, cron_job, slot);
-        judge_slot(cron_job, jobs, (slot, ordinary), terms, problems);
+        judge_slot(books, cron_job, jobs, slot, terms, problems);
     }
 }
 
@@ -93,9 +92,10 @@ fn ordinary_lateness(books: &Books, cron_job: &CronJob, slot: Timestamp) -> Sign
 }
 
 fn judge_slot(
+    books: &Books,
     cron_job: &CronJob,
     jobs: &[&Job],
-    (slot, ordinary_lateness): (Timestamp, SignedDuration),
+    slot: Timestamp,
     terms: &Terms,
     problems: &mut Vec<String>,
 ) {
@@ -115,16 +115,17 @@ fn judge_slot(
         window.map(|(_, until)| *until).max()
     };
     let due = slot.max(free_at);
-    let by = is_in(&terms.late, due).unwrap_or(due).max(due);
-    let by = put_off(by, &terms.troubles).saturating_add(ordinary_lateness);
-    let by = by.unwrap_or(Timestamp::MAX);
+    let soon = is_in(&terms.late, due).unwrap_or(due).max(due);
+    let ordinary_lateness = ordinary_lateness(books, cron_job, slot);
+    let by = put_off(soon, &terms.troubles);
+    let [soon, by] = [soon, by].map(|by| later(by, ordinary_lateness));
     match jobs.iter().find(|job| job.slot == Some(slot)) {
         Some(job) if job.created > by => {
             problems.push(format!("{}: created at {}, not by {by}", job.name, job.created));
         }
         Some(_) => {}
         None => {
-            let is_superseded = by >= next && free_at > Timestamp::MIN
+            let is_superseded = soon >= next && free_at > Timestamp::MIN
                 || is_in(&terms.skipped, slot).is_some_and(|until| until >= next - ORDINARY_LATENESS);
             if !is_superseded && by <= terms.end {
                 problems.push(format!("{}: missed, due at {slot}", plan.job_name(slot)));
@@ -133,16 +134,15 @@ fn judge_slot(
     }
 }
 
-/// What is to come within the aftermath of something has that long without trouble: this much later where others went on.
+/// What is to come within the aftermath of something has that long without trouble: so much later where others went on, and
+/// twice as long at most.
 fn put_off(by: Timestamp, troubles: &BTreeSet<(Timestamp, Timestamp)>) -> Timestamp {
-    let mut put_off = by;
-    loop {
-        let later = by + time_within(troubles, by - AFTERMATH, put_off);
-        if later == put_off {
-            return by.max(later);
-        }
-        put_off = later;
-    }
+    later(by, time_within(troubles, by - AFTERMATH, by).min(AFTERMATH))
+}
+
+/// What is due at no time stays so.
+fn later(instant: Timestamp, by: SignedDuration) -> Timestamp {
+    instant.saturating_add(by).unwrap_or(Timestamp::MAX)
 }
 
 /// For how long of this time something went on. Troubles are sorted.

@@ -27,7 +27,7 @@ impl Handovers {
     }
 
     pub(super) fn sealed(&mut self, shard: ShardId, at: BootInstant) {
-        self.giving.insert(shard, at);
+        self.giving.entry(shard).or_insert(at);
     }
 
     /// A shard is ours no more; whether it was handed over.

@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// Commands on their way: for each of the most shards there can be, one of each kind.
+/// Commands on their way: for each of the most shards there can be, one of each kind; a second order to seal is rare.
 pub const COMMANDS_MAX: usize = 4 * Bucket::COUNT as usize + 16;
 
 /// The ways between the shards and the election.

@@ -225,7 +225,7 @@ pub struct ShardLease {
     pub holder: Holder,
     /// After how many seconds its holder may be taken for dead when that has no Lease any more.
     pub duration_secs: u32,
-    /// In which term; each is one more than the last.
+    /// In which term; each is one more than the last, or above all that there were where the Lease was gone.
     pub term: Term,
     /// When its leader took it, by the leader's clock.
     pub acquired_at: Option<Timestamp>,

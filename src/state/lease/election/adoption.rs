@@ -16,6 +16,10 @@ use crate::state::{
 /// So many shards are taken at once. More would only queue: 32 writes are half a millisecond each at a server's pace.
 const TAKES_IN_FLIGHT_MAX: usize = 32;
 
+/// So many terms of a shard may begin and end between what was last seen of it and the end of its Lease, where the clock
+/// does not tell.
+const TERMS_UNSEEN_MAX: u64 = 1_000;
+
 /// 2025-01-01T00:00:00Z in Unix seconds. A Lease counts terms to 2^31, which is 68 years of seconds.
 const TERM_SECONDS_BEGIN: i64 = 1_735_689_600;
 
@@ -147,15 +151,28 @@ impl Election {
         Some(at.max(seen.retry_at))
     }
 
-    /// The term after the last of a shard. Of one whose Lease is gone and was not ours, we may not have seen the last: it
-    /// goes on at the seconds of the clock, which no shard changes hands often enough to overtake.
+    /// The term after the last of a shard. Of one whose Lease is gone we may not have seen the last: it goes on at the
+    /// seconds of the clock, which no shard changes hands often enough to overtake. Where they are behind the last that we
+    /// saw, of this shard or, if we never saw it, of any, it goes on far above that.
     fn next_term(&self, seen: &SeenShard, vacancy: &Vacancy) -> Term {
-        let last = match (&seen.lease, &vacancy.kind) {
-            (Some(lease), _) => lease.term,
-            (None, VacancyKind::LeaseGone) => seen.last_term.max(self.term_by_the_clock()),
-            (None, _) => seen.last_term,
+        let last = match &seen.lease {
+            Some(lease) => lease.term,
+            None if vacancy.kind == VacancyKind::First => Term(0),
+            None => self.unseen_term(seen.last_term),
         };
         Term(last.0 + 1)
+    }
+
+    fn unseen_term(&self, last: Term) -> Term {
+        let of_others = || self.view.shards().map(|(_, other)| other.last_term).max();
+        let last = Some(last).filter(|last| *last > Term(0)).or_else(of_others);
+        let last = last.unwrap_or(Term(0));
+        let by_the_clock = self.term_by_the_clock();
+        if last == Term(0) || last < by_the_clock {
+            by_the_clock
+        } else {
+            Term((last.0 / TERMS_UNSEEN_MAX + 1) * TERMS_UNSEEN_MAX)
+        }
     }
 
     /// The seconds of our last renewal: an instant of our own clock, which owns nothing when it is off.

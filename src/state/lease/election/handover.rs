@@ -40,6 +40,9 @@ pub const CLOSE_MAX: Duration = Duration::from_secs(7);
 /// Those that have something open are led until it is answered, and go when it is.
 const SEALS_MAX: usize = 2;
 
+/// A replica that leaves with many shards has more of them on the way at a time, so as to be done in so many rounds.
+const SEAL_ROUNDS_MAX: usize = 25;
+
 /// A seal that takes longer waits for its last fires, and keeps no other from beginning.
 const SEAL_PATIENCE: Duration = Duration::from_millis(50);
 
@@ -207,7 +210,8 @@ impl Election {
         if let Some(at) = slow_at {
             self.wake_at(at);
         }
-        SEALS_MAX.saturating_sub(n_on_the_way)
+        let n_left = if self.is_leaving() { self.tenures.len() } else { 0 };
+        SEALS_MAX.max(n_left / SEAL_ROUNDS_MAX).saturating_sub(n_on_the_way)
     }
 
     fn seal(&mut self, shard: ShardId, target: Option<Box<str>>, now: BootInstant) {

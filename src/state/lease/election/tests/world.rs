@@ -379,8 +379,8 @@ impl World {
             eprintln!("{} <- {at} {input:?}", self.now);
         }
         if let Some(process) = &mut self.replicas[at].process {
-            if let ElectionInput::ShardSealed { shard, .. } = &input {
-                process.acting.remove(shard);
+            if let ElectionInput::ShardSealed { shard, term, .. } = &input {
+                process.acting.retain(|acting, led| (acting, &*led) != (shard, term));
             }
             let effects = process.election.handle(input, now);
             self.carry_out(at, effects);

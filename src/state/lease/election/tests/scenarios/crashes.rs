@@ -156,14 +156,14 @@ fn f15_a_member_whose_lease_is_deleted_comes_back_as_another_life() {
 }
 
 #[test]
-fn f15_a_shard_whose_lease_is_deleted_is_made_anew_by_its_leader_in_the_next_term() {
+fn f15_a_shard_whose_lease_is_deleted_is_made_anew_by_its_leader_in_a_later_term() {
     let mut world = fleet(64, 3, 31);
     let leader = world.leaders()[&ShardId(5)];
     let term = world.store.terms[&ShardId(5)];
     world.delete(&LeaseKey::Shard(ShardId(5)));
     world.run(100);
     assert_eq!(world.leaders()[&ShardId(5)], leader);
-    assert_eq!(world.store.terms[&ShardId(5)].0, term.0 + 1);
+    assert!(world.store.terms[&ShardId(5)] > term);
     let [(_, at, _, adoption)] = &world.journal.leads[..] else {
         panic!("{:?}", world.journal.leads)
     };

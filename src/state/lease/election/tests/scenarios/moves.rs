@@ -130,6 +130,14 @@ fn f4_shards_that_fire_their_last_for_long_keep_no_others_from_being_sealed() {
 }
 
 #[test]
+fn f4_a_replica_with_many_shards_gives_more_of_them_at_a_time() {
+    let mut world = fleet(512, 2, 3);
+    world.replicas[1].seal_delay = 2_000;
+    let (_, took) = drained(&mut world, 1);
+    assert!(took < 5_500, "{took} ms");
+}
+
+#[test]
 fn f2_a_newcomer_is_ready_when_those_who_leave_then_can_give_theirs_to_it() {
     for seed in 0..8 {
         let mut world = fleet(64, 3, seed);

@@ -35,7 +35,6 @@ MUTATIONS = {
     "past-of-a-new-schedule-started": (f"{STATE}.rs", "cron_job.schedule_changed = Some(now);", "cron_job.schedule_changed = None;"),
     "relist-forgets-jobs": (f"{STATE}/relists.rs", "|job| job.mark < mark", "|job| job.mark <= mark"),
     "relist-keeps-what-is-gone": (f"{STATE}/relists.rs", "|job| job.mark < mark", "|job| job.mark > mark"),
-    "lost-version-is-passed-over": ("src/cluster/watch.rs", "status.code == 410", "status.code == 411"),
     "unanswered-create-is-given-up": (f"{STATE}/answers.rs", "CreateOutcome::Unanswered { message } => self.ask_for_slot(owner, slot, message),", "CreateOutcome::Unanswered { .. } => self.end_open(owner, InstantOutcome::Refused),"),
     "failed-create-not-repeated": (f"{STATE}/answers.rs", "                self.tell_failed_create(owner, &message);\n                self.retry_later(owner, retry_after, now);", "                self.tell_failed_create(owner, &message);\n                self.end_open(owner, InstantOutcome::Refused);"),
     "failed-status-write-forgotten": (f"{STATE}/status.rs", "                cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);", "                cron_job.record.status = sent;\n                cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);"),

@@ -167,7 +167,7 @@ impl Api {
         self.shared.queue.set(times);
     }
 
-    /// Forgets all changes up to now, so that older versions are 410.
+    /// Forgets all changes up to now, so that a version before the last change of a kind is 410.
     pub fn compact(&self) {
         let mut state = self.shared.state();
         let version = state.registry.store.version();

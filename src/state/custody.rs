@@ -3,7 +3,7 @@
 //! A shard is led only when it knows enough: everything that a consistent list found which began after it was ours to
 //! lead, or, where it was handed over, everything that its last leader wrote, shown by our own watches. A shard to be
 //! sealed goes on to act until what it has begun is answered and stored, as long as that may take: nobody acts for it from
-//! the seal on. A sealed shard is reported, when it is at rest or has had its time. Whoever drives this performs the
+//! the seal on. A sealed shard is reported when it is at rest or has had its time. Whoever drives this performs the
 //! effects of the shards, makes the lists and passes the reports on; `now` is given.
 
 use std::{

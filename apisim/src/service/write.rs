@@ -171,7 +171,8 @@ fn check_manager(form: PatchForm, manager: &str, says_force: bool) -> Result<(),
     Err(Failure::invalid_options("PatchOptions", &[error]))
 }
 
-/// `DeleteOptions`, as far as they are understood. Nothing here takes time to end, so a grace period is read alone.
+/// `DeleteOptions`, as far as they are understood. Nothing here takes time to end, so of a
+/// grace period the type alone counts.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct DeleteBody {

@@ -11,7 +11,8 @@ use crate::{
     },
 };
 
-/// Commands on their way: for each of the most shards there can be, one of each kind; a second order to seal is rare.
+/// Commands on their way: for each of the most shards there can be, to lead, to seal, to seal sooner and to let go; and those
+/// that are of many shards.
 pub const COMMANDS_MAX: usize = 4 * Bucket::COUNT as usize + 16;
 
 /// The ways between the shards and the election.

@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 
 use cronwheel::state::{
     Uid,
+    lease::ShardLease,
     sharding::{Bucket, ShardCount},
 };
 use jiff::Timestamp;
 
 use super::load::Plan;
-
-/// So many leaders in a row crash soon after they took a shard before it is in quarantine.
-const CRASHES_TO_QUARANTINE: u64 = 3;
 
 /// Everything that is known of a fleet's time.
 #[derive(Debug)]
@@ -183,7 +181,7 @@ impl Books {
     pub(super) fn n_in_quarantine_with(&self, cron_job: &CronJob, at: Timestamp) -> Option<usize> {
         let is_in = |shard: u16| {
             let changes = self.shards.get(&shard)?.iter();
-            Some(changes.take_while(|change| change.at <= at).last()?.crashes >= CRASHES_TO_QUARANTINE)
+            Some(changes.take_while(|change| change.at <= at).last()?.crashes >= u64::from(ShardLease::CRASHES_MAX))
         };
         let is_with = |other: &&CronJob| is_in(other.shard) == Some(true);
         is_with(&cron_job).then(|| self.cron_jobs.values().filter(is_with).count())

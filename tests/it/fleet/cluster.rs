@@ -32,7 +32,7 @@ use crate::random::Random;
 const BEGINNING: &str = "2026-05-05T12:00:30Z";
 
 /// The longest that a request is on its way where nothing is in it.
-const DELAY_MAX: Duration = Duration::from_millis(20);
+pub(super) const DELAY_MAX: Duration = Duration::from_millis(20);
 
 /// How often it is looked whether a shard is led twice.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);

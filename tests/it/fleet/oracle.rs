@@ -6,14 +6,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     books::{Books, CronJob, Holder, Job, ShardChange, Write},
+    cluster::DELAY_MAX,
     load::Policy,
 };
 
 /// Where nothing is in the way, a Job is created so soon after its slot.
 const ORDINARY_LATENESS: SignedDuration = SignedDuration::from_millis(500);
-
-/// Of shards in quarantine one create is on the way at a time: for as long as the way takes in a fleet, where nothing is wrong.
-const CREATE_MAX: SignedDuration = SignedDuration::from_millis(20);
 
 /// What something may hold up after its end: one eviction, and the trust that it needs before.
 pub(super) const AFTERMATH: SignedDuration = SignedDuration::from_secs(25);
@@ -85,10 +83,10 @@ fn judge_jobs(books: &Books, cron_job: &CronJob, jobs: &[&Job], terms: &Terms, p
     }
 }
 
-/// How late a Job may be where nothing is in the way.
+/// How late a Job may be where nothing is in the way. Of shards in quarantine one create is on the way at a time.
 fn ordinary_lateness(books: &Books, cron_job: &CronJob, slot: Timestamp) -> SignedDuration {
     let n_in_a_row = books.n_in_quarantine_with(cron_job, slot).unwrap_or(0);
-    ORDINARY_LATENESS + CREATE_MAX * i32::try_from(n_in_a_row).unwrap()
+    ORDINARY_LATENESS + SignedDuration::try_from(DELAY_MAX).unwrap() * i32::try_from(n_in_a_row).unwrap()
 }
 
 fn judge_slot(

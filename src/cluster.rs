@@ -12,6 +12,7 @@ pub mod connection;
 
 pub mod api;
 pub mod events;
+pub mod kept;
 pub mod leases;
 pub mod lists;
 pub mod selection;

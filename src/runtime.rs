@@ -51,14 +51,19 @@ use self::{
     event_task::{EventLinks, EventQueue, EventTask},
     metrics::Metrics,
     shard_task::{ShardLinks, ShardTask},
-    shutdown::{Phase, PhaseSender, Signals, phases},
+    shutdown::{EVENT_GRACE, EVENT_GRACE_AMONG_OTHERS, Phase, PhaseSender, Signals, phases},
     status_batcher::{StatusBatcher, StatusLinks, StatusQueue},
     tasks::{Task, supervise},
 };
 use crate::{
-    cluster::{ClusterApi, connection::ConnectError, watched::Watched},
+    cluster::{
+        ClusterApi,
+        connection::ConnectError,
+        kept::{KEPT_BYTES_MAX, KeptCronJobs},
+        watched::Watched,
+    },
     state::{
-        HeldShards, Input, Partition,
+        HeldShards, Input, Partition, Scope,
         held_shards::WHOLE,
         sharding::{Leadership, ShardSet},
     },
@@ -202,6 +207,8 @@ struct Shell {
     leadership: watch::Sender<Leadership>,
     /// Which shards are held, where they are shared with other replicas.
     held_shards: Watched<ShardSet>,
+    /// What watches of all CronJobs have shown, where these are shared; the memory for it is divided between the scopes.
+    kept_cron_jobs: Vec<(Scope, KeptCronJobs)>,
     burst: Watched<bool>,
     api: ClusterApi,
     event_api: ClusterApi,
@@ -216,7 +223,13 @@ impl Shell {
             None => Leadership::of_one(WHOLE),
             Some(sharding) => Leadership::of_none_until(clock.boot(), 0, sharding.timing.write_life()),
         };
+        let kept_cron_jobs = settings.sharding.as_ref().map_or_else(Vec::new, |sharding| {
+            let bytes_max = KEPT_BYTES_MAX / settings.scopes.len().max(1);
+            let keep = |scope: &Scope| (scope.clone(), KeptCronJobs::new(sharding.shard_count, bytes_max));
+            settings.scopes.iter().map(keep).collect()
+        });
         Shell {
+            kept_cron_jobs,
             settings,
             clock,
             metrics,
@@ -328,6 +341,10 @@ impl Shell {
         let links = EventLinks {
             phase: self.phases.subscribe(),
             burst: self.burst.subscribe(),
+            grace: match self.settings.sharding {
+                None => EVENT_GRACE,
+                Some(_) => EVENT_GRACE_AMONG_OTHERS,
+            },
         };
         let (queue, task) = EventTask::new(
             self.event_api.clone(),

@@ -17,7 +17,7 @@ pub mod shard_state;
 pub mod sharding;
 pub mod tally;
 
-pub use custody::{Custody, Entry, Moment, ShardCommand, ShardReport};
+pub use custody::{Custody, Entry, ListOrder, Moment, ShardCommand, ShardReport};
 pub use effect::{CronJobEvent, Effect, EventReason, EventType, JobDelete, JobLookUp, JobOrder, StatusWrite};
 pub use held_shards::{HeldShards, Listed, Ordered, Partition};
 pub use ids::{CronJobIdentity, ResourceVersion, Uid};

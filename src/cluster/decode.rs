@@ -105,6 +105,11 @@ impl UndecodedCronJob {
         self.content.uid()
     }
 
+    /// How long its text is, in bytes.
+    pub fn text_len(&self) -> usize {
+        self.content.text_len()
+    }
+
     /// All of it, as far as it can be understood.
     pub fn decode(&self) -> Option<SlimCronJob> {
         self.content.decode()

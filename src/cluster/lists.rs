@@ -1,6 +1,7 @@
 //! Consistent lists of CronJobs and of Jobs, page by page, for shards that are taken up beside watches that go on.
 //!
-//! No resource version is asked for, so everything that was written before a list begins is in it.
+//! No resource version is asked for, so everything that was written before a list begins is in it. Where less will do,
+//! CronJobs are recalled as a watch has shown them.
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use serde::de::DeserializeOwned;
 use super::{
     classify::error_text,
     decode::{Decoder, SlimJob, UndecodedCronJob},
+    kept::KeptCronJobs,
     selection::{Collection, ListPage, SelectedBy, Selector},
 };
 use crate::state::{
@@ -41,6 +43,9 @@ pub struct Page {
     pub n_passed_over: u64,
 }
 
+/// Recalled CronJobs in one page: whoever takes them in has other things to do between two.
+const RECALLED_PAGE_SIZE: usize = 500;
+
 /// Lists the CronJobs of some shards in a scope. Nothing where there are no shards.
 pub fn list_cron_jobs(
     client: Client,
@@ -50,26 +55,47 @@ pub fn list_cron_jobs(
     shards: ShardSet,
 ) -> impl Stream<Item = Result<Page, ListError>> + Send {
     let partition = Partition::Shards(count);
-    let take = move |object: UndecodedCronJob| {
-        let Some(uid) = object.uid().cloned() else {
-            return Taken::Nothing;
-        };
-        if !shards.contains(partition.shard_of(&uid)) {
-            return Taken::PassedOver;
-        }
-        let Some(object) = object.decode() else {
-            return Taken::Nothing;
-        };
-        Taken::Listed(match object.into_record(&decoder) {
-            Ok(record) => Listed::CronJob(Box::new(record)),
-            Err(_) => Listed::UndecodableCronJob(uid),
-        })
+    let take = move |object: UndecodedCronJob| match object.uid() {
+        Some(uid) if !shards.contains(partition.shard_of(uid)) => Taken::PassedOver,
+        _ => understand(&object, &decoder).map_or(Taken::Nothing, Taken::Listed),
     };
     let selector = Selector {
         labels: String::new(),
         shards: count.shard_selector(&shards),
     };
     pages(client, "CronJobs", scope, selector, take)
+}
+
+/// The CronJobs of some shards as the watch of a scope has shown them, in pages as of a list; none where not all are kept.
+pub fn recall_cron_jobs(
+    kept: &KeptCronJobs,
+    decoder: Arc<Decoder>,
+    shards: &ShardSet,
+) -> Option<impl Iterator<Item = Page> + Send + use<>> {
+    let (version, objects) = kept.of_shards(shards)?;
+    // One page at least, for its version.
+    let n_pages = objects.len().div_ceil(RECALLED_PAGE_SIZE).max(1);
+    Some((0..n_pages).map(move |number| {
+        let objects = objects
+            .iter()
+            .skip(number * RECALLED_PAGE_SIZE)
+            .take(RECALLED_PAGE_SIZE);
+        Page {
+            version,
+            found: objects.filter_map(|object| understand(object, &decoder)).collect(),
+            selected_by: SelectedBy::Replica,
+            n_passed_over: 0,
+        }
+    }))
+}
+
+/// A CronJob as it is listed; none where nobody can say which it is.
+fn understand(object: &UndecodedCronJob, decoder: &Decoder) -> Option<Listed> {
+    let uid = object.uid()?.clone();
+    Some(match object.decode()?.into_record(decoder) {
+        Ok(record) => Listed::CronJob(Box::new(record)),
+        Err(_) => Listed::UndecodableCronJob(uid),
+    })
 }
 
 /// Lists the Jobs of a scope that a label selector takes and that a CronJob controls.

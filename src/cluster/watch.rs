@@ -52,6 +52,8 @@ pub enum WatchItem {
     Listed(SelectedBy),
     /// A CronJob came that is of a shard which is not held.
     PassedOver,
+    /// More CronJobs came than there is room for: they are not kept any more, until the next list.
+    KeepsNoMore,
     /// The list or the watch failed; it goes on by itself after a back-off.
     Error {
         /// The server's text, or the transport's.

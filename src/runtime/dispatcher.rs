@@ -26,7 +26,7 @@ use crate::{
     cluster::{Answer, watched::Watched},
     state::{
         CreateOutcome, Input,
-        sharding::{BootInstant, Leadership},
+        sharding::{BootInstant, Leadership, Mandate},
     },
 };
 
@@ -85,6 +85,16 @@ impl DispatchQueue {
         })?;
         self.shared.arrivals.notify_one();
         Ok(())
+    }
+
+    /// Takes out all that was ordered under this and has not been sent, and gives its answers.
+    pub fn take_back(&self, mandate: Mandate) -> Vec<Input> {
+        let taken = self.backlog().take_back(mandate);
+        if !taken.is_empty() {
+            // It tells others how much is going on.
+            self.shared.arrivals.notify_one();
+        }
+        taken.iter().map(|queued| queued.request.abandoned()).collect()
     }
 
     fn pop(

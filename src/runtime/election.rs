@@ -136,8 +136,7 @@ impl ElectionTask {
         self.links.leadership.send_replace(self.nothing());
         self.requests
             .push(self.asker.installation(self.config.installation.clone()));
-        let is_fine = self.clock.verdict() == ClockVerdict::Fine;
-        let mut result = self.take(ElectionInput::Willing(is_fine));
+        let mut result = self.take(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine));
         let mut phase = self.links.phase.clone();
         let mut verdict = self.clock.watch_verdict();
         loop {
@@ -185,8 +184,7 @@ impl ElectionTask {
     fn follow(&mut self, effects: Vec<ElectionEffect>) -> Result<(), Ending> {
         // Before any of them is told to act.
         let quarantined = self.election.quarantined();
-        let leadership = &self.links.leadership;
-        leadership.send_if_modified(|it| it.quarantine(&quarantined));
+        self.links.leadership.send_if_modified(|it| it.quarantine(&quarantined));
         let mut inputs = Vec::new();
         for effect in effects {
             self.perform(effect, &mut inputs)?;
@@ -280,6 +278,9 @@ impl ElectionTask {
             ElectionEffect::Stop { shard, term, reason } => self.stop(shard, term, reason)?,
             ElectionEffect::Warm(shards) => self.command(ShardCommand::Warm(shards))?,
             ElectionEffect::Cool(shard) => self.command(ShardCommand::LetGo(shard))?,
+            ElectionEffect::Close { shards, take_back_at } => {
+                self.command(ShardCommand::Close { shards, take_back_at })?;
+            }
             ElectionEffect::Seal { shard, term, close_by } => {
                 let mandate = Mandate { shard, term };
                 self.command(ShardCommand::Seal { mandate, close_by })?;
@@ -323,8 +324,8 @@ impl ElectionTask {
         tracing::info!(shard = shard.0, term = term.0, ?reason, "leaves a shard");
         let mandate = Mandate { shard, term };
         self.links.leadership.send_modify(|leadership| leadership.end(mandate));
-        let is_handed_over = reason == StopReason::HandedOver;
-        self.handovers.left(shard, is_handed_over, self.clock.boot());
+        self.handovers
+            .left(shard, reason == StopReason::HandedOver, self.clock.boot());
         self.command(ShardCommand::LetGo(shard))
     }
 
@@ -385,8 +386,7 @@ impl ElectionTask {
             }
         }
         let n_senders = overview.n_takers.try_into().unwrap_or(u32::MAX);
-        let share = |leadership: &mut Leadership| leadership.share_among(n_senders);
-        self.links.leadership.send_if_modified(share);
+        self.links.leadership.send_if_modified(|it| it.share_among(n_senders));
         self.links
             .metrics
             .led

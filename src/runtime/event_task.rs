@@ -15,7 +15,7 @@ use super::{
     clock::Clock,
     metrics::{ApiCall, EventMetrics},
     pacing::{Admission, Pacer, Ticket},
-    shutdown::{EVENT_GRACE, Phase, PhaseReceiver},
+    shutdown::{Phase, PhaseReceiver},
 };
 use crate::{
     cluster::{Answer, Answered, ClusterApi, EventAction, EventOutcome, watched::Watcher},
@@ -35,6 +35,9 @@ const BURST_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Requests on the way. Events are no burst to be got over quickly, and one that is not answered takes a place for as
 /// long as it is waited for.
 const INFLIGHT_MAX: u32 = 4;
+
+/// Requests on the way of a replica that leaves, which waits for them at its end.
+const INFLIGHT_MAX_WHEN_LEAVING: u32 = 16;
 
 /// How long an answer is waited for: far longer than a server in good health takes. Whatever holds up Events longer, as
 /// a webhook, is waited for by the next try.
@@ -106,6 +109,8 @@ pub struct EventLinks {
     pub phase: PhaseReceiver,
     /// Whether a burst of creates is going on.
     pub burst: Watcher<bool>,
+    /// The longest wait for pending Events at the end.
+    pub grace: Duration,
 }
 
 /// See the module.
@@ -136,7 +141,7 @@ impl<A: EventApi> EventTask<A> {
             events,
             deliveries: Deliveries::new(metrics.clone()),
             in_flight: FuturesUnordered::new(),
-            pacer: Pacer::new(INFLIGHT_MAX),
+            pacer: Pacer::new(INFLIGHT_MAX_WHEN_LEAVING),
             metrics,
         };
         (queue, task)
@@ -152,7 +157,7 @@ impl<A: EventApi> EventTask<A> {
         }
         self.events.close();
         // When the time is over what is left is counted below.
-        let _ = tokio::time::timeout(EVENT_GRACE, self.work(Duration::ZERO)).await;
+        let _ = tokio::time::timeout(self.links.grace, self.work(Duration::ZERO)).await;
         let n_left = self.events.len() + self.deliveries.len();
         self.metrics.dropped_shutdown.inc_by(n_left as u64);
     }
@@ -161,8 +166,11 @@ impl<A: EventApi> EventTask<A> {
     async fn work(&mut self, burst_wait_max: Duration) {
         let mut is_open = true;
         let mut burst = self.links.burst.clone();
+        let mut phase = self.links.phase.clone();
         loop {
-            let burst_wait = burst.get().then_some(burst_wait_max);
+            let is_leaving = phase.has_reached(Phase::HandOver);
+            // Who leaves makes no other burst, and would wait for them at its end.
+            let burst_wait = (burst.get() && !is_leaving).then_some(burst_wait_max);
             let pause = self.send_what_may_be_sent(burst_wait);
             if !is_open && self.deliveries.len() == 0 {
                 return;
@@ -177,6 +185,7 @@ impl<A: EventApi> EventTask<A> {
                 },
                 // A dispatcher that has ended makes no burst, and tells no change.
                 Ok(()) = burst.changed() => {}
+                () = phase.reached(Phase::HandOver), if !is_leaving => {}
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }
         }
@@ -192,9 +201,9 @@ impl<A: EventApi> EventTask<A> {
             }
             let n_in_flight = self.in_flight.len().try_into().unwrap_or(u32::MAX);
             match self.pacer.admission(now, n_in_flight) {
-                Admission::Now => {}
+                Admission::Now if n_in_flight < self.inflight_max() => {}
+                Admission::Now | Admission::Full => return None,
                 Admission::Wait(until) => return Some(until.since(now)),
-                Admission::Full => return None,
             }
             let (id, action) = self.deliveries.next_ready(now, burst_wait)?;
             let ticket = self.pacer.on_sent(now);
@@ -208,6 +217,14 @@ impl<A: EventApi> EventTask<A> {
                     duration,
                 }
             }));
+        }
+    }
+
+    fn inflight_max(&self) -> u32 {
+        if self.links.phase.has_reached(Phase::HandOver) {
+            INFLIGHT_MAX_WHEN_LEAVING
+        } else {
+            INFLIGHT_MAX
         }
     }
 

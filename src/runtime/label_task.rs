@@ -104,7 +104,11 @@ impl LabelTask {
         let items = selected_jobs(self.client.clone(), scope, selection);
         let jobs = items.filter_map(async |item| match item {
             WatchItem::Input(Input::JobApplied(job)) => job.controller.is_some().then_some(job),
-            WatchItem::Input(_) | WatchItem::Undecodable { .. } | WatchItem::Listed(_) | WatchItem::PassedOver => None,
+            WatchItem::Input(_)
+            | WatchItem::Undecodable { .. }
+            | WatchItem::Listed(_)
+            | WatchItem::PassedOver
+            | WatchItem::KeepsNoMore => None,
             WatchItem::Error { message } => {
                 tracing::warn!(
                     error = message,

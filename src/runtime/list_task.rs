@@ -1,4 +1,5 @@
-//! Lists the shards that are taken up, one list at a time for all that want one.
+//! Lists the shards that are taken up, one list at a time for all that want one. CronJobs that a watch has shown are
+//! recalled instead, where a shard is only loaded.
 //!
 //! A list that breaks off is begun again after a pause, and whoever waits for it is told that it begins again.
 
@@ -14,12 +15,13 @@ use super::{
 use crate::{
     cluster::{
         Decoder,
-        lists::{ListError, Page, list_cron_jobs, list_jobs},
+        kept::KeptCronJobs,
+        lists::{ListError, Page, list_cron_jobs, list_jobs, recall_cron_jobs},
         selection::SelectedBy,
     },
     state::{
-        Listed, Partition, ResourceVersion, Scope,
-        sharding::{ShardCount, ShardSet},
+        ListOrder, Listed, Partition, ResourceVersion, Scope,
+        sharding::{ShardCount, ShardSet, WrittenThrough},
     },
 };
 
@@ -34,8 +36,8 @@ pub enum ListNews {
     Again,
     /// What it found; only of the shards that it is of.
     Found(Vec<Listed>),
-    /// That was all, of CronJobs as of this version.
-    Complete(ResourceVersion),
+    /// That was all that was written up to these versions.
+    Complete(WrittenThrough),
 }
 
 /// See the module.
@@ -44,12 +46,12 @@ pub struct ListTask {
     pub client: kube::Client,
     /// How objects are read.
     pub decoder: Arc<Decoder>,
-    /// What is watched.
-    pub scopes: Vec<Scope>,
+    /// What is watched, and where what it shows is kept.
+    pub scopes: Vec<(Scope, KeptCronJobs)>,
     /// How CronJobs are shared out.
     pub count: ShardCount,
     /// Which shards to list.
-    pub wanted: mpsc::Receiver<ShardSet>,
+    pub wanted: mpsc::Receiver<ListOrder>,
     /// Where to tell.
     pub news: mpsc::Sender<ListNews>,
     /// Who selects.
@@ -83,14 +85,14 @@ impl ListTask {
     }
 
     async fn serve(&mut self) {
-        while let Some(shards) = self.wanted.recv().await {
+        while let Some(order) = self.wanted.recv().await {
             let mut pause = PAUSE_MIN;
             loop {
-                let news = match self.list(&shards).await {
-                    Ok(version) => ListNews::Complete(version),
+                let news = match self.list(&order).await {
+                    Ok(through) => ListNews::Complete(through),
                     Err(Broken::Unwanted) => return,
                     Err(Broken::List(error)) => {
-                        tracing::warn!(%error, n_shards = shards.len(), "list broke off, it is begun again");
+                        tracing::warn!(%error, n_shards = order.shards.len(), "list broke off, it is begun again");
                         tokio::time::sleep(pause).await;
                         pause = (pause * 2).min(PAUSE_MAX);
                         ListNews::Again
@@ -107,23 +109,41 @@ impl ListTask {
         }
     }
 
-    /// The version of the oldest list of CronJobs in it.
-    async fn list(&self, shards: &ShardSet) -> Result<ResourceVersion, Broken> {
-        let mut oldest = None;
-        for scope in &self.scopes {
-            let (client, decoder) = (self.client.clone(), Arc::clone(&self.decoder));
-            let cron_jobs = list_cron_jobs(client, scope.clone(), decoder, self.count, *shards);
+    /// The versions of the oldest lists in it.
+    async fn list(&self, order: &ListOrder) -> Result<WrittenThrough, Broken> {
+        let shards = &order.shards;
+        let mut oldest: Option<WrittenThrough> = None;
+        for (scope, kept) in &self.scopes {
             // Those of others, and those that nobody has labelled yet: they may be of these shards.
             let unlabelled = format!("!{}", self.count.label_key());
             let labelled = self.count.label_selector(shards).unwrap_or_else(|| unlabelled.clone());
             let jobs = |labels| self.forward(shards, list_jobs(self.client.clone(), scope.clone(), labels));
+            let cron_jobs = self.cron_jobs(order, scope, kept);
             // Side by side, since each waits for the server to know that it is not behind.
-            let ((version, selected_by), _, _) =
-                tokio::try_join!(self.forward(shards, cron_jobs), jobs(labelled), jobs(unlabelled))?;
-            self.selection.note_list(selected_by);
-            oldest = Some(oldest.map_or(version, |oldest: ResourceVersion| oldest.min(version)));
+            let (cron_jobs, (jobs, _), _) = tokio::try_join!(cron_jobs, jobs(labelled), jobs(unlabelled))?;
+            let through = WrittenThrough { cron_jobs, jobs };
+            oldest = Some(oldest.map_or(through, |oldest| oldest.min(&through)));
         }
         Ok(oldest.unwrap_or_default())
+    }
+
+    /// Recalls the CronJobs where that will do and all are kept, and lists them where not.
+    async fn cron_jobs(
+        &self,
+        order: &ListOrder,
+        scope: &Scope,
+        kept: &KeptCronJobs,
+    ) -> Result<ResourceVersion, Broken> {
+        let shards = &order.shards;
+        let recalled = (!order.is_consistent).then(|| recall_cron_jobs(kept, Arc::clone(&self.decoder), shards));
+        if let Some(pages) = recalled.flatten() {
+            return Ok(self.forward(shards, futures::stream::iter(pages.map(Ok))).await?.0);
+        }
+        let (client, decoder) = (self.client.clone(), Arc::clone(&self.decoder));
+        let list = list_cron_jobs(client, scope.clone(), decoder, self.count, *shards);
+        let (version, selected_by) = self.forward(shards, list).await?;
+        self.selection.note_list(selected_by);
+        Ok(version)
     }
 
     /// Passes on what a list finds; says which version it shows, and who selected all of it.

@@ -7,6 +7,7 @@ use prometheus::{
 
 mod api_calls;
 pub mod election_figures;
+mod selection;
 pub mod shard_figures;
 pub mod table;
 pub mod watch_pulses;
@@ -14,13 +15,12 @@ pub mod watch_pulses;
 pub use api_calls::{ApiCall, ApiMetrics};
 use election_figures::ElectionCollector;
 pub use election_figures::{ElectionBoard, ElectionFigures};
+pub use selection::SelectionMetrics;
 use shard_figures::ShardCollector;
 pub use shard_figures::{ShardBoard, ShardFigures};
 use table::MetricSpec;
 use watch_pulses::WatchCollector;
 pub use watch_pulses::{WatchPulse, WatchPulses};
-
-use crate::cluster::selection::SelectedBy;
 
 /// Buckets of B-15.1, in seconds.
 const CREATION_SKEW_BUCKETS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
@@ -114,27 +114,6 @@ pub struct WatchMetrics {
     pub errors: IntCounter,
     /// Lists begun.
     pub relists: IntCounter,
-}
-
-/// Of what the API server is asked to leave out, where CronJobs are shared with other replicas.
-#[derive(Clone, Debug)]
-pub struct SelectionMetrics {
-    /// Lists of CronJobs from which it left out those of others.
-    pub lists_by_server: IntCounter,
-    /// Lists of CronJobs from which we did.
-    pub lists_by_replica: IntCounter,
-    /// CronJobs of others that it sent.
-    pub passed_over: IntCounter,
-}
-
-impl SelectionMetrics {
-    /// Takes note of a list that is complete.
-    pub fn note_list(&self, selected_by: SelectedBy) {
-        match selected_by {
-            SelectedBy::Server => self.lists_by_server.inc(),
-            SelectedBy::Replica => self.lists_by_replica.inc(),
-        }
-    }
 }
 
 /// Of the clock.
@@ -295,6 +274,7 @@ impl Register<'_> {
             lists_by_server: lists.with_label_values(&["server"]),
             lists_by_replica: lists.with_label_values(&["replica"]),
             passed_over: self.counter(&table::CRON_JOBS_PASSED_OVER)?,
+            keep_overflows: self.counter(&table::CRON_JOBS_KEEP_OVERFLOWS)?,
         })
     }
 

@@ -128,7 +128,10 @@ impl ShardTask {
                 Turn::Custody(news) => self.take_custody(news),
             }
             self.attend();
-            self.perform_effects();
+            if self.perform_effects() {
+                // What is answered at once may be what a shard was waited for.
+                self.attend();
+            }
             self.publish();
         }
         self.wind_up().await;
@@ -202,7 +205,7 @@ impl ShardTask {
                     self.custody.take_listed(&mut self.shards, listed, now);
                 }
             }
-            CustodyNews::List(ListNews::Complete(at)) => self.custody.listed(&mut self.shards, at, now),
+            CustodyNews::List(ListNews::Complete(through)) => self.custody.listed(&mut self.shards, &through, now),
         }
     }
 
@@ -222,16 +225,20 @@ impl ShardTask {
         }
     }
 
-    /// Hands every effect to its lane. A lane that is full answers at once, which may have effects in turn.
-    fn perform_effects(&mut self) {
+    /// Hands every effect to its lane. A lane that is full answers at once, which may have effects in turn; whether any did.
+    fn perform_effects(&mut self) -> bool {
+        let mut is_answered = false;
         while let Some(ordered) = self.shards.poll_effect() {
-            if let Err(answer) = self.perform(ordered) {
+            for answer in self.perform(ordered) {
+                is_answered = true;
                 self.shards.handle(answer, self.time);
             }
         }
+        is_answered
     }
 
-    fn perform(&self, ordered: Ordered) -> Result<(), Input> {
+    /// What is answered at once.
+    fn perform(&self, ordered: Ordered) -> Vec<Input> {
         let Ordered { mandate, effect } = ordered;
         let custody = self.links.custody.as_ref();
         let is_quarantined = || custody.is_some_and(|custody| custody.is_quarantined(mandate.shard));
@@ -239,7 +246,7 @@ impl ShardTask {
             let order = Queued::new(request, mandate, is_quarantined());
             self.links.dispatch.push(order, self.time)
         };
-        match effect {
+        let performed = match effect {
             Effect::CreateJob(order) => dispatch(Request::Create(order)),
             Effect::DeleteJob(delete) => dispatch(Request::Delete(delete)),
             Effect::LookUpJob(look_up) => dispatch(Request::LookUp(look_up)),
@@ -248,7 +255,9 @@ impl ShardTask {
                 self.links.events.push(event, self.time);
                 Ok(())
             }
-        }
+            Effect::TakeBack => return self.links.dispatch.take_back(mandate),
+        };
+        performed.err().into_iter().collect()
     }
 
     fn publish(&mut self) {

@@ -41,6 +41,9 @@ const INFLIGHT_MAX: u32 = 32;
 /// Writes on the way during a burst, when only urgent and old ones go at all.
 const INFLIGHT_MAX_IN_BURST: u32 = 8;
 
+/// Writes on the way of a replica that leaves: its shards are handed over when theirs are stored.
+const INFLIGHT_MAX_WHEN_LEAVING: u32 = 64;
+
 /// How often one write is sent again before the shard is told that it failed: more than five minutes of pauses.
 const RETRIES_MAX: u32 = 64;
 
@@ -111,7 +114,7 @@ impl<A: StatusApi> StatusBatcher<A> {
             clock,
             links,
             flush_interval,
-            pacer: Pacer::new(INFLIGHT_MAX),
+            pacer: Pacer::new(INFLIGHT_MAX_WHEN_LEAVING),
             in_flight: FuturesUnordered::new(),
             busy: HashSet::new(),
             parked: HashSet::new(),
@@ -166,7 +169,7 @@ impl<A: StatusApi> StatusBatcher<A> {
     async fn send_what_is_due(&mut self) -> Option<Duration> {
         loop {
             let now = self.clock.boot();
-            self.pacer.share_among(self.links.leadership.borrow().n_senders());
+            self.pacer.share_among(self.n_senders());
             match self.pacer.admission(now, self.n_in_flight()) {
                 Admission::Now if self.n_in_flight() < self.inflight_max() => {}
                 Admission::Now | Admission::Full => return None,
@@ -197,8 +200,23 @@ impl<A: StatusApi> StatusBatcher<A> {
         }
     }
 
+    fn is_leaving(&self) -> bool {
+        self.links.phase.has_reached(Phase::HandOver)
+    }
+
+    /// Among how many the API server is shared out: who leaves has no other burst, and is in a hurry.
+    fn n_senders(&self) -> u32 {
+        if self.is_leaving() {
+            1
+        } else {
+            self.links.leadership.borrow().n_senders()
+        }
+    }
+
     fn inflight_max(&self) -> u32 {
-        if self.links.burst.get() {
+        if self.is_leaving() {
+            INFLIGHT_MAX_WHEN_LEAVING
+        } else if self.links.burst.get() {
             INFLIGHT_MAX_IN_BURST
         } else {
             INFLIGHT_MAX

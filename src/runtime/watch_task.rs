@@ -101,6 +101,13 @@ impl WatchLinks {
                 self.selection.passed_over.inc();
                 None
             }
+            WatchItem::KeepsNoMore => {
+                self.selection.keep_overflows.inc();
+                tracing::info!(
+                    "there are more CronJobs than are kept: shards that are taken over are listed, until another list of all"
+                );
+                None
+            }
             WatchItem::Error { message } => {
                 self.metrics.errors.inc();
                 tracing::warn!(

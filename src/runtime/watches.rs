@@ -24,12 +24,13 @@ impl Shell {
         scope: &Scope,
         decoder: Arc<Decoder>,
     ) -> impl Stream<Item = WatchItem> + Send + use<> {
-        match &self.settings.sharding {
-            None => cron_jobs(client, scope.clone(), decoder).left_stream(),
-            Some(sharding) => {
-                let held = self.held_shards.subscribe();
-                held_cron_jobs(client, scope.clone(), decoder, sharding.shard_count, held).right_stream()
+        let kept = self.kept_cron_jobs.iter().find(|(other, _)| other == scope);
+        match (&self.settings.sharding, kept) {
+            (Some(sharding), Some((_, kept))) => {
+                let (held, kept) = (self.held_shards.subscribe(), kept.clone());
+                held_cron_jobs(client, scope.clone(), decoder, sharding.shard_count, held, kept).right_stream()
             }
+            _ => cron_jobs(client, scope.clone(), decoder).left_stream(),
         }
     }
 

@@ -1,10 +1,12 @@
 //! What an election wants of the shards of a replica, carried out: list, warm, lead, seal, let go.
 //!
 //! A shard is led only when it knows enough: everything that a consistent list found which began after it was ours to
-//! lead, or, where it was handed over, everything that its last leader wrote, shown by our own watches. A shard to be
-//! sealed goes on to act until what it has begun is answered and stored, as long as that may take: nobody acts for it from
-//! the seal on. A sealed shard is reported when it is at rest or has had its time. Whoever drives this performs the
-//! effects of the shards, makes the lists and passes the reports on; `now` is given.
+//! lead, or, where it was handed over, everything that its last leader wrote and went by, in what was loaded or shown by
+//! our own watches. A shard to be sealed goes on to act until what it has begun is answered and stored, as long as that may
+//! take: nobody acts for it from the seal on. A sealed shard is reported when it is at rest or has had its time. Whoever
+//! drives this performs the effects of the shards, makes the lists and passes the reports on; `now` is given.
+
+mod command;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -15,9 +17,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     held_shards::{HeldShards, Listed},
-    ids::ResourceVersion,
     sharding::{BootInstant, Mandate, ShardId, ShardSet, Term, WrittenThrough},
 };
+
+pub use self::command::{Entry, ListOrder, ShardCommand, ShardReport};
 
 /// A sealed shard waits no longer than this for the answers and statuses that were not there before.
 pub const SEAL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -25,67 +28,11 @@ pub const SEAL_TIMEOUT: Duration = Duration::from_secs(2);
 /// A shard that is due within this fires first and is sealed then, so that nobody has to fire it while it moves.
 const SEAL_CLEARANCE: SignedDuration = SignedDuration::from_millis(200);
 
-/// For so long our watches may take to show what the last leader wrote; then the shard is listed instead.
-const WATCH_PATIENCE: Duration = Duration::from_millis(250);
+/// How often a replica that leaves takes back what waits to be sent.
+const TAKE_BACK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What the election wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShardCommand {
-    /// Load shards, without acting.
-    Warm(ShardSet),
-    /// Lead it.
-    Lead {
-        /// Which, and in which term.
-        mandate: Mandate,
-        /// What it must know before.
-        entry: Entry,
-    },
-    /// Fire what is due until what was begun is answered and stored, until this instant at most, then nothing more, and say
-    /// so.
-    Seal {
-        /// Which, and in which term.
-        mandate: Mandate,
-        /// When it is to fire nothing more at the latest.
-        close_by: BootInstant,
-    },
-    /// Hold it no more.
-    LetGo(ShardId),
-    /// Hold no shard more.
-    LetAllGo,
-    /// Look again whether anything may be done.
-    Look,
-}
-
-/// What a shard must know before it is led.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// Everything that there is: a list that begins now.
-    List,
-    /// What its last leader wrote, beyond what was there when it was warmed.
-    Watch(WrittenThrough),
-}
-
-/// What the election is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShardReport {
-    /// The watches have shown everything once, so that shards can be taken up.
-    Synced,
-    /// A shard is loaded.
-    Warmed(ShardId),
-    /// A shard is led from now on.
-    Leading(Mandate),
-    /// A shard fires nothing more.
-    Sealed {
-        /// Which, and in which term.
-        mandate: Mandate,
-        /// Since when.
-        at: BootInstant,
-        /// Up to when everything was fired; none where it was never led.
-        fired_through: Option<Timestamp>,
-        /// What was written last.
-        written_through: WrittenThrough,
-    },
-}
+/// For so long our watches may take to show what the last leader wrote; then the shard is listed beside them.
+const WATCH_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The two times: of schedules, and of durations.
 #[derive(Clone, Copy, Debug)]
@@ -103,10 +50,14 @@ pub struct Custody {
     /// Those that are to be led when they know enough.
     entering: BTreeMap<ShardId, Entering>,
     sealing: BTreeMap<ShardId, Sealing>,
+    /// When what waits to be sent is next taken back, of all shards that are closing.
+    take_back_at: Option<BootInstant>,
     /// Those whose loading is to be reported.
     warming: ShardSet,
     /// Those that the next list is to be of.
     to_list: ShardSet,
+    /// Whether one of them must know everything that there is.
+    must_be_consistent: bool,
     is_listing: bool,
     /// Those that the list that is going on is of, and that still want it.
     listing: ShardSet,
@@ -116,10 +67,10 @@ pub struct Custody {
 #[derive(Clone, Copy, Debug)]
 struct Entering {
     term: Term,
-    /// What our watches must show; none where the list decides.
+    /// What it is enough to have seen; nothing where the list alone decides.
     written: Option<WrittenThrough>,
-    /// When it is listed instead.
-    list_at: BootInstant,
+    /// When it is listed beside that; none where it has been, or is.
+    list_at: Option<BootInstant>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -151,10 +102,20 @@ impl Custody {
             ShardCommand::Warm(wanted) => {
                 for shard in wanted.iter() {
                     self.warming.insert(shard);
+                    // What its leader writes last is looked for when it is handed over.
                     self.list(shards, shard, now);
                 }
             }
             ShardCommand::Lead { mandate, entry } => self.enter(shards, mandate, entry, now),
+            ShardCommand::Close {
+                shards: led,
+                take_back_at,
+            } => {
+                for shard in led.iter() {
+                    shards.close(shard, now.wall);
+                }
+                self.take_back_at = take_back_at;
+            }
             ShardCommand::Seal { mandate, close_by } => self.seal(shards, mandate, close_by, now),
             ShardCommand::LetGo(shard) => self.let_go(shards, shard),
             ShardCommand::LetAllGo => {
@@ -168,15 +129,18 @@ impl Custody {
         self.follow(shards, now);
     }
 
-    /// The shards that are to be listed now, if no list is going on. Their CronJobs and Jobs are listed consistently, what
-    /// is found is told to [`HeldShards::take_listed`], and the end to [`Custody::listed`].
-    pub fn poll_list(&mut self) -> Option<ShardSet> {
+    /// The shards that are to be listed now, if no list is going on. What is found is told to [`Custody::take_listed`], and
+    /// the end to [`Custody::listed`].
+    pub fn poll_list(&mut self) -> Option<ListOrder> {
         if self.is_listing || self.to_list.is_empty() {
             return None;
         }
         self.is_listing = true;
         self.listing = std::mem::take(&mut self.to_list);
-        Some(self.listing)
+        Some(ListOrder {
+            shards: self.listing,
+            is_consistent: std::mem::take(&mut self.must_be_consistent),
+        })
     }
 
     /// The list that is going on begins again: what it found so far may be old.
@@ -194,11 +158,11 @@ impl Custody {
         }
     }
 
-    /// Takes in that the list is complete, of CronJobs as of this version.
-    pub fn listed(&mut self, shards: &mut HeldShards, at: ResourceVersion, now: Moment) {
+    /// Takes in that the list is complete, of what was written up to these versions.
+    pub fn listed(&mut self, shards: &mut HeldShards, through: &WrittenThrough, now: Moment) {
         self.is_listing = false;
         let listed = std::mem::take(&mut self.listing);
-        shards.end_list(&listed, at, now.wall);
+        shards.end_list(&listed, through, now.wall);
         for shard in listed.iter() {
             if self.warming.remove(shard) {
                 self.reports.push_back(ShardReport::Warmed(shard));
@@ -212,6 +176,12 @@ impl Custody {
         if !self.is_synced_told && shards.is_watch_synced() {
             self.is_synced_told = true;
             self.reports.push_back(ShardReport::Synced);
+        }
+        if self.take_back_at.is_some_and(|at| at <= now.boot) {
+            shards.take_back_all();
+            // What is ordered again meanwhile is for who leads it by then, if it cannot be sent at once.
+            let is_any_left = shards.shards().next().is_some();
+            self.take_back_at = is_any_left.then_some(now.boot + TAKE_BACK_INTERVAL);
         }
         self.follow_entering(shards, now);
         self.follow_sealing(shards, now);
@@ -230,15 +200,17 @@ impl Custody {
     /// When time alone will next make something possible; it may be early, never late.
     pub fn next_wakeup(&self) -> Option<BootInstant> {
         let entering = self.entering.values();
-        let list_at = entering.filter_map(|entering| entering.written.map(|_| entering.list_at));
+        let list_at = entering.filter_map(|entering| entering.list_at);
         let late_at = self.sealing.values().map(|sealing| sealing.late_at);
-        list_at.chain(late_at).min()
+        list_at.chain(late_at).chain(self.take_back_at).min()
     }
 
-    /// Begins to load a shard. One that the list that is going on is of needs the next one: that one began before.
+    /// Begins to load a shard. One that the list that is going on is of needs the next one: that one began before. For one
+    /// that is ours to lead everything that was written before is to be in it.
     fn list(&mut self, shards: &mut HeldShards, shard: ShardId, now: Moment) {
         self.listing.remove(shard);
         self.to_list.insert(shard);
+        self.must_be_consistent |= self.entering.contains_key(&shard);
         shards.stand_by(shard, now.wall);
     }
 
@@ -256,7 +228,7 @@ impl Custody {
         let entering = Entering {
             term,
             written,
-            list_at: now.boot + WATCH_PATIENCE,
+            list_at: written.map(|_| now.boot + WATCH_PATIENCE),
         };
         self.entering.insert(shard, entering);
         if written.is_none() {
@@ -267,18 +239,24 @@ impl Custody {
     fn follow_entering(&mut self, shards: &mut HeldShards, now: Moment) {
         let entering: Vec<(ShardId, Entering)> = self.entering.iter().map(|(shard, it)| (*shard, *it)).collect();
         for (shard, Entering { term, written, list_at }) in entering {
-            if self.to_list.contains(shard) || self.listing.contains(shard) || !shards.is_shard_synced(shard) {
+            let is_late = list_at.is_some_and(|list_at| list_at <= now.boot);
+            if !shards.is_shard_synced(shard) {
+                // It is being loaded still; then it has its time.
+                if is_late && let Some(entering) = self.entering.get_mut(&shard) {
+                    entering.list_at = Some(now.boot + WATCH_PATIENCE);
+                }
                 continue;
             }
-            let knows_enough = written.is_none_or(|written| shards.has_seen(shard, &written));
-            if knows_enough {
+            let is_listed = list_at.is_none() && !self.to_list.contains(shard) && !self.listing.contains(shard);
+            let has_seen = || written.is_some_and(|written| shards.has_seen(shard, &written));
+            if is_listed || has_seen() {
                 self.entering.remove(&shard);
                 let mandate = Mandate { shard, term };
                 shards.lead(mandate, now.wall);
                 self.reports.push_back(ShardReport::Leading(mandate));
-            } else if now.boot >= list_at {
+            } else if is_late {
                 if let Some(entering) = self.entering.get_mut(&shard) {
-                    entering.written = None;
+                    entering.list_at = None;
                 }
                 self.list(shards, shard, now);
             }
@@ -356,6 +334,10 @@ impl Sealing {
             }
             let (at, fired_through) = (now.boot, (!shards.is_on_standby(shard)).then_some(now.wall));
             shards.seal(shard, now.wall);
+            if is_late {
+                // What waits to be sent would keep the next leader waiting, who can send it as well.
+                shards.take_back(shard);
+            }
             self.stage = SealStage::Sealed { at, fired_through };
             self.late_at = at + SEAL_TIMEOUT;
         }

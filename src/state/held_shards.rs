@@ -21,7 +21,7 @@ use self::{
 };
 use super::{
     effect::Effect,
-    ids::{ResourceVersion, Uid},
+    ids::Uid,
     input::{Input, Scope, Selected, SelectedKind, SelectionStage},
     shard_state::{ShardConfig, ShardState, Sizes, Wakeup},
     sharding::{Bucket, Mandate, ShardCount, ShardId, ShardSet, Term, WrittenThrough},
@@ -118,10 +118,10 @@ impl HeldShards {
         }
     }
 
-    /// Ends the lists of these shards: all CronJobs that there were at this version have been taken in, and all Jobs.
-    pub fn end_list(&mut self, shards: &ShardSet, at: ResourceVersion, now: Timestamp) {
+    /// Ends the lists of these shards: everything that there was at these versions has been taken in.
+    pub fn end_list(&mut self, shards: &ShardSet, through: &WrittenThrough, now: Timestamp) {
         for shard in shards.iter() {
-            self.with(shard, |held| held.end_list(at, now));
+            self.with(shard, |held| held.end_list(through, now));
         }
     }
 
@@ -145,6 +145,19 @@ impl HeldShards {
     /// Decides what is due in a shard, and nothing after.
     pub fn seal(&mut self, shard: ShardId, now: Timestamp) {
         self.with(shard, |held| held.state.seal(now));
+    }
+
+    /// Has nothing of a shard that is closing or sealed sent any more that waits to be.
+    pub fn take_back(&mut self, shard: ShardId) {
+        self.with(shard, |held| held.state.take_back());
+    }
+
+    /// The same of all that are.
+    pub fn take_back_all(&mut self) {
+        for (shard, held) in &mut self.held {
+            held.state.take_back();
+            self.with_effects.insert(*shard);
+        }
     }
 
     /// Whether a shard that is closing or sealed is at rest; one that is not held is.
@@ -238,14 +251,21 @@ impl HeldShards {
         self.progress.is_listed()
     }
 
-    /// Whether the watches have shown what another leader wrote.
+    /// Whether the watches have shown what another leader wrote, or it was there when the shard was listed.
     pub fn has_seen(&self, shard: ShardId, written: &WrittenThrough) -> bool {
-        self.progress.has_seen(shard, written)
+        let loaded = self.held.get(&shard).map(|held| held.loaded).unwrap_or_default();
+        written.is_within(&self.progress.seen(shard).max(&loaded))
     }
 
-    /// What we wrote last in a shard.
+    /// What whoever leads a shard after us must have seen: what we wrote last, and of CronJobs what we go by, which may be
+    /// what a leader before us wrote.
     pub fn written_through(&self, shard: ShardId) -> WrittenThrough {
-        self.held.get(&shard).map(|held| held.written).unwrap_or_default()
+        let Some(held) = self.held.get(&shard) else {
+            return WrittenThrough::default();
+        };
+        let mut written = held.written;
+        written.note_status(held.state.latest_version());
+        written
     }
 
     /// When time alone will next make something due in a shard.
@@ -327,6 +347,7 @@ impl HeldShards {
     fn hand_to(&mut self, shard: ShardId, input: Input, now: Timestamp) {
         let Some(held) = self.held.get_mut(&shard) else { return };
         note_written(&mut held.written, &input);
+        held.note_relist(&input);
         let is_for_shard = match &mut held.listing {
             Some(listing) => listing.observe(&input),
             None => !held.is_past(&input),

@@ -24,7 +24,7 @@ use jiff::Timestamp;
 use super::{
     cron_job::{CronJobState, OpenSlot, SpecChange, Told},
     effect::{CronJobEvent, Effect, EventReason},
-    ids::Uid,
+    ids::{ResourceVersion, Uid},
     index::{Index, OwnerIndex},
     input::{Input, Scope},
     record::{CronJobRecord, JobRecord},
@@ -179,6 +179,13 @@ impl ShardState {
     /// Whether a CronJob is known.
     pub fn has_cron_job(&self, uid: &Uid) -> bool {
         self.index.find_cron_job(uid).is_some()
+    }
+
+    /// The latest version of a CronJob that it goes by.
+    pub fn latest_version(&self) -> ResourceVersion {
+        let cron_jobs = self.index.owner_indexes();
+        let versions = cron_jobs.filter_map(|owner| Some(self.index.cron_job(owner)?.record.resource_version));
+        versions.max().unwrap_or_default()
     }
 
     /// How much it holds.

@@ -117,6 +117,7 @@ async fn until_watching(items: &mut (impl Stream<Item = WatchItem> + Unpin), wan
             | WatchItem::Undecodable { .. }
             | WatchItem::Listed(_)
             | WatchItem::PassedOver
+            | WatchItem::KeepsNoMore
             | WatchItem::Error { .. } => {}
         }
     }
@@ -133,6 +134,7 @@ async fn next_job(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String
             | WatchItem::Undecodable { .. }
             | WatchItem::Listed(_)
             | WatchItem::PassedOver
+            | WatchItem::KeepsNoMore
             | WatchItem::Error { .. } => {}
         }
     }

@@ -1,6 +1,8 @@
 //! A CronJob that is not understood yet: most of those that a replica receives are led by others, and cost a look at their
 //! uid and no more.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Deserializer, de::MapAccess};
 use serde_json::value::RawValue;
 
@@ -16,12 +18,16 @@ use crate::state::Uid;
 #[derive(Clone, Debug)]
 pub struct UndecodedCronJobContent {
     uid: Option<Uid>,
-    text: Box<str>,
+    text: Arc<str>,
 }
 
 impl UndecodedCronJobContent {
     pub(super) fn uid(&self) -> Option<&Uid> {
         self.uid.as_ref()
+    }
+
+    pub(super) fn text_len(&self) -> usize {
+        self.text.len()
     }
 
     /// The CronJob, understood as far as it can be; none where its text is no JSON, which it was when it was read.

@@ -26,11 +26,12 @@ use crate::{
     cluster::{
         classify::{bounded, error_text},
         decode::Decoder,
+        kept::{KeptCronJobs, parse_version},
         selection::{Collection, SelectedBy, Selector, is_refusal},
         watched::{Watched, Watcher},
     },
     state::{
-        Input, Partition, ResourceVersion, Scope, Uid,
+        Input, Partition, Scope, Uid,
         input::{Selected, SelectionStage},
         sharding::{ShardCount, ShardSet},
     },
@@ -56,16 +57,18 @@ pub fn selected_jobs(client: Client, scope: Scope, selection: Selection) -> impl
     watch_shards(client, scope, LabelledJobs { count, is_without }, wanted)
 }
 
-/// Lists and watches the CronJobs of a scope that are of the shards that are held. Never ends.
+/// Lists and watches the CronJobs of a scope that are of the shards that are held, and keeps all that it is shown if that
+/// is all that there are. Never ends.
 pub fn held_cron_jobs(
     client: Client,
     scope: Scope,
     decoder: Arc<Decoder>,
     count: ShardCount,
     held: Watcher<ShardSet>,
+    kept: KeptCronJobs,
 ) -> impl Stream<Item = WatchItem> + Send {
     let of_all = CronJobs { decoder };
-    watch_shards(client, scope, HeldCronJobs { of_all, count }, held)
+    watch_shards(client, scope, HeldCronJobs { of_all, count, kept }, held)
 }
 
 fn watch_shards<K: ShardedKind>(
@@ -94,12 +97,25 @@ fn watch_shards<K: ShardedKind>(
 
 type Events<O> = Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<O>>> + Send>>;
 
+/// What a list is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ListOf {
+    /// The shards that were selected when it began.
+    Selected,
+    /// Everything, to be kept.
+    All,
+}
+
 /// What comes next.
 enum Stage<O> {
     /// A list, and before it the version to watch from.
     Begin,
     /// A page of it, the first or a later one.
-    Page { next: Option<String>, from: String },
+    Page {
+        next: Option<String>,
+        from: String,
+        of: ListOf,
+    },
     /// Opening a watch.
     Open { through: String },
     /// What it shows.
@@ -139,7 +155,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
             self.backoff.wait().await;
             match std::mem::replace(&mut self.stage, Stage::Begin) {
                 Stage::Begin => self.begin().await,
-                Stage::Page { next, from } => self.list(next, from).await,
+                Stage::Page { next, from, of } => self.list(next, from, of).await,
                 Stage::Open { through } => self.open(through).await,
                 Stage::Events { events, through } => self.hear(events, through).await,
             }
@@ -179,15 +195,30 @@ impl<K: ShardedKind> SelectedWatch<K> {
             Ok(from) => from,
             Err(error) => return self.fail(&error, Stage::Begin),
         };
+        // Before it is looked for what is wanted: of whatever was recalled until now, the list shows what has changed.
+        let of = match self.kind.kept() {
+            Some(kept) if !self.is_selected() => {
+                kept.begin();
+                ListOf::All
+            }
+            Some(kept) => {
+                kept.forget_all();
+                ListOf::Selected
+            }
+            None => ListOf::Selected,
+        };
         self.select();
         // Said before the list is asked for, which it has to be: what is created meanwhile is not in the list.
         self.announce(SelectionStage::ListBegun, self.selected);
-        self.stage = Stage::Page { next: None, from };
+        self.stage = Stage::Page { next: None, from, of };
     }
 
-    /// Lists a page of what was selected when the list began.
-    async fn list(&mut self, next: Option<String>, from: String) {
-        let selector = self.kind.selector(&self.selected);
+    /// Lists a page of what was selected when the list began, or of everything.
+    async fn list(&mut self, next: Option<String>, from: String, of: ListOf) {
+        let selector = match of {
+            ListOf::Selected => self.kind.selector(&self.selected),
+            ListOf::All => Selector::default(),
+        };
         let page = match self.collection.list(&selector, next.as_deref()).await {
             Ok(page) => page,
             Err(error) => return self.fail(&error, Stage::Begin),
@@ -196,19 +227,33 @@ impl<K: ShardedKind> SelectedWatch<K> {
         if selector.shards.is_some() {
             self.selected_by = self.selected_by.and(page.selected_by);
         }
+        for object in &page.items {
+            self.keep(object);
+        }
         let is_wanted = self.is_wanted(true);
         let taken = page
             .items
             .into_iter()
             .filter_map(|object| self.kind.applied(object, &is_wanted));
         self.ready.extend(taken);
-        let next = page.next;
+        let is_in_vain = self.selected.is_empty() && self.kind.kept().is_some_and(KeptCronJobs::is_full);
+        let next = page.next.filter(|_| !is_in_vain);
         self.stage = if next.is_some() {
-            Stage::Page { next, from }
+            Stage::Page { next, from, of }
         } else {
+            if let Some(kept) = self.kind.kept() {
+                kept.complete(parse_version(&from));
+            }
             self.end_list();
             Stage::Open { through: from }
         };
+    }
+
+    /// Before it is looked for what is wanted: whoever wants more recalls it later.
+    fn keep(&mut self, object: &K::Object) {
+        if self.kind.keep(object) {
+            self.ready.push_back(WatchItem::KeepsNoMore);
+        }
     }
 
     fn end_list(&mut self) {
@@ -233,8 +278,10 @@ impl<K: ShardedKind> SelectedWatch<K> {
         };
         match self.collection.watch(&selector, &through).await {
             Ok(events) => {
-                let version = through.parse().map_or(ResourceVersion(0), ResourceVersion);
-                self.announce(SelectionStage::Watching(version), shown);
+                if let Some(kept) = self.kind.kept().filter(|_| self.is_selected()) {
+                    kept.forget_all();
+                }
+                self.announce(SelectionStage::Watching(parse_version(&through)), shown);
                 self.stage = Stage::Events {
                     events: Box::pin(events),
                     through,
@@ -307,19 +354,23 @@ impl<K: ShardedKind> SelectedWatch<K> {
     fn take(&mut self, event: WatchEvent<K::Object>, events: Events<K::Object>, through: String) {
         self.backoff.reset();
         let version = |object: &K::Object| kube::Resource::meta(object).resource_version.clone();
-        let is_wanted = self.is_wanted(false);
         let (through, taken) = match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => (
-                version(&object).unwrap_or(through),
-                self.kind.applied(object, is_wanted),
-            ),
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                self.keep(&object);
+                let through = version(&object).unwrap_or(through);
+                (through, self.kind.applied(object, self.is_wanted(false)))
+            }
             WatchEvent::Deleted(object) => {
-                let taken = self.kind.deleted(&object, is_wanted);
+                self.kind.forget(&object);
+                let taken = self.kind.deleted(&object, self.is_wanted(false));
                 (version(&object).unwrap_or(through), taken)
             }
             WatchEvent::Bookmark(bookmark) => (bookmark.metadata.resource_version, None),
             WatchEvent::Error(status) => return self.refuse(&status.message, status.code, Stage::Open { through }),
         };
+        if let Some(kept) = self.kind.kept() {
+            kept.come_to(parse_version(&through));
+        }
         self.ready.extend(taken);
         self.stage = Stage::Events { events, through };
     }

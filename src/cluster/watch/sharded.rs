@@ -10,6 +10,7 @@ use super::{
 use crate::{
     cluster::{
         decode::{SlimJob, UndecodedCronJob},
+        kept::KeptCronJobs,
         selection::Selector,
     },
     state::{
@@ -43,6 +44,19 @@ pub(super) trait ShardedKind: Send + 'static {
         selector_of_nothing(self.count())
     }
 
+    /// Where everything is kept that a watch of all shards shows, if it is.
+    fn kept(&self) -> Option<&KeptCronJobs> {
+        None
+    }
+
+    /// Keeps an object; whether that was too much.
+    fn keep(&self, _object: &Self::Object) -> bool {
+        false
+    }
+
+    /// Keeps it no more.
+    fn forget(&self, _object: &Self::Object) {}
+
     /// An object is there; nothing where it concerns nobody. `is_wanted` says of which CronJobs.
     fn applied(&self, object: Self::Object, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem>;
 
@@ -67,10 +81,12 @@ pub(super) struct LabelledJobs {
 
 /// CronJobs by the hash of their uid, if the server selects; those of others are not even understood.
 ///
-/// What is passed over is older than any list of a shard that is added later, since a shard is held before it is listed.
+/// What is passed over is older than any list of a shard that is added later, since a shard is held before it is listed;
+/// and it is kept before it is passed over, so that it is in what is recalled after that.
 pub(super) struct HeldCronJobs {
     pub(super) of_all: CronJobs,
     pub(super) count: ShardCount,
+    pub(super) kept: KeptCronJobs,
 }
 
 impl ShardedKind for LabelledJobs {
@@ -128,6 +144,20 @@ impl ShardedKind for HeldCronJobs {
         Selector {
             shards: self.count.shard_selector(&ShardSet::all(self.count)),
             ..selector_of_nothing(self.count)
+        }
+    }
+
+    fn kept(&self) -> Option<&KeptCronJobs> {
+        Some(&self.kept)
+    }
+
+    fn keep(&self, object: &UndecodedCronJob) -> bool {
+        self.kept.keep(object)
+    }
+
+    fn forget(&self, object: &UndecodedCronJob) {
+        if let Some(uid) = object.uid() {
+            self.kept.forget(uid);
         }
     }
 

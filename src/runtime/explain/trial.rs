@@ -173,6 +173,8 @@ impl<'a> Trial<'a> {
                 self.seen.waiting = Some(write);
             }
             Effect::EmitEvent(event) => self.note_event(event),
+            // Everything is answered at once, so nothing waits.
+            Effect::TakeBack => {}
         }
     }
 

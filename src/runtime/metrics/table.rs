@@ -118,6 +118,9 @@ table! {
     CRON_JOBS_PASSED_OVER: Counter "cronwheel_cron_jobs_passed_over_total" []
         "CronJobs that were received, in lists and watches, although their shards are not held here; only their uid was read.",
         "The work of an API server without ShardedListAndWatch, by other replicas' status writes; with it, a few when shards move.";
+    CRON_JOBS_KEEP_OVERFLOWS: Counter "cronwheel_cron_jobs_keep_overflows_total" []
+        "Times when an API server that does not select by shard sent more CronJobs than are kept, 64 MiB: those of a shard that is taken over are listed then.",
+        "In a large cluster once after each list of the CronJobs; with the feature gate ShardedListAndWatch on it does not happen, and handovers are quicker.";
     CLOCK_SKEW: Gauge "cronwheel_clock_skew_seconds" []
         "Our clock minus the API server's, --clock-offset taken off, to about half a second.",
         "Mend the time service of this node or of the API server's.";

@@ -66,12 +66,15 @@ impl InflightLimit {
         }
     }
 
-    /// So many replicas send to the same server: each starts with its part of what it carries. One that goes lets the
-    /// others grow.
+    /// So many replicas send to the same server: each starts with its part of what it carries. The limit goes with that part,
+    /// as far as it is not above it.
     pub(super) fn share_among(&mut self, n_senders: u32) {
         let start = (LIMIT_START / f64::from(n_senders.max(1))).max(LIMIT_MIN);
+        let scaled = self.limit.min(self.start) * start / self.start;
         if start < self.start {
-            self.limit = self.limit.min(start.max(self.limit_min));
+            self.limit = scaled.max(self.limit_min.min(self.limit));
+        } else if start > self.start {
+            self.limit = scaled.max(self.limit).min(self.limit_max);
         }
         self.start = start;
     }
@@ -171,7 +174,16 @@ mod tests {
             limit.get()
         };
         assert_eq!([1, 2, 5, 50].map(&mut shared_among), [64, 32, 12, 8]);
-        assert_eq!(shared_among(1), 8, "it grows as answers allow");
+        assert_eq!(
+            [50, 4, 1].map(&mut shared_among),
+            [8, 16, 64],
+            "a part that grows is taken at once"
+        );
+        limit.on_throttled();
+        limit.share_among(2);
+        limit.share_among(1);
+        assert_eq!(limit.get(), 16, "no more than was left of it");
+        limit.on_throttled();
         for _ in 0..50_000 {
             let n_inflight = limit.get();
             limit.on_outcome(latency(n_inflight, 6, Duration::from_millis(4)), n_inflight - 1);

@@ -6,7 +6,7 @@ use crate::{
     cluster::watched::Watched,
     runtime::list_task::ListNews,
     state::{
-        Custody, ShardCommand, ShardReport,
+        Custody, ListOrder, ShardCommand, ShardReport,
         sharding::{BootInstant, Bucket, Leadership, ShardId, ShardSet},
     },
 };
@@ -23,7 +23,7 @@ pub struct CustodyLinks {
     /// What it is told.
     pub reports: mpsc::Sender<ShardReport>,
     /// Which shards are to be listed; room for one.
-    pub lists: mpsc::Sender<ShardSet>,
+    pub lists: mpsc::Sender<ListOrder>,
     /// Which shards are held, for whoever watches their Jobs: told before a list of them is asked for.
     pub held: Watched<ShardSet>,
     /// What lists find.
@@ -72,10 +72,10 @@ impl CustodyLinks {
     /// Passes on what there is to be told, as far as there is room: the rest comes with the next turn.
     pub(super) fn tell(&self, custody: &mut Custody) {
         if self.lists.capacity() > 0
-            && let Some(shards) = custody.poll_list()
+            && let Some(order) = custody.poll_list()
         {
             // The place was free, and nobody else takes it; whoever ended needs no lists.
-            let _ = self.lists.try_send(shards);
+            let _ = self.lists.try_send(order);
         }
         while let Some(report) = custody.poll_report() {
             if self.reports.try_send(report).is_err() {

@@ -138,6 +138,7 @@ impl Bench {
         let event_links = EventLinks {
             phase: phases.subscribe(),
             burst: burst.subscribe(),
+            grace: Duration::ZERO,
         };
         let (events, _) = EventTask::new(api.clone(), clock.clone(), event_links, metrics.events.clone());
         let dispatcher_links = DispatcherLinks {

@@ -128,7 +128,11 @@ impl Gathering {
             WatchItem::Input(Input::CronJobRelistDone(_)) => self.known.end_relist(),
             WatchItem::Error { message } => return Some(format!("watching CronJobs: {message}")),
             // Nothing else is told of CronJobs.
-            WatchItem::Input(_) | WatchItem::Undecodable { .. } | WatchItem::Listed(_) | WatchItem::PassedOver => {}
+            WatchItem::Input(_)
+            | WatchItem::Undecodable { .. }
+            | WatchItem::Listed(_)
+            | WatchItem::PassedOver
+            | WatchItem::KeepsNoMore => {}
         }
         None
     }

@@ -74,6 +74,15 @@ fn created() -> Input {
     }
 }
 
+/// That it was not sent.
+fn abandoned() -> Input {
+    Input::JobCreateAnswered {
+        cron_job: record().identity.uid.clone(),
+        slot: at("10:00:00"),
+        answer: CreateOutcome::Abandoned,
+    }
+}
+
 fn job(slot: Timestamp, version: u64) -> JobRecord {
     let name = naming::job_name(&record().identity.name, slot);
     JobRecord {
@@ -129,6 +138,12 @@ impl Replica {
         self.custody.command(&mut self.shards, command, now);
     }
 
+    fn close_within(&mut self, millis: u64) {
+        let take_back_at = Some(self.boot + Duration::from_millis(millis));
+        let shards = [shard()].into_iter().collect();
+        self.command(ShardCommand::Close { shards, take_back_at });
+    }
+
     /// Within four seconds.
     fn seal(&mut self, term: u64) {
         let close_by = self.boot + Duration::from_secs(4);
@@ -165,12 +180,18 @@ impl Replica {
 
     /// Makes the list that is wanted, and finds this.
     fn list(&mut self, found: Vec<Listed>) {
+        self.list_through(found, written(0, 0));
+    }
+
+    /// The same of what there was at these versions; whether it had to be consistent.
+    fn list_through(&mut self, found: Vec<Listed>, through: WrittenThrough) -> bool {
         let now = self.now();
-        assert!(self.custody.poll_list().is_some(), "no list is wanted");
+        let order = self.custody.poll_list().expect("a list is wanted");
         for listed in found {
             self.custody.take_listed(&mut self.shards, listed, now);
         }
-        self.custody.listed(&mut self.shards, ResourceVersion(0), now);
+        self.custody.listed(&mut self.shards, &through, now);
+        order.is_consistent
     }
 
     fn reports(&mut self) -> Vec<ShardReport> {
@@ -240,6 +261,47 @@ fn a_handed_over_shard_is_led_when_the_watch_has_shown_what_its_last_leader_wrot
 }
 
 #[test]
+fn a_handed_over_shard_is_led_at_once_when_it_was_loaded_after_its_leader_wrote() {
+    for (through, is_led) in [
+        (written(1_030, 1_020), true),
+        (written(1_029, 1_020), false),
+        (written(1_030, 1_019), false),
+    ] {
+        let mut replica = Replica::new();
+        replica.command(ShardCommand::Warm(ShardSet::from_iter([shard()])));
+        let found = vec![Listed::CronJob(Box::new(record()))];
+        assert!(!replica.list_through(found, through), "it is only loaded");
+        replica.reports();
+        replica.command(ShardCommand::Lead {
+            mandate: mandate(8),
+            entry: Entry::Watch(written(1_030, 1_020)),
+        });
+        assert_eq!(!replica.reports().is_empty(), is_led, "{through}");
+    }
+}
+
+#[test]
+fn what_was_loaded_counts_for_nothing_when_a_watch_lists_it_anew() {
+    for begun in [
+        Input::CronJobRelistBegun(Scope::Cluster),
+        Input::JobRelistBegun(Scope::Cluster),
+    ] {
+        let mut replica = Replica::new();
+        replica.command(ShardCommand::Warm(ShardSet::from_iter([shard()])));
+        replica.list_through(vec![], written(1_030, 1_020));
+        replica.watch(begun);
+        replica.watch(Input::CronJobRelistDone(Scope::Cluster));
+        replica.watch(Input::JobRelistDone(Scope::Cluster));
+        replica.reports();
+        replica.command(ShardCommand::Lead {
+            mandate: mandate(8),
+            entry: Entry::Watch(written(1_030, 1_020)),
+        });
+        assert_eq!(replica.reports(), []);
+    }
+}
+
+#[test]
 fn a_watch_that_does_not_show_it_in_time_is_not_waited_for() {
     let mut replica = Replica::new();
     replica.command(ShardCommand::Warm(ShardSet::from_iter([shard()])));
@@ -251,17 +313,41 @@ fn a_watch_that_does_not_show_it_in_time_is_not_waited_for() {
     });
     let wakeup = replica.custody.next_wakeup().unwrap();
     assert_eq!(wakeup.since(replica.boot), WATCH_PATIENCE);
-    replica.pass(250);
+    replica.pass(500);
     assert_eq!(replica.reports(), []);
-    replica.list(vec![
+    let found = vec![
         Listed::CronJob(Box::new(record())),
         Listed::Job {
             cron_job: record().identity.uid.clone(),
             job: Box::new(job(at("10:00:00"), 1_020)),
         },
-    ]);
+    ];
+    assert!(replica.list_through(found, written(0, 0)), "nothing may be missing");
     assert_eq!(replica.reports(), [ShardReport::Leading(mandate(8))]);
     assert_eq!(replica.creates(), [], "its Job is there");
+}
+
+#[test]
+fn a_watch_that_shows_it_while_it_is_listed_is_enough() {
+    let mut replica = Replica::new();
+    replica.command(ShardCommand::Warm(ShardSet::from_iter([shard()])));
+    replica.list(vec![Listed::CronJob(Box::new(record()))]);
+    replica.reports();
+    replica.command(ShardCommand::Lead {
+        mandate: mandate(8),
+        entry: Entry::Watch(written(0, 1_020)),
+    });
+    replica.pass(500);
+    assert!(replica.custody.poll_list().is_some());
+    replica.watch(Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))));
+    assert_eq!(replica.reports(), [ShardReport::Leading(mandate(8))]);
+    let now = replica.now();
+    replica
+        .custody
+        .take_listed(&mut replica.shards, Listed::CronJob(Box::new(record())), now);
+    replica.custody.listed(&mut replica.shards, &written(1_030, 1_030), now);
+    assert_eq!(replica.shards.sizes().jobs, 1, "what was shown meanwhile stays");
+    assert_eq!((replica.reports(), replica.creates()), (vec![], vec![]));
 }
 
 #[test]
@@ -285,7 +371,11 @@ fn a_shard_that_was_not_warmed_or_was_led_before_is_listed_whatever_was_said() {
 fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
     let mut replica = Replica::new();
     replica.command(ShardCommand::Warm(ShardSet::from_iter([shard()])));
-    assert_eq!(replica.custody.poll_list(), Some([shard()].into_iter().collect()));
+    let order = replica.custody.poll_list().unwrap();
+    assert_eq!(
+        (order.shards, order.is_consistent),
+        ([shard()].into_iter().collect(), false)
+    );
     // It began before this was said.
     replica.command(ShardCommand::Lead {
         mandate: mandate(5),
@@ -295,7 +385,7 @@ fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
     let now = replica.now();
     let early = Listed::CronJob(Box::new(record()));
     replica.custody.take_listed(&mut replica.shards, early, now);
-    replica.custody.listed(&mut replica.shards, ResourceVersion(0), now);
+    replica.custody.listed(&mut replica.shards, &written(0, 0), now);
     assert_eq!(replica.shards.sizes().cron_jobs, 0);
     assert_eq!(
         replica.reports(),
@@ -377,6 +467,68 @@ fn a_shard_that_is_told_to_close_sooner_does_and_one_that_is_sealed_stays_so() {
     assert_eq!(replica.reports(), [], "its answers are waited for");
     replica.pass(1);
     assert!(matches!(replica.reports()[..], [ShardReport::Sealed { at, .. }] if at == told_at));
+}
+
+#[test]
+fn what_will_be_sealed_leaves_nothing_lying_and_goes_on_to_act() {
+    let mut replica = Replica::leading();
+    assert_eq!(replica.creates().len(), 1);
+    replica.close_within(500);
+    replica.watch(created());
+    replica.store_status();
+    replica.pass(55_000);
+    assert_eq!(replica.creates(), [(Term(1), at("10:01:00"))]);
+    replica.command(ShardCommand::LetAllGo);
+    replica.pass(1_000);
+    assert_eq!(replica.custody.next_wakeup(), None);
+}
+
+#[test]
+fn what_waits_to_be_sent_when_a_drain_has_taken_long_is_taken_back() {
+    let mut replica = Replica::leading();
+    assert_eq!(replica.creates().len(), 1);
+    replica.close_within(500);
+    assert_eq!(
+        replica.custody.next_wakeup().unwrap().since(replica.boot).as_millis(),
+        500
+    );
+    replica.pass(499);
+    assert!(replica.shards.poll_effect().is_none());
+    replica.pass(1);
+    let ordered = replica.shards.poll_effect().unwrap();
+    assert!(matches!(ordered.effect, Effect::TakeBack), "{ordered:?}");
+    assert!(replica.shards.poll_effect().is_none());
+    replica.watch(abandoned());
+    // It leads still, and what can be sent at once is.
+    replica.pass(1_000);
+    assert_eq!(replica.creates(), [(Term(1), at("10:00:00"))]);
+    replica.watch(abandoned());
+    replica.seal(1);
+    assert!(
+        matches!(replica.reports()[..], [ShardReport::Sealed { .. }]),
+        "nothing is waited for"
+    );
+    assert_eq!(replica.creates(), []);
+}
+
+#[test]
+fn what_was_not_sent_in_time_is_taken_back_and_the_next_leaders() {
+    let mut replica = Replica::leading();
+    assert_eq!(replica.creates().len(), 1);
+    replica.seal(1);
+    replica.pass(3_999);
+    assert!(replica.shards.poll_effect().is_none(), "it is waited for");
+    replica.pass(1);
+    let ordered = replica.shards.poll_effect().unwrap();
+    assert!(matches!(ordered.effect, Effect::TakeBack), "{ordered:?}");
+    assert_eq!(ordered.mandate, mandate(1));
+    replica.watch(abandoned());
+    assert!(matches!(
+        replica.reports()[..],
+        [ShardReport::Sealed { at, .. }] if at == replica.boot
+    ));
+    replica.pass(60_000);
+    assert_eq!(replica.creates(), []);
 }
 
 #[test]

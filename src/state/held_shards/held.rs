@@ -18,6 +18,8 @@ pub(super) struct Held {
     pub(super) listing: Option<Listing>,
     /// The version of the last list of its own, until a watch has come beyond it.
     listed_at: ResourceVersion,
+    /// Up to where everything was there when it was listed, unless a watch lists it anew.
+    pub(super) loaded: WrittenThrough,
     /// What we wrote last.
     pub(super) written: WrittenThrough,
     /// What the state said last.
@@ -33,6 +35,7 @@ impl Held {
             term,
             listing: None,
             listed_at: ResourceVersion(0),
+            loaded: WrittenThrough::default(),
             written: WrittenThrough::default(),
             wakeup: None,
             is_wakeup_old: true,
@@ -49,12 +52,21 @@ impl Held {
         self.state.lose_sight_of_job(uid, now);
     }
 
-    /// Ends the list of its own, if one is going on: it shows everything at this version.
-    pub(super) fn end_list(&mut self, at: ResourceVersion, now: Timestamp) {
+    /// Ends the list of its own, if one is going on: it shows everything at these versions.
+    pub(super) fn end_list(&mut self, through: &WrittenThrough, now: Timestamp) {
         let Some(listing) = self.listing.take() else { return };
-        self.listed_at = if listing.is_ours() { at } else { ResourceVersion(0) };
-        for input in listing.done(at) {
+        let ours = listing.ours(through);
+        self.listed_at = ours.cron_jobs;
+        self.loaded = self.loaded.max(&ours);
+        for input in listing.done(through.cron_jobs) {
             self.handle(input, now);
+        }
+    }
+
+    /// A list that a watch begins takes the place of ours, and may be older.
+    pub(super) fn note_relist(&mut self, input: &Input) {
+        if let Input::CronJobRelistBegun(_) | Input::JobRelistBegun(_) = input {
+            self.loaded = WrittenThrough::default();
         }
     }
 

@@ -11,6 +11,7 @@ use crate::state::{
     ids::{ResourceVersion, Uid},
     input::{Input, Scope},
     record::{CronJobRecord, JobRecord},
+    sharding::WrittenThrough,
 };
 
 /// What a list of its own found.
@@ -94,9 +95,24 @@ impl Listing {
         }
     }
 
-    /// Whether it is what is known of the CronJobs, and not a watch's list in its place.
-    pub(super) fn is_ours(&self) -> bool {
-        let is_left = |part: &Part| part.kind == Kind::CronJobs && part.is_left_to_watch;
+    /// Up to where everything is known by it, of what no watch has listed in its place.
+    pub(super) fn ours(&self, through: &WrittenThrough) -> WrittenThrough {
+        let ours = |kind, version| {
+            if self.is_ours(kind) {
+                version
+            } else {
+                ResourceVersion(0)
+            }
+        };
+        WrittenThrough {
+            cron_jobs: ours(Kind::CronJobs, through.cron_jobs),
+            jobs: ours(Kind::Jobs, through.jobs),
+        }
+    }
+
+    /// Whether it is what is known of a kind, and not a watch's list in its place.
+    fn is_ours(&self, kind: Kind) -> bool {
+        let is_left = |part: &Part| part.kind == kind && part.is_left_to_watch;
         !self.parts.iter().any(is_left)
     }
 
@@ -110,7 +126,7 @@ impl Listing {
 
     /// What it is told at the end of a list at this version.
     pub(super) fn done(self, at: ResourceVersion) -> impl Iterator<Item = Input> {
-        let is_ours = self.is_ours();
+        let is_ours = self.is_ours(Kind::CronJobs);
         let Listing { shown, found, .. } = self;
         let is_past = move |(uid, version): &(Uid, ResourceVersion)| is_ours && *version <= at && !found.contains(uid);
         let past = shown.into_iter().filter(is_past);

@@ -120,17 +120,16 @@ impl Progress {
         self.scopes.iter().all(is_listed)
     }
 
-    /// Whether all of this has been seen. With several scopes it cannot be told, unless there is nothing: whose watch it
-    /// was written in is not known.
-    pub(super) fn has_seen(&self, shard: ShardId, written: &WrittenThrough) -> bool {
-        let seen = match self.scopes.as_slice() {
+    /// Up to where everything of a shard has been seen. With several scopes it cannot be told: which of them a version was
+    /// written in is not known.
+    pub(super) fn seen(&self, shard: ShardId) -> WrittenThrough {
+        match self.scopes.as_slice() {
             [watches] => WrittenThrough {
                 cron_jobs: watches.cron_jobs.seen(shard),
                 jobs: watches.jobs.seen(shard),
             },
             _ => WrittenThrough::default(),
-        };
-        written.is_within(&seen)
+        }
     }
 
     fn in_scope(&mut self, scope: &Scope, change: impl FnOnce(&mut ScopeProgress)) {

@@ -18,6 +18,14 @@ fn at(time: &str) -> Timestamp {
     format!("2026-05-05T{time}Z").parse().unwrap()
 }
 
+/// A list of CronJobs at this version.
+fn through(cron_jobs: ResourceVersion) -> WrittenThrough {
+    WrittenThrough {
+        cron_jobs,
+        ..WrittenThrough::default()
+    }
+}
+
 fn count() -> ShardCount {
     ShardCount::new(16).unwrap()
 }
@@ -86,12 +94,30 @@ fn only(shard: ShardId) -> ShardSet {
 }
 
 #[test]
+fn the_next_leader_must_have_seen_what_we_go_by_also_where_we_wrote_nothing() {
+    let [record, other] = two();
+    let (shard, now) = (shard_of(&record), at("10:00:05"));
+    let mut shards = sixteen();
+    shards.stand_by(shard, now);
+    // As the leader before us stored it.
+    let stored = CronJobRecord {
+        resource_version: ResourceVersion(500),
+        ..record
+    };
+    shards.take_listed(Listed::CronJob(Box::new(stored)), now);
+    shards.end_list(&only(shard), &through(ResourceVersion(510)), now);
+    shards.lead(mandate(shard), now);
+    assert_eq!(shards.written_through(shard), through(ResourceVersion(500)));
+    assert_eq!(shards.written_through(shard_of(&other)), WrittenThrough::default());
+}
+
+#[test]
 fn facts_reach_their_shard_and_effects_bear_its_term() {
     let [first, other] = two();
     let mut shards = sixteen();
     let now = at("10:00:05");
     shards.lead(mandate(shard_of(&first)), now);
-    shards.end_list(&only(shard_of(&first)), ResourceVersion(0), now);
+    shards.end_list(&only(shard_of(&first)), &WrittenThrough::default(), now);
     shards.handle(applied(&first), now);
     shards.handle(applied(&other), now);
     assert_eq!(shards.sizes().cron_jobs, 1, "the other's shard is not held");
@@ -112,7 +138,7 @@ fn nothing_is_ordered_on_standby_or_before_the_list_is_complete() {
     shards.lead(mandate(shard), now);
     assert_eq!(creates(&mut shards), []);
     assert_eq!(shards.next_wakeup(), None);
-    shards.end_list(&only(shard), ResourceVersion(0), now);
+    shards.end_list(&only(shard), &WrittenThrough::default(), now);
     assert!(shards.is_shard_synced(shard));
     assert!(!shards.is_synced(), "the watches have shown nothing yet");
     assert_eq!(creates(&mut shards).len(), 1);
@@ -134,7 +160,7 @@ fn what_a_watch_has_shown_gone_is_not_brought_back_by_the_list() {
         job: Box::new(running),
     };
     shards.take_listed(listed, now);
-    shards.end_list(&only(shard), ResourceVersion(0), now);
+    shards.end_list(&only(shard), &WrittenThrough::default(), now);
     assert_eq!((shards.sizes().cron_jobs, shards.sizes().jobs), (0, 0));
 }
 
@@ -158,13 +184,17 @@ fn a_running_job_out_of_sight_is_asked_for_before_another_run_begins_beside_it()
         job: Box::new(running.clone()),
     };
     shards.take_listed(listed, now);
-    shards.end_list(&only(shard), ResourceVersion(0), now);
+    shards.end_list(&only(shard), &WrittenThrough::default(), now);
     assert_eq!(creates(&mut shards), []);
     // Somebody took its label: the watch shows the same as if it were deleted.
     shards.handle(Input::JobDeleted(running.uid.clone()), at("10:00:59"));
     let asked = std::iter::from_fn(|| shards.poll_effect()).find_map(|ordered| match ordered.effect {
         Effect::LookUpJob(look_up) => Some(look_up),
-        Effect::CreateJob(_) | Effect::DeleteJob(_) | Effect::WriteStatus(_) | Effect::EmitEvent(_) => None,
+        Effect::CreateJob(_)
+        | Effect::DeleteJob(_)
+        | Effect::WriteStatus(_)
+        | Effect::EmitEvent(_)
+        | Effect::TakeBack => None,
     });
     let look_up = asked.expect("a question");
     assert_eq!(look_up.listed_uid, Some(running.uid.clone()));
@@ -188,7 +218,7 @@ fn a_list_that_a_watch_began_before_does_not_end_ours() {
     shards.handle(Input::JobRelistDone(Scope::Cluster), now);
     assert!(!shards.is_shard_synced(shard));
     shards.take_listed(Listed::CronJob(Box::new(first)), now);
-    shards.end_list(&only(shard), ResourceVersion(0), now);
+    shards.end_list(&only(shard), &WrittenThrough::default(), now);
     assert_eq!(creates(&mut shards).len(), 1);
 }
 
@@ -201,7 +231,7 @@ fn a_list_that_a_watch_begins_takes_the_place_of_ours() {
     shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
     // Deleted between the two lists, and no event tells.
     shards.take_listed(Listed::CronJob(Box::new(first)), now);
-    shards.end_list(&only(shard), ResourceVersion(0), now);
+    shards.end_list(&only(shard), &WrittenThrough::default(), now);
     assert!(!shards.is_shard_synced(shard), "the watch's list is still going on");
     shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
     assert!(shards.is_shard_synced(shard));
@@ -273,6 +303,7 @@ impl Follower {
                     line
                 }
                 Effect::EmitEvent(event) => event.message,
+                Effect::TakeBack => "take back".to_owned(),
             });
         }
         lines.sort();
@@ -353,7 +384,7 @@ fn what_a_watch_repeats_of_a_cron_job_that_was_gone_when_the_list_was_made_start
         if is_early {
             shards.handle(applied(&gone), now);
         }
-        shards.end_list(&only(shard), listed_at, now);
+        shards.end_list(&only(shard), &through(listed_at), now);
         if !is_early {
             shards.handle(applied(&gone), now);
         }
@@ -382,7 +413,7 @@ fn what_the_list_found_and_what_is_newer_than_it_is_there() {
             if is_early {
                 shards.handle(applied(shown), now);
             }
-            shards.end_list(&only(shard), listed_at, now);
+            shards.end_list(&only(shard), &through(listed_at), now);
             if !is_early {
                 shards.handle(applied(shown), now);
             }
@@ -402,7 +433,8 @@ fn when_a_watch_lists_a_shard_anew_its_list_counts_however_old_what_it_shows() {
     let (shard, now) = (shard_of(&restored), at("10:00:05"));
     let mut shards = sixteen();
     shards.lead(mandate(shard), now);
-    shards.end_list(&only(shard), ResourceVersion(restored.resource_version.0 + 5), now);
+    let listed_at = ResourceVersion(restored.resource_version.0 + 5);
+    shards.end_list(&only(shard), &through(listed_at), now);
     shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
     shards.handle(applied(&restored), now);
     shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);

@@ -78,6 +78,13 @@ pub enum ElectionEffect {
     Warm(ShardSet),
     /// It will not be handed to us after all.
     Cool(ShardId),
+    /// All of these will be sealed: act on, and leave nothing lying.
+    Close {
+        /// Which.
+        shards: ShardSet,
+        /// From when on what waits to be sent is the next leader's; none where there is none.
+        take_back_at: Option<BootInstant>,
+    },
     /// Fire what is due until what was begun is answered and stored, then nothing more, and say
     /// [`super::ElectionInput::ShardSealed`] within two seconds of that, whatever is in flight.
     Seal {

@@ -9,6 +9,7 @@ mod adoption;
 mod eviction;
 mod guards;
 mod handover;
+mod leaving;
 mod life;
 mod not_owning;
 mod renewal;
@@ -28,7 +29,7 @@ use self::{
     tenure::Tenure,
     view::View,
 };
-pub use self::{handover::CLOSE_MAX, not_owning::NotOwning};
+pub use self::{leaving::CLOSE_MAX, not_owning::NotOwning};
 use super::{
     Adoption, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, MemberIdentity, ProtocolRange,
     ReadAnswer, RejoinReason, Timing, WriteAnswer,
@@ -176,7 +177,7 @@ impl Election {
             ElectionInput::InstallationKnown(installation) => self.installation = Some(installation),
             ElectionInput::Synced => self.is_synced = true,
             ElectionInput::Willing(is_willing) => self.set_willing(is_willing, now),
-            ElectionInput::DrainRequested => self.draining_since = self.draining_since.or(Some(now)),
+            ElectionInput::DrainRequested => self.drain(now),
             ElectionInput::ShardWarmed(shard) => {
                 if let Some(is_loaded) = self.warming.get_mut(&shard) {
                     *is_loaded = true;

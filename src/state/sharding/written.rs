@@ -29,6 +29,24 @@ impl WrittenThrough {
         self.cron_jobs <= seen.cron_jobs && self.jobs <= seen.jobs
     }
 
+    /// What whoever has seen either has seen.
+    #[must_use]
+    pub fn min(&self, other: &WrittenThrough) -> WrittenThrough {
+        WrittenThrough {
+            cron_jobs: self.cron_jobs.min(other.cron_jobs),
+            jobs: self.jobs.min(other.jobs),
+        }
+    }
+
+    /// What whoever has seen both has seen.
+    #[must_use]
+    pub fn max(&self, other: &WrittenThrough) -> WrittenThrough {
+        WrittenThrough {
+            cron_jobs: self.cron_jobs.max(other.cron_jobs),
+            jobs: self.jobs.max(other.jobs),
+        }
+    }
+
     /// Takes note of a status that was written.
     pub fn note_status(&mut self, version: ResourceVersion) {
         self.cron_jobs = self.cron_jobs.max(version);

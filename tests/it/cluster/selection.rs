@@ -9,7 +9,12 @@ use std::{path::Path, pin::pin, sync::Arc, time::Duration};
 
 use cronwheel::{
     cluster::{
-        Decoder, WatchItem, lists::list_cron_jobs, selection::SelectedBy, watch::held_cron_jobs, watch_client,
+        Decoder, WatchItem,
+        kept::{KEPT_BYTES_MAX, KeptCronJobs},
+        lists::list_cron_jobs,
+        selection::SelectedBy,
+        watch::held_cron_jobs,
+        watch_client,
         watched::Watched,
     },
     schedule::Zone,
@@ -172,7 +177,7 @@ async fn next(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> Told {
             WatchItem::Listed(selected_by) => return Told::Listed(selected_by),
             WatchItem::PassedOver => return Told::PassedOver,
             WatchItem::Error { message } => panic!("{message}"),
-            WatchItem::Input(_) | WatchItem::Undecodable { .. } => {}
+            WatchItem::Input(_) | WatchItem::Undecodable { .. } | WatchItem::KeepsNoMore => {}
         }
     }
 }
@@ -192,7 +197,8 @@ async fn a_watch_follows_the_shards(
         Scope::Cluster,
         decoder(count),
         count,
-        receiver
+        receiver,
+        KeptCronJobs::new(count, KEPT_BYTES_MAX)
     ));
     assert_eq!(next(&mut items).await, Told::Listed(expected));
     assert_eq!(next(&mut items).await, Told::Watching);

@@ -7,10 +7,16 @@ use std::{
 
 use apisim::{ApiService, Fault, Options, Resource, Rule};
 use cronwheel::{
-    cluster::{Decoder, WatchItem, lists::list_cron_jobs, selection::SelectedBy, watch::held_cron_jobs},
+    cluster::{
+        Decoder, WatchItem,
+        kept::{KEPT_BYTES_MAX, KeptCronJobs},
+        lists::{list_cron_jobs, recall_cron_jobs},
+        selection::SelectedBy,
+        watch::held_cron_jobs,
+    },
     schedule::Zone,
     state::{
-        Input, Partition, Scope, ShardId, Uid,
+        Input, Listed, Partition, ResourceVersion, Scope, ShardId, Uid,
         input::SelectionStage,
         sharding::{ShardCount, ShardSet},
     },
@@ -113,8 +119,12 @@ impl Bench {
     }
 
     fn cron_jobs(&self, ways: &Ways) -> impl Stream<Item = WatchItem> + Send + use<> {
-        let (client, held) = (ways.client.clone(), self.wanted.subscribe());
-        held_cron_jobs(client, Scope::Cluster, decoder(self.count), self.count, held)
+        self.cron_jobs_kept(ways, &KeptCronJobs::new(self.count, KEPT_BYTES_MAX))
+    }
+
+    fn cron_jobs_kept(&self, ways: &Ways, kept: &KeptCronJobs) -> impl Stream<Item = WatchItem> + Send + use<> {
+        let (client, held, kept) = (ways.client.clone(), self.wanted.subscribe(), kept.clone());
+        held_cron_jobs(client, Scope::Cluster, decoder(self.count), self.count, held, kept)
     }
 }
 
@@ -143,6 +153,7 @@ async fn next(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String {
         }
         WatchItem::Listed(selected_by) => format!("by {selected_by:?}"),
         WatchItem::PassedOver => "PassedOver".to_owned(),
+        WatchItem::KeepsNoMore => "KeepsNoMore".to_owned(),
         WatchItem::Input(_) | WatchItem::Undecodable { .. } | WatchItem::Error { .. } => format!("{item:?}"),
     }
 }
@@ -204,8 +215,8 @@ async fn a_server_that_passes_the_selector_over_costs_a_look_at_what_is_of_other
         "watches all".to_owned(),
     ];
     assert_eq!(told[3..], end);
-    // It is asked again before the watch is opened.
-    assert_eq!(ways.take_asked(), (vec![true, true, true], vec![false]));
+    // It is asked before the list of everything, and again before the watch is opened.
+    assert_eq!(ways.take_asked(), (vec![true, false, true], vec![false]));
     bench.touch(&other_name).await;
     bench.touch(&first_name).await;
     assert_eq!(
@@ -217,6 +228,72 @@ async fn a_server_that_passes_the_selector_over_costs_a_look_at_what_is_of_other
     bench.send_to("cronjobs", "DELETE", &other_name, None).await;
     assert_eq!(next(&mut items).await, format!("lost {other}"));
     assert_eq!(ways.take_asked(), (vec![], vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_watch_of_everything_shows_can_be_recalled_as_it_is() {
+    let bench = bench([false, false]);
+    let [(first_name, first), (other_name, other)] = bench.create_two().await;
+    bench.wanted.set([bench.shard_of(&first)].into_iter().collect());
+    let (ways, kept) = (bench.ways(), KeptCronJobs::new(bench.count, KEPT_BYTES_MAX));
+    let mut items = pin!(bench.cron_jobs_kept(&ways, &kept));
+    assert_eq!(recall(&bench, &kept), None);
+    while next(&mut items).await != "watches all" {}
+    let mut both = vec![first.to_string(), other.to_string()];
+    both.sort();
+    let (listed_at, found) = recall(&bench, &kept).unwrap();
+    assert_eq!(found, both);
+    bench.touch(&other_name).await;
+    bench.send_to("cronjobs", "DELETE", &first_name, None).await;
+    assert_eq!(
+        take(2, &mut items).await,
+        ["PassedOver".to_owned(), format!("lost {first}")]
+    );
+    let (version, found) = recall(&bench, &kept).unwrap();
+    assert_eq!(found, [other.to_string()]);
+    assert_eq!(
+        version.0,
+        listed_at.0 + 2,
+        "it knows how far it has come, whoever is concerned"
+    );
+    let mut pages = recall_cron_jobs(&kept, decoder(bench.count), &ShardSet::all(bench.count)).unwrap();
+    assert!(
+        matches!(&pages.next().unwrap().found[..], [Listed::CronJob(record)] if record.is_suspended),
+        "as it is now"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_selects_is_not_all_that_there_is_and_is_not_recalled() {
+    let bench = bench([true, true]);
+    let [(_, first), _] = bench.create_two().await;
+    bench.wanted.set([bench.shard_of(&first)].into_iter().collect());
+    let (ways, kept) = (bench.ways(), KeptCronJobs::new(bench.count, KEPT_BYTES_MAX));
+    let mut items = pin!(bench.cron_jobs_kept(&ways, &kept));
+    while !next(&mut items).await.starts_with("watches") {}
+    assert_eq!(recall(&bench, &kept), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_cron_jobs_than_there_is_room_for_are_not_recalled_and_that_is_told_once() {
+    let bench = bench([false, false]);
+    bench.create_two().await;
+    let (ways, kept) = (bench.ways(), KeptCronJobs::new(bench.count, 1_000));
+    let mut items = pin!(bench.cron_jobs_kept(&ways, &kept));
+    let told = take(6, &mut items).await;
+    assert_eq!(told.iter().filter(|item| *item == "KeepsNoMore").count(), 1, "{told:?}");
+    assert_eq!(recall(&bench, &kept), None);
+}
+
+/// Which CronJobs are recalled, and at which version.
+fn recall(bench: &Bench, kept: &KeptCronJobs) -> Option<(ResourceVersion, Vec<String>)> {
+    let pages: Vec<_> = recall_cron_jobs(kept, decoder(bench.count), &ShardSet::all(bench.count))?.collect();
+    let [page] = &pages[..] else {
+        panic!("{pages:?}");
+    };
+    let mut found: Vec<String> = page.found.iter().map(|listed| listed.cron_job().to_string()).collect();
+    found.sort();
+    Some((page.version, found))
 }
 
 #[tokio::test(start_paused = true)]
@@ -387,7 +464,8 @@ async fn a_server_that_refuses_our_selector_is_asked_without() {
         Scope::Cluster,
         decoder(bench.count),
         bench.count,
-        held
+        held,
+        KeptCronJobs::new(bench.count, KEPT_BYTES_MAX)
     ));
     let told = take(6, &mut items).await;
     assert!(

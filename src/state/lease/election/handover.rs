@@ -12,6 +12,7 @@ use jiff::Timestamp;
 
 use super::{
     Election, ElectionEffect, LeaseKey, ProtocolRange, Purpose,
+    leaving::SEAL_PATIENCE,
     tenure::{Stage, Tenure},
 };
 use crate::state::{
@@ -31,20 +32,6 @@ const PULL_WARM_TIMEOUT: Duration = Duration::from_mins(1);
 /// So many targets are waited for. Where all are slow, as when everything is due at once, none is faster than the last one,
 /// and whoever takes a shard that is free lists it as well.
 const TARGETS_MAX: usize = 2;
-
-/// A shard acts no longer than this, from the beginning of a drain or from when it should be sealed, to have answered and
-/// stored what it began: with the seal that follows, and a Lease write, within what a replica has to hand over.
-pub const CLOSE_MAX: Duration = Duration::from_secs(7);
-
-/// So many shards at a time are told to be sealed and handed over: more make each take longer, and all of them hardly less.
-/// Those that have something open are led until it is answered, and go when it is.
-const SEALS_MAX: usize = 2;
-
-/// A replica that leaves with many shards has more of them on the way at a time, so as to be done in so many rounds.
-const SEAL_ROUNDS_MAX: usize = 25;
-
-/// A seal that takes longer waits for its last fires, and keeps no other from beginning.
-const SEAL_PATIENCE: Duration = Duration::from_millis(50);
 
 /// What decides what we should give away; while it is the same, so is the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,7 +59,7 @@ impl Election {
         self.tenures.values().all(is_for_nobody) && !self.is_there_a_taker()
     }
 
-    fn is_there_a_taker(&self) -> bool {
+    pub(super) fn is_there_a_taker(&self) -> bool {
         self.roster()
             .any(|(pod_uid, lease)| *pod_uid != *self.config.pod_uid && lease.accepts())
     }
@@ -189,31 +176,6 @@ impl Election {
         }
     }
 
-    /// How many more shards may be sealed now. When a seal has taken too long, we wake up.
-    fn room_for_seals(&mut self, now: BootInstant) -> usize {
-        let mut n_on_the_way = 0;
-        let mut slow_at: Option<BootInstant> = None;
-        for (shard, tenure) in &self.tenures {
-            match &tenure.stage {
-                Stage::Sealing { since, .. } if now < *since + SEAL_PATIENCE => {
-                    n_on_the_way += 1;
-                    let at = *since + SEAL_PATIENCE;
-                    slow_at = Some(slow_at.map_or(at, |earliest| earliest.min(at)));
-                }
-                Stage::Sealed { target: Some(_), .. } => {
-                    // One that was refused waits before it is tried again.
-                    n_on_the_way += usize::from(self.view.shard(*shard).is_some_and(|seen| seen.retry_at <= now));
-                }
-                Stage::Leading | Stage::Offered { .. } | Stage::Sealing { .. } | Stage::Sealed { .. } => {}
-            }
-        }
-        if let Some(at) = slow_at {
-            self.wake_at(at);
-        }
-        let n_left = if self.is_leaving() { self.tenures.len() } else { 0 };
-        SEALS_MAX.max(n_left / SEAL_ROUNDS_MAX).saturating_sub(n_on_the_way)
-    }
-
     fn seal(&mut self, shard: ShardId, target: Option<Box<str>>, now: BootInstant) {
         let close_by = self.close_by(now);
         if let Some(tenure) = self.tenures.get_mut(&shard) {
@@ -221,15 +183,6 @@ impl Election {
             let term = tenure.term;
             self.wake_at(now + SEAL_PATIENCE);
             self.effects.push(ElectionEffect::Seal { shard, term, close_by });
-        }
-    }
-
-    /// Who does not go by its clock has nothing sent, so there is nothing to wait for.
-    fn close_by(&self, now: BootInstant) -> BootInstant {
-        if self.is_willing {
-            self.draining_since.unwrap_or(now) + CLOSE_MAX
-        } else {
-            now
         }
     }
 

@@ -137,22 +137,6 @@ impl Election {
         });
     }
 
-    /// Whether we go by our clock. What closes when it is in doubt closes at once: nothing more will be sent for it.
-    pub(super) fn set_willing(&mut self, is_willing: bool, now: BootInstant) {
-        let is_alarm = self.is_willing && !is_willing;
-        self.is_willing = is_willing;
-        if !is_alarm {
-            return;
-        }
-        let is_closing = |tenure: &Tenure| matches!(tenure.stage, Stage::Sealing { .. });
-        let closing = self.tenures.iter().filter(|(_, tenure)| is_closing(tenure));
-        self.effects.extend(closing.map(|(shard, tenure)| ElectionEffect::Seal {
-            shard: *shard,
-            term: tenure.term,
-            close_by: now,
-        }));
-    }
-
     fn stop(&mut self, shard: ShardId, reason: StopReason) {
         if let Some(tenure) = self.tenures.remove(&shard) {
             let term = tenure.term;

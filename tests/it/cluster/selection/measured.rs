@@ -16,6 +16,7 @@ use std::{
 use cronwheel::{
     cluster::{
         WatchItem,
+        kept::{KEPT_BYTES_MAX, KeptCronJobs},
         lists::list_cron_jobs,
         watch::held_cron_jobs,
         watched::{self, Watched},
@@ -119,7 +120,14 @@ impl Watcher {
             let client = counted(super::client(&kubeconfig).await, is_selecting, bytes_seen);
             let held = Watched::new(shards);
             let receiver = held.subscribe();
-            let mut items = pin!(held_cron_jobs(client, Scope::Cluster, decoder(count), count, receiver));
+            let mut items = pin!(held_cron_jobs(
+                client,
+                Scope::Cluster,
+                decoder(count),
+                count,
+                receiver,
+                KeptCronJobs::new(count, KEPT_BYTES_MAX)
+            ));
             loop {
                 let item = tokio::select! {
                     item = items.next() => item,

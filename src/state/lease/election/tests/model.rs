@@ -371,7 +371,7 @@ impl Protocol {
                     node.election = None;
                     node.acting = None;
                 }
-                ElectionEffect::Fence | ElectionEffect::Cool(_) => {}
+                ElectionEffect::Fence | ElectionEffect::Cool(_) | ElectionEffect::Close { .. } => {}
             }
         }
     }

@@ -50,6 +50,7 @@ fn request(effects: &[ElectionEffect], wanted: &LeaseKey) -> Option<RequestId> {
             | ElectionEffect::Stop { .. }
             | ElectionEffect::Warm(_)
             | ElectionEffect::Cool(_)
+            | ElectionEffect::Close { .. }
             | ElectionEffect::Seal { .. }
             | ElectionEffect::Rejoin(_)
             | ElectionEffect::Left

@@ -95,6 +95,7 @@ impl Store {
             | ElectionEffect::Stop { .. }
             | ElectionEffect::Warm(_)
             | ElectionEffect::Cool(_)
+            | ElectionEffect::Close { .. }
             | ElectionEffect::Seal { .. }
             | ElectionEffect::Rejoin(_)
             | ElectionEffect::Left

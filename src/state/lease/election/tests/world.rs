@@ -443,7 +443,7 @@ impl World {
                 );
             }
             ElectionEffect::Warm(shards) => self.warm(at, shards, delay),
-            ElectionEffect::Cool(_) => {}
+            ElectionEffect::Cool(_) | ElectionEffect::Close { .. } => {}
             ElectionEffect::Seal { shard, term, close_by } => {
                 let input = ElectionInput::ShardSealed {
                     shard,

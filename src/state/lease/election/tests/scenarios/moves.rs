@@ -125,8 +125,8 @@ fn f4_shards_that_fire_their_last_for_long_keep_no_others_from_being_sealed() {
     let mut world = fleet(256, 5, 3);
     world.replicas[1].seal_delay = 2_000;
     let (_, took) = drained(&mut world, 1);
-    // 52 shards, two every twentieth of a second, and the two seconds.
-    assert!((3_200..3_800).contains(&took), "{took} ms");
+    // 52 shards, two every twentieth of a second, many when that has taken four fifths of one, and the two seconds.
+    assert!((2_800..3_000).contains(&took), "{took} ms");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn f2_a_newcomer_is_ready_when_those_who_leave_then_can_give_theirs_to_it() {
 
 #[test]
 fn f3_those_who_leave_together_leave_even_shares() {
-    let (mut n_uneven, n_seeds) = (0, 12);
+    let (mut n_uneven, n_seeds) = (0, 60);
     for seed in 0..n_seeds {
         let mut world = fleet(64, 6, seed);
         for leaver in 2..6 {
@@ -163,10 +163,10 @@ fn f3_those_who_leave_together_leave_even_shares() {
         world.run(3_000);
         let difference = world.load()[0].abs_diff(world.load()[1]);
         // Each gives by what it knows of the others, and what is uneven then is pulled later.
-        assert!(difference <= 6, "seed {seed}: {:?}", world.load());
-        n_uneven += usize::from(difference > 2);
+        assert!(difference <= 10, "seed {seed}: {:?}", world.load());
+        n_uneven += u64::from(difference > 2);
     }
-    assert!(n_uneven <= 2, "{n_uneven} of {n_seeds}");
+    assert!(n_uneven * 5 <= n_seeds, "{n_uneven} of {n_seeds}");
 }
 
 #[test]
@@ -234,6 +234,26 @@ fn f20_random_changes_of_the_members_end_in_rest_with_few_moves() {
         world.run(60_000);
         assert_eq!(world.n_moves(), settled, "seed {seed}: no oscillation");
     }
+}
+
+#[test]
+fn a_drain_that_takes_long_has_more_shards_on_the_way() {
+    let drained_after = |warm_delay| {
+        let mut world = fleet(128, 3, 67);
+        for replica in &mut world.replicas[1..] {
+            replica.warm_delay = warm_delay;
+        }
+        world.drain(0);
+        world.run(warm_delay);
+        let mut millis = 0;
+        while !world.replicas[0].has_left {
+            world.run(1);
+            millis += 1;
+        }
+        millis
+    };
+    let (at_leisure, in_a_hurry) = (drained_after(300), drained_after(1_000));
+    assert!(in_a_hurry * 2 < at_leisure, "{at_leisure} ms and {in_a_hurry} ms");
 }
 
 #[test]

@@ -1,0 +1,185 @@
+//! Turns of namespaces, by example.
+
+use super::*;
+
+fn deadline(second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + second).unwrap()
+}
+
+struct Item {
+    namespace: String,
+    position: usize,
+}
+
+impl Namespaced for Item {
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+}
+
+fn queue_of(items: &[(&str, i64)]) -> FairQueue<Item> {
+    let mut queue = FairQueue::default();
+    for (position, (namespace, second)) in items.iter().enumerate() {
+        queue.push(
+            deadline(*second),
+            Item {
+                namespace: (*namespace).into(),
+                position,
+            },
+        );
+    }
+    queue
+}
+
+fn drain(mut queue: FairQueue<Item>) -> Vec<String> {
+    std::iter::from_fn(|| queue.pop(u32::MAX, |_| 0))
+        .map(|item| format!("{}{}", item.namespace, item.position))
+        .collect()
+}
+
+#[test]
+fn what_is_taken_back_is_not_served_and_the_rest_is_as_if_it_had_not_come() {
+    let mut queue = queue_of(&[("a", 9), ("b", 3), ("a", 5), ("c", 3), ("a", 1)]);
+    let taken = queue.take_back(|item| item.namespace == "b" || item.position % 4 == 0);
+    let positions: Vec<usize> = taken.iter().map(|item| item.position).collect();
+    assert_eq!(positions, [0, 1, 4]);
+    assert_eq!((queue.len(), queue.earliest()), (2, Some(deadline(3))));
+    assert!(queue.take_back(|item| item.position == 0).is_empty());
+    queue.push(
+        deadline(1),
+        Item {
+            namespace: "b".into(),
+            position: 5,
+        },
+    );
+    assert_eq!(drain(queue).len(), 3);
+}
+
+#[test]
+fn one_namespace_is_served_by_deadline_and_then_in_order_of_coming() {
+    let queue = queue_of(&[("a", 9), ("a", 3), ("a", 5), ("a", 3)]);
+    assert_eq!(drain(queue), ["a1", "a3", "a2", "a0"]);
+}
+
+#[test]
+fn equal_deadlines_take_turns_by_namespace() {
+    let queue = queue_of(&[("a", 0), ("a", 0), ("a", 0), ("b", 0), ("b", 0), ("c", 0)]);
+    assert_eq!(drain(queue), ["a0", "b3", "c5", "a1", "b4", "a2"]);
+}
+
+#[test]
+fn a_flood_of_urgent_orders_leaves_every_second_turn_to_others() {
+    let mut items = vec![("flood", 0); 1_000];
+    items.extend([("b", 3_600); 5]);
+    items.extend([("c", 3_600); 5]);
+    let served = drain(queue_of(&items));
+    let last_of_others = served.iter().rposition(|name| !name.starts_with("flood")).unwrap();
+    assert!(
+        last_of_others < 40,
+        "the last of the ten others is at position {last_of_others}"
+    );
+}
+
+#[test]
+fn an_urgent_order_does_not_wait_behind_a_flood() {
+    let mut items = vec![("flood", 3_600); 1_000];
+    items.extend([("b", 5)]);
+    let position = drain(queue_of(&items))
+        .iter()
+        .position(|name| name.starts_with('b'))
+        .unwrap();
+    assert!(position <= 1, "served at {position}");
+}
+
+#[test]
+fn a_namespace_that_has_its_share_is_passed_over_and_keeps_its_turn() {
+    let mut queue = queue_of(&[("a", 0), ("a", 0), ("b", 9), ("b", 9), ("c", 9)]);
+    let mut pop = |a: u32, b: u32, c: u32| {
+        let item = queue.pop(8, |name| match name {
+            "a" => a,
+            "b" => b,
+            _ => c,
+        });
+        item.map(|item| format!("{}{}", item.namespace, item.position))
+    };
+    assert_eq!(pop(8, 0, 0).as_deref(), Some("b2"));
+    assert_eq!(pop(8, 8, 0).as_deref(), Some("c4"));
+    assert_eq!(pop(9, 8, 0).as_deref(), Some("b3"), "all have theirs: the fewest");
+    assert_eq!(pop(7, 0, 0).as_deref(), Some("a0"));
+    assert_eq!(pop(90, 0, 0).as_deref(), Some("a1"), "nobody else waits");
+}
+
+/// The same rules by scanning a list.
+#[derive(Default)]
+struct Model {
+    waiting: Vec<(String, Timestamp, usize)>,
+    last_turns: HashMap<String, u64>,
+    turn: u64,
+}
+
+impl Model {
+    fn push(&mut self, namespace: &str, deadline: Timestamp, item: usize) {
+        if !self.waiting.iter().any(|(name, ..)| name == namespace) {
+            self.turn += 2;
+            self.last_turns.insert(namespace.into(), self.turn);
+        }
+        self.waiting.push((namespace.into(), deadline, item));
+    }
+
+    fn pop(&mut self) -> Option<usize> {
+        self.turn += 1;
+        let is_round_robin = self.turn.is_multiple_of(2);
+        let (position, _) = self
+            .waiting
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, (name, deadline, item))| {
+                let last_turn = self.last_turns[name];
+                if is_round_robin {
+                    (last_turn, *deadline, 0, *item)
+                } else {
+                    (0, *deadline, last_turn, *item)
+                }
+            })?;
+        let (name, _, item) = self.waiting.remove(position);
+        self.last_turns.insert(name, self.turn);
+        Some(item)
+    }
+}
+
+#[test]
+fn it_serves_in_the_order_of_a_naive_model() {
+    for seed in 1..=8u64 {
+        let mut random = seed;
+        let mut next = |below: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % below
+        };
+        let (mut queue, mut model) = (FairQueue::default(), Model::default());
+        for item in 0..1_500 {
+            if next(5) < 3 {
+                let namespace = format!("ns{}", next(7));
+                let deadline = deadline(i64::try_from(next(4)).unwrap());
+                model.push(&namespace, deadline, item);
+                queue.push(
+                    deadline,
+                    Item {
+                        namespace,
+                        position: item,
+                    },
+                );
+            } else {
+                assert_eq!(
+                    queue.pop(u32::MAX, |_| 0).map(|item| item.position),
+                    model.pop(),
+                    "seed {seed}, operation {item}"
+                );
+            }
+            assert_eq!(queue.len(), model.waiting.len(), "seed {seed}, operation {item}");
+            let earliest = model.waiting.iter().map(|(_, deadline, _)| *deadline).min();
+            assert_eq!(queue.earliest(), earliest, "seed {seed}, operation {item}");
+        }
+    }
+}

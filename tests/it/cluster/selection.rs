@@ -200,6 +200,14 @@ async fn a_watch_follows_the_shards(
         receiver,
         KeptCronJobs::new(count, KEPT_BYTES_MAX)
     ));
+    // Who does not select is asked for everything, to be kept.
+    let n_listed = match expected {
+        SelectedBy::Server => 0,
+        SelectedBy::Replica => cron_jobs.len(),
+    };
+    for _ in 0..n_listed {
+        assert_eq!(next(&mut items).await, Told::PassedOver);
+    }
     assert_eq!(next(&mut items).await, Told::Listed(expected));
     assert_eq!(next(&mut items).await, Told::Watching);
     let mut shards = ShardSet::EMPTY;

@@ -156,12 +156,7 @@ fn n_bytes(object: &UndecodedCronJob) -> usize {
 
 fn version(object: &UndecodedCronJob) -> ResourceVersion {
     let version = object.meta().resource_version.as_deref();
-    version.map_or(ResourceVersion(0), parse_version)
-}
-
-/// A version as servers write it; the lowest where it is no number.
-pub(super) fn parse_version(version: &str) -> ResourceVersion {
-    version.parse().map_or(ResourceVersion(0), ResourceVersion)
+    version.map_or(ResourceVersion(0), ResourceVersion::read)
 }
 
 #[cfg(test)]

@@ -164,7 +164,7 @@ where
 
 fn sift<O>(page: ListPage<O>, take: impl Fn(O) -> Taken) -> (Page, Next) {
     let mut sifted = Page {
-        version: page.version.parse().map_or(ResourceVersion(0), ResourceVersion),
+        version: ResourceVersion::read(&page.version),
         found: Vec::new(),
         selected_by: page.selected_by,
         n_passed_over: 0,

@@ -110,6 +110,13 @@ pub struct CronJobIdentity {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceVersion(pub u64);
 
+impl ResourceVersion {
+    /// As a server writes it; the lowest where it is no number.
+    pub fn read(text: &str) -> ResourceVersion {
+        text.parse().map_or(ResourceVersion(0), ResourceVersion)
+    }
+}
+
 impl fmt::Display for ResourceVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -26,12 +26,12 @@ use crate::{
     cluster::{
         classify::{bounded, error_text},
         decode::Decoder,
-        kept::{KeptCronJobs, parse_version},
+        kept::KeptCronJobs,
         selection::{Collection, SelectedBy, Selector, is_refusal},
         watched::{Watched, Watcher},
     },
     state::{
-        Input, Partition, Scope, Uid,
+        Input, Partition, ResourceVersion, Scope, Uid,
         input::{Selected, SelectionStage},
         sharding::{ShardCount, ShardSet},
     },
@@ -242,7 +242,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
             Stage::Page { next, from, of }
         } else {
             if let Some(kept) = self.kind.kept() {
-                kept.complete(parse_version(&from));
+                kept.complete(ResourceVersion::read(&from));
             }
             self.end_list();
             Stage::Open { through: from }
@@ -281,7 +281,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
                 if let Some(kept) = self.kind.kept().filter(|_| self.is_selected()) {
                     kept.forget_all();
                 }
-                self.announce(SelectionStage::Watching(parse_version(&through)), shown);
+                self.announce(SelectionStage::Watching(ResourceVersion::read(&through)), shown);
                 self.stage = Stage::Events {
                     events: Box::pin(events),
                     through,
@@ -369,7 +369,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
             WatchEvent::Error(status) => return self.refuse(&status.message, status.code, Stage::Open { through }),
         };
         if let Some(kept) = self.kind.kept() {
-            kept.come_to(parse_version(&through));
+            kept.come_to(ResourceVersion::read(&through));
         }
         self.ready.extend(taken);
         self.stage = Stage::Events { events, through };

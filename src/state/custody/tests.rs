@@ -208,6 +208,17 @@ impl Replica {
         creates
     }
 
+    /// Loads it, and is to lead it when it has seen this.
+    fn hand_over(&mut self, written: WrittenThrough) {
+        self.command(ShardCommand::Warm(ShardSet::from_iter([shard()])));
+        self.list(vec![Listed::CronJob(Box::new(record()))]);
+        self.reports();
+        self.command(ShardCommand::Lead {
+            mandate: mandate(8),
+            entry: Entry::Watch(written),
+        });
+    }
+
     /// Warmed, and led in a term that nobody had before.
     fn leading() -> Replica {
         let mut replica = Replica::new();
@@ -330,13 +341,7 @@ fn a_watch_that_does_not_show_it_in_time_is_not_waited_for() {
 #[test]
 fn a_watch_that_shows_it_while_it_is_listed_is_enough() {
     let mut replica = Replica::new();
-    replica.command(ShardCommand::Warm(ShardSet::from_iter([shard()])));
-    replica.list(vec![Listed::CronJob(Box::new(record()))]);
-    replica.reports();
-    replica.command(ShardCommand::Lead {
-        mandate: mandate(8),
-        entry: Entry::Watch(written(0, 1_020)),
-    });
+    replica.hand_over(written(0, 1_020));
     replica.pass(500);
     assert!(replica.custody.poll_list().is_some());
     replica.watch(Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))));
@@ -606,13 +611,7 @@ fn a_watch_that_does_not_show_the_shard_yet_has_not_seen_what_was_written_in_it(
         ShardSet::EMPTY,
         SelectionStage::Watching(ResourceVersion(900)),
     ));
-    replica.command(ShardCommand::Warm(ShardSet::from_iter([shard()])));
-    replica.list(vec![Listed::CronJob(Box::new(record()))]);
-    replica.reports();
-    replica.command(ShardCommand::Lead {
-        mandate: mandate(8),
-        entry: Entry::Watch(written(0, 1_020)),
-    });
+    replica.hand_over(written(0, 1_020));
     // Of another shard, and later than what is waited for.
     let other = JobRecord {
         controller: None,

@@ -151,7 +151,7 @@ pub(super) fn note_written(written: &mut WrittenThrough, input: &Input) {
         Input::JobCreateAnswered {
             answer: CreateOutcome::Created { resource_version, .. },
             ..
-        } => written.note_job(resource_version.parse().map_or(ResourceVersion(0), ResourceVersion)),
+        } => written.note_job(ResourceVersion::read(resource_version)),
         Input::StatusAnswered {
             answer: StatusOutcome::Stored { resource_version },
             ..

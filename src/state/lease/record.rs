@@ -37,7 +37,7 @@ pub mod annotation {
     pub const EVICTED_BY: &str = "cronwheel.dev/evicted-by";
     /// Shard: up to when its last leader fired everything; for audits.
     pub const FIRED_THROUGH: &str = "cronwheel.dev/fired-through";
-    /// Shard: the latest versions that its last leader wrote, which the next one must have seen.
+    /// Shard: the latest versions that its last leader wrote or went by, which the next one must have seen.
     pub const WRITTEN_THROUGH: &str = "cronwheel.dev/written-through";
     /// Shard: to whom its leader means to hand it over.
     pub const HANDOFF_TO: &str = "cronwheel.dev/handoff-to";

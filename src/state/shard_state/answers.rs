@@ -119,7 +119,7 @@ impl ShardState {
                     uid,
                     namespace: identity.namespace.clone(),
                     name: name.clone(),
-                    resource_version: resource_version.parse().map_or(ResourceVersion(0), ResourceVersion),
+                    resource_version: ResourceVersion::read(resource_version),
                     controller: Some(identity.uid.clone()),
                     scheduled: Some(slot),
                     finish: None,

@@ -1,10 +1,11 @@
-//! What a leader of a shard wrote last: what the next one must have seen before it decides anything.
+//! What a leader of a shard wrote last or goes by: what the next one must have seen before it decides anything.
 
 use std::fmt;
 
 use crate::state::ResourceVersion;
 
-/// The latest versions of a shard's CronJobs and Jobs that its leader has written. Versions of one resource compare as
+/// The latest versions of a shard's CronJobs and Jobs that its leader has written or goes by, and those up to which somebody
+/// has seen all. Versions of one resource compare as
 /// numbers; those of different resources do not, as each may have a store of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct WrittenThrough {

@@ -51,15 +51,15 @@ ELECTION = "src/state/lease/election"
 # Of sharding, with the scenario that is to be red; where that is not, all are played, and seeds.
 FLEET = {
     "fence-counted-from-the-answer": (f"{ELECTION}/guards.rs", "fence_from_send: true,", "fence_from_send: false,", "f_06_the_fence"),
-    "fence-not-counted-from-the-view": (f"{ELECTION}/guards.rs", "fence_from_view: true,", "fence_from_view: false,", "f_12"),
+    "fence-not-counted-from-the-view": (f"{ELECTION}/guards.rs", "fence_from_view: true,", "fence_from_view: false,", "f_15"),
     "evicted-before-its-time": (f"{ELECTION}/guards.rs", "wait_out_duration: true,", "wait_out_duration: false,", "f_06_frozen_for_five"),
     "eviction-without-a-living-watch": (f"{ELECTION}/guards.rs", "trusted_watch: true,", "trusted_watch: false,", "f_08"),
-    "leader-judged-by-an-old-view": (f"{ELECTION}/guards.rs", "whole_view: true,", "whole_view: false,", "f_12"),
     "no-settle-window": (f"{ELECTION}/roster.rs", "self.rings.at_rest_since.is_some_and(|since| now >= since + window);", "self.rings.at_rest_since.is_some_and(|since| now + window >= since);", "f_03"),
     "pull-goes-on-in-a-rollout": ("src/state/sharding/placement.rs", "} else if n_revisions > 1 {", "} else if n_revisions > 99 {", "f_02"),
     "seal-waits-for-nothing": ("src/state/shard_state/tenure.rs", "while let Some(owner) = unsettled.last() {", "while let Some(owner) = unsettled.last().filter(|_| false) {", "f_01"),
     "transfer-before-the-statuses": ("src/state/shard_state/tenure.rs", "!is_asked_about && (cron_job.is_status_stored() || cron_job.is_undecodable || is_refused)", "let _ = is_refused;\n    !is_asked_about", "f_01"),
-    "adoption-without-a-list-of-jobs": ("src/runtime/list_task.rs", "let (cron_jobs, (jobs, _), _) = tokio::try_join!(cron_jobs, jobs(labelled), jobs(unlabelled))?;", "let _ = (&jobs, labelled, unlabelled);\n            let (cron_jobs, jobs) = (cron_jobs.await?, ResourceVersion(u64::MAX));", "f_05"),
+    "adoption-without-a-list-of-jobs": ("src/runtime/list_task.rs", "let lists = tokio::try_join!(self.cron_jobs(order, shown), jobs(labelled), jobs(unlabelled));", "let _ = (&jobs, labelled, unlabelled);\n            let none = (ResourceVersion(u64::MAX), SelectedBy::Server);\n            let lists: Result<_, Broken> = Ok((self.cron_jobs(order, shown).await?, none, ()));", "f_05"),
+    "listed-from-before-the-watch": ("src/runtime/list_task.rs", "Freshness::NotOlderThan)", "|_| Freshness::NotOlderThan(ResourceVersion(1)))", "f_12"),
     "kept-without-a-list-of-all": ("src/cluster/watch/selected.rs", "ListOf::All => Selector::default(),", "ListOf::All => self.kind.selector(&self.selected),", "f_08"),
     "what-is-gone-stays-kept": ("src/cluster/watch/selected.rs", "                self.kind.forget(&object);\n", "", "f_14"),
     "handed-over-is-led-unseen": ("src/state/custody.rs", "written.is_some_and(|written| shards.has_seen(shard, &written));", "written.is_some();", "f_12"),

@@ -41,6 +41,7 @@ pub(super) struct Books {
 pub(super) struct CronJob {
     pub(super) plan: Plan,
     pub(super) created: Timestamp,
+    pub(super) deleted: Option<Timestamp>,
     pub(super) shard: u16,
     pub(super) cursor: Option<Timestamp>,
 }
@@ -148,6 +149,7 @@ impl Books {
         let shard = Bucket::of(&Uid::new(uid)).shard(self.shard_count).0;
         let cron_job = CronJob {
             created,
+            deleted: None,
             shard,
             cursor: None,
             plan,

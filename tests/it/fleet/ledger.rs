@@ -132,6 +132,10 @@ impl Books {
         let Some(cron_job) = self.cron_jobs.get_mut(seen.name()) else {
             return;
         };
+        if seen.is_deleted {
+            cron_job.deleted = Some(seen.at);
+            return;
+        }
         let cursor = instant(&seen.object["status"]["lastScheduleTime"]);
         if cursor < cron_job.cursor {
             let gone_back = format!(

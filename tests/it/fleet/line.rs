@@ -35,6 +35,8 @@ pub(super) struct Line {
     pub(super) api: Api,
     pub(super) clock: WallClock,
     pub(super) service: ApiService,
+    /// Where lists of Jobs go, if elsewhere.
+    pub(super) job_lists: Option<ApiService>,
     pub(super) process: u64,
     pub(super) machine: SimulatedWall,
     pub(super) is_cut: Watched<bool>,
@@ -52,6 +54,7 @@ struct Asked {
     write: Option<WriteKind>,
     is_lease_write: bool,
     is_watch: bool,
+    is_job_list: bool,
     /// The name of the CronJob or Job that it is about.
     name: String,
     patience: Duration,
@@ -76,6 +79,7 @@ impl Asked {
             write,
             is_lease_write: path.contains("/leases") && !is_get,
             is_watch: query.contains("watch="),
+            is_job_list: is_get && path.ends_with("/jobs") && !query.contains("watch="),
             name,
             patience: patience(query),
         }
@@ -156,7 +160,8 @@ impl Line {
     }
 
     async fn serve(mut self, request: Request<Body>, asked: Asked) -> Result<Response<ApiBody>, ConnectionLost> {
-        let answer = self.service.call(request);
+        let elsewhere = self.job_lists.as_mut().filter(|_| asked.is_job_list);
+        let answer = elsewhere.unwrap_or(&mut self.service).call(request);
         if asked.is_watch {
             return answer.await;
         }

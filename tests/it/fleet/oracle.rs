@@ -64,6 +64,12 @@ fn judge_jobs(books: &Books, cron_job: &CronJob, jobs: &[&Job], terms: &Terms, p
         {
             problems.push(format!("{}: early, at {}", job.name, job.created));
         }
+        if cron_job
+            .deleted
+            .is_some_and(|deleted| job.created > later(deleted, NEWS))
+        {
+            problems.push(format!("{}: its CronJob was gone, at {}", job.name, job.created));
+        }
     }
     problems.extend(
         by_name
@@ -78,7 +84,8 @@ fn judge_jobs(books: &Books, cron_job: &CronJob, jobs: &[&Job], terms: &Terms, p
             }
         }
     }
-    for slot in plan.slots(cron_job.created.max(terms.judged_from), terms.end) {
+    let until = cron_job.deleted.unwrap_or(terms.end).min(terms.end);
+    for slot in plan.slots(cron_job.created.max(terms.judged_from), until) {
         judge_slot(books, cron_job, jobs, slot, terms, problems);
     }
 }

@@ -48,6 +48,8 @@ pub(super) struct Pod {
     pub(super) is_cut: Watched<bool>,
     /// At which API server its watches are.
     pub(super) front_end: usize,
+    /// And at which its lists of Jobs, if at another.
+    pub(super) job_lists_at: Option<usize>,
     pub(super) revision: String,
     pub(super) preset: Preset,
     pub(super) shard_count: ShardCount,
@@ -85,6 +87,7 @@ impl Pod {
             api: api.clone(),
             clock: clock.clone(),
             service: api.client(&self.name),
+            job_lists: None,
             process: number,
             machine: self.wall.clone(),
             is_cut: self.is_cut.clone(),
@@ -95,6 +98,7 @@ impl Pod {
         };
         let at_front_end = Line {
             service: line.service.clone().at_front_end(self.front_end),
+            job_lists: self.job_lists_at.map(|at| line.service.clone().at_front_end(at)),
             ..line.clone()
         };
         let client = || Client::new(line.clone(), NAMESPACE);

@@ -14,6 +14,7 @@ mod versions;
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::cluster::Fleet;
 
@@ -55,6 +56,19 @@ fn moves(fleet: &Fleet, since: Timestamp) -> BTreeMap<u16, usize> {
 fn assert_moved_once(fleet: &Fleet, shards: &[u16], since: Timestamp) {
     let once: BTreeMap<u16, usize> = shards.iter().map(|shard| (*shard, 1)).collect();
     assert_eq!(moves(fleet, since), once);
+}
+
+/// Asserts that no CronJob has more complete Jobs than it is to keep, which is one: whoever leads it knows of all.
+async fn assert_history_kept(fleet: &Fleet) {
+    let jobs = fleet.ask("GET", "/apis/batch/v1/jobs", &Value::Null).await.unwrap();
+    let mut n_complete: BTreeMap<&str, usize> = BTreeMap::new();
+    for job in jobs["items"].as_array().unwrap() {
+        let owner = job["metadata"]["ownerReferences"][0]["name"].as_str().unwrap();
+        let is_complete = job["status"]["completionTime"].is_string();
+        *n_complete.entry(owner).or_default() += usize::from(is_complete);
+    }
+    assert!(!n_complete.is_empty());
+    assert!(n_complete.values().all(|n| *n <= 1), "{n_complete:?}");
 }
 
 /// When the last of these shards was taken by another process than this.

@@ -29,6 +29,7 @@ impl Fleet {
             wall: SimulatedWall::starting_at(self.now()),
             is_cut: Watched::new(false),
             front_end: 0,
+            job_lists_at: None,
             revision: "1".to_owned(),
             preset: Preset::Default,
             shard_count: self.shard_count,

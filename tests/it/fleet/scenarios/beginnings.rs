@@ -191,3 +191,38 @@ fn f_07_what_is_overdue_goes_by_tokens_and_behind_what_is_due() {
         );
     });
 }
+
+#[test]
+fn f_07_what_is_overdue_gives_way_to_its_next_slot() {
+    const N_OVERDUE: usize = 4_000;
+    let size = Size {
+        n_cron_jobs: 30,
+        n_shards: 16,
+    };
+    play(71, size, async |fleet| {
+        let names: Vec<String> = (0..N_OVERDUE).map(|number| format!("late-{number:04}")).collect();
+        join_all(names.iter().map(|name| fleet.create_cron_job(Plan::plain(name)))).await;
+        begin(fleet, &["a", "b"]).await;
+        fleet.at(1, 30.0).await;
+        let (from, until) = (fleet.now(), fleet.instant(11, 58.9));
+        fleet.allow_skipped(from, until + SignedDuration::from_secs(5));
+        for name in ["a", "b"] {
+            fleet.kill(name).await;
+        }
+        fleet.until(until).await;
+        fleet.start_all(&["a", "b"]);
+        fleet.at(13, 20.0).await;
+        let (missed, due) = (fleet.instant(11, 0.0), fleet.instant(12, 0.0));
+        let books = fleet.books();
+        let of_slot = |slot| {
+            let of_slot = books.jobs.values().filter(move |job| job.slot == Some(slot));
+            of_slot.filter(|job| job.name.starts_with("late-"))
+        };
+        // There were not tokens enough for all before the next slot came.
+        assert!((1_000..N_OVERDUE - 100).contains(&of_slot(missed).count()));
+        assert!(of_slot(missed).all(|job| job.created < due + SignedDuration::from_millis(50)));
+        assert_eq!(of_slot(due).count(), N_OVERDUE);
+        let latest = of_slot(due).map(|job| job.created.duration_since(due)).max().unwrap();
+        assert!(latest < SignedDuration::from_millis(1_000), "{latest:?}");
+    });
+}

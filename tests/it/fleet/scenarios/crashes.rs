@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use super::{FOUR, TAKEN_WITHIN, assert_moved_once, begin, evicted, taken};
+use super::{FOUR, TAKEN_WITHIN, assert_history_kept, assert_moved_once, begin, evicted, taken};
 use crate::fleet::{Size, load::Plan, play};
 
 #[test]
@@ -41,7 +41,8 @@ fn f_05_what_a_killed_process_led_is_led_again_without_it() {
         assert!(took <= TAKEN_WITHIN, "{took:?}");
         assert_eq!(evicted(fleet), ["uid-b"]);
         assert_moved_once(fleet, &held, killed_at);
-        fleet.at(2, 20.0).await;
+        fleet.at(6, 55.0).await;
+        assert_history_kept(fleet).await;
     });
 }
 

@@ -6,10 +6,10 @@ use apisim::{Fault, Resource, Rule, Verb};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::{FOUR, THREE, assert_moved_once, begin, moves, taken};
+use super::{FOUR, THREE, assert_history_kept, assert_moved_once, begin, moves, taken};
 use crate::fleet::{
     Size,
-    books::{Write, WriteKind},
+    books::{Job, Write, WriteKind},
     cluster::Fleet,
     load::Plan,
     play,
@@ -159,6 +159,29 @@ fn f_14_what_users_do_during_a_handover_is_done() {
 }
 
 #[test]
+fn f_14_a_cron_job_that_was_deleted_is_not_there_for_the_next_leader() {
+    play(16, Size::default(), async |fleet| {
+        begin(fleet, &THREE).await;
+        let names: Vec<String> = (0..20).map(|number| format!("gone-{number:02}")).collect();
+        for name in &names {
+            fleet.create_cron_job(Plan::plain(name)).await;
+        }
+        fleet.at(1, 20.0).await;
+        for name in &names {
+            let path = format!("/apis/batch/v1/namespaces/default/cronjobs/{name}");
+            fleet.ask("DELETE", &path, &json!({})).await.unwrap();
+        }
+        // The others were shown these too, and may have kept them.
+        fleet.drain("a").await;
+        fleet.drain("b").await;
+        fleet.at(3, 20.0).await;
+        let books = fleet.books();
+        let n_deleted = books.cron_jobs.values().filter(|cron_job| cron_job.deleted.is_some());
+        assert_eq!(n_deleted.count(), names.len());
+    });
+}
+
+#[test]
 fn f_14_a_job_whose_label_is_taken_away_still_holds_the_next_run_back() {
     play(15, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;
@@ -183,6 +206,57 @@ fn f_14_a_job_whose_label_is_taken_away_still_holds_the_next_run_back() {
             assert!(job["metadata"]["labels"]["cronwheel.dev/shard-32"].is_string(), "{job}");
         }
         fleet.at(3, 20.0).await;
+    });
+}
+
+#[test]
+fn f_12_what_is_listed_at_an_api_server_that_lags_is_no_older_than_what_the_watch_goes_on_from() {
+    play(122, Size::default(), async |fleet| {
+        fleet.add("b");
+        fleet.change("b", |pod| pod.job_lists_at = Some(1));
+        begin(fleet, &["a", "b"]).await;
+        fleet.api.set_lag(1, Duration::from_secs(2));
+        // Jobs that run for a second have ended, and none of it is known there.
+        fleet.at(1, 1.5).await;
+        fleet.allow_late(fleet.instant(1, 0.0), 6.0);
+        fleet.drain("a").await;
+        fleet.all_led(Duration::from_secs(4)).await;
+        fleet.at(4, 55.0).await;
+        assert_history_kept(fleet).await;
+    });
+}
+
+/// What shows that a slot was fired is its status alone, where somebody deletes the Job.
+#[test]
+fn f_12_what_an_heir_that_lags_is_handed_it_leads_when_it_has_seen_the_last_of_it() {
+    play(121, Size::default(), async |fleet| {
+        fleet.add("b");
+        fleet.change("b", |pod| pod.front_end = 1);
+        begin(fleet, &["a", "b"]).await;
+        fleet.api.set_lag(1, Duration::from_secs(5));
+        // What is due meanwhile on the one that lags is not late: it does not need to be told.
+        fleet.at(1, 2.0).await;
+        let path = "/apis/batch/v1/namespaces/default/jobs";
+        let jobs = fleet.ask("GET", path, &Value::Null).await.unwrap();
+        let ended = jobs["items"].as_array().unwrap().iter();
+        let ended = ended.filter(|job| job["status"]["completionTime"].is_string());
+        let names: Vec<&str> = ended.map(|job| job["metadata"]["name"].as_str().unwrap()).collect();
+        for name in &names {
+            fleet
+                .ask("DELETE", &format!("{path}/{name}"), &json!({}))
+                .await
+                .unwrap();
+        }
+        fleet.at(1, 2.5).await;
+        fleet.drain("a").await;
+        fleet.all_led(Duration::from_secs(8)).await;
+        fleet.at(1, 40.0).await;
+        fleet.api.set_lag(1, Duration::ZERO);
+        let slot = fleet.instant(1, 0.0);
+        let is_deleted = |job: &&Job| job.slot == Some(slot) && names.contains(&&*job.name);
+        let n_deleted = fleet.books().jobs.values().filter(is_deleted).count();
+        assert!(n_deleted >= 3, "{names:?}");
+        fleet.at(2, 40.0).await;
     });
 }
 

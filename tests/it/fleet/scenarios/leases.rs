@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use apisim::{Fault, Resource, Rule, Verb};
 use serde_json::json;
 
 use super::{FOUR, TAKEN_WITHIN, begin, moves};
@@ -51,6 +52,38 @@ fn f_15_a_shard_lease_that_is_deleted_is_made_anew_by_its_leader() {
             assert_eq!(n_gone, 1);
         }
         fleet.at(2, 20.0).await;
+    });
+}
+
+#[test]
+fn f_15_a_leader_whose_watch_shows_nothing_any_more_does_not_outlive_a_shard_lease_that_was_deleted() {
+    play(18, Size::default(), async |fleet| {
+        begin(fleet, &FOUR).await;
+        fleet.at(1, 10.0).await;
+        let (stalled_at, held) = (fleet.now(), fleet.books().held_by(fleet.number("b")));
+        fleet.allow_late(stalled_at, 45.0);
+        // Its renewals go through, and it sees neither them nor that the shards are gone.
+        let blind = |fault: Fault, verb: Verb| Rule {
+            client: Some("b".to_owned()),
+            resource: Some(Resource::Lease),
+            verbs: vec![verb],
+            ..Rule::new(fault)
+        };
+        let blind = [
+            blind(Fault::StallWatch, Verb::Watch),
+            blind(Fault::Unavailable, Verb::List),
+        ];
+        let blind = blind.map(|rule| fleet.api.faults().add(rule));
+        for shard in &held {
+            delete(fleet, &format!("cronwheel-shard-5-{shard}")).await;
+        }
+        fleet.at(1, 40.0).await;
+        assert_eq!(fleet.shares()["b"], 0);
+        for rule in blind {
+            fleet.api.faults().remove(rule);
+        }
+        fleet.at(3, 20.0).await;
+        fleet.all_led(Duration::ZERO).await;
     });
 }
 

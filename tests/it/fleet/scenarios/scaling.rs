@@ -21,11 +21,12 @@ fn f_02_a_rolling_update_moves_every_shard_once() {
             fleet.add(new);
             fleet.change(new, |pod| pod.revision = "2".to_owned());
             fleet.start(new);
-            tokio::time::sleep(Duration::from_secs(8)).await;
+            // Longer than members have to be at rest for one that has nothing to be given something.
+            tokio::time::sleep(Duration::from_secs(14)).await;
             fleet.drain(old).await;
             fleet.all_led(Duration::from_millis(50)).await;
         }
-        fleet.at(2, 30.0).await;
+        fleet.at(2, 50.0).await;
         let moves = moves(fleet, before);
         assert_eq!(moves.len(), 32, "{moves:?}");
         assert!(moves.values().all(|n_moves| *n_moves == 1), "{moves:?}");

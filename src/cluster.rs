@@ -16,6 +16,7 @@ pub mod kept;
 pub mod leases;
 pub mod lists;
 pub mod selection;
+pub mod shown;
 pub mod watch;
 pub mod watched;
 

@@ -56,12 +56,7 @@ use self::{
     tasks::{Task, supervise},
 };
 use crate::{
-    cluster::{
-        ClusterApi,
-        connection::ConnectError,
-        kept::{KEPT_BYTES_MAX, KeptCronJobs},
-        watched::Watched,
-    },
+    cluster::{ClusterApi, connection::ConnectError, kept::KEPT_BYTES_MAX, shown::Shown, watched::Watched},
     state::{
         HeldShards, Input, Partition, Scope,
         held_shards::WHOLE,
@@ -207,8 +202,8 @@ struct Shell {
     leadership: watch::Sender<Leadership>,
     /// Which shards are held, where they are shared with other replicas.
     held_shards: Watched<ShardSet>,
-    /// What watches of all CronJobs have shown, where these are shared; the memory for it is divided between the scopes.
-    kept_cron_jobs: Vec<(Scope, KeptCronJobs)>,
+    /// What the watches of each scope have shown, where these are shared; the memory for it is divided between them.
+    shown: Vec<Shown>,
     burst: Watched<bool>,
     api: ClusterApi,
     event_api: ClusterApi,
@@ -223,13 +218,13 @@ impl Shell {
             None => Leadership::of_one(WHOLE),
             Some(sharding) => Leadership::of_none_until(clock.boot(), 0, sharding.timing.write_life()),
         };
-        let kept_cron_jobs = settings.sharding.as_ref().map_or_else(Vec::new, |sharding| {
+        let shown = settings.sharding.as_ref().map_or_else(Vec::new, |sharding| {
             let bytes_max = KEPT_BYTES_MAX / settings.scopes.len().max(1);
-            let keep = |scope: &Scope| (scope.clone(), KeptCronJobs::new(sharding.shard_count, bytes_max));
-            settings.scopes.iter().map(keep).collect()
+            let begin = |scope: &Scope| Shown::new(scope.clone(), sharding.shard_count, bytes_max);
+            settings.scopes.iter().map(begin).collect()
         });
         Shell {
-            kept_cron_jobs,
+            shown,
             settings,
             clock,
             metrics,

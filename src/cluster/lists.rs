@@ -1,7 +1,7 @@
-//! Consistent lists of CronJobs and of Jobs, page by page, for shards that are taken up beside watches that go on.
+//! Lists of CronJobs and of Jobs, page by page, for shards that are taken up beside watches that go on.
 //!
-//! No resource version is asked for, so everything that was written before a list begins is in it. Where less will do,
-//! CronJobs are recalled as a watch has shown them.
+//! They are as new as whoever asks needs them, and say at which version they are. Where what a watch has shown will do,
+//! CronJobs are recalled.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{
     classify::error_text,
     decode::{Decoder, SlimJob, UndecodedCronJob},
     kept::KeptCronJobs,
-    selection::{Collection, ListPage, SelectedBy, Selector},
+    selection::{Collection, Freshness, ListPage, SelectedBy, Selector},
 };
 use crate::state::{
     Listed, Partition, ResourceVersion, Scope,
@@ -46,10 +46,31 @@ pub struct Page {
 /// Recalled CronJobs in one page: whoever takes them in has other things to do between two.
 const RECALLED_PAGE_SIZE: usize = 500;
 
+/// Where is listed, and what is to be in it.
+#[derive(Clone)]
+pub struct ListSource {
+    /// Over which lists go.
+    pub client: Client,
+    /// Of which namespaces.
+    pub scope: Scope,
+    /// How new.
+    pub freshness: Freshness,
+}
+
+impl ListSource {
+    /// Everything that was written before.
+    pub fn consistent(client: Client, scope: Scope) -> ListSource {
+        ListSource {
+            client,
+            scope,
+            freshness: Freshness::Consistent,
+        }
+    }
+}
+
 /// Lists the CronJobs of some shards in a scope. Nothing where there are no shards.
 pub fn list_cron_jobs(
-    client: Client,
-    scope: Scope,
+    source: ListSource,
     decoder: Arc<Decoder>,
     count: ShardCount,
     shards: ShardSet,
@@ -63,7 +84,7 @@ pub fn list_cron_jobs(
         labels: String::new(),
         shards: count.shard_selector(&shards),
     };
-    pages(client, "CronJobs", scope, selector, take)
+    pages(source, "CronJobs", selector, take)
 }
 
 /// The CronJobs of some shards as the watch of a scope has shown them, in pages as of a list; none where not all are kept.
@@ -99,7 +120,7 @@ fn understand(object: &UndecodedCronJob, decoder: &Decoder) -> Option<Listed> {
 }
 
 /// Lists the Jobs of a scope that a label selector takes and that a CronJob controls.
-pub fn list_jobs(client: Client, scope: Scope, labels: String) -> impl Stream<Item = Result<Page, ListError>> + Send {
+pub fn list_jobs(source: ListSource, labels: String) -> impl Stream<Item = Result<Page, ListError>> + Send {
     let take = |object: SlimJob| {
         let Ok(job) = object.into_record() else {
             return Taken::Nothing;
@@ -113,7 +134,7 @@ pub fn list_jobs(client: Client, scope: Scope, labels: String) -> impl Stream<It
         })
     };
     let selector = Selector { labels, shards: None };
-    pages(client, "Jobs", scope, selector, take)
+    pages(source, "Jobs", selector, take)
 }
 
 /// What an object comes to.
@@ -133,15 +154,19 @@ enum Next {
 }
 
 fn pages<O>(
-    client: Client,
+    source: ListSource,
     resource: &'static str,
-    scope: Scope,
     selector: Selector,
     take: impl Fn(O) -> Taken + Clone + Send,
 ) -> impl Stream<Item = Result<Page, ListError>> + Send
 where
     O: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + DeserializeOwned + Send + 'static,
 {
+    let ListSource {
+        client,
+        scope,
+        freshness,
+    } = source;
     let collection = Collection::new::<O>(client, &scope);
     stream::try_unfold(Next::First, move |next| {
         let (collection, scope, take) = (collection.clone(), scope.clone(), take.clone());
@@ -152,7 +177,8 @@ where
                 Next::From(token) => Some(token.as_str()),
                 Next::End => return Ok(None),
             };
-            let page = collection.list(&selector, next).await.map_err(|error| ListError {
+            let page = collection.list(&selector, next, freshness).await;
+            let page = page.map_err(|error| ListError {
                 resource,
                 scope,
                 message: error_text(&error),

@@ -8,16 +8,19 @@
 use futures::Stream;
 use kube::{
     Client,
-    api::{ListParams, WatchParams},
+    api::{ListParams, VersionMatch, WatchParams},
     core::{NamespaceResourceScope, Request, WatchEvent},
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::state::Scope;
+use crate::state::{ResourceVersion, Scope};
 
 /// Objects in one page of a list: as many as the built-in controllers ask for.
 const PAGE_SIZE: u32 = 500;
+
+/// And where the server need not read its storage: some six megabytes, in one exchange of what may be many.
+const CACHED_PAGE_SIZE: u32 = 2_000;
 
 /// How the message begins by which a server refuses a `shardSelector`.
 const REFUSAL: &str = "invalid shard selector";
@@ -46,6 +49,17 @@ impl SelectedBy {
     pub fn and(self, other: SelectedBy) -> SelectedBy {
         if self == other { self } else { SelectedBy::Replica }
     }
+}
+
+/// What a list must show at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// Everything that was written before it begins: the server asks its storage how far that is, and waits until it knows
+    /// as much.
+    Consistent,
+    /// Everything that was written up to this version, as `resourceVersionMatch` means it: the server answers from what it
+    /// has. One that is far behind refuses.
+    NotOlderThan(ResourceVersion),
 }
 
 /// A page of a list.
@@ -82,18 +96,23 @@ impl Collection {
         }
     }
 
-    /// A page, the first or the one at `next`, as new as the quorum.
+    /// A page, the first or the one at `next`.
     pub(super) async fn list<O: DeserializeOwned>(
         &self,
         selector: &Selector,
         next: Option<&str>,
+        freshness: Freshness,
     ) -> kube::Result<ListPage<O>> {
-        self.list_some(selector, next, PAGE_SIZE).await
+        let limit = match freshness {
+            Freshness::Consistent => PAGE_SIZE,
+            Freshness::NotOlderThan(_) => CACHED_PAGE_SIZE,
+        };
+        self.list_some(selector, next, freshness, limit).await
     }
 
     /// The version that there is now, and who would select: `selector` should take no more than a few objects.
     pub(super) async fn probe<O: DeserializeOwned>(&self, selector: &Selector) -> kube::Result<(String, SelectedBy)> {
-        let page: ListPage<O> = self.list_some(selector, None, 1).await?;
+        let page: ListPage<O> = self.list_some(selector, None, Freshness::Consistent, 1).await?;
         Ok((page.version, page.selected_by))
     }
 
@@ -101,12 +120,17 @@ impl Collection {
         &self,
         selector: &Selector,
         next: Option<&str>,
+        freshness: Freshness,
         limit: u32,
     ) -> kube::Result<ListPage<O>> {
         let params = ListParams::default().limit(limit).labels(&selector.labels);
-        let params = match next {
-            Some(next) => params.continue_token(next),
-            None => params,
+        let params = match (next, freshness) {
+            // The token says at which version.
+            (Some(next), _) => params.continue_token(next),
+            (None, Freshness::NotOlderThan(version)) => {
+                params.at(&version.to_string()).matching(VersionMatch::NotOlderThan)
+            }
+            (None, Freshness::Consistent) => params,
         };
         let asked = selector.shards.as_deref();
         let page = match self.client.request(self.list_request(&params, asked)?).await {

@@ -25,7 +25,7 @@ use self::{
 };
 pub use self::{
     observed::{WatchObserver, WatchRequest, observed},
-    selected::{Selection, held_cron_jobs, selected_jobs},
+    sharded::{Selection, held_cron_jobs, selected_jobs},
 };
 use super::{
     classify::{bounded, error_text},

@@ -1,5 +1,5 @@
-//! Lists the shards that are taken up, one list at a time for all that want one. CronJobs that a watch has shown are
-//! recalled instead, where a shard is only loaded.
+//! Lists the shards that are taken up, one list at a time for all that want one. Where a shard is only loaded, the list
+//! need be no newer than what our watches have shown, and CronJobs that they have shown are recalled instead.
 //!
 //! A list that breaks off is begun again after a pause, and whoever waits for it is told that it begins again.
 
@@ -15,13 +15,13 @@ use super::{
 use crate::{
     cluster::{
         Decoder,
-        kept::KeptCronJobs,
-        lists::{ListError, Page, list_cron_jobs, list_jobs, recall_cron_jobs},
-        selection::SelectedBy,
+        lists::{ListError, ListSource, Page, list_cron_jobs, list_jobs, recall_cron_jobs},
+        selection::{Freshness, SelectedBy},
+        shown::{Shown, ShownThrough},
     },
     state::{
-        ListOrder, Listed, Partition, ResourceVersion, Scope,
-        sharding::{ShardCount, ShardSet, WrittenThrough},
+        ListOrder, Listed, Partition, ResourceVersion,
+        sharding::{Horizon, ShardCount, ShardSet},
     },
 };
 
@@ -37,7 +37,7 @@ pub enum ListNews {
     /// What it found; only of the shards that it is of.
     Found(Vec<Listed>),
     /// That was all that was written up to these versions.
-    Complete(WrittenThrough),
+    Complete(Horizon),
 }
 
 /// See the module.
@@ -46,8 +46,8 @@ pub struct ListTask {
     pub client: kube::Client,
     /// How objects are read.
     pub decoder: Arc<Decoder>,
-    /// What is watched, and where what it shows is kept.
-    pub scopes: Vec<(Scope, KeptCronJobs)>,
+    /// What the watches have shown.
+    pub shown: Vec<Shown>,
     /// How CronJobs are shared out.
     pub count: ShardCount,
     /// Which shards to list.
@@ -85,16 +85,23 @@ impl ListTask {
     }
 
     async fn serve(&mut self) {
-        while let Some(order) = self.wanted.recv().await {
+        while let Some(mut order) = self.wanted.recv().await {
             let mut pause = PAUSE_MIN;
+            let n_shards = order.shards.len();
             loop {
+                tracing::debug!(n_shards, is_consistent = order.is_consistent, "list of shards begun");
                 let news = match self.list(&order).await {
-                    Ok(through) => ListNews::Complete(through),
+                    Ok(through) => {
+                        tracing::debug!(n_shards, "list of shards complete");
+                        ListNews::Complete(through)
+                    }
                     Err(Broken::Unwanted) => return,
                     Err(Broken::List(error)) => {
-                        tracing::warn!(%error, n_shards = order.shards.len(), "list broke off, it is begun again");
+                        tracing::warn!(%error, n_shards, "list broke off, it is begun again");
                         tokio::time::sleep(pause).await;
                         pause = (pause * 2).min(PAUSE_MAX);
+                        // An API server that is behind the one that we watch refuses what is no older.
+                        order.is_consistent = true;
                         ListNews::Again
                     }
                 };
@@ -110,37 +117,43 @@ impl ListTask {
     }
 
     /// The versions of the oldest lists in it.
-    async fn list(&self, order: &ListOrder) -> Result<WrittenThrough, Broken> {
+    async fn list(&self, order: &ListOrder) -> Result<Horizon, Broken> {
         let shards = &order.shards;
-        let mut oldest: Option<WrittenThrough> = None;
-        for (scope, kept) in &self.scopes {
+        let mut oldest: Option<Horizon> = None;
+        for shown in &self.shown {
             // Those of others, and those that nobody has labelled yet: they may be of these shards.
             let unlabelled = format!("!{}", self.count.label_key());
             let labelled = self.count.label_selector(shards).unwrap_or_else(|| unlabelled.clone());
-            let jobs = |labels| self.forward(shards, list_jobs(self.client.clone(), scope.clone(), labels));
-            let cron_jobs = self.cron_jobs(order, scope, kept);
-            // Side by side, since each waits for the server to know that it is not behind.
-            let (cron_jobs, (jobs, _), _) = tokio::try_join!(cron_jobs, jobs(labelled), jobs(unlabelled))?;
-            let through = WrittenThrough { cron_jobs, jobs };
+            let source = self.source(order, shown, &shown.jobs);
+            let jobs = |labels| self.forward(shards, list_jobs(source.clone(), labels));
+            // Side by side, since each may wait for the server to know that it is not behind.
+            let lists = tokio::try_join!(self.cron_jobs(order, shown), jobs(labelled), jobs(unlabelled));
+            let (cron_jobs, (jobs, _), _) = lists?;
+            let through = Horizon { cron_jobs, jobs };
             oldest = Some(oldest.map_or(through, |oldest| oldest.min(&through)));
         }
         Ok(oldest.unwrap_or_default())
     }
 
+    /// The shards are held by now: what comes after what a watch has shown, it will show of them too.
+    fn source(&self, order: &ListOrder, shown: &Shown, through: &ShownThrough) -> ListSource {
+        let through = through.get().filter(|_| !order.is_consistent);
+        ListSource {
+            client: self.client.clone(),
+            scope: shown.scope.clone(),
+            freshness: through.map_or(Freshness::Consistent, Freshness::NotOlderThan),
+        }
+    }
+
     /// Recalls the CronJobs where that will do and all are kept, and lists them where not.
-    async fn cron_jobs(
-        &self,
-        order: &ListOrder,
-        scope: &Scope,
-        kept: &KeptCronJobs,
-    ) -> Result<ResourceVersion, Broken> {
-        let shards = &order.shards;
-        let recalled = (!order.is_consistent).then(|| recall_cron_jobs(kept, Arc::clone(&self.decoder), shards));
+    async fn cron_jobs(&self, order: &ListOrder, shown: &Shown) -> Result<ResourceVersion, Broken> {
+        let (shards, decoder) = (&order.shards, || Arc::clone(&self.decoder));
+        let recalled = (!order.is_consistent).then(|| recall_cron_jobs(&shown.kept, decoder(), shards));
         if let Some(pages) = recalled.flatten() {
             return Ok(self.forward(shards, futures::stream::iter(pages.map(Ok))).await?.0);
         }
-        let (client, decoder) = (self.client.clone(), Arc::clone(&self.decoder));
-        let list = list_cron_jobs(client, scope.clone(), decoder, self.count, *shards);
+        let source = self.source(order, shown, &shown.cron_jobs);
+        let list = list_cron_jobs(source, decoder(), self.count, *shards);
         let (version, selected_by) = self.forward(shards, list).await?;
         self.selection.note_list(selected_by);
         Ok(version)

@@ -44,7 +44,7 @@ impl Shell {
         let list = ListTask {
             client: self.watch_client.clone(),
             decoder: self.decoder(),
-            scopes: self.kept_cron_jobs.clone(),
+            shown: self.shown.clone(),
             count: sharding.shard_count,
             wanted,
             news: news_in,

@@ -32,7 +32,7 @@ pub const STATUS_GRACE: Duration = Duration::from_secs(8);
 pub const EVENT_GRACE: Duration = Duration::from_secs(2);
 
 /// The same of a replica that has handed over: others wait for it to be gone.
-pub const EVENT_GRACE_AMONG_OTHERS: Duration = Duration::from_millis(250);
+pub const EVENT_GRACE_AMONG_OTHERS: Duration = Duration::from_millis(200);
 
 /// How far the process is from its end. Ordered: a later phase includes the earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -143,6 +143,7 @@ impl WatchLinks {
             | Input::JobApplied(_)
             | Input::JobSeen(_)
             | Input::JobDeleted(_)
+            | Input::JobUnselected(_)
             | Input::JobCreateAnswered { .. }
             | Input::JobDeleteAnswered { .. }
             | Input::JobLookedUp { .. }

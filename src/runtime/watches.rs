@@ -11,6 +11,7 @@ use super::{
 use crate::{
     cluster::{
         Decoder, WatchItem,
+        shown::Shown,
         watch::{Selection, cron_jobs, held_cron_jobs, jobs, observed, selected_jobs},
     },
     state::{Input, Scope},
@@ -24,11 +25,10 @@ impl Shell {
         scope: &Scope,
         decoder: Arc<Decoder>,
     ) -> impl Stream<Item = WatchItem> + Send + use<> {
-        let kept = self.kept_cron_jobs.iter().find(|(other, _)| other == scope);
-        match (&self.settings.sharding, kept) {
-            (Some(sharding), Some((_, kept))) => {
-                let (held, kept) = (self.held_shards.subscribe(), kept.clone());
-                held_cron_jobs(client, scope.clone(), decoder, sharding.shard_count, held, kept).right_stream()
+        match (&self.settings.sharding, self.shown_of(scope)) {
+            (Some(sharding), Some(shown)) => {
+                let held = self.held_shards.subscribe();
+                held_cron_jobs(client, decoder, sharding.shard_count, held, shown.clone()).right_stream()
             }
             _ => cron_jobs(client, scope.clone(), decoder).left_stream(),
         }
@@ -36,13 +36,18 @@ impl Shell {
 
     /// All Jobs of a scope, or those of the shards that are held.
     fn watch_jobs(&self, client: kube::Client, scope: &Scope) -> impl Stream<Item = WatchItem> + Send + use<> {
-        match &self.settings.sharding {
-            None => jobs(client, scope.clone()).left_stream(),
-            Some(sharding) => {
-                let selection = Selection::OfShards(sharding.shard_count, self.held_shards.subscribe());
+        match (&self.settings.sharding, self.shown_of(scope)) {
+            (Some(sharding), Some(shown)) => {
+                let held = self.held_shards.subscribe();
+                let selection = Selection::OfShards(sharding.shard_count, held, shown.jobs.clone());
                 selected_jobs(client, scope.clone(), selection).right_stream()
             }
+            _ => jobs(client, scope.clone()).left_stream(),
         }
+    }
+
+    fn shown_of(&self, scope: &Scope) -> Option<&Shown> {
+        self.shown.iter().find(|shown| shown.scope == *scope)
     }
 
     pub(super) fn decoder(&self) -> Arc<Decoder> {

@@ -17,7 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     held_shards::{HeldShards, Listed},
-    sharding::{BootInstant, Mandate, ShardId, ShardSet, Term, WrittenThrough},
+    sharding::{BootInstant, Horizon, Mandate, ShardId, ShardSet, Term},
 };
 
 pub use self::command::{Entry, ListOrder, ShardCommand, ShardReport};
@@ -68,7 +68,7 @@ pub struct Custody {
 struct Entering {
     term: Term,
     /// What it is enough to have seen; nothing where the list alone decides.
-    written: Option<WrittenThrough>,
+    written: Option<Horizon>,
     /// When it is listed beside that; none where it has been, or is.
     list_at: Option<BootInstant>,
 }
@@ -159,7 +159,7 @@ impl Custody {
     }
 
     /// Takes in that the list is complete, of what was written up to these versions.
-    pub fn listed(&mut self, shards: &mut HeldShards, through: &WrittenThrough, now: Moment) {
+    pub fn listed(&mut self, shards: &mut HeldShards, through: &Horizon, now: Moment) {
         self.is_listing = false;
         let listed = std::mem::take(&mut self.listing);
         shards.end_list(&listed, through, now.wall);

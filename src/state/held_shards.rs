@@ -24,7 +24,7 @@ use super::{
     ids::Uid,
     input::{Input, Scope, Selected, SelectedKind, SelectionStage},
     shard_state::{ShardConfig, ShardState, Sizes, Wakeup},
-    sharding::{Bucket, Mandate, ShardCount, ShardId, ShardSet, Term, WrittenThrough},
+    sharding::{Bucket, Horizon, Mandate, ShardCount, ShardId, ShardSet, Term},
     tally::Tally,
 };
 
@@ -119,7 +119,7 @@ impl HeldShards {
     }
 
     /// Ends the lists of these shards: everything that there was at these versions has been taken in.
-    pub fn end_list(&mut self, shards: &ShardSet, through: &WrittenThrough, now: Timestamp) {
+    pub fn end_list(&mut self, shards: &ShardSet, through: &Horizon, now: Timestamp) {
         for shard in shards.iter() {
             self.with(shard, |held| held.end_list(through, now));
         }
@@ -252,16 +252,16 @@ impl HeldShards {
     }
 
     /// Whether the watches have shown what another leader wrote, or it was there when the shard was listed.
-    pub fn has_seen(&self, shard: ShardId, written: &WrittenThrough) -> bool {
+    pub fn has_seen(&self, shard: ShardId, written: &Horizon) -> bool {
         let loaded = self.held.get(&shard).map(|held| held.loaded).unwrap_or_default();
         written.is_within(&self.progress.seen(shard).max(&loaded))
     }
 
     /// What whoever leads a shard after us must have seen: what we wrote last, and of CronJobs what we go by, which may be
     /// what a leader before us wrote.
-    pub fn written_through(&self, shard: ShardId) -> WrittenThrough {
+    pub fn written_through(&self, shard: ShardId) -> Horizon {
         let Some(held) = self.held.get(&shard) else {
-            return WrittenThrough::default();
+            return Horizon::default();
         };
         let mut written = held.written;
         written.note_status(held.state.latest_version());
@@ -339,6 +339,7 @@ impl HeldShards {
             | Input::JobRelistDone(_)
             | Input::JobSeen(_)
             | Input::JobDeleted(_)
+            | Input::JobUnselected(_)
             | Input::Selected(_) => return None,
         };
         Some(self.partition.shard_of(cron_job))
@@ -353,14 +354,7 @@ impl HeldShards {
             None => !held.is_past(&input),
         };
         if is_for_shard {
-            if let Input::JobDeleted(uid) = &input
-                && self.partition != Partition::Whole
-            {
-                // A watch by labels says the same of a Job that somebody took the label from.
-                held.lose_sight_of_job(uid, now);
-            } else {
-                held.handle(input, now);
-            }
+            held.handle(input, now);
             self.with_effects.insert(shard);
         }
     }

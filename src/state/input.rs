@@ -94,6 +94,8 @@ pub enum Input {
     JobSeen(Uid),
     /// A Job is gone.
     JobDeleted(Uid),
+    /// A watch by labels shows a Job no more: it is gone, or somebody took the label from it.
+    JobUnselected(Uid),
     /// The list of Jobs of a scope is complete.
     JobRelistDone(Scope),
     /// Where shards are shared with other replicas: how a watch goes on, in place of the relists.

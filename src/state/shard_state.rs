@@ -113,6 +113,7 @@ impl ShardState {
             Input::JobApplied(record) => self.apply_job(*record, now),
             Input::JobSeen(uid) => self.mark_job(&uid),
             Input::JobDeleted(uid) => self.delete_job(&uid, now),
+            Input::JobUnselected(uid) => self.lose_sight_of_job(&uid, now),
             Input::JobRelistDone(scope) => self.end_job_relist(&scope, now),
             // Of many shards; whoever holds them says what of it concerns this one.
             Input::Selected(_) => {}
@@ -302,9 +303,8 @@ impl ShardState {
         }
     }
 
-    /// Takes in that a watch by labels shows a Job no more. One that was running is asked for before anything is decided:
-    /// it may be there still, without its label.
-    pub(super) fn lose_sight_of_job(&mut self, uid: &Uid, now: Timestamp) {
+    /// One that was running is asked for before anything is decided: it may be there still, without its label.
+    fn lose_sight_of_job(&mut self, uid: &Uid, now: Timestamp) {
         let Some(index) = self.index.find_job(uid) else { return };
         let is_running = self
             .index
@@ -317,10 +317,9 @@ impl ShardState {
             .and_then(|owner| owner.open.as_ref())
             .is_some_and(OpenSlot::is_in_flight);
         if is_running && !is_awaited {
-            self.follow_clock(now);
             self.lose_job(index, now);
         } else {
-            self.handle(Input::JobDeleted(uid.clone()), now);
+            self.forget_job(index, now);
         }
     }
 

@@ -6,21 +6,21 @@
 
 mod bucket;
 mod hash;
+mod horizon;
 mod leadership;
 mod placement;
 mod ring;
 mod shard_set;
-mod written;
 
 use std::{ops::Add, time::Duration};
 
 pub use bucket::{Bucket, HashRange, ShardCount, ShardCountError};
 pub use hash::{HASH_SCHEME, fnv1a_64};
+pub use horizon::Horizon;
 pub use leadership::{Leadership, Mandate, Stamp, WriteLife, WriteTerms};
 pub use placement::{Candidate, Placement, Pull, Situation, Weight};
 pub use ring::{MemberRing, TOKENS_PER_MEMBER};
 pub use shard_set::ShardSet;
-pub use written::WrittenThrough;
 
 /// The number of one shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

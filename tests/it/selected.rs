@@ -9,19 +9,22 @@ use apisim::{Api, Fault, Options, Resource, Rule, WallClock};
 use cronwheel::{
     cluster::{
         WatchItem,
+        shown::ShownThrough,
         watch::{Selection, selected_jobs},
         watched::Watched,
     },
     state::{
-        Input, Scope, ShardId, Uid,
+        Input, ResourceVersion, Scope, ShardId, Uid,
         input::SelectionStage,
         sharding::{ShardCount, ShardSet},
     },
 };
 use futures::{Stream, StreamExt};
 use http::Request;
-use kube::Client;
+use http_body_util::BodyExt as _;
+use kube::{Client, client::Body};
 use serde_json::{Value, json};
+use tower::Service as _;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -30,6 +33,8 @@ struct Bench {
     client: Client,
     count: ShardCount,
     wanted: Watched<ShardSet>,
+    /// How far the Jobs are shown.
+    through: ShownThrough,
 }
 
 fn shards(numbers: &[u16]) -> ShardSet {
@@ -49,12 +54,13 @@ impl Bench {
             api,
             count: ShardCount::new(16).unwrap(),
             wanted: Watched::new(ShardSet::EMPTY),
+            through: ShownThrough::default(),
         }
     }
 
     fn watch(&self) -> impl Stream<Item = WatchItem> + Send + use<> {
         let client = Client::new(self.api.client("controller"), "default");
-        let selection = Selection::OfShards(self.count, self.wanted.subscribe());
+        let selection = Selection::OfShards(self.count, self.wanted.subscribe(), self.through.clone());
         selected_jobs(client, Scope::Cluster, selection)
     }
 
@@ -86,6 +92,12 @@ impl Bench {
             .header("content-type", content_type);
         let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
         self.client.request(request.body(body).unwrap()).await.unwrap()
+    }
+
+    /// In which version a Job is.
+    async fn version(&self, job: &str) -> ResourceVersion {
+        let job = self.send_to("jobs", "GET", job, None).await;
+        ResourceVersion::read(job["metadata"]["resourceVersion"].as_str().unwrap())
     }
 
     /// A Job, with the label of a shard or without.
@@ -129,7 +141,7 @@ async fn next_job(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String
         let item = tokio::time::timeout(PATIENCE, items.next()).await.expect("it goes on");
         match item.expect("it never ends") {
             WatchItem::Input(Input::JobApplied(job)) => return job.name.to_string(),
-            WatchItem::Input(Input::JobDeleted(_)) => return "gone".to_owned(),
+            WatchItem::Input(Input::JobUnselected(_)) => return "gone".to_owned(),
             WatchItem::Input(_)
             | WatchItem::Undecodable { .. }
             | WatchItem::Listed(_)
@@ -225,4 +237,72 @@ async fn a_watch_that_breaks_or_is_too_old_goes_on_without_a_gap() {
         seen.sort();
         assert_eq!(seen, ["meanwhile", "too"], "{fault:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_says_how_far_it_has_come_while_it_has_a_place() {
+    let bench = Bench::new();
+    bench.wanted.set(shards(&[1]));
+    bench.create("before", Some(1)).await;
+    let listed = bench.version("before").await;
+    let mut items = pin!(bench.watch());
+    assert_eq!(bench.through.get(), None);
+    until_watching(&mut items, &shards(&[1])).await;
+    assert_eq!(bench.through.get(), Some(listed));
+    bench.create("later", Some(1)).await;
+    assert_eq!(next_job(&mut items).await, "later");
+    assert_eq!(bench.through.get(), Some(bench.version("later").await));
+    // It will go on from a version that is later than this one, and does not know it yet.
+    bench.api.faults().add(Rule {
+        resource: Some(Resource::Job),
+        client: Some("controller".to_owned()),
+        times_max: Some(2),
+        ..Rule::new(Fault::Expired)
+    });
+    bench.wanted.set(shards(&[1, 2]));
+    while !matches!(items.next().await, Some(WatchItem::Error { .. })) {}
+    while !matches!(items.next().await, Some(WatchItem::Error { .. })) {}
+    assert_eq!(bench.through.get(), None);
+    bench.create("meanwhile", Some(1)).await;
+    until_watching(&mut items, &shards(&[1, 2])).await;
+    assert_eq!(bench.through.get(), Some(bench.version("meanwhile").await));
+}
+
+/// Who adds a shard and then reads how far the watch has come lists it at that version. An event that is being taken in
+/// meanwhile may be later, and of another shard: the watch must not be opened anew from after it.
+#[tokio::test(start_paused = true)]
+async fn what_comes_while_a_shard_is_added_is_before_where_it_is_shown_from() {
+    let bench = Bench::new();
+    bench.wanted.set(shards(&[1]));
+    let adding = bench.wanted.clone();
+    let service = bench.api.client("controller");
+    // The shard is wanted between the look for that and the event.
+    let on_the_way = tower::service_fn(move |request: Request<Body>| {
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let (mut service, adding) = (service.clone(), adding.clone());
+        async move {
+            let (parts, body) = service.call(request).await?.into_parts();
+            let body = body.map_err(tower::BoxError::from).map_frame(move |frame| {
+                if is_watch {
+                    adding.set(shards(&[1, 2]));
+                }
+                frame
+            });
+            Ok::<_, tower::BoxError>(http::Response::from_parts(parts, body.boxed_unsync()))
+        }
+    });
+    let selection = Selection::OfShards(bench.count, bench.wanted.subscribe(), bench.through.clone());
+    let mut items = pin!(selected_jobs(
+        Client::new(on_the_way, "default"),
+        Scope::Cluster,
+        selection
+    ));
+    until_watching(&mut items, &shards(&[1])).await;
+    let listed_at = bench.through.get().unwrap();
+    bench.create("two", Some(2)).await;
+    bench.create("one", Some(1)).await;
+    assert_eq!(until_watching(&mut items, &shards(&[1, 2])).await, ["one"]);
+    // A list at this version does not have the first of them.
+    assert!(listed_at < bench.version("two").await);
+    assert_eq!([next_job(&mut items).await, next_job(&mut items).await], ["two", "one"]);
 }

@@ -62,7 +62,10 @@ impl ApiService {
             return self.list_on(asked, target, &selector);
         }
         let version = match which(asked)? {
-            At::Latest | At::NotOlderThan(_) if asked.stale_by.is_some() => self.version_before(asked, target.resource),
+            At::Latest if asked.stale_by.is_some() => self.version_before(asked, target.resource),
+            At::NotOlderThan(version) if asked.stale_by.is_some() => {
+                self.version_before(asked, target.resource).max(version)
+            }
             At::Latest => self.api.shared.state().registry.store.version(),
             At::NotOlderThan(version) => self.shown(asked, target.resource, version).await?,
             At::Exactly(version) => {

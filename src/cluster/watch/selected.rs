@@ -2,7 +2,7 @@
 //!
 //! When a shard is added the watch is opened anew from the version that it had come to, and says so. A list of that shard
 //! that is sent after the addition is then complete: what it does not have, this watch shows. For that an addition is
-//! looked for before every event, and a list of our own is preceded by the version to watch from, since its own version
+//! looked for before and after every event, and a list of our own is preceded by the version to watch from, since its own version
 //! may be later than that of a list of a shard that was added meanwhile. A shard too many does no harm for a while, so
 //! removals wait.
 //!
@@ -10,78 +10,45 @@
 //! by the shards that are wanted when it comes. Whether the server selects is learnt with the version before each list,
 //! and, until it does, before each opening.
 
-use std::{collections::VecDeque, pin::Pin, sync::Arc, time::Duration};
+use std::{collections::VecDeque, pin::Pin, time::Duration};
 
 use futures::{Stream, StreamExt};
 use kube::{Client, core::WatchEvent};
 use tokio::time::Sleep;
 
-use super::{
-    WatchItem,
-    backoff::Backoff,
-    kinds::CronJobs,
-    sharded::{HeldCronJobs, LabelledJobs, ShardedKind},
-};
+use super::{WatchItem, backoff::Backoff, sharded::ShardedKind};
 use crate::{
     cluster::{
         classify::{bounded, error_text},
-        decode::Decoder,
         kept::KeptCronJobs,
-        selection::{Collection, SelectedBy, Selector, is_refusal},
-        watched::{Watched, Watcher},
+        selection::{Collection, Freshness, SelectedBy, Selector, is_refusal},
+        shown::ShownThrough,
+        watched::Watcher,
     },
     state::{
         Input, Partition, ResourceVersion, Scope, Uid,
         input::{Selected, SelectionStage},
-        sharding::{ShardCount, ShardSet},
+        sharding::ShardSet,
     },
 };
 
 /// How long shards stay selected that are not wanted any more.
 const NARROWING_DELAY: Duration = Duration::from_secs(10);
 
-/// Which Jobs to watch.
-pub enum Selection {
-    /// Those with the label of a shard that is wanted.
-    OfShards(ShardCount, Watcher<ShardSet>),
-    /// Those without the label of any.
-    Unlabelled(ShardCount),
-}
-
-/// Lists and watches Jobs of a scope by their labels. Never ends.
-pub fn selected_jobs(client: Client, scope: Scope, selection: Selection) -> impl Stream<Item = WatchItem> + Send {
-    let (count, is_without, wanted) = match selection {
-        Selection::OfShards(count, wanted) => (count, false, wanted),
-        Selection::Unlabelled(count) => (count, true, Watched::new(ShardSet::EMPTY).subscribe()),
-    };
-    watch_shards(client, scope, LabelledJobs { count, is_without }, wanted)
-}
-
-/// Lists and watches the CronJobs of a scope that are of the shards that are held, and keeps all that it is shown if that
-/// is all that there are. Never ends.
-pub fn held_cron_jobs(
-    client: Client,
-    scope: Scope,
-    decoder: Arc<Decoder>,
-    count: ShardCount,
-    held: Watcher<ShardSet>,
-    kept: KeptCronJobs,
-) -> impl Stream<Item = WatchItem> + Send {
-    let of_all = CronJobs { decoder };
-    watch_shards(client, scope, HeldCronJobs { of_all, count, kept }, held)
-}
-
-fn watch_shards<K: ShardedKind>(
+/// Lists and watches what is wanted of a kind. Never ends.
+pub(super) fn watch_shards<K: ShardedKind>(
     client: Client,
     scope: Scope,
     kind: K,
     wanted: Watcher<ShardSet>,
+    through: ShownThrough,
 ) -> impl Stream<Item = WatchItem> + Send {
     let watch = SelectedWatch {
         collection: Collection::new::<K::Object>(client, &scope),
         scope,
         kind,
         wanted,
+        shown: through,
         selected: ShardSet::EMPTY,
         selected_by: SelectedBy::Replica,
         narrowing: None,
@@ -127,6 +94,8 @@ struct SelectedWatch<K: ShardedKind> {
     scope: Scope,
     kind: K,
     wanted: Watcher<ShardSet>,
+    /// Where it has come to, for those who list beside it.
+    shown: ShownThrough,
     /// What the watch that is open, or the list that goes on, is asked for.
     selected: ShardSet,
     /// Who leaves out the rest, as far as is known.
@@ -191,10 +160,12 @@ impl<K: ShardedKind> SelectedWatch<K> {
     }
 
     async fn begin(&mut self) {
+        self.shown.begin_anew();
         let from = match self.probe().await {
             Ok(from) => from,
             Err(error) => return self.fail(&error, Stage::Begin),
         };
+        self.shown.come_to(ResourceVersion::read(&from));
         // Before it is looked for what is wanted: of whatever was recalled until now, the list shows what has changed.
         let of = match self.kind.kept() {
             Some(kept) if !self.is_selected() => {
@@ -219,7 +190,11 @@ impl<K: ShardedKind> SelectedWatch<K> {
             ListOf::Selected => self.kind.selector(&self.selected),
             ListOf::All => Selector::default(),
         };
-        let page = match self.collection.list(&selector, next.as_deref()).await {
+        let page = match self
+            .collection
+            .list(&selector, next.as_deref(), Freshness::Consistent)
+            .await
+        {
             Ok(page) => page,
             Err(error) => return self.fail(&error, Stage::Begin),
         };
@@ -338,41 +313,55 @@ impl<K: ShardedKind> SelectedWatch<K> {
         }
     }
 
+    /// Whether something is wanted now that is not shown.
+    fn lacks_any(&self) -> bool {
+        self.is_selected() && !self.wanted.get().is_within(&self.selected)
+    }
+
     /// Whether what is wanted now is shown already; what is too much is left out later.
     fn lacks_nothing(&mut self) -> bool {
-        if !self.is_selected() {
-            return true;
-        }
-        let wanted = self.wanted.get();
-        let lacks_nothing = wanted.iter().all(|shard| self.selected.contains(shard));
-        if lacks_nothing && wanted != self.selected {
+        let lacks_nothing = !self.lacks_any();
+        if lacks_nothing && self.is_selected() && self.wanted.get() != self.selected {
             self.narrowing = Some(Box::pin(tokio::time::sleep(NARROWING_DELAY)));
         }
         lacks_nothing
     }
 
-    fn take(&mut self, event: WatchEvent<K::Object>, events: Events<K::Object>, through: String) {
+    fn take(&mut self, event: WatchEvent<K::Object>, events: Events<K::Object>, before: String) {
         self.backoff.reset();
-        let version = |object: &K::Object| kube::Resource::meta(object).resource_version.clone();
-        let (through, taken) = match event {
+        let through = match &event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
+                let version = kube::Resource::meta(object).resource_version.as_ref();
+                version.unwrap_or(&before).clone()
+            }
+            WatchEvent::Bookmark(bookmark) => bookmark.metadata.resource_version.clone(),
+            WatchEvent::Error(status) => {
+                return self.refuse(&status.message, status.code, Stage::Open { through: before });
+            }
+        };
+        // Before it is looked for what is wanted.
+        self.shown.come_to(ResourceVersion::read(&through));
+        let taken = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                 self.keep(&object);
-                let through = version(&object).unwrap_or(through);
-                (through, self.kind.applied(object, self.is_wanted(false)))
+                self.kind.applied(object, self.is_wanted(false))
             }
             WatchEvent::Deleted(object) => {
                 self.kind.forget(&object);
-                let taken = self.kind.deleted(&object, self.is_wanted(false));
-                (version(&object).unwrap_or(through), taken)
+                self.kind.deleted(&object, self.is_wanted(false))
             }
-            WatchEvent::Bookmark(bookmark) => (bookmark.metadata.resource_version, None),
-            WatchEvent::Error(status) => return self.refuse(&status.message, status.code, Stage::Open { through }),
+            WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,
         };
         if let Some(kept) = self.kind.kept() {
             kept.come_to(ResourceVersion::read(&through));
         }
         self.ready.extend(taken);
-        self.stage = Stage::Events { events, through };
+        // Who wanted a shard more meanwhile may have read the version that we had before: from there it is shown.
+        self.stage = if self.lacks_any() {
+            Stage::Open { through: before }
+        } else {
+            Stage::Events { events, through }
+        };
     }
 
     fn fail(&mut self, error: &kube::Error, next: Stage<K::Object>) {

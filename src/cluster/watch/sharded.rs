@@ -1,24 +1,66 @@
-//! What differs between the kinds of which the objects of some shards are watched.
+//! The kinds of which the objects of some shards are watched, and what differs between them.
 
-use kube::core::NamespaceResourceScope;
+use std::sync::Arc;
+
+use futures::Stream;
+use kube::{Client, core::NamespaceResourceScope};
 use serde::de::DeserializeOwned;
 
 use super::{
     WatchItem,
     kinds::{CronJobs, Jobs},
+    selected::watch_shards,
 };
 use crate::{
     cluster::{
-        decode::{SlimJob, UndecodedCronJob},
+        decode::{Decoder, SlimJob, UndecodedCronJob},
         kept::KeptCronJobs,
         selection::Selector,
+        shown::{Shown, ShownThrough},
+        watched::{Watched, Watcher},
     },
     state::{
-        Input, Uid,
+        Input, Scope, Uid,
         input::SelectedKind,
         sharding::{ShardCount, ShardSet},
     },
 };
+
+/// Which Jobs to watch.
+pub enum Selection {
+    /// Those with the label of a shard that is wanted; how far they are shown is told.
+    OfShards(ShardCount, Watcher<ShardSet>, ShownThrough),
+    /// Those without the label of any.
+    Unlabelled(ShardCount),
+}
+
+/// Lists and watches Jobs of a scope by their labels. Never ends.
+pub fn selected_jobs(client: Client, scope: Scope, selection: Selection) -> impl Stream<Item = WatchItem> + Send {
+    let (count, is_without, wanted, through) = match selection {
+        Selection::OfShards(count, wanted, through) => (count, false, wanted, through),
+        Selection::Unlabelled(count) => {
+            let nothing = Watched::new(ShardSet::EMPTY).subscribe();
+            (count, true, nothing, ShownThrough::default())
+        }
+    };
+    watch_shards(client, scope, LabelledJobs { count, is_without }, wanted, through)
+}
+
+/// Lists and watches the CronJobs of a scope that are of the shards that are held, and keeps all that it is shown if that
+/// is all that there are. Never ends.
+pub fn held_cron_jobs(
+    client: Client,
+    decoder: Arc<Decoder>,
+    count: ShardCount,
+    held: Watcher<ShardSet>,
+    shown: Shown,
+) -> impl Stream<Item = WatchItem> + Send {
+    let of_all = CronJobs { decoder };
+    let Shown {
+        scope, kept, cron_jobs, ..
+    } = shown;
+    watch_shards(client, scope, HeldCronJobs { of_all, count, kept }, held, cron_jobs)
+}
 
 /// How the objects of some shards are asked for, and what is made of them.
 pub(super) trait ShardedKind: Send + 'static {
@@ -116,7 +158,7 @@ impl ShardedKind for LabelledJobs {
     }
 
     fn deleted(&self, object: &SlimJob, _: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
-        Some(WatchItem::Input(Input::JobDeleted(object.uid()?.clone())))
+        Some(WatchItem::Input(Input::JobUnselected(object.uid()?.clone())))
     }
 }
 

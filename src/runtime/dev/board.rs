@@ -134,7 +134,7 @@ impl Board {
                 }
             }
             Input::JobApplied(record) => self.apply_job(*record, now),
-            Input::JobDeleted(uid) => self.remove_job(&uid),
+            Input::JobDeleted(uid) | Input::JobUnselected(uid) => self.remove_job(&uid),
             Input::JobRelistBegun(_) => self.lists.jobs += 1,
             Input::JobRelistDone(_) => self.retire_jobs(),
             Input::JobSeen(uid) => {

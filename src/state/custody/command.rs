@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::state::sharding::{BootInstant, Mandate, ShardId, ShardSet, WrittenThrough};
+use crate::state::sharding::{BootInstant, Horizon, Mandate, ShardId, ShardSet};
 
 /// What the election wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub enum Entry {
     /// Everything that there is: a list that begins now.
     List,
     /// What its last leader wrote, beyond what was there when it was warmed.
-    Watch(WrittenThrough),
+    Watch(Horizon),
 }
 
 /// What the election is told.
@@ -75,6 +75,6 @@ pub enum ShardReport {
         /// Up to when everything was fired; none where it was never led.
         fired_through: Option<Timestamp>,
         /// What was written last.
-        written_through: WrittenThrough,
+        written_through: Horizon,
     },
 }

@@ -45,8 +45,8 @@ fn mandate(term: u64) -> Mandate {
     }
 }
 
-fn written(cron_jobs: u64, jobs: u64) -> WrittenThrough {
-    WrittenThrough {
+fn written(cron_jobs: u64, jobs: u64) -> Horizon {
+    Horizon {
         cron_jobs: ResourceVersion(cron_jobs),
         jobs: ResourceVersion(jobs),
     }
@@ -184,7 +184,7 @@ impl Replica {
     }
 
     /// The same of what there was at these versions; whether it had to be consistent.
-    fn list_through(&mut self, found: Vec<Listed>, through: WrittenThrough) -> bool {
+    fn list_through(&mut self, found: Vec<Listed>, through: Horizon) -> bool {
         let now = self.now();
         let order = self.custody.poll_list().expect("a list is wanted");
         for listed in found {
@@ -209,7 +209,7 @@ impl Replica {
     }
 
     /// Loads it, and is to lead it when it has seen this.
-    fn hand_over(&mut self, written: WrittenThrough) {
+    fn hand_over(&mut self, written: Horizon) {
         self.command(ShardCommand::Warm(ShardSet::from_iter([shard()])));
         self.list(vec![Listed::CronJob(Box::new(record()))]);
         self.reports();

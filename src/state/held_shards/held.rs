@@ -4,10 +4,10 @@ use jiff::Timestamp;
 
 use super::listing::Listing;
 use crate::state::{
-    ids::{ResourceVersion, Uid},
+    ids::ResourceVersion,
     input::Input,
     shard_state::{ShardState, Wakeup},
-    sharding::{Term, WrittenThrough},
+    sharding::{Horizon, Term},
 };
 
 pub(super) struct Held {
@@ -19,9 +19,9 @@ pub(super) struct Held {
     /// The version of the last list of its own, until a watch has come beyond it.
     listed_at: ResourceVersion,
     /// Up to where everything was there when it was listed, unless a watch lists it anew.
-    pub(super) loaded: WrittenThrough,
+    pub(super) loaded: Horizon,
     /// What we wrote last.
-    pub(super) written: WrittenThrough,
+    pub(super) written: Horizon,
     /// What the state said last.
     pub(super) wakeup: Option<Wakeup>,
     /// Whether it was touched since.
@@ -35,8 +35,8 @@ impl Held {
             term,
             listing: None,
             listed_at: ResourceVersion(0),
-            loaded: WrittenThrough::default(),
-            written: WrittenThrough::default(),
+            loaded: Horizon::default(),
+            written: Horizon::default(),
             wakeup: None,
             is_wakeup_old: true,
         }
@@ -47,13 +47,8 @@ impl Held {
         self.state.handle(input, now);
     }
 
-    pub(super) fn lose_sight_of_job(&mut self, uid: &Uid, now: Timestamp) {
-        self.is_wakeup_old = true;
-        self.state.lose_sight_of_job(uid, now);
-    }
-
     /// Ends the list of its own, if one is going on: it shows everything at these versions.
-    pub(super) fn end_list(&mut self, through: &WrittenThrough, now: Timestamp) {
+    pub(super) fn end_list(&mut self, through: &Horizon, now: Timestamp) {
         let Some(listing) = self.listing.take() else { return };
         let ours = listing.ours(through);
         self.listed_at = ours.cron_jobs;
@@ -66,7 +61,7 @@ impl Held {
     /// A list that a watch begins takes the place of ours, and may be older.
     pub(super) fn note_relist(&mut self, input: &Input) {
         if let Input::CronJobRelistBegun(_) | Input::JobRelistBegun(_) = input {
-            self.loaded = WrittenThrough::default();
+            self.loaded = Horizon::default();
         }
     }
 
@@ -92,6 +87,7 @@ impl Held {
             | Input::JobApplied(_)
             | Input::JobSeen(_)
             | Input::JobDeleted(_)
+            | Input::JobUnselected(_)
             | Input::JobRelistDone(_)
             | Input::Selected(_)
             | Input::JobCreateAnswered { .. }

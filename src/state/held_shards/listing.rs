@@ -11,7 +11,7 @@ use crate::state::{
     ids::{ResourceVersion, Uid},
     input::{Input, Scope},
     record::{CronJobRecord, JobRecord},
-    sharding::WrittenThrough,
+    sharding::Horizon,
 };
 
 /// What a list of its own found.
@@ -96,7 +96,7 @@ impl Listing {
     }
 
     /// Up to where everything is known by it, of what no watch has listed in its place.
-    pub(super) fn ours(&self, through: &WrittenThrough) -> WrittenThrough {
+    pub(super) fn ours(&self, through: &Horizon) -> Horizon {
         let ours = |kind, version| {
             if self.is_ours(kind) {
                 version
@@ -104,7 +104,7 @@ impl Listing {
                 ResourceVersion(0)
             }
         };
-        WrittenThrough {
+        Horizon {
             cron_jobs: ours(Kind::CronJobs, through.cron_jobs),
             jobs: ours(Kind::Jobs, through.jobs),
         }
@@ -157,7 +157,7 @@ impl Listing {
     /// Takes note of what a watch says; whether it is for the shard.
     pub(super) fn observe(&mut self, input: &Input) -> bool {
         match input {
-            Input::CronJobDeleted(uid) | Input::JobDeleted(uid) => {
+            Input::CronJobDeleted(uid) | Input::JobDeleted(uid) | Input::JobUnselected(uid) => {
                 self.gone.insert(uid.clone());
                 true
             }

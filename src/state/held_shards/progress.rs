@@ -4,7 +4,7 @@ use crate::state::{
     ids::ResourceVersion,
     input::{Input, Scope, Selected, SelectedKind, SelectionStage},
     outcome::{CreateOutcome, StatusOutcome},
-    sharding::{ShardId, ShardSet, WrittenThrough},
+    sharding::{Horizon, ShardId, ShardSet},
 };
 
 /// See the module. A list shows its objects in no order of versions: it counts when it is complete.
@@ -107,6 +107,7 @@ impl Progress {
             | Input::CronJobDeleted(_)
             | Input::JobSeen(_)
             | Input::JobDeleted(_)
+            | Input::JobUnselected(_)
             | Input::JobCreateAnswered { .. }
             | Input::JobDeleteAnswered { .. }
             | Input::JobLookedUp { .. }
@@ -122,13 +123,13 @@ impl Progress {
 
     /// Up to where everything of a shard has been seen. With several scopes it cannot be told: which of them a version was
     /// written in is not known.
-    pub(super) fn seen(&self, shard: ShardId) -> WrittenThrough {
+    pub(super) fn seen(&self, shard: ShardId) -> Horizon {
         match self.scopes.as_slice() {
-            [watches] => WrittenThrough {
+            [watches] => Horizon {
                 cron_jobs: watches.cron_jobs.seen(shard),
                 jobs: watches.jobs.seen(shard),
             },
-            _ => WrittenThrough::default(),
+            _ => Horizon::default(),
         }
     }
 
@@ -146,7 +147,7 @@ impl Progress {
 }
 
 /// Takes note of what an answer says that we wrote.
-pub(super) fn note_written(written: &mut WrittenThrough, input: &Input) {
+pub(super) fn note_written(written: &mut Horizon, input: &Input) {
     match input {
         Input::JobCreateAnswered {
             answer: CreateOutcome::Created { resource_version, .. },
@@ -165,6 +166,7 @@ pub(super) fn note_written(written: &mut WrittenThrough, input: &Input) {
         | Input::JobApplied(_)
         | Input::JobSeen(_)
         | Input::JobDeleted(_)
+        | Input::JobUnselected(_)
         | Input::JobRelistDone(_)
         | Input::Selected(_)
         | Input::JobCreateAnswered { .. }

@@ -19,10 +19,10 @@ fn at(time: &str) -> Timestamp {
 }
 
 /// A list of CronJobs at this version.
-fn through(cron_jobs: ResourceVersion) -> WrittenThrough {
-    WrittenThrough {
+fn through(cron_jobs: ResourceVersion) -> Horizon {
+    Horizon {
         cron_jobs,
-        ..WrittenThrough::default()
+        ..Horizon::default()
     }
 }
 
@@ -108,7 +108,7 @@ fn the_next_leader_must_have_seen_what_we_go_by_also_where_we_wrote_nothing() {
     shards.end_list(&only(shard), &through(ResourceVersion(510)), now);
     shards.lead(mandate(shard), now);
     assert_eq!(shards.written_through(shard), through(ResourceVersion(500)));
-    assert_eq!(shards.written_through(shard_of(&other)), WrittenThrough::default());
+    assert_eq!(shards.written_through(shard_of(&other)), Horizon::default());
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn facts_reach_their_shard_and_effects_bear_its_term() {
     let mut shards = sixteen();
     let now = at("10:00:05");
     shards.lead(mandate(shard_of(&first)), now);
-    shards.end_list(&only(shard_of(&first)), &WrittenThrough::default(), now);
+    shards.end_list(&only(shard_of(&first)), &Horizon::default(), now);
     shards.handle(applied(&first), now);
     shards.handle(applied(&other), now);
     assert_eq!(shards.sizes().cron_jobs, 1, "the other's shard is not held");
@@ -138,7 +138,7 @@ fn nothing_is_ordered_on_standby_or_before_the_list_is_complete() {
     shards.lead(mandate(shard), now);
     assert_eq!(creates(&mut shards), []);
     assert_eq!(shards.next_wakeup(), None);
-    shards.end_list(&only(shard), &WrittenThrough::default(), now);
+    shards.end_list(&only(shard), &Horizon::default(), now);
     assert!(shards.is_shard_synced(shard));
     assert!(!shards.is_synced(), "the watches have shown nothing yet");
     assert_eq!(creates(&mut shards).len(), 1);
@@ -153,14 +153,14 @@ fn what_a_watch_has_shown_gone_is_not_brought_back_by_the_list() {
     shards.stand_by(shard, now);
     let running = job(&first, at("10:00:00"));
     shards.handle(Input::CronJobDeleted(first.identity.uid.clone()), now);
-    shards.handle(Input::JobDeleted(running.uid.clone()), now);
+    shards.handle(Input::JobUnselected(running.uid.clone()), now);
     shards.take_listed(Listed::CronJob(Box::new(first.clone())), now);
     let listed = Listed::Job {
         cron_job: first.identity.uid.clone(),
         job: Box::new(running),
     };
     shards.take_listed(listed, now);
-    shards.end_list(&only(shard), &WrittenThrough::default(), now);
+    shards.end_list(&only(shard), &Horizon::default(), now);
     assert_eq!((shards.sizes().cron_jobs, shards.sizes().jobs), (0, 0));
 }
 
@@ -184,10 +184,10 @@ fn a_running_job_out_of_sight_is_asked_for_before_another_run_begins_beside_it()
         job: Box::new(running.clone()),
     };
     shards.take_listed(listed, now);
-    shards.end_list(&only(shard), &WrittenThrough::default(), now);
+    shards.end_list(&only(shard), &Horizon::default(), now);
     assert_eq!(creates(&mut shards), []);
-    // Somebody took its label: the watch shows the same as if it were deleted.
-    shards.handle(Input::JobDeleted(running.uid.clone()), at("10:00:59"));
+    // Somebody took its label, or it was deleted.
+    shards.handle(Input::JobUnselected(running.uid.clone()), at("10:00:59"));
     let asked = std::iter::from_fn(|| shards.poll_effect()).find_map(|ordered| match ordered.effect {
         Effect::LookUpJob(look_up) => Some(look_up),
         Effect::CreateJob(_)
@@ -218,7 +218,7 @@ fn a_list_that_a_watch_began_before_does_not_end_ours() {
     shards.handle(Input::JobRelistDone(Scope::Cluster), now);
     assert!(!shards.is_shard_synced(shard));
     shards.take_listed(Listed::CronJob(Box::new(first)), now);
-    shards.end_list(&only(shard), &WrittenThrough::default(), now);
+    shards.end_list(&only(shard), &Horizon::default(), now);
     assert_eq!(creates(&mut shards).len(), 1);
 }
 
@@ -231,7 +231,7 @@ fn a_list_that_a_watch_begins_takes_the_place_of_ours() {
     shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
     // Deleted between the two lists, and no event tells.
     shards.take_listed(Listed::CronJob(Box::new(first)), now);
-    shards.end_list(&only(shard), &WrittenThrough::default(), now);
+    shards.end_list(&only(shard), &Horizon::default(), now);
     assert!(!shards.is_shard_synced(shard), "the watch's list is still going on");
     shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
     assert!(shards.is_shard_synced(shard));
@@ -288,7 +288,7 @@ impl Follower {
                 }
                 Effect::DeleteJob(delete) => {
                     self.jobs.remove(&delete.uid);
-                    self.shards.handle(Input::JobDeleted(delete.uid.clone()), now);
+                    self.shards.handle(Input::JobUnselected(delete.uid.clone()), now);
                     format!("delete {}", delete.name)
                 }
                 Effect::LookUpJob(look_up) => format!("look up {}", look_up.name),

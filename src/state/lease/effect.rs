@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{LeaseKey, LeaseWrite, MemberIdentity};
 use crate::state::{
     ResourceVersion,
-    sharding::{BootInstant, ShardId, ShardSet, Term, WrittenThrough},
+    sharding::{BootInstant, Horizon, ShardId, ShardSet, Term},
 };
 
 /// Names a request, so that its answer can be told.
@@ -113,7 +113,7 @@ pub enum Adoption {
         /// As the Lease says.
         fired_through: Option<Timestamp>,
         /// What must be seen before anything is decided, as the Lease says; where it does not, the shard is listed.
-        written_through: Option<WrittenThrough>,
+        written_through: Option<Horizon>,
     },
     /// Its leader left it without a holder.
     Released {

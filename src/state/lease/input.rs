@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{Incarnation, Installation, LeaseKey, LeaseRecord, RequestId};
 use crate::state::{
     ResourceVersion,
-    sharding::{BootInstant, ShardId, Term, WrittenThrough},
+    sharding::{BootInstant, Horizon, ShardId, Term},
 };
 
 /// A fact.
@@ -63,7 +63,7 @@ pub enum ElectionInput {
         /// Up to when everything was fired; none where it never came to that.
         fired_through: Option<Timestamp>,
         /// What was written last.
-        written_through: WrittenThrough,
+        written_through: Horizon,
     },
     /// All shards are dropped and all connections reset; this is the next life. It wants a list of Leases and, when they
     /// have been listed anew, [`ElectionInput::Synced`].

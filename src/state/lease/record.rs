@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::{LeaseKey, MemberIdentity, ProtocolRange};
 use crate::state::{
     ResourceVersion,
-    sharding::{ShardCount, ShardId, ShardSet, Term, Weight, WrittenThrough},
+    sharding::{Horizon, ShardCount, ShardId, ShardSet, Term, Weight},
 };
 
 /// The annotations that we read and write; all others are preserved.
@@ -232,7 +232,7 @@ pub struct ShardLease {
     /// Up to when its last leader fired everything.
     pub fired_through: Option<Timestamp>,
     /// What its last leader wrote last, where it handed the shard over.
-    pub written_through: Option<WrittenThrough>,
+    pub written_through: Option<Horizon>,
     /// To whom its leader means to hand it over.
     pub handoff_to: Option<MemberIdentity>,
     /// How many leaders in a row crashed soon after they took it.
@@ -253,7 +253,7 @@ impl ShardLease {
             term: Term(record.transitions),
             acquired_at: record.acquired_at,
             fired_through: text(annotation::FIRED_THROUGH).and_then(|text| text.parse().ok()),
-            written_through: text(annotation::WRITTEN_THROUGH).and_then(WrittenThrough::parse),
+            written_through: text(annotation::WRITTEN_THROUGH).and_then(Horizon::parse),
             handoff_to: text(annotation::HANDOFF_TO).and_then(MemberIdentity::parse),
             crashes: text(annotation::CRASHES)
                 .and_then(|text| text.parse().ok())

@@ -46,6 +46,14 @@ impl ShardSet {
         word.is_some_and(|word| word & (1 << (shard.0 % WORD_BITS)) != 0)
     }
 
+    /// Whether all of it is in another.
+    pub fn is_within(&self, other: &ShardSet) -> bool {
+        self.words
+            .iter()
+            .zip(other.words)
+            .all(|(word, theirs)| word & !theirs == 0)
+    }
+
     /// How many.
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()

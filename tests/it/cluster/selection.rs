@@ -10,9 +10,10 @@ use std::{path::Path, pin::pin, sync::Arc, time::Duration};
 use cronwheel::{
     cluster::{
         Decoder, WatchItem,
-        kept::{KEPT_BYTES_MAX, KeptCronJobs},
-        lists::list_cron_jobs,
+        kept::KEPT_BYTES_MAX,
+        lists::{ListSource, list_cron_jobs},
         selection::SelectedBy,
+        shown::Shown,
         watch::held_cron_jobs,
         watch_client,
         watched::Watched,
@@ -131,7 +132,8 @@ async fn lists_are_selected(client: &Client, cron_jobs: &[(String, Uid)], expect
         (number(16), [ShardId(15)].into_iter().collect()),
         (number(16), ShardSet::all(number(16))),
     ] {
-        let pages = list_cron_jobs(client.clone(), Scope::Cluster, decoder(count), count, shards);
+        let source = ListSource::consistent(client.clone(), Scope::Cluster);
+        let pages = list_cron_jobs(source, decoder(count), count, shards);
         let pages: Vec<_> = pages.try_collect().await.expect("a list");
         let partition = Partition::Shards(count);
         let wanted = cron_jobs
@@ -194,11 +196,10 @@ async fn a_watch_follows_the_shards(
     let receiver = held.subscribe();
     let mut items = pin!(held_cron_jobs(
         client.clone(),
-        Scope::Cluster,
         decoder(count),
         count,
         receiver,
-        KeptCronJobs::new(count, KEPT_BYTES_MAX)
+        Shown::new(Scope::Cluster, count, KEPT_BYTES_MAX)
     ));
     // Who does not select is asked for everything, to be kept.
     let n_listed = match expected {

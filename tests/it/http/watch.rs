@@ -89,6 +89,7 @@ fn told_input(input: &Input) -> String {
         Input::CronJobSeen(uid) | Input::JobSeen(uid) => format!("{uid} seen"),
         Input::CronJobDeleted(uid) | Input::JobDeleted(uid) => format!("{uid} gone"),
         Input::Selected(_)
+        | Input::JobUnselected(_)
         | Input::JobCreateAnswered { .. }
         | Input::JobDeleteAnswered { .. }
         | Input::JobLookedUp { .. }

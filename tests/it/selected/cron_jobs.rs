@@ -10,8 +10,9 @@ use cronwheel::{
     cluster::{
         Decoder, WatchItem,
         kept::{KEPT_BYTES_MAX, KeptCronJobs},
-        lists::{list_cron_jobs, recall_cron_jobs},
+        lists::{ListSource, list_cron_jobs, recall_cron_jobs},
         selection::SelectedBy,
+        shown::Shown,
         watch::held_cron_jobs,
     },
     schedule::Zone,
@@ -119,12 +120,16 @@ impl Bench {
     }
 
     fn cron_jobs(&self, ways: &Ways) -> impl Stream<Item = WatchItem> + Send + use<> {
-        self.cron_jobs_kept(ways, &KeptCronJobs::new(self.count, KEPT_BYTES_MAX))
+        self.cron_jobs_shown(ways, &self.shown(KEPT_BYTES_MAX))
     }
 
-    fn cron_jobs_kept(&self, ways: &Ways, kept: &KeptCronJobs) -> impl Stream<Item = WatchItem> + Send + use<> {
-        let (client, held, kept) = (ways.client.clone(), self.wanted.subscribe(), kept.clone());
-        held_cron_jobs(client, Scope::Cluster, decoder(self.count), self.count, held, kept)
+    fn cron_jobs_shown(&self, ways: &Ways, shown: &Shown) -> impl Stream<Item = WatchItem> + Send + use<> {
+        let (client, held) = (ways.client.clone(), self.wanted.subscribe());
+        held_cron_jobs(client, decoder(self.count), self.count, held, shown.clone())
+    }
+
+    fn shown(&self, bytes_max: usize) -> Shown {
+        Shown::new(Scope::Cluster, self.count, bytes_max)
     }
 }
 
@@ -235,13 +240,13 @@ async fn what_a_watch_of_everything_shows_can_be_recalled_as_it_is() {
     let bench = bench([false, false]);
     let [(first_name, first), (other_name, other)] = bench.create_two().await;
     bench.wanted.set([bench.shard_of(&first)].into_iter().collect());
-    let (ways, kept) = (bench.ways(), KeptCronJobs::new(bench.count, KEPT_BYTES_MAX));
-    let mut items = pin!(bench.cron_jobs_kept(&ways, &kept));
-    assert_eq!(recall(&bench, &kept), None);
+    let (ways, shown) = (bench.ways(), bench.shown(KEPT_BYTES_MAX));
+    let mut items = pin!(bench.cron_jobs_shown(&ways, &shown));
+    assert_eq!(recall(&bench, &shown.kept), None);
     while next(&mut items).await != "watches all" {}
     let mut both = vec![first.to_string(), other.to_string()];
     both.sort();
-    let (listed_at, found) = recall(&bench, &kept).unwrap();
+    let (listed_at, found) = recall(&bench, &shown.kept).unwrap();
     assert_eq!(found, both);
     bench.touch(&other_name).await;
     bench.send_to("cronjobs", "DELETE", &first_name, None).await;
@@ -249,14 +254,14 @@ async fn what_a_watch_of_everything_shows_can_be_recalled_as_it_is() {
         take(2, &mut items).await,
         ["PassedOver".to_owned(), format!("lost {first}")]
     );
-    let (version, found) = recall(&bench, &kept).unwrap();
+    let (version, found) = recall(&bench, &shown.kept).unwrap();
     assert_eq!(found, [other.to_string()]);
     assert_eq!(
         version.0,
         listed_at.0 + 2,
         "it knows how far it has come, whoever is concerned"
     );
-    let mut pages = recall_cron_jobs(&kept, decoder(bench.count), &ShardSet::all(bench.count)).unwrap();
+    let mut pages = recall_cron_jobs(&shown.kept, decoder(bench.count), &ShardSet::all(bench.count)).unwrap();
     assert!(
         matches!(&pages.next().unwrap().found[..], [Listed::CronJob(record)] if record.is_suspended),
         "as it is now"
@@ -268,21 +273,21 @@ async fn what_a_server_selects_is_not_all_that_there_is_and_is_not_recalled() {
     let bench = bench([true, true]);
     let [(_, first), _] = bench.create_two().await;
     bench.wanted.set([bench.shard_of(&first)].into_iter().collect());
-    let (ways, kept) = (bench.ways(), KeptCronJobs::new(bench.count, KEPT_BYTES_MAX));
-    let mut items = pin!(bench.cron_jobs_kept(&ways, &kept));
+    let (ways, shown) = (bench.ways(), bench.shown(KEPT_BYTES_MAX));
+    let mut items = pin!(bench.cron_jobs_shown(&ways, &shown));
     while !next(&mut items).await.starts_with("watches") {}
-    assert_eq!(recall(&bench, &kept), None);
+    assert_eq!(recall(&bench, &shown.kept), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn more_cron_jobs_than_there_is_room_for_are_not_recalled_and_that_is_told_once() {
     let bench = bench([false, false]);
     bench.create_two().await;
-    let (ways, kept) = (bench.ways(), KeptCronJobs::new(bench.count, 1_000));
-    let mut items = pin!(bench.cron_jobs_kept(&ways, &kept));
+    let (ways, shown) = (bench.ways(), bench.shown(1_000));
+    let mut items = pin!(bench.cron_jobs_shown(&ways, &shown));
     let told = take(6, &mut items).await;
     assert_eq!(told.iter().filter(|item| *item == "KeepsNoMore").count(), 1, "{told:?}");
-    assert_eq!(recall(&bench, &kept), None);
+    assert_eq!(recall(&bench, &shown.kept), None);
 }
 
 /// Which CronJobs are recalled, and at which version.
@@ -364,7 +369,8 @@ async fn lists_and_watches_at_servers_that_differ_show_the_same() {
 
 /// The uids that a list of some shards finds, who selected, and how many were passed over.
 async fn list(client: Client, count: ShardCount, shards: ShardSet) -> (Vec<String>, SelectedBy, u64) {
-    let pages = list_cron_jobs(client, Scope::Cluster, decoder(count), count, shards);
+    let source = ListSource::consistent(client, Scope::Cluster);
+    let pages = list_cron_jobs(source, decoder(count), count, shards);
     let pages: Vec<_> = pages.try_collect().await.unwrap();
     let (mut found, mut selected_by, mut n_passed_over) = (Vec::new(), SelectedBy::Server, 0);
     for page in pages {
@@ -461,11 +467,10 @@ async fn a_server_that_refuses_our_selector_is_asked_without() {
     let held = bench.wanted.subscribe();
     let mut items = pin!(held_cron_jobs(
         client,
-        Scope::Cluster,
         decoder(bench.count),
         bench.count,
         held,
-        KeptCronJobs::new(bench.count, KEPT_BYTES_MAX)
+        bench.shown(KEPT_BYTES_MAX)
     ));
     let told = take(6, &mut items).await;
     assert!(

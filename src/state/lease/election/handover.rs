@@ -17,7 +17,7 @@ use super::{
 };
 use crate::state::{
     lease::{LeaseWrite, MemberIdentity, Plan, annotation},
-    sharding::{BootInstant, Pull, ShardId, ShardSet, Term, WrittenThrough},
+    sharding::{BootInstant, Horizon, Pull, ShardId, ShardSet, Term},
 };
 
 /// So many shards are on their way from one member that has too many, at a time.
@@ -239,7 +239,7 @@ impl Election {
         shard: ShardId,
         term: Term,
         fired_through: Option<Timestamp>,
-        written_through: WrittenThrough,
+        written_through: Horizon,
     ) {
         if let Some(tenure) = self.tenures.get_mut(&shard)
             && tenure.term == term

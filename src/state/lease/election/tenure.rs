@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{Adoption, Election, ElectionEffect, LeaseKey, Purpose, ShardStanding, WriteAnswer};
 use crate::state::{
     lease::{ShardLease, StopReason},
-    sharding::{BootInstant, ShardId, Term, WrittenThrough},
+    sharding::{BootInstant, Horizon, ShardId, Term},
 };
 
 /// One unbroken leadership of a shard.
@@ -36,7 +36,7 @@ pub(super) enum Stage {
     Sealed {
         target: Option<Box<str>>,
         fired_through: Option<Timestamp>,
-        written_through: WrittenThrough,
+        written_through: Horizon,
     },
 }
 

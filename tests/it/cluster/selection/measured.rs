@@ -16,8 +16,9 @@ use std::{
 use cronwheel::{
     cluster::{
         WatchItem,
-        kept::{KEPT_BYTES_MAX, KeptCronJobs},
-        lists::list_cron_jobs,
+        kept::KEPT_BYTES_MAX,
+        lists::{ListSource, list_cron_jobs},
+        shown::Shown,
         watch::held_cron_jobs,
         watched::{self, Watched},
     },
@@ -122,11 +123,10 @@ impl Watcher {
             let receiver = held.subscribe();
             let mut items = pin!(held_cron_jobs(
                 client,
-                Scope::Cluster,
                 decoder(count),
                 count,
                 receiver,
-                KeptCronJobs::new(count, KEPT_BYTES_MAX)
+                Shown::new(Scope::Cluster, count, KEPT_BYTES_MAX)
             ));
             loop {
                 let item = tokio::select! {
@@ -187,7 +187,8 @@ async fn list_of(kubeconfig: &Path, is_selecting: bool, count: ShardCount, shard
     let (mut times, cpu_before) = (Vec::new(), thread_cpu());
     for _ in 0..N_LISTS {
         let begun = Instant::now();
-        let pages = list_cron_jobs(client.clone(), Scope::Cluster, decoder(count), count, shards);
+        let source = ListSource::consistent(client.clone(), Scope::Cluster);
+        let pages = list_cron_jobs(source, decoder(count), count, shards);
         let _pages: Vec<_> = pages.try_collect().await.expect("a list");
         times.push(begun.elapsed());
     }

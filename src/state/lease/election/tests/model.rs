@@ -27,7 +27,7 @@ use crate::state::{
         ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, ProtocolRange, Timing,
         TimingParts,
     },
-    sharding::{BootInstant, ShardCount, ShardId, Term, Weight, WrittenThrough},
+    sharding::{BootInstant, Horizon, ShardCount, ShardId, Term, Weight},
 };
 
 const SHARD: ShardId = ShardId(0);
@@ -356,7 +356,7 @@ impl Protocol {
                             shard,
                             term,
                             fired_through,
-                            written_through: WrittenThrough::default(),
+                            written_through: Horizon::default(),
                         },
                     );
                 }

@@ -17,7 +17,7 @@ use crate::state::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey,
         Overview, Preset, ProtocolRange, RejoinReason, StopReason,
     },
-    sharding::{BootInstant, ShardCount, ShardId, ShardSet, Term, Weight, WrittenThrough},
+    sharding::{BootInstant, Horizon, ShardCount, ShardId, ShardSet, Term, Weight},
 };
 
 /// A small generator with a seed (`SplitMix64`).
@@ -449,7 +449,7 @@ impl World {
                     shard,
                     term,
                     fired_through: Some(self.wall()),
-                    written_through: WrittenThrough::default(),
+                    written_through: Horizon::default(),
                 };
                 let closing = (self.when(at, close_by) - self.now).min(self.replicas[at].seal_delay);
                 self.post(at, delay + closing, Message::Input(input));

@@ -1,9 +1,10 @@
 //! A way to a server that a test can interrupt: each connection is carried over loopback until then.
 //!
 //! It is cut, so that both ends notice, or held, so that neither does: what was not carried yet stays where it is, and
-//! is lost if its sender resets the connection meanwhile, as in a network that is partitioned.
+//! is lost if its sender resets the connection meanwhile, as in a network that is partitioned. Or what is on the way is
+//! delayed, and comes whatever its sender does meanwhile.
 
-use std::{io, pin::pin, sync::Arc};
+use std::{io, pin::pin, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -13,17 +14,32 @@ use tokio::{
     },
     sync::{Notify, watch},
     task::JoinHandle,
+    time::sleep,
 };
 
 /// What is carried at a time.
 const CHUNK_BYTES: usize = 16 * 1024;
+
+/// What one connection may have on the way in one direction; beyond it the sender waits.
+const DELAYED_BYTES_MAX: usize = 4 << 20;
+
+/// Whoever received what a sender that is gone had sent has so long to do it before it learns of the end.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// How what is sent is treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Carries,
+    Holds,
+    Delays,
+}
 
 /// Dropping it closes the way for new connections.
 #[derive(Debug)]
 pub struct Wire {
     address: String,
     switches: Switches,
-    is_held: watch::Sender<bool>,
+    mode: watch::Sender<Mode>,
     acceptor: JoinHandle<()>,
 }
 
@@ -40,12 +56,12 @@ impl Wire {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?.to_string();
         let switches = Switches::default();
-        let (is_held, held) = watch::channel(false);
-        let acceptor = tokio::spawn(accept(listener, server.to_owned(), switches.clone(), held));
+        let (mode, modes) = watch::channel(Mode::Carries);
+        let acceptor = tokio::spawn(accept(listener, server.to_owned(), switches.clone(), modes));
         Ok(Wire {
             address,
             switches,
-            is_held,
+            mode,
             acceptor,
         })
     }
@@ -67,12 +83,17 @@ impl Wire {
 
     /// Carries nothing more, in either direction, until it is released; connections are accepted and stay open.
     pub fn hold(&self) {
-        self.is_held.send_replace(true);
+        self.mode.send_replace(Mode::Holds);
+    }
+
+    /// Takes what is sent, in either direction, and carries it when released, even if the connection has ended by then.
+    pub fn delay(&self) {
+        self.mode.send_replace(Mode::Delays);
     }
 
     /// Carries everything again.
     pub fn release(&self) {
-        self.is_held.send_replace(false);
+        self.mode.send_replace(Mode::Carries);
     }
 }
 
@@ -82,11 +103,11 @@ impl Drop for Wire {
     }
 }
 
-async fn accept(listener: TcpListener, server: String, switches: Switches, held: watch::Receiver<bool>) {
+async fn accept(listener: TcpListener, server: String, switches: Switches, modes: watch::Receiver<Mode>) {
     while let Ok((near, _)) = listener.accept().await {
-        let (server, switches, held) = (server.clone(), switches.clone(), held.clone());
+        let (server, switches, modes) = (server.clone(), switches.clone(), modes.clone());
         tokio::spawn(async move {
-            let mut carried = pin!(carry(near, &server, held));
+            let mut carried = pin!(carry(near, &server, modes));
             tokio::select! {
                 () = switches.cut.notified() => return,
                 () = switches.silenced.notified() => {}
@@ -98,51 +119,96 @@ async fn accept(listener: TcpListener, server: String, switches: Switches, held:
     }
 }
 
-async fn carry(near: TcpStream, server: &str, mut held: watch::Receiver<bool>) -> io::Result<()> {
-    until_released(&mut held).await?;
+async fn carry(near: TcpStream, server: &str, mut modes: watch::Receiver<Mode>) -> io::Result<()> {
+    until_released(&mut modes).await?;
     let far = TcpStream::connect(server).await?;
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
     let (near_in, near_out) = near.into_split();
     let (far_in, far_out) = far.into_split();
-    tokio::try_join!(
-        carry_one_way(near_in, far_out, held.clone()),
-        carry_one_way(far_in, near_out, held)
-    )?;
-    Ok(())
+    // Each to its own end: who is gone takes no answers, and what it sent still comes.
+    let (there, back) = tokio::join!(
+        OneWay::new(near_in, far_out, modes.clone()).carry(),
+        OneWay::new(far_in, near_out, modes).carry()
+    );
+    there.and(back)
 }
 
-async fn carry_one_way(
-    mut from: OwnedReadHalf,
-    mut to: OwnedWriteHalf,
-    mut held: watch::Receiver<bool>,
-) -> io::Result<()> {
-    let mut chunk = vec![0; CHUNK_BYTES];
-    loop {
-        until_released(&mut held).await?;
-        // The kernel would still give what came before its sender reset the connection.
-        if let Some(error) = from.as_ref().take_error()? {
-            return Err(error);
+struct OneWay {
+    from: OwnedReadHalf,
+    to: OwnedWriteHalf,
+    modes: watch::Receiver<Mode>,
+    chunk: Vec<u8>,
+    /// What is on the way.
+    delayed: Vec<u8>,
+}
+
+impl OneWay {
+    fn new(from: OwnedReadHalf, to: OwnedWriteHalf, modes: watch::Receiver<Mode>) -> OneWay {
+        OneWay {
+            from,
+            to,
+            modes,
+            chunk: vec![0; CHUNK_BYTES],
+            delayed: Vec::new(),
         }
-        let n_bytes = tokio::select! {
-            biased;
-            // Nothing is taken from the sender while it is held.
-            _ = held.wait_for(|is_held| *is_held) => continue,
-            n_bytes = from.read(&mut chunk) => n_bytes?,
-        };
-        if n_bytes == 0 {
-            return to.shutdown().await;
+    }
+
+    async fn carry(mut self) -> io::Result<()> {
+        loop {
+            let mode = *self.modes.borrow_and_update();
+            if mode == Mode::Delays {
+                if self.take_for_later().await? {
+                    continue;
+                }
+                until_released(&mut self.modes).await?;
+                self.to.write_all(&self.delayed).await?;
+                sleep(LINGER).await;
+                return self.to.shutdown().await;
+            }
+            until_released(&mut self.modes).await?;
+            self.to.write_all(&std::mem::take(&mut self.delayed)).await?;
+            // The kernel would still give what came before its sender reset the connection.
+            if let Some(error) = self.from.as_ref().take_error()? {
+                return Err(error);
+            }
+            let n_bytes = tokio::select! {
+                biased;
+                // Nothing is taken from the sender while it is held.
+                _ = self.modes.wait_for(|mode| *mode != Mode::Carries) => continue,
+                n_bytes = self.from.read(&mut self.chunk) => n_bytes?,
+            };
+            if n_bytes == 0 {
+                return self.to.shutdown().await;
+            }
+            self.to.write_all(&self.chunk[..n_bytes]).await?;
         }
-        to.write_all(&chunk[..n_bytes]).await?;
+    }
+
+    /// Takes what comes until the mode changes; false where the sender is gone.
+    async fn take_for_later(&mut self) -> io::Result<bool> {
+        loop {
+            let has_room = self.delayed.len() < DELAYED_BYTES_MAX;
+            tokio::select! {
+                biased;
+                changed = self.modes.changed() => return changed.map(|()| true).map_err(|_| gone()),
+                n_bytes = self.from.read(&mut self.chunk), if has_room => match n_bytes {
+                    Ok(0) | Err(_) => return Ok(false),
+                    Ok(n_bytes) => self.delayed.extend_from_slice(&self.chunk[..n_bytes]),
+                },
+            }
+        }
     }
 }
 
 /// Fails where the wire is gone.
-async fn until_released(held: &mut watch::Receiver<bool>) -> io::Result<()> {
-    let released = held.wait_for(|is_held| !is_held).await;
-    released
-        .map(drop)
-        .map_err(|_| io::Error::new(io::ErrorKind::ConnectionAborted, "the wire is gone"))
+async fn until_released(modes: &mut watch::Receiver<Mode>) -> io::Result<()> {
+    let released = modes.wait_for(|mode| *mode == Mode::Carries).await;
+    released.map(drop).map_err(|_| gone())
+}
+
+fn gone() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionAborted, "the wire is gone")
 }
 
 #[cfg(test)]
@@ -194,6 +260,38 @@ mod tests {
         wire.release();
         let came = timeout(SOON, far.read_u8()).await.expect("an end");
         assert!(came.is_err(), "{came:?}");
+    }
+
+    #[tokio::test]
+    async fn what_is_delayed_comes_when_released_whatever_became_of_its_sender() {
+        let (wire, mut near, mut far) = connected().await;
+        wire.delay();
+        near.write_u8(2).await.unwrap();
+        far.write_u8(3).await.unwrap();
+        let came = timeout(Duration::from_millis(100), far.read_u8()).await;
+        assert!(came.is_err(), "{came:?}");
+        near.set_zero_linger().unwrap();
+        drop(near);
+        let came = timeout(Duration::from_millis(100), far.read_u8()).await;
+        assert!(came.is_err(), "{came:?}");
+        wire.release();
+        assert_eq!(read(&mut far).await, 2);
+    }
+
+    #[tokio::test]
+    async fn who_stays_goes_on_after_what_was_delayed() {
+        let (wire, mut near, mut far) = connected().await;
+        wire.delay();
+        near.write_u8(2).await.unwrap();
+        far.write_u8(3).await.unwrap();
+        let came = timeout(Duration::from_millis(100), near.read_u8()).await;
+        assert!(came.is_err(), "{came:?}");
+        wire.release();
+        near.write_u8(4).await.unwrap();
+        assert_eq!(
+            (read(&mut far).await, read(&mut far).await, read(&mut near).await),
+            (2, 4, 3)
+        );
     }
 
     #[tokio::test]

@@ -1,6 +1,9 @@
 //! What the API server says it was asked for, from its audit log.
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -17,7 +20,8 @@ pub(super) struct Audit {
 
 impl Audit {
     pub(super) async fn read(namespace: &Namespace) -> Audit {
-        assert_eq!(namespace.find("Job", MARKER).await, None);
+        let marker = format!("{MARKER}-{}", Timestamp::now().as_millisecond());
+        assert_eq!(namespace.find("Job", &marker).await, None);
         let path = namespace.control_plane.audit_log.as_ref().expect("an audit log");
         let mut requests = Vec::new();
         let is_complete = async || {
@@ -27,7 +31,7 @@ impl Audit {
             let lines = lines.filter_map(|line| serde_json::from_str(line).ok());
             let is_here = |request: &Value| request["objectRef"]["namespace"] == *namespace.name;
             requests = lines.filter(is_here).collect();
-            requests.iter().any(|request| request["objectRef"]["name"] == MARKER)
+            requests.iter().any(|request| request["objectRef"]["name"] == *marker)
         };
         assert!(wait(is_complete).await, "the audit log is behind");
         Audit { requests }
@@ -46,6 +50,14 @@ impl Audit {
             }
         }
         created
+    }
+
+    /// The names of Jobs that were refused as not allowed.
+    pub(super) fn refused_jobs(&self) -> BTreeSet<String> {
+        let refused = self.of(["create", "jobs"]);
+        let refused = refused.filter(|request| request["responseStatus"]["code"] == 403);
+        let name = |request: &Value| Some(request["objectRef"]["name"].as_str()?.to_owned());
+        refused.filter_map(name).collect()
     }
 
     /// No Job was deleted, so one that is there is the only one that ever bore its name, unless it was created twice.

@@ -315,31 +315,36 @@ pub(super) async fn requests_about_leases_go_by_the_flow_schema(namespace: Names
 }
 
 /// Creates a Job that is to be there before an instant, or a Job that does not say so.
-async fn create_job(client: &Client, namespace: &Namespace, name: &str, before: Option<&str>) -> Answer {
+async fn create_job(client: &Client, namespace: &str, name: &str, before: Option<&str>) -> Answer {
     let mut job = own_job(name, json!({"outcome": "hang", "run-for": "0s"}));
     if let Some(before) = before {
         let annotations = json!({"metadata": {"annotations": {"cronwheel.dev/create-before": before}}});
         merge(&mut job, annotations);
     }
-    let path = format!("/apis/batch/v1/namespaces/{}/jobs", namespace.name);
+    let path = format!("/apis/batch/v1/namespaces/{namespace}/jobs");
     ask(client, "POST", &path, job).await
 }
 
-pub(super) async fn the_fence_refuses_a_job_that_comes_too_late(namespace: Namespace) {
-    namespace.kubectl(&["apply", "-f", FENCE]).await;
-    let account = account(&namespace).await;
+/// Applies the fence and waits until it is in force, which it is when it refuses a Job in this namespace.
+pub(super) async fn fence(control_plane: &Namespace, namespace: &str) {
+    control_plane.kubectl(&["apply", "-f", FENCE]).await;
+    let account = account(control_plane).await;
     let late = (Timestamp::now() - SignedDuration::from_secs(2)).to_string();
     let mut n_before = 0;
     let is_in_force = async || {
         n_before += 1;
-        create_job(&account, &namespace, &format!("before-{n_before}"), Some(&late))
-            .await
-            .code
-            == 403
+        let name = format!("before-{n_before}");
+        create_job(&account, namespace, &name, Some(&late)).await.code == 403
     };
     assert!(wait(is_in_force).await, "the policy is not in force");
+}
 
-    let refused = create_job(&account, &namespace, "late", Some(&late)).await;
+pub(super) async fn the_fence_refuses_a_job_that_comes_too_late(namespace: Namespace) {
+    fence(&namespace, &namespace.name).await;
+    let account = account(&namespace).await;
+    let late = (Timestamp::now() - SignedDuration::from_secs(2)).to_string();
+
+    let refused = create_job(&account, &namespace.name, "late", Some(&late)).await;
     assert_eq!(refused.code, 403, "{}", refused.body);
     let message = refused.body["message"].as_str().expect("a message");
     assert!(message.contains("cronwheel-fence"), "{message}");
@@ -357,7 +362,7 @@ pub(super) async fn the_fence_refuses_a_job_that_comes_too_late(namespace: Names
         (&administrator, "another-s", Some(late.as_str()), 201),
         (&administrator, "another-s-garbage", Some(garbage), 201),
     ] {
-        let answer = create_job(client, &namespace, name, before).await;
+        let answer = create_job(client, &namespace.name, name, before).await;
         assert_eq!(answer.code, code, "{name}: {}", answer.body);
     }
     a_replica_passes_it(&namespace).await;

@@ -59,7 +59,7 @@ const SHORT: [Case; 3] = cases![true:
     freezes::frozen_for_9_seconds_it_loses_its_shards_at_most_once,
 ];
 
-const LONG: [Case; 10] = cases![false:
+const LONG: [Case; 11] = cases![false:
     crashes::a_replica_killed_stays_away,
     freezes::frozen_for_5_seconds_it_keeps_its_shards,
     freezes::frozen_for_11_seconds_it_loses_its_shards_once,
@@ -69,6 +69,7 @@ const LONG: [Case; 10] = cases![false:
     deletions::a_shard_s_lease_deleted,
     deletions::all_leases_deleted,
     partition::cut_off_for_30_seconds_it_loses_its_shards_once,
+    partition::what_is_on_its_way_for_long_is_refused_by_the_fence,
     absence::all_killed_for_minutes_start_the_latest_slot_alone,
 ];
 

@@ -1,7 +1,7 @@
 //! The replicas of one case, the CronJobs that they share, and who leads what.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     time::Duration,
@@ -18,7 +18,7 @@ use testbed::replica::{
 use tokio::time::{Instant, sleep};
 
 use super::{
-    cron_jobs::create_all,
+    cron_jobs::{create_all, cron_jobs},
     sightings::Sightings,
     verdict::{self, Lateness},
 };
@@ -26,7 +26,7 @@ use crate::cluster::{
     controller::free_port,
     exchange,
     installing::permit_leases,
-    kubernetes::{Namespace, wait},
+    kubernetes::{Namespace, job_name, wait},
 };
 
 pub(super) const N_SHARDS: u32 = 64;
@@ -313,6 +313,19 @@ impl Group {
             panic!("{}: {instant} is past by {left:#}", self.namespace.name);
         });
         sleep(left).await;
+    }
+
+    /// The Jobs of a slot that were created later than so many seconds after it, and are complete, as nothing waits for
+    /// their end.
+    pub(super) fn complete_jobs_later_than(&self, slot: i64, seconds: i64) -> Vec<String> {
+        let minute = self.minute(slot);
+        let of_slot: BTreeSet<String> = cron_jobs().map(|cron_job| job_name(&cron_job, minute)).collect();
+        let from = minute + SignedDuration::from_secs(seconds) - self.ahead;
+        let sightings = self.sightings.all().into_iter();
+        sightings
+            .filter(|job| of_slot.contains(&job.name) && job.created >= from && job.completed.is_some())
+            .map(|job| job.name)
+            .collect()
     }
 
     /// Says how long shards took to change hands.

@@ -48,6 +48,8 @@ pub(super) struct Pod {
     pub(super) is_cut: Watched<bool>,
     /// At which API server its watches are.
     pub(super) front_end: usize,
+    /// And those of CronJobs and Jobs, if at another.
+    pub(super) object_watches_at: Option<usize>,
     /// And at which its lists of Jobs, if at another.
     pub(super) job_lists_at: Option<usize>,
     pub(super) revision: String,
@@ -101,11 +103,18 @@ impl Pod {
             job_lists: self.job_lists_at.map(|at| line.service.clone().at_front_end(at)),
             ..line.clone()
         };
+        let watches = Line {
+            service: match self.object_watches_at {
+                Some(at) => line.service.clone().at_front_end(at),
+                None => at_front_end.service.clone(),
+            },
+            ..at_front_end.clone()
+        };
         let client = || Client::new(line.clone(), NAMESPACE);
         let connections = Connections {
             writes: WriteConnections::from_client(client()),
             events: WriteConnections::from_client(client()),
-            watches: Client::new(at_front_end.clone(), NAMESPACE),
+            watches: Client::new(watches, NAMESPACE),
             leases: Client::new(at_front_end, NAMESPACE),
         };
         let (settings, metrics) = (self.settings(number, first_life), Metrics::register().unwrap());

@@ -29,6 +29,7 @@ impl Fleet {
             wall: SimulatedWall::starting_at(self.now()),
             is_cut: Watched::new(false),
             front_end: 0,
+            object_watches_at: None,
             job_lists_at: None,
             revision: "1".to_owned(),
             preset: Preset::Default,

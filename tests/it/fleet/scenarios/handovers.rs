@@ -231,10 +231,10 @@ fn f_12_what_is_listed_at_an_api_server_that_lags_is_no_older_than_what_the_watc
 fn f_12_what_an_heir_that_lags_is_handed_it_leads_when_it_has_seen_the_last_of_it() {
     play(121, Size::default(), async |fleet| {
         fleet.add("b");
-        fleet.change("b", |pod| pod.front_end = 1);
+        // It hears of the handover at once.
+        fleet.change("b", |pod| pod.object_watches_at = Some(1));
         begin(fleet, &["a", "b"]).await;
         fleet.api.set_lag(1, Duration::from_secs(5));
-        // What is due meanwhile on the one that lags is not late: it does not need to be told.
         fleet.at(1, 2.0).await;
         let path = "/apis/batch/v1/namespaces/default/jobs";
         let jobs = fleet.ask("GET", path, &Value::Null).await.unwrap();

@@ -64,7 +64,14 @@ impl Source {
     fn read(&self) -> (Timestamp, BootInstant) {
         match self {
             Source::System => (system_wall(), system_boot()),
-            Source::Simulated(wall) => (wall.now(), wall.boot()),
+            Source::Simulated(wall) => wall.read(),
+        }
+    }
+
+    fn boot(&self) -> BootInstant {
+        match self {
+            Source::System => system_boot(),
+            Source::Simulated(wall) => wall.boot_after(wall.start.elapsed()),
         }
     }
 }
@@ -105,8 +112,17 @@ impl SimulatedWall {
 
     /// As it reads.
     pub fn now(&self) -> Timestamp {
+        self.wall_after(self.start.elapsed())
+    }
+
+    fn read(&self) -> (Timestamp, BootInstant) {
+        let elapsed = self.start.elapsed();
+        (self.wall_after(elapsed), self.boot_after(elapsed))
+    }
+
+    fn wall_after(&self, elapsed: Duration) -> Timestamp {
         let stepped = SignedDuration::from_millis(self.stepped_ms.load(Ordering::Relaxed));
-        self.epoch + self.start.elapsed() + stepped
+        self.epoch + elapsed + stepped
     }
 
     /// Sets it forward, or back, by whole milliseconds.
@@ -140,8 +156,7 @@ impl SimulatedWall {
         }
     }
 
-    fn boot(&self) -> BootInstant {
-        let elapsed = self.start.elapsed();
+    fn boot_after(&self, elapsed: Duration) -> BootInstant {
         BootInstant::after_boot(if self.boot_rate == TRUE_RATE {
             elapsed
         } else {
@@ -208,7 +223,7 @@ impl Clock {
 
     /// The boot clock: for durations and leases.
     pub fn boot(&self) -> BootInstant {
-        self.shared.source.read().1
+        self.shared.source.boot()
     }
 
     /// By how much the controller's time runs ahead of the machine's (`--clock-offset`).

@@ -76,14 +76,10 @@ impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             UidForm::Text(text) => f.write_str(text),
-            UidForm::Uuid(bytes) => {
-                for (position, byte) in bytes.iter().enumerate() {
-                    if matches!(position, 4 | 6 | 8 | 10) {
-                        f.write_str("-")?;
-                    }
-                    write!(f, "{byte:02x}")?;
-                }
-                Ok(())
+            UidForm::Uuid(_) => {
+                let mut buffer = [0; UUID_LENGTH];
+                // Hyphens and digits are text.
+                f.write_str(std::str::from_utf8(self.ascii(&mut buffer)).unwrap_or_default())
             }
         }
     }

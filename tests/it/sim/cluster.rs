@@ -5,7 +5,7 @@ mod troubles;
 
 use std::time::Duration;
 
-use apisim::{Api, Fault, JobRunner, JobRunnerOptions, Options, Rule, RuleId, Verb, WallClock};
+use apisim::{Api, ApiService, Fault, JobRunner, JobRunnerOptions, Options, Rule, RuleId, Verb, WallClock};
 use cronwheel::runtime::clock::SimulatedWall;
 use jiff::Timestamp;
 use kube::Client;
@@ -125,8 +125,8 @@ impl Cluster {
     }
 
     /// A client that sees everything at once.
-    pub(super) fn observer(&self) -> Client {
-        Client::new(self.api.client("observer"), NAMESPACE)
+    pub(super) fn observer(&self) -> ApiService {
+        self.api.client("observer")
     }
 
     /// Returns at an instant.

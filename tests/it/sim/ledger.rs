@@ -2,37 +2,60 @@
 
 use std::{cell::RefCell, convert::Infallible};
 
+use apisim::ApiBody;
+use bytes::Bytes;
 use futures::{Stream, StreamExt};
+use http_body_util::BodyExt;
 use jiff::{SignedDuration, Timestamp};
-use kube::core::WatchEvent;
+use kube::client::Body;
 use serde::Deserialize;
 use serde_json::Value;
+use tower::Service;
 
 use super::{
     cluster::Cluster,
     world::{Deleter, Deletion, Finish, Job, Status, Told, World},
 };
 
+/// A line of a watch. Borrows all text: names, uids and versions have no escapes.
+#[derive(Clone, Debug, Deserialize)]
+struct Line<'a> {
+    #[serde(rename = "type")]
+    kind: Kind,
+    #[serde(borrow)]
+    object: Seen<'a>,
+}
+
+/// What happened to an object. Bookmarks were not asked for, and of an error there is nothing to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+enum Kind {
+    Added,
+    Modified,
+    Deleted,
+}
+
 /// What is looked at of CronJobs and Jobs.
 #[derive(Clone, Debug, Deserialize)]
-struct Seen {
-    metadata: Metadata,
+struct Seen<'a> {
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
     #[serde(default)]
     spec: SeenSpec,
-    #[serde(default)]
-    status: SeenStatus,
+    #[serde(default, borrow)]
+    status: SeenStatus<'a>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metadata {
-    name: String,
-    uid: String,
-    resource_version: String,
+struct Metadata<'a> {
+    name: &'a str,
+    uid: &'a str,
+    resource_version: &'a str,
     #[serde(default)]
     annotations: Annotations,
-    #[serde(default)]
-    owner_references: Vec<OwnerReference>,
+    #[serde(default, borrow)]
+    owner_references: Vec<OwnerReference<'a>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -42,8 +65,8 @@ struct Annotations {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct OwnerReference {
-    uid: String,
+struct OwnerReference<'a> {
+    uid: &'a str,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -54,20 +77,28 @@ struct SeenSpec {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct SeenStatus {
+struct SeenStatus<'a> {
     last_schedule_time: Option<Timestamp>,
     last_successful_time: Option<Timestamp>,
     completion_time: Option<Timestamp>,
-    conditions: Vec<Condition>,
+    #[serde(borrow)]
+    conditions: Vec<Condition<'a>>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct Condition {
+struct Condition<'a> {
     #[serde(rename = "type")]
-    kind: String,
+    kind: &'a str,
 }
 
-impl Seen {
+impl<'a> Line<'a> {
+    fn read(text: &'a [u8]) -> Line<'a> {
+        serde_json::from_slice(text)
+            .unwrap_or_else(|error| panic!("the ledger's watch: {error}: {}", String::from_utf8_lossy(text)))
+    }
+}
+
+impl Seen<'_> {
     fn version(&self) -> u64 {
         self.metadata.resource_version.parse().unwrap()
     }
@@ -77,7 +108,7 @@ impl Seen {
         self.status
             .conditions
             .iter()
-            .find_map(|condition| match condition.kind.as_str() {
+            .find_map(|condition| match condition.kind {
                 "Complete" => Some(Finish::Complete),
                 "Failed" => Some(Finish::Failed),
                 _ => None,
@@ -93,46 +124,39 @@ pub(super) async fn keep(cluster: &Cluster, world: &RefCell<World>) -> Infallibl
     loop {
         tokio::select! {
             biased;
-            Some(event) = cron_jobs.next() => {
-                if let WatchEvent::Modified(cron_job) = event {
-                    world.borrow_mut().take_status(&cron_job, cluster.now());
+            Some(line) = cron_jobs.next() => {
+                let line = Line::read(&line);
+                if line.kind == Kind::Modified {
+                    world.borrow_mut().take_status(&line.object, cluster.now());
                 }
             }
-            Some(event) = jobs.next() => world.borrow_mut().take_job(event, cluster.now()),
+            Some(line) = jobs.next() => world.borrow_mut().take_job(&Line::read(&line), cluster.now()),
         }
     }
 }
 
-/// Every change of a kind after a version.
-fn watch(cluster: &Cluster, resource: &'static str, version: u64) -> impl Stream<Item = WatchEvent<Seen>> {
-    let client = cluster.observer();
+/// Every change of a kind after a version, as a line of JSON. Without a client between, which would be half of its work.
+fn watch(cluster: &Cluster, resource: &'static str, version: u64) -> impl Stream<Item = Bytes> {
     let begin = move |version: u64| {
-        let client = client.clone();
+        let mut service = cluster.observer();
         async move {
             let path = format!("/apis/batch/v1/{resource}?watch=1&resourceVersion={version}");
-            let request = http::Request::get(path).body(Vec::new()).unwrap();
-            client.request_events::<Seen>(request).await.unwrap().boxed()
+            let response = service
+                .call(http::Request::get(path).body(Body::empty()).unwrap())
+                .await;
+            response.unwrap().into_body()
         }
     };
-    futures::stream::unfold((None, version), move |(mut events, mut version)| {
-        let begin = begin.clone();
-        async move {
-            loop {
-                let mut open = match events.take() {
-                    Some(open) => open,
-                    None => begin(version).await,
-                };
-                let Some(event) = open.next().await else { continue };
-                let event = event.unwrap();
-                match &event {
-                    WatchEvent::Added(seen) | WatchEvent::Modified(seen) | WatchEvent::Deleted(seen) => {
-                        version = seen.version();
-                    }
-                    WatchEvent::Bookmark(bookmark) => version = bookmark.metadata.resource_version.parse().unwrap(),
-                    WatchEvent::Error(status) => panic!("the ledger's watch: {status:?}"),
-                }
-                return Some((event, (Some(open), version)));
-            }
+    let begun: (Option<ApiBody>, Option<Bytes>) = (None, None);
+    futures::stream::unfold(begun, move |(mut open, last)| async move {
+        loop {
+            let mut body = match open.take() {
+                Some(body) => body,
+                None => begin(last.as_ref().map_or(version, |last| Line::read(last).object.version())).await,
+            };
+            let Some(line) = body.frame().await else { continue };
+            let line = line.unwrap().into_data().unwrap();
+            return Some((line.clone(), (Some(body), Some(line))));
         }
     })
 }
@@ -148,8 +172,8 @@ pub(super) fn told_missing(event: &Value) -> Option<Told> {
 }
 
 impl World {
-    fn take_status(&mut self, seen: &Seen, now: Timestamp) {
-        let Some(index) = self.find_by_uid(&seen.metadata.uid) else {
+    fn take_status(&mut self, seen: &Seen<'_>, now: Timestamp) {
+        let Some(index) = self.find_by_uid(seen.metadata.uid) else {
             return;
         };
         let cron_job = &mut self.cron_jobs[index];
@@ -165,22 +189,19 @@ impl World {
         }
     }
 
-    fn take_job(&mut self, event: WatchEvent<Seen>, now: Timestamp) {
-        let (seen, is_deleted) = match event {
-            WatchEvent::Added(seen) | WatchEvent::Modified(seen) => (seen, false),
-            WatchEvent::Deleted(seen) => (seen, true),
-            WatchEvent::Bookmark(_) | WatchEvent::Error(_) => return,
-        };
+    fn take_job(&mut self, line: &Line<'_>, now: Timestamp) {
+        let (seen, is_deleted) = (&line.object, line.kind == Kind::Deleted);
         let (version, finish) = (seen.version(), seen.finish());
         let deletion = is_deleted.then(|| Deletion {
             at: now,
             version,
-            by: self.deleter(&seen, now),
+            by: self.deleter(seen, now),
         });
-        let metadata = seen.metadata;
-        let job = self.jobs.entry(metadata.uid).or_insert_with(|| Job {
-            name: metadata.name,
-            owner: metadata.owner_references.into_iter().next().map(|owner| owner.uid),
+        let metadata = &seen.metadata;
+        let owner = metadata.owner_references.first();
+        let job = self.jobs.entry(metadata.uid.to_owned()).or_insert_with(|| Job {
+            name: metadata.name.to_owned(),
+            owner: owner.map(|owner| owner.uid.to_owned()),
             slot: metadata.annotations.scheduled,
             created: now,
             finished: None,
@@ -192,20 +213,23 @@ impl World {
             job.completed = seen.status.completion_time;
         }
         job.deleted = deletion;
+        if let Some(owner) = owner {
+            self.note_present(owner.uid, metadata.uid, deletion.is_none());
+        }
     }
 
-    fn deleter(&self, seen: &Seen, now: Timestamp) -> Deleter {
+    fn deleter(&self, seen: &Seen<'_>, now: Timestamp) -> Deleter {
         let owner = seen.metadata.owner_references.first();
         let is_gone = |uid: &str| {
             self.find_by_uid(uid)
                 .is_none_or(|index| self.cron_jobs[index].deleted.is_some())
         };
-        let finished = self.jobs.get(&seen.metadata.uid).and_then(|job| job.finished);
+        let finished = self.jobs.get(seen.metadata.uid).and_then(|job| job.finished);
         let ttl = seen.spec.ttl_seconds_after_finished.map(SignedDuration::from_secs);
         let is_outlived = finished.zip(ttl).is_some_and(|((at, _), ttl)| at + ttl <= now);
-        if owner.is_some_and(|owner| is_gone(&owner.uid)) {
+        if owner.is_some_and(|owner| is_gone(owner.uid)) {
             Deleter::Garbage
-        } else if self.deleted_by_users.contains(&seen.metadata.uid) || is_outlived {
+        } else if self.deleted_by_users.contains(seen.metadata.uid) || is_outlived {
             Deleter::Others
         } else {
             Deleter::Controller

@@ -137,13 +137,11 @@ impl User<'_> {
     async fn delete_job(&self, number: usize, index: usize) {
         let chosen = {
             let world = self.world.borrow();
-            let is_its = |uid: &Option<String>| uid.as_ref() == Some(&world.cron_jobs[index].uid);
-            let jobs = world
-                .jobs
-                .iter()
-                .filter(|(_, job)| is_its(&job.owner) && job.deleted.is_none());
-            let jobs: Vec<_> = jobs.map(|(uid, job)| (uid.clone(), job.name.clone())).collect();
-            (!jobs.is_empty()).then(|| jobs[number % jobs.len()].clone())
+            let jobs = world.jobs_of(&world.cron_jobs[index].uid);
+            let chosen = number
+                .checked_rem(jobs.len())
+                .and_then(|number| jobs.iter().nth(number));
+            chosen.map(|uid| (uid.clone(), world.jobs[uid].name.clone()))
         };
         let Some((job_uid, job)) = chosen else { return };
         self.world.borrow_mut().deleted_by_users.insert(job_uid);

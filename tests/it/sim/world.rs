@@ -23,6 +23,8 @@ pub(super) struct World {
     by_name: HashMap<String, usize>,
     /// Every Job that there ever was, by uid, which come from the seed.
     pub(super) jobs: BTreeMap<String, Job>,
+    /// Those that are there, by uid, by the uid of the CronJob that controls them. Never walked over.
+    present: HashMap<String, BTreeSet<String>>,
     /// The Jobs that users deleted, by uid.
     pub(super) deleted_by_users: BTreeSet<String>,
     /// The controllers, one after the other.
@@ -157,6 +159,27 @@ impl World {
 
     pub(super) fn find_by_uid(&self, uid: &str) -> Option<usize> {
         self.by_uid.get(uid).copied()
+    }
+
+    /// The Jobs of a CronJob that are there, by uid.
+    pub(super) fn jobs_of(&self, cron_job: &str) -> &BTreeSet<String> {
+        static NONE: BTreeSet<String> = BTreeSet::new();
+        self.present.get(cron_job).unwrap_or(&NONE)
+    }
+
+    /// Takes note of whether a Job of a CronJob is there.
+    pub(super) fn note_present(&mut self, cron_job: &str, uid: &str, is_present: bool) {
+        if !self.present.contains_key(cron_job) {
+            self.present.insert(cron_job.to_owned(), BTreeSet::new());
+        }
+        let Some(jobs) = self.present.get_mut(cron_job) else {
+            return;
+        };
+        if !is_present {
+            jobs.remove(uid);
+        } else if !jobs.contains(uid) {
+            jobs.insert(uid.to_owned());
+        }
     }
 
     /// Takes note of a new CronJob.

@@ -57,17 +57,6 @@ pub struct ListSource {
     pub freshness: Freshness,
 }
 
-impl ListSource {
-    /// Everything that was written before.
-    pub fn consistent(client: Client, scope: Scope) -> ListSource {
-        ListSource {
-            client,
-            scope,
-            freshness: Freshness::Consistent,
-        }
-    }
-}
-
 /// Lists the CronJobs of some shards in a scope. Nothing where there are no shards.
 pub fn list_cron_jobs(
     source: ListSource,

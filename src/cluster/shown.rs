@@ -48,12 +48,13 @@ impl ShownThrough {
         Some(ResourceVersion(self.0.load(Ordering::SeqCst))).filter(|version| *version > ResourceVersion(0))
     }
 
+    /// A watch that is opened anew repeats the past: what was told stays.
     pub(super) fn come_to(&self, version: ResourceVersion) {
-        self.0.store(version.0, Ordering::SeqCst);
+        self.0.fetch_max(version.0, Ordering::SeqCst);
     }
 
     /// The watch lost its place: what it will show begins later than whatever was read before.
     pub(super) fn begin_anew(&self) {
-        self.come_to(ResourceVersion(0));
+        self.0.store(0, Ordering::SeqCst);
     }
 }

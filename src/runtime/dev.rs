@@ -162,7 +162,11 @@ pub async fn run(args: &DevArgs, output: Stdout) -> Result<(), DevError> {
         connections,
         endpoints,
         |metrics| companions(args.seed, &api, server, view, metrics),
-        async || ending.next().await,
+        async || {
+            let reason = ending.next().await;
+            face.release();
+            reason
+        },
     )
     .await;
     face.end(outcome.is_err()).map_err(DevError::Output)?;

@@ -29,6 +29,9 @@ use crate::{
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
+/// So many objects are told at a time: whoever takes them in has shards to fire between two.
+const NEWS_SIZE_MAX: usize = 500;
+
 /// What a list has to say.
 #[derive(Debug)]
 pub enum ListNews {
@@ -85,12 +88,12 @@ impl ListTask {
     }
 
     async fn serve(&mut self) {
-        while let Some(mut order) = self.wanted.recv().await {
-            let mut pause = PAUSE_MIN;
+        while let Some(order) = self.wanted.recv().await {
+            let (mut pause, mut must_be_new) = (PAUSE_MIN, order.is_consistent);
             let n_shards = order.shards.len();
             loop {
                 tracing::debug!(n_shards, is_consistent = order.is_consistent, "list of shards begun");
-                let news = match self.list(&order).await {
+                let news = match self.list(&order, must_be_new).await {
                     Ok(through) => {
                         tracing::debug!(n_shards, "list of shards complete");
                         ListNews::Complete(through)
@@ -100,8 +103,8 @@ impl ListTask {
                         tracing::warn!(%error, n_shards, "list broke off, it is begun again");
                         tokio::time::sleep(pause).await;
                         pause = (pause * 2).min(PAUSE_MAX);
-                        // An API server that is behind the one that we watch refuses what is no older.
-                        order.is_consistent = true;
+                        // An API server that is far behind the one that we watch refuses what is no older.
+                        must_be_new = true;
                         ListNews::Again
                     }
                 };
@@ -117,17 +120,22 @@ impl ListTask {
     }
 
     /// The versions of the oldest lists in it.
-    async fn list(&self, order: &ListOrder) -> Result<Horizon, Broken> {
+    async fn list(&self, order: &ListOrder, must_be_new: bool) -> Result<Horizon, Broken> {
         let shards = &order.shards;
         let mut oldest: Option<Horizon> = None;
         for shown in &self.shown {
             // Those of others, and those that nobody has labelled yet: they may be of these shards.
             let unlabelled = format!("!{}", self.count.label_key());
             let labelled = self.count.label_selector(shards).unwrap_or_else(|| unlabelled.clone());
-            let source = self.source(order, shown, &shown.jobs);
+            // No watch of ours shows one without a label gone, where it goes before it has one.
+            let source = self.source(must_be_new, shown, &shown.jobs);
             let jobs = |labels| self.forward(shards, list_jobs(source.clone(), labels));
             // Side by side, since each may wait for the server to know that it is not behind.
-            let lists = tokio::try_join!(self.cron_jobs(order, shown), jobs(labelled), jobs(unlabelled));
+            let lists = tokio::try_join!(
+                self.cron_jobs(order, must_be_new, shown),
+                jobs(labelled),
+                jobs(unlabelled)
+            );
             let (cron_jobs, (jobs, _), _) = lists?;
             let through = Horizon { cron_jobs, jobs };
             oldest = Some(oldest.map_or(through, |oldest| oldest.min(&through)));
@@ -136,8 +144,8 @@ impl ListTask {
     }
 
     /// The shards are held by now: what comes after what a watch has shown, it will show of them too.
-    fn source(&self, order: &ListOrder, shown: &Shown, through: &ShownThrough) -> ListSource {
-        let through = through.get().filter(|_| !order.is_consistent);
+    fn source(&self, must_be_new: bool, shown: &Shown, through: &ShownThrough) -> ListSource {
+        let through = through.get().filter(|_| !must_be_new);
         ListSource {
             client: self.client.clone(),
             scope: shown.scope.clone(),
@@ -146,13 +154,13 @@ impl ListTask {
     }
 
     /// Recalls the CronJobs where that will do and all are kept, and lists them where not.
-    async fn cron_jobs(&self, order: &ListOrder, shown: &Shown) -> Result<ResourceVersion, Broken> {
+    async fn cron_jobs(&self, order: &ListOrder, must_be_new: bool, shown: &Shown) -> Result<ResourceVersion, Broken> {
         let (shards, decoder) = (&order.shards, || Arc::clone(&self.decoder));
         let recalled = (!order.is_consistent).then(|| recall_cron_jobs(&shown.kept, decoder(), shards));
         if let Some(pages) = recalled.flatten() {
             return Ok(self.forward(shards, futures::stream::iter(pages.map(Ok))).await?.0);
         }
-        let source = self.source(order, shown, &shown.cron_jobs);
+        let source = self.source(must_be_new, shown, &shown.cron_jobs);
         let list = list_cron_jobs(source, decoder(), self.count, *shards);
         let (version, selected_by) = self.forward(shards, list).await?;
         self.selection.note_list(selected_by);
@@ -175,8 +183,15 @@ impl ListTask {
             self.selection.passed_over.inc_by(page.n_passed_over);
             page.found
                 .retain(|listed| shards.contains(partition.shard_of(listed.cron_job())));
-            if !page.found.is_empty() && self.news.send(ListNews::Found(page.found)).await.is_err() {
-                return Err(Broken::Unwanted);
+            let mut found = page.found.into_iter();
+            loop {
+                let part: Vec<Listed> = found.by_ref().take(NEWS_SIZE_MAX).collect();
+                if part.is_empty() {
+                    break;
+                }
+                if self.news.send(ListNews::Found(part)).await.is_err() {
+                    return Err(Broken::Unwanted);
+                }
             }
         }
         Ok((version, selected_by))

@@ -31,8 +31,8 @@ pub const STATUS_GRACE: Duration = Duration::from_secs(8);
 /// The longest wait for pending Events. With the others it stays under the 30 seconds that Kubernetes gives a Pod.
 pub const EVENT_GRACE: Duration = Duration::from_secs(2);
 
-/// The same of a replica that has handed over: others wait for it to be gone.
-pub const EVENT_GRACE_AMONG_OTHERS: Duration = Duration::from_millis(200);
+/// The same of a replica that has handed over, and sent Events meanwhile: others wait for it to be gone.
+pub const EVENT_GRACE_AMONG_OTHERS: Duration = Duration::from_millis(100);
 
 /// How far the process is from its end. Ordered: a later phase includes the earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

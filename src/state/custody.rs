@@ -253,6 +253,9 @@ impl Custody {
                 self.entering.remove(&shard);
                 let mandate = Mandate { shard, term };
                 shards.lead(mandate, now.wall);
+                if let Some(written) = written {
+                    shards.note_handed_over(shard, &written);
+                }
                 self.reports.push_back(ShardReport::Leading(mandate));
             } else if is_late {
                 if let Some(entering) = self.entering.get_mut(&shard) {

@@ -257,15 +257,21 @@ impl HeldShards {
         written.is_within(&self.progress.seen(shard).max(&loaded))
     }
 
-    /// What whoever leads a shard after us must have seen: what we wrote last, and of CronJobs what we go by, which may be
-    /// what a leader before us wrote.
+    /// What whoever leads a shard after us must have seen: what we wrote last, and what we go by, which may be what a leader
+    /// before us wrote.
     pub fn written_through(&self, shard: ShardId) -> Horizon {
         let Some(held) = self.held.get(&shard) else {
             return Horizon::default();
         };
         let mut written = held.written;
         written.note_status(held.state.latest_version());
+        written.note_job(held.state.latest_job_version());
         written
+    }
+
+    /// Takes note of what we had to have seen, since a leader before us wrote it: whoever comes after us must have, too.
+    pub fn note_handed_over(&mut self, shard: ShardId, written: &Horizon) {
+        self.with(shard, |held| held.written = held.written.max(written));
     }
 
     /// When time alone will next make something due in a shard.

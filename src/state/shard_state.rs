@@ -189,6 +189,13 @@ impl ShardState {
         versions.max().unwrap_or_default()
     }
 
+    /// The same of a Job.
+    pub fn latest_job_version(&self) -> ResourceVersion {
+        let jobs = self.index.job_indexes();
+        let versions = jobs.filter_map(|job| Some(ResourceVersion(self.index.job(job)?.resource_version)));
+        versions.max().unwrap_or_default()
+    }
+
     /// How much it holds.
     pub fn sizes(&self) -> Sizes {
         Sizes {

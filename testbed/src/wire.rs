@@ -86,7 +86,8 @@ impl Wire {
         self.mode.send_replace(Mode::Holds);
     }
 
-    /// Takes what is sent, in either direction, and carries it when released, even if the connection has ended by then.
+    /// Takes what is sent, in either direction, on the connections that there are, and carries it when released, even if
+    /// they have ended by then.
     pub fn delay(&self) {
         self.mode.send_replace(Mode::Delays);
     }

@@ -2,11 +2,12 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader, Read as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Output, Stdio},
+    sync::mpsc,
     time::Duration,
 };
 
@@ -198,6 +199,53 @@ fn no_signal_of_a_terminal_leaves_anything_behind() {
         dev.end(signal);
         assert!(!folder.kubeconfig().exists(), "{signal:?}");
     }
+}
+
+/// On a terminal of its own, which `script` makes.
+#[test]
+fn a_terminal_that_somebody_holds_holds_the_end_up_for_nobody() {
+    const CTRL_S: u8 = 0x13;
+    let folder = Folder::new("held");
+    let dev = format!(
+        "echo $$ > pid; exec {} dev --port 0 --listen 127.0.0.1:0 --for {LIFE}",
+        env!("CARGO_BIN_EXE_cronwheel")
+    );
+    let mut terminal = Command::new("script")
+        .args(["--quiet", "--flush", "--return", "--command", &dev, "/dev/null"])
+        .env("TERM", "xterm")
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut keys, mut shown) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
+    let (drawn_in, drawn) = mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut chunk = [0; 4096];
+        while let Ok(n_bytes @ 1..) = shown.read(&mut chunk) {
+            let _ = drawn_in.send(n_bytes);
+        }
+    });
+    // It is drawn over, until it is held.
+    for _ in 0..2 {
+        drawn.recv_timeout(PATIENCE).expect("a screen");
+    }
+    keys.write_all(&[CTRL_S]).unwrap();
+    let is_held = (0..100).any(|_| drawn.recv_timeout(Duration::from_secs(3)).is_err());
+    assert!(is_held, "the terminal does not know the key");
+    let pid = fs::read_to_string(folder.path().join("pid")).unwrap();
+    let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    let (ended_in, ended) = mpsc::channel();
+    let waiter = std::thread::spawn(move || ended_in.send(terminal.wait().unwrap()));
+    let Ok(status) = ended.recv_timeout(PATIENCE) else {
+        let _ = kill_process(pid, Signal::KILL);
+        panic!("it does not end");
+    };
+    assert!(status.success(), "{status}");
+    assert!(!folder.kubeconfig().exists());
+    waiter.join().unwrap().unwrap();
+    reader.join().unwrap();
 }
 
 #[test]

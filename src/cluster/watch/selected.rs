@@ -1,10 +1,10 @@
 //! The watch of the Jobs or CronJobs of some shards, while these change: `kube`'s watcher has one selector for life.
 //!
 //! When a shard is added the watch is opened anew from the version that it had come to, and says so. A list of that shard
-//! that is sent after the addition is then complete: what it does not have, this watch shows. For that an addition is
-//! looked for before and after every event, and a list of our own is preceded by the version to watch from, since its own version
-//! may be later than that of a list of a shard that was added meanwhile. A shard too many does no harm for a while, so
-//! removals wait.
+//! that is no older than what is told of that (`shown`) is then complete: what it does not have, this watch shows. For
+//! that an addition is looked for before and after every event, and a list of our own is preceded by the version to watch
+//! from, since its own version may be later than that of a list of a shard that was added meanwhile. A shard too many does
+//! no harm for a while, so removals wait.
 //!
 //! Where the server does not select, the watch shows all and needs no opening anew: what is of others is passed over,
 //! by the shards that are wanted when it comes. Whether the server selects is learnt with the version before each list,
@@ -41,14 +41,14 @@ pub(super) fn watch_shards<K: ShardedKind>(
     scope: Scope,
     kind: K,
     wanted: Watcher<ShardSet>,
-    through: ShownThrough,
+    shown_through: ShownThrough,
 ) -> impl Stream<Item = WatchItem> + Send {
     let watch = SelectedWatch {
         collection: Collection::new::<K::Object>(client, &scope),
         scope,
         kind,
         wanted,
-        shown: through,
+        shown_through,
         selected: ShardSet::EMPTY,
         selected_by: SelectedBy::Replica,
         narrowing: None,
@@ -95,7 +95,7 @@ struct SelectedWatch<K: ShardedKind> {
     kind: K,
     wanted: Watcher<ShardSet>,
     /// Where it has come to, for those who list beside it.
-    shown: ShownThrough,
+    shown_through: ShownThrough,
     /// What the watch that is open, or the list that goes on, is asked for.
     selected: ShardSet,
     /// Who leaves out the rest, as far as is known.
@@ -160,12 +160,12 @@ impl<K: ShardedKind> SelectedWatch<K> {
     }
 
     async fn begin(&mut self) {
-        self.shown.begin_anew();
+        self.shown_through.begin_anew();
         let from = match self.probe().await {
             Ok(from) => from,
             Err(error) => return self.fail(&error, Stage::Begin),
         };
-        self.shown.come_to(ResourceVersion::read(&from));
+        self.shown_through.come_to(ResourceVersion::read(&from));
         // Before it is looked for what is wanted: of whatever was recalled until now, the list shows what has changed.
         let of = match self.kind.kept() {
             Some(kept) if !self.is_selected() => {
@@ -340,7 +340,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
             }
         };
         // Before it is looked for what is wanted.
-        self.shown.come_to(ResourceVersion::read(&through));
+        self.shown_through.come_to(ResourceVersion::read(&through));
         let taken = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                 self.keep(&object);

@@ -123,8 +123,8 @@ pub(super) struct LabelledJobs {
 
 /// CronJobs by the hash of their uid, if the server selects; those of others are not even understood.
 ///
-/// What is passed over is older than any list of a shard that is added later, since a shard is held before it is listed;
-/// and it is kept before it is passed over, so that it is in what is recalled after that.
+/// What is passed over is no newer than any list of a shard that is added later: it is told how far the watch has come before
+/// it is looked whether it is wanted. And it is kept before it is passed over, so that it is in what is recalled after that.
 pub(super) struct HeldCronJobs {
     pub(super) of_all: CronJobs,
     pub(super) count: ShardCount,

@@ -11,7 +11,10 @@ use std::{
 
 use rustix::{
     process::getpgrp,
-    termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr},
+    termios::{
+        Action, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcflow, tcgetattr, tcgetpgrp, tcgetwinsize,
+        tcsetattr,
+    },
 };
 
 use super::screen::{Line, Size};
@@ -80,6 +83,14 @@ impl Terminal {
         match &mut *open {
             Some(open) => open.write(&frame(lines)),
             None => Ok(()),
+        }
+    }
+
+    /// Lets it go on where somebody holds it with Ctrl-S: whoever draws waits for that, and holds what is open meanwhile.
+    /// Linux undoes no more than it was asked for, so it is asked to hold it first.
+    pub(super) fn release() {
+        for action in [Action::OOff, Action::OOn] {
+            let _is_none_any_more = tcflow(io::stdout(), action);
         }
     }
 

@@ -73,6 +73,13 @@ impl Face {
         Ok(Face::Lines(Arc::new(output)))
     }
 
+    /// Waits for nobody from here on who holds the terminal.
+    pub(super) fn release(&self) {
+        if let Face::Screen(..) = self {
+            Terminal::release();
+        }
+    }
+
     /// Gives the terminal back; where something went wrong with the last of the log.
     pub(super) fn end(&self, is_failed: bool) -> io::Result<()> {
         let Face::Screen(terminal, log) = self else {

@@ -44,7 +44,7 @@ pub enum ShardCommand {
 pub struct ListOrder {
     /// Of the CronJobs and Jobs of these shards.
     pub shards: ShardSet,
-    /// Whether everything that was written before must be in it; else what our own watch has shown of CronJobs will do.
+    /// Whether everything that was written before must be in it; else what our own watches have come to will do.
     pub is_consistent: bool,
 }
 

@@ -112,6 +112,61 @@ fn the_next_leader_must_have_seen_what_we_go_by_also_where_we_wrote_nothing() {
 }
 
 #[test]
+fn the_next_leader_must_have_seen_what_we_had_to_and_the_jobs_that_we_know() {
+    let [record, _] = two();
+    let (shard, now) = (shard_of(&record), at("10:00:05"));
+    let written = |cron_jobs, jobs| Horizon {
+        cron_jobs: ResourceVersion(cron_jobs),
+        jobs: ResourceVersion(jobs),
+    };
+    let mut shards = sixteen();
+    shards.stand_by(shard, now);
+    shards.end_list(&only(shard), &Horizon::default(), now);
+    shards.lead(mandate(shard), now);
+    // Of a Job that may be gone by now, and was never stored as started.
+    shards.note_handed_over(shard, &written(0, 185));
+    assert_eq!(shards.written_through(shard), written(0, 185));
+    let known = JobRecord {
+        resource_version: ResourceVersion(190),
+        ..job(&record, at("10:00:00"))
+    };
+    shards.handle(Input::JobApplied(Box::new(known)), now);
+    assert_eq!(shards.written_through(shard), written(0, 190));
+}
+
+/// A list comes from an API server that may be behind the one that we watch, and takes its time.
+#[test]
+fn what_a_watch_has_shown_of_a_job_is_not_undone_by_an_older_list() {
+    let [first, _] = two();
+    let (shard, now) = (shard_of(&first), at("10:00:05"));
+    let mut shards = sixteen();
+    shards.stand_by(shard, now);
+    let running = JobRecord {
+        resource_version: ResourceVersion(90),
+        ..job(&first, at("10:00:00"))
+    };
+    let ended = JobRecord {
+        resource_version: ResourceVersion(150),
+        finish: Some(Finish::Complete),
+        completed: Some(at("10:00:04")),
+        ..running.clone()
+    };
+    shards.handle(Input::JobApplied(Box::new(ended)), now);
+    shards.take_listed(Listed::CronJob(Box::new(first.clone())), now);
+    let listed = Listed::Job {
+        cron_job: first.identity.uid.clone(),
+        job: Box::new(running),
+    };
+    shards.take_listed(listed, now);
+    shards.end_list(&only(shard), &through(ResourceVersion(100)), now);
+    shards.lead(mandate(shard), now);
+    let mut effects = std::iter::from_fn(|| shards.poll_effect()).map(|ordered| ordered.effect);
+    let is_running = |effect| matches!(effect, Effect::WriteStatus(write) if !write.status.active.is_empty());
+    assert!(!effects.any(is_running));
+    assert_eq!(shards.written_through(shard).jobs, ResourceVersion(150));
+}
+
+#[test]
 fn facts_reach_their_shard_and_effects_bear_its_term() {
     let [first, other] = two();
     let mut shards = sixteen();

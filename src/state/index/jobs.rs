@@ -18,10 +18,21 @@ pub(crate) struct JobChange {
 }
 
 impl Index {
-    /// Takes in what is known of a Job; one that no CronJob controls is not kept.
+    /// Takes in what is known of a Job; one that no CronJob controls is not kept. An older form than is known, as a list
+    /// gives that was made elsewhere, or a watch that repeats the past, says only that it is there.
     pub(crate) fn apply_job(&mut self, record: JobRecord, mark: u32) -> JobChange {
         let known = self.find_job(&record.uid);
         let former_owner = known.and_then(|index| self.job(index)).map(|job| job.owner);
+        if let Some(job) = known.and_then(|index| self.job_mut(index))
+            && record.resource_version.0 < job.resource_version
+        {
+            job.mark = mark;
+            return JobChange {
+                owner: former_owner,
+                former_owner: None,
+                is_relevant: false,
+            };
+        }
         let Some(controller) = &record.controller else {
             if let Some(index) = known {
                 self.remove_job(index);

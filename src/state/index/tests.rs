@@ -132,6 +132,7 @@ fn an_echo_is_not_relevant_and_an_end_is() {
         index
             .apply_job(
                 JobRecord {
+                    resource_version: ResourceVersion(3),
                     finish: Some(Finish::Failed),
                     ..job(1, Some(1))
                 },
@@ -139,6 +140,28 @@ fn an_echo_is_not_relevant_and_an_end_is() {
             )
             .is_relevant
     );
+}
+
+#[test]
+fn an_older_form_of_a_job_says_only_that_it_is_there() {
+    let mut index = Index::new();
+    let ended = JobRecord {
+        resource_version: ResourceVersion(150),
+        finish: Some(Finish::Complete),
+        ..job(1, Some(1))
+    };
+    index.apply_job(ended, 1);
+    for controller in [Some(1), Some(2), None] {
+        let running = JobRecord {
+            resource_version: ResourceVersion(90),
+            ..job(1, controller)
+        };
+        assert!(!index.apply_job(running, 2).is_relevant, "{controller:?}");
+        let known = index.job(index.find_job(&uid("job", 1)).unwrap()).unwrap();
+        let known = (known.finish, known.resource_version, known.mark);
+        assert_eq!(known, (Some(Finish::Complete), 150, 2), "{controller:?}");
+        assert!(index.is_job_of(index.find_cron_job(&uid("cron", 1)).unwrap_or(0), &uid("job", 1)));
+    }
 }
 
 #[test]

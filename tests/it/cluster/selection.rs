@@ -12,7 +12,7 @@ use cronwheel::{
         Decoder, WatchItem,
         kept::KEPT_BYTES_MAX,
         lists::{ListSource, list_cron_jobs},
-        selection::SelectedBy,
+        selection::{Freshness, SelectedBy},
         shown::Shown,
         watch::held_cron_jobs,
         watch_client,
@@ -132,7 +132,11 @@ async fn lists_are_selected(client: &Client, cron_jobs: &[(String, Uid)], expect
         (number(16), [ShardId(15)].into_iter().collect()),
         (number(16), ShardSet::all(number(16))),
     ] {
-        let source = ListSource::consistent(client.clone(), Scope::Cluster);
+        let source = ListSource {
+            client: client.clone(),
+            scope: Scope::Cluster,
+            freshness: Freshness::Consistent,
+        };
         let pages = list_cron_jobs(source, decoder(count), count, shards);
         let pages: Vec<_> = pages.try_collect().await.expect("a list");
         let partition = Partition::Shards(count);

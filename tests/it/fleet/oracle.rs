@@ -84,7 +84,9 @@ fn judge_jobs(books: &Books, cron_job: &CronJob, jobs: &[&Job], terms: &Terms, p
             }
         }
     }
-    let until = cron_job.deleted.unwrap_or(terms.end).min(terms.end);
+    let until = cron_job
+        .deleted
+        .map_or(terms.end, |deleted| terms.end.min(deleted - ORDINARY_LATENESS));
     for slot in plan.slots(cron_job.created.max(terms.judged_from), until) {
         judge_slot(books, cron_job, jobs, slot, terms, problems);
     }

@@ -11,7 +11,7 @@ use cronwheel::{
         Decoder, WatchItem,
         kept::{KEPT_BYTES_MAX, KeptCronJobs},
         lists::{ListSource, list_cron_jobs, recall_cron_jobs},
-        selection::SelectedBy,
+        selection::{Freshness, SelectedBy},
         shown::Shown,
         watch::held_cron_jobs,
     },
@@ -369,7 +369,11 @@ async fn lists_and_watches_at_servers_that_differ_show_the_same() {
 
 /// The uids that a list of some shards finds, who selected, and how many were passed over.
 async fn list(client: Client, count: ShardCount, shards: ShardSet) -> (Vec<String>, SelectedBy, u64) {
-    let source = ListSource::consistent(client, Scope::Cluster);
+    let source = ListSource {
+        client,
+        scope: Scope::Cluster,
+        freshness: Freshness::Consistent,
+    };
     let pages = list_cron_jobs(source, decoder(count), count, shards);
     let pages: Vec<_> = pages.try_collect().await.unwrap();
     let (mut found, mut selected_by, mut n_passed_over) = (Vec::new(), SelectedBy::Server, 0);

@@ -147,8 +147,8 @@ fn watch(cluster: &Cluster, resource: &'static str, version: u64) -> impl Stream
             response.unwrap().into_body()
         }
     };
-    let begun: (Option<ApiBody>, Option<Bytes>) = (None, None);
-    futures::stream::unfold(begun, move |(mut open, last)| async move {
+    let nothing: (Option<ApiBody>, Option<Bytes>) = (None, None);
+    futures::stream::unfold(nothing, move |(mut open, last)| async move {
         loop {
             let mut body = match open.take() {
                 Some(body) => body,

@@ -28,7 +28,7 @@ const SEND_MAX: Duration = Duration::from_millis(500);
 
 /// A drain that takes longer meets a busy API server, where each shard takes long whatever the number on the way: so many
 /// are from then on.
-const HURRY_AFTER: Duration = SEND_MAX;
+const HURRY_AFTER: Duration = Duration::from_millis(500);
 const SEALS_MAX_IN_A_HURRY: usize = 16;
 
 /// A seal that takes longer waits for its last fires, and keeps no other from beginning.

@@ -18,6 +18,7 @@ use cronwheel::{
         WatchItem,
         kept::KEPT_BYTES_MAX,
         lists::{ListSource, list_cron_jobs},
+        selection::Freshness,
         shown::Shown,
         watch::held_cron_jobs,
         watched::{self, Watched},
@@ -187,7 +188,11 @@ async fn list_of(kubeconfig: &Path, is_selecting: bool, count: ShardCount, shard
     let (mut times, cpu_before) = (Vec::new(), thread_cpu());
     for _ in 0..N_LISTS {
         let begun = Instant::now();
-        let source = ListSource::consistent(client.clone(), Scope::Cluster);
+        let source = ListSource {
+            client: client.clone(),
+            scope: Scope::Cluster,
+            freshness: Freshness::Consistent,
+        };
         let pages = list_cron_jobs(source, decoder(count), count, shards);
         let _pages: Vec<_> = pages.try_collect().await.expect("a list");
         times.push(begun.elapsed());

@@ -209,21 +209,32 @@ fn f_14_a_job_whose_label_is_taken_away_still_holds_the_next_run_back() {
     });
 }
 
-#[test]
-fn f_12_what_is_listed_at_an_api_server_that_lags_is_no_older_than_what_the_watch_goes_on_from() {
-    play(122, Size::default(), async |fleet| {
+/// Hands shards over so long after a slot to one whose lists of Jobs come from an API server that lags.
+fn lists_lag_after(seed: u64, seconds: f64) {
+    play(seed, Size::default(), async |fleet| {
         fleet.add("b");
         fleet.change("b", |pod| pod.job_lists_at = Some(1));
         begin(fleet, &["a", "b"]).await;
         fleet.api.set_lag(1, Duration::from_secs(2));
-        // Jobs that run for a second will end while the list is made, and none of it is known there.
-        fleet.at(1, 0.6).await;
+        fleet.at(1, seconds).await;
         fleet.allow_late(fleet.instant(1, 0.0), 6.0);
         fleet.drain("a").await;
         fleet.all_led(Duration::from_secs(4)).await;
         fleet.at(4, 55.0).await;
         assert_history_kept(fleet).await;
     });
+}
+
+/// Jobs that run for a second have ended, and none of it is known where they are listed.
+#[test]
+fn f_12_what_is_listed_at_an_api_server_that_lags_is_no_older_than_what_the_watch_goes_on_from() {
+    lists_lag_after(122, 1.5);
+}
+
+/// They end while they are listed.
+#[test]
+fn f_12_what_is_listed_at_an_api_server_that_lags_undoes_nothing_that_the_watch_shows() {
+    lists_lag_after(123, 0.6);
 }
 
 /// What shows that a slot was fired is its status alone, where somebody deletes the Job.

@@ -43,8 +43,9 @@ pub struct Page {
     pub n_passed_over: u64,
 }
 
-/// Recalled CronJobs in one page: whoever takes them in has other things to do between two.
-const RECALLED_PAGE_SIZE: usize = 500;
+/// So many objects should be taken in at a time, as a page of those that are recalled has: whoever does has shards to fire
+/// between two.
+pub const PART_SIZE_MAX: usize = 500;
 
 /// Where is listed, and what is to be in it.
 #[derive(Clone)]
@@ -84,12 +85,9 @@ pub fn recall_cron_jobs(
 ) -> Option<impl Iterator<Item = Page> + Send + use<>> {
     let (version, objects) = kept.of_shards(shards)?;
     // One page at least, for its version.
-    let n_pages = objects.len().div_ceil(RECALLED_PAGE_SIZE).max(1);
+    let n_pages = objects.len().div_ceil(PART_SIZE_MAX).max(1);
     Some((0..n_pages).map(move |number| {
-        let objects = objects
-            .iter()
-            .skip(number * RECALLED_PAGE_SIZE)
-            .take(RECALLED_PAGE_SIZE);
+        let objects = objects.iter().skip(number * PART_SIZE_MAX).take(PART_SIZE_MAX);
         Page {
             version,
             found: objects.filter_map(|object| understand(object, &decoder)).collect(),

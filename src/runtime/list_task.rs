@@ -15,7 +15,7 @@ use super::{
 use crate::{
     cluster::{
         Decoder,
-        lists::{ListError, ListSource, Page, list_cron_jobs, list_jobs, recall_cron_jobs},
+        lists::{ListError, ListSource, PART_SIZE_MAX, Page, list_cron_jobs, list_jobs, recall_cron_jobs},
         selection::{Freshness, SelectedBy},
         shown::{Shown, ShownThrough},
     },
@@ -28,9 +28,6 @@ use crate::{
 /// Before a list that broke off is begun again: at first, and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-
-/// So many objects are told at a time: whoever takes them in has shards to fire between two.
-const NEWS_SIZE_MAX: usize = 500;
 
 /// What a list has to say.
 #[derive(Debug)]
@@ -92,7 +89,7 @@ impl ListTask {
             let (mut pause, mut must_be_new) = (PAUSE_MIN, order.is_consistent);
             let n_shards = order.shards.len();
             loop {
-                tracing::debug!(n_shards, is_consistent = order.is_consistent, "list of shards begun");
+                tracing::debug!(n_shards, is_consistent = must_be_new, "list of shards begun");
                 let news = match self.list(&order, must_be_new).await {
                     Ok(through) => {
                         tracing::debug!(n_shards, "list of shards complete");
@@ -185,7 +182,7 @@ impl ListTask {
                 .retain(|listed| shards.contains(partition.shard_of(listed.cron_job())));
             let mut found = page.found.into_iter();
             loop {
-                let part: Vec<Listed> = found.by_ref().take(NEWS_SIZE_MAX).collect();
+                let part: Vec<Listed> = found.by_ref().take(PART_SIZE_MAX).collect();
                 if part.is_empty() {
                     break;
                 }

@@ -340,7 +340,8 @@ impl<K: ShardedKind> SelectedWatch<K> {
             }
         };
         // Before it is looked for what is wanted.
-        self.shown_through.come_to(ResourceVersion::read(&through));
+        let version = ResourceVersion::read(&through);
+        self.shown_through.come_to(version);
         let taken = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                 self.keep(&object);
@@ -353,7 +354,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
             WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,
         };
         if let Some(kept) = self.kind.kept() {
-            kept.come_to(ResourceVersion::read(&through));
+            kept.come_to(version);
         }
         self.ready.extend(taken);
         // Who wanted a shard more meanwhile may have read the version that we had before: from there it is shown.

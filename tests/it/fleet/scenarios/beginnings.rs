@@ -11,6 +11,7 @@ use super::{FOUR, begin};
 use crate::fleet::{
     Size,
     books::{Job, WriteKind},
+    cluster::Fleet,
     load::{Plan, Policy},
     play,
 };
@@ -135,6 +136,21 @@ fn f_07_after_ten_minutes_without_anybody_the_latest_missed_slot_alone_is_starte
     );
 }
 
+/// So many more CronJobs, and nobody there for ten minutes until shortly before 12:12. Who begins then.
+async fn away_for_ten_minutes(fleet: &mut Fleet, n_late: usize, plan: impl Fn(&str) -> Plan) -> [u64; 2] {
+    let plans = (0..n_late).map(|number| plan(&format!("late-{number:04}")));
+    join_all(plans.map(|plan| fleet.create_cron_job(plan))).await;
+    begin(fleet, &["a", "b"]).await;
+    fleet.at(1, 30.0).await;
+    let (from, until) = (fleet.now(), fleet.instant(11, 58.9));
+    fleet.allow_skipped(from, until + SignedDuration::from_secs(5));
+    for name in ["a", "b"] {
+        fleet.kill(name).await;
+    }
+    fleet.until(until).await;
+    [fleet.start("a"), fleet.start("b")]
+}
+
 #[test]
 fn f_07_what_is_overdue_goes_by_tokens_and_behind_what_is_due() {
     const N_OVERDUE: usize = 2_000;
@@ -146,17 +162,7 @@ fn f_07_what_is_overdue_goes_by_tokens_and_behind_what_is_due() {
         n_shards: 16,
     };
     play(70, size, async |fleet| {
-        let names: Vec<String> = (0..N_OVERDUE).map(|number| format!("late-{number:04}")).collect();
-        join_all(names.iter().map(|name| fleet.create_cron_job(Plan::every(10, name)))).await;
-        begin(fleet, &["a", "b"]).await;
-        fleet.at(1, 30.0).await;
-        let (from, until) = (fleet.now(), fleet.instant(11, 58.9));
-        fleet.allow_skipped(from, until + SignedDuration::from_secs(5));
-        for name in ["a", "b"] {
-            fleet.kill(name).await;
-        }
-        fleet.until(until).await;
-        let restarted = [fleet.start("a"), fleet.start("b")];
+        let restarted = away_for_ten_minutes(fleet, N_OVERDUE, |name| Plan::every(10, name)).await;
         fleet.at(13, 20.0).await;
         let (missed, due) = (fleet.instant(10, 0.0), fleet.instant(12, 0.0));
         let books = fleet.books();
@@ -200,17 +206,7 @@ fn f_07_what_is_overdue_gives_way_to_its_next_slot() {
         n_shards: 16,
     };
     play(71, size, async |fleet| {
-        let names: Vec<String> = (0..N_OVERDUE).map(|number| format!("late-{number:04}")).collect();
-        join_all(names.iter().map(|name| fleet.create_cron_job(Plan::plain(name)))).await;
-        begin(fleet, &["a", "b"]).await;
-        fleet.at(1, 30.0).await;
-        let (from, until) = (fleet.now(), fleet.instant(11, 58.9));
-        fleet.allow_skipped(from, until + SignedDuration::from_secs(5));
-        for name in ["a", "b"] {
-            fleet.kill(name).await;
-        }
-        fleet.until(until).await;
-        fleet.start_all(&["a", "b"]);
+        away_for_ten_minutes(fleet, N_OVERDUE, Plan::plain).await;
         fleet.at(13, 20.0).await;
         let (missed, due) = (fleet.instant(11, 0.0), fleet.instant(12, 0.0));
         let books = fleet.books();

@@ -26,10 +26,10 @@ const SEAL_ROUNDS_MAX: usize = 25;
 /// What a replica that was asked to end has not sent by then, as in a burst, others can send as well.
 const SEND_MAX: Duration = Duration::from_millis(500);
 
-/// A drain that takes longer meets a busy API server, where each shard takes long whatever the number on the way: so many
-/// are from then on.
-const HURRY_AFTER: Duration = Duration::from_millis(500);
-const SEALS_MAX_IN_A_HURRY: usize = 16;
+/// A drain that takes so long meets a busy API server, where each shard takes long whatever the number on the way: so many
+/// are from then on, more each time. On an idle server most have gone by then.
+const SEALS_MAX_IN_A_HURRY: [(Duration, usize); 2] =
+    [(Duration::from_millis(200), 8), (Duration::from_millis(500), 12)];
 
 /// A seal that takes longer waits for its last fires, and keeps no other from beginning.
 pub(super) const SEAL_PATIENCE: Duration = Duration::from_millis(50);
@@ -105,14 +105,16 @@ impl Election {
     }
 
     fn seals_max(&mut self, now: BootInstant) -> usize {
-        let least = match self.draining_since.map(|since| since + HURRY_AFTER) {
-            Some(hurry_at) if hurry_at <= now => SEALS_MAX_IN_A_HURRY,
-            Some(hurry_at) => {
-                self.wake_at(hurry_at);
-                SEALS_MAX
+        let mut least = SEALS_MAX;
+        if let Some(since) = self.draining_since {
+            for (elapsed, seals_max) in SEALS_MAX_IN_A_HURRY {
+                if now < since + elapsed {
+                    self.wake_at(since + elapsed);
+                    break;
+                }
+                least = seals_max;
             }
-            None => SEALS_MAX,
-        };
+        }
         let n_left = if self.is_leaving() { self.tenures.len() } else { 0 };
         least.max(n_left / SEAL_ROUNDS_MAX)
     }

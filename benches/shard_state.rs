@@ -14,7 +14,10 @@ use std::{hint::black_box, time::Instant};
 use cronwheel::{
     cluster::{Decoder, SlimCronJob},
     schedule::Zone,
-    state::{Effect, Input, JobRecord, ResourceVersion, Scope, ShardConfig, ShardId, ShardState, Uid, naming},
+    state::{
+        Effect, Input, JobRecord, ResourceVersion, Scope, ShardConfig, ShardId, ShardState, Uid, naming,
+        sharding::{ShardCount, ShardLabels},
+    },
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -71,7 +74,7 @@ fn cron_job(number: u32) -> Input {
     Input::CronJobApplied(Box::new(
         Decoder {
             default_zone: Zone::utc(),
-            shard_count: None,
+            shard_count: Some(ShardCount::default()),
         }
         .cron_job(&slim)
         .unwrap(),
@@ -84,6 +87,7 @@ fn listed(n_cron_jobs: u32) -> ShardState {
         ShardConfig {
             shard: ShardId(0),
             scopes: vec![Scope::Cluster],
+            count: None,
         },
         now,
     );
@@ -154,6 +158,7 @@ fn job(number: u32, run: u32) -> JobRecord {
         finish: Some(cronwheel::state::Finish::Failed),
         started: Some(slot),
         completed: Some(slot),
+        shard_labels: ShardLabels::default(),
     }
 }
 

@@ -43,6 +43,8 @@ pub(crate) struct CronJobState {
     pub(crate) schedule_changed: Option<Timestamp>,
     /// Entries of `status.active` without a Job that we know, by uid (B-5.4).
     pub(crate) lookups: BTreeMap<Uid, LookUp>,
+    /// When to look up its running Jobs that no watch shows; none if there are none.
+    pub(crate) ask_unlabelled_at: Option<Timestamp>,
     /// Since when creates are answered that we may not make any.
     pub(crate) not_permitted_since: Option<Timestamp>,
     /// No history deletes before this: one failed.
@@ -191,6 +193,7 @@ impl CronJobState {
             ended_slot: None,
             schedule_changed: None,
             lookups: BTreeMap::new(),
+            ask_unlabelled_at: None,
             not_permitted_since: None,
             history_not_before: None,
             n_history_failures: 0,

@@ -318,6 +318,10 @@ impl HeldShards {
         ShardConfig {
             shard,
             scopes: self.scopes.clone(),
+            count: match self.partition {
+                Partition::Whole => None,
+                Partition::Shards(count) => Some(count),
+            },
         }
     }
 

@@ -12,7 +12,11 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
-use super::{cron_job::CronJobState, ids::Uid};
+use super::{
+    cron_job::CronJobState,
+    ids::Uid,
+    sharding::{ShardCount, ShardId, ShardLabels},
+};
 
 pub(crate) use job::Job;
 use slab::Slab;
@@ -42,6 +46,8 @@ pub(crate) struct Index {
     /// Each namespace's name once.
     namespaces: HashTable<Arc<str>>,
     n_cron_jobs: usize,
+    /// By which label watches show Jobs, if by one.
+    label: Option<(ShardCount, ShardId)>,
 }
 
 /// Tables are only ever asked for a key, never walked, so that a fixed hash harms no order; uids are random.
@@ -50,8 +56,10 @@ fn hash<T: std::hash::Hash + ?Sized>(key: &T) -> u64 {
 }
 
 impl Index {
-    pub(crate) fn new() -> Index {
+    /// Of Jobs that watches show by this label, if by one.
+    pub(crate) fn new(label: Option<(ShardCount, ShardId)>) -> Index {
         Index {
+            label,
             owners: Slab::new(),
             owners_by_uid: HashTable::new(),
             jobs: Slab::new(),
@@ -138,6 +146,10 @@ impl Index {
     /// All places that may hold a Job.
     pub(crate) fn job_indexes(&self) -> std::ops::Range<JobIndex> {
         self.jobs.places()
+    }
+
+    fn is_shown(&self, labels: &ShardLabels) -> bool {
+        self.label.is_none_or(|(count, shard)| labels.names(count, shard))
     }
 
     fn job_at(&self, index: JobIndex) -> Option<(JobIndex, &Job)> {

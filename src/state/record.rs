@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::ids::{CronJobIdentity, ResourceVersion, Uid};
+use super::{
+    ids::{CronJobIdentity, ResourceVersion, Uid},
+    sharding::ShardLabels,
+};
 pub use crate::schedule::{ConcurrencyPolicy, CronJobSchedule};
 
 /// A CronJob as last seen.
@@ -103,6 +106,8 @@ pub struct JobRecord {
     pub started: Option<Timestamp>,
     /// `status.completionTime`, of a Job with a condition `Complete` that is true (B-5.1).
     pub completed: Option<Timestamp>,
+    /// Which shards its labels name.
+    pub shard_labels: ShardLabels,
 }
 
 /// How a Job ended: its first condition of these types that is true (B-4.2).

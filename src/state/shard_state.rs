@@ -28,7 +28,7 @@ use super::{
     index::{Index, OwnerIndex},
     input::{Input, Scope},
     record::{CronJobRecord, JobRecord},
-    sharding::ShardId,
+    sharding::{ShardCount, ShardId, ShardLabels},
     tally::{InstantOutcome, Tally},
 };
 pub use decisions::Decided;
@@ -43,6 +43,22 @@ pub struct ShardConfig {
     pub shard: ShardId,
     /// What is watched; every scope must have been listed before anything is decided.
     pub scopes: Vec<Scope>,
+    /// Over how many shards CronJobs are shared out, so that Jobs are watched by the label of theirs; none where this one
+    /// has all.
+    pub count: Option<ShardCount>,
+}
+
+impl ShardConfig {
+    /// By which label watches show Jobs, if by one.
+    fn label(&self) -> Option<(ShardCount, ShardId)> {
+        self.count.map(|count| (count, self.shard))
+    }
+
+    /// The labels of a Job of its own.
+    fn labels(&self) -> ShardLabels {
+        let label = self.label().map(|(count, shard)| ShardLabels::of(count, shard));
+        label.unwrap_or_default()
+    }
 }
 
 /// When to call [`ShardState::handle_timeout`], and whose timer it is.
@@ -84,7 +100,7 @@ impl ShardState {
     /// An empty shard that leads, which decides nothing until every scope has been listed.
     pub fn new(config: ShardConfig, now: Timestamp) -> ShardState {
         ShardState {
-            index: Index::new(),
+            index: Index::new(config.label()),
             timers: Timers::new(now),
             outbox: VecDeque::new(),
             tally: Tally::default(),

@@ -7,6 +7,7 @@
 mod bucket;
 mod hash;
 mod horizon;
+mod labels;
 mod leadership;
 mod placement;
 mod ring;
@@ -17,6 +18,7 @@ use std::{ops::Add, time::Duration};
 pub use bucket::{Bucket, HashRange, ShardCount, ShardCountError};
 pub use hash::{HASH_SCHEME, fnv1a_64};
 pub use horizon::Horizon;
+pub use labels::{SHARD_LABEL_PREFIX, ShardLabels};
 pub use leadership::{Leadership, Mandate, Stamp, WriteLife, WriteTerms};
 pub use placement::{Candidate, Placement, Pull, Situation, Weight};
 pub use ring::{MemberRing, TOKENS_PER_MEMBER};

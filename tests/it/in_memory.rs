@@ -67,6 +67,7 @@ async fn control(client: Client, clock: WallClock) {
     let config = ShardConfig {
         shard: ShardId(0),
         scopes: vec![Scope::Cluster],
+        count: None,
     };
     let mut shard = ShardState::new(config, clock.now());
     loop {

@@ -11,7 +11,10 @@ use super::{
 };
 use crate::{
     cluster::encode::SCHEDULED_TIMESTAMP_ANNOTATION,
-    state::{Finish, JobRecord, Uid},
+    state::{
+        Finish, JobRecord, Uid,
+        sharding::{SHARD_LABEL_PREFIX, ShardLabels},
+    },
 };
 
 /// What we keep of a Job.
@@ -59,6 +62,7 @@ fn record(metadata: RawMetadata<'_>, status: Field<RawStatus<'_>>) -> Result<Job
         finish: None,
         started: None,
         completed: None,
+        shard_labels: metadata.labels.if_read().unwrap_or_default().0,
     };
     // A Job of no CronJob is told from ours by that alone, whatever else is in it.
     if record.controller.is_some() {
@@ -78,6 +82,7 @@ object! {
 #[derive(Default)]
 struct RawMetadata<'a> {
     head: Head<'a>,
+    labels: Field<Labels>,
     annotations: Field<Annotations<'a>>,
     owner_references: Field<Vec<Field<OwnerReference<'a>>>>,
 }
@@ -92,12 +97,36 @@ impl<'de> Value<'de> for RawMetadata<'de> {
                 continue;
             }
             match &*name {
+                "labels" => raw.labels = members.next_value()?,
                 "annotations" => raw.annotations = members.next_value()?,
                 "ownerReferences" => raw.owner_references = members.next_value()?,
                 _ => ignore(&mut members)?,
             }
         }
         Ok(Some(raw))
+    }
+}
+
+/// Those of shards.
+#[derive(Default)]
+struct Labels(ShardLabels);
+
+impl<'de> Value<'de> for Labels {
+    const EXPECTED: &'static str = "an object";
+
+    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
+        let mut labels = ShardLabels::default();
+        while let Some(Name(name)) = members.next_key()? {
+            if !name.starts_with(SHARD_LABEL_PREFIX) {
+                ignore(&mut members)?;
+                continue;
+            }
+            let value: Field<Cow<'de, str>> = members.next_value()?;
+            if let Some(value) = value.if_read() {
+                labels.note(&name, &value);
+            }
+        }
+        Ok(Some(Labels(labels)))
     }
 }
 

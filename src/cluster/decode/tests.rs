@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::*;
-use crate::state::{ActiveJob, ConcurrencyPolicy, CronJobStatus, Finish};
+use crate::state::{ActiveJob, ConcurrencyPolicy, CronJobStatus, Finish, ShardId, sharding::ShardLabels};
 
 const UID: &str = "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0";
 
@@ -272,6 +272,25 @@ fn job(text: &str) -> Result<JobRecord, DecodeError> {
 const OWNER: &str = r#"[{"apiVersion":"batch/v1","kind":"CronJob","name":"backup","uid":"c1","controller":true}]"#;
 
 #[test]
+fn of_a_jobs_labels_those_of_shards_are_read() {
+    fn check(labels: &str, expected: bool) {
+        let labels = format!(r#""labels":{labels},"annotations""#);
+        let text = job_text(OWNER, "{}", "{}").replace(r#""annotations""#, &labels);
+        let found = job(&text).unwrap().shard_labels;
+        assert_eq!(found.names(ShardCount::default(), ShardId(7)), expected, "{labels}");
+    }
+    check(
+        r#"{"app":"backup","cronwheel.dev/shard-64":"1","cronwheel.dev/shard-256":"7"}"#,
+        true,
+    );
+    check(r#"{"app":"cronwheel.dev/shard-256"}"#, false);
+    check(r#"{"cronwheel.dev/shard-256":7}"#, false);
+    check("{}", false);
+    check("null", false);
+    check("[1]", false);
+}
+
+#[test]
 fn a_job_is_read_whole() {
     let text = job_text(
         OWNER,
@@ -291,6 +310,7 @@ fn a_job_is_read_whole() {
             finish: Some(Finish::Complete),
             started: Some(time("2026-03-01T00:05:01Z")),
             completed: Some(time("2026-03-01T00:05:09Z")),
+            shard_labels: ShardLabels::default(),
         }
     );
 }

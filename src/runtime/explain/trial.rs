@@ -19,7 +19,7 @@ use crate::{
     state::{
         CreateOutcome, CronJobEvent, CronJobRecord, CronJobStatus, DeleteOutcome, Effect, EventReason, Input,
         InstantOutcome, JobDelete, JobLookUp, JobOrder, JobRecord, LookUpOutcome, ResourceVersion, Scope, ShardConfig,
-        ShardId, ShardState, StatusOutcome, StatusWrite, Uid,
+        ShardId, ShardState, StatusOutcome, StatusWrite, Uid, sharding::ShardLabels,
     },
 };
 
@@ -103,6 +103,7 @@ impl<'a> Trial<'a> {
         let config = ShardConfig {
             shard: ShardId(0),
             scopes: vec![Scope::Cluster],
+            count: None,
         };
         let mut shard = ShardState::new(config, now);
         shard.keep_decisions();
@@ -248,6 +249,7 @@ impl<'a> Trial<'a> {
             finish: None,
             started: None,
             completed: None,
+            shard_labels: ShardLabels::default(),
         }))
     }
 

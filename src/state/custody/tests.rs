@@ -7,7 +7,7 @@ use crate::state::{
     naming,
     record::{CronJobRecord, JobRecord},
     shard_state::test_record,
-    sharding::ShardCount,
+    sharding::{Bucket, ShardCount, ShardLabels},
 };
 
 const RECORD_VERSION: u64 = 1_000;
@@ -95,6 +95,7 @@ fn job(slot: Timestamp, version: u64) -> JobRecord {
         finish: None,
         started: Some(slot),
         completed: None,
+        shard_labels: ShardLabels::of(count(), Bucket::of(&record().identity.uid).shard(count())),
     }
 }
 

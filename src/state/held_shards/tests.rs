@@ -8,6 +8,7 @@ use crate::state::{
     naming,
     record::{ConcurrencyPolicy, CronJobRecord},
     shard_state::test_record,
+    sharding::ShardLabels,
 };
 
 fn mandate(shard: ShardId) -> Mandate {
@@ -61,6 +62,7 @@ fn job(owner: &CronJobRecord, slot: Timestamp) -> JobRecord {
         finish: None,
         started: Some(slot),
         completed: None,
+        shard_labels: ShardLabels::of(count(), shard_of(owner)),
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Job {
     pub(crate) finish: Option<Finish>,
     /// A delete of ours was answered or is on its way: neither counted as running nor deleted again (B-4.5).
     pub(crate) is_delete_requested: bool,
+    /// Whether watches show it, by the label of the shard where there are several.
+    pub(crate) is_shown: bool,
     /// Its `UnexpectedJob` was told (B-5.1 and its difference).
     pub(crate) is_told_unexpected: bool,
 }

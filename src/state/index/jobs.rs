@@ -105,6 +105,7 @@ impl Index {
             next: NONE,
             mark,
             finish: record.finish,
+            is_shown: self.is_shown(&record.shard_labels),
             is_delete_requested: false,
             is_told_unexpected: false,
         };
@@ -117,6 +118,7 @@ impl Index {
 
     /// Brings a Job up to date and says whether anything that bears on a decision changed.
     fn update_job(&mut self, index: JobIndex, record: &JobRecord, mark: u32) -> bool {
+        let is_shown = self.is_shown(&record.shard_labels);
         let Some(job) = self.jobs.get_mut(index) else {
             return false;
         };
@@ -128,6 +130,7 @@ impl Index {
         );
         let is_relevant = (job.finish, job.scheduled, job.started, job.completed) != new;
         (job.finish, job.scheduled, job.started, job.completed) = new;
+        job.is_shown = is_shown;
         job.resource_version = record.resource_version.0;
         job.mark = mark;
         is_relevant

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::state::{CronJobRecord, Finish, JobRecord, ResourceVersion};
+use crate::state::{CronJobRecord, Finish, JobRecord, ResourceVersion, sharding::ShardLabels};
 
 /// A small generator with a seed: the same numbers on every machine.
 struct Random(u64);
@@ -32,6 +32,7 @@ fn job(number: u64, owner: Option<u64>) -> JobRecord {
         finish: None,
         started: None,
         completed: None,
+        shard_labels: ShardLabels::default(),
     }
 }
 
@@ -75,7 +76,7 @@ fn template() -> CronJobRecord {
 fn random_operations_agree_with_maps() {
     for seed in 1..=20 {
         let mut random = Random(u64::wrapping_mul(seed, 0x9E37_79B9_7F4A_7C15));
-        let (mut index, mut model) = (Index::new(), Model::default());
+        let (mut index, mut model) = (Index::new(None), Model::default());
         for step in 0..400 {
             let (owner, number) = (random.below(8), random.below(24));
             match random.below(6) {
@@ -115,7 +116,7 @@ fn random_operations_agree_with_maps() {
 
 #[test]
 fn an_echo_is_not_relevant_and_an_end_is() {
-    let mut index = Index::new();
+    let mut index = Index::new(None);
     assert!(index.apply_job(job(1, Some(1)), 0).is_relevant);
     assert!(
         !index
@@ -144,7 +145,7 @@ fn an_echo_is_not_relevant_and_an_end_is() {
 
 #[test]
 fn an_older_form_of_a_job_says_only_that_it_is_there() {
-    let mut index = Index::new();
+    let mut index = Index::new(None);
     let ended = JobRecord {
         resource_version: ResourceVersion(150),
         finish: Some(Finish::Complete),

@@ -5,17 +5,23 @@ use std::{
     sync::Arc,
 };
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use super::ShardState;
+use super::{
+    ShardState,
+    decision::{after, spread},
+};
 use crate::state::{
     cron_job::{LookUp, LookUpProgress},
     effect::{Effect, EventReason, JobLookUp},
     ids::{CronJobIdentity, Uid},
-    index::{JobIndex, OwnerIndex},
+    index::{Job, JobIndex, OwnerIndex},
     naming,
     record::{ActiveJob, Finish},
 };
+
+/// How long a running Job may have no label before it is asked for, and again: as a rule it has one within seconds.
+const UNLABELLED_WAIT: SignedDuration = SignedDuration::from_secs(30);
 
 /// What the look at one Job asks for.
 enum Finding {
@@ -53,7 +59,45 @@ impl ShardState {
             }
         }
         self.note_success(owner);
+        self.doubt_unlabelled(owner, now);
         self.look_up_missing(owner, now);
+    }
+
+    /// Forgets the running Jobs of the active list that no watch shows, so that they are asked for: of one that is gone
+    /// before it has the label of its shard nobody else says so.
+    fn doubt_unlabelled(&mut self, owner: OwnerIndex, now: Timestamp) {
+        let doubtful = self.unlabelled(owner);
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        if doubtful.is_empty() {
+            cron_job.ask_unlabelled_at = None;
+            return;
+        }
+        let number = owner.wrapping_add(self.config.shard.0.into());
+        let wait = spread(UNLABELLED_WAIT, number.wrapping_mul(0x9E37_79B9));
+        let ask_at = *cron_job.ask_unlabelled_at.get_or_insert(after(now, wait));
+        if now < ask_at {
+            return self.wake_at(owner, ask_at);
+        }
+        cron_job.ask_unlabelled_at = None;
+        for job in doubtful {
+            self.index.remove_job(job);
+        }
+    }
+
+    /// The running Jobs of the active list that no watch shows; as a rule there are none, which is seen at once.
+    fn unlabelled(&self, owner: OwnerIndex) -> Vec<JobIndex> {
+        let is_it = |job: &Job| !job.is_shown && job.finish.is_none() && !job.is_delete_requested;
+        let jobs = self.index.jobs_of(owner).filter(|(_, job)| is_it(job));
+        let mut jobs: Vec<(JobIndex, &Job)> = jobs.collect();
+        if let Some(cron_job) = self.index.cron_job(owner)
+            && !jobs.is_empty()
+        {
+            let listed = cron_job.listed();
+            jobs.retain(|(_, job)| listed.contains(&job.uid));
+        }
+        jobs.into_iter().map(|(index, _)| index).collect()
     }
 
     /// What is to be done, by slot and name; usually nothing.
@@ -88,7 +132,7 @@ impl ShardState {
 
     fn adopt(&mut self, owner: OwnerIndex, job: JobIndex) {
         let Some(active) = self.active_entry(job) else { return };
-        let scheduled = self.index.job(job).and_then(crate::state::index::Job::scheduled);
+        let scheduled = self.index.job(job).and_then(Job::scheduled);
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };

@@ -125,6 +125,8 @@ impl ShardState {
                     finish: None,
                     started: None,
                     completed: None,
+                    // A create is sent with the label.
+                    shard_labels: self.config.labels(),
                 };
                 let uid = job.uid.clone();
                 self.index.apply_job(job, self.relists.mark);

@@ -24,14 +24,19 @@ const BACK_OFF_MIN_MILLIS: i64 = 100;
 /// A quota that lifts is noticed within half a minute; upstream may take a quarter of an hour (B-12.4).
 const BACK_OFF_MAX_MILLIS: i64 = 30_000;
 
-/// The wait after the given number of failures, spread by up to a quarter so that those who failed together do not
-/// come back together.
-pub(super) fn back_off(n_failures: u32, spread: u32) -> SignedDuration {
+/// The wait of a CronJob after the given number of failures.
+pub(super) fn back_off(n_failures: u32, owner: OwnerIndex) -> SignedDuration {
     let millis = BACK_OFF_MIN_MILLIS
         .saturating_mul(1 << n_failures.saturating_sub(1).min(20))
         .min(BACK_OFF_MAX_MILLIS);
-    let part = i64::from(spread.wrapping_mul(0x9E37_79B9).wrapping_add(n_failures) % 256);
-    SignedDuration::from_millis(millis + millis * part / 1024)
+    let number = owner.wrapping_mul(0x9E37_79B9).wrapping_add(n_failures);
+    spread(SignedDuration::from_millis(millis), number)
+}
+
+/// A wait and up to a quarter of it more, by a number, so that those who began together do not come back together.
+pub(super) fn spread(wait: SignedDuration, number: u32) -> SignedDuration {
+    let part = i32::try_from(number % 256).unwrap_or_default();
+    wait.saturating_add(wait.saturating_mul(part) / 1024)
 }
 
 /// `instant` plus `wait`, at the end of time at the latest.

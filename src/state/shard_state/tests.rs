@@ -17,3 +17,4 @@ mod policies;
 mod schedule_changes;
 mod status_writes;
 mod tenure;
+mod unlabelled;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{ShardId, ShardSet, fnv1a_64};
+use super::{SHARD_LABEL_PREFIX, ShardId, ShardSet, fnv1a_64};
 use crate::state::{Uid, ids::UUID_LENGTH};
 
 /// One of 1024 parts of all CronJobs: the top ten bits of the FNV-1a-64 hash of the uid's text.
@@ -102,8 +102,8 @@ impl ShardCount {
     }
 
     /// Its logarithm to the base two: how many leading bits of a hash name the shard.
-    pub fn level(self) -> u32 {
-        self.level.into()
+    pub const fn level(self) -> u32 {
+        self.level as u32
     }
 
     /// Every shard in order.
@@ -156,7 +156,7 @@ impl ShardCount {
     /// The key of the label that a Job bears its shard's number under. The count is part of it, so that Jobs from before a
     /// change of the count are not taken for another shard's.
     pub fn label_key(self) -> String {
-        format!("cronwheel.dev/shard-{}", self.get())
+        format!("{SHARD_LABEL_PREFIX}{}", self.get())
     }
 
     /// The value of that label.

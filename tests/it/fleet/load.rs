@@ -21,7 +21,7 @@ pub(super) struct Plan {
     pub(super) minutes: i64,
     /// How long its Jobs run.
     pub(super) run_seconds: i64,
-    deadline_seconds: Option<i64>,
+    pub(super) deadline_seconds: Option<i64>,
 }
 
 impl Plan {

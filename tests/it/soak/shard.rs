@@ -7,7 +7,7 @@ use cronwheel::{
     state::{
         ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
         DeleteOutcome, Effect, EventReason, Finish, Input, JobOrder, JobRecord, JobTemplate, ResourceVersion, Scope,
-        ShardConfig, ShardId, ShardState, StatusOutcome, Uid, naming, record::RetainedMetadata,
+        ShardConfig, ShardId, ShardState, StatusOutcome, Uid, naming, record::RetainedMetadata, sharding::ShardLabels,
     },
 };
 use jiff::Timestamp;
@@ -104,6 +104,7 @@ impl Cluster {
         let config = ShardConfig {
             shard: ShardId(0),
             scopes: vec![Scope::Cluster],
+            count: None,
         };
         let mut cluster = Cluster {
             shard: ShardState::new(config, begin),
@@ -216,6 +217,7 @@ impl Cluster {
             finish: Some(Finish::Complete),
             started: Some(self.now),
             completed: Some(self.now),
+            shard_labels: ShardLabels::default(),
         })));
     }
 }

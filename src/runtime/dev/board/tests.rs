@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     schedule::Zone,
-    state::{CronJobIdentity, ResourceVersion, Scope, shard_state::test_record},
+    state::{CronJobIdentity, ResourceVersion, Scope, shard_state::test_record, sharding::ShardLabels},
 };
 
 fn at(time: &str) -> Timestamp {
@@ -36,6 +36,7 @@ fn job(name: &str, slot: &str, finish: Option<Finish>) -> Input {
         finish,
         started: None,
         completed: None,
+        shard_labels: ShardLabels::default(),
     }))
 }
 

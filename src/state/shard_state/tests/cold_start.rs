@@ -26,6 +26,7 @@ fn b_1_3_nothing_is_decided_before_both_lists_are_complete() {
         ShardConfig {
             shard: ShardId(0),
             scopes: vec![Scope::Cluster],
+            count: None,
         },
         now,
     );
@@ -48,6 +49,7 @@ fn every_namespace_must_be_listed() {
         ShardConfig {
             shard: ShardId(0),
             scopes: scopes.clone(),
+            count: None,
         },
         now,
     );

@@ -77,6 +77,7 @@ fn before_all_is_listed_who_leads_decides_nothing() {
     let config = ShardConfig {
         shard: ShardId(0),
         scopes: vec![Scope::Cluster],
+        count: None,
     };
     let now = at("10:00:05");
     let mut shard = ShardState::on_standby(config, now);

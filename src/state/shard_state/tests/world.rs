@@ -11,8 +11,14 @@ use crate::{
         DeleteOutcome, Effect, Finish, Input, JobDelete, JobLookUp, JobOrder, JobRecord, JobTemplate, LookUpOutcome,
         ResourceVersion, Scope, ShardConfig, ShardId, ShardState, StatusOutcome, StatusWrite, Uid, naming,
         record::RetainedMetadata,
+        sharding::{ShardCount, ShardLabels},
     },
 };
+
+/// Over how many shards CronJobs are shared out, where they are; the shard is number 0.
+pub(super) fn count() -> ShardCount {
+    ShardCount::default()
+}
 
 pub(super) fn at(text: &str) -> Timestamp {
     // Times of day are of one day that is in no zone's change.
@@ -76,6 +82,7 @@ pub(super) fn job(owner: &str, slot: &str) -> JobRecord {
         finish: None,
         started: Some(slot),
         completed: None,
+        shard_labels: ShardLabels::of(count(), ShardId(0)),
     }
 }
 
@@ -128,16 +135,22 @@ pub(super) struct World {
 impl World {
     /// A shard that has listed these objects at this time.
     pub(super) fn new(now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
-        World::around(ShardState::new, now, cron_jobs, jobs)
+        World::around(ShardState::new, None, now, cron_jobs, jobs)
+    }
+
+    /// The same beside others, so that Jobs are watched by their label.
+    pub(super) fn among_others(now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
+        World::around(ShardState::new, Some(count()), now, cron_jobs, jobs)
     }
 
     /// The same on standby.
     pub(super) fn on_standby(now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
-        World::around(ShardState::on_standby, now, cron_jobs, jobs)
+        World::around(ShardState::on_standby, Some(count()), now, cron_jobs, jobs)
     }
 
     fn around(
         new: fn(ShardConfig, Timestamp) -> ShardState,
+        count: Option<ShardCount>,
         now: &str,
         cron_jobs: Vec<CronJobRecord>,
         jobs: Vec<JobRecord>,
@@ -145,6 +158,7 @@ impl World {
         let config = ShardConfig {
             shard: ShardId(0),
             scopes: vec![Scope::Cluster],
+            count,
         };
         let now = at(now);
         let mut world = World {

@@ -11,7 +11,7 @@ use crate::fleet::{
     Size,
     books::{Job, Write, WriteKind},
     cluster::Fleet,
-    load::Plan,
+    load::{Plan, Policy},
     play,
 };
 
@@ -206,6 +206,52 @@ fn f_14_a_job_whose_label_is_taken_away_still_holds_the_next_run_back() {
             assert!(job["metadata"]["labels"]["cronwheel.dev/shard-32"].is_string(), "{job}");
         }
         fleet.at(3, 20.0).await;
+    });
+}
+
+/// No watch shows that it is gone.
+#[test]
+fn f_14_a_job_that_goes_before_it_has_a_label_again_holds_nothing_back() {
+    play(17, Size::default(), async |fleet| {
+        begin(fleet, &THREE).await;
+        let names: Vec<String> = (0..10).map(|number| format!("long-{number:02}")).collect();
+        for name in &names {
+            let plan = Plan {
+                policy: Policy::Forbid,
+                run_seconds: 3_600,
+                ..Plan::plain(name)
+            };
+            fleet.create_cron_job(plan).await;
+        }
+        fleet.at(1, 5.0).await;
+        fleet.trouble(Rule {
+            resource: Some(Resource::Job),
+            verbs: vec![Verb::Patch],
+            ..Rule::new(Fault::Unavailable)
+        });
+        let path = "/apis/batch/v1/namespaces/default/jobs";
+        let jobs = fleet.ask("GET", path, &Value::Null).await.unwrap();
+        let jobs = jobs["items"].as_array().unwrap().iter();
+        let jobs = jobs.map(|job| job["metadata"]["name"].as_str().unwrap());
+        let long: Vec<&str> = jobs.filter(|job| job.starts_with("long-")).collect();
+        assert_eq!(long.len(), names.len());
+        for job in &long {
+            let labels = json!({"metadata": {"labels": null}});
+            fleet.ask("PATCH", &format!("{path}/{job}"), &labels).await.unwrap();
+        }
+        // Some are handed over without a label; the others were looked up when they lost it.
+        fleet.at(1, 10.0).await;
+        fleet.drain("a").await;
+        fleet.at(1, 15.0).await;
+        for job in &long {
+            fleet.ask("DELETE", &format!("{path}/{job}"), &json!({})).await.unwrap();
+        }
+        fleet.at(2, 20.0).await;
+        let books = fleet.books();
+        for name in &names {
+            let jobs = books.jobs.values().filter(|job| job.owner == *name);
+            assert_eq!(jobs.count(), 2, "{name}");
+        }
     });
 }
 

@@ -1,0 +1,100 @@
+//! What the labels of a Job say of its shard, by which watches show it.
+
+use super::{ShardCount, ShardId};
+
+/// How the key of the label begins that a Job bears its shard's number under; the number of shards follows.
+pub const SHARD_LABEL_PREFIX: &str = "cronwheel.dev/shard-";
+
+/// So many numbers of shards there are to choose from.
+const N_COUNTS: usize = (ShardCount::MAX.level() - ShardCount::MIN.level() + 1) as usize;
+
+/// The shards that a Job's labels name, one for each number of shards: an installation may have had another before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardLabels([Option<ShardId>; N_COUNTS]);
+
+impl ShardLabels {
+    /// The label of one shard alone.
+    pub fn of(count: ShardCount, shard: ShardId) -> ShardLabels {
+        let mut labels = ShardLabels::default();
+        labels.put(count, shard);
+        labels
+    }
+
+    /// Takes a label in. What is none of ours, or has a value that no shard has, says nothing.
+    pub fn note(&mut self, key: &str, value: &str) {
+        let count = key.strip_prefix(SHARD_LABEL_PREFIX).and_then(number);
+        let count = count.and_then(|count| ShardCount::new(count.into()).ok());
+        if let (Some(count), Some(shard)) = (count, number(value).map(ShardId)) {
+            self.put(count, shard);
+        }
+    }
+
+    /// Whether a watch of a shard by its label shows the Job.
+    pub fn names(&self, count: ShardCount, shard: ShardId) -> bool {
+        place(count).and_then(|place| *self.0.get(place)?) == Some(shard)
+    }
+
+    fn put(&mut self, count: ShardCount, shard: ShardId) {
+        if let Some(named) = place(count).and_then(|place| self.0.get_mut(place)) {
+            *named = Some(shard);
+        }
+    }
+}
+
+fn place(count: ShardCount) -> Option<usize> {
+    let above = count.level().checked_sub(ShardCount::MIN.level())?;
+    usize::try_from(above).ok()
+}
+
+/// A number as it is written into labels: selectors compare text.
+fn number(text: &str) -> Option<u16> {
+    let is_written_so = text == "0" || !text.starts_with(['0', '+']);
+    text.parse().ok().filter(|_| is_written_so)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(labels: &[(&str, &str)]) -> ShardLabels {
+        let mut read = ShardLabels::default();
+        for (key, value) in labels {
+            read.note(key, value);
+        }
+        read
+    }
+
+    #[test]
+    fn a_job_is_shown_by_the_watch_whose_selector_takes_its_label() {
+        for level in 4..=10 {
+            let count = ShardCount::new(1 << level).unwrap();
+            for shard in count.shards() {
+                let labels = read(&[(&count.label_key(), &count.label_value(shard))]);
+                assert_eq!(labels, ShardLabels::of(count, shard));
+                assert!(labels.names(count, shard), "{count:?} {shard:?}");
+                assert!(!labels.names(count, ShardId(shard.0 + 1)), "{count:?} {shard:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn labels_of_other_counts_and_of_others_say_nothing() {
+        let (count, shard) = (ShardCount::default(), ShardId(7));
+        for labels in [
+            &[][..],
+            &[("cronwheel.dev/shard-64", "7")],
+            &[("cronwheel.dev/shard-256", "8")],
+            &[("cronwheel.dev/shard-256", "07")],
+            &[("cronwheel.dev/shard-256", "+7")],
+            &[("cronwheel.dev/shard-256", "seven")],
+            &[("cronwheel.dev/shard-0256", "7")],
+            &[("cronwheel.dev/shard-255", "7")],
+            &[("cronwheel.dev/shard-", "7")],
+            &[("example.com/shard-256", "7")],
+        ] {
+            assert!(!read(labels).names(count, shard), "{labels:?}");
+        }
+        let of_both = read(&[("cronwheel.dev/shard-64", "1"), ("cronwheel.dev/shard-256", "7")]);
+        assert!(of_both.names(count, shard));
+    }
+}

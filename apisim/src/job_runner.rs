@@ -16,6 +16,7 @@ use std::{
     future::pending,
     ops::Range,
     pin::pin,
+    sync::Arc,
     time::Duration,
 };
 
@@ -163,8 +164,8 @@ impl JobRunner {
             return;
         }
         let now = self.api.shared.clock.now();
-        // What is stored is well formed; what it says may not be, and then nothing is done.
-        let outline: Outline<'_> = serde_json::from_slice(&stored.json).unwrap_or_default();
+        let spec = stored.spec();
+        let outline = Outline::new(&spec, stored);
         if let Some((delay, step)) = self.next_step(&outline, uid, now) {
             self.planned.insert(uid);
             self.agenda.insert((instant() + delay, uid), (stored.key.clone(), step));
@@ -239,29 +240,33 @@ impl JobRunner {
         else {
             return;
         };
-        let mut job = stored.value();
-        let target = Target {
-            resource: Resource::Job,
-            namespace: key.namespace(),
-            name: key.name(),
-        };
-        match step {
-            Step::Start if job["spec"]["suspend"] == true => return,
-            Step::Start => status::start(&mut job, moment.wall),
-            Step::Succeed => status::succeed(&mut job, moment.wall),
-            Step::Fail => status::fail(&mut job, moment.wall, status::BACKOFF_LIMIT_EXCEEDED),
-            Step::ExceedDeadline => status::fail(&mut job, moment.wall, status::DEADLINE_EXCEEDED),
+        let (spec, stored) = (stored.spec(), Arc::clone(stored));
+        let job = Outline::new(&spec, &stored);
+        let status = match step {
+            Step::Start if job.spec.suspend == Some(true) => return,
+            Step::Start => status::start(&job, moment.wall),
+            Step::Succeed => status::succeed(&job, moment.wall),
+            Step::Fail => status::fail(&job, moment.wall, status::BACKOFF_LIMIT_EXCEEDED),
+            Step::ExceedDeadline => status::fail(&job, moment.wall, status::DEADLINE_EXCEEDED),
             Step::Delete => {
                 let options = DeleteOptions {
                     propagation: Some(Propagation::Foreground),
                     ..DeleteOptions::default()
                 };
+                let target = Target {
+                    resource: Resource::Job,
+                    namespace: key.namespace(),
+                    name: key.name(),
+                };
                 // The Job was there a line above.
                 let _deleted = state.registry.delete(target, &options, moment);
                 return;
             }
-        }
+        };
         // Written on the version that was read, so there is nobody to conflict with.
-        state.registry.store.put(Resource::Job, key, job, moment.at);
+        state
+            .registry
+            .store
+            .put_status(Resource::Job, &stored, &status, moment.at);
     }
 }

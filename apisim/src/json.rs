@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 /// Most objects fit, so that their text does not grow in steps.
-const SIZE_USUAL_BYTES: usize = 2048;
+pub(crate) const SIZE_USUAL_BYTES: usize = 2048;
 
 /// The text of a value, with no room to grow kept.
 pub(crate) fn to_json(value: &Value) -> Bytes {

@@ -165,7 +165,7 @@ impl Registry {
         if !stored.owners.is_empty() {
             self.collect_if_orphaned(resource, &stored.key, moment);
         }
-        Ok(Written::new(Outcome::Created, stored.json.clone()).with_warnings(warnings))
+        Ok(Written::new(Outcome::Created, stored.json()).with_warnings(warnings))
     }
 
     /// The name that the object gets, put into it where the server makes one up.

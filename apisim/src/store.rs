@@ -10,6 +10,7 @@ mod shard_selector;
 mod table;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -91,8 +92,32 @@ impl Store {
 
     /// Stores an object under the next version, which is put into its metadata.
     pub(crate) fn put(&mut self, resource: Resource, key: Key, mut object: Value, at: Instant) -> Arc<Stored> {
-        self.version += 1;
-        let stored = Arc::new(Stored::new(key, self.version, &mut object));
+        let stored = Stored::new(key, self.version + 1, &mut object, None);
+        self.put_stored(resource, stored, at)
+    }
+
+    /// The same with a spec that is given as text, in the place of what stands in the object.
+    pub(crate) fn put_with_spec(
+        &mut self,
+        resource: Resource,
+        key: Key,
+        mut object: Value,
+        spec: &[u8],
+        at: Instant,
+    ) -> Arc<Stored> {
+        let stored = Stored::new(key, self.version + 1, &mut object, Some(spec));
+        self.put_stored(resource, stored, at)
+    }
+
+    /// Stores another status of an object under the next version.
+    pub(crate) fn put_status(&mut self, resource: Resource, object: &Stored, status: &Value, at: Instant) {
+        let stored = object.changed(self.version + 1, Some(status));
+        self.put_stored(resource, stored, at);
+    }
+
+    fn put_stored(&mut self, resource: Resource, stored: Stored, at: Instant) -> Arc<Stored> {
+        self.version = stored.version;
+        let stored = Arc::new(stored);
         let previous = self.table(resource).get(&stored.key).cloned();
         let is_linked = |previous: &Stored| previous.uid == stored.uid && previous.owners == stored.owners;
         if !previous.as_deref().is_some_and(is_linked) {
@@ -118,7 +143,7 @@ impl Store {
     pub(crate) fn remove(&mut self, resource: Resource, key: &Key, at: Instant) -> Option<Arc<Stored>> {
         let previous = Arc::clone(self.get(resource, key)?);
         self.version += 1;
-        let last = previous.at_version(self.version);
+        let last = previous.changed(self.version, None);
         self.forget(resource, &previous);
         self.places.remove(&previous.uid);
         self.tables[resource.index()].remove(Arc::new(last), Arc::clone(&previous), at);

@@ -3,31 +3,25 @@
 use std::borrow::Cow;
 
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
+
+use crate::store::Stored;
 
 const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
 
 /// A Job as far as its life is concerned.
-#[derive(Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Outline<'a> {
-    metadata: Metadata,
-    #[serde(borrow)]
+    is_deleting: bool,
     pub(super) spec: Spec<'a>,
-    #[serde(borrow)]
     status: Status<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Metadata {
-    deletion_timestamp: Option<IgnoredAny>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
 pub(super) struct Spec<'a> {
-    suspend: Option<bool>,
+    pub(super) suspend: Option<bool>,
+    pub(super) parallelism: Option<i64>,
+    pub(super) completions: Option<i64>,
     #[serde(borrow)]
     managed_by: Option<Cow<'a, str>>,
     pub(super) ttl_seconds_after_finished: Option<u64>,
@@ -78,6 +72,17 @@ struct Condition<'a> {
     last_transition_time: Option<Timestamp>,
 }
 
+impl<'a> Outline<'a> {
+    /// Of a Job with this spec. What is stored is well formed; what it says may not be, and then it says nothing.
+    pub(super) fn new(spec: &'a [u8], job: &'a Stored) -> Outline<'a> {
+        Outline {
+            is_deleting: job.is_deleting,
+            spec: serde_json::from_slice(spec).unwrap_or_default(),
+            status: serde_json::from_slice(job.status()).unwrap_or_default(),
+        }
+    }
+}
+
 impl Outline<'_> {
     /// Whether it runs at all, and for this runner.
     pub(super) fn is_to_run(&self) -> bool {
@@ -86,7 +91,7 @@ impl Outline<'_> {
             .managed_by
             .as_deref()
             .is_none_or(|name| name == JOB_CONTROLLER);
-        self.spec.suspend != Some(true) && is_ours && self.metadata.deletion_timestamp.is_none()
+        self.spec.suspend != Some(true) && is_ours && !self.is_deleting
     }
 
     pub(super) fn started_at(&self) -> Option<Timestamp> {

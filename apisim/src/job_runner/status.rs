@@ -1,7 +1,9 @@
 //! The status of Jobs as the Job controller writes it.
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+
+use super::outline::Outline;
 
 /// A reason with its text.
 #[derive(Clone, Copy)]
@@ -25,50 +27,40 @@ pub(super) const DEADLINE_EXCEEDED: Reason = Reason {
     message: "Job was active longer than specified deadline",
 };
 
-pub(super) fn start(job: &mut Value, now: Timestamp) {
+pub(super) fn start(job: &Outline<'_>, now: Timestamp) -> Value {
     let active = n_pods(job);
-    job["status"] = json!({
+    json!({
         "startTime": text(now), "active": active, "ready": active, "terminating": 0, "uncountedTerminatedPods": {},
-    });
+    })
 }
 
-pub(super) fn succeed(job: &mut Value, now: Timestamp) {
-    let succeeded = job["spec"]["completions"].as_i64().unwrap_or(1);
-    let status = ended(job, now, ["SuccessCriteriaMet", "Complete"], COMPLETIONS_REACHED);
-    status.insert("completionTime".to_owned(), text(now).into());
-    status.insert("succeeded".to_owned(), succeeded.into());
+pub(super) fn succeed(job: &Outline<'_>, now: Timestamp) -> Value {
+    let mut status = ended(job, now, ["SuccessCriteriaMet", "Complete"], COMPLETIONS_REACHED);
+    status["completionTime"] = text(now).into();
+    status["succeeded"] = job.spec.completions.unwrap_or(1).into();
+    status
 }
 
-pub(super) fn fail(job: &mut Value, now: Timestamp, reason: Reason) {
-    let failed = n_pods(job);
-    let status = ended(job, now, ["FailureTarget", "Failed"], reason);
-    status.insert("failed".to_owned(), failed.into());
+pub(super) fn fail(job: &Outline<'_>, now: Timestamp, reason: Reason) -> Value {
+    let mut status = ended(job, now, ["FailureTarget", "Failed"], reason);
+    status["failed"] = n_pods(job).into();
+    status
 }
 
 /// Pods at a time.
-fn n_pods(job: &Value) -> i64 {
-    let number = |member: &str| job["spec"][member].as_i64().unwrap_or(1);
-    number("parallelism").min(number("completions"))
+fn n_pods(job: &Outline<'_>) -> i64 {
+    job.spec.parallelism.unwrap_or(1).min(job.spec.completions.unwrap_or(1))
 }
 
-fn ended<'a>(job: &'a mut Value, now: Timestamp, kinds: [&str; 2], why: Reason) -> &'a mut Map<String, Value> {
+fn ended(job: &Outline<'_>, now: Timestamp, kinds: [&str; 2], why: Reason) -> Value {
     let condition = |kind: &str| {
         json!({"type": kind, "status": "True", "lastProbeTime": text(now), "lastTransitionTime": text(now),
             "reason": why.reason, "message": why.message})
     };
-    let mut status = Map::new();
-    status.insert("startTime".to_owned(), job["status"]["startTime"].clone());
-    status.insert("conditions".to_owned(), kinds.map(condition).to_vec().into());
-    status.insert("ready".to_owned(), 0.into());
-    status.insert("terminating".to_owned(), 0.into());
-    status.insert("uncountedTerminatedPods".to_owned(), json!({}));
-    job["status"] = Value::Object(status);
-    match &mut job["status"] {
-        Value::Object(status) => status,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            unreachable!("made above")
-        }
-    }
+    json!({
+        "startTime": job.started_at().map(text), "conditions": kinds.map(condition), "ready": 0, "terminating": 0,
+        "uncountedTerminatedPods": {},
+    })
 }
 
 fn text(time: Timestamp) -> String {

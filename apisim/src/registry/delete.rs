@@ -69,7 +69,7 @@ impl Registry {
         }
         let marked = self.store.put(target.resource, stored.key.clone(), object, moment.at);
         self.propagate(target.resource, &marked.key, moment);
-        Ok(Written::stored(marked.json.clone()))
+        Ok(Written::stored(marked.json()))
     }
 
     fn delete_at_once(
@@ -114,7 +114,7 @@ impl Registry {
             .store
             .put(Resource::Namespace, stored.key.clone(), object, moment.at);
         self.empty_namespace(marked.key.name(), moment);
-        Written::stored(marked.json.clone())
+        Written::stored(marked.json())
     }
 }
 

@@ -108,26 +108,18 @@ impl Registry {
         moment: Moment,
     ) -> Result<Written, Failure> {
         let resource = target.resource;
-        let old = stored.value();
-        metadata::carry_over(&mut new, &old);
-        defaulting::apply(resource, &mut new);
-        let errors = match part {
-            Part::Main => {
-                defaulting::prepare_for_update(resource, &mut new, &old);
-                validation::update(resource, &new, &old, &self.checks)
-            }
-            Part::Status => {
-                defaulting::prepare_for_status_update(&mut new, &old);
-                validation::update_status(resource, &new, &old)
-            }
+        let is_spec_read = is_spec_read(resource, part, is_dry_run, stored);
+        let old = if is_spec_read {
+            stored.value()
+        } else {
+            stored.value_without_spec()
         };
-        refuse(resource, target.name, &errors)?;
-        let warnings = match part {
-            Part::Main => validation::update_warnings(resource, &new),
-            Part::Status => Vec::new(),
-        };
+        let warnings = self.complete(target, part, &mut new, &old)?;
         // Nothing is written where nothing changes.
-        if is_dry_run || new == old {
+        if new == old {
+            return Ok(Written::stored(stored.json()).with_warnings(warnings));
+        }
+        if is_dry_run {
             return Ok(Written::stored(to_json(&new)).with_warnings(warnings));
         }
         let is_released = metadata::is_deleting_value(&new) && metadata::finalizers(&new).is_empty();
@@ -136,10 +128,44 @@ impl Registry {
             self.remove(resource, &target.key(), moment);
             return Ok(Written::stored(answer));
         }
-        let stored = self.store.put(resource, target.key(), new, moment.at);
+        let (key, spec) = (target.key(), stored.spec());
+        let stored = if is_spec_read {
+            self.store.put(resource, key, new, moment.at)
+        } else {
+            self.store.put_with_spec(resource, key, new, &spec, moment.at)
+        };
         self.note_written(resource, &stored, moment);
-        Ok(Written::stored(stored.json.clone()).with_warnings(warnings))
+        Ok(Written::stored(stored.json()).with_warnings(warnings))
     }
+
+    /// Gives an object that takes the place of `old` what requests cannot say, and refuses it where it breaks a rule. What
+    /// the client is told besides.
+    fn complete(&self, target: Target<'_>, part: Part, new: &mut Value, old: &Value) -> Result<Vec<String>, Failure> {
+        let resource = target.resource;
+        metadata::carry_over(new, old);
+        defaulting::apply(resource, new);
+        let errors = match part {
+            Part::Main => {
+                defaulting::prepare_for_update(resource, new, old);
+                validation::update(resource, new, old, &self.checks)
+            }
+            Part::Status => {
+                defaulting::prepare_for_status_update(new, old);
+                validation::update_status(resource, new, old)
+            }
+        };
+        refuse(resource, target.name, &errors)?;
+        Ok(match part {
+            Part::Main => validation::update_warnings(resource, new),
+            Part::Status => Vec::new(),
+        })
+    }
+}
+
+/// Whether the spec bears on what comes of a request. A new status of a CronJob comes often, and its spec is long; one that
+/// is being deleted may go with it.
+fn is_spec_read(resource: Resource, part: Part, is_dry_run: bool, stored: &Stored) -> bool {
+    part == Part::Main || resource != Resource::CronJob || is_dry_run || stored.is_deleting
 }
 
 fn check_name(target: Target<'_>, new: &Value) -> Result<(), Failure> {

@@ -50,7 +50,7 @@ impl ApiService {
         Ok(Answer::Object(
             StatusCode::OK,
             target.resource,
-            stored.json.clone(),
+            stored.json(),
             Vec::new(),
         ))
     }
@@ -221,7 +221,7 @@ impl Page<'_> {
         let mut page = Vec::new();
         let mut last = None;
         for object in objects.by_ref().take(limit) {
-            page.push(object.json.clone());
+            page.push(object.json());
             last = Some(&object.key);
         }
         let has_more = objects.next().is_some();

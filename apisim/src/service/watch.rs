@@ -144,7 +144,7 @@ impl Watch {
         let objects: Vec<Bytes> = view
             .range(&self.prefix, None)
             .filter(|object| self.selector.matches(object))
-            .map(|object| object.json.clone())
+            .map(|object| object.json())
             .collect();
         for object in objects {
             let line = self.line("ADDED", object);
@@ -287,9 +287,9 @@ impl Watch {
         let was_seen = change.previous.as_ref().is_some_and(is_seen);
         let is_seen = change.kind != ChangeKind::Deleted && is_seen(object);
         match (was_seen, is_seen, &change.previous) {
-            (false, true, _) => Some(("ADDED", object.json.clone())),
-            (true, true, _) => Some(("MODIFIED", object.json.clone())),
-            (true, false, _) if change.kind == ChangeKind::Deleted => Some(("DELETED", object.json.clone())),
+            (false, true, _) => Some(("ADDED", object.json())),
+            (true, true, _) => Some(("MODIFIED", object.json())),
+            (true, false, _) if change.kind == ChangeKind::Deleted => Some(("DELETED", object.json())),
             (true, false, Some(previous)) => {
                 // It left the selection: as it was, under the version of the change.
                 let mut last = previous.value();

@@ -100,7 +100,7 @@ impl ApiService {
             continue_token: String::new(),
             n_remaining: None,
             shards: selector.shards.as_ref().map(ToString::to_string),
-            items: chosen.iter().map(|object| object.json.clone()).collect(),
+            items: chosen.iter().map(|object| object.json()).collect(),
         }))
     }
 }

@@ -1,10 +1,10 @@
 //! One version of one object: its JSON, and the few fields that are looked at without reading it.
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::Key;
-use crate::{json::to_json, resource::Resource};
+use super::{Key, text::Text};
+use crate::resource::Resource;
 
 /// A uid. Those that are no UUID are never equal to one that the server gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,12 +61,12 @@ pub(crate) struct Stored {
     /// Whether it is marked for deletion.
     pub(crate) is_deleting: bool,
     pub(crate) has_finalizers: bool,
-    pub(crate) json: Bytes,
+    text: Text,
 }
 
 impl Stored {
-    /// Puts the version into the object and keeps it as JSON.
-    pub(super) fn new(key: Key, version: u64, object: &mut Value) -> Stored {
+    /// Puts the version into the object and keeps it as JSON, with this text for its spec if one is given.
+    pub(super) fn new(key: Key, version: u64, object: &mut Value, spec: Option<&[u8]>) -> Stored {
         object["metadata"]["resourceVersion"] = version.to_string().into();
         let metadata = &object["metadata"];
         let owners = metadata["ownerReferences"]
@@ -79,25 +79,22 @@ impl Stored {
             owners: owners.iter().map(owner).collect(),
             is_deleting: !metadata["deletionTimestamp"].is_null(),
             has_finalizers: metadata["finalizers"].as_array().is_some_and(|list| !list.is_empty()),
-            json: to_json(object),
+            text: Text::new(object.as_object().unwrap_or(&Map::new()), spec),
             key,
             version,
         }
     }
 
-    /// The same object under another version.
-    pub(super) fn at_version(&self, version: u64) -> Stored {
-        let member = |version: u64| format!("\"resourceVersion\":\"{version}\"");
-        let (text, now) = (
-            std::str::from_utf8(&self.json).unwrap_or_default(),
-            member(self.version),
-        );
-        let mut places = text.match_indices(&now).map(|(at, _)| at);
-        // Where something else in it looks the same it is read.
-        let (Some(at), None) = (places.next(), places.next()) else {
-            return Stored::new(self.key.clone(), version, &mut self.value());
+    /// The same object under another version, with this status if one is given.
+    pub(super) fn changed(&self, version: u64, status: Option<&Value>) -> Stored {
+        let Some(text) = self.text.changed(version, status) else {
+            // It gets its first.
+            let mut object = self.value();
+            if let Some(status) = status {
+                object["status"] = status.clone();
+            }
+            return Stored::new(self.key.clone(), version, &mut object, None);
         };
-        let json = [&text[..at], &member(version), &text[at + now.len()..]].concat();
         Stored {
             key: self.key.clone(),
             version,
@@ -106,13 +103,33 @@ impl Stored {
             owners: self.owners.clone(),
             is_deleting: self.is_deleting,
             has_finalizers: self.has_finalizers,
-            json: json.into_bytes().into(),
+            text,
         }
     }
 
-    /// The object. What is stored was JSON once.
+    /// Its text.
+    pub(crate) fn json(&self) -> Bytes {
+        self.text.json.clone()
+    }
+
+    /// The text of its spec; nothing where it has none.
+    pub(crate) fn spec(&self) -> Bytes {
+        self.text.spec()
+    }
+
+    /// The text of its status; nothing where it has none.
+    pub(crate) fn status(&self) -> &[u8] {
+        self.text.status()
+    }
+
+    /// The object.
     pub(crate) fn value(&self) -> Value {
-        serde_json::from_slice(&self.json).unwrap_or_default()
+        self.text.value()
+    }
+
+    /// The object with null for its spec, if it has one.
+    pub(crate) fn value_without_spec(&self) -> Value {
+        self.text.value_without_spec()
     }
 
     /// The value of a label.

@@ -132,3 +132,46 @@ fn a_uid_is_read_as_it_is_written() {
         assert_eq!(Uid::parse(text), None, "{text}");
     }
 }
+
+/// With texts that look like its own members.
+fn misleading(random: &mut Random) -> Value {
+    let texts = ["x", "\"resourceVersion\":\"2\"", "\"status\":{}", "ä\n", "}"];
+    let text = texts[usize::try_from(random.below(5)).unwrap()];
+    let mut object = json!({
+        "kind": "Job",
+        "metadata": {"annotations": {"a": text}, "name": "o", "uid": Uid(random.uid()).text(), "zone": text},
+    });
+    if random.happens(700_000) {
+        object["spec"] = json!({"resourceVersion": "7", "status": text, "template": {"status": {}}});
+    }
+    if random.happens(700_000) {
+        object["status"] = json!({"active": random.below(3), "message": text});
+    }
+    object
+}
+
+#[test]
+fn a_change_of_a_part_is_what_reading_and_writing_the_whole_gives() {
+    for seed in 0..200 {
+        let mut random = Random::new(seed);
+        let key = Key::new(Some("n"), "o");
+        let mut object = misleading(&mut random);
+        let mut stored = Stored::new(key.clone(), 2, &mut object, None);
+        for version in [3, 99, 100, 1_000] {
+            let status = random.happens(500_000).then(|| json!({"succeeded": version}));
+            stored = stored.changed(version, status.as_ref());
+            object["metadata"]["resourceVersion"] = version.to_string().into();
+            if let Some(status) = status {
+                object["status"] = status;
+            }
+            assert_eq!(stored.json(), object.to_string(), "seed {seed}");
+            let part = |name: &str| object.get(name).map(Value::to_string).unwrap_or_default();
+            assert_eq!(stored.spec(), part("spec"), "seed {seed}");
+            assert_eq!(stored.status(), part("status").as_bytes(), "seed {seed}");
+        }
+        let mut rest = stored.value_without_spec();
+        assert!(rest.get("spec").is_none_or(Value::is_null), "seed {seed}");
+        let whole = Stored::new(key, 1_000, &mut rest, Some(&stored.spec()));
+        assert_eq!(whole.json(), stored.json(), "seed {seed}");
+    }
+}

@@ -131,18 +131,24 @@ pub(super) async fn b_16_4_a_status_write_takes_status_and_metadata_alone(server
     object["metadata"]["labels"] = json!({"kept": "1", "lost": "1"});
     object["metadata"]["annotations"] = json!({"lost": "1"});
     let created = server.post(&server.path("cronjobs"), &object).await.expect(201);
-    let write = json!({
+    let mut write = json!({
         "apiVersion": "batch/v1", "kind": "CronJob",
         "metadata": {"name": "a", "namespace": server.namespace, "uid": uid(&created),
             "resourceVersion": version(&created), "labels": {"kept": "1"}},
         "status": {"lastScheduleTime": "2020-01-01T00:00:00Z",
             "active": [{"kind": "Job", "namespace": server.namespace, "name": "a-1", "apiVersion": "batch/v1"}]},
     });
-    let stored = server
-        .put(&format!("{}/a/status", server.path("cronjobs")), &write)
-        .await
-        .expect(200);
+    let path = format!("{}/a/status", server.path("cronjobs"));
+    let stored = server.put(&path, &write).await.expect(200);
     assert_eq!(stored["spec"], created["spec"]);
+
+    write["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
+    write["spec"] = created["spec"].clone();
+    write["spec"]["schedule"] = "0 0 1 1 *".into();
+    write["status"]["lastScheduleTime"] = "2020-01-02T00:00:00Z".into();
+    let stored = server.put(&path, &write).await.expect(200);
+    assert_eq!(stored["spec"], created["spec"]);
+    assert_ne!(version(&stored), version(&created));
     assert_eq!(stored["status"], write["status"]);
     assert_eq!(stored["metadata"]["labels"], json!({"kept": "1"}));
     assert_eq!(stored["metadata"]["annotations"], Value::Null);

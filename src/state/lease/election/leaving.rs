@@ -29,7 +29,7 @@ const SEND_MAX: Duration = Duration::from_millis(500);
 /// A drain that takes so long meets a busy API server, where each shard takes long whatever the number on the way: so many
 /// are from then on, more each time. On an idle server most have gone by then.
 const SEALS_MAX_IN_A_HURRY: [(Duration, usize); 2] =
-    [(Duration::from_millis(200), 8), (Duration::from_millis(500), 12)];
+    [(Duration::from_millis(250), 8), (Duration::from_millis(400), 12)];
 
 /// A seal that takes longer waits for its last fires, and keeps no other from beginning.
 pub(super) const SEAL_PATIENCE: Duration = Duration::from_millis(50);

@@ -125,7 +125,7 @@ fn f4_shards_that_fire_their_last_for_long_keep_no_others_from_being_sealed() {
     let mut world = fleet(256, 5, 3);
     world.replicas[1].seal_delay = 2_000;
     let (_, took) = drained(&mut world, 1);
-    // 52 shards, two every twentieth of a second, eight when that has taken a fifth of one, and the two seconds.
+    // 52 shards, two every twentieth of a second, eight when that has taken a quarter of one, and the two seconds.
     assert!((2_400..2_600).contains(&took), "{took} ms");
 }
 

@@ -74,7 +74,7 @@ fn cron_job(number: u32) -> Input {
     Input::CronJobApplied(Box::new(
         Decoder {
             default_zone: Zone::utc(),
-            shard_count: Some(ShardCount::default()),
+            shard_count: None,
         }
         .cron_job(&slim)
         .unwrap(),
@@ -87,7 +87,7 @@ fn listed(n_cron_jobs: u32) -> ShardState {
         ShardConfig {
             shard: ShardId(0),
             scopes: vec![Scope::Cluster],
-            count: None,
+            count: Some(ShardCount::default()),
         },
         now,
     );
@@ -158,7 +158,7 @@ fn job(number: u32, run: u32) -> JobRecord {
         finish: Some(cronwheel::state::Finish::Failed),
         started: Some(slot),
         completed: Some(slot),
-        shard_labels: ShardLabels::default(),
+        shard_labels: ShardLabels::of(ShardCount::default(), ShardId(0)),
     }
 }
 

@@ -164,8 +164,7 @@ impl JobRunner {
             return;
         }
         let now = self.api.shared.clock.now();
-        let spec = stored.spec();
-        let outline = Outline::new(&spec, stored);
+        let outline = Outline::of(stored);
         if let Some((delay, step)) = self.next_step(&outline, uid, now) {
             self.planned.insert(uid);
             self.agenda.insert((instant() + delay, uid), (stored.key.clone(), step));
@@ -240,8 +239,8 @@ impl JobRunner {
         else {
             return;
         };
-        let (spec, stored) = (stored.spec(), Arc::clone(stored));
-        let job = Outline::new(&spec, &stored);
+        let stored = Arc::clone(stored);
+        let job = Outline::of(&stored);
         let status = match step {
             Step::Start if job.spec.suspend == Some(true) => return,
             Step::Start => status::start(&job, moment.wall),

@@ -73,11 +73,11 @@ struct Condition<'a> {
 }
 
 impl<'a> Outline<'a> {
-    /// Of a Job with this spec. What is stored is well formed; what it says may not be, and then it says nothing.
-    pub(super) fn new(spec: &'a [u8], job: &'a Stored) -> Outline<'a> {
+    /// What is stored is well formed; what it says may not be, and then it says nothing.
+    pub(super) fn of(job: &'a Stored) -> Outline<'a> {
         Outline {
             is_deleting: job.is_deleting,
-            spec: serde_json::from_slice(spec).unwrap_or_default(),
+            spec: serde_json::from_slice(job.spec()).unwrap_or_default(),
             status: serde_json::from_slice(job.status()).unwrap_or_default(),
         }
     }

@@ -128,11 +128,11 @@ impl Registry {
             self.remove(resource, &target.key(), moment);
             return Ok(Written::stored(answer));
         }
-        let (key, spec) = (target.key(), stored.spec());
         let stored = if is_spec_read {
-            self.store.put(resource, key, new, moment.at)
+            self.store.put(resource, target.key(), new, moment.at)
         } else {
-            self.store.put_with_spec(resource, key, new, &spec, moment.at)
+            self.store
+                .put_with_spec(resource, target.key(), new, stored.spec(), moment.at)
         };
         self.note_written(resource, &stored, moment);
         Ok(Written::stored(stored.json()).with_warnings(warnings))

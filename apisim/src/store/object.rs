@@ -113,7 +113,7 @@ impl Stored {
     }
 
     /// The text of its spec; nothing where it has none.
-    pub(crate) fn spec(&self) -> Bytes {
+    pub(crate) fn spec(&self) -> &[u8] {
         self.text.spec()
     }
 

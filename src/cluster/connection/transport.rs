@@ -18,6 +18,7 @@ use std::{
 use http::{Request, Response, Uri, uri::Scheme};
 use hyper::body::Incoming;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_timeout::TimeoutConnector;
 use hyper_util::{
     client::legacy::{
         self,
@@ -29,10 +30,10 @@ use kube::{
     Config,
     client::{Body, ConfigExt},
 };
-use tower::{BoxError, Service};
+use tower::{BoxError, Service, util::MapErr};
 
 use super::{
-    ConnectError, ConnectionTimes, MAX_IN_FLIGHT_PER_CONNECTION,
+    CONNECT_TIMEOUT, ConnectError, ConnectionTimes, MAX_IN_FLIGHT_PER_CONNECTION, WATCH_SILENCE_MAX,
     proxy::refuse_proxy,
     sockets::{Sockets, TrackedStream, TrackingConnector},
 };
@@ -111,6 +112,27 @@ impl TransportParts {
         }
     }
 }
+
+/// HTTP/1.1 for lists and watches, which may be silent for [`WATCH_SILENCE_MAX`].
+pub(super) fn watch_transport(config: &Config) -> Result<WatchTransport, ConnectError> {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    let tls = config
+        .rustls_https_connector_with_connector(tcp)
+        .map_err(ConnectError::Tls)?;
+    let mut connector = TimeoutConnector::new(tls);
+    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    connector.set_read_timeout(Some(WATCH_SILENCE_MAX));
+    // The time that a connection was idle before the request does not count.
+    connector.set_reset_reader_on_write(true);
+    let client = legacy::Client::builder(TokioExecutor::new()).build(connector);
+    Ok(MapErr::new(client, BoxError::from))
+}
+
+/// See [`watch_transport`].
+pub(super) type WatchTransport =
+    MapErr<legacy::Client<TimeoutConnector<HttpsConnector<HttpConnector>>, Body>, fn(legacy::Error) -> BoxError>;
 
 /// Sends requests over HTTP/2 or HTTP/1.1.
 #[derive(Clone)]

@@ -43,9 +43,11 @@ pub struct Page {
     pub n_passed_over: u64,
 }
 
-/// So many objects should be taken in at a time, as a page of those that are recalled has: whoever does has shards to fire
-/// between two.
+/// So many objects should be taken in at a time: whoever does has shards to fire between two.
 pub const PART_SIZE_MAX: usize = 500;
+
+/// So many of those that are recalled are decoded at a time, which takes some milliseconds in which nothing else is done.
+const RECALLED_PART_SIZE: usize = 100;
 
 /// Where is listed, and what is to be in it.
 #[derive(Clone)]
@@ -85,9 +87,12 @@ pub fn recall_cron_jobs(
 ) -> Option<impl Iterator<Item = Page> + Send + use<>> {
     let (version, objects) = kept.of_shards(shards)?;
     // One page at least, for its version.
-    let n_pages = objects.len().div_ceil(PART_SIZE_MAX).max(1);
+    let n_pages = objects.len().div_ceil(RECALLED_PART_SIZE).max(1);
     Some((0..n_pages).map(move |number| {
-        let objects = objects.iter().skip(number * PART_SIZE_MAX).take(PART_SIZE_MAX);
+        let objects = objects
+            .iter()
+            .skip(number * RECALLED_PART_SIZE)
+            .take(RECALLED_PART_SIZE);
         Page {
             version,
             found: objects.filter_map(|object| understand(object, &decoder)).collect(),

@@ -127,13 +127,15 @@ impl ListTask {
             // No watch of ours shows one without a label gone, where it goes before it has one.
             let source = self.source(must_be_new, shown, &shown.jobs);
             let jobs = |labels| self.forward(shards, list_jobs(source.clone(), labels));
-            // Side by side, since each may wait for the server to know that it is not behind.
+            // Side by side, since each may wait for the server to know that it is not behind; what is recalled last, since
+            // that is work of ours while the server does its own.
             let lists = tokio::try_join!(
-                self.cron_jobs(order, must_be_new, shown),
+                biased;
                 jobs(labelled),
-                jobs(unlabelled)
+                jobs(unlabelled),
+                self.cron_jobs(order, must_be_new, shown)
             );
-            let (cron_jobs, (jobs, _), _) = lists?;
+            let ((jobs, _), _, cron_jobs) = lists?;
             let through = Horizon { cron_jobs, jobs };
             oldest = Some(oldest.map_or(through, |oldest| oldest.min(&through)));
         }
@@ -155,7 +157,12 @@ impl ListTask {
         let (shards, decoder) = (&order.shards, || Arc::clone(&self.decoder));
         let recalled = (!order.is_consistent).then(|| recall_cron_jobs(&shown.kept, decoder(), shards));
         if let Some(pages) = recalled.flatten() {
-            return Ok(self.forward(shards, futures::stream::iter(pages.map(Ok))).await?.0);
+            let pages = futures::stream::unfold(pages, |mut pages| async {
+                // The requests that were just made go out first, which is the work of other tasks of this thread.
+                tokio::task::yield_now().await;
+                pages.next().map(|page| (Ok(page), pages))
+            });
+            return Ok(self.forward(shards, pages).await?.0);
         }
         let source = self.source(must_be_new, shown, &shown.cron_jobs);
         let list = list_cron_jobs(source, decoder(), self.count, *shards);

@@ -60,7 +60,7 @@ use crate::{
     state::{
         HeldShards, Input, Partition, Scope,
         held_shards::WHOLE,
-        sharding::{Leadership, ShardSet},
+        sharding::{BootInstant, Leadership, ShardSet},
     },
 };
 
@@ -205,6 +205,8 @@ struct Shell {
     /// What the watches of each scope have shown, where these are shared; the memory for it is divided between them.
     shown: Vec<Shown>,
     burst: Watched<bool>,
+    /// Until when what can wait does.
+    quiet_until: Watched<Option<BootInstant>>,
     api: ClusterApi,
     event_api: ClusterApi,
     watch_client: kube::Client,
@@ -232,6 +234,7 @@ impl Shell {
             leadership: watch::Sender::new(leadership),
             held_shards: Watched::new(ShardSet::EMPTY),
             burst: Watched::new(false),
+            quiet_until: Watched::new(None),
             api: ClusterApi::new(connections.writes),
             event_api: ClusterApi::new(connections.events),
             watch_client: connections.watches,
@@ -313,6 +316,7 @@ impl Shell {
             answers,
             leadership: self.leadership.subscribe(),
             phase: self.phases.subscribe(),
+            quiet_until: self.quiet_until.subscribe(),
             burst: self.burst.clone(),
         };
         let dispatcher = Dispatcher::new(self.api.clone(), self.clock.clone(), links, self.settings.inflight_max);

@@ -23,7 +23,10 @@ use super::{
     shutdown::{INFLIGHT_GRACE, Phase, PhaseReceiver},
 };
 use crate::{
-    cluster::{Answer, watched::Watched},
+    cluster::{
+        Answer,
+        watched::{Watched, Watcher},
+    },
     state::{
         CreateOutcome, Input,
         sharding::{BootInstant, Leadership, Mandate},
@@ -102,8 +105,9 @@ impl DispatchQueue {
         now: (Timestamp, BootInstant),
         places: u32,
         on_the_way: &OnTheWay,
+        is_quiet: bool,
     ) -> Result<Queued, Option<BootInstant>> {
-        self.backlog().pop(now, places, on_the_way)
+        self.backlog().pop(now, places, on_the_way, is_quiet)
     }
 
     fn take_any(&self) -> Option<Queued> {
@@ -127,7 +131,9 @@ pub struct DispatcherLinks {
     pub leadership: watch::Receiver<Leadership>,
     /// When to end.
     pub phase: PhaseReceiver,
-    /// Told whether a burst is going on.
+    /// Until when what can wait does, if it has to.
+    pub quiet_until: Watcher<Option<BootInstant>>,
+    /// Told whether what can wait stays behind: in a burst, and while it is quiet.
     pub burst: Watched<bool>,
 }
 
@@ -180,16 +186,19 @@ impl<A: JobApi> Dispatcher<A> {
         let queue = self.links.queue.clone();
         let mut phase = self.links.phase.clone();
         let mut verdict = self.clock.watch_verdict();
+        let mut quiet = self.links.quiet_until.clone();
         loop {
             let stall = self.send_what_may_be_sent().await;
             self.publish();
-            let pause = pause_of(&stall, self.clock.boot());
+            let pause = self.pause_of(&stall);
             tokio::select! {
                 biased;
                 () = phase.reached(Phase::StopIntake) => break,
                 Some(exchanged) = self.in_flight.next() => self.settle(exchanged).await,
                 () = queue.shared.arrivals.notified() => {}
                 _ = verdict.changed() => {}
+                // Without an election it never is.
+                Ok(()) = quiet.changed() => {}
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }
         }
@@ -210,10 +219,11 @@ impl<A: JobApi> Dispatcher<A> {
                 Admission::Full => return Stall::UntilEvent,
             }
             let places = self.pacer.inflight_limit();
-            let queued = match self.links.queue.pop((now, boot), places, &self.on_the_way) {
+            let is_quiet = self.quiet_until(boot).is_some();
+            let queue = &self.links.queue;
+            let queued = match queue.pop((now, boot), places, &self.on_the_way, is_quiet) {
                 Ok(queued) => queued,
-                Err(None) => return Stall::UntilEvent,
-                Err(Some(token_at)) => return Stall::UntilInstant(token_at),
+                Err(token_at) => return token_at.map_or(Stall::UntilEvent, Stall::UntilInstant),
             };
             match self.answer_instead_of_sending(&queued, now, boot) {
                 Some(answer) => self.answer(answer).await,
@@ -316,6 +326,22 @@ impl<A: JobApi> Dispatcher<A> {
         let _ = self.links.answers.send(answer).await;
     }
 
+    /// Until when what can wait does: shards are between two leaders, and the API server has what takes them over to do.
+    fn quiet_until(&self, now: BootInstant) -> Option<BootInstant> {
+        self.links.quiet_until.get().filter(|until| now < *until)
+    }
+
+    /// How long nothing more is sent, unless something happens; the end of a quiet time is always told.
+    fn pause_of(&self, stall: &Stall) -> Option<Duration> {
+        let now = self.clock.boot();
+        let stalled_until = match stall {
+            Stall::UntilEvent => None,
+            Stall::UntilInstant(until) => Some(*until),
+        };
+        let earliest = stalled_until.into_iter().chain(self.quiet_until(now)).min();
+        earliest.map(|until| until.since(now))
+    }
+
     fn n_in_flight(&self) -> u32 {
         self.in_flight.len().try_into().unwrap_or(u32::MAX)
     }
@@ -331,7 +357,8 @@ impl<A: JobApi> Dispatcher<A> {
         set(&self.metrics.inflight, self.in_flight.len());
         self.metrics.inflight_limit.set(self.pacer.inflight_limit().into());
         let is_burst = n_creates + self.n_creates_in_flight > BURST_MIN;
-        self.links.burst.set(is_burst);
+        let is_quiet = self.quiet_until(self.clock.boot()).is_some();
+        self.links.burst.set(is_burst || is_quiet);
     }
 
     /// Gives back what waits, and waits a while for what is on the way.
@@ -348,21 +375,15 @@ impl<A: JobApi> Dispatcher<A> {
             self.abandon_backlog().await;
         }
         tracing::debug!(n_unanswered = self.in_flight.len(), "dispatcher ended");
-        self.links.burst.set(false);
         self.publish();
+        // Nobody would say so later.
+        self.links.burst.set(false);
     }
 
     async fn abandon_backlog(&mut self) {
         while let Some(queued) = self.links.queue.take_any() {
             self.answer(queued.request.abandoned()).await;
         }
-    }
-}
-
-fn pause_of(stall: &Stall, now: BootInstant) -> Option<Duration> {
-    match stall {
-        Stall::UntilEvent => None,
-        Stall::UntilInstant(until) => Some(until.since(now)),
     }
 }
 

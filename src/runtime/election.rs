@@ -28,7 +28,7 @@ use super::{
     shutdown::{HANDOVER_GRACE, Phase, PhaseReceiver},
 };
 use crate::{
-    cluster::{ClusterApi, leases::LeaseApi},
+    cluster::{ClusterApi, leases::LeaseApi, watched::Watched},
     state::{
         Mandate, ShardCommand, ShardReport,
         lease::{
@@ -47,6 +47,8 @@ pub struct ElectionLinks {
     pub reports: mpsc::Receiver<ShardReport>,
     /// What this replica may do.
     pub leadership: watch::Sender<Leadership>,
+    /// Until when what can wait does.
+    pub quiet_until: Watched<Option<BootInstant>>,
     /// What writes go over, to be cut off when they must not arrive any more.
     pub writes: ClusterApi,
     /// When to hand everything over.
@@ -361,7 +363,6 @@ impl ElectionTask {
         }
     }
 
-    /// To lead nothing from now on.
     fn nothing(&self) -> Leadership {
         Leadership::of_none_until(self.clock.boot(), self.incarnation.0, self.config.timing.write_life())
     }
@@ -387,10 +388,9 @@ impl ElectionTask {
         }
         let n_senders = overview.n_takers.try_into().unwrap_or(u32::MAX);
         self.links.leadership.send_if_modified(|it| it.share_among(n_senders));
-        self.links
-            .metrics
-            .led
-            .set(overview.led.len().try_into().unwrap_or(i64::MAX));
+        self.links.quiet_until.set(overview.quiet_until);
+        let n_led = overview.led.len().try_into().unwrap_or(i64::MAX);
+        self.links.metrics.led.set(n_led);
         self.links.board.publish(ElectionFigures {
             overview,
             fence_after: self.config.timing.parts().self_fence,

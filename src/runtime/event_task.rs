@@ -107,7 +107,7 @@ impl EventQueue {
 pub struct EventLinks {
     /// When to end.
     pub phase: PhaseReceiver,
-    /// Whether a burst of creates is going on.
+    /// Whether Events stay behind: in a burst of creates, and while it is quiet.
     pub burst: Watcher<bool>,
     /// The longest wait for pending Events at the end.
     pub grace: Duration,

@@ -125,6 +125,7 @@ impl Shell {
             commands,
             reports,
             leadership: self.leadership.clone(),
+            quiet_until: self.quiet_until.clone(),
             writes: self.api.clone(),
             phase: self.phases.subscribe(),
             board: self.metrics.election_board.clone(),

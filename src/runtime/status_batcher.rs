@@ -77,7 +77,7 @@ pub struct StatusLinks {
     pub leadership: watch::Receiver<Leadership>,
     /// When to end.
     pub phase: PhaseReceiver,
-    /// Whether a burst of creates is going on.
+    /// Whether what is not urgent stays behind: in a burst of creates, and while it is quiet.
     pub burst: Watcher<bool>,
 }
 

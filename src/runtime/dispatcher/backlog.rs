@@ -1,4 +1,5 @@
-//! What waits to be sent, in lanes: creates, behind them those that are overdue, and behind all what nobody waits for.
+//! What waits to be sent, in lanes: creates, behind them those that are overdue, then look-ups, and behind all what nobody
+//! waits for.
 //! Creates of shards in quarantine are in a lane of their own, one on the way at a time. Pure and bounded.
 //!
 //! What is overdue goes by tokens: after an outage of many CronJobs the API server gets so many a second, and what
@@ -125,6 +126,7 @@ pub(super) struct Backlog {
     creates: FairQueue<Queued>,
     overdue: FairQueue<Queued>,
     tokens: Tokens,
+    look_ups: FairQueue<Queued>,
     background: FairQueue<Queued>,
     n_turns: u32,
 }
@@ -142,6 +144,7 @@ impl Backlog {
                 OVERDUE_PER_SECOND,
                 BootInstant::after_boot(Duration::ZERO),
             ),
+            look_ups: FairQueue::default(),
             background: FairQueue::default(),
             n_turns: 0,
         }
@@ -149,7 +152,7 @@ impl Backlog {
 
     /// Takes a request in, or gives it back when there is no room.
     pub(super) fn push(&mut self, queued: Queued, now: Timestamp) -> Result<(), Box<Queued>> {
-        if self.n_creates() + self.background.len() >= self.len_max {
+        if self.n_creates() + self.n_background() >= self.len_max {
             return Err(Box::new(queued));
         }
         let lane = match queued.request.lane(now) {
@@ -159,6 +162,7 @@ impl Backlog {
                 self.overdue.push(queued.request.futile_from(now), queued);
                 return Ok(());
             }
+            Lane::LookUps => &mut self.look_ups,
             Lane::Background => &mut self.background,
         };
         let deadline = queued.request.deadline(now);
@@ -167,17 +171,20 @@ impl Backlog {
     }
 
     /// The next to be sent, at a time when `places` may be on the way and `on_the_way` are; else, where something waits
-    /// for a token alone, until when.
+    /// for a token alone, until when. What nobody waits for stays where it is while it `is_quiet`, unless it is old.
     pub(super) fn pop(
         &mut self,
         (now, boot): (Timestamp, BootInstant),
         places: u32,
         on_the_way: &OnTheWay,
+        is_quiet: bool,
     ) -> Result<Queued, Option<BootInstant>> {
         self.n_turns = self.n_turns.wrapping_add(1);
         let share = SHARE_MIN.max(places / SHARES);
         let n_on_the_way = |namespace: &str| on_the_way.of(namespace);
-        let is_background_turn = self.n_turns.is_multiple_of(BACKGROUND_TURNS) && self.background_is_overdue(now);
+        let is_background_old = is_old(&self.background, now);
+        let is_any_old = is_background_old || is_old(&self.look_ups, now);
+        let is_background_turn = self.n_turns.is_multiple_of(BACKGROUND_TURNS) && is_any_old;
         // Its CronJob's next slot has come, which waits for the answer. It is not sent, so it takes no token.
         if let Some(futile) = self.overdue.pop_until(now) {
             return Ok(futile);
@@ -198,6 +205,12 @@ impl Backlog {
                 Err(at) => wait = Some(at),
             }
         }
+        if let Some(queued) = self.look_ups.pop(share, n_on_the_way) {
+            return Ok(queued);
+        }
+        if is_quiet && !is_background_old {
+            return Err(wait);
+        }
         self.background.pop(share, n_on_the_way).ok_or(wait)
     }
 
@@ -209,11 +222,12 @@ impl Backlog {
             .collect()
     }
 
-    fn lanes(&mut self) -> [&mut FairQueue<Queued>; 4] {
+    fn lanes(&mut self) -> [&mut FairQueue<Queued>; 5] {
         [
             &mut self.alone,
             &mut self.creates,
             &mut self.overdue,
+            &mut self.look_ups,
             &mut self.background,
         ]
     }
@@ -223,19 +237,19 @@ impl Backlog {
         self.lanes().into_iter().find_map(|lane| lane.pop(u32::MAX, |_| 0))
     }
 
-    fn background_is_overdue(&self, now: Timestamp) -> bool {
-        self.background
-            .earliest()
-            .is_some_and(|came| now.duration_since(came) > BACKGROUND_WAIT_MAX)
-    }
-
     pub(super) fn n_creates(&self) -> usize {
         self.alone.len() + self.creates.len() + self.overdue.len()
     }
 
     pub(super) fn n_background(&self) -> usize {
-        self.background.len()
+        self.look_ups.len() + self.background.len()
     }
+}
+
+/// Whether what has waited longest in a lane, by when it came, has waited for too long.
+fn is_old(lane: &FairQueue<Queued>, now: Timestamp) -> bool {
+    lane.earliest()
+        .is_some_and(|came| now.duration_since(came) > BACKGROUND_WAIT_MAX)
 }
 
 #[cfg(test)]

@@ -52,14 +52,16 @@ pub enum Request {
     LookUp(JobLookUp),
 }
 
-/// Which of the two queues a request waits in.
+/// Which of the queues a request waits in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
     /// Creates, and deletes that a create waits for.
     Creates,
     /// Creates whose slot is long past: many at once after an outage, and behind what is due now.
     Overdue,
-    /// What nobody waits for: sent when no create waits.
+    /// What a slot may wait for, if none has come yet: sent when no create waits.
+    LookUps,
+    /// What nobody waits for: behind all else.
     Background,
 }
 
@@ -88,10 +90,10 @@ impl Request {
             | Request::Delete(JobDelete {
                 is_for_replace: true, ..
             }) => Lane::Creates,
+            Request::LookUp(_) => Lane::LookUps,
             Request::Delete(JobDelete {
                 is_for_replace: false, ..
-            })
-            | Request::LookUp(_) => Lane::Background,
+            }) => Lane::Background,
         }
     }
 

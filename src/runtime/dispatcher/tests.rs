@@ -92,6 +92,15 @@ pub(super) fn history_delete(namespace: &str, name: &str) -> Request {
     delete(namespace, name, false)
 }
 
+pub(super) fn look_up(namespace: &str, name: &str) -> Request {
+    Request::LookUp(JobLookUp {
+        cron_job: identity(namespace, name),
+        namespace: namespace.into(),
+        name: name.into(),
+        listed_uid: None,
+    })
+}
+
 /// Answers after a while as the script says, and with success when the script is at its end.
 #[derive(Clone)]
 struct FakeApi {
@@ -184,6 +193,7 @@ struct Bench {
     answers: mpsc::Receiver<Input>,
     leadership: watch::Sender<Leadership>,
     phases: PhaseSender,
+    quiet_until: Watched<Option<BootInstant>>,
     burst: Watcher<bool>,
     metrics: Metrics,
     dispatcher: Option<Dispatcher<FakeApi>>,
@@ -212,6 +222,7 @@ impl Bench {
         let (answers_in, answers) = mpsc::channel(1_024);
         let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
         let phases = phases();
+        let quiet_until = Watched::new(None);
         let burst_in = Watched::new(false);
         let burst = burst_in.subscribe();
         let links = DispatcherLinks {
@@ -219,6 +230,7 @@ impl Bench {
             answers: answers_in,
             leadership: leadership.subscribe(),
             phase: phases.subscribe(),
+            quiet_until: quiet_until.subscribe(),
             burst: burst_in,
         };
         let dispatcher = Some(Dispatcher::new(api.clone(), clock.clone(), links, 128));
@@ -229,6 +241,7 @@ impl Bench {
             answers,
             leadership,
             phases,
+            quiet_until,
             burst,
             metrics,
             dispatcher,
@@ -347,6 +360,45 @@ async fn lateness_is_that_of_starts_that_were_not_held_back() {
     bench.n_answers(2).await;
     let text = bench.metrics.render().unwrap();
     assert!(text.contains("cronwheel_lateness_seconds_count 1"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_it_is_quiet_what_can_wait_does() {
+    let mut bench = Bench::new(Vec::new());
+    bench.start();
+    let begun = bench.clock.boot();
+    bench.quiet_until.set(Some(begun + Duration::from_secs(1)));
+    bench.burst.wait_for(|is_burst| *is_burst).await.unwrap();
+    bench.push(history_delete("a", "old"));
+    bench.push(create("a", "due", 60));
+    assert_eq!(bench.answer().await, "due Created");
+    assert!(bench.clock.boot().since(begun) < Duration::from_millis(100));
+    assert_eq!(bench.answer().await, "old Deleted");
+    assert!(bench.clock.boot().since(begun) >= Duration::from_secs(1));
+    assert!(!bench.burst.get(), "statuses and Events go on as well");
+
+    bench.quiet_until.set(Some(bench.clock.boot() + Duration::from_secs(1)));
+    bench.burst.wait_for(|is_burst| *is_burst).await.unwrap();
+    bench.quiet_until.set(None);
+    bench.push(history_delete("a", "older"));
+    assert_eq!(bench.answer().await, "older Deleted");
+    assert!(
+        bench.clock.boot().since(begun) < Duration::from_millis(1_100),
+        "it ended early"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_quiet_time_is_told_also_while_the_lane_pauses() {
+    let mut bench = Bench::new(vec![throttled(Some(20))]);
+    bench.push(create("a", "due", 60));
+    bench.start();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    bench.quiet_until.set(Some(bench.clock.boot() + Duration::from_secs(1)));
+    bench.burst.wait_for(|is_burst| *is_burst).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1_010)).await;
+    assert!(!bench.burst.get());
+    assert_eq!(bench.answer().await, "due Created");
 }
 
 #[tokio::test(start_paused = true)]

@@ -146,6 +146,7 @@ impl Bench {
             answers: answers_in,
             leadership: leadership.subscribe(),
             phase: phases.subscribe(),
+            quiet_until: Watched::new(None).subscribe(),
             burst,
         };
         let dispatcher = Dispatcher::new(api, clock.clone(), dispatcher_links, 8);

@@ -87,6 +87,8 @@ pub struct Overview {
     pub quarantined: ShardSet,
     /// How many members take shards.
     pub n_takers: usize,
+    /// Until when what can wait does, since shards are between two leaders.
+    pub quiet_until: Option<BootInstant>,
 }
 
 /// The election of one replica.
@@ -115,7 +117,9 @@ pub struct Election {
     installation: Option<Installation>,
     is_synced: bool,
     is_willing: bool,
-    draining_since: Option<BootInstant>,
+    drain: Option<leaving::Drain>,
+    /// When we last took a shard over that has to be listed before it acts.
+    adopted_at: Option<BootInstant>,
     last_handled: Option<BootInstant>,
     wakeup: BootInstant,
     effects: Vec<ElectionEffect>,
@@ -144,7 +148,8 @@ impl Election {
             installation: None,
             is_synced: false,
             is_willing: true,
-            draining_since: None,
+            drain: None,
+            adopted_at: None,
             last_handled: None,
             wakeup: now,
             effects: Vec::new(),
@@ -237,6 +242,7 @@ impl Election {
                 .collect(),
             quarantined: self.view.quarantined(),
             n_takers: self.roster().filter(|(_, lease)| lease.accepts()).count(),
+            quiet_until: self.quiet_until(),
         }
     }
 
@@ -287,7 +293,7 @@ impl Election {
 
     /// Whether we were asked to end.
     fn is_draining(&self) -> bool {
-        self.draining_since.is_some()
+        self.drain.is_some()
     }
 
     /// Whether we give away what we have.

@@ -243,10 +243,11 @@ impl Election {
     ) {
         if let Some(tenure) = self.tenures.get_mut(&shard)
             && tenure.term == term
-            && let Stage::Sealing { target, .. } = &mut tenure.stage
+            && let Stage::Sealing { target, since } = &mut tenure.stage
         {
             tenure.stage = Stage::Sealed {
                 target: target.take(),
+                since: *since,
                 fired_through,
                 written_through,
             };
@@ -294,6 +295,7 @@ impl Election {
             target,
             fired_through,
             written_through,
+            since: _,
         } = &tenure.stage
         else {
             return None;

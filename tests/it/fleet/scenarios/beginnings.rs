@@ -153,7 +153,7 @@ async fn away_for_ten_minutes(fleet: &mut Fleet, n_late: usize, plan: impl Fn(&s
 
 #[test]
 fn f_07_what_is_overdue_goes_by_tokens_and_behind_what_is_due() {
-    const N_OVERDUE: usize = 2_000;
+    const N_OVERDUE: usize = 2_400;
     /// What the bucket of a replica holds, and what comes into it in a second.
     const AT_ONCE: u32 = 1_000;
     const PER_SECOND: f64 = 500.0;

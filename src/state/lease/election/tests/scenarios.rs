@@ -2,6 +2,7 @@
 
 mod agreement;
 mod crashes;
+mod drains;
 mod moves;
 
 use std::collections::BTreeMap;

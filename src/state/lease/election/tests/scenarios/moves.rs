@@ -3,10 +3,7 @@
 use std::num::NonZeroU16;
 
 use super::{super::world::World, assert_balanced, fleet};
-use crate::state::{
-    lease::{Adoption, MemberLease, StopReason},
-    sharding::Weight,
-};
+use crate::state::{lease::MemberLease, sharding::Weight};
 
 #[test]
 fn f27_five_replicas_that_start_at_once_lead_everything_within_two_seconds() {
@@ -39,45 +36,6 @@ fn at_rest_members_are_renewed_and_nothing_else_is_written() {
 }
 
 #[test]
-fn f1_a_replica_that_drains_hands_everything_over_and_is_gone_in_half_a_second() {
-    for seed in 0..2 {
-        let mut world = fleet(64, 5, seed);
-        let had = world.load()[2];
-        world.drain(2);
-        world.run(500);
-        assert!(world.replicas[2].has_left, "seed {seed}");
-        assert_eq!(world.n_moves(), had);
-        assert_balanced(&world, &[0, 1, 3, 4]);
-        let is_handed_over = |adoption: &Adoption| {
-            matches!(
-                adoption,
-                Adoption::HandedOver {
-                    fired_through: Some(_),
-                    written_through: Some(_)
-                }
-            )
-        };
-        assert!(
-            world
-                .journal
-                .leads
-                .iter()
-                .all(|(_, _, _, adoption)| is_handed_over(adoption))
-        );
-        assert!(
-            world
-                .journal
-                .stops
-                .iter()
-                .all(|(_, _, _, reason)| *reason == StopReason::HandedOver)
-        );
-        assert!(!world.store.leases.contains_key(&world.member_key(2)));
-        world.run(30_000);
-        assert_eq!(world.n_moves(), had, "nothing moves again");
-    }
-}
-
-#[test]
 fn f2_a_rolling_update_moves_each_shard_once() {
     let mut world = fleet(64, 4, 7);
     for former in 0..4 {
@@ -97,44 +55,6 @@ fn f2_a_rolling_update_moves_each_shard_once() {
         world.store.moves
     );
     assert_balanced(&world, &[4, 5, 6, 7]);
-}
-
-/// The most shards that nobody led at a time while a replica drained, and how long that took.
-fn drained(world: &mut World, leaver: usize) -> (usize, u64) {
-    let (begun, n_shards) = (world.now, usize::from(world.count.get()));
-    let mut n_unled_max = 0;
-    world.drain(leaver);
-    while !world.replicas[leaver].has_left {
-        world.run(1);
-        n_unled_max = n_unled_max.max(n_shards - world.leaders().len());
-    }
-    (n_unled_max, world.now - begun)
-}
-
-#[test]
-fn f1_a_drain_leaves_few_shards_without_a_leader_at_a_time() {
-    let mut world = fleet(256, 5, 3);
-    let (n_unled_max, took) = drained(&mut world, 1);
-    // Two on their way, and those whose next leader has not seen yet what the one before has.
-    assert!((2..=6).contains(&n_unled_max), "{n_unled_max}");
-    assert!(took < 500, "{took} ms");
-}
-
-#[test]
-fn f4_shards_that_fire_their_last_for_long_keep_no_others_from_being_sealed() {
-    let mut world = fleet(256, 5, 3);
-    world.replicas[1].seal_delay = 2_000;
-    let (_, took) = drained(&mut world, 1);
-    // 52 shards, two every twentieth of a second, eight when that has taken a quarter of one, and the two seconds.
-    assert!((2_400..2_600).contains(&took), "{took} ms");
-}
-
-#[test]
-fn f4_a_replica_with_many_shards_gives_more_of_them_at_a_time() {
-    let mut world = fleet(512, 2, 3);
-    world.replicas[1].seal_delay = 2_000;
-    let (_, took) = drained(&mut world, 1);
-    assert!(took < 5_500, "{took} ms");
 }
 
 #[test]
@@ -234,82 +154,6 @@ fn f20_random_changes_of_the_members_end_in_rest_with_few_moves() {
         world.run(60_000);
         assert_eq!(world.n_moves(), settled, "seed {seed}: no oscillation");
     }
-}
-
-#[test]
-fn a_drain_that_takes_long_has_more_shards_on_the_way() {
-    let drained_after = |warm_delay| {
-        let mut world = fleet(128, 3, 67);
-        for replica in &mut world.replicas[1..] {
-            replica.warm_delay = warm_delay;
-        }
-        world.drain(0);
-        world.run(warm_delay);
-        let mut millis = 0;
-        while !world.replicas[0].has_left {
-            world.run(1);
-            millis += 1;
-        }
-        millis
-    };
-    let (at_leisure, in_a_hurry) = (drained_after(20), drained_after(1_000));
-    assert!(in_a_hurry * 2 < at_leisure, "{at_leisure} ms and {in_a_hurry} ms");
-}
-
-#[test]
-fn a_target_that_warms_nothing_is_passed_over_after_three_seconds() {
-    let mut world = fleet(16, 3, 67);
-    world.replicas[1].warms_nothing = true;
-    world.drain(0);
-    world.run(2_900);
-    assert!(!world.replicas[0].has_left);
-    world.run(500);
-    assert!(world.replicas[0].has_left);
-    world.run_until_led(1_000);
-    assert!(
-        world.journal.leads.iter().all(|(_, at, _, _)| *at == 2),
-        "{:?}",
-        world.journal.leads
-    );
-}
-
-#[test]
-fn a_leaver_whose_targets_are_all_slow_waits_for_two_and_leaves_the_shards_to_whoever_takes_them() {
-    let mut world = fleet(16, 5, 69);
-    for slow in 1..5 {
-        world.replicas[slow].warms_nothing = true;
-    }
-    world.drain(0);
-    world.run(5_900);
-    assert!(!world.replicas[0].has_left);
-    world.run(600);
-    assert!(world.replicas[0].has_left);
-    let after = world.run_until_led(2_000);
-    assert!(after < 1_000, "{after} ms");
-    assert_balanced(&world, &[1, 2, 3, 4]);
-}
-
-#[test]
-fn the_last_replica_leaves_with_one_write_and_the_next_takes_all_at_once() {
-    let mut world = fleet(64, 1, 71);
-    world.store.n_writes = [0, 0];
-    world.drain(0);
-    world.run(100);
-    assert!(world.replicas[0].has_left);
-    assert_eq!(world.store.n_writes[1], 0, "no shard's Lease is written");
-    let next = world.start("next");
-    let after = world.run_until_led(2_000);
-    assert!(after < 500, "{after} ms");
-    assert_eq!(world.load()[next], 64);
-    let is_released = |adoption: &Adoption| matches!(adoption, Adoption::Released { .. });
-    assert!(
-        world
-            .journal
-            .leads
-            .iter()
-            .all(|(_, _, _, adoption)| is_released(adoption)),
-        "it is no crash"
-    );
 }
 
 #[test]

@@ -58,7 +58,7 @@ FLEET = {
     "pull-goes-on-in-a-rollout": ("src/state/sharding/placement.rs", "} else if n_revisions > 1 {", "} else if n_revisions > 99 {", "f_02"),
     "seal-waits-for-nothing": ("src/state/shard_state/tenure.rs", "while let Some(owner) = unsettled.last() {", "while let Some(owner) = unsettled.last().filter(|_| false) {", "f_01"),
     "transfer-before-the-statuses": ("src/state/shard_state/tenure.rs", "!is_asked_about && (cron_job.is_status_stored() || cron_job.is_undecodable || is_refused)", "let _ = is_refused;\n    !is_asked_about", "f_01"),
-    "adoption-without-a-list-of-jobs": ("src/runtime/list_task.rs", "                jobs(labelled),\n                jobs(unlabelled),\n", "                async { drop(jobs(labelled)); Ok::<_, Broken>((ResourceVersion(u64::MAX), SelectedBy::Server)) },\n                async { drop(jobs(unlabelled)); Ok::<_, Broken>(()) }\n", "f_05"),
+    "adoption-without-a-list-of-jobs": ("src/runtime/list_task.rs", "                jobs(labelled),\n                jobs(unlabelled),\n", "                async { drop(jobs(labelled)); Ok::<_, Broken>((ResourceVersion(u64::MAX), SelectedBy::Server)) },\n                async { drop(jobs(unlabelled)); Ok::<_, Broken>(()) },\n", "f_05"),
     "listed-from-before-the-watch": ("src/runtime/list_task.rs", "Freshness::NotOlderThan)", "|_| Freshness::NotOlderThan(ResourceVersion(1)))", "f_12"),
     "kept-without-a-list-of-all": ("src/cluster/watch/selected.rs", "ListOf::All => Selector::default(),", "ListOf::All => self.kind.selector(&self.selected),", "f_08"),
     "what-is-gone-stays-kept": ("src/cluster/watch/selected.rs", "                self.kind.forget(&object);\n", "", "f_14"),

@@ -47,6 +47,19 @@ fn f_05_what_a_killed_process_led_is_led_again_without_it() {
 }
 
 #[test]
+fn f_05_who_takes_over_knows_the_jobs_that_were_there() {
+    play(8, Size::default(), async |fleet| {
+        begin(fleet, &FOUR).await;
+        fleet.at(3, 30.0).await;
+        fleet.allow_late(fleet.now(), 11.0);
+        fleet.kill("b").await;
+        fleet.all_led(Duration::from_secs(11)).await;
+        fleet.at(8, 55.0).await;
+        assert_history_kept(fleet).await;
+    });
+}
+
+#[test]
 fn f_17_a_replica_whose_lease_task_fails_ends_at_once() {
     play(17, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;

@@ -63,6 +63,44 @@ fn f_01_a_replica_that_is_asked_to_end_hands_over_in_a_burst() {
 }
 
 #[test]
+fn f_01_nobody_else_leads_before_it_is_stored_what_was_fired() {
+    play(3, Size::default(), async |fleet| {
+        begin(fleet, &THREE).await;
+        fleet.at(0, 59.0).await;
+        let three_seconds = Fault::Delay {
+            shortest: Duration::from_secs(3),
+            longest: Duration::from_secs(3),
+        };
+        fleet.api.faults().add(Rule {
+            client: Some("a".to_owned()),
+            resource: Some(Resource::CronJob),
+            verbs: vec![Verb::Update],
+            ..Rule::new(three_seconds)
+        });
+        fleet.at(1, 0.5).await;
+        let (before, number) = (fleet.now(), fleet.number("a"));
+        let held = fleet.books().held_by(number);
+        // Nothing else than the statuses knows then that these slots had their Jobs.
+        let path = "/apis/batch/v1/namespaces/default/jobs";
+        let names: Vec<String> = fleet.books().jobs.values().map(|job| job.name.clone()).collect();
+        assert!(names.len() >= 10, "{names:?}");
+        for name in names {
+            fleet
+                .ask("DELETE", &format!("{path}/{name}"), &json!({}))
+                .await
+                .unwrap();
+        }
+        fleet.ask_to_end("a");
+        fleet.at(1, 6.0).await;
+        assert!(fleet.books().held_by(number).is_empty());
+        assert_moved_once(fleet, &held, before);
+        assert_statuses_stored(fleet, number);
+        fleet.ended("a").await.unwrap();
+        fleet.at(2, 20.0).await;
+    });
+}
+
+#[test]
 fn f_04_creates_that_hang_hold_a_handover_up_for_a_while_and_double_nothing() {
     play(4, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;

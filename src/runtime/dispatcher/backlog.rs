@@ -1,6 +1,5 @@
 //! What waits to be sent, in lanes: creates, behind them those that are overdue, then look-ups, and behind all what nobody
-//! waits for.
-//! Creates of shards in quarantine are in a lane of their own, one on the way at a time. Pure and bounded.
+//! waits for. Creates of shards in quarantine are in a lane of their own, one on the way at a time. Pure and bounded.
 //!
 //! What is overdue goes by tokens: after an outage of many CronJobs the API server gets so many a second, and what
 //! becomes due meanwhile does not wait for them.
@@ -182,9 +181,8 @@ impl Backlog {
         self.n_turns = self.n_turns.wrapping_add(1);
         let share = SHARE_MIN.max(places / SHARES);
         let n_on_the_way = |namespace: &str| on_the_way.of(namespace);
-        let is_background_old = is_old(&self.background, now);
-        let is_any_old = is_background_old || is_old(&self.look_ups, now);
-        let is_background_turn = self.n_turns.is_multiple_of(BACKGROUND_TURNS) && is_any_old;
+        let is_background_turn = self.n_turns.is_multiple_of(BACKGROUND_TURNS)
+            && (is_old(&self.look_ups, now) || is_old(&self.background, now));
         // Its CronJob's next slot has come, which waits for the answer. It is not sent, so it takes no token.
         if let Some(futile) = self.overdue.pop_until(now) {
             return Ok(futile);
@@ -208,7 +206,7 @@ impl Backlog {
         if let Some(queued) = self.look_ups.pop(share, n_on_the_way) {
             return Ok(queued);
         }
-        if is_quiet && !is_background_old {
+        if is_quiet && !is_old(&self.background, now) {
             return Err(wait);
         }
         self.background.pop(share, n_on_the_way).ok_or(wait)

@@ -49,7 +49,7 @@ const QUIET_MAX: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Drain {
     since: BootInstant,
-    /// How long shards have taken of late, from the order to seal them until they were another's; nothing yet.
+    /// How long shards have taken of late, from the order to seal them until they were another's; none before the first.
     passage: Option<Duration>,
 }
 

@@ -31,6 +31,20 @@ async fn drain(fleet: &Fleet, name: &str, longest: Duration) {
     assert_moved_once(fleet, &held, before);
 }
 
+/// Lets every request of a replica of that kind wait from now on before it is looked at.
+fn delay(fleet: &Fleet, name: &str, (resource, verb): (Resource, Verb), duration: Duration) {
+    let fault = Fault::Delay {
+        shortest: duration,
+        longest: duration,
+    };
+    fleet.api.faults().add(Rule {
+        client: Some(name.to_owned()),
+        resource: Some(resource),
+        verbs: vec![verb],
+        ..Rule::new(fault)
+    });
+}
+
 /// Asserts that the cursor of every CronJob knows of the Jobs that a process created.
 fn assert_statuses_stored(fleet: &Fleet, process: u64) {
     let books = fleet.books();
@@ -67,16 +81,7 @@ fn f_01_nobody_else_leads_before_it_is_stored_what_was_fired() {
     play(3, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;
         fleet.at(0, 59.0).await;
-        let three_seconds = Fault::Delay {
-            shortest: Duration::from_secs(3),
-            longest: Duration::from_secs(3),
-        };
-        fleet.api.faults().add(Rule {
-            client: Some("a".to_owned()),
-            resource: Some(Resource::CronJob),
-            verbs: vec![Verb::Update],
-            ..Rule::new(three_seconds)
-        });
+        delay(fleet, "a", (Resource::CronJob, Verb::Update), Duration::from_secs(3));
         fleet.at(1, 0.5).await;
         let (before, number) = (fleet.now(), fleet.number("a"));
         let held = fleet.books().held_by(number);
@@ -105,16 +110,7 @@ fn f_04_creates_that_hang_hold_a_handover_up_for_a_while_and_double_nothing() {
     play(4, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;
         fleet.at(0, 59.5).await;
-        let five_seconds = Fault::Delay {
-            shortest: Duration::from_secs(5),
-            longest: Duration::from_secs(5),
-        };
-        fleet.api.faults().add(Rule {
-            client: Some("a".to_owned()),
-            resource: Some(Resource::Job),
-            verbs: vec![Verb::Create],
-            ..Rule::new(five_seconds)
-        });
+        delay(fleet, "a", (Resource::Job, Verb::Create), Duration::from_secs(5));
         fleet.at(1, 0.2).await;
         fleet.allow_late(fleet.instant(1, 0.0), 5.5);
         let before = fleet.now();

@@ -74,51 +74,44 @@ fn f1_a_drain_at_a_slow_server_has_as_many_on_the_way_as_it_takes() {
     }
 }
 
+fn is_quiet(world: &World, at: usize) -> bool {
+    let quiet_until = world.overview(at).quiet_until;
+    quiet_until.is_some_and(|until| world.local(at) < until)
+}
+
 #[test]
 fn f1_while_one_drains_the_others_are_quiet_for_a_second_at_most() {
     let mut world = fleet(64, 3, 3);
-    let quiet = |world: &World, at: usize| {
-        world
-            .overview(at)
-            .quiet_until
-            .is_some_and(|until| world.local(at) < until)
-    };
     world.run(1_000);
-    assert!((0..3).all(|at| !quiet(&world, at)));
+    assert!((0..3).all(|at| !is_quiet(&world, at)));
     world.drain(1);
     world.run(50);
-    assert_eq!([0, 1, 2].map(|at| quiet(&world, at)), [true, false, true]);
+    assert_eq!([0, 1, 2].map(|at| is_quiet(&world, at)), [true, false, true]);
     while !world.replicas[1].has_left {
         world.run(1);
     }
     world.run(50);
-    assert!([0, 2].iter().all(|at| !quiet(&world, *at)), "it is gone");
+    assert!([0, 2].iter().all(|at| !is_quiet(&world, *at)), "it is gone");
 
     world.replicas[0].seal_delay = 2_000;
     world.drain(0);
     world.run(900);
-    assert!(quiet(&world, 2));
+    assert!(is_quiet(&world, 2));
     world.start("another");
     world.run(200);
-    assert!(!quiet(&world, 2) && !world.replicas[0].has_left, "it takes too long");
+    assert!(!is_quiet(&world, 2) && !world.replicas[0].has_left, "it takes too long");
 }
 
 #[test]
 fn f3_who_takes_shards_of_the_dead_is_quiet_for_a_second() {
     let mut world = fleet(64, 3, 3);
-    let quiet = |world: &World, at: usize| {
-        world
-            .overview(at)
-            .quiet_until
-            .is_some_and(|until| world.local(at) < until)
-    };
     world.kill(1);
     world.run(5_000);
-    assert!(!quiet(&world, 0) && !quiet(&world, 2));
+    assert!(!is_quiet(&world, 0) && !is_quiet(&world, 2));
     world.run_until_led(20_000);
-    assert!(quiet(&world, 0) && quiet(&world, 2));
+    assert!(is_quiet(&world, 0) && is_quiet(&world, 2));
     world.run(1_000);
-    assert!(!quiet(&world, 0) && !quiet(&world, 2));
+    assert!(!is_quiet(&world, 0) && !is_quiet(&world, 2));
 }
 
 #[test]

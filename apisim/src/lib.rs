@@ -20,6 +20,7 @@ mod server;
 mod service;
 mod service_time;
 mod store;
+mod times;
 
 pub use api::{Api, Options};
 pub use clock::WallClock;

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::outline::Outline;
+use crate::times::seconds;
 
 /// A reason with its text.
 #[derive(Clone, Copy)]
@@ -30,13 +31,13 @@ pub(super) const DEADLINE_EXCEEDED: Reason = Reason {
 pub(super) fn start(job: &Outline<'_>, now: Timestamp) -> Value {
     let active = n_pods(job);
     json!({
-        "startTime": text(now), "active": active, "ready": active, "terminating": 0, "uncountedTerminatedPods": {},
+        "startTime": seconds(now), "active": active, "ready": active, "terminating": 0, "uncountedTerminatedPods": {},
     })
 }
 
 pub(super) fn succeed(job: &Outline<'_>, now: Timestamp) -> Value {
     let mut status = ended(job, now, ["SuccessCriteriaMet", "Complete"], COMPLETIONS_REACHED);
-    status["completionTime"] = text(now).into();
+    status["completionTime"] = seconds(now).into();
     status["succeeded"] = job.spec.completions.unwrap_or(1).into();
     status
 }
@@ -54,15 +55,11 @@ fn n_pods(job: &Outline<'_>) -> i64 {
 
 fn ended(job: &Outline<'_>, now: Timestamp, kinds: [&str; 2], why: Reason) -> Value {
     let condition = |kind: &str| {
-        json!({"type": kind, "status": "True", "lastProbeTime": text(now), "lastTransitionTime": text(now),
+        json!({"type": kind, "status": "True", "lastProbeTime": seconds(now), "lastTransitionTime": seconds(now),
             "reason": why.reason, "message": why.message})
     };
     json!({
-        "startTime": job.started_at().map(text), "conditions": kinds.map(condition), "ready": 0, "terminating": 0,
+        "startTime": job.started_at().map(seconds), "conditions": kinds.map(condition), "ready": 0, "terminating": 0,
         "uncountedTerminatedPods": {},
     })
-}
-
-fn text(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use self::wire::{Message, Payload};
 use super::schema::{Field, Kind, Schema, Struct};
-use crate::Resource;
+use crate::{Resource, times};
 
 /// The `Content-Type` of such a body.
 pub const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
@@ -141,8 +141,8 @@ fn read_value(kind: &'static Kind, payload: Payload<'_>) -> Result<Value, Protob
         Kind::Bytes => wire::base64(payload.bytes()?).into(),
         Kind::Quantity => wire::text_at(1, payload.bytes()?)?.into(),
         Kind::IntOrString => int_or_string(payload.bytes()?)?,
-        Kind::Time => wire::time(payload.bytes()?, "%Y-%m-%dT%H:%M:%SZ")?,
-        Kind::MicroTime => wire::time(payload.bytes()?, "%Y-%m-%dT%H:%M:%S.%6fZ")?,
+        Kind::Time => wire::time(payload.bytes()?, times::seconds)?,
+        Kind::MicroTime => wire::time(payload.bytes()?, times::microseconds)?,
         Kind::Any => {
             let raw = wire::text_at(1, payload.bytes()?)?;
             serde_json::from_str(&raw).map_err(|_| ProtobufError::Malformed)?

@@ -4,12 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::Target;
-use crate::store::Uid;
-
-/// A time as the server writes it: whole seconds.
-pub(super) fn time(timestamp: Timestamp) -> String {
-    timestamp.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
+use crate::{store::Uid, times::seconds};
 
 /// The members of `metadata`, made where there are none.
 pub(super) fn members(object: &mut Value) -> &mut Map<String, Value> {
@@ -35,7 +30,7 @@ pub(super) fn begin(object: &mut Value, target: Target<'_>, uid: Uid, now: Times
         metadata.remove(member);
     }
     metadata.insert("uid".to_owned(), uid.text().into());
-    metadata.insert("creationTimestamp".to_owned(), time(now).into());
+    metadata.insert("creationTimestamp".to_owned(), seconds(now).into());
     if let Some(namespace) = target.namespace {
         metadata.insert("namespace".to_owned(), namespace.into());
     }
@@ -68,7 +63,7 @@ pub(super) fn raise_generation(object: &mut Value) {
 /// Marks for deletion.
 pub(super) fn mark_deleting(object: &mut Value, now: Timestamp) {
     let metadata = members(object);
-    metadata.insert("deletionTimestamp".to_owned(), time(now).into());
+    metadata.insert("deletionTimestamp".to_owned(), seconds(now).into());
     metadata.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
     raise_generation(object);
 }

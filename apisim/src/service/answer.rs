@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{ApiBody, form::Form};
-use crate::{failure::Failure, json::to_json, objects::table, resource::Resource};
+use crate::{failure::Failure, json::to_json, objects::table, resource::Resource, times};
 
 /// What a request comes to.
 pub(super) enum Answer {
@@ -50,7 +50,8 @@ impl Answer {
         *response.status_mut() = code;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-        if let Ok(date) = HeaderValue::from_str(&now.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()) {
+        let date = times::http_date(now).and_then(|date| HeaderValue::from_maybe_shared(Bytes::from(date)).ok());
+        if let Some(date) = date {
             headers.insert(header::DATE, date);
         }
         for warning in told {

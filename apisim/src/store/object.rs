@@ -12,18 +12,20 @@ pub(crate) struct Uid(pub(crate) u128);
 
 impl Uid {
     pub(crate) fn parse(text: &str) -> Option<Uid> {
-        let is_form = text.len() == 36
-            && text.bytes().enumerate().all(|(at, byte)| {
-                if matches!(at, 8 | 13 | 18 | 23) {
-                    byte == b'-'
-                } else {
-                    byte.is_ascii_hexdigit()
-                }
-            });
-        if !is_form {
+        if text.len() != 36 {
             return None;
         }
-        u128::from_str_radix(&text.replace('-', ""), 16).ok().map(Uid)
+        let mut uid = 0;
+        for (at, byte) in text.bytes().enumerate() {
+            if matches!(at, 8 | 13 | 18 | 23) {
+                if byte != b'-' {
+                    return None;
+                }
+            } else {
+                uid = uid << 4 | u128::from(char::from(byte).to_digit(16)?);
+            }
+        }
+        Some(Uid(uid))
     }
 
     pub(crate) fn text(self) -> String {

@@ -132,14 +132,37 @@ impl Table {
     /// The changes after a version, in order.
     pub(crate) fn changes_after(&self, version: u64) -> Result<impl Iterator<Item = &Change>, Compacted> {
         self.check(version)?;
-        let from = self.log.partition_point(|change| change.object.version <= version);
+        let from = self.first(|change| change.object.version > version);
         Ok(self.log.range(from..))
     }
 
     /// The first change that was made after an instant.
     pub(crate) fn first_change_after(&self, at: Instant) -> Option<&Change> {
-        let from = self.log.partition_point(|change| change.at <= at);
-        self.log.get(from)
+        self.log.get(self.first(|change| change.at > at))
+    }
+
+    /// The place of the first change that is new, in a log where those after a new one are new too. Who asks is seldom far
+    /// behind, so it is looked for from the end, in steps that grow.
+    fn first(&self, is_new: impl Fn(&Change) -> bool) -> usize {
+        let (mut old_below, mut new_from) = (0, self.log.len());
+        let mut step = 1;
+        while let Some(at) = self.log.len().checked_sub(step) {
+            if !is_new(&self.log[at]) {
+                old_below = at + 1;
+                break;
+            }
+            new_from = at;
+            step *= 2;
+        }
+        while old_below < new_from {
+            let middle = old_below.midpoint(new_from);
+            if is_new(&self.log[middle]) {
+                new_from = middle;
+            } else {
+                old_below = middle + 1;
+            }
+        }
+        new_from
     }
 
     /// The oldest change that is known.

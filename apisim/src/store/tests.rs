@@ -51,6 +51,10 @@ fn every_version_that_the_log_reaches_can_be_seen_again_and_no_older_one() {
             }
             let view = view.unwrap_or_else(|_| panic!("seed {seed}: {version} is known"));
             assert_eq!(shown(&view, None), *model, "seed {seed}, version {version}");
+            let changes = store.table(Resource::Job).changes_after(*version);
+            let versions: Vec<_> = changes.into_iter().flatten().map(|change| change.object.version).collect();
+            let later: Vec<_> = past[at + 1..].iter().map(|(version, _)| *version).collect();
+            assert_eq!(versions, later, "seed {seed}, version {version}");
             let rest: Model = model
                 .iter()
                 .filter(|(name, _)| name.as_str() > "o-2")
@@ -128,6 +132,7 @@ fn a_uid_is_read_as_it_is_written() {
         "uid-a",
         "0000000000000000000000000000000000000",
         "00000000-0000-0000-0000-00000000000g",
+        "00000000-0000-0000-0000_000000000000",
     ] {
         assert_eq!(Uid::parse(text), None, "{text}");
     }

@@ -1,6 +1,8 @@
 //! Times as Go's `time` package reads and writes them, in the two forms that the API has.
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::Timestamp;
+
+use crate::times;
 
 /// How fine a time is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,9 +13,9 @@ pub(super) enum Precision {
 
 /// A time as the API server writes it: in UTC, to its precision.
 pub(super) fn normalise(text: &str, precision: Precision) -> Result<String, String> {
-    let (layout, written) = match precision {
-        Precision::Seconds => ("2006-01-02T15:04:05Z07:00", "%Y-%m-%dT%H:%M:%SZ"),
-        Precision::Microseconds => ("2006-01-02T15:04:05.000000Z07:00", "%Y-%m-%dT%H:%M:%S.%6fZ"),
+    let (layout, written): (_, fn(Timestamp) -> String) = match precision {
+        Precision::Seconds => ("2006-01-02T15:04:05Z07:00", times::seconds),
+        Precision::Microseconds => ("2006-01-02T15:04:05.000000Z07:00", times::microseconds),
     };
     match misfit(text, precision) {
         Some(Misfit::Extra(extra)) => Err(format!("parsing time {text:?}: extra text: {extra:?}")),
@@ -21,7 +23,7 @@ pub(super) fn normalise(text: &str, precision: Precision) -> Result<String, Stri
             "parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {part:?}"
         )),
         None => match text.parse::<Timestamp>() {
-            Ok(time) => Ok(time.to_zoned(TimeZone::UTC).strftime(written).to_string()),
+            Ok(time) => Ok(written(time)),
             Err(_) => Err(format!("parsing time {text:?}: day out of range")),
         },
     }

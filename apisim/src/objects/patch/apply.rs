@@ -13,6 +13,7 @@ use crate::{
         decoding,
         schema::{Field, Kind, Merge, Schema, Struct},
     },
+    times,
 };
 
 /// Who applies.
@@ -62,7 +63,7 @@ pub fn apply(
             "manager": manager,
             "operation": "Apply",
             "apiVersion": resource.api_version(),
-            "time": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            "time": times::seconds(now),
             "fieldsType": "FieldsV1",
             "fieldsV1": fields,
         }),

@@ -1,6 +1,6 @@
 //! The wire format of protobuf: fields with numbers, and what they hold.
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::ProtobufError;
@@ -110,7 +110,7 @@ pub(super) fn text_at(number: u32, bytes: &[u8]) -> Result<String, ProtobufError
 }
 
 /// A time in this form; null where it was never set.
-pub(super) fn time(bytes: &[u8], format: &str) -> Result<Value, ProtobufError> {
+pub(super) fn time(bytes: &[u8], written: fn(Timestamp) -> String) -> Result<Value, ProtobufError> {
     let (mut seconds, mut nanoseconds) = (0, 0);
     for field in Message::new(bytes) {
         match field? {
@@ -124,7 +124,7 @@ pub(super) fn time(bytes: &[u8], format: &str) -> Result<Value, ProtobufError> {
     }
     let nanoseconds = i32::try_from(nanoseconds).map_err(|_| ProtobufError::Malformed)?;
     let time = Timestamp::new(seconds, nanoseconds).map_err(|_| ProtobufError::Malformed)?;
-    Ok(time.to_zoned(TimeZone::UTC).strftime(format).to_string().into())
+    Ok(written(time).into())
 }
 
 /// Bytes in base64 with padding.

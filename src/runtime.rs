@@ -128,10 +128,11 @@ pub async fn run_with(
     connections: Connections,
     next_signal: impl AsyncFnMut() -> &'static str,
 ) -> Result<(), RuntimeError> {
-    run_observed(settings, clock, connections, Metrics::register()?, next_signal).await
+    let listener = bind(settings.listen).await?;
+    run_beside(settings, clock, connections, listener, |_| Vec::new(), next_signal).await
 }
 
-/// The same with metrics that are given, for whoever looks at them meanwhile.
+/// The same without endpoints, with metrics that are given: for whoever is in the same process and looks at them there.
 pub async fn run_observed(
     settings: RunSettings,
     clock: Clock,
@@ -139,9 +140,8 @@ pub async fn run_observed(
     metrics: Metrics,
     next_signal: impl AsyncFnMut() -> &'static str,
 ) -> Result<(), RuntimeError> {
-    let listener = bind(settings.listen).await?;
     let shell = Shell::new(settings, clock, connections, metrics);
-    run_shell(shell, listener, Vec::new(), next_signal).await
+    run_shell(shell, None, Vec::new(), next_signal).await
 }
 
 /// What runs beside the controller's tasks until these have ended. Its own end before that ends the run.
@@ -164,16 +164,16 @@ pub async fn run_beside(
     let metrics = Metrics::register()?;
     let companions = companions(&metrics);
     let shell = Shell::new(settings, clock, connections, metrics);
-    run_shell(shell, listener, companions, next_signal).await
+    run_shell(shell, Some(listener), companions, next_signal).await
 }
 
 async fn run_shell(
     shell: Shell,
-    listener: TcpListener,
+    listener: Option<TcpListener>,
     companions: Vec<Companion>,
     next_signal: impl AsyncFnMut() -> &'static str,
 ) -> Result<(), RuntimeError> {
-    if let Ok(address) = listener.local_addr() {
+    if let Some(Ok(address)) = listener.as_ref().map(TcpListener::local_addr) {
         tracing::info!(%address, "serves /healthz, /readyz and /metrics");
     }
     // First, as the API server may be among them.
@@ -242,7 +242,7 @@ impl Shell {
         }
     }
 
-    fn spawn_all(&self, listener: TcpListener) -> Vec<Task> {
+    fn spawn_all(&self, listener: Option<TcpListener>) -> Vec<Task> {
         let (inputs_in, inputs) = mpsc::channel(INPUTS_MAX);
         let (answers_in, answers) = mpsc::channel(ANSWERS_MAX);
         let dispatch = DispatchQueue::new(self.metrics.dispatch.clone());
@@ -250,7 +250,6 @@ impl Shell {
         let (events, event_task) = self.spawn_events();
         let (custody, sharing_tasks) = self.spawn_sharing().unzip();
         let mut tasks = vec![
-            self.spawn_admin(listener),
             self.spawn_clock(),
             self.spawn_dispatcher(dispatch.clone(), answers_in.clone()),
             self.spawn_status_batcher(statuses.clone(), answers_in),
@@ -266,6 +265,7 @@ impl Shell {
                 custody,
             }),
         ];
+        tasks.extend(listener.map(|listener| self.spawn_admin(listener)));
         tasks.extend(sharing_tasks.into_iter().flatten());
         tasks.extend(self.spawn_watches(&inputs_in, &events));
         tasks

@@ -23,7 +23,7 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Instant, sleep_until};
 
-use self::outline::Outline;
+use self::outline::{Outline, Specs};
 use crate::{
     api::Api,
     clock::instant,
@@ -88,6 +88,8 @@ pub struct JobRunner {
     agenda: BTreeMap<(Instant, u128), (Key, Step)>,
     /// The Jobs that are on the agenda.
     planned: BTreeSet<u128>,
+    /// Of Jobs that are there.
+    specs: Specs,
 }
 
 impl JobRunner {
@@ -99,6 +101,7 @@ impl JobRunner {
             cursor: 0,
             agenda: BTreeMap::new(),
             planned: BTreeSet::new(),
+            specs: Specs::default(),
         }
     }
 
@@ -133,6 +136,8 @@ impl JobRunner {
         let api = self.api.clone();
         let state = api.shared.state();
         self.cursor = state.registry.store.version();
+        // Who is gone since may not have been shown gone.
+        self.specs.clear();
         let view = state.registry.store.table(Resource::Job).view(self.cursor);
         for job in view.iter().flat_map(|view| view.range("", None)) {
             self.plan(job);
@@ -151,7 +156,7 @@ impl JobRunner {
             match change.kind {
                 ChangeKind::Added | ChangeKind::Modified => self.plan(&change.object),
                 // Its step finds nobody.
-                ChangeKind::Deleted => {}
+                ChangeKind::Deleted => self.specs.forget(change.object.uid),
             }
         }
         self.cursor = store.version();
@@ -164,7 +169,7 @@ impl JobRunner {
             return;
         }
         let now = self.api.shared.clock.now();
-        let outline = Outline::of(stored);
+        let outline = Outline::of(stored, &mut self.specs);
         if let Some((delay, step)) = self.next_step(&outline, uid, now) {
             self.planned.insert(uid);
             self.agenda.insert((instant() + delay, uid), (stored.key.clone(), step));
@@ -240,7 +245,7 @@ impl JobRunner {
             return;
         };
         let stored = Arc::clone(stored);
-        let job = Outline::of(&stored);
+        let job = Outline::of(&stored, &mut self.specs);
         let status = match step {
             Step::Start if job.spec.suspend == Some(true) => return,
             Step::Start => status::start(&job, moment.wall),

@@ -36,7 +36,7 @@ fn play<T>(seed: u64, size: Size, scenario: impl AsyncFnOnce(&mut Fleet) -> T) -
 /// The same; and everything that was seen to happen, to the last version and instant.
 fn play_recorded<T>(seed: u64, size: Size, scenario: impl AsyncFnOnce(&mut Fleet) -> T) -> (T, String) {
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
+        .enable_time()
         .start_paused(true)
         .build()
         .unwrap();

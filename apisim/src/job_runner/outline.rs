@@ -1,56 +1,83 @@
 //! What a Job's next step hangs on, read without the rest of it.
+//!
+//! A Job is looked at after each of its steps, and its spec, most of its text, is seldom another: it is kept as it was read.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
+use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
-use crate::store::Stored;
+use crate::store::{Stored, Uid};
 
 const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
 
 /// A Job as far as its life is concerned.
 pub(super) struct Outline<'a> {
     is_deleting: bool,
-    pub(super) spec: Spec<'a>,
+    pub(super) spec: Arc<Spec>,
     status: Status<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Spec<'a> {
+pub(super) struct Spec {
     pub(super) suspend: Option<bool>,
     pub(super) parallelism: Option<i64>,
     pub(super) completions: Option<i64>,
-    #[serde(borrow)]
-    managed_by: Option<Cow<'a, str>>,
+    managed_by: Option<String>,
     pub(super) ttl_seconds_after_finished: Option<u64>,
     pub(super) active_deadline_seconds: Option<u64>,
-    #[serde(borrow)]
-    template: Template<'a>,
+    template: Template,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Template<'a> {
-    #[serde(borrow)]
-    metadata: Option<TemplateMetadata<'a>>,
+struct Template {
+    metadata: Option<TemplateMetadata>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct TemplateMetadata<'a> {
-    #[serde(borrow)]
-    annotations: Option<Annotations<'a>>,
+struct TemplateMetadata {
+    annotations: Option<Annotations>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-struct Annotations<'a> {
-    #[serde(borrow)]
-    run_for: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    outcome: Option<Cow<'a, str>>,
+struct Annotations {
+    run_for: Option<String>,
+    outcome: Option<String>,
+}
+
+/// The specs of Jobs as they were read last, each with its text. Who is deleted is to be forgotten.
+#[derive(Default)]
+pub(super) struct Specs(BTreeMap<Uid, (Bytes, Arc<Spec>)>);
+
+impl Specs {
+    fn of(&mut self, job: &Stored) -> Arc<Spec> {
+        let text = job.spec();
+        match self.0.get_mut(&job.uid) {
+            Some((known, spec)) if *known == text => {
+                // It is a part of the whole object, so that an older one need not be kept.
+                *known = text;
+                Arc::clone(spec)
+            }
+            _ => {
+                let spec = Arc::new(serde_json::from_slice(&text).unwrap_or_default());
+                self.0.insert(job.uid, (text, Arc::clone(&spec)));
+                spec
+            }
+        }
+    }
+
+    pub(super) fn forget(&mut self, job: Uid) {
+        self.0.remove(&job);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -74,10 +101,10 @@ struct Condition<'a> {
 
 impl<'a> Outline<'a> {
     /// What is stored is well formed; what it says may not be, and then it says nothing.
-    pub(super) fn of(job: &'a Stored) -> Outline<'a> {
+    pub(super) fn of(job: &'a Stored, specs: &mut Specs) -> Outline<'a> {
         Outline {
             is_deleting: job.is_deleting,
-            spec: serde_json::from_slice(job.spec()).unwrap_or_default(),
+            spec: specs.of(job),
             status: serde_json::from_slice(job.status()).unwrap_or_default(),
         }
     }
@@ -116,7 +143,7 @@ impl Outline<'_> {
         self.annotations()?.outcome.as_deref()
     }
 
-    fn annotations(&self) -> Option<&Annotations<'_>> {
+    fn annotations(&self) -> Option<&Annotations> {
         self.spec.template.metadata.as_ref()?.annotations.as_ref()
     }
 }

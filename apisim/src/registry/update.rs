@@ -132,7 +132,7 @@ impl Registry {
             self.store.put(resource, target.key(), new, moment.at)
         } else {
             self.store
-                .put_with_spec(resource, target.key(), new, stored.spec(), moment.at)
+                .put_with_spec(resource, target.key(), new, &stored.spec(), moment.at)
         };
         self.note_written(resource, &stored, moment);
         Ok(Written::stored(stored.json()).with_warnings(warnings))

@@ -115,7 +115,7 @@ impl Stored {
     }
 
     /// The text of its spec; nothing where it has none.
-    pub(crate) fn spec(&self) -> &[u8] {
+    pub(crate) fn spec(&self) -> Bytes {
         self.text.spec()
     }
 

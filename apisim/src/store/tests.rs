@@ -52,7 +52,11 @@ fn every_version_that_the_log_reaches_can_be_seen_again_and_no_older_one() {
             let view = view.unwrap_or_else(|_| panic!("seed {seed}: {version} is known"));
             assert_eq!(shown(&view, None), *model, "seed {seed}, version {version}");
             let changes = store.table(Resource::Job).changes_after(*version);
-            let versions: Vec<_> = changes.into_iter().flatten().map(|change| change.object.version).collect();
+            let versions: Vec<_> = changes
+                .into_iter()
+                .flatten()
+                .map(|change| change.object.version)
+                .collect();
             let later: Vec<_> = past[at + 1..].iter().map(|(version, _)| *version).collect();
             assert_eq!(versions, later, "seed {seed}, version {version}");
             let rest: Model = model
@@ -176,7 +180,7 @@ fn a_change_of_a_part_is_what_reading_and_writing_the_whole_gives() {
         }
         let mut rest = stored.value_without_spec();
         assert!(rest.get("spec").is_none_or(Value::is_null), "seed {seed}");
-        let whole = Stored::new(key, 1_000, &mut rest, Some(stored.spec()));
+        let whole = Stored::new(key, 1_000, &mut rest, Some(&stored.spec()));
         assert_eq!(whole.json(), stored.json(), "seed {seed}");
     }
 }

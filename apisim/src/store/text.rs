@@ -66,8 +66,8 @@ impl Text {
     }
 
     /// The text of the spec; nothing where there is none.
-    pub(super) fn spec(&self) -> &[u8] {
-        &self.json[self.spec.clone()]
+    pub(super) fn spec(&self) -> Bytes {
+        self.json.slice(self.spec.clone())
     }
 
     /// The text of the status; nothing where there is none.

@@ -18,11 +18,9 @@ use super::{
 };
 
 /// A line of a watch. Borrows all text: names, uids and versions have no escapes.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug)]
 struct Line<'a> {
-    #[serde(rename = "type")]
     kind: Kind,
-    #[serde(borrow)]
     object: Seen<'a>,
 }
 
@@ -36,13 +34,11 @@ enum Kind {
 }
 
 /// What is looked at of CronJobs and Jobs.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug)]
 struct Seen<'a> {
-    #[serde(borrow)]
     metadata: Metadata<'a>,
-    #[serde(default)]
-    spec: SeenSpec,
-    #[serde(default, borrow)]
+    /// Begins with the text of the spec, which is most of the line and seldom read.
+    spec: &'a str,
     status: SeenStatus<'a>,
 }
 
@@ -92,9 +88,36 @@ struct Condition<'a> {
 }
 
 impl<'a> Line<'a> {
+    /// Members stand in the order of their names.
     fn read(text: &'a [u8]) -> Line<'a> {
-        serde_json::from_slice(text)
-            .unwrap_or_else(|error| panic!("the ledger's watch: {error}: {}", String::from_utf8_lossy(text)))
+        let text = std::str::from_utf8(text).unwrap();
+        let parts = || {
+            let (kind, object) = text.strip_prefix("{\"type\":")?.split_once(",\"object\":")?;
+            let (_, metadata) = object.split_once(",\"metadata\":")?;
+            let (metadata, rest) = first_value(metadata);
+            let spec = rest.strip_prefix(",\"spec\":")?;
+            // A condition's is no object.
+            let status = spec
+                .rsplit_once(",\"status\":{")
+                .map(|(before, _)| &spec[before.len() + 10..]);
+            let status = status.map(|status| first_value(status).0).unwrap_or_default();
+            let object = Seen { metadata, spec, status };
+            Some(Line {
+                kind: first_value(kind).0,
+                object,
+            })
+        };
+        parts().unwrap_or_else(|| panic!("the ledger's watch: {text}"))
+    }
+}
+
+/// The value that a text begins with, and the rest.
+fn first_value<'a, T: Deserialize<'a>>(text: &'a str) -> (T, &'a str) {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter();
+    match values.next() {
+        Some(Ok(value)) => (value, &text[values.byte_offset()..]),
+        Some(Err(error)) => panic!("the ledger's watch: {error}: {text}"),
+        None => panic!("the ledger's watch: no value: {text}"),
     }
 }
 
@@ -225,7 +248,8 @@ impl World {
                 .is_none_or(|index| self.cron_jobs[index].deleted.is_some())
         };
         let finished = self.jobs.get(seen.metadata.uid).and_then(|job| job.finished);
-        let ttl = seen.spec.ttl_seconds_after_finished.map(SignedDuration::from_secs);
+        let (spec, _) = first_value::<SeenSpec>(seen.spec);
+        let ttl = spec.ttl_seconds_after_finished.map(SignedDuration::from_secs);
         let is_outlived = finished.zip(ttl).is_some_and(|((at, _), ttl)| at + ttl <= now);
         if owner.is_some_and(|owner| is_gone(owner.uid)) {
             Deleter::Garbage

@@ -167,6 +167,18 @@ impl World {
         self.present.get(cron_job).unwrap_or(&NONE)
     }
 
+    /// The Jobs that there ever were by the uid of the CronJob that controls them, and those that none does; by uid.
+    pub(super) fn jobs_by_owner(&self) -> (HashMap<&str, Vec<&Job>>, Vec<&Job>) {
+        let (mut by_owner, mut free): (HashMap<&str, Vec<&Job>>, _) = (HashMap::new(), Vec::new());
+        for job in self.jobs.values() {
+            match &job.owner {
+                Some(owner) => by_owner.entry(owner).or_default().push(job),
+                None => free.push(job),
+            }
+        }
+        (by_owner, free)
+    }
+
     /// Takes note of whether a Job of a CronJob is there.
     pub(super) fn note_present(&mut self, cron_job: &str, uid: &str, is_present: bool) {
         if !self.present.contains_key(cron_job) {

@@ -55,12 +55,10 @@ pub(super) fn judge(case: &Case<'_>, views: &[View<'_>], problems: &mut Vec<Stri
 impl Expected {
     fn add(&mut self, case: &Case<'_>, view: &View<'_>, life: &Life, before_that: Timestamp) {
         let until = life.until.min(case.end);
-        let before = view.jobs.iter().take_while(|job| job.created < life.from);
-        let begun = before.filter_map(|job| job.slot).max().unwrap_or(view.cron_job.created);
+        let begun = view.last_slot_before(life.from).unwrap_or(view.cron_job.created);
         // What the controller before did not come to know or to store is found.
-        let is_of_life =
-            |job: &&&Job| job.slot.is_some() && job.created >= before_that - UNRECORDED && job.created <= until;
-        self.started.1 += view.jobs.iter().filter(is_of_life).count() as u64;
+        let of_life = view.jobs_of(before_that - UNRECORDED, until).iter();
+        self.started.1 += of_life.filter(|job| job.slot.is_some()).count() as u64;
         let first = view.slots.partition_point(|slot| slot.at <= begun);
         let end = view.slots.partition_point(|slot| slot.at < until + NEAR);
         for slot in &view.slots[first..end.max(first)] {
@@ -81,7 +79,7 @@ impl Expected {
         let foreign = view.foreign_jobs();
         let is_met = |job: &&Job| job.created <= until && job.deleted.is_none_or(|deletion| deletion.at >= life.from);
         self.of(InstantOutcome::ForeignJob).1 += foreign.filter(is_met).count() as u64;
-        for job in view.jobs.iter().filter(|job| job.slot.is_none()) {
+        for job in &view.by_hand {
             self.add_by_hand(case, job, life.from, until);
         }
     }

@@ -1,12 +1,21 @@
 //! Whether Events speak of what was: a Job that "went missing" is gone, and not by the controller that says so.
 
+use std::collections::BTreeMap;
+
 use super::{Case, NEWS};
 use crate::sim::world::{Deleter, Job, Told};
 
 pub(super) fn judge(case: &Case<'_>, problems: &mut Vec<String>) {
-    for told in &case.world.told_missing {
-        let mut named = case.world.jobs.values().filter(|job| job.name == told.job);
-        if !named.any(|job| may_miss(case, told, job)) {
+    let missing = &case.world.told_missing;
+    let mut named: BTreeMap<&str, Vec<&Job>> = missing.iter().map(|told| (told.job.as_str(), Vec::new())).collect();
+    for job in case.world.jobs.values() {
+        if let Some(jobs) = named.get_mut(job.name.as_str()) {
+            jobs.push(job);
+        }
+    }
+    for told in missing {
+        let jobs = &named[told.job.as_str()];
+        if !jobs.iter().any(|job| may_miss(case, told, job)) {
             problems.push(format!("{}: said at {} to be missing", told.job, told.at));
         }
     }

@@ -16,6 +16,10 @@ pub(super) struct View<'a> {
     pub(super) cron_job: &'a CronJob,
     /// The Jobs that it controls, in the order of creation.
     pub(super) jobs: Vec<&'a Job>,
+    /// The latest slot of each of these and those before it.
+    last_slots: Vec<Option<Timestamp>>,
+    /// Those that users made.
+    pub(super) by_hand: Vec<&'a Job>,
     /// Those that controllers started, by slot.
     pub(super) runs: BTreeMap<Timestamp, Vec<&'a Job>>,
     pub(super) epochs: Vec<Epoch>,
@@ -46,16 +50,8 @@ impl<'a> View<'a> {
     /// Of every CronJob that there ever was.
     pub(super) fn all(case: &Case<'a>) -> Vec<View<'a>> {
         let world = case.world;
-        let mut by_owner: BTreeMap<&str, Vec<&Job>> = BTreeMap::new();
-        let mut foreign: BTreeMap<&str, &Job> = BTreeMap::new();
-        for job in world.jobs.values() {
-            match &job.owner {
-                Some(owner) => by_owner.entry(owner).or_default().push(job),
-                None => {
-                    foreign.insert(&job.name, job);
-                }
-            }
-        }
+        let (mut by_owner, foreign) = world.jobs_by_owner();
+        let foreign: BTreeMap<&str, &Job> = foreign.into_iter().map(|job| (job.name.as_str(), job)).collect();
         // One for all; what a test leaks is little.
         let foreign: &BTreeMap<&str, &Job> = Box::leak(Box::new(foreign));
         let view = |cron_job: &'a CronJob| {
@@ -67,10 +63,17 @@ impl<'a> View<'a> {
                     runs.entry(slot).or_default().push(job);
                 }
             }
+            let mut last_slot = None;
+            let mut last_slot_up_to = |job: &&Job| {
+                last_slot = job.slot.max(last_slot);
+                last_slot
+            };
             let epochs = epochs(cron_job, case.end);
             View {
                 slots: slots(cron_job, &epochs),
                 cron_job,
+                last_slots: jobs.iter().map(&mut last_slot_up_to).collect(),
+                by_hand: jobs.iter().filter(|job| job.slot.is_none()).copied().collect(),
                 jobs,
                 runs,
                 epochs,
@@ -78,6 +81,19 @@ impl<'a> View<'a> {
             }
         };
         world.cron_jobs.iter().map(view).collect()
+    }
+
+    /// The latest slot of a Job that was created before an instant.
+    pub(super) fn last_slot_before(&self, instant: Timestamp) -> Option<Timestamp> {
+        let n_before = self.jobs.partition_point(|job| job.created < instant);
+        self.last_slots[..n_before].last().copied().flatten()
+    }
+
+    /// The Jobs that were created between two instants.
+    pub(super) fn jobs_of(&self, from: Timestamp, until: Timestamp) -> &[&'a Job] {
+        let begin = self.jobs.partition_point(|job| job.created < from);
+        let end = self.jobs.partition_point(|job| job.created <= until);
+        &self.jobs[begin..end.max(begin)]
     }
 
     /// The specs that were in force at any time between two instants.

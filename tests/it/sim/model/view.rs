@@ -1,15 +1,15 @@
 //! One CronJob with what belongs to it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Case, SKEW};
+use super::{Case, SKEW, hindrances::Hindrances};
 use crate::sim::{
     calendar::Calendar,
-    scenario::Spec,
+    scenario::{Scenario, Spec},
     user::job_name,
-    world::{CronJob, Job},
+    world::{CronJob, Deleter, Deletion, Job, World},
 };
 
 pub(super) struct View<'a> {
@@ -25,8 +25,8 @@ pub(super) struct View<'a> {
     pub(super) epochs: Vec<Epoch>,
     /// Every activation while it was there, in order.
     pub(super) slots: Vec<Slot>,
-    /// Jobs of nobody's, by name.
-    pub(super) foreign: &'a BTreeMap<&'a str, &'a Job>,
+    /// Jobs of nobody's, by name: one after the other.
+    foreign: &'a BTreeMap<&'a str, Vec<&'a Job>>,
 }
 
 /// A stretch of time with one schedule.
@@ -51,9 +51,12 @@ impl<'a> View<'a> {
     pub(super) fn all(case: &Case<'a>) -> Vec<View<'a>> {
         let world = case.world;
         let (mut by_owner, foreign) = world.jobs_by_owner();
-        let foreign: BTreeMap<&str, &Job> = foreign.into_iter().map(|job| (job.name.as_str(), job)).collect();
+        let mut by_name: BTreeMap<&str, Vec<&Job>> = BTreeMap::new();
+        for job in foreign {
+            by_name.entry(&job.name).or_default().push(job);
+        }
         // One for all; what a test leaks is little.
-        let foreign: &BTreeMap<&str, &Job> = Box::leak(Box::new(foreign));
+        let foreign: &BTreeMap<&str, Vec<&Job>> = Box::leak(Box::new(by_name));
         let view = |cron_job: &'a CronJob| {
             let mut jobs = by_owner.remove(cron_job.uid.as_str()).unwrap_or_default();
             jobs.sort_by_key(|job| job.created);
@@ -104,19 +107,20 @@ impl<'a> View<'a> {
         &specs[begin..end]
     }
 
-    /// The Job of nobody's that has the name of a slot's.
+    /// The Job of nobody's that has the name of a slot's, the last one that was there at its time.
     pub(super) fn foreign_job(&self, slot: Timestamp) -> Option<&'a Job> {
         let name = job_name(&self.cron_job.name, slot);
-        let job = self.foreign.get(name.as_str()).copied();
-        job.filter(|job| job.deleted.is_none_or(|deletion| deletion.at > slot - SKEW))
+        let jobs = self.foreign.get(name.as_str()).into_iter().flatten().copied();
+        let is_there = |job: &&Job| job.deleted.is_none_or(|deletion| deletion.at > slot - SKEW);
+        jobs.filter(is_there).max_by_key(|job| job.created)
     }
 
     /// The Jobs of nobody's that have the names of slots' of its.
     pub(super) fn foreign_jobs(&self) -> impl Iterator<Item = &'a Job> {
         let prefix = format!("{}-", self.cron_job.name);
         let named = self.foreign.range(prefix.as_str()..);
-        let is_its = |(name, _): &(&&str, &&'a Job)| name.starts_with(&prefix);
-        let its: Vec<&Job> = named.take_while(is_its).map(|(_, job)| *job).collect();
+        let is_its = |(name, _): &(&&str, &Vec<&'a Job>)| name.starts_with(&prefix);
+        let its: Vec<&Job> = named.take_while(is_its).flat_map(|(_, jobs)| jobs).copied().collect();
         its.into_iter()
     }
 
@@ -178,4 +182,52 @@ fn epochs(cron_job: &CronJob, end: Timestamp) -> Vec<Epoch> {
         }
     }
     epochs
+}
+
+#[test]
+fn the_name_of_a_slot_may_be_taken_twice() {
+    let slot: Timestamp = "2026-03-08T04:24:00Z".parse().unwrap();
+    let before = |seconds| slot - SignedDuration::from_secs(seconds);
+    let taken = |from: i64, until: Option<i64>| Job {
+        name: job_name("job-08", slot),
+        owner: None,
+        slot: None,
+        created: before(from),
+        finished: None,
+        completed: None,
+        deleted: until.map(|until| Deletion {
+            at: before(until),
+            version: 1,
+            by: Deleter::Others,
+        }),
+    };
+    let scenario = Scenario::new(1, Duration::from_mins(20));
+    let (gone, there) = ("gone", "there");
+    for uids in [[("1", gone), ("2", there)], [("1", there), ("2", gone)]] {
+        let mut world = World::default();
+        world.begin(CronJob {
+            name: "job-08".to_owned(),
+            uid: "0".to_owned(),
+            created: before(600),
+            specs: vec![(before(600), scenario.specs[0])],
+            deleted: None,
+            statuses: Vec::new(),
+        });
+        for (uid, what) in uids {
+            let job = if what == there {
+                taken(17, None)
+            } else {
+                taken(100, Some(79))
+            };
+            world.jobs.insert(uid.to_owned(), job);
+        }
+        let case = Case {
+            world: &world,
+            hindrances: Hindrances::new(&scenario, &world),
+            end: slot,
+        };
+        let view = &View::all(&case)[0];
+        assert_eq!(view.foreign_job(slot).map(|job| job.created), Some(before(17)));
+        assert_eq!(view.foreign_jobs().count(), 2);
+    }
 }

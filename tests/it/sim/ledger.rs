@@ -33,21 +33,22 @@ enum Kind {
     Deleted,
 }
 
-/// What is looked at of CronJobs and Jobs.
+/// What is looked at of CronJobs and Jobs: most of the text is seldom read.
 #[derive(Clone, Debug)]
 struct Seen<'a> {
-    metadata: Metadata<'a>,
-    /// Begins with the text of the spec, which is most of the line and seldom read.
+    uid: &'a str,
+    version: u64,
+    /// What follows begins with the text of the member.
+    metadata: &'a str,
     spec: &'a str,
-    status: SeenStatus<'a>,
+    /// None where there is none.
+    status: Option<&'a str>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata<'a> {
     name: &'a str,
-    uid: &'a str,
-    resource_version: &'a str,
     #[serde(default)]
     annotations: Annotations,
     #[serde(default, borrow)]
@@ -88,22 +89,26 @@ struct Condition<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Members stand in the order of their names.
+    /// Members stand in the order of their names, so a uid ends the metadata.
     fn read(text: &'a [u8]) -> Line<'a> {
         let text = std::str::from_utf8(text).unwrap();
         let parts = || {
             let (kind, object) = text.strip_prefix("{\"type\":")?.split_once(",\"object\":")?;
             let (_, metadata) = object.split_once(",\"metadata\":")?;
-            let (metadata, rest) = first_value(metadata);
-            let spec = rest.strip_prefix(",\"spec\":")?;
+            let (head, spec) = metadata.split_once(",\"spec\":")?;
+            let (head, uid) = head.strip_suffix("\"}")?.rsplit_once("\",\"uid\":\"")?;
+            let (_, version) = head.rsplit_once("\"resourceVersion\":\"")?;
             // A condition's is no object.
-            let status = spec
-                .rsplit_once(",\"status\":{")
-                .map(|(before, _)| &spec[before.len() + 10..]);
-            let status = status.map(|status| first_value(status).0).unwrap_or_default();
-            let object = Seen { metadata, spec, status };
+            let status = spec.rfind(",\"status\":{").map(|at| &spec[at + ",\"status\":".len()..]);
+            let object = Seen {
+                uid,
+                version: version.parse().ok()?,
+                metadata,
+                spec,
+                status,
+            };
             Some(Line {
-                kind: first_value(kind).0,
+                kind: first_value(kind),
                 object,
             })
         };
@@ -111,31 +116,29 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The value that a text begins with, and the rest.
-fn first_value<'a, T: Deserialize<'a>>(text: &'a str) -> (T, &'a str) {
-    let mut values = serde_json::Deserializer::from_str(text).into_iter();
-    match values.next() {
-        Some(Ok(value)) => (value, &text[values.byte_offset()..]),
+/// The value that a text begins with.
+fn first_value<'a, T: Deserialize<'a>>(text: &'a str) -> T {
+    match serde_json::Deserializer::from_str(text).into_iter().next() {
+        Some(Ok(value)) => value,
         Some(Err(error)) => panic!("the ledger's watch: {error}: {text}"),
         None => panic!("the ledger's watch: no value: {text}"),
     }
 }
 
-impl Seen<'_> {
-    fn version(&self) -> u64 {
-        self.metadata.resource_version.parse().unwrap()
+impl<'a> Seen<'a> {
+    fn status(&self) -> SeenStatus<'a> {
+        self.status.map(first_value).unwrap_or_default()
     }
+}
 
+impl SeenStatus<'_> {
     /// How a Job ended, if it did.
     fn finish(&self) -> Option<Finish> {
-        self.status
-            .conditions
-            .iter()
-            .find_map(|condition| match condition.kind {
-                "Complete" => Some(Finish::Complete),
-                "Failed" => Some(Finish::Failed),
-                _ => None,
-            })
+        self.conditions.iter().find_map(|condition| match condition.kind {
+            "Complete" => Some(Finish::Complete),
+            "Failed" => Some(Finish::Failed),
+            _ => None,
+        })
     }
 }
 
@@ -175,7 +178,7 @@ fn watch(cluster: &Cluster, resource: &'static str, version: u64) -> impl Stream
         loop {
             let mut body = match open.take() {
                 Some(body) => body,
-                None => begin(last.as_ref().map_or(version, |last| Line::read(last).object.version())).await,
+                None => begin(last.as_ref().map_or(version, |last| Line::read(last).object.version)).await,
             };
             let Some(line) = body.frame().await else { continue };
             let line = line.unwrap().into_data().unwrap();
@@ -196,15 +199,16 @@ pub(super) fn told_missing(event: &Value) -> Option<Told> {
 
 impl World {
     fn take_status(&mut self, seen: &Seen<'_>, now: Timestamp) {
-        let Some(index) = self.find_by_uid(seen.metadata.uid) else {
+        let Some(index) = self.find_by_uid(seen.uid) else {
             return;
         };
+        let status = seen.status();
         let cron_job = &mut self.cron_jobs[index];
         let status = Status {
-            version: seen.version(),
+            version: seen.version,
             at: now,
-            last_schedule_time: seen.status.last_schedule_time,
-            last_successful_time: seen.status.last_successful_time,
+            last_schedule_time: status.last_schedule_time,
+            last_successful_time: status.last_successful_time,
         };
         let known = cron_job.statuses.last();
         if known.is_none_or(|known| !known.says_the_same(&status)) {
@@ -213,50 +217,55 @@ impl World {
     }
 
     fn take_job(&mut self, line: &Line<'_>, now: Timestamp) {
-        let (seen, is_deleted) = (&line.object, line.kind == Kind::Deleted);
-        let (version, finish) = (seen.version(), seen.finish());
-        let deletion = is_deleted.then(|| Deletion {
-            at: now,
-            version,
-            by: self.deleter(seen, now),
-        });
-        let metadata = &seen.metadata;
-        let owner = metadata.owner_references.first();
-        let job = self.jobs.entry(metadata.uid.to_owned()).or_insert_with(|| Job {
-            name: metadata.name.to_owned(),
-            owner: owner.map(|owner| owner.uid.to_owned()),
-            slot: metadata.annotations.scheduled,
-            created: now,
-            finished: None,
-            completed: None,
-            deleted: None,
-        });
+        let seen = &line.object;
+        let index = match self.find_job(seen.uid) {
+            Some(index) => index,
+            None => self.begin_job(new_job(seen, now)),
+        };
+        let job = &mut self.jobs[index];
         if job.finished.is_none() {
-            job.finished = finish.map(|finish| (now, finish));
-            job.completed = seen.status.completion_time;
+            let status = seen.status();
+            job.finished = status.finish().map(|finish| (now, finish));
+            job.completed = status.completion_time;
         }
-        job.deleted = deletion;
-        if let Some(owner) = owner {
-            self.note_present(owner.uid, metadata.uid, deletion.is_none());
+        if line.kind == Kind::Deleted {
+            let deletion = Deletion {
+                at: now,
+                version: seen.version,
+                by: self.deleter(&self.jobs[index], seen, now),
+            };
+            self.end_job(index, deletion);
         }
     }
 
-    fn deleter(&self, seen: &Seen<'_>, now: Timestamp) -> Deleter {
-        let owner = seen.metadata.owner_references.first();
-        let is_gone = |uid: &str| {
+    fn deleter(&self, job: &Job, seen: &Seen<'_>, now: Timestamp) -> Deleter {
+        let is_gone = |uid: &String| {
             self.find_by_uid(uid)
                 .is_none_or(|index| self.cron_jobs[index].deleted.is_some())
         };
-        let finished = self.jobs.get(seen.metadata.uid).and_then(|job| job.finished);
-        let (spec, _) = first_value::<SeenSpec>(seen.spec);
+        let spec: SeenSpec = first_value(seen.spec);
         let ttl = spec.ttl_seconds_after_finished.map(SignedDuration::from_secs);
-        let is_outlived = finished.zip(ttl).is_some_and(|((at, _), ttl)| at + ttl <= now);
-        if owner.is_some_and(|owner| is_gone(owner.uid)) {
+        let is_outlived = job.finished.zip(ttl).is_some_and(|((at, _), ttl)| at + ttl <= now);
+        if job.owner.as_ref().is_some_and(is_gone) {
             Deleter::Garbage
-        } else if self.deleted_by_users.contains(seen.metadata.uid) || is_outlived {
+        } else if self.deleted_by_users.contains(seen.uid) || is_outlived {
             Deleter::Others
         } else {
             Deleter::Controller
         }
+    }
+}
+
+fn new_job(seen: &Seen<'_>, now: Timestamp) -> Job {
+    let metadata: Metadata<'_> = first_value(seen.metadata);
+    Job {
+        name: metadata.name.to_owned(),
+        uid: seen.uid.to_owned(),
+        owner: metadata.owner_references.first().map(|owner| owner.uid.to_owned()),
+        slot: metadata.annotations.scheduled,
+        created: now,
+        finished: None,
+        completed: None,
+        deleted: None,
     }
 }

@@ -138,10 +138,8 @@ impl User<'_> {
         let chosen = {
             let world = self.world.borrow();
             let jobs = world.jobs_of(&world.cron_jobs[index].uid);
-            let chosen = number
-                .checked_rem(jobs.len())
-                .and_then(|number| jobs.iter().nth(number));
-            chosen.map(|uid| (uid.clone(), world.jobs[uid].name.clone()))
+            let chosen = number.checked_rem(jobs.len()).and_then(|number| jobs.get(number));
+            chosen.map(|job| (job.uid.clone(), job.name.clone()))
         };
         let Some((job_uid, job)) = chosen else { return };
         self.world.borrow_mut().deleted_by_users.insert(job_uid);

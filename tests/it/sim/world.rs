@@ -3,7 +3,7 @@
 mod show;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap},
     fmt::Write as _,
 };
 
@@ -21,10 +21,12 @@ pub(super) struct World {
     by_uid: HashMap<String, usize>,
     /// Where those are that are there now, by name. Never walked over.
     by_name: HashMap<String, usize>,
-    /// Every Job that there ever was, by uid, which come from the seed.
-    pub(super) jobs: BTreeMap<String, Job>,
-    /// Those that are there, by uid, by the uid of the CronJob that controls them. Never walked over.
-    present: HashMap<String, BTreeSet<String>>,
+    /// Every Job that there ever was, in the order of creation.
+    pub(super) jobs: Vec<Job>,
+    /// Where they are, by uid. Never walked over.
+    job_by_uid: HashMap<String, usize>,
+    /// Where those are that are there now, by the uid of the CronJob that controls them. Never walked over.
+    present: HashMap<String, BTreeSet<usize>>,
     /// The Jobs that users deleted, by uid.
     pub(super) deleted_by_users: BTreeSet<String>,
     /// The controllers, one after the other.
@@ -71,6 +73,7 @@ pub(super) enum Finish {
 /// A Job from its creation to its deletion.
 pub(super) struct Job {
     pub(super) name: String,
+    pub(super) uid: String,
     /// The uid of the CronJob that controls it.
     pub(super) owner: Option<String>,
     /// Its slot; a Job that a user made has none.
@@ -136,17 +139,17 @@ impl Job {
 impl World {
     /// The Jobs that controllers started.
     pub(super) fn n_runs(&self) -> usize {
-        self.jobs.values().filter(|job| job.slot.is_some()).count()
+        self.jobs.iter().filter(|job| job.slot.is_some()).count()
     }
 
     /// One line for each Job.
     pub(super) fn history(&self) -> String {
         let mut lines = String::new();
-        for (uid, job) in &self.jobs {
+        for job in &self.jobs {
             let _ = writeln!(
                 lines,
-                "{uid} {} {:?} {} {:?} {:?}",
-                job.name, job.slot, job.created, job.finished, job.deleted
+                "{} {} {:?} {} {:?} {:?}",
+                job.uid, job.name, job.slot, job.created, job.finished, job.deleted
             );
         }
         lines
@@ -161,37 +164,47 @@ impl World {
         self.by_uid.get(uid).copied()
     }
 
-    /// The Jobs of a CronJob that are there, by uid.
-    pub(super) fn jobs_of(&self, cron_job: &str) -> &BTreeSet<String> {
-        static NONE: BTreeSet<String> = BTreeSet::new();
-        self.present.get(cron_job).unwrap_or(&NONE)
+    /// The Jobs of a CronJob that are there.
+    pub(super) fn jobs_of(&self, cron_job: &str) -> Vec<&Job> {
+        let present = self.present.get(cron_job).into_iter().flatten();
+        present.map(|index| &self.jobs[*index]).collect()
     }
 
-    /// The Jobs that there ever were by the uid of the CronJob that controls them, and those that none does; by uid.
+    pub(super) fn find_job(&self, uid: &str) -> Option<usize> {
+        self.job_by_uid.get(uid).copied()
+    }
+
+    /// Takes note of a new Job, and says where it is.
+    pub(super) fn begin_job(&mut self, job: Job) -> usize {
+        let index = self.jobs.len();
+        self.job_by_uid.insert(job.uid.clone(), index);
+        if let Some(owner) = &job.owner {
+            self.present.entry(owner.clone()).or_default().insert(index);
+        }
+        self.jobs.push(job);
+        index
+    }
+
+    /// Takes note of the deletion of a Job.
+    pub(super) fn end_job(&mut self, index: usize, deletion: Deletion) {
+        let job = &mut self.jobs[index];
+        job.deleted = Some(deletion);
+        let present = job.owner.as_ref().and_then(|owner| self.present.get_mut(owner));
+        if let Some(present) = present {
+            present.remove(&index);
+        }
+    }
+
+    /// The Jobs that there ever were by the uid of the CronJob that controls them, and those that none does.
     pub(super) fn jobs_by_owner(&self) -> (HashMap<&str, Vec<&Job>>, Vec<&Job>) {
         let (mut by_owner, mut free): (HashMap<&str, Vec<&Job>>, _) = (HashMap::new(), Vec::new());
-        for job in self.jobs.values() {
+        for job in &self.jobs {
             match &job.owner {
                 Some(owner) => by_owner.entry(owner).or_default().push(job),
                 None => free.push(job),
             }
         }
         (by_owner, free)
-    }
-
-    /// Takes note of whether a Job of a CronJob is there.
-    pub(super) fn note_present(&mut self, cron_job: &str, uid: &str, is_present: bool) {
-        if !self.present.contains_key(cron_job) {
-            self.present.insert(cron_job.to_owned(), BTreeSet::new());
-        }
-        let Some(jobs) = self.present.get_mut(cron_job) else {
-            return;
-        };
-        if !is_present {
-            jobs.remove(uid);
-        } else if !jobs.contains(uid) {
-            jobs.insert(uid.to_owned());
-        }
     }
 
     /// Takes note of a new CronJob.

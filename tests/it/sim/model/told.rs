@@ -8,7 +8,7 @@ use crate::sim::world::{Deleter, Job, Told};
 pub(super) fn judge(case: &Case<'_>, problems: &mut Vec<String>) {
     let missing = &case.world.told_missing;
     let mut named: BTreeMap<&str, Vec<&Job>> = missing.iter().map(|told| (told.job.as_str(), Vec::new())).collect();
-    for job in case.world.jobs.values() {
+    for job in &case.world.jobs {
         if let Some(jobs) = named.get_mut(job.name.as_str()) {
             jobs.push(job);
         }

@@ -188,7 +188,8 @@ fn epochs(cron_job: &CronJob, end: Timestamp) -> Vec<Epoch> {
 fn the_name_of_a_slot_may_be_taken_twice() {
     let slot: Timestamp = "2026-03-08T04:24:00Z".parse().unwrap();
     let before = |seconds| slot - SignedDuration::from_secs(seconds);
-    let taken = |from: i64, until: Option<i64>| Job {
+    let taken = |uid: &str, from: i64, until: Option<i64>| Job {
+        uid: uid.to_owned(),
         name: job_name("job-08", slot),
         owner: None,
         slot: None,
@@ -202,8 +203,9 @@ fn the_name_of_a_slot_may_be_taken_twice() {
         }),
     };
     let scenario = Scenario::new(1, Duration::from_mins(20));
-    let (gone, there) = ("gone", "there");
-    for uids in [[("1", gone), ("2", there)], [("1", there), ("2", gone)]] {
+    let gone = || taken("1", 100, Some(79));
+    let there = || taken("2", 17, None);
+    for jobs in [[gone(), there()], [there(), gone()]] {
         let mut world = World::default();
         world.begin(CronJob {
             name: "job-08".to_owned(),
@@ -213,13 +215,8 @@ fn the_name_of_a_slot_may_be_taken_twice() {
             deleted: None,
             statuses: Vec::new(),
         });
-        for (uid, what) in uids {
-            let job = if what == there {
-                taken(17, None)
-            } else {
-                taken(100, Some(79))
-            };
-            world.jobs.insert(uid.to_owned(), job);
+        for job in jobs {
+            world.begin_job(job);
         }
         let case = Case {
             world: &world,

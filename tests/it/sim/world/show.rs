@@ -35,7 +35,7 @@ impl World {
         lines.push((cron_job.created, format!("created as {uid}")));
         lines.extend(cron_job.deleted.map(|at| (at, format!("{uid} deleted"))));
         lines.extend(cron_job.specs.iter().map(|(at, spec)| (*at, format!("{spec:?}"))));
-        let jobs = self.jobs.values().filter(|job| job.owner.as_ref() == Some(uid));
+        let jobs = self.jobs.iter().filter(|job| job.owner.as_ref() == Some(uid));
         for job in jobs {
             let name = &job.name;
             lines.push((job.created, format!("{name} created for {}", Shown(job.slot))));

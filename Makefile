@@ -25,9 +25,9 @@ test-fast: ## Tests that need neither network nor processes
 	cargo test --workspace --quiet --lib
 	cargo test --quiet --test it -- --skip cluster --skip differential
 
-simulate: ## The whole controller, simulated: SEEDS=50 from SEED=1, of MINUTES=600 each
-	CRONWHEEL_SIM_SEEDS=$(or $(SEEDS),50) CRONWHEEL_SIM_SEED=$(or $(SEED),1) CRONWHEEL_SIM_MINUTES=$(or $(MINUTES),600) \
-		cargo test --profile sim --quiet --test simulation sim::no_run -- --nocapture
+simulate: ## The whole controller, simulated: SEEDS=50 from SEED=1, of MINUTES=1440 each
+	CRONWHEEL_SIM_SEEDS=$(or $(SEEDS),50) CRONWHEEL_SIM_SEED=$(or $(SEED),1) CRONWHEEL_SIM_MINUTES=$(or $(MINUTES),1440) \
+		cargo test --profile simulate --quiet --test simulation sim::no_run -- --nocapture
 
 fleet: ## Fleets of replicas, simulated: SEEDS=50 from SEED=1, with whatever can happen to them
 	CRONWHEEL_FLEET_SEEDS=$(or $(SEEDS),50) CRONWHEEL_FLEET_SEED=$(or $(SEED),1) \

@@ -65,11 +65,9 @@ impl Cluster {
             longest: Duration::ZERO,
         };
         let writes = add(nothing, 1_000_000, &WRITES);
-        let delay = Fault::Delay {
-            shortest: Duration::ZERO,
-            longest: DELAY_MAX,
-        };
-        add(delay, 1_000_000, &[]);
+        for (shortest, longest, per_million) in delays(scenario) {
+            add(Fault::Delay { shortest, longest }, per_million, &[]);
+        }
         let lost = [Fault::DropBefore, Fault::DropAfter];
         Cluster {
             losses: lost.map(|fault| add(fault, scenario.lost_per_million, &[])).to_vec(),
@@ -167,5 +165,15 @@ impl Cluster {
             .header("content-type", content_type);
         let body = object.map(|object| object.to_string().into_bytes()).unwrap_or_default();
         self.user.request(request.body(body).unwrap()).await
+    }
+}
+
+/// Rules that add up: any time up to the longest, or whole steps of it, by which answers come together.
+fn delays(scenario: &Scenario) -> Vec<(Duration, Duration, u32)> {
+    if scenario.is_delay_in_steps {
+        let steps = |n: u32| (DELAY_MAX * n / 5, DELAY_MAX * n / 5, 500_000);
+        vec![steps(1), steps(2), steps(2)]
+    } else {
+        vec![(Duration::ZERO, DELAY_MAX, 1_000_000)]
     }
 }

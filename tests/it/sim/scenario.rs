@@ -110,6 +110,8 @@ pub(super) struct Scenario {
     pub(super) troubles: Vec<Trouble>,
     /// Of a million messages of the controller's so many get lost on each way.
     pub(super) lost_per_million: u32,
+    /// Whether requests are delayed in steps, so that there is more that comes together.
+    pub(super) is_delay_in_steps: bool,
     /// How far the controller's clock is ahead of the API server's, when no step has moved it.
     pub(super) clock_offset: SignedDuration,
 }
@@ -139,8 +141,10 @@ impl Scenario {
             lost_per_million: random.pick(&[0, 1_000, 5_000, 5_000]),
             clock_offset: SignedDuration::from_millis(random.pick(&[0, 0, -900, -300, 400, 900])),
             specs,
+            is_delay_in_steps: false,
         };
         scenario.fill_up(&mut random);
+        scenario.is_delay_in_steps = random.pick(&[true, true, true, false]);
         scenario
     }
 

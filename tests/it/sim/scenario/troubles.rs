@@ -47,12 +47,13 @@ pub(in crate::sim) enum TroubleKind {
 
 impl Trouble {
     /// How long after it a controller may still be busy to recover: what it put off meanwhile comes back within half a
-    /// minute and a quarter of it.
+    /// minute and a quarter of it. A watch that was refused for long is asked for again within ten seconds, and within ten
+    /// more where that message is lost.
     pub(in crate::sim) fn recovery(&self) -> SignedDuration {
         SignedDuration::from_secs(match self.kind {
             TroubleKind::InternalErrors | TroubleKind::Denied => 40,
-            TroubleKind::Outage | TroubleKind::Unavailable | TroubleKind::Expired => 15,
-            TroubleKind::Throttled { retry_after_seconds } => 5 + i64::try_from(retry_after_seconds).unwrap(),
+            TroubleKind::Outage | TroubleKind::Unavailable | TroubleKind::Expired => 25,
+            TroubleKind::Throttled { retry_after_seconds } => 25.max(5 + i64::try_from(retry_after_seconds).unwrap()),
             TroubleKind::Slow | TroubleKind::WatchesStall | TroubleKind::WatchesSlow | TroubleKind::Behind => 5,
             TroubleKind::Conflicts | TroubleKind::WatchesEnd | TroubleKind::ClockStep { .. } => 0,
         })

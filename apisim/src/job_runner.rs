@@ -88,7 +88,7 @@ pub struct JobRunner {
     agenda: BTreeMap<(Instant, u128), (Key, Step)>,
     /// The Jobs that are on the agenda.
     planned: BTreeSet<u128>,
-    /// Of Jobs that are there.
+    /// Of Jobs that are there and may have a next step.
     specs: Specs,
 }
 
@@ -173,6 +173,9 @@ impl JobRunner {
         if let Some((delay, step)) = self.next_step(&outline, uid, now) {
             self.planned.insert(uid);
             self.agenda.insert((instant() + delay, uid), (stored.key.clone(), step));
+        } else if outline.finished_at().is_some() {
+            // Most Jobs that are there have ended.
+            self.specs.forget(stored.uid);
         }
     }
 

@@ -50,7 +50,7 @@ struct Annotations {
     outcome: Option<String>,
 }
 
-/// The specs of Jobs as they were read last, each with its text. Who is deleted is to be forgotten.
+/// The specs of Jobs as they were read last, each with its text. Who has no next step is to be forgotten.
 #[derive(Default)]
 pub(super) struct Specs(BTreeMap<Uid, (Bytes, Arc<Spec>)>);
 

@@ -78,8 +78,8 @@ FLEET = {
     "wrong-clock-leads-on": ("src/runtime/election.rs", "Some(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine))", "Some(ElectionInput::Willing(true))", "f_16"),
 }
 
-# As `make simulate` and `make fleet` build it, but for what is broken each time: most are red after a second, and wait for
-# the build.
+# As `make fleet` builds it, but for what is broken each time: most are red after a second, and wait for the build. It has
+# debug assertions, which what `make simulate` builds has not.
 SOONER = ["--config", "profile.sim.package.cronwheel.opt-level=0"]
 BUILD = ["cargo", "test", "--profile", "sim", *SOONER, "--quiet", "--test"]
 

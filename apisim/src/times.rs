@@ -1,4 +1,5 @@
-//! Times as the API writes them, in UTC; what is finer than the form is cut off.
+//! Times as the API writes them, in UTC; what is finer than the form is cut off. Years before 0 have six digits, where the API
+//! server's have four.
 
 use jiff::{
     Timestamp,

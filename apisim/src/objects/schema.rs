@@ -139,7 +139,7 @@ impl Schema {
     }
 }
 
-/// Places for fields by their names; twice as many as most types have.
+/// Places for fields by their names: half as many again as the largest type has.
 const N_LIKELY: usize = 64;
 
 fn likely(name: &str) -> usize {

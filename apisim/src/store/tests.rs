@@ -184,3 +184,33 @@ fn a_change_of_a_part_is_what_reading_and_writing_the_whole_gives() {
         assert_eq!(whole.json(), stored.json(), "seed {seed}");
     }
 }
+
+#[test]
+fn a_change_is_found_by_its_time_and_by_its_version() {
+    let mut random = Random::new(1);
+    let begun = instant();
+    for n in 0..40 {
+        let mut store = Store::new(100);
+        // Three at a time.
+        let time = |number: u64| begun + std::time::Duration::from_secs(number / 3);
+        for number in 0..n {
+            let name = format!("o-{number}");
+            let key = Key::new(Some("n"), &name);
+            store.put(Resource::Job, key, object(&name, &mut random), time(number));
+        }
+        let table = store.table(Resource::Job);
+        let all: Vec<_> = table.changes_after(0).unwrap().collect();
+        for number in 0..n {
+            let at = time(number);
+            let later = all.iter().find(|change| change.at > at);
+            let found = table.first_change_after(at);
+            assert_eq!(
+                found.map(|change| change.object.version),
+                later.map(|change| change.object.version)
+            );
+            let version = all[usize::try_from(number).unwrap()].object.version;
+            let n_after = table.changes_after(version).unwrap().count();
+            assert_eq!(n_after as u64, n - number - 1);
+        }
+    }
+}

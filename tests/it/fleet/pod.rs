@@ -190,7 +190,7 @@ impl Process {
         let _ = self.run.await;
     }
 
-    /// Its endpoints, beside those that it serves.
+    /// Its endpoints, which are asked without a connection.
     pub(super) fn admin(&self) -> Admin {
         Admin {
             metrics: self.metrics.clone(),

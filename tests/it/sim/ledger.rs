@@ -18,7 +18,6 @@ use super::{
 };
 
 /// A line of a watch. Borrows all text: names, uids and versions have no escapes.
-#[derive(Clone, Debug)]
 struct Line<'a> {
     kind: Kind,
     object: Seen<'a>,
@@ -34,7 +33,6 @@ enum Kind {
 }
 
 /// What is looked at of CronJobs and Jobs: most of the text is seldom read.
-#[derive(Clone, Debug)]
 struct Seen<'a> {
     uid: &'a str,
     version: u64,

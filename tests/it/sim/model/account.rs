@@ -57,7 +57,7 @@ impl Expected {
         let until = life.until.min(case.end);
         let begun = view.last_slot_before(life.from).unwrap_or(view.cron_job.created);
         // What the controller before did not come to know or to store is found.
-        let of_life = view.jobs_of(before_that - UNRECORDED, until).iter();
+        let of_life = view.jobs_created(before_that - UNRECORDED, until).iter();
         self.started.1 += of_life.filter(|job| job.slot.is_some()).count() as u64;
         let first = view.slots.partition_point(|slot| slot.at <= begun);
         let end = view.slots.partition_point(|slot| slot.at < until + NEAR);

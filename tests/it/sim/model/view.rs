@@ -93,7 +93,7 @@ impl<'a> View<'a> {
     }
 
     /// The Jobs that were created between two instants.
-    pub(super) fn jobs_of(&self, from: Timestamp, until: Timestamp) -> &[&'a Job] {
+    pub(super) fn jobs_created(&self, from: Timestamp, until: Timestamp) -> &[&'a Job] {
         let begin = self.jobs.partition_point(|job| job.created < from);
         let end = self.jobs.partition_point(|job| job.created <= until);
         &self.jobs[begin..end.max(begin)]

@@ -52,8 +52,7 @@ impl Trouble {
     pub(in crate::sim) fn recovery(&self) -> SignedDuration {
         SignedDuration::from_secs(match self.kind {
             TroubleKind::InternalErrors | TroubleKind::Denied => 40,
-            TroubleKind::Outage | TroubleKind::Unavailable | TroubleKind::Expired => 25,
-            TroubleKind::Throttled { retry_after_seconds } => 25.max(5 + i64::try_from(retry_after_seconds).unwrap()),
+            TroubleKind::Outage | TroubleKind::Unavailable | TroubleKind::Expired | TroubleKind::Throttled { .. } => 25,
             TroubleKind::Slow | TroubleKind::WatchesStall | TroubleKind::WatchesSlow | TroubleKind::Behind => 5,
             TroubleKind::Conflicts | TroubleKind::WatchesEnd | TroubleKind::ClockStep { .. } => 0,
         })

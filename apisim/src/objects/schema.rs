@@ -23,8 +23,6 @@ pub(super) struct Struct {
     pub(super) name: &'static str,
     /// The fields in JSON, by name; those of embedded messages among them.
     fields: Vec<Field>,
-    /// Where a field is likely to be, by what is quickly seen of its name.
-    likely: [u8; N_LIKELY],
     /// Positions in `fields` of those that are written also when they are empty.
     required: Vec<usize>,
     /// Messages whose fields stand in JSON among the others, by their number.
@@ -131,30 +129,14 @@ impl Schema {
             outer.required = (0..outer.fields.len())
                 .filter(|at| outer.fields[*at].is_required)
                 .collect();
-            for (at, field) in outer.fields.iter().enumerate() {
-                outer.likely[likely(field.name)] = u8::try_from(at).unwrap_or_default();
-            }
         }
         Schema { structs, by_name }
     }
 }
 
-/// Places for fields by their names: half as many again as the largest type has.
-const N_LIKELY: usize = 64;
-
-fn likely(name: &str) -> usize {
-    let byte = |at: Option<&u8>| at.map_or(0, |byte| usize::from(*byte));
-    let name = name.as_bytes();
-    (name.len() * 5 + byte(name.first()) * 3 + byte(name.last())) % N_LIKELY
-}
-
 impl Struct {
     /// The field with this name.
     pub(super) fn field(&self, name: &str) -> Option<&Field> {
-        let first = self.fields.get(usize::from(self.likely[likely(name)]));
-        if let Some(field) = first.filter(|field| field.name == name) {
-            return Some(field);
-        }
         let at = self.fields.binary_search_by_key(&name, |field| field.name).ok()?;
         self.fields.get(at)
     }
@@ -193,7 +175,6 @@ impl Struct {
         Struct {
             name,
             fields,
-            likely: [0; N_LIKELY],
             required: Vec::new(),
             embedded,
         }

@@ -49,16 +49,7 @@ impl Walk {
             return self.mismatch(scalars::kind_of(value), &format!("v1.{}", shape.name));
         };
         let outer = std::mem::replace(&mut self.shape, shape);
-        // Seldom one, and a map that is asked to retain is slow.
-        let mut dropped = Vec::new();
-        for (name, member) in members.iter_mut() {
-            if !self.member(shape, name, member) {
-                dropped.push(name.clone());
-            }
-        }
-        for name in dropped {
-            members.remove(&name);
-        }
+        members.retain(|name, member| self.member(shape, name, member));
         for field in shape.required() {
             if !members.contains_key(field.name)
                 && let Some(empty) = self.empty(&field.kind)

@@ -72,6 +72,8 @@ pub struct Rule {
     pub front_end: Option<usize>,
     /// For this kind alone.
     pub resource: Option<Resource>,
+    /// For requests about this namespace alone. Requests about all namespaces are not concerned.
+    pub namespace: Option<String>,
     /// For these verbs alone; for all where there are none.
     pub verbs: Vec<Verb>,
     /// Since the API was made.
@@ -90,6 +92,7 @@ impl Rule {
             client: None,
             front_end: None,
             resource: None,
+            namespace: None,
             verbs: Vec::new(),
             during: Duration::ZERO..Duration::MAX,
             per_million: 1_000_000,
@@ -103,6 +106,7 @@ impl Rule {
             && self.client.as_deref().is_none_or(|client| client == asker.client)
             && self.front_end.is_none_or(|front_end| front_end == asker.front_end)
             && self.resource.is_none_or(|resource| Some(resource) == asker.resource)
+            && (self.namespace.is_none() || self.namespace.as_deref() == asker.namespace)
             && (self.verbs.is_empty() || self.verbs.contains(&asker.verb))
     }
 }
@@ -135,6 +139,7 @@ pub(crate) struct Asker<'a> {
     pub(crate) front_end: usize,
     pub(crate) verb: Verb,
     pub(crate) resource: Option<Resource>,
+    pub(crate) namespace: Option<&'a str>,
     pub(crate) name: &'a str,
 }
 

@@ -63,15 +63,17 @@ struct Asked {
 
 impl Asked {
     fn asker(&self) -> Asker<'_> {
-        let name = match &self.call.route {
-            Route::Object { name, .. } => name,
-            Route::Document(_) | Route::Collection { .. } => "",
+        let (namespace, name) = match &self.call.route {
+            Route::Object { namespace, name, .. } => (namespace.as_deref(), name.as_str()),
+            Route::Collection { namespace, .. } => (namespace.as_deref(), ""),
+            Route::Document(_) => (None, ""),
         };
         Asker {
             client: &self.client,
             front_end: self.front_end,
             verb: self.call.verb,
             resource: self.call.route.resource(),
+            namespace,
             name,
         }
     }

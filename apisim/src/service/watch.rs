@@ -46,6 +46,8 @@ struct Watch {
     client: Arc<str>,
     front_end: usize,
     resource: Resource,
+    /// The namespace that is watched; none for all of them.
+    namespace: Option<String>,
     prefix: String,
     selector: Selector,
     form: Form,
@@ -92,6 +94,7 @@ impl ApiService {
             client: Arc::clone(&asked.client),
             front_end: asked.front_end,
             resource: target.resource,
+            namespace: target.namespace.map(ToOwned::to_owned),
             prefix: Table::prefix(target.namespace),
             selector: self.selector(asked, target.resource)?,
             form: asked.form,
@@ -248,6 +251,7 @@ impl Watch {
             front_end: self.front_end,
             verb: Verb::Watch,
             resource: Some(self.resource),
+            namespace: self.namespace.as_deref(),
             name: "",
         }
     }

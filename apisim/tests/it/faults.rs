@@ -193,3 +193,24 @@ async fn the_same_seed_gives_the_same_faults_and_another_one_others() {
     assert_eq!(first, run(7).await);
     assert_ne!(first, run(8).await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_for_a_namespace_concerns_no_other_and_no_request_about_all() {
+    let api = api(1);
+    let client = api.client("a");
+    api.faults().add(Rule {
+        namespace: Some("kube-system".to_owned()),
+        ..Rule::new(Fault::Unavailable)
+    });
+    let mut codes = Vec::new();
+    for path in [
+        "/api/v1/namespaces/kube-system/configmaps",
+        "/api/v1/namespaces/kube-system/configmaps/a",
+        MAPS,
+        "/api/v1/configmaps",
+    ] {
+        let (code, _) = try_ask(&client, "GET", path, &json!(null)).await.unwrap();
+        codes.push(code);
+    }
+    assert_eq!(codes, [503, 503, 200, 200]);
+}

@@ -85,6 +85,7 @@ fn listed(n_cron_jobs: u32) -> ShardState {
     let now = start();
     let mut shard = ShardState::new(
         ShardConfig {
+            clock_skew_max: SignedDuration::from_secs(2),
             shard: ShardId(0),
             scopes: vec![Scope::Cluster],
             count: Some(ShardCount::default()),

@@ -357,9 +357,10 @@ impl Shell {
     fn spawn_shard(&self, links: ShardLinks) -> Task {
         let now = self.clock.now();
         let scopes = self.settings.scopes.clone();
+        let clock_skew_max = self.clock.skew_max();
         let shards = match &self.settings.sharding {
-            None => HeldShards::whole(scopes, now),
-            Some(sharding) => HeldShards::new(Partition::Shards(sharding.shard_count), scopes),
+            None => HeldShards::whole(scopes, clock_skew_max, now),
+            Some(sharding) => HeldShards::new(Partition::Shards(sharding.shard_count), scopes, clock_skew_max),
         };
         let task = ShardTask::new(shards, self.clock.clone(), now, links);
         self.start("shard", Phase::EndShards, task.run())

@@ -226,6 +226,11 @@ impl Clock {
         self.shared.source.boot()
     }
 
+    /// How far it may be from the API server's clock (`--max-clock-skew`).
+    pub fn skew_max(&self) -> SignedDuration {
+        self.guard().skew_max()
+    }
+
     /// By how much the controller's time runs ahead of the machine's (`--clock-offset`).
     pub fn offset(&self) -> SignedDuration {
         self.shared.offset

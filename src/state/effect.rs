@@ -145,6 +145,8 @@ pub enum EventReason {
     FailedCreate,
     /// Ours: the object cannot be understood (a reading of the design, not of B-14).
     UndecodableCronJob,
+    /// Ours: nothing is due before the stored cursor.
+    LastScheduleTimeInFuture,
 }
 
 impl EventReason {
@@ -167,6 +169,7 @@ impl EventReason {
             EventReason::SuccessfulCreate => "SuccessfulCreate",
             EventReason::FailedCreate => "FailedCreate",
             EventReason::UndecodableCronJob => "UndecodableCronJob",
+            EventReason::LastScheduleTimeInFuture => "LastScheduleTimeInFuture",
         }
     }
 
@@ -188,7 +191,8 @@ impl EventReason {
             | EventReason::MissSchedule
             | EventReason::FailedDelete
             | EventReason::FailedCreate
-            | EventReason::UndecodableCronJob => EventType::Warning,
+            | EventReason::UndecodableCronJob
+            | EventReason::LastScheduleTimeInFuture => EventType::Warning,
         }
     }
 }

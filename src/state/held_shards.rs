@@ -11,7 +11,7 @@ mod progress;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 pub use self::listing::Listed;
 use self::{
@@ -66,6 +66,8 @@ pub struct Ordered {
 pub struct HeldShards {
     partition: Partition,
     scopes: Vec<Scope>,
+    /// How far the clocks of replicas may be apart.
+    clock_skew_max: SignedDuration,
     progress: Progress,
     held: BTreeMap<ShardId, Held>,
     /// Those that may have effects.
@@ -76,11 +78,12 @@ pub struct HeldShards {
 
 impl HeldShards {
     /// No shard yet.
-    pub fn new(partition: Partition, scopes: Vec<Scope>) -> HeldShards {
+    pub fn new(partition: Partition, scopes: Vec<Scope>, clock_skew_max: SignedDuration) -> HeldShards {
         HeldShards {
             partition,
             progress: Progress::new(&scopes),
             scopes,
+            clock_skew_max,
             held: BTreeMap::new(),
             with_effects: BTreeSet::new(),
             retired: Tally::default(),
@@ -88,9 +91,9 @@ impl HeldShards {
     }
 
     /// One shard with everything, led from the beginning; the watches list it.
-    pub fn whole(scopes: Vec<Scope>, now: Timestamp) -> HeldShards {
+    pub fn whole(scopes: Vec<Scope>, clock_skew_max: SignedDuration, now: Timestamp) -> HeldShards {
         let Mandate { shard, term } = WHOLE;
-        let mut shards = HeldShards::new(Partition::Whole, scopes);
+        let mut shards = HeldShards::new(Partition::Whole, scopes, clock_skew_max);
         let state = ShardState::new(shards.config(shard), now);
         shards.held.insert(shard, Held::new(state, Some(term)));
         shards
@@ -316,6 +319,7 @@ impl HeldShards {
 
     fn config(&self, shard: ShardId) -> ShardConfig {
         ShardConfig {
+            clock_skew_max: self.clock_skew_max,
             shard,
             scopes: self.scopes.clone(),
             count: match self.partition {

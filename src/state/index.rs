@@ -119,6 +119,13 @@ impl Index {
         std::iter::successors(self.job_at(first), |(_, job)| self.job_at(job.next))
     }
 
+    /// The same without Jobs of other namespaces, which no CronJob can own (Kubernetes garbage collection deletes them).
+    pub(crate) fn children_of(&self, owner: OwnerIndex) -> impl Iterator<Item = (JobIndex, &Job)> {
+        let identity = self.cron_job(owner).map(|cron_job| &cron_job.record.identity);
+        let is_child = move |job: &Job| identity.is_some_and(|identity| job.is_in_namespace_of(identity));
+        self.jobs_of(owner).filter(move |(_, job)| is_child(job))
+    }
+
     pub(crate) fn n_jobs_of(&self, owner: OwnerIndex) -> u32 {
         self.owners.get(owner).map_or(0, |owner| owner.n_jobs)
     }
@@ -136,11 +143,12 @@ impl Index {
         self.jobs_by_uid.find(hash(uid), is_it).copied()
     }
 
-    /// Whether this is the uid of a Job of the owner.
-    pub(crate) fn is_job_of(&self, owner: OwnerIndex, uid: &Uid) -> bool {
-        self.find_job(uid)
-            .and_then(|job| self.job(job))
-            .is_some_and(|job| job.owner == owner)
+    /// Whether this is the uid of a Job of the CronJob, in its namespace.
+    pub(crate) fn is_child_of(&self, owner: OwnerIndex, uid: &Uid) -> bool {
+        let job = self.find_job(uid).and_then(|job| self.job(job));
+        let cron_job = self.cron_job(owner);
+        job.zip(cron_job)
+            .is_some_and(|(job, cron_job)| job.owner == owner && job.is_in_namespace_of(&cron_job.record.identity))
     }
 
     /// All places that may hold a Job.

@@ -19,7 +19,7 @@ mod timers;
 
 use std::collections::VecDeque;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
     cron_job::{CronJobState, OpenSlot, SpecChange, Told},
@@ -46,6 +46,9 @@ pub struct ShardConfig {
     /// Over how many shards CronJobs are shared out, so that Jobs are watched by the label of theirs; none where this one
     /// has all.
     pub count: Option<ShardCount>,
+    /// How far the clocks of replicas may be apart (`--max-clock-skew`): a Job of a slot that is further in the future
+    /// stands for no run.
+    pub clock_skew_max: SignedDuration,
 }
 
 impl ShardConfig {
@@ -236,6 +239,7 @@ impl ShardState {
             Tenure::Leading | Tenure::Closing(_) => {}
             Tenure::Sealed(_) => return self.flush_status(owner, now),
         }
+        self.report_future_cursor(owner, now);
         self.clean_history(owner, now);
         self.reconcile_active(owner, now);
         self.decide(owner, now);

@@ -78,7 +78,7 @@ pub struct Tally {
     pub outcomes: [u64; InstantOutcome::ALL.len()],
     /// Instants that are due and have not ended.
     pub open_instants: u64,
-    /// Jobs without our mark that run under a CronJob and that we leave alone (B-5.1).
+    /// Jobs that name a CronJob as their controller and that no run explains: they have no effect (B-5.1).
     pub unexpected_jobs: u64,
 }
 

@@ -10,7 +10,7 @@ use cronwheel::{
 };
 use futures::StreamExt as _;
 use http::Request;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -65,6 +65,7 @@ async fn control(client: Client, clock: WallClock) {
     let cron_jobs = watch::cron_jobs(client.clone(), Scope::Cluster, decoder).boxed();
     let mut facts = futures::stream::select(cron_jobs, watch::jobs(client, Scope::Cluster).boxed());
     let config = ShardConfig {
+        clock_skew_max: SignedDuration::from_secs(2),
         shard: ShardId(0),
         scopes: vec![Scope::Cluster],
         count: None,

@@ -115,6 +115,11 @@ impl ClockGuard {
         }
     }
 
+    /// The tolerance against the API server's clock.
+    pub fn skew_max(&self) -> SignedDuration {
+        self.skew_max
+    }
+
     /// The time to go by, for one reading of both clocks.
     pub fn read(&mut self, wall: Timestamp, boot: BootInstant) -> Timestamp {
         let reading = wall.as_duration() - signed(boot);

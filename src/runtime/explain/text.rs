@@ -293,5 +293,6 @@ fn rule_of(reason: EventReason) -> &'static str {
         EventReason::SuccessfulCreate => "B-12.1",
         EventReason::FailedCreate => "B-12.3, B-12.4",
         EventReason::UndecodableCronJob => "of cronwheel alone",
+        EventReason::LastScheduleTimeInFuture => "B-9.1; the built-in waits in silence",
     }
 }

@@ -3,7 +3,7 @@
 //! Creates are answered by the world, and as assumed where it says nothing; deletes and status writes succeed. It goes
 //! on until nothing is asked for any more.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -22,6 +22,9 @@ use crate::{
         ShardId, ShardState, StatusOutcome, StatusWrite, Uid, sharding::ShardLabels,
     },
 };
+
+/// The default of `--max-clock-skew`.
+const CLOCK_SKEW_MAX: SignedDuration = SignedDuration::from_secs(2);
 
 /// What the create of a Job is answered where the world does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,6 +104,7 @@ enum SyncStage {
 impl<'a> Trial<'a> {
     fn new(record: &'a CronJobRecord, world: &'a World, assumed: AssumedCreate, now: Timestamp) -> Trial<'a> {
         let config = ShardConfig {
+            clock_skew_max: CLOCK_SKEW_MAX,
             shard: ShardId(0),
             scopes: vec![Scope::Cluster],
             count: None,
@@ -287,7 +291,8 @@ impl<'a> Trial<'a> {
             | EventReason::UnsupportedSchedule
             | EventReason::UnparseableSchedule
             | EventReason::UnParseableCronJobSchedule
-            | EventReason::UndecodableCronJob => SyncStage::Schedule,
+            | EventReason::UndecodableCronJob
+            | EventReason::LastScheduleTimeInFuture => SyncStage::Schedule,
             EventReason::InvalidSchedule | EventReason::TooManyMissedTimes => SyncStage::Missed,
             EventReason::MissSchedule
             | EventReason::JobAlreadyActive

@@ -62,7 +62,7 @@ table! {
         "Due instants that have not ended: ordered, being retried, or held back by a running Job.",
         "It rises in a burst and falls again; if it stays up, look at the outcomes of requests.";
     UNEXPECTED_JOBS: Counter "cronwheel_unexpected_jobs_total" []
-        "Jobs seen under a CronJob that no slot of it explains, such as manual runs; they are left alone (B-5.1).",
+        "Jobs that name a CronJob as their controller and that no run of it explains: manual runs, Jobs in another namespace, Jobs for a slot in the future. They have no effect (B-5.1).",
         "Nothing, unless nobody starts Jobs by hand.";
     API_REQUESTS: Counter "cronwheel_api_requests_total" ["verb", "resource", "code"]
         "Answers of the API server to our requests by HTTP status, pages of lists and openings of watches among them; the code is none where there was no answer.",

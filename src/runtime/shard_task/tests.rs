@@ -160,7 +160,7 @@ impl Bench {
             board: metrics.shard.clone(),
             custody: None,
         };
-        let shards = HeldShards::whole(vec![Scope::Cluster], epoch());
+        let shards = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), epoch());
         let shard = ShardTask::new(shards, clock.clone(), epoch(), links);
         Bench {
             clock,

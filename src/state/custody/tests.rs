@@ -9,6 +9,7 @@ use crate::state::{
     shard_state::test_record,
     sharding::{Bucket, ShardCount, ShardLabels},
 };
+use jiff::SignedDuration;
 
 const RECORD_VERSION: u64 = 1_000;
 
@@ -103,7 +104,11 @@ impl Replica {
     /// One whose watches have listed everything, at 10:00:05.
     fn new() -> Replica {
         let mut replica = Replica {
-            shards: HeldShards::new(Partition::Shards(count()), vec![Scope::Cluster]),
+            shards: HeldShards::new(
+                Partition::Shards(count()),
+                vec![Scope::Cluster],
+                SignedDuration::from_secs(2),
+            ),
             custody: Custody::default(),
             wall: at("10:00:05"),
             boot: BootInstant::after_boot(Duration::from_secs(100)),

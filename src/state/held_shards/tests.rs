@@ -1,5 +1,6 @@
 //! Many shards behave as one, whoever holds them; and a shard that is taken up knows what it must.
 
+use jiff::SignedDuration;
 use std::collections::BTreeMap;
 
 use super::*;
@@ -32,7 +33,11 @@ fn count() -> ShardCount {
 }
 
 fn sixteen() -> HeldShards {
-    HeldShards::new(Partition::Shards(count()), vec![Scope::Cluster])
+    HeldShards::new(
+        Partition::Shards(count()),
+        vec![Scope::Cluster],
+        SignedDuration::from_secs(2),
+    )
 }
 
 fn shard_of(record: &CronJobRecord) -> ShardId {
@@ -382,7 +387,7 @@ fn sixteen_shards_do_what_one_does() {
     for shard in count().shards() {
         many.lead(mandate(shard), start);
     }
-    let one = HeldShards::whole(vec![Scope::Cluster], start);
+    let one = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), start);
     let mut followers = [one, many].map(|shards| Follower {
         shards,
         jobs: BTreeMap::new(),

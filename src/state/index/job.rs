@@ -5,7 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{JobIndex, OwnerIndex};
-use crate::state::{ids::Uid, record::Finish};
+use crate::state::{
+    ids::{CronJobIdentity, Uid},
+    record::Finish,
+};
 
 /// What we keep of a Job: times in whole seconds, which is all that the API has.
 pub(crate) struct Job {
@@ -44,6 +47,16 @@ impl Seconds {
 }
 
 impl Job {
+    /// Whether it is in the CronJob's namespace: a controller reference from another namespace names nothing there.
+    pub(crate) fn is_in_namespace_of(&self, cron_job: &CronJobIdentity) -> bool {
+        *self.namespace == *cron_job.namespace
+    }
+
+    /// Whether its annotation names a slot after `latest`: it stands for no run yet.
+    pub(crate) fn is_scheduled_after(&self, latest: Timestamp) -> bool {
+        self.scheduled().is_some_and(|slot| slot > latest)
+    }
+
     /// The slot that its annotation names (B-11.3).
     pub(crate) fn scheduled(&self) -> Option<Timestamp> {
         self.scheduled.get()

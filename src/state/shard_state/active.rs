@@ -51,14 +51,14 @@ pub(super) fn question(cron_job: &Arc<CronJobIdentity>, active: &ActiveJob) -> J
 impl ShardState {
     /// Brings the active list in line with the Jobs (B-5.1), then asks for those entries that have none (B-5.4).
     pub(super) fn reconcile_active(&mut self, owner: OwnerIndex, now: Timestamp) {
-        for (job, finding) in self.findings(owner) {
+        for (job, finding) in self.findings(owner, now) {
             match finding {
                 Finding::Adopt => self.adopt(owner, job),
                 Finding::Unexpected => self.tell_unexpected(owner, job),
                 Finding::Ended(finish) => self.take_off(owner, job, finish),
             }
         }
-        self.note_success(owner);
+        self.note_success(owner, now);
         self.doubt_unlabelled(owner, now);
         self.look_up_missing(owner, now);
     }
@@ -89,7 +89,7 @@ impl ShardState {
     /// The running Jobs of the active list that no watch shows; as a rule there are none, which is seen at once.
     fn unlabelled(&self, owner: OwnerIndex) -> Vec<JobIndex> {
         let is_it = |job: &Job| !job.is_shown && job.finish.is_none() && !job.is_delete_requested;
-        let jobs = self.index.jobs_of(owner).filter(|(_, job)| is_it(job));
+        let jobs = self.index.children_of(owner).filter(|(_, job)| is_it(job));
         let mut jobs: Vec<(JobIndex, &Job)> = jobs.collect();
         if let Some(cron_job) = self.index.cron_job(owner)
             && !jobs.is_empty()
@@ -101,14 +101,23 @@ impl ShardState {
     }
 
     /// What is to be done, by slot and name; usually nothing.
-    fn findings(&self, owner: OwnerIndex) -> Vec<(JobIndex, Finding)> {
+    fn findings(&self, owner: OwnerIndex, now: Timestamp) -> Vec<(JobIndex, Finding)> {
         let Some(cron_job) = self.index.cron_job(owner) else {
             return Vec::new();
         };
         let listed = cron_job.listed();
+        let latest = self.latest_slot_of_jobs(now);
         let mut findings = Vec::new();
         for (index, job) in self.index.jobs_of(owner) {
-            let finding = match (job.finish, listed.contains(&job.uid)) {
+            let is_listed = listed.contains(&job.uid);
+            let is_child = job.is_in_namespace_of(&cron_job.record.identity);
+            let finding = match (job.finish, is_listed) {
+                _ if !is_child || (!is_listed && job.is_scheduled_after(latest)) => {
+                    if job.is_told_unexpected {
+                        continue;
+                    }
+                    Finding::Unexpected
+                }
                 (Some(finish), true) => Finding::Ended(finish),
                 (None, false) if job.is_delete_requested => continue,
                 (None, false) if self.is_ours(owner, index) => Finding::Adopt,
@@ -130,6 +139,12 @@ impl ShardState {
             .is_some_and(|slot| naming::is_job_name(&job.name, &cron_job.record.identity.name, slot))
     }
 
+    /// The latest slot for which a Job can have been created: a Job with a later one stands for no run. Replicas' clocks
+    /// may differ by the tolerance of the clock guard.
+    pub(super) fn latest_slot_of_jobs(&self, now: Timestamp) -> Timestamp {
+        after(now, self.config.clock_skew_max)
+    }
+
     fn adopt(&mut self, owner: OwnerIndex, job: JobIndex) {
         let Some(active) = self.active_entry(job) else { return };
         let scheduled = self.index.job(job).and_then(Job::scheduled);
@@ -148,8 +163,10 @@ impl ShardState {
 
     /// Moves the cursor to the latest slot whose Job of ours has ended unrecorded: one that is not to be started any more
     /// would never meet it. Says where the cursor is.
-    pub(super) fn record_ended(&mut self, owner: OwnerIndex) -> Option<Timestamp> {
-        let ended = self.index.jobs_of(owner).filter(|(_, job)| job.finish.is_some());
+    pub(super) fn record_ended(&mut self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
+        let latest_slot = self.latest_slot_of_jobs(now);
+        let is_ended = |job: &Job| job.finish.is_some() && !job.is_scheduled_after(latest_slot);
+        let ended = self.index.children_of(owner).filter(|(_, job)| is_ended(job));
         let ours = ended.filter(|(index, _)| self.is_ours(owner, *index));
         let latest = ours.filter_map(|(_, job)| job.scheduled()).max();
         let cron_job = self.index.cron_job_mut(owner)?;
@@ -173,7 +190,17 @@ impl ShardState {
     fn tell_unexpected(&mut self, owner: OwnerIndex, job: JobIndex) {
         let Some(job) = self.index.job_mut(job) else { return };
         job.is_told_unexpected = true;
-        let message = format!("Saw a job that the controller did not create or forgot: {}", job.name);
+        let (namespace, name) = (job.namespace.clone(), job.name.clone());
+        let is_child = self
+            .index
+            .cron_job(owner)
+            .is_some_and(|cron_job| *cron_job.record.identity.namespace == *namespace);
+        let place = if is_child {
+            String::new()
+        } else {
+            format!("{namespace}/")
+        };
+        let message = format!("Saw a job that the controller did not create or forgot: {place}{name}");
         self.tally.unexpected_jobs += 1;
         self.emit_event(owner, EventReason::UnexpectedJob, message);
     }
@@ -191,8 +218,11 @@ impl ShardState {
     }
 
     /// `lastSuccessfulTime` is the latest completion that was seen (B-5.1).
-    fn note_success(&mut self, owner: OwnerIndex) {
-        let latest = self.index.jobs_of(owner).filter_map(|(_, job)| job.completed()).max();
+    fn note_success(&mut self, owner: OwnerIndex, now: Timestamp) {
+        let latest_slot = self.latest_slot_of_jobs(now);
+        let children = self.index.children_of(owner).map(|(_, job)| job);
+        let children = children.filter(|job| !job.is_scheduled_after(latest_slot));
+        let latest = children.filter_map(Job::completed).max();
         if let Some(cron_job) = self.index.cron_job_mut(owner) {
             cron_job.view.last_successful_time = cron_job.view.last_successful_time.max(latest);
         }
@@ -242,7 +272,7 @@ impl ShardState {
             return (uids, questions);
         };
         for active in &cron_job.view.active {
-            if !self.index.is_job_of(owner, &active.uid)
+            if !self.index.is_child_of(owner, &active.uid)
                 && let Entry::Vacant(vacant) = questions.entry(active.uid.clone())
             {
                 uids.push(active.uid.clone());
@@ -268,10 +298,11 @@ impl ShardState {
             return;
         };
         let was_active = cron_job.remove_active(&job.uid);
-        let cron_job_name = &cron_job.record.identity.name;
+        let identity = &cron_job.record.identity;
         if let Some(open) = &mut cron_job.open
             && open.is_in_flight()
-            && naming::is_job_name(&job.name, cron_job_name, open.slot)
+            && job.is_in_namespace_of(identity)
+            && naming::is_job_name(&job.name, &identity.name, open.slot)
         {
             open.gone = Some(job.uid.clone());
         }

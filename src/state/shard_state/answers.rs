@@ -148,7 +148,7 @@ impl ShardState {
         let name = naming::job_name(&identity.name, slot);
         let known = self
             .index
-            .jobs_of(owner)
+            .children_of(owner)
             .find(|(_, job)| job.name == name)
             .map(|(index, _)| index);
         if let Some(job) = known {

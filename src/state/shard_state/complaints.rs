@@ -1,5 +1,7 @@
 //! What is wrong with a schedule, told once for each schedule (B-6.2, B-6.4, B-6.5, B-7.1).
 
+use jiff::Timestamp;
+
 use super::ShardState;
 use crate::{
     schedule::{
@@ -10,6 +12,28 @@ use crate::{
 };
 
 impl ShardState {
+    /// Reports a `lastScheduleTime` that is in the future, once while it is: until then nothing is due (B-9.1).
+    pub(super) fn report_future_cursor(&mut self, owner: OwnerIndex, now: Timestamp) {
+        let latest = self.latest_slot_of_jobs(now);
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        let future = cron_job.record.status.last_schedule_time.filter(|last| *last > latest);
+        let was_reported = std::mem::replace(&mut cron_job.is_future_cursor_reported, future.is_some());
+        if let Some(last) = future
+            && !was_reported
+        {
+            self.emit_event(
+                owner,
+                EventReason::LastScheduleTimeInFuture,
+                format!(
+                    "status.lastScheduleTime {last} is in the future: no job starts before then; correct it in the status \
+                     subresource"
+                ),
+            );
+        }
+    }
+
     /// Tells what is wrong with the schedule, once for each schedule (B-6.2, B-6.4, B-6.5, B-7.1).
     pub(super) fn complain(&mut self, owner: OwnerIndex, decision: &Decision) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {

@@ -155,7 +155,7 @@ impl ShardState {
                 self.close_unless_in_flight(owner, InstantOutcome::Unschedulable);
             }
             SkipReason::Suspended => {
-                self.record_ended(owner);
+                self.record_ended(owner, now);
                 if let Some(passed) = passed {
                     self.open(owner, self.latest_slot(owner, passed, now), Stage::Suspended, verdict);
                 } else if let Some(open) = self.open_slot_mut(owner) {
@@ -163,7 +163,7 @@ impl ShardState {
                 }
             }
             SkipReason::ScheduleChanged { .. } => self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged),
-            SkipReason::DeadlineExceeded { slot } if self.record_ended(owner) >= Some(slot) => {
+            SkipReason::DeadlineExceeded { slot } if self.record_ended(owner, now) >= Some(slot) => {
                 self.open(owner, slot, Stage::Ordered, verdict);
                 self.settle(owner, slot, InstantOutcome::Adopted);
             }
@@ -389,7 +389,7 @@ impl ShardState {
     /// The CronJob's running Jobs: those that Forbid and Replace count (B-5.1 and its difference).
     pub(super) fn running(&self, owner: OwnerIndex) -> impl Iterator<Item = &crate::state::index::Job> {
         let listed = self.index.cron_job(owner).map(CronJobState::listed);
-        self.index.jobs_of(owner).map(|(_, job)| job).filter(move |job| {
+        self.index.children_of(owner).map(|(_, job)| job).filter(move |job| {
             job.finish.is_none()
                 && !job.is_delete_requested
                 && listed.as_ref().is_some_and(|listed| listed.contains(&job.uid))

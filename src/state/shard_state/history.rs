@@ -35,7 +35,7 @@ impl ShardState {
         let mut is_waiting = false;
         for (kind, limit) in limits {
             let Some(limit) = limit else { continue };
-            for job in self.over_limit(owner, kind, limit as usize) {
+            for job in self.over_limit(owner, (kind, limit as usize), now) {
                 is_waiting |= self.wait_for_cursor(owner, job);
                 if !is_waiting {
                     self.delete_from_history(owner, job);
@@ -45,10 +45,12 @@ impl ShardState {
     }
 
     /// The Jobs to delete, oldest start first, those without a start last, then by name (B-4.3).
-    fn over_limit(&self, owner: OwnerIndex, kind: Finish, limit: usize) -> Vec<JobIndex> {
+    fn over_limit(&self, owner: OwnerIndex, (kind, limit): (Finish, usize), now: Timestamp) -> Vec<JobIndex> {
+        let latest_slot = self.latest_slot_of_jobs(now);
         // What goes already, also to be replaced, takes no other's place.
-        let is_kept = |job: &Job| job.finish == Some(kind) && !job.is_delete_requested;
-        let of_kind = || self.index.jobs_of(owner).filter(|(_, job)| is_kept(job));
+        let is_kept =
+            |job: &Job| job.finish == Some(kind) && !job.is_delete_requested && !job.is_scheduled_after(latest_slot);
+        let of_kind = || self.index.children_of(owner).filter(|(_, job)| is_kept(job));
         let n_over = of_kind().count().saturating_sub(limit);
         if n_over == 0 {
             return Vec::new();

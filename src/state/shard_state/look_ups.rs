@@ -113,7 +113,7 @@ impl ShardState {
                 .lookups
                 .get(&job.uid)
                 .is_some_and(|look_up| look_up.is_pending(asked));
-        let is_ours = job.controller.as_ref() == Some(&identity.uid);
+        let is_ours = job.controller.as_ref() == Some(&identity.uid) && job.namespace == identity.namespace;
         if is_ours && (is_asked_for_slot || is_asked_for_active) && self.index.find_job(&job.uid).is_none() {
             self.index.apply_job((*job).clone(), self.relists.mark);
         }

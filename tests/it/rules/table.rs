@@ -131,6 +131,15 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         tests: &["b_3_3_the_echo_of_our_job_changes_nothing"],
     },
     Difference {
+        rules: &["B-3.2"],
+        built_in: "before 1.37 children are sought in the CronJob's namespace; since 1.37 by the uid of their controller alone, so that a Job of any namespace can count",
+        ours: "a Job belongs to a CronJob only in the same namespace; any other one that names it as its controller is reported once as `UnexpectedJob` and has no effect",
+        tests: &[
+            "b_3_2_a_job_of_another_namespace_is_reported_once_and_has_no_effect",
+            "b_3_2_forbid_does_not_wait_for_a_job_of_another_namespace_that_the_active_list_names",
+        ],
+    },
+    Difference {
         rules: &["B-4.4"],
         built_in: "a delete that fails waits for the next event",
         ours: "tried again after 5 s, later 30 s",
@@ -154,8 +163,10 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         rules: &["B-5.1"],
         built_in: "a running Job missing from `active` is warned about for ever",
-        ours: "adopted when its controller is our uid and its name is the one that its scheduled timestamp gives, and it moves the cursor; any other child (a manual run) is warned about once, and Forbid and Replace do not count it unless it stands on the active list",
+        ours: "adopted when its controller is our uid and its name is the one that its scheduled timestamp gives, and its slot is not later than now plus `--max-clock-skew`; it moves the cursor; any other child (a manual run) is warned about once, and Forbid and Replace do not count it unless it stands on the active list",
         tests: &[
+            "b_5_1_a_job_of_a_future_slot_moves_no_cursor",
+            "b_5_1_a_job_of_a_slot_within_the_clock_tolerance_is_adopted",
             "b_5_1_a_running_job_of_ours_is_adopted_and_moves_the_cursor",
             "b_5_1_a_manual_run_is_told_once_and_left_alone",
             "b_10_3_a_manual_run_does_not_hold_forbid_back",
@@ -193,6 +204,12 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         built_in: "no zone: the process's local zone",
         ours: "`--default-time-zone`, UTC unless set, printed at start and by `explain`",
         tests: &["b_7_2_the_zone_of_a_schedule_without_one_is_the_default"],
+    },
+    Difference {
+        rules: &["B-9.1"],
+        built_in: "waits in silence for a `lastScheduleTime` that is in the future",
+        ours: "waits as well, and says so once by the Warning `LastScheduleTimeInFuture`",
+        tests: &["a_last_schedule_time_in_the_future_is_reported_once"],
     },
     Difference {
         rules: &["B-9.3"],

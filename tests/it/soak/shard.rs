@@ -10,7 +10,7 @@ use cronwheel::{
         ShardConfig, ShardId, ShardState, StatusOutcome, Uid, naming, record::RetainedMetadata, sharding::ShardLabels,
     },
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
     calendar::{self, Days},
@@ -102,6 +102,7 @@ struct Cluster {
 impl Cluster {
     fn listed(cron_jobs: &[(&SoakZone, CronJob)], begin: Timestamp) -> Cluster {
         let config = ShardConfig {
+            clock_skew_max: SignedDuration::from_secs(2),
             shard: ShardId(0),
             scopes: vec![Scope::Cluster],
             count: None,

@@ -1,7 +1,7 @@
 //! B-5: the active list, completion, adoption, missing Jobs.
 
 use super::world::{World, at, complete, cron_job, entry, failed, job, manual_job, uid};
-use crate::state::{CronJobRecord, CronJobStatus, Input, JobRecord, LookUpOutcome};
+use crate::state::{ConcurrencyPolicy, CronJobRecord, CronJobStatus, Input, JobRecord, LookUpOutcome, ResourceVersion};
 
 /// Listed at 09:59:30 with these active Jobs and these Jobs.
 fn world(active: &[&JobRecord], jobs: Vec<JobRecord>) -> World {
@@ -28,7 +28,8 @@ fn b_5_1_a_running_job_on_the_list_changes_nothing() {
 
 #[test]
 fn b_5_1_a_running_job_of_ours_is_adopted_and_moves_the_cursor() {
-    let mut world = world(&[], vec![job("hello", "09:58:00"), job("hello", "10:00:00")]);
+    let jobs = vec![job("hello", "09:58:00"), job("hello", "10:00:00")];
+    let mut world = World::new("10:00:00", vec![cron_job("hello")], jobs);
     world.expect(&["status last=10:00:00 successful=- active=[hello-29632918 hello-29632920]"]);
 }
 
@@ -271,4 +272,105 @@ fn a_long_active_list_is_looked_at_as_a_short_one() {
         )
     );
     assert_eq!(effects.len(), 2, "{effects:?}");
+}
+
+/// Jobs that name `hello` as their controller and are in another namespace: a running one, a finished one, and one of
+/// the slot that is due next.
+fn jobs_elsewhere() -> Vec<JobRecord> {
+    let elsewhere = |job: JobRecord| JobRecord {
+        namespace: "offender".into(),
+        ..job
+    };
+    vec![
+        elsewhere(job("hello", "09:57:00")),
+        elsewhere(complete(job("hello", "09:58:00"), "09:59:20")),
+        elsewhere(job("hello", "10:00:00")),
+        elsewhere(job("hello", "2090-01-01T00:00:00Z")),
+    ]
+}
+
+#[test]
+fn b_3_2_a_job_of_another_namespace_is_reported_once_and_has_no_effect() {
+    let mut world = world(&[], jobs_elsewhere());
+    let unexpected = |name: &str| {
+        format!("Warning UnexpectedJob: Saw a job that the controller did not create or forgot: offender/{name}")
+    };
+    let names = ["hello-29632917", "hello-29632918", "hello-29632920", "hello-63115200"];
+    assert_eq!(world.effects(), names.map(unexpected));
+    for job in jobs_elsewhere() {
+        world.apply_job(JobRecord {
+            resource_version: ResourceVersion(30),
+            started: None,
+            ..job
+        });
+        world.expect(&[]);
+    }
+}
+
+#[test]
+fn b_3_2_forbid_does_not_wait_for_a_job_of_another_namespace_that_the_active_list_names() {
+    let elsewhere = JobRecord {
+        namespace: "offender".into(),
+        ..job("hello", "09:59:00")
+    };
+    let record = CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Forbid,
+        status: CronJobStatus {
+            active: vec![entry(&elsewhere)],
+            ..cron_job("hello").status
+        },
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![record], vec![elsewhere.clone()]);
+    world.expect(&[
+        "Warning UnexpectedJob: Saw a job that the controller did not create or forgot: offender/hello-29632919",
+        "look up hello-29632919",
+    ]);
+    world.answer_look_up(LookUpOutcome::Found(Box::new(elsewhere)));
+    world.expect(&[]);
+    world.advance_to("10:00:00");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+}
+
+#[test]
+fn b_5_1_a_job_of_a_future_slot_moves_no_cursor() {
+    let future = job("hello", "2090-01-01T00:00:00Z");
+    let mut world = world(
+        &[],
+        vec![future.clone(), complete(job("hello", "10:30:00"), "09:59:00")],
+    );
+    world.expect(&[
+        "Warning UnexpectedJob: Saw a job that the controller did not create or forgot: hello-29632950",
+        "Warning UnexpectedJob: Saw a job that the controller did not create or forgot: hello-63115200",
+    ]);
+    world.advance_to("10:00:00");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+}
+
+#[test]
+fn b_5_1_a_job_of_a_slot_within_the_clock_tolerance_is_adopted() {
+    let mut world = World::new("09:59:58", vec![cron_job("hello")], vec![job("hello", "10:00:00")]);
+    world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
+}
+
+#[test]
+fn a_last_schedule_time_in_the_future_is_reported_once() {
+    let record = CronJobRecord {
+        status: CronJobStatus {
+            last_schedule_time: Some(at("2090-01-01T00:00:00Z")),
+            ..CronJobStatus::default()
+        },
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![record.clone()], vec![]);
+    world.expect(&[
+        "Warning LastScheduleTimeInFuture: status.lastScheduleTime 2090-01-01T00:00:00Z is in the future: \
+                    no job starts before then; correct it in the status subresource",
+    ]);
+    world.apply(CronJobRecord {
+        resource_version: ResourceVersion(31),
+        is_suspended: true,
+        ..record
+    });
+    world.expect(&[]);
 }

@@ -2,6 +2,7 @@
 
 use super::world::{World, at, complete, cron_job, entry, job, schedule};
 use crate::state::{ConcurrencyPolicy, CreateOutcome, CronJobRecord, DeleteOutcome, InstantOutcome, StatusOutcome};
+use jiff::SignedDuration;
 
 /// A CronJob under this policy whose Job of 09:59 runs.
 fn running(policy: ConcurrencyPolicy) -> CronJobRecord {
@@ -75,6 +76,7 @@ fn to_lead_twice_is_to_lead_once() {
 fn before_all_is_listed_who_leads_decides_nothing() {
     use crate::state::{Input, Scope, ShardConfig, ShardId, ShardState};
     let config = ShardConfig {
+        clock_skew_max: SignedDuration::from_secs(2),
         shard: ShardId(0),
         scopes: vec![Scope::Cluster],
         count: None,

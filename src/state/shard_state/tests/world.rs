@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     schedule::Zone,
@@ -156,6 +156,7 @@ impl World {
         jobs: Vec<JobRecord>,
     ) -> World {
         let config = ShardConfig {
+            clock_skew_max: SignedDuration::from_secs(2),
             shard: ShardId(0),
             scopes: vec![Scope::Cluster],
             count,

@@ -1,7 +1,7 @@
 # Every command that a person or CI runs. `make` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check format lint test test-fast simulate fleet mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers
+.PHONY: help demo check format lint test test-fast simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ simulate: ## The whole controller, simulated: SEEDS=50 from SEED=1, of MINUTES=1
 fleet: ## Fleets of replicas, simulated: SEEDS=50 from SEED=1, with whatever can happen to them
 	CRONWHEEL_FLEET_SEEDS=$(or $(SEEDS),50) CRONWHEEL_FLEET_SEED=$(or $(SEED),1) \
 		cargo test --profile sim --quiet --test it fleet::drawn -- --nocapture
+
+strangers: ## Tenants that offend, or are refused something, beside innocent ones; played with and without them and compared
+	cargo test --quiet --test it strangers:: -- --nocapture
 
 mutations: ## Breaks the controller in one place at a time and expects the simulation, or the fleets, to be red within 20 seeds; or NAMES=fleet
 	CARGO_TARGET_DIR=target/mutations python3 tests/mutations.py $(NAMES)

@@ -24,5 +24,6 @@ mod sharding;
 mod shards;
 mod sim;
 mod soak;
+mod strangers;
 mod tidy;
 mod vectors;

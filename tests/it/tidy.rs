@@ -56,7 +56,7 @@ const EMPTY_NAMES: &[&str] = &[
 /// Tests against a real cluster wait for real time.
 const REAL_TIME: &str = "tests/it/cluster";
 /// Helpers of the simulation sleep in the paused time that its entry begins.
-const SIMULATED_TIME: [&str; 2] = ["tests/it/sim/", "tests/it/fleet/"];
+const SIMULATED_TIME: [&str; 3] = ["tests/it/sim/", "tests/it/fleet/", "tests/it/strangers/"];
 
 /// A file by its path from the root.
 struct Source {

@@ -1,0 +1,112 @@
+//! Tenants who do not know each other: what one of them does, or what is refused for it, changes nothing for the others.
+//!
+//! Each scenario runs twice from the same seed on the in-memory API server by virtual time: once without its offender and
+//! once with it. The comparison covers everything that the innocent tenants got: the Job of every slot and its lateness,
+//! how each Job ended, the Jobs that history kept, the status, and the Warnings. `docs/threat-model.md` names the
+//! scenario that stands for each attack.
+
+mod cluster;
+mod offenders;
+mod received;
+mod workload;
+
+use std::cell::RefCell;
+
+use cronwheel::runtime::{config::RunSettings, metrics::Metrics};
+use jiff::SignedDuration;
+
+use self::{cluster::Cluster, received::Received};
+
+/// What a scenario needs besides its offender.
+struct Scenario {
+    seed: u64,
+    /// How long the tenants are watched.
+    length: SignedDuration,
+    /// Changes to the settings of the controller.
+    configure: fn(&mut RunSettings),
+    /// Reasons of Warnings that innocent tenants may get because of the offender.
+    warnings_allowed: &'static [&'static str],
+}
+
+impl Default for Scenario {
+    fn default() -> Scenario {
+        Scenario {
+            seed: 1,
+            length: SignedDuration::from_mins(10),
+            configure: |_| {},
+            warnings_allowed: &[],
+        }
+    }
+}
+
+/// What is left when the time of a scenario is over.
+struct Aftermath {
+    received: Received,
+    metrics: String,
+}
+
+impl Aftermath {
+    /// The value of a series of the controller's metrics; zero for a series that does not exist.
+    fn metric(&self, series: &str) -> f64 {
+        let line = self.metrics.lines().find_map(|line| line.strip_prefix(series));
+        line.map_or(0.0, |value| value.trim().parse().unwrap())
+    }
+}
+
+/// Plays a scenario without and with its offender, and compares what the innocent tenants got.
+///
+/// Returns what is left of the run with the offender.
+fn compare(scenario: &Scenario, offend: impl AsyncFn(&Cluster)) -> Aftermath {
+    let without = play(scenario, async |_| {});
+    let with = play(scenario, offend);
+    let differences = received::differences(&without.received, &with.received, scenario.warnings_allowed);
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    with
+}
+
+fn play(scenario: &Scenario, offend: impl AsyncFn(&Cluster)) -> Aftermath {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let cluster = Cluster::new(scenario.seed).await;
+        let received = RefCell::new(Received::default());
+        let metrics = Metrics::register().unwrap();
+        let end = cluster.start + scenario.length;
+        let act = async {
+            workload::create(&cluster).await;
+            let innocent = async {
+                cluster.until(cluster.start + scenario.length / 2).await;
+                workload::run_by_hand(&cluster).await;
+            };
+            tokio::select! {
+                biased;
+                never = cluster.run_controller(scenario.configure, metrics.clone()) => match never {},
+                ((), (), ()) = async { tokio::join!(offend(&cluster), innocent, cluster.until(end)) } => {}
+            }
+        };
+        tokio::select! {
+            biased;
+            never = received::keep(&cluster, &received) => match never {},
+            () = cluster.run_jobs() => unreachable!("the runner never ends"),
+            () = act => {}
+        }
+        let mut received = received.into_inner();
+        received.finish(&cluster).await;
+        Aftermath {
+            received,
+            metrics: metrics.render().unwrap(),
+        }
+    })
+}
+
+#[test]
+fn innocent_tenants_get_every_run_and_every_warning() {
+    let scenario = Scenario::default();
+    let alone = play(&scenario, async |_| {});
+    workload::assert_complete(&alone.received, scenario.length);
+    let again = play(&scenario, async |_| {});
+    assert_eq!(received::differences(&alone.received, &again.received, &[]), [""; 0]);
+}

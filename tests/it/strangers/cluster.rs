@@ -1,0 +1,158 @@
+//! The API server, its tenants' namespaces, and the controller that serves them.
+
+use std::{convert::Infallible, future::pending, time::Duration};
+
+use apisim::{Api, Fault, JobRunner, JobRunnerOptions, Options, Rule, RuleId, WallClock};
+use cronwheel::{
+    cluster::WriteConnections,
+    runtime::{
+        Connections,
+        clock::{Clock, SimulatedWall},
+        config::RunSettings,
+        metrics::Metrics,
+        run_observed,
+    },
+    schedule::Zone,
+    state::Scope,
+};
+use jiff::Timestamp;
+use kube::Client;
+use serde_json::Value;
+use tokio::time::sleep;
+
+/// The namespace of the tenant that offends.
+pub(super) const OFFENDER: &str = "offender";
+
+/// The namespaces of the tenants that do nothing wrong.
+pub(super) const INNOCENT: [&str; 3] = ["innocent-a", "innocent-b", "innocent-c"];
+
+/// The client name of the controller, for faults.
+const CONTROLLER: &str = "controller";
+
+/// Every request takes this long, so that a run with more requests draws nothing else from the seed.
+const REQUEST_TIME: Duration = Duration::from_millis(5);
+
+pub(super) struct Cluster {
+    pub(super) api: Api,
+    pub(super) start: Timestamp,
+    clock: WallClock,
+    user: Client,
+    seed: u64,
+}
+
+impl Cluster {
+    pub(super) async fn new(seed: u64) -> Cluster {
+        let start: Timestamp = "2026-05-05T12:00:30Z".parse().unwrap();
+        let clock = WallClock::starting_at(start);
+        let namespaces = INNOCENT.into_iter().chain([OFFENDER, "default"]);
+        let options = Options {
+            seed,
+            namespaces: namespaces.map(ToOwned::to_owned).collect(),
+            ..Options::default()
+        };
+        let api = Api::new(options, clock.clone());
+        api.faults().add(Rule::new(Fault::Delay {
+            shortest: REQUEST_TIME,
+            longest: REQUEST_TIME,
+        }));
+        Cluster {
+            user: Client::new(api.client("user"), "default"),
+            api,
+            start,
+            clock,
+            seed,
+        }
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Returns at an instant.
+    pub(super) async fn until(&self, instant: Timestamp) {
+        let remaining = instant.duration_since(self.now());
+        sleep(remaining.try_into().unwrap_or_default()).await;
+    }
+
+    /// Adds a fault that only the controller's requests about the offender's namespace meet.
+    pub(super) fn trouble_offender(&self, rule: Rule) -> RuleId {
+        self.api.faults().add(Rule {
+            client: Some(CONTROLLER.to_owned()),
+            namespace: Some(OFFENDER.to_owned()),
+            ..rule
+        })
+    }
+
+    /// Sends a user's request, and panics where it is refused.
+    pub(super) async fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
+        let content_type = match method {
+            "PATCH" => "application/merge-patch+json",
+            _ => "application/json",
+        };
+        let request = http::Request::builder().method(method).uri(path);
+        let request = request.header("content-type", content_type);
+        let body = if body.is_null() {
+            Vec::new()
+        } else {
+            body.to_string().into_bytes()
+        };
+        let answer = self.user.request(request.body(body).unwrap()).await;
+        answer.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    }
+
+    pub(super) async fn create_cron_job(&self, namespace: &str, cron_job: &Value) -> Value {
+        let path = format!("/apis/batch/v1/namespaces/{namespace}/cronjobs");
+        self.ask("POST", &path, cron_job).await
+    }
+
+    pub(super) async fn create_job(&self, namespace: &str, job: &Value) -> Value {
+        let path = format!("/apis/batch/v1/namespaces/{namespace}/jobs");
+        self.ask("POST", &path, job).await
+    }
+
+    /// The Events of a namespace as reason and message, sorted.
+    pub(super) async fn events(&self, namespace: &str, kind: &str) -> Vec<(String, String)> {
+        let path = format!("/api/v1/namespaces/{namespace}/events");
+        let list = self.ask("GET", &path, &Value::Null).await;
+        let events = list["items"].as_array().unwrap().iter();
+        let text = |event: &Value, member: &str| event[member].as_str().unwrap_or_default().to_owned();
+        let mut events: Vec<_> = events
+            .filter(|event| event["type"] == *kind)
+            .map(|event| (text(event, "reason"), text(event, "message")))
+            .collect();
+        events.sort();
+        events
+    }
+
+    /// Ends Jobs as their annotations say, for ever.
+    pub(super) fn run_jobs(&self) -> impl Future<Output = ()> + use<> {
+        let options = JobRunnerOptions {
+            seed: self.seed,
+            ..JobRunnerOptions::default()
+        };
+        JobRunner::new(self.api.clone(), options).run()
+    }
+
+    /// Runs one controller, for ever.
+    pub(super) async fn run_controller(&self, configure: fn(&mut RunSettings), metrics: Metrics) -> Infallible {
+        let client = || Client::new(self.api.client(CONTROLLER), "default");
+        let connections = Connections {
+            writes: WriteConnections::from_client(client()),
+            events: WriteConnections::from_client(client()),
+            leases: client(),
+            watches: client(),
+        };
+        let clock = Clock::of_simulated(SimulatedWall::starting_at(self.now()));
+        let mut settings = RunSettings {
+            scopes: vec![Scope::Cluster],
+            listen: "127.0.0.1:0".parse().unwrap(),
+            default_zone: Zone::utc(),
+            status_flush_interval: Duration::from_secs(1),
+            inflight_max: 64,
+            sharding: None,
+        };
+        configure(&mut settings);
+        let ended = run_observed(settings, clock, connections, metrics, async || pending().await).await;
+        unreachable!("nobody asked the controller to end: {ended:?}")
+    }
+}

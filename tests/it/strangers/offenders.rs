@@ -1,0 +1,103 @@
+//! What offenders do, or what is refused for them: a scenario each.
+
+use apisim::{Fault, Resource, Rule, Verb};
+use futures::future::join_all;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::{
+    Scenario,
+    cluster::{Cluster, INNOCENT, OFFENDER},
+    compare,
+    workload::{cron_job, job_spec, job_template},
+};
+
+/// So many CronJobs are a burst of the offender.
+const N_CRON_JOBS: usize = 300;
+
+/// Creates many minutely CronJobs of the offender.
+async fn create_many(cluster: &Cluster, policy: &str, template: &Value) {
+    let names = (0..N_CRON_JOBS).map(|number| format!("many-{number:03}"));
+    let objects: Vec<Value> = names
+        .map(|name| cron_job(&name, "* * * * *", policy, template))
+        .collect();
+    join_all(objects.iter().map(|object| cluster.create_cron_job(OFFENDER, object))).await;
+}
+
+/// How many Events of the offender's namespace have a type and a reason.
+async fn n_events(cluster: &Cluster, kind: &str, reason: &str) -> usize {
+    let events = cluster.events(OFFENDER, kind).await;
+    events.iter().filter(|(of, _)| of == reason).count()
+}
+
+/// A Job in the offender's namespace that names an innocent CronJob as its controller. A finalizer keeps it from the
+/// garbage collector, which deletes dependents whose owner is not in their namespace.
+fn job_of(victim: &Value, slot: Timestamp, outcome: &str) -> Value {
+    let name = victim["metadata"]["name"].as_str().unwrap();
+    json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": format!("{name}-{}", slot.as_second() / 60),
+            "annotations": {"batch.kubernetes.io/cronjob-scheduled-timestamp": slot.to_string()},
+            "finalizers": ["example.com/stay"],
+            "ownerReferences": [{
+                "apiVersion": "batch/v1", "kind": "CronJob", "name": name, "uid": victim["metadata"]["uid"],
+                "controller": true, "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": job_spec("1s", outcome),
+    })
+}
+
+#[test]
+fn a_job_of_another_namespace_moves_no_cursor_holds_nothing_back_and_deletes_no_history() {
+    let scenario = Scenario {
+        warnings_allowed: &["UnexpectedJob"],
+        ..Scenario::default()
+    };
+    let aftermath = compare(&scenario, async |cluster| {
+        let far: Timestamp = "2090-01-01T00:00:00Z".parse().unwrap();
+        let past = cluster.start - SignedDuration::from_mins(30);
+        for victim in ["allow", "forbid", "replace"] {
+            let path = format!("/apis/batch/v1/namespaces/{}/cronjobs/{victim}", INNOCENT[0]);
+            let victim = cluster.ask("GET", &path, &Value::Null).await;
+            cluster.create_job(OFFENDER, &job_of(&victim, far, "succeed")).await;
+            cluster.create_job(OFFENDER, &job_of(&victim, past, "hang")).await;
+            for minutes in 1..=3 {
+                let slot = past - SignedDuration::from_mins(minutes);
+                cluster.create_job(OFFENDER, &job_of(&victim, slot, "succeed")).await;
+            }
+        }
+    });
+    assert!(aftermath.metric("cronwheel_unexpected_jobs_total") >= 6.0);
+}
+
+#[test]
+fn creates_that_admission_refuses_cost_no_other_tenant_a_run_or_a_warning() {
+    let scenario = Scenario::default();
+    compare(&scenario, async |cluster| {
+        cluster.trouble_offender(Rule {
+            resource: Some(Resource::Job),
+            verbs: vec![Verb::Create],
+            ..Rule::new(Fault::Forbid("exceeded quota: jobs".to_owned()))
+        });
+        create_many(cluster, "Allow", &job_template("1s", "succeed")).await;
+        cluster.until(cluster.start + SignedDuration::from_mins(9)).await;
+        assert!(n_events(cluster, "Warning", "FailedCreate").await >= N_CRON_JOBS / 2);
+    });
+}
+
+#[test]
+fn schedules_that_never_fire_or_fire_at_once_delay_nobody() {
+    compare(&Scenario::default(), async |cluster| {
+        let template = job_template("1s", "succeed");
+        let schedules = ["0 0 30 2 *", "0 0 29 2 1", "@every 1s", "*/1 */1 */1 */1 */1"];
+        let objects = (0..N_CRON_JOBS).map(|number| {
+            let schedule = schedules[number % schedules.len()];
+            cron_job(&format!("hostile-{number:03}"), schedule, "Replace", &template)
+        });
+        let objects: Vec<Value> = objects.collect();
+        join_all(objects.iter().map(|object| cluster.create_cron_job(OFFENDER, object))).await;
+    });
+}

@@ -1,0 +1,187 @@
+//! What innocent tenants got, as the API server saw it, and how two runs of one scenario differ in it.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    convert::Infallible,
+};
+
+use futures::StreamExt as _;
+use jiff::{SignedDuration, Timestamp};
+use kube::{Client, core::WatchEvent};
+use serde_json::Value;
+
+use super::cluster::{Cluster, INNOCENT};
+
+/// DESIGN.md allows the others a lateness of 1.3 times that without the offender.
+const LATENESS_RATIO_MAX: f64 = 1.3;
+
+/// Two instants of virtual time that are so close differ in the order of tasks alone.
+const LATENESS_RESOLUTION: SignedDuration = SignedDuration::from_millis(2);
+
+/// A Job by namespace and name.
+type JobKey = (String, String);
+
+/// A Job that an innocent tenant got.
+#[derive(Clone, Debug, PartialEq)]
+struct Run {
+    /// From the slot to the creation; none for a Job without a slot.
+    lateness: Option<SignedDuration>,
+    /// The condition with which it ended.
+    end: Option<String>,
+}
+
+/// Everything that innocent tenants got.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Received {
+    runs: BTreeMap<JobKey, Run>,
+    /// The Jobs that are there at the end.
+    kept: BTreeSet<JobKey>,
+    /// `status` of each CronJob at the end, without the resource versions in it.
+    statuses: BTreeMap<JobKey, Value>,
+    /// Namespace, CronJob and reason of each Warning.
+    warnings: BTreeSet<(String, String, String)>,
+}
+
+/// Follows the Jobs of innocent tenants, for ever.
+pub(super) async fn keep(cluster: &Cluster, received: &RefCell<Received>) -> Infallible {
+    let client = Client::new(cluster.api.client("observer"), "default");
+    let request = http::Request::get("/apis/batch/v1/jobs?watch=1&resourceVersion=0");
+    let request = request.body(Vec::new()).unwrap();
+    let mut events = std::pin::pin!(client.request_events::<Value>(request).await.unwrap());
+    while let Some(event) = events.next().await {
+        match event.unwrap() {
+            WatchEvent::Added(job) | WatchEvent::Modified(job) => received.borrow_mut().see(&job, cluster.now()),
+            WatchEvent::Deleted(_) | WatchEvent::Bookmark(_) => {}
+            WatchEvent::Error(status) => panic!("the observer's watch: {status:?}"),
+        }
+    }
+    unreachable!("a scenario is shorter than a watch")
+}
+
+impl Received {
+    fn see(&mut self, job: &Value, now: Timestamp) {
+        let key = key(job);
+        if !INNOCENT.contains(&key.0.as_str()) {
+            return;
+        }
+        let slot = job["metadata"]["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"].as_str();
+        let slot: Option<Timestamp> = slot.map(|slot| slot.parse().unwrap());
+        let run = self.runs.entry(key).or_insert_with(|| Run {
+            lateness: slot.map(|slot| now.duration_since(slot)),
+            end: None,
+        });
+        let conditions = job["status"]["conditions"].as_array().into_iter().flatten();
+        let mut ends = conditions.filter(|it| it["type"] == "Complete" || it["type"] == "Failed");
+        if let Some(end) = ends.next() {
+            run.end = end["type"].as_str().map(ToOwned::to_owned);
+        }
+    }
+
+    /// Reads what is there when the time is over.
+    pub(super) async fn finish(&mut self, cluster: &Cluster) {
+        for namespace in INNOCENT {
+            let path = |plural: &str| format!("/apis/batch/v1/namespaces/{namespace}/{plural}");
+            let jobs = cluster.ask("GET", &path("jobs"), &Value::Null).await;
+            self.kept.extend(jobs["items"].as_array().unwrap().iter().map(key));
+            let cron_jobs = cluster.ask("GET", &path("cronjobs"), &Value::Null).await;
+            for cron_job in cron_jobs["items"].as_array().unwrap() {
+                self.statuses.insert(key(cron_job), comparable_status(cron_job));
+            }
+            let events = format!("/api/v1/namespaces/{namespace}/events");
+            let events = cluster.ask("GET", &events, &Value::Null).await;
+            let events = events["items"].as_array().unwrap().iter();
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            self.warnings
+                .extend(events.filter(|event| event["type"] == "Warning").map(|event| {
+                    (
+                        namespace.to_owned(),
+                        text(&event["involvedObject"]["name"]),
+                        text(&event["reason"]),
+                    )
+                }));
+        }
+    }
+
+    /// How many Jobs a CronJob got.
+    pub(super) fn runs_of(&self, namespace: &str, cron_job: &str) -> usize {
+        let is_its =
+            |(of, name): &&JobKey| of == namespace && name.rsplit_once('-').is_some_and(|(stem, _)| stem == cron_job);
+        self.runs.keys().filter(is_its).count()
+    }
+
+    /// The reasons of all Warnings.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = &str> {
+        self.warnings.iter().map(|(_, _, reason)| reason.as_str())
+    }
+
+    /// The lateness that 99 of 100 Jobs do not exceed.
+    fn lateness_p99(&self) -> SignedDuration {
+        let mut lateness: Vec<_> = self.runs.values().filter_map(|run| run.lateness).collect();
+        lateness.sort_unstable();
+        let rank = (lateness.len() * 99).div_ceil(100);
+        rank.checked_sub(1).map(|index| lateness[index]).unwrap_or_default()
+    }
+}
+
+/// How what innocent tenants got with an offender differs from what they got without one; nothing where it does not.
+pub(super) fn differences(without: &Received, with: &Received, warnings_allowed: &[&str]) -> Vec<String> {
+    let mut differences = Vec::new();
+    let ends = |received: &Received| -> BTreeMap<JobKey, Option<String>> {
+        let runs = received.runs.iter();
+        runs.map(|(key, run)| (key.clone(), run.end.clone())).collect()
+    };
+    compare_maps("Job", &ends(without), &ends(with), &mut differences);
+    compare_maps("status", &without.statuses, &with.statuses, &mut differences);
+    if without.kept != with.kept {
+        let changed = without.kept.symmetric_difference(&with.kept);
+        differences.push(format!("kept Jobs differ: {:?}", changed.collect::<Vec<_>>()));
+    }
+    for warning in without.warnings.difference(&with.warnings) {
+        differences.push(format!("missing Warning: {warning:?}"));
+    }
+    for warning in with.warnings.difference(&without.warnings) {
+        if !warnings_allowed.contains(&warning.2.as_str()) {
+            differences.push(format!("new Warning: {warning:?}"));
+        }
+    }
+    let (before, after) = (without.lateness_p99(), with.lateness_p99());
+    if after > before.mul_f64(LATENESS_RATIO_MAX) + LATENESS_RESOLUTION {
+        differences.push(format!("lateness p99 {before:?} without, {after:?} with the offender"));
+    }
+    differences
+}
+
+fn compare_maps<V: PartialEq + std::fmt::Debug>(
+    what: &str,
+    without: &BTreeMap<JobKey, V>,
+    with: &BTreeMap<JobKey, V>,
+    differences: &mut Vec<String>,
+) {
+    let keys: BTreeSet<&JobKey> = without.keys().chain(with.keys()).collect();
+    for key in keys {
+        let (before, after) = (without.get(key), with.get(key));
+        if before != after {
+            let (namespace, name) = key;
+            differences.push(format!(
+                "{what} {namespace}/{name}: {before:?} without, {after:?} with the offender"
+            ));
+        }
+    }
+}
+
+fn key(object: &Value) -> JobKey {
+    let text = |member: &str| object["metadata"][member].as_str().unwrap_or_default().to_owned();
+    (text("namespace"), text("name"))
+}
+
+/// A status without what differs between any two runs: uids and resource versions of Jobs.
+fn comparable_status(cron_job: &Value) -> Value {
+    let mut status = cron_job["status"].clone();
+    for active in status["active"].as_array_mut().into_iter().flatten() {
+        for member in ["uid", "resourceVersion"] {
+            active.as_object_mut().unwrap().remove(member);
+        }
+    }
+    status
+}

@@ -146,6 +146,8 @@ pub struct ElectionMetrics {
     pub rejoins: IntCounter,
     /// Jobs that lacked the label of their shard.
     pub labelled: IntCounter,
+    /// Jobs without a label that found the queue of refused ones full.
+    pub labels_dropped: IntCounter,
 }
 
 /// All handles, and the registry that they are in.
@@ -206,7 +208,7 @@ impl Metrics {
                 skew: register.float_gauge(&table::CLOCK_SKEW)?,
                 alarm: register.gauge(&table::CLOCK_ALARM)?,
             },
-            election: register.election(api)?,
+            election: register.election(api, overflows_of("labels"))?,
             election_board,
             shard,
             watch_pulses,
@@ -278,7 +280,7 @@ impl Register<'_> {
         })
     }
 
-    fn election(&self, api: ApiMetrics) -> Result<ElectionMetrics, prometheus::Error> {
+    fn election(&self, api: ApiMetrics, labels_dropped: IntCounter) -> Result<ElectionMetrics, prometheus::Error> {
         let durations = self.histograms(&table::HANDOVER_DURATION, HANDOVER_BUCKETS)?;
         Ok(ElectionMetrics {
             api,
@@ -289,6 +291,7 @@ impl Register<'_> {
             evictions: self.counter(&table::LEASE_EVICTIONS)?,
             rejoins: self.counter(&table::LEASE_REJOINS)?,
             labelled: self.counter(&table::JOBS_LABELLED)?,
+            labels_dropped,
         })
     }
 

@@ -60,6 +60,7 @@ impl Shell {
             clock: self.clock.clone(),
             api_metrics: self.metrics.election.api.clone(),
             labelled: self.metrics.election.labelled.clone(),
+            dropped: self.metrics.election.labels_dropped.clone(),
             phase: self.phases.subscribe(),
         };
         let links = CustodyLinks {

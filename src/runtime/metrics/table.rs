@@ -81,7 +81,7 @@ table! {
         "At its least: the API server throttles us, see its priority and fairness configuration.";
     QUEUE_OVERFLOWS: Counter "cronwheel_queue_overflows_total" ["queue"]
         "Requests that found their queue full and were handed back to be retried.",
-        "More CronJobs than one replica is built for, or an API server that has been away for long.";
+        "More CronJobs than one replica is built for, or an API server that has been away for long; of labels, an admission policy that refuses the label of the shard.";
     STATUS_PENDING: Gauge "cronwheel_status_pending" []
         "Status writes that wait to be flushed, merged per CronJob.",
         "It rises in a burst, statuses go behind creates; if it does not fall, the API server is slow or away.";

@@ -1,6 +1,6 @@
 //! The API server, its tenants' namespaces, and the controller that serves them.
 
-use std::{convert::Infallible, future::pending, time::Duration};
+use std::{convert::Infallible, future::pending, sync::Arc, time::Duration};
 
 use apisim::{Api, Fault, JobRunner, JobRunnerOptions, Options, Rule, RuleId, WallClock};
 use cronwheel::{
@@ -8,12 +8,16 @@ use cronwheel::{
     runtime::{
         Connections,
         clock::{Clock, SimulatedWall},
-        config::RunSettings,
+        config::{RunSettings, ShardingSettings},
         metrics::Metrics,
         run_observed,
     },
     schedule::Zone,
-    state::Scope,
+    state::{
+        Scope,
+        lease::{Preset, ProtocolRange},
+        sharding::ShardCount,
+    },
 };
 use jiff::Timestamp;
 use kube::Client;
@@ -31,6 +35,21 @@ const CONTROLLER: &str = "controller";
 
 /// Every request takes this long, so that a run with more requests draws nothing else from the seed.
 const REQUEST_TIME: Duration = Duration::from_millis(5);
+
+/// The settings of a replica that shares CronJobs with others, which are not there.
+pub(super) fn sharding() -> ShardingSettings {
+    ShardingSettings {
+        namespace: "default".into(),
+        pod_name: "replica".into(),
+        pod_uid: "uid-replica".into(),
+        owner: None,
+        revision: "1".into(),
+        shard_count: ShardCount::new(16).unwrap(),
+        protocol: ProtocolRange::OURS,
+        timing: Preset::Default.timing(),
+        incarnations: Arc::new(|| 1),
+    }
+}
 
 pub(super) struct Cluster {
     pub(super) api: Api,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Scenario,
-    cluster::{Cluster, INNOCENT, OFFENDER},
+    cluster::{Cluster, INNOCENT, OFFENDER, sharding},
     compare,
     workload::{cron_job, job_spec, job_template},
 };
@@ -100,4 +100,47 @@ fn schedules_that_never_fire_or_fire_at_once_delay_nobody() {
         let objects: Vec<Value> = objects.collect();
         join_all(objects.iter().map(|object| cluster.create_cron_job(OFFENDER, object))).await;
     });
+}
+
+#[test]
+fn a_status_that_may_not_be_written_is_reported_to_its_owner_alone() {
+    let scenario = Scenario::default();
+    compare(&scenario, async |cluster| {
+        cluster.trouble_offender(Rule {
+            resource: Some(Resource::CronJob),
+            verbs: vec![Verb::Update],
+            ..Rule::new(Fault::Forbid("no status".to_owned()))
+        });
+        let offender = cron_job("offender", "* * * * *", "Allow", &job_template("1s", "succeed"));
+        cluster.create_cron_job(OFFENDER, &offender).await;
+        cluster.until(cluster.start + SignedDuration::from_mins(9)).await;
+        let warnings = cluster.events(OFFENDER, "Warning").await;
+        assert!(
+            warnings.iter().any(|(_, message)| message.contains("no status")),
+            "{warnings:?}"
+        );
+    });
+}
+
+#[test]
+fn jobs_whose_label_is_refused_hold_up_no_other() {
+    let scenario = Scenario {
+        configure: |settings| settings.sharding = Some(sharding()),
+        ..Scenario::default()
+    };
+    let aftermath = compare(&scenario, async |cluster| {
+        cluster.trouble_offender(Rule {
+            resource: Some(Resource::Job),
+            verbs: vec![Verb::Patch],
+            ..Rule::new(Fault::Forbid("labels are not for you".to_owned()))
+        });
+        let offender = cron_job("offender", "0 0 1 1 *", "Allow", &job_template("1s", "succeed"));
+        let offender = cluster.create_cron_job(OFFENDER, &offender).await;
+        for minutes in 1..=20 {
+            let slot = cluster.start - SignedDuration::from_mins(minutes);
+            cluster.create_job(OFFENDER, &job_of(&offender, slot, "hang")).await;
+        }
+    });
+    let n_labelled = aftermath.metric("cronwheel_jobs_labelled_total");
+    assert!(n_labelled >= 1.0, "the Job of an innocent tenant that was run by hand");
 }

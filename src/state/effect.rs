@@ -147,6 +147,8 @@ pub enum EventReason {
     UndecodableCronJob,
     /// Ours: nothing is due before the stored cursor.
     LastScheduleTimeInFuture,
+    /// Ours: status writes fail.
+    FailedStatusUpdate,
 }
 
 impl EventReason {
@@ -170,6 +172,7 @@ impl EventReason {
             EventReason::FailedCreate => "FailedCreate",
             EventReason::UndecodableCronJob => "UndecodableCronJob",
             EventReason::LastScheduleTimeInFuture => "LastScheduleTimeInFuture",
+            EventReason::FailedStatusUpdate => "FailedStatusUpdate",
         }
     }
 
@@ -192,7 +195,8 @@ impl EventReason {
             | EventReason::FailedDelete
             | EventReason::FailedCreate
             | EventReason::UndecodableCronJob
-            | EventReason::LastScheduleTimeInFuture => EventType::Warning,
+            | EventReason::LastScheduleTimeInFuture
+            | EventReason::FailedStatusUpdate => EventType::Warning,
         }
     }
 }

@@ -293,6 +293,7 @@ fn rule_of(reason: EventReason) -> &'static str {
         EventReason::SuccessfulCreate => "B-12.1",
         EventReason::FailedCreate => "B-12.3, B-12.4",
         EventReason::UndecodableCronJob => "of cronwheel alone",
+        EventReason::FailedStatusUpdate => "B-13.1; the built-in logs it alone",
         EventReason::LastScheduleTimeInFuture => "B-9.1; the built-in waits in silence",
     }
 }

@@ -293,6 +293,7 @@ impl<'a> Trial<'a> {
             | EventReason::UnParseableCronJobSchedule
             | EventReason::UndecodableCronJob
             | EventReason::LastScheduleTimeInFuture => SyncStage::Schedule,
+            EventReason::FailedStatusUpdate => SyncStage::Later,
             EventReason::InvalidSchedule | EventReason::TooManyMissedTimes => SyncStage::Missed,
             EventReason::MissSchedule
             | EventReason::JobAlreadyActive

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::state::{
     cron_job::EmittedStatus,
-    effect::{Effect, StatusWrite},
+    effect::{Effect, EventReason, StatusWrite},
     ids::Uid,
     index::OwnerIndex,
     outcome::StatusOutcome,
@@ -20,6 +20,9 @@ const STATUS_RETRY: SignedDuration = SignedDuration::from_secs(5);
 
 /// After a write that was not sent.
 const ABANDONED_RETRY: SignedDuration = SignedDuration::from_secs(1);
+
+/// A status write that fails again after [`STATUS_RETRY`] has failed for longer than an API server needs to start.
+const N_FAILURES_REPORTED: u32 = 2;
 
 impl ShardState {
     /// Hands the status out when it differs from what is stored and from what was handed out last.
@@ -90,17 +93,29 @@ impl ShardState {
             }
             // The event that it is gone is on its way.
             StatusOutcome::Gone => cron_job.status_not_before = Some(after(now, STATUS_RETRY)),
-            StatusOutcome::Failed { retry_after, .. } => {
+            StatusOutcome::Failed { message, retry_after } => {
                 let asked = retry_after
                     .and_then(|asked| SignedDuration::try_from(asked).ok())
                     .unwrap_or_default();
                 cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);
                 let wait = back_off(cron_job.n_status_failures, owner).max(STATUS_RETRY).max(asked);
                 cron_job.status_not_before = Some(after(now, wait));
+                if cron_job.n_status_failures == N_FAILURES_REPORTED {
+                    self.report_failed_status(owner, &message);
+                }
             }
             // Turned away before it was sent; at once it would only be turned away again.
             StatusOutcome::Abandoned => cron_job.status_not_before = Some(after(now, ABANDONED_RETRY)),
         }
         self.evaluate(owner, now);
+    }
+
+    /// Says why `LAST SCHEDULE` does not move and finished Jobs pile up; once until a write succeeds.
+    fn report_failed_status(&mut self, owner: OwnerIndex, message: &str) {
+        let message = format!(
+            "Error updating status: {message}; until an update succeeds lastScheduleTime is out of date and finished \
+             jobs are kept"
+        );
+        self.emit_event(owner, EventReason::FailedStatusUpdate, message);
     }
 }

@@ -304,6 +304,12 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         ],
     },
     Difference {
+        rules: &["B-13.2"],
+        built_in: "a status that cannot be written is in its log alone",
+        ours: "Warning `FailedStatusUpdate` on the CronJob when a write fails again after 5 s, once until one succeeds",
+        tests: &["a_status_write_that_keeps_failing_is_reported_once_until_one_succeeds"],
+    },
+    Difference {
         rules: &["B-14.1"],
         built_in: "Events share the budget of Job creates, in a fixed order in each pass",
         ours: "a low-priority lane of their own; what is dropped is counted; `SuccessfulDelete` follows the answer to the delete",

@@ -117,6 +117,24 @@ fn b_13_2_a_status_that_could_not_be_written_is_tried_again() {
     world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
 }
 
+#[test]
+fn a_status_write_that_keeps_failing_is_reported_once_until_one_succeeds() {
+    let mut world = fired();
+    let mut reports = Vec::new();
+    for _ in 0..5 {
+        let message = "cronjobs.batch \"hello\" is forbidden".into();
+        let retry_after = None;
+        world.answer_status("hello", StatusOutcome::Failed { message, retry_after });
+        reports.push(world.effects());
+        let later = world.now.saturating_add(SignedDuration::from_secs(45)).unwrap();
+        world.jump_to(&later.to_string());
+        world.effects();
+    }
+    let warning = "Warning FailedStatusUpdate: Error updating status: cronjobs.batch \"hello\" is forbidden; until an \
+                   update succeeds lastScheduleTime is out of date and finished jobs are kept";
+    assert_eq!(reports.concat(), [warning]);
+}
+
 /// How many times the status is handed out until then, if the API server refuses it each time.
 fn refused_until(world: &mut World, until: &str) -> usize {
     let mut n_writes = 0;

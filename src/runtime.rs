@@ -291,11 +291,7 @@ impl Shell {
             clock: self.clock.clone(),
             phase: self.phases.subscribe(),
         };
-        self.start("admin", Phase::End, async move {
-            if let Err(error) = admin.serve(listener).await {
-                tracing::error!(%error, "endpoints cannot be served");
-            }
-        })
+        self.start("admin", Phase::End, admin.serve(listener))
     }
 
     fn spawn_clock(&self) -> Task {

@@ -11,6 +11,9 @@ use axum::{
 };
 use tokio::net::TcpListener;
 
+mod connections;
+
+use self::connections::Connections;
 use super::{
     clock::{Clock, ClockVerdict},
     metrics::{Metrics, WatchPulse},
@@ -38,15 +41,14 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Serves until the end.
-    pub async fn serve(self, listener: TcpListener) -> std::io::Result<()> {
+    /// Serves until the end. Connections that scrapers keep open do not hold it up.
+    pub async fn serve(self, listener: TcpListener) {
         let mut phase = self.phase.clone();
-        let server = axum::serve(listener, self.router()).into_future();
-        // Connections that scrapers keep open must not hold up the end.
+        let mut connections = Connections::new(self.router());
         tokio::select! {
             biased;
-            () = phase.reached(Phase::End) => Ok(()),
-            result = server => result,
+            () = phase.reached(Phase::End) => {}
+            never = connections.serve(listener) => match never {},
         }
     }
 

@@ -1,0 +1,183 @@
+//! The connections of the endpoints, limited in number and in time: whatever one client does, probes are answered.
+//!
+//! A new connection takes the place of the oldest one where there are too many, so that clients that hold connections
+//! open cannot lock a probe out.
+
+use std::{collections::BTreeMap, convert::Infallible, time::Duration};
+
+use axum::Router;
+use futures::{
+    StreamExt as _,
+    future::{AbortHandle, Abortable, BoxFuture},
+    stream::FuturesUnordered,
+};
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+};
+
+/// Open connections. A kubelet and a few scrapers have one each.
+const CONNECTIONS_MAX: usize = 64;
+
+/// How long a client may take to send the head of a request: the time that Prometheus gives a whole scrape by default.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a connection is kept for further requests.
+const LIFE_MAX: Duration = Duration::from_mins(1);
+
+/// How long the response that is being sent may take after that.
+const LAST_RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The pause after a connection could not be accepted, as when there are no file descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+
+/// See the module.
+pub(super) struct Connections {
+    router: Router,
+    open: FuturesUnordered<Abortable<BoxFuture<'static, u64>>>,
+    /// By age, the oldest first.
+    handles: BTreeMap<u64, AbortHandle>,
+    n_opened: u64,
+}
+
+impl Connections {
+    pub(super) fn new(router: Router) -> Connections {
+        Connections {
+            router,
+            open: FuturesUnordered::new(),
+            handles: BTreeMap::new(),
+            n_opened: 0,
+        }
+    }
+
+    /// Accepts and serves connections, for ever.
+    pub(super) async fn serve(&mut self, listener: TcpListener) -> Infallible {
+        loop {
+            tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => self.open(stream),
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection to the endpoints could not be accepted");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+                () = self.serve_open(), if !self.open.is_empty() => {}
+            }
+        }
+    }
+
+    /// Serves one more connection, in the place of the oldest one where there are too many.
+    fn open(&mut self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+        if self.handles.len() >= CONNECTIONS_MAX
+            && let Some((_, oldest)) = self.handles.pop_first()
+        {
+            oldest.abort();
+        }
+        self.n_opened += 1;
+        let (number, router) = (self.n_opened, self.router.clone());
+        let connection: BoxFuture<'static, u64> = Box::pin(async move {
+            serve_connection(stream, router).await;
+            number
+        });
+        let (handle, registration) = AbortHandle::new_pair();
+        self.handles.insert(number, handle);
+        self.open.push(Abortable::new(connection, registration));
+    }
+
+    /// Serves the open connections until one of them ends.
+    async fn serve_open(&mut self) {
+        if let Some(Ok(number)) = self.open.next().await {
+            self.handles.remove(&number);
+        }
+    }
+}
+
+async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, router: Router) {
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    let mut connection =
+        std::pin::pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
+    if tokio::time::timeout(LIFE_MAX, connection.as_mut()).await.is_err() {
+        connection.as_mut().graceful_shutdown();
+        // A client that does not read its response is cut off; of a broken connection there is nothing to report.
+        let _ = tokio::time::timeout(LAST_RESPONSE_TIMEOUT, connection).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+
+    use super::*;
+
+    fn connections() -> Connections {
+        let big = || async { "x".repeat(1 << 20) };
+        Connections::new(Router::new().route("/", get(|| async { "ok" })).route("/big", get(big)))
+    }
+
+    fn connect(connections: &mut Connections) -> DuplexStream {
+        let (client, server) = duplex(1024);
+        connections.open(server);
+        client
+    }
+
+    /// Serves until no connection is left.
+    async fn serve_all(connections: &mut Connections) {
+        while !connections.open.is_empty() {
+            connections.serve_open().await;
+        }
+    }
+
+    const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+    async fn answer(mut client: DuplexStream) -> String {
+        let mut text = String::new();
+        let _ = client.read_to_string(&mut text).await;
+        text
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_end_its_request_is_cut_off() {
+        let mut connections = connections();
+        let mut client = connect(&mut connections);
+        client.write_all(b"GET / HTTP/1.1\r\nHost:").await.unwrap();
+        let served = tokio::time::timeout(HEAD_TIMEOUT * 2, serve_all(&mut connections)).await;
+        assert!(served.is_ok() && connections.handles.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_read_its_response_is_cut_off() {
+        let mut connections = connections();
+        let mut client = connect(&mut connections);
+        client.write_all(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        let all = LIFE_MAX + LAST_RESPONSE_TIMEOUT + Duration::from_secs(1);
+        assert!(tokio::time::timeout(all, serve_all(&mut connections)).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_probe_is_answered_beside_any_number_of_idle_connections() {
+        let mut connections = connections();
+        let mut idle = Vec::new();
+        for _ in 0..3 * CONNECTIONS_MAX {
+            idle.push(connect(&mut connections));
+        }
+        let mut probe = connect(&mut connections);
+        assert_eq!(connections.handles.len(), CONNECTIONS_MAX);
+        probe.write_all(GET).await.unwrap();
+        let served = async {
+            let serving = serve_all(&mut connections);
+            tokio::select! {
+                text = answer(probe) => text,
+                () = serving => String::new(),
+            }
+        };
+        let text = tokio::time::timeout(Duration::from_secs(1), served).await.unwrap();
+        assert!(text.starts_with("HTTP/1.1 200 OK") && text.ends_with("ok"), "{text}");
+    }
+}

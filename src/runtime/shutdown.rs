@@ -13,8 +13,7 @@ use crate::{
     state::{custody::SEAL_TIMEOUT, lease::CLOSE_MAX},
 };
 
-/// The longest wait for shards to be handed over. With what follows it stays under the 30 seconds that Kubernetes gives a
-/// Pod: of a replica that has handed all over nothing is on the way any more.
+/// The longest wait for shards to be handed over.
 pub const HANDOVER_GRACE: Duration = Duration::from_secs(12);
 
 const _: () = assert!(
@@ -22,14 +21,25 @@ const _: () = assert!(
     "three seconds are left for the Lease writes"
 );
 
-/// The longest wait for creates on the way: twice the slowest answer of a server that is worth waiting for.
-pub const INFLIGHT_GRACE: Duration = Duration::from_secs(10);
+/// The longest wait for creates that were sent and are not answered.
+pub const INFLIGHT_GRACE: Duration = Duration::from_secs(8);
 
 /// The longest wait for pending statuses; what is not written then is derived anew by whoever comes next.
-pub const STATUS_GRACE: Duration = Duration::from_secs(8);
+pub const STATUS_GRACE: Duration = Duration::from_secs(4);
 
-/// The longest wait for pending Events. With the others it stays under the 30 seconds that Kubernetes gives a Pod.
-pub const EVENT_GRACE: Duration = Duration::from_secs(2);
+/// The longest wait for pending Events.
+pub const EVENT_GRACE: Duration = Duration::from_secs(1);
+
+/// All graces together. Kubernetes kills a Pod 30 seconds after SIGTERM (`terminationGracePeriodSeconds`); five of them
+/// are left for a node that is slow.
+const GRACES_MAX: Duration = Duration::from_secs(25);
+
+const _: () = assert!(
+    HANDOVER_GRACE.as_millis() + INFLIGHT_GRACE.as_millis() + STATUS_GRACE.as_millis() + EVENT_GRACE.as_millis()
+        <= GRACES_MAX.as_millis(),
+    "the process must end by itself before Kubernetes kills it"
+);
+const _: () = assert!(EVENT_GRACE_AMONG_OTHERS.as_millis() <= EVENT_GRACE.as_millis());
 
 /// The same of a replica that has handed over, and sent Events meanwhile: others wait for it to be gone.
 pub const EVENT_GRACE_AMONG_OTHERS: Duration = Duration::from_millis(100);

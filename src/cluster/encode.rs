@@ -16,6 +16,10 @@ pub const SCHEDULED_TIMESTAMP_ANNOTATION: &str = "batch.kubernetes.io/cronjob-sc
 /// The component that Events come from: that of the built-in controller, whose events users look for (B-14).
 pub const EVENT_COMPONENT: &str = "cronjob-controller";
 
+/// The prefix of every annotation of ours on Jobs. A template's annotations under it are left out, so that none takes the
+/// place of [`CREATE_BEFORE_ANNOTATION`].
+pub const RESERVED_PREFIX: &str = "cronwheel.dev/";
+
 /// The annotation with the shard, the term and the life of the replica that created a Job.
 pub const CREATED_UNDER_ANNOTATION: &str = "cronwheel.dev/created-under";
 

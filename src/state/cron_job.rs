@@ -53,8 +53,6 @@ pub(crate) struct CronJobState {
     pub(crate) n_history_failures: u32,
     /// Which complaints about the schedule were told already.
     pub(crate) told: Told,
-    /// An Event said that the stored `lastScheduleTime` is in the future.
-    pub(crate) is_future_cursor_reported: bool,
 }
 
 /// A status that was handed out.
@@ -168,6 +166,8 @@ pub(crate) struct Told {
     pub(crate) unsupported_schedule: bool,
     pub(crate) unparseable_schedule: bool,
     pub(crate) invalid_schedule: bool,
+    pub(crate) reserved_annotations: bool,
+    pub(crate) future_cursor: bool,
 }
 
 impl LookUp {
@@ -200,7 +200,6 @@ impl CronJobState {
             history_not_before: None,
             n_history_failures: 0,
             told: Told::default(),
-            is_future_cursor_reported: false,
         }
     }
 

@@ -147,6 +147,8 @@ pub enum EventReason {
     UndecodableCronJob,
     /// Ours: nothing is due before the stored cursor.
     LastScheduleTimeInFuture,
+    /// Ours: annotations of the template were left out.
+    ReservedAnnotations,
     /// Ours: status writes fail.
     FailedStatusUpdate,
 }
@@ -172,6 +174,7 @@ impl EventReason {
             EventReason::FailedCreate => "FailedCreate",
             EventReason::UndecodableCronJob => "UndecodableCronJob",
             EventReason::LastScheduleTimeInFuture => "LastScheduleTimeInFuture",
+            EventReason::ReservedAnnotations => "ReservedAnnotations",
             EventReason::FailedStatusUpdate => "FailedStatusUpdate",
         }
     }
@@ -196,6 +199,7 @@ impl EventReason {
             | EventReason::FailedCreate
             | EventReason::UndecodableCronJob
             | EventReason::LastScheduleTimeInFuture
+            | EventReason::ReservedAnnotations
             | EventReason::FailedStatusUpdate => EventType::Warning,
         }
     }

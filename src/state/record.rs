@@ -50,6 +50,8 @@ pub struct JobTemplate {
     pub splice_offsets: [u32; 3],
     /// `spec.ttlSecondsAfterFinished` of the template: a Job may be gone so soon after its end.
     pub ttl_seconds_after_finished: Option<i64>,
+    /// Annotations of the template were left out, since their prefix is reserved for ours.
+    pub had_reserved_annotations: bool,
 }
 
 /// Labels, annotations, finalizers and owner references as raw JSON members, for the body of a status write.

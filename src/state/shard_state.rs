@@ -239,6 +239,7 @@ impl ShardState {
             Tenure::Leading | Tenure::Closing(_) => {}
             Tenure::Sealed(_) => return self.flush_status(owner, now),
         }
+        self.report_reserved_annotations(owner);
         self.report_future_cursor(owner, now);
         self.clean_history(owner, now);
         self.reconcile_active(owner, now);

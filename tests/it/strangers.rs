@@ -71,7 +71,7 @@ fn play(scenario: &Scenario, offend: impl AsyncFn(&Cluster)) -> Aftermath {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let cluster = Cluster::new(scenario.seed).await;
+        let cluster = Cluster::new(scenario.seed);
         let received = RefCell::new(Received::default());
         let metrics = Metrics::register().unwrap();
         let end = cluster.start + scenario.length;

@@ -41,6 +41,7 @@ pub(super) fn labelled(template: &JobTemplate, cron_job: &Uid, count: ShardCount
         body: format!("{before}{labels}{after}").into(),
         splice_offsets: [name_at, created_at, scheduled_at],
         ttl_seconds_after_finished: template.ttl_seconds_after_finished,
+        had_reserved_annotations: template.had_reserved_annotations,
     }
 }
 

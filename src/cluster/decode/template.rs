@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::fields::{Field, FieldError, Name, Value, ignore, raw_value};
 use crate::{
-    cluster::encode::{SCHEDULED_TIMESTAMP_ANNOTATION, push_escaped, push_raw_member},
+    cluster::encode::{RESERVED_PREFIX, SCHEDULED_TIMESTAMP_ANNOTATION, push_escaped, push_raw_member},
     state::{JobTemplate, Uid},
 };
 
@@ -59,22 +59,29 @@ impl<'de> Value<'de> for RawMetadata<'de> {
     }
 }
 
-/// The template's annotations but for ours (B-11.3), with a leading comma each.
+/// The template's annotations but for ours (B-11.3).
 #[derive(Default)]
-struct OtherAnnotations(String);
+struct OtherAnnotations {
+    /// JSON object members with a leading comma each.
+    members: String,
+    /// Some had the prefix that is reserved for ours.
+    had_reserved: bool,
+}
 
 impl<'de> Value<'de> for OtherAnnotations {
     const EXPECTED: &'static str = "an object";
 
     fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut annotations = String::new();
+        let mut annotations = OtherAnnotations::default();
         while let Some(Name(name)) = members.next_key()? {
             let value: &RawValue = members.next_value()?;
-            if name != SCHEDULED_TIMESTAMP_ANNOTATION {
-                push_raw_member(&mut annotations, &name, value.get());
+            if name.starts_with(RESERVED_PREFIX) {
+                annotations.had_reserved = true;
+            } else if name != SCHEDULED_TIMESTAMP_ANNOTATION {
+                push_raw_member(&mut annotations.members, &name, value.get());
             }
         }
-        Ok(Some(OtherAnnotations(annotations)))
+        Ok(Some(annotations))
     }
 }
 
@@ -88,7 +95,7 @@ pub(super) fn job_template(raw: Field<RawTemplate<'_>>, name: &str, uid: &Uid) -
         .unwrap_or_default();
     let labels = metadata.labels.map_or("", RawValue::get);
     let spec = raw.spec.map_or("", RawValue::get);
-    let n_bytes = labels.len() + annotations.0.len() + spec.len() + name.len();
+    let n_bytes = labels.len() + annotations.members.len() + spec.len() + name.len();
     let mut body = BodyWithGaps::with_capacity(n_bytes + REST_BYTES);
     body.push(r#"{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":""#);
     body.gap(0)?;
@@ -103,7 +110,7 @@ pub(super) fn job_template(raw: Field<RawTemplate<'_>>, name: &str, uid: &Uid) -
     body.push(r#"":""#);
     body.gap(2)?;
     body.push("\"");
-    body.push(&annotations.0);
+    body.push(&annotations.members);
     body.push("}");
     push_owner_references(&mut body.text, name, uid);
     body.push("}");
@@ -115,6 +122,7 @@ pub(super) fn job_template(raw: Field<RawTemplate<'_>>, name: &str, uid: &Uid) -
         body: body.text.into(),
         splice_offsets: body.gaps,
         ttl_seconds_after_finished: ttl_seconds_after_finished(spec),
+        had_reserved_annotations: annotations.had_reserved,
     })
 }
 

@@ -243,6 +243,29 @@ fn a_status_write_is_given_all_metadata_that_the_server_would_take_from_it() {
 }
 
 #[test]
+fn annotations_of_the_template_under_our_prefix_are_left_out() {
+    let annotations = r#"{"cronwheel.dev/create-before":"2090-01-01T00:00:00Z","cronwheel.dev/x":"y","team":"a",
+        "batch.kubernetes.io/cronjob-scheduled-timestamp":"2090-01-01T00:00:00Z"}"#;
+    let template =
+        format!(r#""schedule":"* * * * *","jobTemplate":{{"metadata":{{"annotations":{annotations}}},"spec":{{}}}}"#);
+    let record = cron_job(&cron_job_text("", &template, "")).unwrap();
+    assert!(record.template.had_reserved_annotations);
+    assert!(
+        record.template.body.contains(r#""team":"a""#),
+        "{}",
+        record.template.body
+    );
+    for text in ["cronwheel.dev", "2090"] {
+        assert!(!record.template.body.contains(text), "{}", record.template.body);
+    }
+    assert!(
+        !with_spec(&format!(r#""schedule":"* * * * *",{TEMPLATE}"#))
+            .template
+            .had_reserved_annotations
+    );
+}
+
+#[test]
 fn ttl_is_read_where_it_can_be() {
     fn check(spec: &str, expected: Option<i64>) {
         let record = cron_job(&cron_job_text("", &format!(r#""jobTemplate":{spec}"#), "")).unwrap();

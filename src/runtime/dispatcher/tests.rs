@@ -55,6 +55,7 @@ fn order(namespace: &str, name: &str, deadline_secs: i64) -> JobOrder {
             body: "".into(),
             splice_offsets: [0; 3],
             ttl_seconds_after_finished: None,
+            had_reserved_annotations: false,
         }),
         deadline: after(deadline_secs),
         expires_at: None,

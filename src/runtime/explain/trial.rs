@@ -292,6 +292,7 @@ impl<'a> Trial<'a> {
             | EventReason::UnparseableSchedule
             | EventReason::UnParseableCronJobSchedule
             | EventReason::UndecodableCronJob
+            | EventReason::ReservedAnnotations
             | EventReason::LastScheduleTimeInFuture => SyncStage::Schedule,
             EventReason::FailedStatusUpdate => SyncStage::Later,
             EventReason::InvalidSchedule | EventReason::TooManyMissedTimes => SyncStage::Missed,

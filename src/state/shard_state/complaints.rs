@@ -12,14 +12,14 @@ use crate::{
 };
 
 impl ShardState {
-    /// Reports a `lastScheduleTime` that is in the future, once while it is: until then nothing is due (B-9.1).
+    /// Reports a `lastScheduleTime` that is in the future, once for each schedule: until then nothing is due (B-9.1).
     pub(super) fn report_future_cursor(&mut self, owner: OwnerIndex, now: Timestamp) {
         let latest = self.latest_slot_of_jobs(now);
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
         let future = cron_job.record.status.last_schedule_time.filter(|last| *last > latest);
-        let was_reported = std::mem::replace(&mut cron_job.is_future_cursor_reported, future.is_some());
+        let was_reported = std::mem::replace(&mut cron_job.told.future_cursor, future.is_some());
         if let Some(last) = future
             && !was_reported
         {
@@ -31,6 +31,20 @@ impl ShardState {
                      subresource"
                 ),
             );
+        }
+    }
+
+    /// Reports annotations of the template that its Jobs do not get, once for each schedule.
+    pub(super) fn report_reserved_annotations(&mut self, owner: OwnerIndex) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        if cron_job.record.template.had_reserved_annotations
+            && !std::mem::replace(&mut cron_job.told.reserved_annotations, true)
+        {
+            let message =
+                "jobTemplate annotations that begin with cronwheel.dev/ are reserved: jobs are created without them";
+            self.emit_event(owner, EventReason::ReservedAnnotations, message.to_owned());
         }
     }
 

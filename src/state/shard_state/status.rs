@@ -22,7 +22,10 @@ const STATUS_RETRY: SignedDuration = SignedDuration::from_secs(5);
 const ABANDONED_RETRY: SignedDuration = SignedDuration::from_secs(1);
 
 /// A status write that fails again after [`STATUS_RETRY`] has failed for longer than an API server needs to start.
-const N_FAILURES_REPORTED: u32 = 2;
+const N_FAILURES_BEFORE_REPORT: u32 = 2;
+
+/// Failures come every half minute, and an Event lives for an hour (`kube-apiserver --event-ttl`).
+const N_FAILURES_BETWEEN_REPORTS: u32 = 120;
 
 impl ShardState {
     /// Hands the status out when it differs from what is stored and from what was handed out last.
@@ -100,7 +103,8 @@ impl ShardState {
                 cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);
                 let wait = back_off(cron_job.n_status_failures, owner).max(STATUS_RETRY).max(asked);
                 cron_job.status_not_before = Some(after(now, wait));
-                if cron_job.n_status_failures == N_FAILURES_REPORTED {
+                let n_since_report = cron_job.n_status_failures.checked_sub(N_FAILURES_BEFORE_REPORT);
+                if n_since_report.is_some_and(|n| n.is_multiple_of(N_FAILURES_BETWEEN_REPORTS)) {
                     self.report_failed_status(owner, &message);
                 }
             }
@@ -110,7 +114,7 @@ impl ShardState {
         self.evaluate(owner, now);
     }
 
-    /// Says why `LAST SCHEDULE` does not move and finished Jobs pile up; once until a write succeeds.
+    /// Says why `LAST SCHEDULE` does not move and finished Jobs pile up.
     fn report_failed_status(&mut self, owner: OwnerIndex, message: &str) {
         let message = format!(
             "Error updating status: {message}; until an update succeeds lastScheduleTime is out of date and finished \

@@ -36,6 +36,7 @@ fn order() -> JobOrder {
             body: r#"{"n":"","c":"","s":""}"#.into(),
             splice_offsets: [6, 13, 20],
             ttl_seconds_after_finished: None,
+            had_reserved_annotations: false,
         }),
         deadline: time("2026-04-12T09:21:00Z"),
         expires_at: None,

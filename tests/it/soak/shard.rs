@@ -248,6 +248,7 @@ fn record(number: usize, cron_job: &CronJob, created: Timestamp) -> CronJobRecor
             body: "".into(),
             splice_offsets: [0; 3],
             ttl_seconds_after_finished: None,
+            had_reserved_annotations: false,
         }),
         retained_metadata: Arc::new(RetainedMetadata { members: "".into() }),
         status: CronJobStatus::default(),

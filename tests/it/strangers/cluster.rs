@@ -60,7 +60,7 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    pub(super) async fn new(seed: u64) -> Cluster {
+    pub(super) fn new(seed: u64) -> Cluster {
         let start: Timestamp = "2026-05-05T12:00:30Z".parse().unwrap();
         let clock = WallClock::starting_at(start);
         let namespaces = INNOCENT.into_iter().chain([OFFENDER, "default"]);

@@ -345,6 +345,7 @@ fn b_13_1_a_short_lived_job_has_its_slot_stored_at_once() {
         body: "".into(),
         splice_offsets: [0; 3],
         ttl_seconds_after_finished: Some(0),
+        had_reserved_annotations: false,
     });
     let mut world = World::new("09:59:30", vec![record], vec![]);
     world.advance_to("10:00:00");

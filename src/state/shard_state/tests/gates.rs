@@ -1,7 +1,9 @@
 //! B-6: what stands before scheduling.
 
 use super::world::{World, at, cron_job, schedule};
-use crate::state::{CronJobRecord, CronJobStatus, InstantOutcome, ResourceVersion};
+use std::sync::Arc;
+
+use crate::state::{CronJobRecord, CronJobStatus, InstantOutcome, JobTemplate, ResourceVersion};
 
 #[test]
 fn b_6_1_one_that_is_being_deleted_starts_nothing() {
@@ -196,4 +198,27 @@ fn b_9_a_last_run_of_years_ago_is_decided() {
     };
     let mut world = World::new("10:00:30", vec![old], vec![]);
     assert_eq!(world.effects()[1], "create hello-29632920 for 2026-05-05T10:00:00Z");
+}
+
+#[test]
+fn annotations_of_a_template_that_are_left_out_are_reported_once() {
+    let template = JobTemplate {
+        had_reserved_annotations: true,
+        ..JobTemplate::clone(&cron_job("hello").template)
+    };
+    let record = CronJobRecord {
+        template: Arc::new(template),
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![record.clone()], vec![]);
+    world.expect(&[
+        "Warning ReservedAnnotations: jobTemplate annotations that begin with cronwheel.dev/ are reserved: \
+                    jobs are created without them",
+    ]);
+    world.apply(CronJobRecord {
+        resource_version: ResourceVersion(31),
+        is_suspended: true,
+        ..record
+    });
+    world.expect(&[]);
 }

@@ -243,6 +243,7 @@ fn b_13_1_an_adopted_job_of_a_short_life_has_its_slot_stored_at_once() {
         body: "".into(),
         splice_offsets: [0; 3],
         ttl_seconds_after_finished: Some(0),
+        had_reserved_annotations: false,
     };
     let mut world = ordered(CronJobRecord {
         template: std::sync::Arc::new(template),

@@ -51,6 +51,7 @@ pub(crate) fn cron_job(name: &str) -> CronJobRecord {
             body: "".into(),
             splice_offsets: [0; 3],
             ttl_seconds_after_finished: None,
+            had_reserved_annotations: false,
         }),
         retained_metadata: Arc::new(RetainedMetadata { members: "".into() }),
         status: CronJobStatus {

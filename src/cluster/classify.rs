@@ -181,6 +181,9 @@ pub fn look_up(answer: &RawAnswer) -> Answer<LookUpOutcome> {
         Ok(match refusal {
             None => found(&answer.body)?,
             Some(_) if answer.status == StatusCode::NOT_FOUND => LookUpOutcome::Gone,
+            Some(refusal) if is_not_permitted(answer.status, &refusal) => LookUpOutcome::NotPermitted {
+                message: refusal.message,
+            },
             Some(refusal) => LookUpOutcome::Failed {
                 message: refusal.message,
                 retry_after: refusal.retry_after,

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::{
     effect::JobLookUp,
     ids::{ResourceVersion, Uid},
-    record::{ActiveJob, CronJobRecord, CronJobStatus},
+    record::{ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobStatus},
     tally::InstantOutcome,
 };
 
@@ -69,6 +69,8 @@ pub(crate) struct OpenSlot {
     pub(crate) stage: Stage,
     /// Creates of this slot that failed.
     pub(crate) n_failures: u32,
+    /// Look-ups in a row that were not permitted.
+    pub(crate) n_look_up_refusals: u32,
     /// The slot's Job, if the watch showed it come and go before the create was answered.
     pub(crate) gone: Option<Uid>,
 }
@@ -109,11 +111,10 @@ impl OpenSlot {
             Stage::Suspended => InstantOutcome::Suspended,
             Stage::Forbidden => InstantOutcome::Forbidden,
             Stage::AlreadyActive => InstantOutcome::AlreadyActive,
-            Stage::Replacing { .. }
-            | Stage::Ordered
-            | Stage::LookingUp { .. }
-            | Stage::AskingLater { .. }
-            | Stage::BackingOff { .. } => InstantOutcome::Superseded,
+            Stage::Replacing { .. } | Stage::Ordered | Stage::LookingUp { .. } | Stage::BackingOff { .. } => {
+                InstantOutcome::Superseded
+            }
+            Stage::AskingLater { .. } => InstantOutcome::LookUpRefused,
         }
     }
 }
@@ -201,6 +202,16 @@ impl CronJobState {
             n_history_failures: 0,
             told: Told::default(),
         }
+    }
+
+    /// Whether the decision waits for an answer about the open slot. Under Allow a later slot that is due does not wait for
+    /// a look-up that is not permitted: no earlier Job could hold it back.
+    pub(crate) fn awaits_answer(&self, now: Timestamp) -> bool {
+        let Some(open) = &self.open else { return false };
+        let is_look_up_refused = open.n_look_up_refusals > 0 && matches!(open.stage, Stage::AskingLater { .. });
+        let is_later_due = self.armed.is_some_and(|armed| open.slot < armed && armed <= now);
+        let is_allow = self.record.concurrency_policy == ConcurrencyPolicy::Allow;
+        open.is_in_flight() && !(is_look_up_refused && is_later_due && is_allow)
     }
 
     /// Whether all that we know is stored.

@@ -143,6 +143,8 @@ pub enum EventReason {
     FailedDelete,
     SuccessfulCreate,
     FailedCreate,
+    /// Ours: a Job may not be looked up.
+    FailedLookUp,
     /// Ours: the object cannot be understood (a reading of the design, not of B-14).
     UndecodableCronJob,
     /// Ours: nothing is due before the stored cursor.
@@ -172,6 +174,7 @@ impl EventReason {
             EventReason::FailedDelete => "FailedDelete",
             EventReason::SuccessfulCreate => "SuccessfulCreate",
             EventReason::FailedCreate => "FailedCreate",
+            EventReason::FailedLookUp => "FailedLookUp",
             EventReason::UndecodableCronJob => "UndecodableCronJob",
             EventReason::LastScheduleTimeInFuture => "LastScheduleTimeInFuture",
             EventReason::ReservedAnnotations => "ReservedAnnotations",
@@ -197,6 +200,7 @@ impl EventReason {
             | EventReason::MissSchedule
             | EventReason::FailedDelete
             | EventReason::FailedCreate
+            | EventReason::FailedLookUp
             | EventReason::UndecodableCronJob
             | EventReason::LastScheduleTimeInFuture
             | EventReason::ReservedAnnotations

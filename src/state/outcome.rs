@@ -81,6 +81,11 @@ pub enum LookUpOutcome {
     Found(Box<JobRecord>),
     /// 404.
     Gone,
+    /// The authorizer refuses the request, or the server does not know the credentials.
+    NotPermitted {
+        /// The server's text.
+        message: String,
+    },
     /// Anything else.
     Failed {
         /// The server's text, or the transport's.

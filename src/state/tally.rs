@@ -23,6 +23,8 @@ pub enum InstantOutcome {
     ScheduleChanged,
     /// A Job of its name is there and not ours (B-12.3).
     ForeignJob,
+    /// Its create had no answer, we may not look its Job up, and a later slot became due under Allow.
+    LookUpRefused,
     /// The API server refused its Job in a way that no retry mends (B-12.4).
     Refused,
     /// Its schedule can no longer be run: the zone or the text went bad while it was open (B-6.2, B-6.4).
@@ -33,7 +35,7 @@ pub enum InstantOutcome {
 
 impl InstantOutcome {
     /// All of them, in the order of [`Tally::outcomes`].
-    pub const ALL: [InstantOutcome; 13] = [
+    pub const ALL: [InstantOutcome; 14] = [
         InstantOutcome::Created,
         InstantOutcome::Adopted,
         InstantOutcome::Superseded,
@@ -44,6 +46,7 @@ impl InstantOutcome {
         InstantOutcome::Deleted,
         InstantOutcome::ScheduleChanged,
         InstantOutcome::ForeignJob,
+        InstantOutcome::LookUpRefused,
         InstantOutcome::Refused,
         InstantOutcome::Unschedulable,
         InstantOutcome::HandedOver,
@@ -62,6 +65,7 @@ impl InstantOutcome {
             InstantOutcome::Deleted => "deleted",
             InstantOutcome::ScheduleChanged => "schedule_changed",
             InstantOutcome::ForeignJob => "foreign_job",
+            InstantOutcome::LookUpRefused => "look_up_refused",
             InstantOutcome::Refused => "refused",
             InstantOutcome::Unschedulable => "unschedulable",
             InstantOutcome::HandedOver => "handed_over",

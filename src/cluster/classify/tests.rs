@@ -339,11 +339,8 @@ fn a_job_that_is_looked_up_is_found_gone_or_neither() {
     );
     let not_found = refusal(404, "NotFound", r#"jobs.batch "backup-1" not found"#, &job_details());
     assert_eq!(outcome(look_up(&not_found)), LookUpOutcome::Gone);
-    let failed = LookUpOutcome::Failed {
-        message: RBAC.into(),
-        retry_after: None,
-    };
-    assert_eq!(outcome(look_up(&refusal(403, "Forbidden", RBAC, &json!({})))), failed);
+    let refused = LookUpOutcome::NotPermitted { message: RBAC.into() };
+    assert_eq!(outcome(look_up(&refusal(403, "Forbidden", RBAC, &json!({})))), refused);
 }
 
 #[test]

@@ -87,6 +87,7 @@ impl Reason {
             None
             | Some(
                 InstantOutcome::Refused
+                | InstantOutcome::LookUpRefused
                 | InstantOutcome::Superseded
                 | InstantOutcome::Forbidden
                 | InstantOutcome::AlreadyActive

@@ -299,7 +299,8 @@ impl<'a> Trial<'a> {
             EventReason::MissSchedule
             | EventReason::JobAlreadyActive
             | EventReason::SuccessfulCreate
-            | EventReason::FailedCreate => SyncStage::Decision,
+            | EventReason::FailedCreate
+            | EventReason::FailedLookUp => SyncStage::Decision,
         }
     }
 

@@ -77,7 +77,7 @@ impl ShardState {
         };
         let may_be_due = cron_job.must_look || cron_job.armed.is_none_or(|armed| armed <= now);
         match &cron_job.open {
-            Some(open) if open.is_in_flight() => return false,
+            Some(_) if cron_job.awaits_answer(now) => return false,
             Some(OpenSlot {
                 stage: Stage::BackingOff { until },
                 ..
@@ -243,6 +243,7 @@ impl ShardState {
             slot,
             stage,
             n_failures: 0,
+            n_look_up_refusals: 0,
             gone: None,
         });
         let outcome = if cron_job.record.is_suspended {

@@ -18,6 +18,10 @@ use crate::state::{
     tally::InstantOutcome,
 };
 
+/// So many refused look-ups in a row are reported. The waits before them sum up to more than six seconds, longer than an
+/// API server that has just started takes to read its roles.
+const REFUSALS_BEFORE_EVENT: u32 = 7;
+
 /// How long an answer asks to wait.
 fn retry_after_of(answer: &LookUpOutcome) -> SignedDuration {
     let asked = if let LookUpOutcome::Failed { retry_after, .. } = answer {
@@ -68,6 +72,27 @@ impl ShardState {
         let until = after(now, back_off(open.n_failures, owner).max(asked));
         open.stage = Stage::AskingLater { message, until };
         self.wake_at(owner, until);
+    }
+
+    /// Counts look-ups of the slot's Job that are not permitted, and reports them once a slot.
+    fn note_refusal(&mut self, owner: OwnerIndex, name: &str, answer: &LookUpOutcome) {
+        let Some(open) = self.open_slot_mut(owner) else { return };
+        let LookUpOutcome::NotPermitted { message } = answer else {
+            // Without an answer of the server nothing is known of its permissions.
+            if *answer != LookUpOutcome::Abandoned {
+                open.n_look_up_refusals = 0;
+            }
+            return;
+        };
+        open.n_look_up_refusals = open.n_look_up_refusals.saturating_add(1);
+        if open.n_look_up_refusals == REFUSALS_BEFORE_EVENT {
+            self.tell_failed_look_up(owner, name, message);
+        }
+    }
+
+    fn tell_failed_look_up(&mut self, owner: OwnerIndex, name: &str, message: &str) {
+        let message = format!("Error looking up job {name}: {message}");
+        self.emit_event(owner, EventReason::FailedLookUp, message);
     }
 
     /// Puts the question again when its time has come.
@@ -133,6 +158,11 @@ impl ShardState {
         if !naming::is_job_name(name, &cron_job.record.identity.name, slot) {
             return;
         }
+        self.note_refusal(owner, name, answer);
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return;
+        };
+        let Some(open) = &cron_job.open else { return };
         match answer {
             LookUpOutcome::Found(job) => match self.index.find_job(&job.uid) {
                 Some(index) if job.controller.as_ref() == Some(&cron_job.record.identity.uid) => {
@@ -146,7 +176,7 @@ impl ShardState {
             // The watch showed it come and go: the slot had its Job.
             LookUpOutcome::Gone if open.gone.is_some() => self.settle(owner, slot, InstantOutcome::Adopted),
             LookUpOutcome::Gone => self.retry_later(owner, None, now),
-            LookUpOutcome::Failed { .. } | LookUpOutcome::Abandoned => {
+            LookUpOutcome::NotPermitted { .. } | LookUpOutcome::Failed { .. } | LookUpOutcome::Abandoned => {
                 self.ask_later(owner, retry_after_of(answer), message, now);
             }
         }
@@ -174,11 +204,16 @@ impl ShardState {
                     self.emit_event(owner, EventReason::MissingJob, message);
                 }
             }
-            LookUpOutcome::Failed { .. } | LookUpOutcome::Abandoned => {
+            LookUpOutcome::NotPermitted { .. } | LookUpOutcome::Failed { .. } | LookUpOutcome::Abandoned => {
                 look_up.n_failures = look_up.n_failures.saturating_add(1);
                 let wait = back_off(look_up.n_failures, owner).max(ABANDONED_RETRY);
                 let until = after(now, wait.max(retry_after_of(answer)));
                 look_up.progress = LookUpProgress::Failed { until };
+                if let LookUpOutcome::NotPermitted { message } = answer
+                    && look_up.n_failures == REFUSALS_BEFORE_EVENT
+                {
+                    self.tell_failed_look_up(owner, &asked.name, message);
+                }
             }
         }
     }

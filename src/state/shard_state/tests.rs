@@ -14,6 +14,7 @@ mod history;
 mod lost_answers;
 mod own_writes;
 mod policies;
+mod refusals;
 mod schedule_changes;
 mod status_writes;
 mod tenure;

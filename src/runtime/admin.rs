@@ -19,7 +19,7 @@ use super::{
     metrics::{Metrics, WatchPulse},
     shutdown::{Phase, PhaseReceiver},
 };
-use crate::cluster::connection::WATCH_SILENCE_MAX;
+use crate::{cluster::connection::WATCH_SILENCE_MAX, state::lease::NotOwning};
 
 /// The shard's task has a turn every second or so; without one for so long it hangs, and a restart helps.
 const TURN_AGE_MAX: Duration = Duration::from_mins(1);
@@ -95,6 +95,8 @@ impl Admin {
         }
         if let Some(figures) = self.metrics.election_board.read()
             && let Some(reason) = figures.overview.not_owning
+            // Ready while it waits: else a rolling update with maxUnavailable 0 would never end the members it waits for.
+            && !matches!(reason, NotOwning::SettingsDiffer { .. })
         {
             obstacles.push(format!("this replica takes no shards: {reason}"));
         }

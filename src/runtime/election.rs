@@ -378,7 +378,7 @@ impl ElectionTask {
             self.told_not_owning.clone_from(&overview.not_owning);
             match &overview.not_owning {
                 None => tracing::info!(identity = %overview.identity, "takes shards"),
-                Some(reason @ (NotOwning::InstallationDiffers { .. } | NotOwning::ProtocolDiffers { .. })) => {
+                Some(reason) if reason.is_disagreement() => {
                     tracing::error!(%reason, "takes no shards");
                     let key = LeaseKey::Member(self.config.pod_uid.clone());
                     self.notices.warn(key, "TakesNoShards", reason.to_string());

@@ -18,7 +18,7 @@ use crate::{
     cluster::leases::LeaseApi,
     state::{
         ShardCommand, ShardReport,
-        lease::{LeaseKey, LeaseWrite, ReadAnswer, WriteAnswer},
+        lease::{LeaseKey, LeaseWrite, MemberSettings, ReadAnswer, WriteAnswer},
         sharding::Bucket,
     },
 };
@@ -133,8 +133,15 @@ impl Shell {
             metrics: self.metrics.election.clone(),
         };
         let api = self.lease_api(sharding);
+        let settings = MemberSettings::of(&self.settings.scopes, self.settings.default_zone.name());
         let incarnations = Arc::clone(&sharding.incarnations);
-        let task = ElectionTask::new(sharding.election(), incarnations, api, self.clock.clone(), links);
+        let task = ElectionTask::new(
+            sharding.election(settings),
+            incarnations,
+            api,
+            self.clock.clone(),
+            links,
+        );
         self.start("election", Phase::HandOver, task.run())
     }
 }

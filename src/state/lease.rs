@@ -32,7 +32,7 @@ pub use effect::{Adoption, ElectionEffect, ExitReason, RejoinReason, RequestId, 
 pub use election::{CLOSE_MAX, Election, ElectionConfig, NotOwning, Overview, ShardStanding};
 pub use identity::{Incarnation, LEASE_LABEL, LeaseKey, MemberIdentity};
 pub use input::{ElectionInput, ReadAnswer, WriteAnswer};
-pub use protocol::{Installation, ProtocolRange};
+pub use protocol::{Installation, MemberSettings, ProtocolRange};
 pub use record::{Acceptance, Holder, LeaseRecord, MemberLease, Plan, ShardLease, annotation};
 pub use timing::{Preset, Timing, TimingError, TimingParts};
 pub use write::LeaseWrite;

@@ -10,7 +10,7 @@ use crate::{
     cluster::leases::OwnerPod,
     runtime::args::{RunArgs, TimingPreset},
     state::{
-        lease::{ElectionConfig, Incarnation, Installation, Preset, ProtocolRange, Timing},
+        lease::{ElectionConfig, Incarnation, Installation, MemberSettings, Preset, ProtocolRange, Timing},
         sharding::{ShardCount, Weight},
     },
 };
@@ -123,8 +123,8 @@ impl ShardingSettings {
         }))
     }
 
-    /// What the election is told.
-    pub fn election(&self) -> ElectionConfig {
+    /// The configuration of an election, for a replica with these settings.
+    pub fn election(&self, settings: MemberSettings) -> ElectionConfig {
         ElectionConfig {
             pod_name: self.pod_name.clone(),
             pod_uid: self.pod_uid.clone(),
@@ -133,6 +133,7 @@ impl ShardingSettings {
             weight: Weight::default(),
             protocol: self.protocol,
             installation: Installation::of(self.shard_count),
+            settings,
             timing: self.timing,
         }
     }

@@ -132,7 +132,7 @@ table! {
         "It moves when replicas come and go.";
     TAKES_NO_SHARDS: Gauge "cronwheel_takes_no_shards" ["reason"]
         "1 with the reason for which this replica takes no shards; nothing while it takes them.",
-        "installation_differs and protocol_differs end by a change of its configuration or version alone, see its log; fenced is the API server or the way to it, unwilling the clock.";
+        "installation_differs and protocol_differs end by a change of its configuration or version alone, see its log; settings_differ ends when the last member with other settings has gone; fenced is the API server or the way to it, unwilling the clock.";
     SHARDS_UNOWNED: Gauge "cronwheel_shards_unowned" []
         "Shards that no live replica leads, as this replica sees it.",
         "A moment of it is normal when a replica crashes; if it stays up, no replica is ready.";

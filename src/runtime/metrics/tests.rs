@@ -10,7 +10,7 @@ use crate::{
     runtime::clock::Clock,
     state::{
         InstantOutcome, Scope, ShardId,
-        lease::{Election, ElectionConfig, Incarnation, Installation, Overview, Preset, ProtocolRange},
+        lease::{Election, ElectionConfig, Incarnation, Installation, MemberSettings, Overview, Preset, ProtocolRange},
         sharding::{ShardCount, Weight},
     },
 };
@@ -56,6 +56,7 @@ fn figures(clock: &Clock) -> ElectionFigures {
         weight: Weight::default(),
         protocol: ProtocolRange::OURS,
         installation: Installation::of(ShardCount::default()),
+        settings: MemberSettings::of(&[Scope::Cluster], "UTC"),
         timing,
     };
     let now = clock.boot();

@@ -93,6 +93,7 @@ impl Standing {
             Standing::Starts => "Starts",
             Standing::Drains => "Drains",
             Standing::InstallationDiffers { .. } => "InstallationDiffers",
+            Standing::SettingsDiffer { .. } => "SettingsDiffer",
             Standing::ProtocolDiffers { .. } => "ProtocolDiffers",
             Standing::Declines => "Declines",
             Standing::Left => "Left",

@@ -173,6 +173,7 @@ impl std::fmt::Display for Standing {
             Standing::Starts => f.write_str("starts"),
             Standing::Drains => f.write_str("drains"),
             Standing::InstallationDiffers { theirs } => write!(f, "takes none: configured with {theirs}"),
+            Standing::SettingsDiffer { others } => write!(f, "takes none: waits for members with {others} to go"),
             Standing::ProtocolDiffers { others } => write!(f, "takes none: others follow protocol {others}"),
             Standing::Declines => f.write_str("takes none: its /readyz says why"),
             Standing::Left => f.write_str("left"),

@@ -8,8 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::known::Known;
 use crate::state::{
     lease::{
-        Acceptance, Holder, Installation, LeaseKey, LeaseRecord, MemberIdentity, MemberLease, ProtocolRange,
-        ShardLease, annotation,
+        Acceptance, Holder, Installation, LeaseKey, LeaseRecord, MemberIdentity, MemberLease, MemberSettings,
+        ProtocolRange, ShardLease, annotation,
     },
     sharding::{Bucket, ShardId},
 };
@@ -45,6 +45,10 @@ pub(super) enum Standing {
     /// No version of the protocol is common to it and to those that take shards.
     ProtocolDiffers {
         others: ProtocolRange,
+    },
+    /// Members with other settings take shards.
+    SettingsDiffer {
+        others: MemberSettings,
     },
     /// It does not say why.
     Declines,
@@ -118,7 +122,7 @@ fn members(known: &Known, n_led: &BTreeMap<&MemberIdentity, usize>) -> BTreeMap<
     });
     let records: Vec<_> = records.collect();
     let takers = records.iter().filter(|(_, _, lease)| lease.accepts());
-    let takers: Vec<ProtocolRange> = takers.map(|(_, _, lease)| lease.protocol).collect();
+    let takers: Vec<MemberLease> = takers.map(|(_, _, lease)| lease.clone()).collect();
     let rows = records.into_iter().map(|(pod_uid, record, lease)| {
         let n_shards = lease.holder.member().and_then(|member| n_led.get(member));
         let row = MemberRow {
@@ -136,7 +140,7 @@ fn standing(
     record: &LeaseRecord,
     lease: &MemberLease,
     installation: &Installation,
-    takers: &[ProtocolRange],
+    takers: &[MemberLease],
 ) -> Standing {
     match &lease.holder {
         Holder::Member(_) => {}
@@ -160,11 +164,18 @@ fn standing(
         };
     }
     let cannot_follow =
-        |others: &&ProtocolRange| ProtocolRange::effective([**others, lease.protocol].into_iter()).is_none();
-    match takers.iter().find(cannot_follow) {
-        Some(others) => Standing::ProtocolDiffers { others: *others },
-        None => Standing::Declines,
+        |others: &ProtocolRange| ProtocolRange::effective([*others, lease.protocol].into_iter()).is_none();
+    if let Some(others) = takers.iter().map(|taker| taker.protocol).find(cannot_follow) {
+        return Standing::ProtocolDiffers { others };
     }
+    let mut other_settings = takers.iter().filter_map(|taker| taker.settings.as_ref());
+    let differing = lease
+        .settings
+        .as_ref()
+        .and_then(|ours| other_settings.find(|theirs| *theirs != ours));
+    differing.map_or(Standing::Declines, |others| Standing::SettingsDiffer {
+        others: others.clone(),
+    })
 }
 
 impl MemberRow {

@@ -31,8 +31,8 @@ use self::{
 };
 pub use self::{leaving::CLOSE_MAX, not_owning::NotOwning};
 use super::{
-    Adoption, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, MemberIdentity, ProtocolRange,
-    ReadAnswer, RejoinReason, Timing, WriteAnswer,
+    Adoption, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, MemberIdentity, MemberSettings,
+    ProtocolRange, ReadAnswer, RejoinReason, Timing, WriteAnswer,
 };
 use crate::state::sharding::{BootInstant, ShardId, ShardSet, Term, Weight};
 
@@ -53,6 +53,8 @@ pub struct ElectionConfig {
     pub protocol: ProtocolRange,
     /// What we were configured with.
     pub installation: Installation,
+    /// Our scope and default time zone.
+    pub settings: MemberSettings,
     /// How long everything takes.
     pub timing: Timing,
 }
@@ -298,7 +300,7 @@ impl Election {
 
     /// Whether we give away what we have.
     fn is_leaving(&self) -> bool {
-        self.is_draining() || !self.is_willing || self.disagreement().is_some()
+        self.is_draining() || !self.is_willing || self.disagreement().is_some() || self.settings_differ().is_some()
     }
 
     fn fence_after(&self) -> Duration {

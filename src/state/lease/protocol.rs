@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use crate::state::sharding::{HASH_SCHEME, ShardCount};
+use crate::state::{
+    Scope,
+    sharding::{HASH_SCHEME, ShardCount, fnv1a_64},
+};
 
 /// What was fixed at installation. A replica that has it otherwise owns nothing, since its shards are other CronJobs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -26,6 +29,53 @@ impl Installation {
 impl fmt::Display for Installation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.shard_count.get(), self.hash_scheme)
+    }
+}
+
+/// The scope and the default time zone of a replica, as one text. Members whose texts differ never lead shards together:
+/// each would skip CronJobs of the other's scope, or start them by another zone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MemberSettings(Box<str>);
+
+impl MemberSettings {
+    /// A longer text is cut and ends with its length and hash: every renewal repeats it.
+    const TEXT_MAX_BYTES: usize = 1024;
+
+    /// The settings of a replica with these scopes, in any order, and this zone.
+    pub fn of(scopes: &[Scope], default_time_zone: &str) -> MemberSettings {
+        let mut names: Vec<&str> = scopes
+            .iter()
+            .map(|scope| match scope {
+                Scope::Cluster => "*",
+                Scope::Namespace(name) => name,
+            })
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        let text = format!("time-zone={default_time_zone} namespaces={}", names.join(","));
+        if text.len() <= Self::TEXT_MAX_BYTES {
+            return MemberSettings(text.into());
+        }
+        let start: String = text.chars().take(200).collect();
+        let (n_bytes, hash) = (text.len(), fnv1a_64(text.as_bytes()));
+        MemberSettings(
+            format!(
+                "{start}... ({} namespaces, {n_bytes} bytes, hash {hash:016x})",
+                names.len()
+            )
+            .into(),
+        )
+    }
+
+    /// The settings that an annotation names.
+    pub(super) fn read(text: &str) -> MemberSettings {
+        MemberSettings(text.into())
+    }
+}
+
+impl fmt::Display for MemberSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
@@ -92,6 +142,36 @@ mod tests {
                 "{ranges:?}"
             );
         }
+    }
+
+    #[test]
+    fn settings_are_equal_when_scope_and_zone_are() {
+        let scopes =
+            |names: &[&str]| -> Vec<Scope> { names.iter().map(|name| Scope::Namespace((*name).into())).collect() };
+        let of = |names: &[&str], zone: &str| MemberSettings::of(&scopes(names), zone);
+        assert_eq!(of(&["a", "b"], "UTC"), of(&["b", "a", "b"], "UTC"));
+        assert_ne!(of(&["a"], "UTC"), of(&["a", "b"], "UTC"));
+        assert_ne!(of(&["a"], "UTC"), of(&["a"], "Europe/Berlin"));
+        assert_ne!(of(&["a"], "UTC"), MemberSettings::of(&[Scope::Cluster], "UTC"));
+        assert_eq!(
+            MemberSettings::of(&[Scope::Cluster], "UTC").to_string(),
+            "time-zone=UTC namespaces=*"
+        );
+    }
+
+    #[test]
+    fn settings_of_many_namespaces_are_short_and_still_differ() {
+        let scopes = |last: &str| -> Vec<Scope> {
+            let names = (0..1000).map(|number| format!("tenant-{number:04}"));
+            names
+                .chain([last.to_owned()])
+                .map(|name| Scope::Namespace(name.into()))
+                .collect()
+        };
+        let one = MemberSettings::of(&scopes("zone-a"), "UTC");
+        assert!(one.to_string().len() <= MemberSettings::TEXT_MAX_BYTES, "{one}");
+        assert_ne!(one, MemberSettings::of(&scopes("zone-b"), "UTC"));
+        assert_eq!(one, MemberSettings::read(&one.to_string()));
     }
 
     #[test]

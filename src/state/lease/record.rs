@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, num::NonZeroU16};
 
 use jiff::Timestamp;
 
-use super::{LeaseKey, MemberIdentity, ProtocolRange};
+use super::{LeaseKey, MemberIdentity, MemberSettings, ProtocolRange};
 use crate::state::{
     ResourceVersion,
     sharding::{Horizon, ShardCount, ShardId, ShardSet, Term, Weight},
@@ -21,6 +21,8 @@ pub mod annotation {
     pub const WEIGHT: &str = "cronwheel.dev/weight";
     /// Member: what was fixed at installation, as it knows it.
     pub const INSTALLATION: &str = "cronwheel.dev/installation";
+    /// Member: its scope and its default time zone.
+    pub const SETTINGS: &str = "cronwheel.dev/settings";
     /// Member: that it takes shards, or soon will.
     pub const ACCEPTS: &str = "cronwheel.dev/accepts";
     /// Member: that it gives its shards away and goes.
@@ -150,6 +152,8 @@ pub struct MemberLease {
     pub weight: Weight,
     /// What it knows of the installation, as text: members whose texts are equal share shards out.
     pub installation: Box<str>,
+    /// Its scope and default time zone; none where its version does not publish them.
+    pub settings: Option<MemberSettings>,
     /// Whether it takes shards.
     pub acceptance: Acceptance,
     /// Whether it gives its shards away and goes.
@@ -181,6 +185,7 @@ impl MemberLease {
             revision: text(annotation::REVISION).unwrap_or_default().into(),
             weight: weight.map(Weight).unwrap_or_default(),
             installation: text(annotation::INSTALLATION).unwrap_or_default().into(),
+            settings: text(annotation::SETTINGS).map(MemberSettings::read),
             acceptance: Acceptance::parse(text(annotation::ACCEPTS)),
             is_draining: text(annotation::DRAINING).is_some(),
             is_genesis: text(annotation::GENESIS).is_some(),

@@ -72,6 +72,7 @@ fn a_lease_is_owned_by_a_pod_beside_it_and_by_no_other() {
 fn each_life_has_a_number_of_its_own() {
     let flags: Vec<&str> = ["--shards", "64"].iter().chain(&POD).copied().collect();
     let settings = settings(&flags, None).unwrap().unwrap();
-    let [first, second] = [settings.election(), settings.election()];
+    let agreed = MemberSettings::of(&[crate::state::Scope::Cluster], "UTC");
+    let [first, second] = [settings.election(agreed.clone()), settings.election(agreed)];
     assert_ne!(first.incarnation, second.incarnation);
 }

@@ -1,6 +1,6 @@
 //! Every reason for which a replica takes no shards.
 
-use crate::state::lease::{Installation, ProtocolRange};
+use crate::state::lease::{Installation, MemberSettings, ProtocolRange};
 
 /// Why this replica takes no shards.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -47,9 +47,30 @@ pub enum NotOwning {
         /// What a member that takes shards can follow.
         theirs: ProtocolRange,
     },
+    /// Members with another scope or default time zone take shards. It takes over when the last of them has gone.
+    #[error(
+        "it was configured with {ours}, and members with {theirs} take shards: it waits until the last of them has gone; \
+         give all replicas of an installation the same --namespace and --default-time-zone"
+    )]
+    SettingsDiffer {
+        /// What it was configured with.
+        ours: MemberSettings,
+        /// The settings of a member that takes shards.
+        theirs: MemberSettings,
+    },
 }
 
 impl NotOwning {
+    /// Whether its configuration or version differs from that of others, which an operator must know.
+    pub fn is_disagreement(&self) -> bool {
+        matches!(
+            self,
+            NotOwning::InstallationDiffers { .. }
+                | NotOwning::ProtocolDiffers { .. }
+                | NotOwning::SettingsDiffer { .. }
+        )
+    }
+
     /// Its name, for metrics.
     pub fn name(&self) -> &'static str {
         match self {
@@ -62,6 +83,7 @@ impl NotOwning {
             NotOwning::InstallationUnknown => "installation_unknown",
             NotOwning::InstallationDiffers { .. } => "installation_differs",
             NotOwning::ProtocolDiffers { .. } => "protocol_differs",
+            NotOwning::SettingsDiffer { .. } => "settings_differ",
         }
     }
 }

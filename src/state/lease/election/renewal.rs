@@ -49,6 +49,7 @@ impl Election {
         .annotate(annotation::REVISION, Some(config.revision.clone()))
         .annotate(annotation::WEIGHT, Some(config.weight.0.to_string()))
         .annotate(annotation::INSTALLATION, Some(config.installation.to_string()))
+        .annotate(annotation::SETTINGS, Some(config.settings.to_string()))
         .annotate(annotation::ACCEPTS, acceptance.text())
         .annotate(annotation::DRAINING, flag(published.is_draining))
         .annotate(annotation::GENESIS, flag(self.view.is_genesis))

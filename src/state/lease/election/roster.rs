@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Election, MemberIdentity, NotOwning, ProtocolRange, life::Standing};
 use crate::state::{
-    lease::{Acceptance, Installation, MemberLease},
+    lease::{Acceptance, Installation, MemberLease, MemberSettings},
     sharding::{BootInstant, Candidate, MemberRing, Placement, Pull, ShardCount, ShardId, ShardSet, Situation},
 };
 
@@ -119,6 +119,8 @@ impl Election {
             Some(NotOwning::Fenced)
         } else if !self.is_synced {
             Some(NotOwning::NotSynced)
+        } else if let Some(differ) = self.settings_differ() {
+            Some(differ)
         } else if !self.is_shown_to_accept() {
             Some(NotOwning::NotAnnounced)
         } else {
@@ -158,10 +160,38 @@ impl Election {
         })
     }
 
-    /// Whether those that take shards, and we, can all follow a transfer.
+    /// The settings of the members that take shards, other than ourselves, where they are not ours. A member of a version
+    /// that publishes none counts as agreeing.
+    fn other_settings(&self) -> impl Iterator<Item = &MemberSettings> {
+        let takers = self
+            .roster()
+            .filter(|(pod_uid, lease)| lease.accepts() && **pod_uid != *self.config.pod_uid);
+        takers
+            .filter_map(|(_, lease)| lease.settings.as_ref())
+            .filter(|theirs| **theirs != self.config.settings)
+    }
+
+    /// Why our settings keep us from taking shards. A member that takes shards goes on, and a newcomer that differs waits.
+    /// Of two that start at once, the one with the greater text waits: both sides know both texts and so agree on that.
+    pub(super) fn settings_differ(&self) -> Option<NotOwning> {
+        if self.is_draining() {
+            return None;
+        }
+        let theirs = self.other_settings().min_by_key(ToString::to_string)?;
+        let is_incumbent = self.life().is_some_and(|life| life.published.accepts);
+        let ours = &self.config.settings;
+        (!is_incumbent || theirs.to_string() < ours.to_string()).then(|| NotOwning::SettingsDiffer {
+            ours: ours.clone(),
+            theirs: theirs.clone(),
+        })
+    }
+
+    /// Whether those that take shards, and we, can all follow a transfer and have the same settings.
     pub(super) fn can_transfer(&self) -> bool {
-        self.effective_protocol()
-            .is_some_and(|version| version >= ProtocolRange::TRANSFER)
+        self.other_settings().next().is_none()
+            && self
+                .effective_protocol()
+                .is_some_and(|version| version >= ProtocolRange::TRANSFER)
     }
 
     /// The version of the protocol that those that take shards, and we, can all follow; none where there is no such version.

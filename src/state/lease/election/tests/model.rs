@@ -24,8 +24,8 @@ use super::{
 use crate::state::{
     ResourceVersion,
     lease::{
-        ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, ProtocolRange, Timing,
-        TimingParts,
+        ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings, ProtocolRange,
+        Timing, TimingParts,
     },
     sharding::{BootInstant, Horizon, ShardCount, ShardId, Term, Weight},
 };
@@ -207,6 +207,7 @@ impl Protocol {
             weight: Weight::default(),
             protocol: ProtocolRange::OURS,
             installation: Installation::of(ShardCount::ONE),
+            settings: MemberSettings::of(&[crate::state::Scope::Cluster], "UTC"),
             timing: timing(),
         };
         let mut election = Election::new(config, local(node, now));

@@ -6,8 +6,8 @@ use super::super::{Election, ElectionConfig, Guards};
 use crate::state::{
     ResourceVersion,
     lease::{
-        ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, Preset, ProtocolRange,
-        ReadAnswer, RequestId, WriteAnswer, annotation,
+        ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings, Preset,
+        ProtocolRange, ReadAnswer, RequestId, WriteAnswer, annotation,
     },
     sharding::{BootInstant, ShardCount, ShardId, Weight},
 };
@@ -73,6 +73,7 @@ fn takes_from_the_living(guards: Guards) -> bool {
         weight: Weight::default(),
         protocol: ProtocolRange::OURS,
         installation: Installation::of(ShardCount::ONE),
+        settings: MemberSettings::of(&[crate::state::Scope::Cluster], "UTC"),
         timing: Preset::Default.timing(),
     };
     let mut election = Election::new(config, at(100));

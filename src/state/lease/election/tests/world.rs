@@ -15,7 +15,7 @@ use crate::state::{
     ResourceVersion,
     lease::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey,
-        Overview, Preset, ProtocolRange, RejoinReason, StopReason,
+        MemberSettings, Overview, Preset, ProtocolRange, RejoinReason, StopReason,
     },
     sharding::{BootInstant, Horizon, ShardCount, ShardId, ShardSet, Term, Weight},
 };
@@ -150,6 +150,7 @@ impl World {
             weight: Weight::default(),
             protocol: ProtocolRange::OURS,
             installation: Installation::of(self.count),
+            settings: MemberSettings::of(&[crate::state::Scope::Cluster], "UTC"),
             timing: Preset::Default.timing(),
         }
     }

@@ -5,7 +5,8 @@ use super::{
     assert_balanced, fleet,
 };
 use crate::state::{
-    lease::{Adoption, ElectionInput, Installation, NotOwning, ProtocolRange, annotation},
+    Scope,
+    lease::{Adoption, ElectionInput, Installation, MemberSettings, NotOwning, ProtocolRange, annotation},
     sharding::ShardCount,
 };
 
@@ -128,6 +129,72 @@ fn a_replica_with_another_shard_count_or_hash_owns_nothing_and_says_so() {
         Some(NotOwning::InstallationDiffers { .. })
     ));
     assert_eq!(world.load(), [0, 16, 0], "it gave what it had to one that agrees");
+}
+
+fn settings(zone: &str) -> MemberSettings {
+    MemberSettings::of(&[Scope::Cluster], zone)
+}
+
+#[test]
+fn a_newcomer_with_another_time_zone_takes_no_shards_beside_members() {
+    // Both orders of the two texts.
+    for zone in ["Europe/Berlin", "Zulu"] {
+        let mut world = fleet(16, 2, 61);
+        let mut config = world.config("other-zone");
+        config.settings = settings(zone);
+        let newcomer = world.start_with(config);
+        world.run(40_000);
+        assert_balanced(&world, &[0, 1]);
+        assert_eq!(world.load()[newcomer], 0);
+        let reason = world.overview(newcomer).not_owning.unwrap();
+        assert_eq!(reason.name(), "settings_differ");
+    }
+}
+
+#[test]
+fn a_rolling_update_of_the_time_zone_ends_and_hands_nothing_over_between_two_zones() {
+    for (zone, seed) in [("Europe/Berlin", 0), ("Zulu", 1), ("Europe/Berlin", 2), ("Zulu", 3)] {
+        let mut world = fleet(16, 3, seed);
+        for old in 0..3 {
+            let mut config = world.config(&format!("new-{old}"));
+            config.settings = settings(zone);
+            world.start_with(config);
+            world.run(15_000);
+            world.journal = Journal::default();
+            world.drain(old);
+            world.run(12_000);
+            assert!(world.replicas[old].has_left, "seed {seed}, replica {old}");
+            world.run_until_led(2_000);
+            let n_new = world.load()[3..].iter().sum::<usize>();
+            assert_eq!(n_new, if old == 2 { 16 } else { 0 }, "seed {seed}, replica {old}");
+        }
+        let handed_over = |adoption: &Adoption| matches!(adoption, Adoption::HandedOver { .. });
+        let leads = &world.journal.leads;
+        assert!(
+            !leads.iter().take(16).any(|(_, _, _, how)| handed_over(how)),
+            "seed {seed}: {leads:?}"
+        );
+        world.run(40_000);
+        assert_balanced(&world, &[3, 4, 5]);
+    }
+}
+
+#[test]
+fn of_two_zones_that_start_at_once_one_leads_everything() {
+    for seed in 0..8 {
+        let mut world = World::new(16, seed);
+        for zone in ["UTC", "Europe/Berlin"] {
+            let mut config = world.config(zone);
+            config.pod_name = "pod".into();
+            config.pod_uid = format!("{:08x}-uid", world.random.below(1 << 32)).into();
+            config.settings = settings(zone);
+            world.start_with(config);
+        }
+        world.run(20_000);
+        let mut load = world.load();
+        load.sort_unstable();
+        assert_eq!(load, [0, 16], "seed {seed}");
+    }
 }
 
 #[test]

@@ -53,6 +53,7 @@ pub(super) struct Pod {
     /// And at which its lists of Jobs, if at another.
     pub(super) job_lists_at: Option<usize>,
     pub(super) revision: String,
+    pub(super) default_zone: Zone,
     pub(super) preset: Preset,
     pub(super) shard_count: ShardCount,
     /// Which versions of the protocol it can follow.
@@ -152,7 +153,7 @@ impl Pod {
         RunSettings {
             scopes: vec![Scope::Cluster],
             listen: "127.0.0.1:0".parse().unwrap(),
-            default_zone: Zone::utc(),
+            default_zone: self.default_zone.clone(),
             status_flush_interval: Duration::from_secs(1),
             inflight_max: 64,
             sharding: Some(ShardingSettings {

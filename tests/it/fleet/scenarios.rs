@@ -9,6 +9,7 @@ mod leases;
 mod outages;
 mod scaling;
 mod selection;
+mod settings;
 mod versions;
 
 use std::{collections::BTreeMap, time::Duration};

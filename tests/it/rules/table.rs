@@ -289,6 +289,15 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         ],
     },
     Difference {
+        rules: &["B-12.3"],
+        built_in: "waits with back-off while the Job of the slot's name may not be read",
+        ours: "Warning `FailedLookUp` once a slot; under Allow the slot ends as `look_up_refused` when the next one is due, under Forbid and Replace it waits",
+        tests: &[
+            "a_look_up_that_is_not_permitted_does_not_stop_later_slots_under_allow",
+            "forbid_waits_for_a_look_up_that_is_not_permitted_and_reports_it",
+        ],
+    },
+    Difference {
         rules: &["B-12.6"],
         built_in: "a create whose answer is lost is posted again",
         ours: "the Job is looked up first: it may have run and gone, and Forbid must know",

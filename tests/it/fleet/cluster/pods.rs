@@ -10,6 +10,7 @@ use apisim::{Fault, Rule, RuleId};
 use cronwheel::{
     cluster::watched::Watched,
     runtime::{RuntimeError, clock::SimulatedWall},
+    schedule::Zone,
     state::lease::{Preset, ProtocolRange},
 };
 use http_body_util::BodyExt as _;
@@ -32,6 +33,7 @@ impl Fleet {
             object_watches_at: None,
             job_lists_at: None,
             revision: "1".to_owned(),
+            default_zone: Zone::utc(),
             preset: Preset::Default,
             shard_count: self.shard_count,
             protocol: ProtocolRange::OURS,

@@ -1,0 +1,68 @@
+//! Replicas that differ in what decides when a CronJob runs: `--default-time-zone` stands for `--namespace` too.
+
+use std::time::Duration;
+
+use cronwheel::schedule::Zone;
+
+use super::{THREE, begin};
+use crate::fleet::{Size, cluster::Fleet, play};
+
+/// Starts a replica with another default time zone.
+fn start_in_berlin(fleet: &mut Fleet, name: &str) {
+    fleet.add(name);
+    fleet.change(name, |pod| {
+        pod.default_zone = Zone::load("Europe/Berlin").unwrap();
+        pod.revision = "2".to_owned();
+    });
+    fleet.start(name);
+}
+
+/// How many shards replicas lead together.
+fn n_led_by(fleet: &Fleet, names: &[&str]) -> usize {
+    let shares = fleet.shares();
+    names.iter().filter_map(|name| shares.get(*name)).sum()
+}
+
+#[test]
+fn a_rolling_update_of_the_default_time_zone_ends_and_no_run_is_missed() {
+    play(231, Size::default(), async |fleet| {
+        begin(fleet, &THREE).await;
+        let all = usize::from(fleet.shard_count.get());
+        for (old, new) in [("a", "x"), ("b", "y"), ("c", "z")] {
+            start_in_berlin(fleet, new);
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            // Ready, since a rolling update would stop otherwise, and without shards.
+            assert_eq!(fleet.not_ready(new).await, "", "{new}");
+            assert_eq!(fleet.takes_no_shards(new).as_deref(), Some("settings_differ"), "{new}");
+            assert_eq!(n_led_by(fleet, &["x", "y", "z"]), 0, "{new}");
+            let begun = fleet.now();
+            fleet.drain(old).await;
+            let gap = fleet.all_led(Duration::from_secs(3)).await;
+            fleet.allow_late(begun, gap.as_secs_f64() + 5.0);
+        }
+        fleet.at(3, 20.0).await;
+        assert_eq!(n_led_by(fleet, &["x", "y", "z"]), all);
+        assert_eq!(fleet.takes_no_shards("x"), None);
+    });
+}
+
+#[test]
+fn of_two_deployments_that_differ_one_leads_every_shard_and_the_other_says_why_it_does_not() {
+    play(232, Size::default(), async |fleet| {
+        fleet.start_all(&["a", "b"]);
+        for name in ["x", "y"] {
+            start_in_berlin(fleet, name);
+        }
+        fleet.at(0, 55.0).await;
+        let all = usize::from(fleet.shard_count.get());
+        let (first, second) = (n_led_by(fleet, &["a", "b"]), n_led_by(fleet, &["x", "y"]));
+        assert!(
+            (first, second) == (all, 0) || (first, second) == (0, all),
+            "{first} and {second}"
+        );
+        let waiting = if first == 0 { "a" } else { "x" };
+        assert_eq!(fleet.takes_no_shards(waiting).as_deref(), Some("settings_differ"));
+        fleet.at(3, 20.0).await;
+        assert_eq!(n_led_by(fleet, &["a", "b", "x", "y"]), all);
+    });
+}

@@ -37,6 +37,7 @@ mod sharing;
 pub mod shutdown;
 pub mod status_batcher;
 mod tasks;
+mod tokens;
 pub mod watch_task;
 mod watches;
 
@@ -336,6 +337,8 @@ impl Shell {
         let links = EventLinks {
             phase: self.phases.subscribe(),
             burst: self.burst.subscribe(),
+            leadership: self.leadership.subscribe(),
+            budget: self.settings.events,
             grace: match self.settings.sharding {
                 None => EVENT_GRACE,
                 Some(_) => EVENT_GRACE_AMONG_OTHERS,

@@ -1,22 +1,26 @@
 //! What becomes of an Event before it is sent: new, a higher count of one that is there, or nothing (B-14.1).
 //!
-//! Pure; the lane that sends is in the shell. Bounded: each of the three memories holds
-//! [`CACHE_CAPACITY`] entries and forgets the least recently used, at the price of an Event too many.
+//! Pure; the lane that sends is in the shell. What is remembered of a CronJob is small and forgotten after an hour without
+//! an Event of it, so the memory follows the CronJobs that have Events.
 
-mod least_recently_used;
 #[cfg(test)]
 mod tests;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use jiff::{SignedDuration, Timestamp};
 
-use self::least_recently_used::LeastRecentlyUsed;
 use super::encode::{EventTimes, event_body, event_patch};
 use crate::state::{CronJobEvent, EventReason, Uid};
 
-/// Entries of each memory, as in client-go.
-pub const CACHE_CAPACITY: usize = 4096;
+/// An API server keeps an Event for so long by default (`--event-ttl`): an older one cannot be patched.
+const MEMORY: SignedDuration = SignedDuration::from_hours(1);
+
+/// How often what is older is looked for.
+const SWEEP_INTERVAL: SignedDuration = SignedDuration::from_mins(10);
 
 /// Events of one CronJob and reason with differing messages that are sent one by one.
 const SIMILAR_MAX: usize = 10;
@@ -62,34 +66,39 @@ pub enum EventAction {
 }
 
 /// Remembers what was sent.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct EventAggregator {
-    similar: LeastRecentlyUsed<(Uid, EventReason), Similar>,
-    sent: LeastRecentlyUsed<SentKey, Sent>,
-    buckets: LeastRecentlyUsed<Uid, Bucket>,
+    recent: HashMap<Uid, Recent>,
+    swept: Option<Timestamp>,
     last_name_nanoseconds: i128,
 }
 
-impl Default for EventAggregator {
-    fn default() -> EventAggregator {
-        EventAggregator::new()
-    }
-}
-
-/// The messages of one CronJob and reason, as fingerprints.
+/// The Events of one CronJob.
 #[derive(Debug)]
-struct Similar {
-    messages: Vec<u64>,
+struct Recent {
     last: Timestamp,
+    bucket: Bucket,
+    kinds: Vec<Kind>,
 }
 
-/// CronJob, reason and the fingerprint of the message, none for the merged Event.
-type SentKey = (Uid, EventReason, Option<u64>);
-
+/// The Events of one CronJob and reason.
 #[derive(Debug)]
+struct Kind {
+    reason: EventReason,
+    last: Timestamp,
+    /// By message, until there are too many.
+    sent: Vec<(u32, Sent)>,
+    /// Too many messages differed: all are merged until the window is over.
+    is_merged: bool,
+    merged: Option<Sent>,
+}
+
+/// An Event that was sent, or would have been.
+#[derive(Clone, Copy, Debug)]
 struct Sent {
-    name: Box<str>,
-    first: Timestamp,
+    /// Of its name: when it was first sent.
+    nanoseconds: i64,
+    /// None were sent where it is 0.
     count: u32,
 }
 
@@ -102,94 +111,142 @@ struct Bucket {
 impl EventAggregator {
     /// Remembers nothing yet.
     pub fn new() -> EventAggregator {
-        EventAggregator {
-            similar: LeastRecentlyUsed::new(CACHE_CAPACITY),
-            sent: LeastRecentlyUsed::new(CACHE_CAPACITY),
-            buckets: LeastRecentlyUsed::new(CACHE_CAPACITY),
-            last_name_nanoseconds: 0,
-        }
+        EventAggregator::default()
     }
 
     /// Decides what becomes of an Event that happened `now`.
     pub fn admit(&mut self, event: &CronJobEvent, now: Timestamp) -> EventAction {
-        let uid = &event.cron_job.uid;
-        let fingerprint = fingerprint(&event.message);
-        let is_combined = self.is_one_of_too_many(uid, event.reason, fingerprint, now);
-        let has_token = self.take_token(uid, now);
-        let key = (uid.clone(), event.reason, (!is_combined).then_some(fingerprint));
-        let message = if is_combined {
+        self.sweep(now);
+        let last_name = &mut self.last_name_nanoseconds;
+        let recent = self.recent.entry(event.cron_job.uid.clone()).or_insert_with(|| Recent {
+            last: now,
+            bucket: Bucket {
+                tokens: BUCKET_TOKENS,
+                refilled: now,
+            },
+            kinds: Vec::new(),
+        });
+        recent.last = now;
+        let has_token = recent.bucket.take(now);
+        let kind = recent.kind(event.reason, now);
+        let sent = kind.place(fingerprint(&event.message), now);
+        let is_new = sent.count == 0;
+        if is_new && !has_token {
+            return EventAction::Drop;
+        }
+        // Counted even if it is not told now, so that the next one tells the truth.
+        sent.count = sent.count.saturating_add(1);
+        if is_new {
+            *last_name = now.as_nanosecond().max(*last_name + 1);
+            sent.nanoseconds = i64::try_from(*last_name).unwrap_or(i64::MAX);
+        }
+        let sent = *sent;
+        if !has_token {
+            return EventAction::Drop;
+        }
+        let message = if kind.is_merged {
             format!("{COMBINED_PREFIX}{}", event.message)
         } else {
             event.message.clone()
         };
-        if let Some(sent) = self.sent.get_mut(&key) {
-            // Counted even if it is not told now, so that the next one tells the truth.
-            sent.count = sent.count.saturating_add(1);
-            return if has_token {
-                patch(event, &message, sent, now)
-            } else {
-                EventAction::Drop
-            };
-        }
-        if !has_token {
-            return EventAction::Drop;
-        }
-        let sent = Sent {
-            name: self.name(&event.cron_job.name, now),
-            first: now,
-            count: 1,
+        action(event, &message, sent, is_new, now)
+    }
+
+    /// Whether an Event of its CronJob and reason was sent of late.
+    pub fn is_repeat(&self, event: &CronJobEvent) -> bool {
+        let kinds = self.recent.get(&event.cron_job.uid).map(|recent| &recent.kinds);
+        kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind.reason == event.reason))
+    }
+
+    /// Counts an Event that is not sent, so that the next one tells the truth.
+    pub fn count(&mut self, event: &CronJobEvent) {
+        let kinds = self.recent.get_mut(&event.cron_job.uid).map(|recent| &mut recent.kinds);
+        let mut kinds = kinds.into_iter().flatten();
+        let Some(kind) = kinds.find(|kind| kind.reason == event.reason) else {
+            return;
         };
-        let body = event_body(event, &sent.name, &message, sent.times(now));
-        self.sent.insert(key, sent);
-        EventAction::Create {
-            namespace: event.cron_job.namespace.clone(),
-            body,
+        let fingerprint = fingerprint(&event.message);
+        let known = kind.sent.iter_mut().find(|(known, _)| *known == fingerprint);
+        let sent = known.map(|(_, sent)| sent).or(kind.merged.as_mut());
+        if let Some(sent) = sent.filter(|sent| sent.count > 0) {
+            sent.count = sent.count.saturating_add(1);
         }
     }
 
-    fn is_one_of_too_many(&mut self, uid: &Uid, reason: EventReason, fingerprint: u64, now: Timestamp) -> bool {
-        let similar = self.similar.get_or_insert((uid.clone(), reason), || Similar {
-            messages: Vec::new(),
-            last: now,
+    /// Forgets CronJobs whose Events are gone.
+    fn sweep(&mut self, now: Timestamp) {
+        if self
+            .swept
+            .is_some_and(|swept| now.duration_since(swept) < SWEEP_INTERVAL)
+        {
+            return;
+        }
+        self.swept = Some(now);
+        self.recent.retain(|_, recent| now.duration_since(recent.last) < MEMORY);
+        self.recent.shrink_to_fit();
+    }
+}
+
+impl Recent {
+    fn kind(&mut self, reason: EventReason, now: Timestamp) -> &mut Kind {
+        let known = self.kinds.iter().position(|kind| kind.reason == reason);
+        let place = known.unwrap_or_else(|| {
+            self.kinds.reserve_exact(1);
+            self.kinds.push(Kind {
+                reason,
+                last: now,
+                sent: Vec::new(),
+                is_merged: false,
+                merged: None,
+            });
+            self.kinds.len() - 1
         });
-        if now.duration_since(similar.last) > SIMILAR_WINDOW {
-            similar.messages.clear();
-        }
-        similar.last = now;
-        if similar.messages.contains(&fingerprint) {
-            return false;
-        }
-        if similar.messages.len() >= SIMILAR_MAX {
-            return true;
-        }
-        similar.messages.push(fingerprint);
-        false
+        &mut self.kinds[place]
     }
+}
 
-    fn take_token(&mut self, uid: &Uid, now: Timestamp) -> bool {
-        let bucket = self.buckets.get_or_insert(uid.clone(), || Bucket {
-            tokens: BUCKET_TOKENS,
-            refilled: now,
+impl Kind {
+    /// Where a message is counted: with its equals, or with all others where too many differ.
+    fn place(&mut self, fingerprint: u32, now: Timestamp) -> &mut Sent {
+        let is_over = now.duration_since(self.last) > SIMILAR_WINDOW;
+        self.last = now;
+        self.is_merged &= !is_over;
+        let known = self.sent.iter().position(|(known, _)| *known == fingerprint);
+        if known.is_none() && !self.is_merged {
+            if is_over {
+                self.sent = Vec::new();
+            } else if self.sent.len() >= SIMILAR_MAX {
+                self.is_merged = true;
+                self.sent = Vec::new();
+            }
+        }
+        let new = Sent {
+            nanoseconds: 0,
+            count: 0,
+        };
+        if self.is_merged {
+            return self.merged.get_or_insert(new);
+        }
+        let place = known.unwrap_or_else(|| {
+            self.sent.reserve_exact(1);
+            self.sent.push((fingerprint, new));
+            self.sent.len() - 1
         });
-        bucket.refill(now);
-        let has_token = bucket.tokens > 0;
-        bucket.tokens = bucket.tokens.saturating_sub(1);
-        has_token
-    }
-
-    /// `<cronjob>.<hex of Unix nanoseconds>`, never the same twice. A name that is too long for the rest is cut.
-    fn name(&mut self, cron_job: &str, now: Timestamp) -> Box<str> {
-        self.last_name_nanoseconds = now.as_nanosecond().max(self.last_name_nanoseconds + 1);
-        let suffix = format!(".{:x}", self.last_name_nanoseconds);
-        let cut = &cron_job[..cron_job.floor_char_boundary(NAME_MAX_BYTES - suffix.len())];
-        format!("{}{suffix}", cut.trim_end_matches(['.', '-'])).into()
+        &mut self.sent[place].1
     }
 }
 
 impl Sent {
-    fn times(&self, now: Timestamp) -> EventTimes {
+    /// `<cronjob>.<hex of Unix nanoseconds>`. A name that is too long for the rest is cut.
+    fn name(self, cron_job: &str) -> Box<str> {
+        let suffix = format!(".{:x}", self.nanoseconds);
+        let cut = &cron_job[..cron_job.floor_char_boundary(NAME_MAX_BYTES - suffix.len())];
+        format!("{}{suffix}", cut.trim_end_matches(['.', '-'])).into()
+    }
+
+    fn times(self, now: Timestamp) -> EventTimes {
         EventTimes {
-            first: self.first,
+            first: Timestamp::from_nanosecond(self.nanoseconds.into()).unwrap_or(now),
             last: now,
             count: self.count,
         }
@@ -197,6 +254,13 @@ impl Sent {
 }
 
 impl Bucket {
+    fn take(&mut self, now: Timestamp) -> bool {
+        self.refill(now);
+        let has_token = self.tokens > 0;
+        self.tokens = self.tokens.saturating_sub(1);
+        has_token
+    }
+
     fn refill(&mut self, now: Timestamp) {
         let n_tokens = (now.as_second() - self.refilled.as_second()) / BUCKET_REFILL_SECONDS;
         let Ok(n_tokens) = u32::try_from(n_tokens) else {
@@ -213,18 +277,26 @@ impl Bucket {
     }
 }
 
-fn patch(event: &CronJobEvent, message: &str, sent: &Sent, now: Timestamp) -> EventAction {
+fn action(event: &CronJobEvent, message: &str, sent: Sent, is_new: bool, now: Timestamp) -> EventAction {
+    let (namespace, name) = (event.cron_job.namespace.clone(), sent.name(&event.cron_job.name));
+    let create_body = event_body(event, &name, message, sent.times(now));
+    if is_new {
+        return EventAction::Create {
+            namespace,
+            body: create_body,
+        };
+    }
     EventAction::Patch {
-        namespace: event.cron_job.namespace.clone(),
-        name: sent.name.clone(),
+        namespace,
+        name,
         body: event_patch(message, sent.times(now)),
-        create_body: event_body(event, &sent.name, message, sent.times(now)),
+        create_body,
     }
 }
 
-/// The same on every run and replica.
-fn fingerprint(message: &str) -> u64 {
+/// The same on every run and replica. Two messages of one CronJob and reason that have the same are counted together.
+fn fingerprint(message: &str) -> u32 {
     let mut hasher = DefaultHasher::new();
     message.hash(&mut hasher);
-    hasher.finish()
+    (hasher.finish() >> 32) as u32
 }

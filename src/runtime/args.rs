@@ -14,6 +14,7 @@ use self::values::{
 #[cfg(feature = "dev")]
 use super::dev::DevArgs;
 use super::{
+    event_task::{EventBudget, EventFilter},
     explain::ExplainArgs,
     logging::{LogFormat, LogLevel},
     next::NextArgs,
@@ -30,6 +31,9 @@ pub const N_WRITE_CONNECTIONS: usize = 4;
 /// What so many connections can carry, less a tenth for statuses and probes: a request never waits for a connection
 /// after it was decided to send it.
 const INFLIGHT_MAX: i64 = 320;
+
+/// More than an API server writes.
+const EVENTS_PER_SECOND_MAX: i64 = 10_000;
 
 static VERSION: LazyLock<String> =
     LazyLock::new(|| format!("{} (time zone data {})", env!("CARGO_PKG_VERSION"), tzdb_version()));
@@ -95,6 +99,15 @@ pub struct RunArgs {
     /// The most requests about Jobs on the way at a time; fewer when the API server is slow or throttles
     #[arg(long, value_name = "COUNT", default_value_t = 128, value_parser = value_parser!(u32).range(1..=INFLIGHT_MAX))]
     pub max_inflight: u32,
+
+    /// Which Events about CronJobs are posted
+    #[arg(long, value_enum, default_value_t)]
+    pub events: EventFilter,
+
+    /// The most writes of Events in a second, by all replicas together; Warnings and what is new come first, and no
+    /// namespace takes the place of another
+    #[arg(long, value_name = "COUNT", default_value_t = EventBudget::PER_SECOND_DEFAULT, value_parser = value_parser!(u32).range(1..=EVENTS_PER_SECOND_MAX))]
+    pub max_events_per_second: u32,
 
     /// How far our clock may be from the API server's before nothing is fired any more, from 1s
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_clock_skew, allow_hyphen_values = true)]

@@ -8,7 +8,7 @@ use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigErro
 mod sharding;
 
 pub use self::sharding::{Incarnations, ShardingError, ShardingSettings};
-use super::args::RunArgs;
+use super::{args::RunArgs, event_task::EventBudget};
 use crate::{
     cluster::connection::exempt_from_proxy,
     schedule::{Zone, zone::tzdb_version},
@@ -95,6 +95,8 @@ pub struct RunSettings {
     pub status_flush_interval: Duration,
     /// The most requests about Jobs on the way.
     pub inflight_max: u32,
+    /// What all replicas may spend on Events.
+    pub events: EventBudget,
     /// How CronJobs are shared with other replicas; none where this is the only one.
     pub sharding: Option<ShardingSettings>,
 }
@@ -118,6 +120,10 @@ impl RunConfig {
                 default_zone: args.default_time_zone.clone(),
                 status_flush_interval: args.status_flush_interval,
                 inflight_max: args.max_inflight,
+                events: EventBudget {
+                    filter: args.events,
+                    per_second_max: args.max_events_per_second,
+                },
                 sharding,
             },
         })
@@ -135,6 +141,8 @@ impl RunConfig {
             default_time_zone = settings.default_zone.name(),
             status_flush_interval = ?settings.status_flush_interval,
             max_inflight = settings.inflight_max,
+            events = ?settings.events.filter,
+            max_events_per_second = settings.events.per_second_max,
             max_clock_skew = %format_args!("{:#}", self.clock_skew_max),
             clock_offset = %format_args!("{:#}", self.clock_offset),
             "cronwheel starts"

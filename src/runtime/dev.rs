@@ -41,7 +41,7 @@ use self::{
 };
 use super::{
     Companion, Connections, RuntimeError, args::values::parse_run_time, bind, clock::Clock, config::RunSettings,
-    logging::LogLevel, metrics::Metrics, run_beside,
+    event_task::EventBudget, logging::LogLevel, metrics::Metrics, run_beside,
 };
 use crate::{
     schedule::{Zone, parse_standard},
@@ -221,6 +221,7 @@ fn settings(listen: SocketAddr) -> RunSettings {
         status_flush_interval: STATUS_FLUSH_INTERVAL,
         sharding: None,
         inflight_max: INFLIGHT_MAX,
+        events: EventBudget::default(),
     }
 }
 

@@ -37,7 +37,6 @@ mod backlog;
 mod exchange;
 mod fair_queue;
 mod request;
-mod tokens;
 
 pub use backlog::Queued;
 use backlog::{BACKLOG_MAX, Backlog, OnTheWay};

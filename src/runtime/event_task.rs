@@ -1,5 +1,6 @@
 //! The lane of Events: low priority, bounded, few requests at a time over a connection of its own (B-14.1).
 //!
+//! A budget bounds how many are written ([`EventBudget`]), and namespaces take turns.
 //! An Event is a notice: it may be late, merged with similar ones, or dropped; what is dropped is counted. Events stay
 //! behind bursts of creates for a while, as statuses do. Those of one CronJob are sent in order; one that gets no
 //! answer holds up no other CronJob's.
@@ -8,7 +9,10 @@ use std::{future::Future, pin::Pin, time::Duration};
 
 use futures::{StreamExt as _, stream::FuturesUnordered};
 use jiff::Timestamp;
-use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::sync::{
+    mpsc::{self, error::TrySendError},
+    watch,
+};
 
 use super::{
     ask::ask,
@@ -19,11 +23,19 @@ use super::{
 };
 use crate::{
     cluster::{Answer, Answered, ClusterApi, EventAction, EventOutcome, watched::Watcher},
-    state::{CronJobEvent, sharding::BootInstant},
+    state::{
+        CronJobEvent, EventType,
+        sharding::{BootInstant, Leadership},
+    },
 };
 
+mod backlog;
+mod budget;
 mod deliveries;
 
+use backlog::{Backlog, Namespaced, Priority};
+use budget::Share;
+pub use budget::{EventBudget, EventFilter};
 use deliveries::{Deliveries, DeliveryId};
 
 /// Events that can wait: those of a burst of some ten thousand runs, some 10 MiB. client-go keeps 1000.
@@ -74,6 +86,12 @@ struct Happened {
     boot: BootInstant,
 }
 
+impl Namespaced for Happened {
+    fn namespace(&self) -> &str {
+        &self.event.cron_job.namespace
+    }
+}
+
 /// What came of a request.
 struct Delivered {
     id: DeliveryId,
@@ -86,13 +104,17 @@ struct Delivered {
 #[derive(Clone, Debug)]
 pub struct EventQueue {
     sender: mpsc::Sender<Happened>,
+    filter: EventFilter,
     clock: Clock,
     metrics: EventMetrics,
 }
 
 impl EventQueue {
-    /// Takes an Event in, or drops it when there are too many.
+    /// Takes an Event in, or drops it where it is filtered out or there are too many.
     pub fn push(&self, event: CronJobEvent, at: Timestamp) {
+        if !self.filter.admits(event.reason) {
+            return self.metrics.dropped_filtered.inc();
+        }
         let boot = self.clock.boot();
         match self.sender.try_send(Happened { event, at, boot }) {
             Ok(()) => {}
@@ -109,6 +131,10 @@ pub struct EventLinks {
     pub phase: PhaseReceiver,
     /// Whether Events stay behind: in a burst of creates, and while it is quiet.
     pub burst: Watcher<bool>,
+    /// Among how many replicas the budget is divided.
+    pub leadership: watch::Receiver<Leadership>,
+    /// What all replicas together may spend.
+    pub budget: EventBudget,
     /// The longest wait for pending Events at the end.
     pub grace: Duration,
 }
@@ -119,6 +145,8 @@ pub struct EventTask<A> {
     clock: Clock,
     links: EventLinks,
     events: mpsc::Receiver<Happened>,
+    backlog: Backlog<Happened>,
+    share: Share,
     deliveries: Deliveries,
     in_flight: FuturesUnordered<Pin<Box<dyn Future<Output = Delivered> + Send>>>,
     pacer: Pacer,
@@ -131,11 +159,14 @@ impl<A: EventApi> EventTask<A> {
         let (sender, events) = mpsc::channel(QUEUE_MAX);
         let queue = EventQueue {
             sender,
+            filter: links.budget.filter,
             clock: clock.clone(),
             metrics: metrics.clone(),
         };
         let task = EventTask {
             api,
+            backlog: Backlog::new(QUEUE_MAX),
+            share: Share::new(links.budget, clock.boot()),
             clock,
             links,
             events,
@@ -158,7 +189,7 @@ impl<A: EventApi> EventTask<A> {
         self.events.close();
         // When the time is over what is left is counted below.
         let _ = tokio::time::timeout(self.links.grace, self.work(Duration::ZERO)).await;
-        let n_left = self.events.len() + self.deliveries.len();
+        let n_left = self.events.len() + self.backlog.len() + self.deliveries.len();
         self.metrics.dropped_shutdown.inc_by(n_left as u64);
     }
 
@@ -171,16 +202,16 @@ impl<A: EventApi> EventTask<A> {
             let is_leaving = phase.has_reached(Phase::HandOver);
             // Who leaves makes no other burst, and would wait for them at its end.
             let burst_wait = (burst.get() && !is_leaving).then_some(burst_wait_max);
+            self.begin_deliveries();
             let pause = self.send_what_may_be_sent(burst_wait);
             if !is_open && self.deliveries.len() == 0 {
                 return;
             }
-            let has_room = self.deliveries.has_room();
             tokio::select! {
                 biased;
                 Some(delivered) = self.in_flight.next() => self.settle(delivered),
-                happened = self.events.recv(), if is_open && has_room => match happened {
-                    Some(happened) => self.deliveries.take(happened),
+                happened = self.events.recv(), if is_open => match happened {
+                    Some(happened) => self.take_in(happened),
                     None => is_open = false,
                 },
                 // A dispatcher that has ended makes no burst, and tells no change.
@@ -188,6 +219,30 @@ impl<A: EventApi> EventTask<A> {
                 () = phase.reached(Phase::HandOver), if !is_leaving => {}
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }
+        }
+    }
+
+    /// Lets an Event wait for its turn. One that finds no room is counted, so that the next of its kind tells how many
+    /// there were.
+    fn take_in(&mut self, happened: Happened) {
+        let priority = if !self.deliveries.is_repeat(&happened.event) {
+            Priority::First
+        } else if happened.event.reason.event_type() == EventType::Warning {
+            Priority::Warning
+        } else {
+            Priority::Normal
+        };
+        if let Some(dropped) = self.backlog.push(priority, happened) {
+            self.deliveries.count(&dropped.event);
+            self.metrics.dropped_over_budget.inc();
+        }
+    }
+
+    fn begin_deliveries(&mut self) {
+        while self.deliveries.has_room()
+            && let Some(happened) = self.backlog.pop()
+        {
+            self.deliveries.take(happened);
         }
     }
 
@@ -204,6 +259,10 @@ impl<A: EventApi> EventTask<A> {
                 Admission::Now if n_in_flight < self.inflight_max() => {}
                 Admission::Now | Admission::Full => return None,
                 Admission::Wait(until) => return Some(until.since(now)),
+            }
+            self.share.divide_among(self.links.leadership.borrow().n_senders(), now);
+            if let Err(until) = self.share.spend(now) {
+                return Some(until.since(now));
             }
             let (id, action) = self.deliveries.next_ready(now, burst_wait)?;
             let ticket = self.pacer.on_sent(now);

@@ -89,6 +89,10 @@ pub struct EventMetrics {
     pub created: IntCounter,
     /// Counts of stored Events raised.
     pub raised: IntCounter,
+    /// Dropped because more waited than the budget lets through.
+    pub dropped_over_budget: IntCounter,
+    /// Left out by `--events`.
+    pub dropped_filtered: IntCounter,
     /// Dropped because too many waited.
     pub dropped_queue_full: IntCounter,
     /// Dropped because one CronJob had too many.
@@ -302,6 +306,8 @@ impl Register<'_> {
             api,
             created: result("created"),
             raised: result("raised"),
+            dropped_over_budget: result("dropped_over_budget"),
+            dropped_filtered: result("dropped_filtered"),
             dropped_queue_full: result("dropped_queue_full"),
             dropped_too_many: result("dropped_too_many"),
             dropped_failed: result("dropped_failed"),

@@ -91,8 +91,8 @@ fn b_14_1_more_than_ten_differing_messages_of_one_reason_are_merged() {
     }
     assert_eq!(admit(10, 10), "create (combined from similar events): m10 x1");
     assert_eq!(admit(11, 11), "patch (combined from similar events): m11 x2");
-    assert_eq!(admit(3, 12), "patch m3 x2");
-    assert_eq!(admit(12, 612), "patch (combined from similar events): m12 x3");
+    assert_eq!(admit(3, 12), "patch (combined from similar events): m3 x3");
+    assert_eq!(admit(12, 612), "patch (combined from similar events): m12 x4");
     assert_eq!(admit(13, 1213), "create m13 x1");
 }
 
@@ -141,14 +141,44 @@ fn names_differ_at_one_instant_and_fit() {
 }
 
 #[test]
-fn what_is_remembered_is_bounded() {
+fn any_number_of_cron_jobs_is_merged_and_forgotten_after_an_hour_without_events() {
     let mut events = EventAggregator::new();
-    for number in 0..3 * CACHE_CAPACITY {
-        events.admit(&event(&number.to_string(), EventReason::FailedCreate, "m"), at(0));
-    }
-    let again = |events: &mut EventAggregator, number: usize| {
-        told(&events.admit(&event(&number.to_string(), EventReason::FailedCreate, "m"), at(1)))
+    let mut admit = |number: usize, seconds: i64| {
+        let event = event(&number.to_string(), EventReason::FailedCreate, "m");
+        told(&events.admit(&event, at(seconds)))
     };
-    assert_eq!(again(&mut events, 3 * CACHE_CAPACITY - 1), "patch m x2");
-    assert_eq!(again(&mut events, 0), "create m x1");
+    for number in 0..20_000 {
+        assert_eq!(admit(number, 0), "create m x1");
+    }
+    for number in 0..20_000 {
+        assert_eq!(admit(number, 60), "patch m x2");
+    }
+    assert_eq!(admit(0, 3_000), "patch m x3");
+    assert_eq!(admit(1, 6_000), "create m x1");
+    assert_eq!(admit(0, 6_000), "patch m x4");
+    assert_eq!(events.recent.len(), 2);
+}
+
+#[test]
+fn an_event_that_is_not_sent_is_counted_by_the_next() {
+    let mut events = EventAggregator::new();
+    let failed = event("a", EventReason::FailedCreate, "m");
+    events.count(&failed);
+    assert!(!events.is_repeat(&failed));
+    events.admit(&failed, at(0));
+    assert!(events.is_repeat(&failed));
+    events.count(&failed);
+    events.count(&failed);
+    assert_eq!(told(&events.admit(&failed, at(60))), "patch m x4");
+}
+
+#[test]
+fn what_is_remembered_of_a_cron_job_that_runs_every_minute_is_small() {
+    let n_kinds = 2;
+    // A key and a record in a table that is at least seven sixteenths full, and what they point to.
+    let table = (size_of::<(Uid, Recent)>() + 1) * 16 / 7;
+    let bytes = table + n_kinds * size_of::<Kind>();
+    // While messages are counted one by one, for the first minutes.
+    let first_minutes = bytes + n_kinds * SIMILAR_MAX * size_of::<(u32, Sent)>();
+    assert!(bytes <= 512 && first_minutes <= 1_024, "{bytes}, {first_minutes}");
 }

@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     fair_queue::{FairQueue, Namespaced},
     request::{Lane, Request},
-    tokens::Tokens,
 };
+use crate::runtime::tokens::Tokens;
 use crate::state::sharding::{BootInstant, Mandate};
 
 /// Requests that can wait. A CronJob has at most one create waiting, so this is a million CronJobs due at one instant,

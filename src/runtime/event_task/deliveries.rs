@@ -9,7 +9,7 @@ use super::Happened;
 use crate::{
     cluster::{EventAction, EventAggregator, EventOutcome},
     runtime::metrics::EventMetrics,
-    state::{Uid, sharding::BootInstant},
+    state::{CronJobEvent, Uid, sharding::BootInstant},
 };
 
 /// CronJobs with an Event begun. Those that get no answer wait here for their next try, and the lane goes on; where so
@@ -74,6 +74,16 @@ impl Deliveries {
     /// Whether another Event can be taken in.
     pub(super) fn has_room(&self) -> bool {
         self.begun.len() < DELIVERIES_MAX
+    }
+
+    /// Whether an Event of its CronJob and reason was sent of late.
+    pub(super) fn is_repeat(&self, event: &CronJobEvent) -> bool {
+        self.aggregator.is_repeat(event)
+    }
+
+    /// Counts an Event that is not sent.
+    pub(super) fn count(&mut self, event: &CronJobEvent) {
+        self.aggregator.count(event);
     }
 
     /// Events that are not concluded.

@@ -12,7 +12,7 @@ use crate::{
         metrics::Metrics,
         shutdown::{PhaseSender, phases},
     },
-    state::{CronJobIdentity, EventReason, ResourceVersion, Uid},
+    state::{CronJobIdentity, EventReason, ResourceVersion, Uid, held_shards::WHOLE},
 };
 
 /// Two rounds of answers, and no third.
@@ -30,6 +30,8 @@ struct Seen {
     script: VecDeque<Answer<EventOutcome>>,
     /// Milliseconds after the start, and the verb.
     requests: Vec<(u128, &'static str)>,
+    /// Milliseconds after the start, and the namespace.
+    namespaces: Vec<(u128, String)>,
     /// Requests about this namespace are never answered.
     silent_namespace: &'static str,
     /// The server cannot be reached until then, in milliseconds after the start.
@@ -42,6 +44,7 @@ impl FakeApi {
             let mut seen = self.seen.lock().unwrap();
             let now = self.clock.boot().since_boot().as_millis();
             seen.requests.push((now, verb));
+            seen.namespaces.push((now, namespace.to_owned()));
             let down = (now < seen.down_until).then(unavailable);
             (
                 down.or_else(|| seen.script.pop_front()),
@@ -98,6 +101,8 @@ impl Bench {
         let (phases, burst) = (phases(), Watched::new(false));
         let metrics = Metrics::register().unwrap().events;
         let links = EventLinks {
+            leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),
+            budget: EventBudget::default(),
             phase: phases.subscribe(),
             burst: burst.subscribe(),
             grace: GRACE,
@@ -119,6 +124,10 @@ impl Bench {
     }
 
     fn push_in(&self, namespace: &str, cron_job: &str, message: &str) {
+        self.push_as(EventReason::SuccessfulCreate, namespace, cron_job, message);
+    }
+
+    fn push_as(&self, reason: EventReason, namespace: &str, cron_job: &str, message: &str) {
         let identity = CronJobIdentity {
             namespace: namespace.into(),
             name: cron_job.into(),
@@ -127,7 +136,7 @@ impl Bench {
         let event = CronJobEvent {
             cron_job: Arc::new(identity),
             resource_version: ResourceVersion(1),
-            reason: EventReason::SuccessfulCreate,
+            reason,
             message: message.to_owned(),
         };
         self.queue.push(event, self.clock.now());
@@ -353,5 +362,39 @@ async fn at_the_end_what_is_left_is_sent_for_a_short_time() {
     assert_eq!(
         (bench.metrics.created.get(), bench.metrics.dropped_shutdown.get()),
         (2 * 16, 58)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn five_thousand_failing_cron_jobs_stay_within_the_budget_and_hide_no_other_tenant() {
+    const MINUTES: u64 = 20;
+    let bench = Bench::new(Vec::new(), Duration::from_millis(5));
+    for minute in 0..MINUTES {
+        for number in 0..5_000 {
+            bench.push_as(EventReason::FailedCreate, "offender", &format!("job{number}"), "quota");
+        }
+        pass(30).await;
+        bench.push_as(EventReason::FailedCreate, "innocent", &format!("one{minute}"), "no");
+        bench.push_as(EventReason::FailedCreate, "innocent", "again", "no");
+        pass(30).await;
+    }
+    let namespaces = bench.api.seen.lock().unwrap().namespaces.clone();
+    let per_second_max = u64::from(EventBudget::PER_SECOND_DEFAULT);
+    let n_allowed = per_second_max * 60 * (MINUTES + 1);
+    assert!(
+        namespaces.len() as u64 <= n_allowed,
+        "{} of {n_allowed}",
+        namespaces.len()
+    );
+    assert!(bench.metrics.dropped_over_budget.get() > 5_000);
+    let of_innocent: Vec<u128> = namespaces
+        .iter()
+        .filter(|(_, namespace)| namespace == "innocent")
+        .map(|(at, _)| at % 60_000)
+        .collect();
+    assert!(of_innocent.len() >= 40, "{of_innocent:?}");
+    assert!(
+        of_innocent.iter().all(|at| (30_000..35_000).contains(at)),
+        "{of_innocent:?}"
     );
 }

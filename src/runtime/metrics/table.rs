@@ -99,7 +99,7 @@ table! {
         "It follows the cluster; history limits and ttlSecondsAfterFinished bound it.";
     EVENTS: Counter "cronwheel_events_total" ["result"]
         "Events by what became of them: posted, raised in count, or dropped and why.",
-        "Drops lose no runs, only their notices; the reason says which bound was met.";
+        "Drops lose no runs, only their notices. dropped_over_budget: more Events than --max-events-per-second; dropped_too_many: of one CronJob; dropped_filtered: by --events; dropped_queue_full: all at once; dropped_failed: the API server refused it or was away.";
     UNDECODABLE_OBJECTS: Counter "cronwheel_undecodable_objects_total" ["resource"]
         "Objects that were received and could not be understood.",
         "An Event on the CronJob says why; others are not affected.";

@@ -9,7 +9,7 @@ use crate::{
     cluster::{Answered, EventOutcome, watched::Watched},
     runtime::{
         dispatcher::{Dispatcher, DispatcherLinks, JobApi},
-        event_task::{EventApi, EventLinks, EventTask},
+        event_task::{EventApi, EventBudget, EventLinks, EventTask},
         metrics::Metrics,
         shutdown::{PhaseSender, phases},
     },
@@ -137,6 +137,8 @@ impl Bench {
             creates: creates_in,
         };
         let event_links = EventLinks {
+            leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),
+            budget: EventBudget::default(),
             phase: phases.subscribe(),
             burst: burst.subscribe(),
             grace: Duration::ZERO,

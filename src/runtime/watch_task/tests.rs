@@ -9,11 +9,11 @@ use super::*;
 use crate::{
     cluster::{Answer, Answered, EventOutcome, watched::Watched},
     runtime::{
-        event_task::{EventApi, EventLinks, EventTask},
+        event_task::{EventApi, EventBudget, EventLinks, EventTask},
         metrics::Metrics,
         shutdown::phases,
     },
-    state::{Scope, Uid},
+    state::{Scope, Uid, held_shards::WHOLE, sharding::Leadership},
 };
 
 /// Keeps the Events that it is sent.
@@ -73,6 +73,8 @@ async fn a_cron_job_that_cannot_be_understood_is_told_on_itself_counted_and_hand
     let metrics = Metrics::register().unwrap();
     let (phases, burst, api) = (phases(), Watched::new(false), FakeApi::default());
     let event_links = EventLinks {
+        leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),
+        budget: EventBudget::default(),
         phase: phases.subscribe(),
         burst: burst.subscribe(),
         grace: Duration::ZERO,

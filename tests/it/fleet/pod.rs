@@ -17,6 +17,7 @@ use cronwheel::{
         admin::Admin,
         clock::{Clock, SimulatedWall},
         config::{RunSettings, ShardingSettings},
+        event_task::EventBudget,
         metrics::{ElectionFigures, Metrics},
         run_observed,
         shutdown::phases,
@@ -156,6 +157,7 @@ impl Pod {
             default_zone: self.default_zone.clone(),
             status_flush_interval: Duration::from_secs(1),
             inflight_max: 64,
+            events: EventBudget::default(),
             sharding: Some(ShardingSettings {
                 namespace: NAMESPACE.into(),
                 pod_name: self.identity.0.as_str().into(),

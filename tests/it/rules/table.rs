@@ -330,7 +330,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         rules: &["B-14.1"],
         built_in: "Events share the budget of Job creates, in a fixed order in each pass",
-        ours: "a low-priority lane of their own; what is dropped is counted; `SuccessfulDelete` follows the answer to the delete",
+        ours: "a low-priority lane of their own with a budget, 60 a second unless `--max-events-per-second` says otherwise; what is dropped is counted; after ten differing messages of one reason all later ones are merged, also repeats of the first ten; `SuccessfulDelete` follows the answer to the delete",
         tests: &["b_14_1_one_cron_job_has_twenty_five_events_at_once_and_one_more_every_five_minutes"],
     },
 ];

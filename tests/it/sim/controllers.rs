@@ -4,7 +4,9 @@ use std::{cell::RefCell, future::pending, time::Duration};
 
 use cronwheel::{
     cluster::WriteConnections,
-    runtime::{Connections, clock::Clock, config::RunSettings, metrics::Metrics, run_observed},
+    runtime::{
+        Connections, clock::Clock, config::RunSettings, event_task::EventBudget, metrics::Metrics, run_observed,
+    },
     schedule::Zone,
     state::Scope,
 };
@@ -64,6 +66,7 @@ fn settings() -> RunSettings {
         default_zone: Zone::utc(),
         status_flush_interval: Duration::from_secs(1),
         inflight_max: 64,
+        events: EventBudget::default(),
         sharding: None,
     }
 }

@@ -9,6 +9,7 @@ use cronwheel::{
         Connections,
         clock::{Clock, SimulatedWall},
         config::{RunSettings, ShardingSettings},
+        event_task::EventBudget,
         metrics::Metrics,
         run_observed,
     },
@@ -168,6 +169,7 @@ impl Cluster {
             default_zone: Zone::utc(),
             status_flush_interval: Duration::from_secs(1),
             inflight_max: 64,
+            events: EventBudget::default(),
             sharding: None,
         };
         configure(&mut settings);

@@ -12,7 +12,7 @@ fn start_in_berlin(fleet: &mut Fleet, name: &str) {
     fleet.add(name);
     fleet.change(name, |pod| {
         pod.default_zone = Zone::load("Europe/Berlin").unwrap();
-        pod.revision = "2".to_owned();
+        "2".clone_into(&mut pod.revision);
     });
     fleet.start(name);
 }

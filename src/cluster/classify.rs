@@ -8,7 +8,7 @@ mod refusal;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, error::Error, fmt::Write as _, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, error::Error, fmt::Write as _, time::Duration};
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -19,7 +19,9 @@ pub use self::order_outcome::OrderOutcome;
 use self::refusal::DeniedBy;
 pub(super) use self::refusal::Refusal;
 use super::decode::SlimJob;
-use crate::state::{CreateOutcome, DeleteOutcome, LookUpOutcome, ResourceVersion, StatusOutcome};
+use crate::state::{
+    CreateOutcome, DeleteOutcome, LookUpOutcome, ResourceVersion, StatusOutcome, sharding::ShardLabels,
+};
 
 /// What came back for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +104,12 @@ pub fn create(answer: &RawAnswer) -> Answer<CreateOutcome> {
 fn created(answer: &RawAnswer) -> Result<CreateOutcome, Unreadable> {
     let stored: StoredObject<'_> = serde_json::from_slice(&answer.body)?;
     let created: Timestamp = stored.metadata.creation_timestamp.parse().map_err(|_| Unreadable)?;
+    let mut shard_labels = Box::<ShardLabels>::default();
+    for (key, value) in stored.metadata.labels.iter().flatten() {
+        shard_labels.note(key, value);
+    }
     Ok(CreateOutcome::Created {
+        shard_labels,
         uid: crate::state::Uid::new(&stored.metadata.uid),
         resource_version: stored.metadata.resource_version.into(),
         created,
@@ -353,6 +360,8 @@ struct StoredMetadata<'a> {
     resource_version: Cow<'a, str>,
     #[serde(borrow)]
     creation_timestamp: Cow<'a, str>,
+    #[serde(default)]
+    labels: Option<BTreeMap<String, String>>,
 }
 
 /// Longest time to wait that we pass on: an absurd `Retry-After` must not lose a run, or overflow an instant.

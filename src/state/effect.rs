@@ -151,6 +151,8 @@ pub enum EventReason {
     LastScheduleTimeInFuture,
     /// Ours: annotations of the template were left out.
     ReservedAnnotations,
+    /// Ours: watches do not show a Job.
+    ShardLabelMissing,
     /// Ours: status writes fail.
     FailedStatusUpdate,
 }
@@ -178,6 +180,7 @@ impl EventReason {
             EventReason::UndecodableCronJob => "UndecodableCronJob",
             EventReason::LastScheduleTimeInFuture => "LastScheduleTimeInFuture",
             EventReason::ReservedAnnotations => "ReservedAnnotations",
+            EventReason::ShardLabelMissing => "ShardLabelMissing",
             EventReason::FailedStatusUpdate => "FailedStatusUpdate",
         }
     }
@@ -204,6 +207,7 @@ impl EventReason {
             | EventReason::UndecodableCronJob
             | EventReason::LastScheduleTimeInFuture
             | EventReason::ReservedAnnotations
+            | EventReason::ShardLabelMissing
             | EventReason::FailedStatusUpdate => EventType::Warning,
         }
     }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::{
     ids::{ResourceVersion, Uid},
     record::JobRecord,
+    sharding::ShardLabels,
 };
 
 /// The answer to the creation of a Job (B-12).
@@ -20,6 +21,8 @@ pub enum CreateOutcome {
         resource_version: Box<str>,
         /// Its creation time by the server's clock, in whole seconds.
         created: Timestamp,
+        /// Which shards its labels name: a mutating webhook may have changed them.
+        shard_labels: Box<ShardLabels>,
     },
     /// A Job of that name exists, ours or not (B-12.3).
     AlreadyExists {

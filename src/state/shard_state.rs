@@ -28,7 +28,7 @@ use super::{
     index::{Index, OwnerIndex},
     input::{Input, Scope},
     record::{CronJobRecord, JobRecord},
-    sharding::{ShardCount, ShardId, ShardLabels},
+    sharding::{ShardCount, ShardId},
     tally::{InstantOutcome, Tally},
 };
 pub use decisions::Decided;
@@ -55,12 +55,6 @@ impl ShardConfig {
     /// By which label watches show Jobs, if by one.
     fn label(&self) -> Option<(ShardCount, ShardId)> {
         self.count.map(|count| (count, self.shard))
-    }
-
-    /// The labels of a Job of its own.
-    fn labels(&self) -> ShardLabels {
-        let label = self.label().map(|(count, shard)| ShardLabels::of(count, shard));
-        label.unwrap_or_default()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The bodies that kube-apiserver sends, and what they are taken for.
 
+use crate::state::{ShardId, sharding::ShardCount};
 use serde_json::json;
 
 use super::*;
@@ -55,11 +56,27 @@ fn a_created_job_is_its_uid_its_version_and_the_server_s_time() {
         assert_eq!(
             outcome(create(&answer(status, body.to_string()))),
             CreateOutcome::Created {
+                shard_labels: Box::default(),
                 uid: Uid::new("u1"),
                 resource_version: "812".into(),
                 created: "2026-04-12T09:20:00Z".parse().unwrap(),
             }
         );
+    }
+}
+
+#[test]
+fn the_shard_label_of_a_created_job_is_read() {
+    let count = ShardCount::default();
+    let labelled = |labels: serde_json::Value| {
+        let body = json!({"metadata": {"uid": "u1", "resourceVersion": "812", "labels": labels,
+            "creationTimestamp": "2026-04-12T09:20:00Z"}});
+        let created = outcome(create(&answer(201, body.to_string())));
+        matches!(created, CreateOutcome::Created { shard_labels, .. } if shard_labels.names(count, ShardId(7)))
+    };
+    assert!(labelled(json!({"team": "a", "cronwheel.dev/shard-256": "7"})));
+    for labels in [json!(null), json!({}), json!({"cronwheel.dev/shard-256": "8"})] {
+        assert!(!labelled(labels.clone()), "{labels}");
     }
 }
 

@@ -171,6 +171,7 @@ impl JobApi for FakeApi {
 
     async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
         let success = CreateOutcome::Created {
+            shard_labels: Box::default(),
             uid: Uid::new("u"),
             resource_version: "1".into(),
             created: after(0),

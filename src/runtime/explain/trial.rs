@@ -191,6 +191,7 @@ impl<'a> Trial<'a> {
         let answer = match self.assumed {
             _ if self.world.job(&identity.namespace, &order.name).is_some() => exists(),
             AssumedCreate::Created => CreateOutcome::Created {
+                shard_labels: Box::default(),
                 uid: Uid::new(UNKNOWN_JOB),
                 resource_version: "".into(),
                 created: self.now,
@@ -293,6 +294,7 @@ impl<'a> Trial<'a> {
             | EventReason::UnParseableCronJobSchedule
             | EventReason::UndecodableCronJob
             | EventReason::ReservedAnnotations
+            | EventReason::ShardLabelMissing
             | EventReason::LastScheduleTimeInFuture => SyncStage::Schedule,
             EventReason::FailedStatusUpdate => SyncStage::Later,
             EventReason::InvalidSchedule | EventReason::TooManyMissedTimes => SyncStage::Missed,

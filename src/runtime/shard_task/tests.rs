@@ -74,6 +74,7 @@ impl JobApi for FakeApi {
         let at = self.clock.boot().since_boot().as_millis();
         self.creates.send((at, order.name.to_string())).await.unwrap();
         let answer = CreateOutcome::Created {
+            shard_labels: Box::default(),
             uid: Uid::new(&order.name),
             resource_version: "5".into(),
             created: self.clock.now(),

@@ -16,6 +16,7 @@ use crate::state::{
     naming,
     outcome::{CreateOutcome, DeleteOutcome},
     record::JobRecord,
+    sharding::ShardLabels,
     tally::InstantOutcome,
 };
 
@@ -43,8 +44,11 @@ impl ShardState {
         self.note_permission(owner, &answer, now);
         match answer {
             CreateOutcome::Created {
-                uid, resource_version, ..
-            } => self.created(owner, slot, uid, &resource_version),
+                uid,
+                resource_version,
+                shard_labels,
+                ..
+            } => self.created(owner, slot, (uid, shard_labels), &resource_version),
             CreateOutcome::AlreadyExists { message } => self.exists(owner, slot, message),
             CreateOutcome::NamespaceTerminating => self.retry_later(owner, None, now),
             CreateOutcome::Refused { message } => {
@@ -97,7 +101,13 @@ impl ShardState {
     }
 
     /// The Job was created (B-12.1). It is known from here on, before the watch shows it.
-    fn created(&mut self, owner: OwnerIndex, slot: Timestamp, uid: Uid, resource_version: &str) {
+    fn created(
+        &mut self,
+        owner: OwnerIndex,
+        slot: Timestamp,
+        (uid, shard_labels): (Uid, Box<ShardLabels>),
+        resource_version: &str,
+    ) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
@@ -125,8 +135,7 @@ impl ShardState {
                     finish: None,
                     started: None,
                     completed: None,
-                    // A create is sent with the label.
-                    shard_labels: self.config.labels(),
+                    shard_labels: *shard_labels,
                 };
                 let uid = job.uid.clone();
                 self.index.apply_job(job, self.relists.mark);
@@ -137,6 +146,22 @@ impl ShardState {
         }
         self.settle(owner, slot, InstantOutcome::Created);
         self.emit_event(owner, EventReason::SuccessfulCreate, format!("Created job {name}"));
+        self.check_shard_label(owner, &shard_labels);
+    }
+
+    /// Reports that watches do not show a new Job. It is looked up now and then until it is labelled.
+    fn check_shard_label(&mut self, owner: OwnerIndex, labels: &ShardLabels) {
+        let Some((count, shard)) = self.config.label() else {
+            return;
+        };
+        if !labels.names(count, shard) {
+            let message = format!(
+                "a created job lacks the label {}={}: an admission webhook removed or changed it",
+                count.label_key(),
+                count.label_value(shard)
+            );
+            self.emit_event(owner, EventReason::ShardLabelMissing, message);
+        }
     }
 
     /// A Job of the slot's name exists (B-12.3): ours if we know it, else we ask whose it is.

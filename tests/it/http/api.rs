@@ -97,6 +97,7 @@ async fn a_job_is_posted_as_spliced() {
         answered,
         Answered {
             answer: Answer::Outcome(CreateOutcome::Created {
+                shard_labels: Box::default(),
                 uid: Uid::new("j1"),
                 resource_version: "812".into(),
                 created: time("2026-04-12T09:20:01Z"),

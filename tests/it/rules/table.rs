@@ -255,6 +255,12 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         tests: &["b_11_2_b_11_4_a_job_is_its_template_under_a_name_with_a_slot_and_an_owner"],
     },
     Difference {
+        rules: &["B-11.2"],
+        built_in: "does not look at the labels that a Job was stored with",
+        ours: "Warning `ShardLabelMissing` where the label of the shard was removed or changed",
+        tests: &["a_created_job_without_its_label_is_reported_and_looked_up"],
+    },
+    Difference {
         rules: &["B-11.3"],
         built_in: "copies every annotation of the template",
         ours: "leaves annotations under `cronwheel.dev/` out and says so by the Warning `ReservedAnnotations`: one of them limits until when a Job may be created",

@@ -2,7 +2,7 @@
 
 use super::world::{World, complete, count, cron_job, entry, job, manual_job};
 use crate::state::{
-    ConcurrencyPolicy, CronJobRecord, DeleteOutcome, JobRecord, LookUpOutcome, ResourceVersion, ShardId,
+    ConcurrencyPolicy, CreateOutcome, CronJobRecord, DeleteOutcome, JobRecord, LookUpOutcome, ResourceVersion, ShardId,
     sharding::{ShardCount, ShardLabels},
 };
 
@@ -155,4 +155,25 @@ fn a_shard_that_is_sealed_asks_for_nothing() {
     world.effects();
     world.jump_to("09:59:50");
     world.expect(&[]);
+}
+
+#[test]
+fn a_created_job_without_its_label_is_reported_and_looked_up() {
+    let mut world = World::among_others("09:59:30", vec![cron_job("hello")], vec![]);
+    world.advance_to("10:00:00");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+    world.answer_create(CreateOutcome::Created {
+        uid: job("hello", "10:00:00").uid,
+        resource_version: "20".into(),
+        created: world.now,
+        shard_labels: Box::default(),
+    });
+    world.expect(&[
+        "Normal SuccessfulCreate: Created job hello-29632920",
+        "Warning ShardLabelMissing: a created job lacks the label cronwheel.dev/shard-256=0: an admission webhook \
+         removed or changed it",
+        "status last=10:00:00 successful=- active=[hello-29632920]",
+    ]);
+    world.advance_to("10:00:45");
+    world.expect(&["look up hello-29632920"]);
 }

@@ -41,7 +41,7 @@ use timers::Timers;
 pub struct ShardConfig {
     /// Which shard it is.
     pub shard: ShardId,
-    /// What is watched; every scope must have been listed before anything is decided.
+    /// What is watched; a scope must have been listed before anything in it is decided.
     pub scopes: Vec<Scope>,
     /// Over how many shards CronJobs are shared out, so that Jobs are watched by the label of theirs; none where this one
     /// has all.
@@ -176,13 +176,13 @@ impl ShardState {
         }
     }
 
-    /// Whether every scope has been listed, so that decisions are made.
+    /// Whether every scope has been listed.
     pub fn is_synced(&self) -> bool {
-        self.relists.is_synced
+        self.relists.are_all_synced()
     }
 
     fn may_decide_at_all(&self) -> bool {
-        self.relists.is_synced && self.is_leading()
+        self.relists.is_any_synced() && self.is_leading()
     }
 
     /// The account of due instants.
@@ -225,7 +225,7 @@ impl ShardState {
             .index
             .cron_job(owner)
             .is_some_and(|cron_job| !cron_job.is_undecodable);
-        if !self.relists.is_synced || !may_look {
+        if !self.is_listed(owner) || !may_look {
             return;
         }
         match self.tenure {

@@ -306,7 +306,7 @@ impl ShardState {
         {
             open.gone = Some(job.uid.clone());
         }
-        if was_active && !job.is_delete_requested && job.finish.is_none() && self.is_synced() {
+        if was_active && !job.is_delete_requested && job.finish.is_none() && self.is_listed(owner) {
             self.emit_event(
                 owner,
                 EventReason::MissingJob,

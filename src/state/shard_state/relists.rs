@@ -1,10 +1,10 @@
-//! Lists of what there is, scope by scope: what one leaves out is gone, and nothing is decided before all were complete
-//! once. What exists in a form that cannot be understood is not gone.
+//! Lists of what there is, scope by scope: what one leaves out is gone, and nothing is decided in a scope before both of its
+//! lists were complete once. A namespace that may not be listed stops no other. What exists in a form that cannot be understood is not gone.
 
 use jiff::Timestamp;
 
 use super::ShardState;
-use crate::state::{ids::Uid, input::Scope, tally::InstantOutcome};
+use crate::state::{ids::Uid, index::OwnerIndex, input::Scope, tally::InstantOutcome};
 
 /// Which lists were complete once, and the running number of the latest relist of each kind.
 pub(super) struct Relists {
@@ -12,7 +12,8 @@ pub(super) struct Relists {
     pub(super) mark: u32,
     pub(super) cron_jobs: Vec<ScopeRelist>,
     pub(super) jobs: Vec<ScopeRelist>,
-    pub(super) is_synced: bool,
+    /// Scopes of which both lists were complete once.
+    is_synced: Vec<bool>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -29,12 +30,30 @@ impl Relists {
             mark: 0,
             cron_jobs: scopes.clone(),
             jobs: scopes,
-            is_synced: false,
+            is_synced: vec![false; n_scopes],
         }
+    }
+
+    pub(super) fn are_all_synced(&self) -> bool {
+        self.is_synced.iter().all(|is_synced| *is_synced)
+    }
+
+    pub(super) fn is_any_synced(&self) -> bool {
+        self.is_synced.contains(&true)
     }
 }
 
 impl ShardState {
+    /// Whether everything in the CronJob's scope has been listed, so that it may be decided.
+    pub(super) fn is_listed(&self, owner: OwnerIndex) -> bool {
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return false;
+        };
+        let namespace = &cron_job.record.identity.namespace;
+        let mut scopes = self.config.scopes.iter().zip(&self.relists.is_synced);
+        scopes.any(|(scope, is_synced)| *is_synced && scope.contains(namespace))
+    }
+
     pub(super) fn begin_relist(&mut self, scope: &Scope, kind: fn(&mut Relists) -> &mut Vec<ScopeRelist>) {
         self.relists.mark += 1;
         let mark = self.relists.mark;
@@ -81,15 +100,19 @@ impl ShardState {
         self.sync(now);
     }
 
-    /// Looks at every CronJob once when the last list has become complete.
+    /// Looks once at every CronJob of a scope of which the last list has become complete.
     fn sync(&mut self, now: Timestamp) {
-        let is_complete = |relists: &[ScopeRelist]| relists.iter().all(|relist| relist.was_done);
-        if self.relists.is_synced || !is_complete(&self.relists.cron_jobs) || !is_complete(&self.relists.jobs) {
-            return;
-        }
-        self.relists.is_synced = true;
-        for owner in self.index.owner_indexes() {
-            self.evaluate(owner, now);
+        let relists = &self.relists;
+        let is_complete = |at: usize| relists.cron_jobs[at].was_done && relists.jobs[at].was_done;
+        let newly_synced = (0..relists.is_synced.len()).filter(|at| !relists.is_synced[*at] && is_complete(*at));
+        for at in newly_synced.collect::<Vec<_>>() {
+            self.relists.is_synced[at] = true;
+            for owner in self.index.owner_indexes() {
+                let namespace = self.index.cron_job(owner).map(|it| &it.record.identity.namespace);
+                if namespace.is_some_and(|namespace| self.config.scopes[at].contains(namespace)) {
+                    self.evaluate(owner, now);
+                }
+            }
         }
     }
 

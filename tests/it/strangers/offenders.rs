@@ -1,6 +1,7 @@
 //! What offenders do, or what is refused for them: a scenario each.
 
 use apisim::{Fault, Resource, Rule, Verb};
+use cronwheel::state::Scope;
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -143,4 +144,24 @@ fn jobs_whose_label_is_refused_hold_up_no_other() {
     });
     let n_labelled = aftermath.metric("cronwheel_jobs_labelled_total");
     assert!(n_labelled >= 1.0, "the Job of an innocent tenant that was run by hand");
+}
+
+#[test]
+fn a_namespace_that_may_not_be_listed_stops_no_other() {
+    let scenario = Scenario {
+        configure: |settings| {
+            let namespaces = INNOCENT.into_iter().chain([OFFENDER]);
+            settings.scopes = namespaces.map(|name| Scope::Namespace(name.into())).collect();
+        },
+        ..Scenario::default()
+    };
+    compare(&scenario, async |cluster| {
+        for resource in [Resource::CronJob, Resource::Job] {
+            cluster.trouble_offender(Rule {
+                resource: Some(resource),
+                verbs: vec![Verb::List, Verb::Watch],
+                ..Rule::new(Fault::Forbid("no list".to_owned()))
+            });
+        }
+    });
 }

@@ -42,7 +42,7 @@ MUTATIONS = {
     "retry-after-ignored": ("src/runtime/pacing.rs", "let pause = retry_after.map_or(doubled.min(PAUSE_MAX), |asked| asked.clamp(PAUSE_MIN, RETRY_AFTER_MAX));", "let pause = doubled.min(PAUSE_MAX);"),
     "late-orders-sent": ("src/runtime/dispatcher/request.rs", "order.expires_at.is_some_and(|expires_at| now >= expires_at)", "order.expires_at.is_some_and(|expires_at| now > expires_at + jiff::SignedDuration::from_hours(1))"),
     "clock-steps-followed": ("src/runtime/clock/guard.rs", "pub const STEP_MAX: SignedDuration = SignedDuration::from_secs(1);", "pub const STEP_MAX: SignedDuration = SignedDuration::from_hours(2);"),
-    "wrong-clock-believed": ("src/runtime/clock/guard.rs", "let is_near = server.excess_of(self.offset).abs() <= self.skew_max;", "let is_near = true;"),
+    "wrong-clock-believed": ("src/runtime/clock/guard.rs", "server.excess_of(self.offset).abs() <= self.skew_max", "server.excess_of(self.offset).abs() <= self.skew_max || self.skew_max.is_positive()"),
     "outcome-told-wrong": ("src/state/cron_job.rs", "Stage::Forbidden => InstantOutcome::Forbidden,", "Stage::Forbidden => InstantOutcome::Superseded,"),
     "foreign-job-waited-for": (f"{STATE}/look_ups.rs", "                    self.end_open(owner, InstantOutcome::ForeignJob);", "                    self.retry_later(owner, None, now);"),
 }

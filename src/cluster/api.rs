@@ -7,12 +7,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, header};
 use http_body_util::{BodyExt, Limited};
-use jiff::{Timestamp, fmt::rfc2822};
+use jiff::fmt::rfc2822;
 use kube::client::Body;
 
 use super::{
     classify::{self, Answer, EventOutcome, LabelOutcome, OrderOutcome, RawAnswer},
-    connection::{USER_AGENT, WriteConnections},
+    connection::{ApiConnection, ServerDate, USER_AGENT, WriteConnections},
     encode,
 };
 use crate::state::{
@@ -33,8 +33,8 @@ pub struct Answered<T> {
     pub answer: Answer<T>,
     /// The HTTP status, if there was an answer.
     pub code: Option<u16>,
-    /// The `Date` header: the server's clock, in whole seconds.
-    pub server_date: Option<Timestamp>,
+    /// The `Date` header, with the connection that the answer came over.
+    pub server_date: Option<ServerDate>,
 }
 
 /// The API server, for writing. Cheap to clone.
@@ -189,7 +189,7 @@ impl ClusterApi {
     async fn send(
         &self,
         request: Result<Request<Body>, http::Error>,
-    ) -> Result<(RawAnswer, Option<Timestamp>), SendError> {
+    ) -> Result<(RawAnswer, Option<ServerDate>), SendError> {
         let request = request?;
         let life = self.life().unwrap_or(REQUEST_TIMEOUT);
         let permit = self.connections.acquire().await;
@@ -210,7 +210,7 @@ impl ClusterApi {
             retry_after: retry_after(&parts.headers),
             body,
         };
-        Ok((answer, server_date(&parts.headers)))
+        Ok((answer, server_date(&parts)))
     }
 }
 
@@ -292,7 +292,11 @@ pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-pub(super) fn server_date(headers: &HeaderMap) -> Option<Timestamp> {
+pub(super) fn server_date(response: &http::response::Parts) -> Option<ServerDate> {
     static PARSER: rfc2822::DateTimeParser = rfc2822::DateTimeParser::new();
-    PARSER.parse_timestamp(headers.get(header::DATE)?.as_bytes()).ok()
+    let date = response.headers.get(header::DATE)?;
+    Some(ServerDate {
+        at: PARSER.parse_timestamp(date.as_bytes()).ok()?,
+        connection: response.extensions.get::<ApiConnection>().cloned(),
+    })
 }

@@ -3,6 +3,7 @@
 //! One HTTP/2 connection carries 100 requests at a time, and a burst is larger; each is its own client here,
 //! filled evenly. Invariant: no connection ever has more than [`MAX_IN_FLIGHT_PER_CONNECTION`] requests in flight.
 
+mod api_connection;
 mod proxy;
 mod sockets;
 mod token_file;
@@ -20,7 +21,10 @@ use tower::{
     util::{Either, MapFutureLayer, option_layer},
 };
 
-pub use self::proxy::exempt_from_proxy;
+pub use self::{
+    api_connection::{ApiConnection, ConnectionId, ServerDate},
+    proxy::exempt_from_proxy,
+};
 use self::{
     proxy::refuse_proxy,
     sockets::Sockets,
@@ -137,15 +141,20 @@ impl WriteConnections {
         let clients: Result<Vec<Client>, ConnectError> = (0..n_connections.max(1))
             .map(|_| client(&config, option_layer(token.clone()).layer(parts.transport())))
             .collect();
-        Ok(WriteConnections::from_clients(clients?, parts.sockets()))
+        Ok(WriteConnections::new(clients?, parts.sockets()))
     }
 
     /// One connection that is already there.
     pub fn from_client(client: Client) -> WriteConnections {
-        WriteConnections::from_clients(vec![client], Sockets::default())
+        WriteConnections::from_clients(vec![client])
     }
 
-    fn from_clients(clients: Vec<Client>, sockets: Sockets) -> WriteConnections {
+    /// Connections that are already there, at least one.
+    pub fn from_clients(clients: Vec<Client>) -> WriteConnections {
+        WriteConnections::new(clients, Sockets::default())
+    }
+
+    fn new(clients: Vec<Client>, sockets: Sockets) -> WriteConnections {
         WriteConnections {
             shared: Arc::new(Shared {
                 n_in_flight: Mutex::new(vec![0; clients.len()].into()),

@@ -28,7 +28,7 @@ use self::{
     exchange::{Exchange, ExchangeError, Request, Sent},
     object::{LeasePage, selector},
 };
-use super::{api::push_segment, classify::RawAnswer};
+use super::{api::push_segment, classify::RawAnswer, connection::ServerDate};
 use crate::state::{
     ResourceVersion,
     lease::{LeaseKey, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer},
@@ -78,8 +78,8 @@ pub struct LeaseReply<T> {
     pub answer: T,
     /// The HTTP status, if there was an answer.
     pub code: Option<u16>,
-    /// The `Date` header: the server's clock, in whole seconds.
-    pub server_date: Option<Timestamp>,
+    /// The `Date` header, with the connection that the answer came over.
+    pub server_date: Option<ServerDate>,
     /// The server's text or the transport's, where the request was not fulfilled.
     pub message: Option<String>,
 }
@@ -313,7 +313,7 @@ fn reply<T>(sorted: Sorted<T>, sent: &Sent) -> LeaseReply<T> {
     LeaseReply {
         answer: sorted.answer,
         code: Some(sent.answer.status.as_u16()),
-        server_date: sent.server_date,
+        server_date: sent.server_date.clone(),
         message: sorted.message,
     }
 }

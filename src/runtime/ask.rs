@@ -21,7 +21,7 @@ pub(super) async fn ask<T>(
     metrics.record(call, answered.code, duration);
     // What only says that there was no answer has no `Date` either, and must not be taken for an answer without one.
     if answered.code.is_some() {
-        clock.observe_answer(sent, answered.server_date);
+        clock.observe_answer(sent, answered.server_date.clone());
     }
     (answered, duration)
 }

@@ -7,7 +7,7 @@ use std::{
     pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -25,7 +25,10 @@ use tokio::{
 };
 
 use crate::{
-    cluster::watched::{Watched, Watcher},
+    cluster::{
+        connection::{ApiConnection, ServerDate},
+        watched::{Watched, Watcher},
+    },
     state::sharding::BootInstant,
 };
 
@@ -52,6 +55,7 @@ struct Shared {
     offset: SignedDuration,
     guard: Mutex<ClockGuard>,
     verdict: Watched<ClockVerdict>,
+    n_retired_connections: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -210,6 +214,7 @@ impl Clock {
                 offset,
                 guard: Mutex::new(guard),
                 verdict,
+                n_retired_connections: AtomicU64::new(0),
             }),
         }
     }
@@ -237,13 +242,28 @@ impl Clock {
     }
 
     /// Takes note of an answer of the API server: when its request was sent, and its `Date`. The answer came just now.
-    pub fn observe_answer(&self, sent: BootInstant, date: Option<Timestamp>) {
+    /// May retire the connection that it came over.
+    pub fn observe_answer(&self, sent: BootInstant, date: Option<impl Into<ServerDate>>) {
+        let date: Option<ServerDate> = date.map(Into::into);
         let (wall, boot) = self.shared.source.read();
         let mut guard = self.guard();
         guard.read(wall, boot);
-        guard.observe(sent, boot, date);
+        let connection = date.as_ref().and_then(|date| date.connection.as_ref());
+        let dated = date.as_ref().map(|date| (connection.map(ApiConnection::id), date.at));
+        guard.observe(sent, boot, dated);
+        if let Some(connection) = connection
+            && guard.retire(connection.id(), boot)
+        {
+            connection.retire();
+            self.shared.n_retired_connections.fetch_add(1, Ordering::Relaxed);
+        }
         // Still under the guard, so that of two answers the later one's verdict stays.
         self.shared.verdict.set(guard.verdict());
+    }
+
+    /// How many connections were retired so far because their server's clock contradicts ours.
+    pub fn n_retired_connections(&self) -> u64 {
+        self.shared.n_retired_connections.load(Ordering::Relaxed)
     }
 
     /// Whether the controller may act by this clock.

@@ -1,8 +1,8 @@
 //! Keeps the clock guard supplied with answers, and tells what it finds.
 //!
-//! While requests flow their answers are enough for the clock; otherwise this task asks for one, often while the clocks
-//! are in doubt. Every connection is asked over at a fixed interval, whatever is answered over others: so each is open
-//! when something is due, also after hours.
+//! While requests flow their answers are enough for the clock; otherwise this task asks for one. While the clocks are in
+//! doubt it asks often, over every connection. At other times it asks over every connection at a fixed interval, so each
+//! is open when something is due, also after hours.
 
 use std::{future::Future, time::Duration};
 
@@ -27,6 +27,9 @@ const CONNECTION_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A question is given up after so long: on a dead connection it would hang for as long as a request may take.
 const PROBE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Connections may be replaced every few seconds for as long as one server's clock is wrong. One line a minute says so.
+const RETIRED_WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The task looks at the clock at least so often, since a step of it makes an answer wanted at once.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(1);
@@ -57,6 +60,9 @@ pub struct ClockTask<A> {
     connections_due: BootInstant,
     told_verdict: ClockVerdict,
     told_holding: bool,
+    n_retired_told: u64,
+    /// No warning about retired connections before this.
+    retired_due: BootInstant,
 }
 
 impl<A: ProbeApi> ClockTask<A> {
@@ -79,6 +85,8 @@ impl<A: ProbeApi> ClockTask<A> {
             connections_due: started,
             told_verdict: ClockVerdict::Unknown,
             told_holding: false,
+            n_retired_told: 0,
+            retired_due: started,
         }
     }
 
@@ -114,13 +122,13 @@ impl<A: ProbeApi> ClockTask<A> {
         }
         let now = self.clock.boot();
         self.not_before = now + PROBE_INTERVAL_MIN;
-        // Sent at once, over the least busy connection each, they spread over all.
-        let n_probes = if self.connections_due <= now {
+        let is_due = self.connections_due <= now;
+        if is_due {
             self.connections_due = now + CONNECTION_INTERVAL;
-            self.n_connections
-        } else {
-            1
-        };
+        }
+        // Sent at once, over the least busy connection each, they spread over all. In doubt the majority decides.
+        let is_in_doubt = self.clock.verdict() != ClockVerdict::Fine || self.clock.is_holding_step();
+        let n_probes = if is_due || is_in_doubt { self.n_connections } else { 1 };
         let probes = join_all((0..n_probes).map(|_| self.probe()));
         // Those that are not answered in time are asked again soon, since the clock still wants an answer.
         let _ = tokio::time::timeout(PROBE_PATIENCE, probes).await;
@@ -153,6 +161,24 @@ impl<A: ProbeApi> ClockTask<A> {
             tracing::warn!("wall clock was stepped: not followed until the API server's answers bear it out");
         }
         self.told_holding = is_holding;
+        self.tell_retired();
+    }
+
+    fn tell_retired(&mut self) {
+        let n_retired = self.clock.n_retired_connections();
+        let n_before = self.metrics.retired_connections.get();
+        self.metrics
+            .retired_connections
+            .inc_by(n_retired.saturating_sub(n_before));
+        let now = self.clock.boot();
+        if n_retired > self.n_retired_told && self.retired_due <= now {
+            tracing::warn!(
+                connections = n_retired - self.n_retired_told,
+                "an API server's clock contradicts ours: its connections are replaced, which may reach another server"
+            );
+            self.n_retired_told = n_retired;
+            self.retired_due = now + RETIRED_WARNING_INTERVAL;
+        }
     }
 }
 
@@ -187,7 +213,7 @@ mod tests {
             Answered {
                 answer: Answer::Outcome(()),
                 code: Some(200),
-                server_date: Some(self.clock.wall()),
+                server_date: Some(self.clock.wall().into()),
             }
         }
     }

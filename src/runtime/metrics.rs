@@ -129,6 +129,8 @@ pub struct ClockMetrics {
     pub skew: Gauge,
     /// 1 while nothing may be fired.
     pub alarm: IntGauge,
+    /// Connections retired because their server's clock contradicts ours.
+    pub retired_connections: IntCounter,
 }
 
 /// Of the election.
@@ -211,6 +213,7 @@ impl Metrics {
                 api: api.clone(),
                 skew: register.float_gauge(&table::CLOCK_SKEW)?,
                 alarm: register.gauge(&table::CLOCK_ALARM)?,
+                retired_connections: register.counter(&table::CLOCK_RETIRED_CONNECTIONS)?,
             },
             election: register.election(api, overflows_of("labels"))?,
             election_board,

@@ -24,6 +24,8 @@ use rustix::{
 use tokio::net::TcpStream;
 use tower::{BoxError, Service};
 
+use super::api_connection::ApiConnection;
+
 /// The sockets that are open. Clones are one set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sockets(Arc<Mutex<Vec<Weak<OwnedFd>>>>);
@@ -79,6 +81,7 @@ impl Service<Uri> for TrackingConnector {
             let socket = sockets.track(stream.inner())?;
             Ok(TrackedStream {
                 stream,
+                identity: ApiConnection::new(),
                 _socket: socket,
             })
         })
@@ -88,12 +91,14 @@ impl Service<Uri> for TrackingConnector {
 /// A stream whose socket is kept in mind. The second handle goes with it, so that the socket is closed when it is dropped.
 pub(super) struct TrackedStream {
     stream: TokioIo<TcpStream>,
+    identity: ApiConnection,
     _socket: Arc<OwnedFd>,
 }
 
 impl Connection for TrackedStream {
     fn connected(&self) -> Connected {
-        self.stream.inner().connected()
+        // Every response over this connection carries it.
+        self.stream.inner().connected().extra(self.identity.clone())
     }
 }
 

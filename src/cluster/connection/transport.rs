@@ -22,7 +22,7 @@ use hyper_timeout::TimeoutConnector;
 use hyper_util::{
     client::legacy::{
         self,
-        connect::{Connection, HttpConnector},
+        connect::{Connection, HttpConnector, capture_connection},
     },
     rt::{TokioExecutor, TokioTimer},
 };
@@ -34,6 +34,7 @@ use tower::{BoxError, Service, util::MapErr};
 
 use super::{
     CONNECT_TIMEOUT, ConnectError, ConnectionTimes, MAX_IN_FLIGHT_PER_CONNECTION, WATCH_SILENCE_MAX,
+    api_connection::ApiConnection,
     proxy::refuse_proxy,
     sockets::{Sockets, TrackedStream, TrackingConnector},
 };
@@ -155,13 +156,24 @@ impl Service<Request<Body>> for Transport {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let captured = capture_connection(&mut request);
         let answer = if self.is_plain || self.speaks_http1_only.load(Ordering::Relaxed) {
             self.http1.request(request)
         } else {
             self.http2.request(request)
         };
-        Box::pin(async move { answer.await.map_err(BoxError::from) })
+        Box::pin(async move {
+            let response = answer.await?;
+            let connection = response.extensions().get::<ApiConnection>();
+            if connection.is_some_and(ApiConnection::is_retired)
+                && let Some(connected) = captured.connection_metadata().as_ref()
+            {
+                // The next request opens another connection; this one closes with its last answer.
+                connected.poison();
+            }
+            Ok(response)
+        })
     }
 }
 

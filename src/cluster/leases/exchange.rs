@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use http::{Method, header};
 use http_body_util::{BodyExt as _, Limited};
-use jiff::Timestamp;
 use kube::client::Body;
 
 use crate::cluster::{
     api::{retry_after, server_date},
     classify::RawAnswer,
-    connection::USER_AGENT,
+    connection::{ServerDate, USER_AGENT},
 };
 
 /// Why there is no answer.
@@ -89,7 +88,7 @@ impl Request {
 /// An answer as it came.
 pub(super) struct Sent {
     pub(super) answer: RawAnswer,
-    pub(super) server_date: Option<Timestamp>,
+    pub(super) server_date: Option<ServerDate>,
 }
 
 /// A client for whole answers. Cheap to clone.
@@ -120,7 +119,7 @@ impl Exchange {
                     retry_after: retry_after(&parts.headers),
                     body,
                 },
-                server_date: server_date(&parts.headers),
+                server_date: server_date(&parts),
             })
         };
         match tokio::time::timeout(timeout, exchange).await {

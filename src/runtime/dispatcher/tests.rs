@@ -145,7 +145,7 @@ impl FakeApi {
         Answered {
             answer,
             code,
-            server_date: Some(self.clock.now()),
+            server_date: Some(self.clock.now().into()),
         }
     }
 

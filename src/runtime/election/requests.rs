@@ -107,7 +107,11 @@ impl Asker {
             let sent = asker.clock.boot();
             let reply = reply.await;
             let is_done = matches!(reply.answer, WriteAnswer::Done(_));
-            let date = reply.server_date.filter(|_| is_renewal && is_done);
+            let date = reply
+                .server_date
+                .as_ref()
+                .filter(|_| is_renewal && is_done)
+                .map(|date| date.at);
             let answer = asker.note(call, sent, reply);
             let round_trip = asker.clock.boot().since(sent);
             Told {

@@ -122,11 +122,14 @@ table! {
         "Times when an API server that does not select by shard sent more CronJobs than are kept, 64 MiB: those of a shard that is taken over are listed then.",
         "In a large cluster once after each list of the CronJobs; with the feature gate ShardedListAndWatch on it does not happen, and handovers are quicker.";
     CLOCK_SKEW: Gauge "cronwheel_clock_skew_seconds" []
-        "Our clock minus the API server's, --clock-offset taken off, to about half a second.",
+        "Our clock minus the API server's, --clock-offset taken off, to about half a second; of several API servers the median.",
         "Mend the time service of this node or of the API server's.";
     CLOCK_ALARM: Gauge "cronwheel_clock_alarm" []
-        "1 while our clock is further from the API server's than --max-clock-skew and nothing is fired.",
+        "1 while our clock is further than --max-clock-skew from the API server's, over more than half of our connections, and nothing is fired.",
         "Runs are held back: mend the time service of this node or of the API server's.";
+    CLOCK_RETIRED_CONNECTIONS: Counter "cronwheel_clock_retired_connections_total" []
+        "Connections that were replaced because their API server's clock contradicts ours.",
+        "If cronwheel_clock_alarm stays at 0, one API server's clock is wrong: mend its time service. Runs go on.";
     LEADER: Gauge "cronwheel_leader" []
         "Number of shards that this process leads; one without sharding.",
         "It moves when replicas come and go.";

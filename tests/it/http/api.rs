@@ -103,7 +103,7 @@ async fn a_job_is_posted_as_spliced() {
                 created: time("2026-04-12T09:20:01Z"),
             }),
             code: Some(201),
-            server_date: Some(time("2026-04-12T09:20:01Z")),
+            server_date: Some(time("2026-04-12T09:20:01Z").into()),
         }
     );
     let received = script.only();
@@ -211,7 +211,7 @@ async fn a_probe_brings_the_server_s_clock_whatever_the_answer() {
         let script = Script::default().answer_with(code, &[("date", "Sun, 12 Apr 2026 09:20:01 GMT")], "");
         let answered = ClusterApi::from_client(script.client()).probe().await;
         assert_eq!(answered.answer, Answer::Outcome(()));
-        assert_eq!(answered.server_date, Some(time("2026-04-12T09:20:01Z")));
+        assert_eq!(answered.server_date, Some(time("2026-04-12T09:20:01Z").into()));
         assert_eq!(script.only().line(), "GET /version");
     }
 }

@@ -1,5 +1,7 @@
 //! Leases as bytes: what is asked, and what is made of answers that no API server should give.
 
+use cronwheel::cluster::connection::ServerDate;
+use jiff::Timestamp;
 use std::{convert::Infallible, pin::pin, time::Duration};
 
 use bytes::Bytes;
@@ -119,7 +121,8 @@ async fn an_answer_tells_the_servers_time() {
         .answer_with(200, &date, lease("cronwheel-shard-8-3", 2))
         .answer_with(409, &date, status(409, "Conflict", "modified"));
     let api = leases(script.client());
-    let told = Some("2026-01-02T03:04:05Z".parse().unwrap());
+    let told = "2026-01-02T03:04:05Z".parse::<Timestamp>().unwrap();
+    let told = Some(ServerDate::from(told));
     assert_eq!(api.read(&SHARD, TIMEOUT).await.server_date, told);
     let refused = api.patch(&write(SHARD), ResourceVersion(1), wall(), TIMEOUT).await;
     assert_eq!((refused.server_date, refused.answer), (told, WriteAnswer::Conflict));

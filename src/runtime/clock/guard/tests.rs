@@ -39,13 +39,38 @@ impl World {
 
     /// One request that takes `round_trip`, answered in its middle.
     fn ask(&mut self, round_trip: Duration) {
+        self.ask_over(None, round_trip, self.server_ahead);
+    }
+
+    /// The same over a connection to a server whose clock is so far ahead.
+    fn ask_over(&mut self, connection: Option<ConnectionId>, round_trip: Duration, server_ahead: SignedDuration) {
         let sent = BootInstant::after_boot(self.boot);
         self.pass(round_trip / 2);
-        let server = true_time(self.boot) + self.server_ahead;
+        let server = true_time(self.boot) + server_ahead;
         let date = Timestamp::from_second(server.as_second()).unwrap();
         self.pass(round_trip / 2);
         self.read_ahead();
-        self.guard.observe(sent, BootInstant::after_boot(self.boot), Some(date));
+        let received = BootInstant::after_boot(self.boot);
+        self.guard.observe(sent, received, Some((connection, date)));
+    }
+
+    /// Asks three times over each connection; the servers' clocks are so many milliseconds ahead.
+    fn ask_all(&mut self, servers_ahead: &[(u64, i64)]) {
+        for _ in 0..3 {
+            for (connection, ahead_ms) in servers_ahead {
+                self.ask_over(
+                    Some(ConnectionId(*connection)),
+                    Duration::from_millis(4),
+                    millis(*ahead_ms),
+                );
+            }
+            self.pass(Duration::from_millis(273));
+        }
+    }
+
+    fn retire(&mut self, connection: u64) -> bool {
+        self.guard
+            .retire(ConnectionId(connection), BootInstant::after_boot(self.boot))
     }
 
     fn ask_often(&mut self, n_requests: u32) {
@@ -196,4 +221,99 @@ fn a_server_that_tells_no_time_is_not_waited_for() {
     }
     assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
     assert_eq!(world.guard.skew(), None);
+}
+
+#[test]
+fn a_majority_of_connections_decides_and_our_clock_counts_with_half_of_them() {
+    #[track_caller]
+    fn check(wrong_ms: [i64; 4], expected: ClockVerdict) {
+        let mut world = World::new(SignedDuration::ZERO);
+        let servers: Vec<(u64, i64)> = (1..).zip(wrong_ms).collect();
+        world.ask_all(&servers);
+        assert_eq!(world.guard.verdict(), expected, "{wrong_ms:?}");
+        let is_near = world.guard.skew().unwrap().abs() < SignedDuration::from_secs(1);
+        assert_eq!(
+            is_near,
+            expected == ClockVerdict::Fine,
+            "{wrong_ms:?}: {:?}",
+            world.guard.skew()
+        );
+    }
+    check([5_000, 0, 0, 0], ClockVerdict::Fine);
+    check([0, 0, 0, -5_000], ClockVerdict::Fine);
+    check([5_000, 5_000, 0, 0], ClockVerdict::Fine);
+    check([5_000, 5_000, 5_000, 0], ClockVerdict::Alarm);
+    check([5_000, 5_000, 5_000, 5_000], ClockVerdict::Alarm);
+}
+
+#[test]
+fn a_wrong_server_that_answers_first_raises_no_alarm_while_others_have_answered_once() {
+    let mut world = World::new(SignedDuration::ZERO);
+    for connection in [1, 2, 3] {
+        let ahead = if connection == 1 {
+            millis(5_000)
+        } else {
+            SignedDuration::ZERO
+        };
+        world.ask_over(Some(ConnectionId(connection)), Duration::from_millis(4), ahead);
+    }
+    for _ in 0..3 {
+        world.ask_over(Some(ConnectionId(1)), Duration::from_millis(4), millis(5_000));
+        assert_eq!(world.guard.verdict(), ClockVerdict::Unknown);
+    }
+}
+
+#[test]
+fn a_connection_that_contradicts_is_replaced_once_in_ten_seconds_and_its_past_is_forgotten() {
+    let mut world = World::new(SignedDuration::ZERO);
+    world.ask_all(&[(1, 5_000), (2, 5_000), (3, 5_000), (4, 0)]);
+    assert_eq!(world.guard.verdict(), ClockVerdict::Alarm);
+    assert!(!world.retire(4), "it agrees");
+    assert!(!world.retire(9), "it is not known");
+    assert!(world.retire(1));
+    assert!(!world.retire(2), "too soon");
+    world.ask_all(&[(5, 0)]);
+    assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
+    world.pass(Duration::from_secs(10));
+    assert!(world.retire(2), "one server's clock is still wrong");
+}
+
+#[test]
+fn a_connection_that_is_silent_for_half_a_minute_does_not_count() {
+    let mut world = World::new(SignedDuration::ZERO);
+    world.ask_all(&[(1, 5_000), (2, 0)]);
+    assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
+    world.pass(Duration::from_secs(20));
+    world.ask_all(&[(1, 5_000)]);
+    assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
+    world.pass(Duration::from_secs(11));
+    world.ask_all(&[(1, 5_000)]);
+    assert_eq!(world.guard.verdict(), ClockVerdict::Alarm, "the only server counts");
+}
+
+#[test]
+fn a_step_is_followed_when_a_majority_bears_it_out() {
+    for (n_right, is_followed) in [(1, false), (2, false), (3, true)] {
+        let mut world = World::new(SignedDuration::ZERO);
+        let servers: Vec<(u64, i64)> = (1..=4).map(|id| (id, if id <= n_right { 5_000 } else { 0 })).collect();
+        world.ask_all(&servers);
+        world.wall_ahead = millis(5_000);
+        world.ask_all(&servers);
+        let ahead = world.read_ahead();
+        assert_eq!(ahead == millis(5_000), is_followed, "{n_right} of 4");
+    }
+}
+
+#[test]
+fn connections_are_forgotten_as_others_take_their_place() {
+    let mut world = World::new(SignedDuration::ZERO);
+    for connection in 0..1_000 {
+        world.ask_over(
+            Some(ConnectionId(connection)),
+            Duration::from_millis(4),
+            SignedDuration::ZERO,
+        );
+        assert!(world.guard.connections.len() <= N_CONNECTIONS_MAX);
+        world.pass(Duration::from_secs(1));
+    }
 }

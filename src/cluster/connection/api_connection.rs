@@ -1,0 +1,69 @@
+//! Identifies the connection that an answer came over, so that API servers behind one address can be told apart.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use jiff::Timestamp;
+
+/// The number of a connection, unique in this process. A connection that replaces another has a new number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionId(pub u64);
+
+/// One connection to an API server. The transport puts it into the extensions of every response. Clones are one connection.
+#[derive(Clone, Debug)]
+pub struct ApiConnection {
+    id: ConnectionId,
+    is_retired: Arc<AtomicBool>,
+}
+
+impl ApiConnection {
+    /// A connection with a number of its own.
+    #[expect(clippy::new_without_default, reason = "no two are equal")]
+    pub fn new() -> ApiConnection {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        ApiConnection {
+            id: ConnectionId(NEXT_ID.fetch_add(1, Ordering::Relaxed)),
+            is_retired: Arc::default(),
+        }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    /// Asks the transport to replace the connection. Requests in flight on it are still answered.
+    pub fn retire(&self) {
+        self.is_retired.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the transport is to replace the connection.
+    pub fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::Relaxed)
+    }
+}
+
+impl PartialEq for ApiConnection {
+    fn eq(&self, other: &ApiConnection) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for ApiConnection {}
+
+/// The `Date` of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerDate {
+    /// The server's clock, in whole seconds.
+    pub at: Timestamp,
+    /// The connection that the answer came over; `None` for clients without sockets.
+    pub connection: Option<ApiConnection>,
+}
+
+impl From<Timestamp> for ServerDate {
+    fn from(at: Timestamp) -> ServerDate {
+        ServerDate { at, connection: None }
+    }
+}

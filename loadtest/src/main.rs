@@ -94,8 +94,8 @@ struct BurstArguments {
     /// The executable of cronwheel; without it the release build of this workspace, brought up to date first.
     #[arg(long)]
     cronwheel: Option<PathBuf>,
-    /// More arguments of `cronwheel run`.
-    #[arg(last = true)]
+    /// Further arguments of `cronwheel run`.
+    #[arg(last = true, default_value = "--alone")]
     cronwheel_arguments: Vec<String>,
 }
 
@@ -130,8 +130,8 @@ struct MinutelyArguments {
     /// The executable of cronwheel; without it the release build of this workspace, brought up to date first.
     #[arg(long, conflicts_with = "reference")]
     cronwheel: Option<PathBuf>,
-    /// More arguments of `cronwheel run`.
-    #[arg(last = true)]
+    /// Further arguments of `cronwheel run`.
+    #[arg(last = true, default_value = "--alone")]
     cronwheel_arguments: Vec<String>,
 }
 

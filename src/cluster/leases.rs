@@ -22,12 +22,12 @@ use http::{Method, StatusCode};
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
-pub use self::installation::INSTALLATION_NAME;
 use self::{
     answer::{Sorted, WriteKind},
-    exchange::{Exchange, ExchangeError, Request, Sent},
+    exchange::{Exchange, Request, Sent},
     object::{LeasePage, selector},
 };
+pub use self::{exchange::ExchangeError, installation::INSTALLATION_NAME};
 use super::{api::push_segment, classify::RawAnswer, connection::ServerDate};
 use crate::state::{
     ResourceVersion,
@@ -163,6 +163,11 @@ impl LeaseApi {
             owner: owner.map(Arc::new),
             shard_requests: Arc::new(Semaphore::new(SHARD_REQUESTS_MAX)),
         }
+    }
+
+    /// The namespace of the Leases.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
     }
 
     /// Creates a Lease; `now` is the wall time that it tells.

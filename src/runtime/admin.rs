@@ -99,6 +99,7 @@ impl Admin {
             && !matches!(reason, NotOwning::SettingsDiffer { .. })
         {
             obstacles.push(format!("this replica takes no shards: {reason}"));
+            obstacles.extend(figures.refusal);
         }
         match self.clock.verdict() {
             ClockVerdict::Fine => {}

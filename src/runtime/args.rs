@@ -117,24 +117,30 @@ pub struct RunArgs {
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_clock_offset, allow_hyphen_values = true)]
     pub clock_offset: SignedDuration,
 
-    /// Share the CronJobs with other replicas over so many shards: a power of two from 16 to 1024, the same for all and
-    /// fixed at installation; without it this is the only replica
-    #[arg(long, value_name = "COUNT", value_parser = parse_shards)]
-    pub shards: Option<ShardCount>,
+    /// Run every CronJob from this one process, without sharing them with other replicas and without the label of a shard
+    /// on Jobs
+    #[arg(long, conflicts_with_all = ["shards", "timing"])]
+    pub alone: bool,
+
+    /// The number of shards that the replicas share the CronJobs out over: a power of two from 16 to 1024, the same for all
+    /// and fixed at installation
+    #[arg(long, value_name = "COUNT", value_parser = parse_shards, default_value = "256")]
+    pub shards: ShardCount,
 
     /// How soon a replica that is silent loses its shards, and how often each writes its Lease; may differ between replicas
-    #[arg(long, value_enum, default_value_t, requires = "shards")]
+    #[arg(long, value_enum, default_value_t)]
     pub timing: TimingPreset,
 
-    /// The namespace of the Leases; the pod's without it, or that of the kubeconfig's context
+    /// The namespace of the Leases; without it that of the Pod, or of the kubeconfig's context
     #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", value_parser = parse_namespace)]
     pub lease_namespace: Option<String>,
 
-    /// The name of this replica's pod, for people
+    /// The name of this replica's Pod, for people; without it the one that the Pod's token names, outside a Pod the host's
     #[arg(long, value_name = "NAME", env = "POD_NAME")]
     pub pod_name: Option<String>,
 
-    /// The uid of this replica's pod, by which it is known to others, also after a restart
+    /// The uid of this replica's Pod, by which other replicas know it, also after a restart; without it the one that the
+    /// Pod's token names, outside a Pod a random one
     #[arg(long, value_name = "UID", env = "POD_UID")]
     pub pod_uid: Option<String>,
 

@@ -6,8 +6,10 @@ use jiff::SignedDuration;
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 mod sharding;
+mod surroundings;
 
 pub use self::sharding::{Incarnations, ShardingError, ShardingSettings};
+use self::surroundings::Surroundings;
 use super::{args::RunArgs, event_task::EventBudget};
 use crate::{
     cluster::connection::exempt_from_proxy,
@@ -64,7 +66,7 @@ pub enum ConfigError {
     /// The kubeconfig's context does not lead to an API server.
     #[error("the kubeconfig's context cannot be used; check its cluster and its user")]
     Context(#[source] KubeconfigError),
-    /// `--shards` and what goes with it.
+    /// This replica cannot share CronJobs with others.
     #[error(transparent)]
     Sharding(#[from] ShardingError),
 }
@@ -97,7 +99,7 @@ pub struct RunSettings {
     pub inflight_max: u32,
     /// What all replicas may spend on Events.
     pub events: EventBudget,
-    /// How CronJobs are shared with other replicas; none where this is the only one.
+    /// How CronJobs are shared with other replicas; none with `--alone`.
     pub sharding: Option<ShardingSettings>,
 }
 
@@ -105,11 +107,12 @@ impl RunConfig {
     /// Checks what the flags name and finds the way to the API server.
     pub async fn load(args: &RunArgs) -> Result<RunConfig, ConfigError> {
         let kube = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
-        let is_in_pod = args.kubeconfig.is_none()
-            && args.context.is_none()
-            && not_in_pod(|name| env::var_os(name), Path::new(TOKEN_FILE)).is_none();
-        let own_namespace = is_in_pod.then_some(kube.default_namespace.as_str());
-        let sharding = ShardingSettings::from_args(args, &kube, own_namespace)?;
+        let surroundings = if args.kubeconfig.is_none() && args.context.is_none() {
+            Surroundings::of_process(&kube.default_namespace)
+        } else {
+            Surroundings::host()
+        };
+        let sharding = ShardingSettings::from_args(args, &kube, &surroundings)?;
         Ok(RunConfig {
             kube,
             clock_skew_max: args.max_clock_skew,
@@ -145,8 +148,26 @@ impl RunConfig {
             max_events_per_second = settings.events.per_second_max,
             max_clock_skew = %format_args!("{:#}", self.clock_skew_max),
             clock_offset = %format_args!("{:#}", self.clock_offset),
+            sharing = %Sharing(settings.sharding.as_ref()),
             "cronwheel starts"
         );
+    }
+}
+
+struct Sharing<'a>(Option<&'a ShardingSettings>);
+
+impl fmt::Display for Sharing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(sharding) = self.0 else {
+            return f.write_str("alone");
+        };
+        let ShardingSettings {
+            shard_count,
+            namespace,
+            pod_name,
+            ..
+        } = sharding;
+        write!(f, "{pod_name}, {} shards, Leases in {namespace}", shard_count.get())
     }
 }
 

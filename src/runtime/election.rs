@@ -8,6 +8,8 @@ mod adoptions;
 mod handovers;
 mod lease_watch;
 mod notices;
+mod refusals;
+mod report;
 mod requests;
 
 use std::time::Duration;
@@ -19,12 +21,13 @@ use self::{
     handovers::Handovers,
     lease_watch::LeaseWatch,
     notices::Notices,
+    refusals::Refusals,
     requests::{Asked, Asker, Told},
 };
 use super::{
     clock::{Clock, ClockVerdict},
     config::Incarnations,
-    metrics::{ElectionBoard, ElectionFigures, ElectionMetrics},
+    metrics::{ElectionBoard, ElectionMetrics},
     shutdown::{HANDOVER_GRACE, Phase, PhaseReceiver},
 };
 use crate::{
@@ -70,6 +73,7 @@ pub struct ElectionTask {
     requests: FuturesUnordered<Asked>,
     handovers: Handovers,
     notices: Notices,
+    refusals: Refusals,
     incarnations: Incarnations,
     /// The number of this life.
     incarnation: Incarnation,
@@ -98,14 +102,17 @@ impl ElectionTask {
         clock: Clock,
         links: ElectionLinks,
     ) -> ElectionTask {
+        let refusals = Refusals::default();
+        let self_fence = config.timing.parts().self_fence;
         ElectionTask {
             election: Election::new(config.clone(), clock.boot()),
-            leases: LeaseWatch::new(api.clone(), clock.clone(), config.timing.parts().self_fence),
+            leases: LeaseWatch::new(api.clone(), clock.clone(), refusals.clone(), self_fence),
             notices: Notices::new(api.clone(), clock.clone()),
             asker: Asker {
                 api,
                 clock: clock.clone(),
                 metrics: links.metrics.api.clone(),
+                refusals: refusals.clone(),
                 timeout: config.timing.parts().attempt_timeout,
             },
             incarnation: config.incarnation,
@@ -117,6 +124,7 @@ impl ElectionTask {
             incarnations,
             is_synced: false,
             leave_by: None,
+            refusals,
             told_not_owning: None,
         }
     }
@@ -369,32 +377,5 @@ impl ElectionTask {
 
     fn command(&self, command: ShardCommand) -> Result<(), Ending> {
         self.links.commands.try_send(command).map_err(|_| Ending::Deaf)
-    }
-
-    /// Says how things stand, and tells the log when it begins or ceases to take shards.
-    fn publish(&mut self) {
-        let overview = self.election.overview(self.clock.boot());
-        if overview.not_owning != self.told_not_owning {
-            self.told_not_owning.clone_from(&overview.not_owning);
-            match &overview.not_owning {
-                None => tracing::info!(identity = %overview.identity, "takes shards"),
-                Some(reason) if reason.is_disagreement() => {
-                    tracing::error!(%reason, "takes no shards");
-                    let key = LeaseKey::Member(self.config.pod_uid.clone());
-                    self.notices.warn(key, "TakesNoShards", reason.to_string());
-                }
-                Some(reason) => tracing::info!(%reason, "takes no shards"),
-            }
-        }
-        let n_senders = overview.n_takers.try_into().unwrap_or(u32::MAX);
-        self.links.leadership.send_if_modified(|it| it.share_among(n_senders));
-        self.links.quiet_until.set(overview.quiet_until);
-        let n_led = overview.led.len().try_into().unwrap_or(i64::MAX);
-        self.links.metrics.led.set(n_led);
-        self.links.board.publish(ElectionFigures {
-            overview,
-            fence_after: self.config.timing.parts().self_fence,
-            clock: self.clock.clone(),
-        });
     }
 }

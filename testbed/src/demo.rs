@@ -31,7 +31,14 @@ pub(crate) fn run(name: String, listen: &str) -> anyhow::Result<()> {
     super::print_usage(&testbed);
     println!("Metrics: http://{listen}/metrics. Ctrl-C stops everything.\n");
     let controller = Command::new(program)
-        .args(["run", "--listen", listen, "--kubeconfig"])
+        .args([
+            "run",
+            "--lease-namespace",
+            "kube-system",
+            "--listen",
+            listen,
+            "--kubeconfig",
+        ])
         .arg(kubeconfig)
         // A terminal tells the whole group, and a second signal would cut the winding down short: it gets ours alone.
         .process_group(0)

@@ -94,6 +94,8 @@ const CASES: &[Case] = cases![
     installing::the_role_for_leases_is_enough_and_no_more,
     installing::the_account_can_do_all_that_is_done_with_leases,
     installing::replicas_share_the_shards_out_under_the_role,
+    installing::replicas_without_a_flag_share_the_cron_jobs,
+    installing::a_replica_without_the_role_starts_nothing_and_names_it,
     installing::requests_about_leases_go_by_the_flow_schema,
     installing::the_fence_refuses_a_job_that_comes_too_late,
     leases::a_lease_goes_with_its_pod,

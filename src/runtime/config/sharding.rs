@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use super::surroundings::{PodIdentity, Surroundings, TokenFault};
 use crate::{
     cluster::leases::OwnerPod,
     runtime::args::{RunArgs, TimingPreset},
@@ -16,22 +17,19 @@ use crate::{
 };
 
 /// Why a replica cannot share CronJobs with others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShardingError {
-    /// Members are known by their pods.
+    /// Other replicas know this one by its Pod.
     #[error(
-        "--shards: {flag} is not known; give it, or set {variable} from the pod's own fields (`valueFrom.fieldRef`: {field})"
+        "the Pod's name and uid cannot be read from its token: {fault}; give --pod-name and --pod-uid, or set POD_NAME and \
+         POD_UID from the Pod's own fields (`valueFrom.fieldRef`: metadata.name and metadata.uid)"
     )]
-    Pod {
-        /// The flag.
-        flag: &'static str,
-        /// Its variable.
-        variable: &'static str,
-        /// The field of the pod.
-        field: &'static str,
+    Token {
+        /// What is wrong with the token.
+        fault: TokenFault,
     },
-    /// Identities are parts of one text.
-    #[error("--shards: {flag} must not be empty or have a '/' in it")]
+    /// Both are part of the text by which a Lease names its holder.
+    #[error("{flag} must not be empty or have a '/' in it")]
     Text {
         /// The flag.
         flag: &'static str,
@@ -91,22 +89,26 @@ impl fmt::Debug for ShardingSettings {
 }
 
 impl ShardingSettings {
-    /// From flags; none without `--shards`.
-    ///
-    /// `own_namespace` is that of our pod, if we are in one.
+    /// From flags and from where the process runs; none with `--alone`.
     pub fn from_args(
         args: &RunArgs,
         kube: &kube::Config,
-        own_namespace: Option<&str>,
+        surroundings: &Surroundings,
     ) -> Result<Option<ShardingSettings>, ShardingError> {
-        let Some(shard_count) = args.shards else {
+        if args.alone {
             return Ok(None);
+        }
+        let found = match (&args.pod_name, &args.pod_uid) {
+            (Some(name), Some(uid)) => PodIdentity::given(name, uid),
+            _ => surroundings
+                .identity()
+                .map_err(|fault| ShardingError::Token { fault })?,
         };
-        let pod_name = known(args.pod_name.as_deref(), "--pod-name", "POD_NAME", "metadata.name")?;
-        let pod_uid = known(args.pod_uid.as_deref(), "--pod-uid", "POD_UID", "metadata.uid")?;
+        let pod_name = part("--pod-name", args.pod_name.as_deref().unwrap_or(&found.name))?;
+        let pod_uid = part("--pod-uid", args.pod_uid.as_deref().unwrap_or(&found.uid))?;
         let namespace = args.lease_namespace.as_deref().unwrap_or(&kube.default_namespace);
         // An owner that is not there, or is in another namespace, would have the Lease collected as garbage.
-        let owner = (own_namespace == Some(namespace)).then(|| OwnerPod {
+        let owner = surroundings.is_pod_in(namespace).then(|| OwnerPod {
             name: pod_name.clone(),
             uid: pod_uid.clone(),
         });
@@ -116,7 +118,7 @@ impl ShardingSettings {
             pod_uid,
             owner,
             revision: args.pod_revision.as_deref().unwrap_or_default().into(),
-            shard_count,
+            shard_count: args.shards,
             protocol: ProtocolRange::OURS,
             timing: preset(args.timing).timing(),
             incarnations: Arc::new(random_number),
@@ -147,21 +149,15 @@ fn preset(named: TimingPreset) -> Preset {
     }
 }
 
-fn known(
-    value: Option<&str>,
-    flag: &'static str,
-    variable: &'static str,
-    field: &'static str,
-) -> Result<Box<str>, ShardingError> {
-    let text = value.ok_or(ShardingError::Pod { flag, variable, field })?;
+fn part(flag: &'static str, text: &str) -> Result<Box<str>, ShardingError> {
     if text.is_empty() || text.contains('/') {
         return Err(ShardingError::Text { flag });
     }
     Ok(text.into())
 }
 
-/// A number that no other life has: what the standard library keys its maps with is drawn from the kernel's randomness.
-fn random_number() -> u64 {
+/// A number that no other process has: what the standard library keys its maps with is drawn from the kernel's randomness.
+pub(super) fn random_number() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 

@@ -7,6 +7,7 @@ use std::{collections::VecDeque, pin::Pin, time::Duration};
 
 use futures::{Stream, StreamExt, future::BoxFuture};
 
+use super::refusals::Refusals;
 use crate::{
     cluster::leases::{LeaseApi, LeaseError, LeaseEvent, LeaseList},
     runtime::clock::Clock,
@@ -40,6 +41,7 @@ enum Stage {
 pub(super) struct LeaseWatch {
     api: LeaseApi,
     clock: Clock,
+    refusals: Refusals,
     /// A list without an answer, and a watch that has not begun, is asked for again after this: well before a fence.
     patience: Duration,
     stage: Stage,
@@ -51,12 +53,13 @@ pub(super) struct LeaseWatch {
 
 impl LeaseWatch {
     /// With replicas that are fenced so long after the last news.
-    pub(super) fn new(api: LeaseApi, clock: Clock, fence_after: Duration) -> LeaseWatch {
+    pub(super) fn new(api: LeaseApi, clock: Clock, refusals: Refusals, fence_after: Duration) -> LeaseWatch {
         let patience = fence_after / 2;
         let stage = list(&api, &clock, patience);
         LeaseWatch {
             api,
             clock,
+            refusals,
             patience,
             stage,
             is_believed: false,
@@ -79,11 +82,17 @@ impl LeaseWatch {
             match &mut self.stage {
                 Stage::Listing { asked_at, answer } => {
                     let asked_at = *asked_at;
-                    match answer.await {
+                    let answer = answer.await;
+                    let is_refused = self.refusals.note(["list", "leases"], &answer);
+                    match answer {
                         Ok(list) => return self.listed(asked_at, list),
                         Err(error) => {
-                            tracing::warn!(%error, "Leases cannot be listed");
                             self.pause(None);
+                            if is_refused {
+                                self.is_believed = false;
+                                return ElectionInput::WatchLost;
+                            }
+                            tracing::warn!(%error, "Leases cannot be listed");
                         }
                     }
                 }
@@ -92,7 +101,10 @@ impl LeaseWatch {
                     match lines.next().await {
                         Some(Ok(event)) => self.take(event),
                         broken => {
-                            let from = goes_on_from(broken, through);
+                            let is_refused = broken
+                                .as_ref()
+                                .is_some_and(|it| self.refusals.note(["watch", "leases"], it));
+                            let from = goes_on_from(broken, through, is_refused);
                             self.pause(from);
                             if std::mem::take(&mut self.is_believed) {
                                 return ElectionInput::WatchLost;
@@ -127,6 +139,7 @@ impl LeaseWatch {
     }
 
     fn take(&mut self, event: LeaseEvent) {
+        self.refusals.note_answer(["watch", "leases"], None, None);
         let (version, input) = match event {
             LeaseEvent::Applied(record) => (record.resource_version, Some(ElectionInput::Applied(record))),
             LeaseEvent::Deleted(key, version) => (version, Some(ElectionInput::Deleted(key, version))),
@@ -151,9 +164,14 @@ impl LeaseWatch {
 }
 
 /// Where a watch that ended is begun again; none where it cannot be.
-fn goes_on_from(broken: Option<Result<LeaseEvent, LeaseError>>, through: ResourceVersion) -> Option<ResourceVersion> {
+fn goes_on_from(
+    broken: Option<Result<LeaseEvent, LeaseError>>,
+    through: ResourceVersion,
+    is_refused: bool,
+) -> Option<ResourceVersion> {
     match broken {
         Some(Err(LeaseError::Expired { .. })) => None,
+        Some(Err(_)) if is_refused => Some(through),
         Some(Err(error)) => {
             tracing::warn!(%error, "the watch of Leases broke, it is begun again");
             Some(through)

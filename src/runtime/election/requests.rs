@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 
+use super::refusals::Refusals;
 use crate::{
     cluster::leases::{LeaseApi, LeaseReply},
     runtime::{
@@ -46,6 +47,7 @@ pub(super) struct Asker {
     pub(super) api: LeaseApi,
     pub(super) clock: Clock,
     pub(super) metrics: ApiMetrics,
+    pub(super) refusals: Refusals,
     /// How long an answer is waited for.
     pub(super) timeout: Duration,
 }
@@ -86,8 +88,11 @@ impl Asker {
         let asker = self.clone();
         Box::pin(async move {
             loop {
-                match asker.api.installation(&ours, asker.timeout).await {
+                let known = asker.api.installation(&ours, asker.timeout).await;
+                let is_refused = asker.refusals.note(["get or create", "configmaps"], &known);
+                match known {
                     Ok(installation) => return ElectionInput::InstallationKnown(installation).into(),
+                    Err(_) if is_refused => {}
                     Err(error) => tracing::warn!(%error, "what the installation was made with is not known yet"),
                 }
                 tokio::time::sleep(INSTALLATION_PAUSE).await;
@@ -126,6 +131,8 @@ impl Asker {
         if reply.code.is_some() {
             self.clock.observe_answer(sent, reply.server_date);
         }
+        self.refusals
+            .note_answer(call.labels(), reply.code, reply.message.as_deref());
         if let Some(message) = reply.message {
             tracing::debug!(message, "a request about a Lease was not fulfilled");
         }

@@ -65,7 +65,7 @@ impl ApiCall {
     ];
 
     /// Verb and resource, as Kubernetes names them in its audit log and in rules.
-    pub(super) fn labels(self) -> [&'static str; 2] {
+    pub(in crate::runtime) fn labels(self) -> [&'static str; 2] {
         match self {
             ApiCall::CreateJob => ["create", "jobs"],
             ApiCall::DeleteJob => ["delete", "jobs"],

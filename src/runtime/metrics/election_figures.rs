@@ -22,6 +22,8 @@ use crate::{runtime::clock::Clock, state::lease::Overview};
 pub struct ElectionFigures {
     /// How things stand.
     pub overview: Overview,
+    /// The right on Leases that is missing, and how to give it; none while nothing is refused.
+    pub refusal: Option<String>,
     /// From a renewal to the fence.
     pub fence_after: Duration,
     /// By which ages are told.

@@ -33,6 +33,11 @@ impl Controller {
         Controller::start_at(namespace, namespace.minute(minute) - LEAD, arguments)
     }
 
+    /// Starts one that shares the CronJobs with other replicas.
+    pub(super) fn start_replica(namespace: &Namespace, minute: i64, arguments: &[&str]) -> Controller {
+        Controller::spawn(namespace, namespace.minute(minute) - LEAD, arguments)
+    }
+
     /// Starts one whose clock reaches the instant, of whatever year, in a moment.
     pub(super) fn start_before_instant(namespace: &Namespace, instant: Timestamp) -> Controller {
         Controller::start_at(namespace, instant - LEAD, &[])
@@ -40,6 +45,10 @@ impl Controller {
 
     /// Starts one whose clock stands at the instant.
     pub(super) fn start_at(namespace: &Namespace, instant: Timestamp, arguments: &[&str]) -> Controller {
+        Controller::spawn(namespace, instant, &[&["--alone"], arguments].concat())
+    }
+
+    fn spawn(namespace: &Namespace, instant: Timestamp, arguments: &[&str]) -> Controller {
         let address = format!("127.0.0.1:{}", free_port());
         let ahead = instant.as_millisecond() - Timestamp::now().as_millisecond();
         let process = Command::new(env!("CARGO_BIN_EXE_cronwheel"))
@@ -88,6 +97,12 @@ impl Controller {
             .await
             .expect("an answer");
         told
+    }
+
+    /// The same; nothing while it does not listen yet.
+    pub(super) async fn readiness_or_nothing(&self) -> String {
+        let answer = exchange::ask(&self.address, "GET /readyz HTTP/1.0\r\n\r\n").await;
+        answer.map(|(_, told)| told).unwrap_or_default()
     }
 
     /// Waits until it may fire: both lists are complete, the clock is trusted.

@@ -203,7 +203,7 @@ pub(super) async fn replicas_share_the_shards_out_under_the_role(namespace: Name
     let replicas: Vec<Controller> = ["a", "b"]
         .iter()
         .map(|name| {
-            Controller::start(
+            Controller::start_replica(
                 &namespace,
                 30,
                 &replica_arguments(&namespace, name).each_ref().map(String::as_str),
@@ -240,6 +240,61 @@ pub(super) async fn replicas_share_the_shards_out_under_the_role(namespace: Name
     );
     let mut shards = left["shards"].as_array().expect("shards").iter();
     assert!(shards.all(|shard| shard["isLed"] == false), "{left:#}");
+}
+
+pub(super) async fn replicas_without_a_flag_share_the_cron_jobs(namespace: Namespace) {
+    permit_leases(&namespace).await;
+    namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
+    let lease_namespace = format!("--lease-namespace={}", namespace.name);
+    let replicas = [(); 2].map(|()| Controller::start_replica(&namespace, 0, &[&lease_namespace]));
+    let is_there = async || namespace.find("Job", &namespace.job_name(0)).await.is_some();
+    assert!(wait(is_there).await, "no Job");
+    let job = namespace.find("Job", &namespace.job_name(0)).await.expect("the Job");
+    let labels = job["metadata"]["labels"].as_object().expect("labels");
+    assert!(
+        labels.keys().any(|label| label == "cronwheel.dev/shard-256"),
+        "{labels:?}"
+    );
+    let mut last = Value::Null;
+    let are_members = async || {
+        last = shown_as_json(&namespace);
+        let members = last["members"].as_array().map(Vec::as_slice).unwrap_or_default();
+        members.iter().filter(|member| member["state"] == "Takes").count() == 2
+    };
+    assert!(wait(are_members).await, "{last:#}");
+    let mut n_started = 0;
+    for replica in &replicas {
+        n_started += replica.n_started().await;
+    }
+    assert_eq!(n_started, 1);
+    for replica in replicas {
+        replica.terminate().await;
+    }
+}
+
+pub(super) async fn a_replica_without_the_role_starts_nothing_and_names_it(namespace: Namespace) {
+    namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
+    let lease_namespace = format!("--lease-namespace={}", namespace.name);
+    // The slot of minute 0 is past by its clock.
+    let replica = Controller::start_replica(&namespace, 1, &[&lease_namespace]);
+    let mut told = String::new();
+    let is_told = async || {
+        told = replica.readiness_or_nothing().await;
+        told.contains("Role cronwheel-leases")
+    };
+    assert!(wait(is_told).await, "{told}");
+    for part in ["may not", "leases", &namespace.name, "--alone"] {
+        assert!(told.contains(part), "{part} is missing: {told}");
+    }
+    assert!(namespace.find("Job", &namespace.job_name(0)).await.is_none());
+    permit_leases(&namespace).await;
+    // Where minute 1 has begun meanwhile, its slot is the latest.
+    let is_there = async || {
+        let jobs = [namespace.job_name(0), namespace.job_name(1)];
+        namespace.find("Job", &jobs[0]).await.is_some() || namespace.find("Job", &jobs[1]).await.is_some()
+    };
+    assert!(wait(is_there).await, "no Job with the Role");
+    replica.terminate().await;
 }
 
 /// The same for programs; null before there is an installation.
@@ -374,7 +429,7 @@ async fn a_replica_passes_it(namespace: &Namespace) {
     permit_leases(namespace).await;
     namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
     let before = Timestamp::now();
-    let replica = Controller::start(
+    let replica = Controller::start_replica(
         namespace,
         0,
         &replica_arguments(namespace, "a").each_ref().map(String::as_str),

@@ -251,7 +251,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         rules: &["B-11.2"],
         built_in: "labels from the template only",
-        ours: "the same with one replica; with more one label for the shard, after the labels that the server would give",
+        ours: "one more label, for the shard, after the labels that the server would give; none with `--alone`",
         tests: &["b_11_2_b_11_4_a_job_is_its_template_under_a_name_with_a_slot_and_an_owner"],
     },
     Difference {

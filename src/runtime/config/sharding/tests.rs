@@ -21,13 +21,43 @@ fn kube() -> kube::Config {
 
 const POD: [&str; 4] = ["--pod-name", "cronwheel-1", "--pod-uid", "uid-1"];
 
-fn settings(flags: &[&str], own_namespace: Option<&str>) -> Result<Option<ShardingSettings>, ShardingError> {
-    ShardingSettings::from_args(&args(flags).unwrap(), &kube(), own_namespace)
+fn host() -> Surroundings {
+    Surroundings::Host {
+        name: "worker-1".to_owned(),
+    }
+}
+
+fn pod() -> Surroundings {
+    Surroundings::Pod {
+        namespace: "kube-system".to_owned(),
+        token: None,
+    }
+}
+
+fn settings(flags: &[&str], surroundings: &Surroundings) -> Result<Option<ShardingSettings>, ShardingError> {
+    ShardingSettings::from_args(&args(flags).unwrap(), &kube(), surroundings)
 }
 
 #[test]
-fn one_replica_needs_no_configuration_of_shards() {
-    assert!(settings(&[], Some("kube-system")).unwrap().is_none());
+fn replicas_share_unless_one_is_to_be_alone() {
+    assert!(settings(&["--alone"], &pod()).unwrap().is_none());
+    let shared = settings(&[], &host()).unwrap().unwrap();
+    assert_eq!(
+        (shared.shard_count, &*shared.pod_name),
+        (ShardCount::default(), "worker-1")
+    );
+    assert_eq!(shared.owner, None);
+}
+
+#[test]
+fn a_replica_that_is_alone_has_no_shards() {
+    for flags in [["--alone", "--shards=64"], ["--alone", "--timing=fast"]] {
+        let refusal = args(&flags).unwrap_err();
+        assert!(
+            refusal.contains("--alone") && refusal.contains("cannot be used with"),
+            "{refusal}"
+        );
+    }
 }
 
 #[test]
@@ -39,17 +69,15 @@ fn a_count_that_cannot_be_is_refused_with_one_that_can() {
 }
 
 #[test]
-fn who_this_replica_is_must_be_known() {
-    let error = settings(&["--shards", "16", "--pod-name", "a"], None).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "--shards: --pod-uid is not known; give it, or set POD_UID from the pod's own fields (`valueFrom.fieldRef`: \
-         metadata.uid)"
-    );
+fn in_a_pod_name_and_uid_must_be_known() {
+    let error = settings(&["--pod-name", "a"], &pod()).unwrap_err().to_string();
+    for part in ["--pod-name", "--pod-uid", "POD_UID", "metadata.uid", "token"] {
+        assert!(error.contains(part), "{error}");
+    }
     for (flag, values) in [("--pod-name", ["", "a/b"]), ("--pod-uid", ["", "a/b"])] {
         for value in values {
             let other = if flag == "--pod-uid" { "--pod-name" } else { "--pod-uid" };
-            let refused = settings(&["--shards", "16", flag, value, other, "x"], None);
+            let refused = settings(&[flag, value, other, "x"], &pod());
             assert_eq!(refused.err(), Some(ShardingError::Text { flag }));
         }
     }
@@ -57,21 +85,20 @@ fn who_this_replica_is_must_be_known() {
 
 #[test]
 fn a_lease_is_owned_by_a_pod_beside_it_and_by_no_other() {
-    let with = |extra: &[&str], own_namespace| {
-        let flags: Vec<&str> = ["--shards", "64"].iter().chain(&POD).chain(extra).copied().collect();
-        let settings = settings(&flags, own_namespace).unwrap().unwrap();
+    let with = |extra: &[&str], surroundings: &Surroundings| {
+        let flags: Vec<&str> = POD.iter().chain(extra).copied().collect();
+        let settings = settings(&flags, surroundings).unwrap().unwrap();
         (settings.namespace.to_string(), settings.owner.is_some())
     };
-    assert_eq!(with(&[], Some("kube-system")), ("kube-system".to_owned(), true));
-    assert_eq!(with(&[], None), ("kube-system".to_owned(), false));
-    let elsewhere = with(&["--lease-namespace", "elsewhere"], Some("kube-system"));
+    assert_eq!(with(&[], &pod()), ("kube-system".to_owned(), true));
+    assert_eq!(with(&[], &host()), ("kube-system".to_owned(), false));
+    let elsewhere = with(&["--lease-namespace", "elsewhere"], &pod());
     assert_eq!(elsewhere, ("elsewhere".to_owned(), false));
 }
 
 #[test]
 fn each_life_has_a_number_of_its_own() {
-    let flags: Vec<&str> = ["--shards", "64"].iter().chain(&POD).copied().collect();
-    let settings = settings(&flags, None).unwrap().unwrap();
+    let settings = settings(&POD, &pod()).unwrap().unwrap();
     let agreed = MemberSettings::of(&[crate::state::Scope::Cluster], "UTC");
     let [first, second] = [settings.election(agreed.clone()), settings.election(agreed)];
     assert_ne!(first.incarnation, second.incarnation);

@@ -216,11 +216,12 @@ struct Shell {
 
 impl Shell {
     fn new(settings: RunSettings, clock: Clock, connections: Connections, metrics: Metrics) -> Shell {
-        metrics.election.led.set(i64::from(settings.sharding.is_none()));
-        let leadership = match &settings.sharding {
-            None => Leadership::of_one(WHOLE),
-            Some(sharding) => Leadership::of_none_until(clock.boot(), 0, sharding.timing.write_life()),
+        let leadership = match (&settings.sharding, &settings.alone) {
+            (Some(sharding), _) => Leadership::of_none_until(clock.boot(), 0, sharding.timing.write_life()),
+            (None, Some(_)) => Leadership::of_one_until(WHOLE, clock.boot()),
+            (None, None) => Leadership::of_one(WHOLE),
         };
+        metrics.election.led.set(i64::from(leadership.until().is_none()));
         let shown = settings.sharding.as_ref().map_or_else(Vec::new, |sharding| {
             let bytes_max = KEPT_BYTES_MAX / settings.scopes.len().max(1);
             let begin = |scope: &Scope| Shown::new(scope.clone(), sharding.shard_count, bytes_max);
@@ -263,11 +264,13 @@ impl Shell {
                 events: events.clone(),
                 phase: self.phases.subscribe(),
                 board: self.metrics.shard.clone(),
+                leadership: self.leadership.subscribe(),
                 custody,
             }),
         ];
         tasks.extend(listener.map(|listener| self.spawn_admin(listener)));
         tasks.extend(sharing_tasks.into_iter().flatten());
+        tasks.extend(self.spawn_announcement());
         tasks.extend(self.spawn_watches(&inputs_in, &events));
         tasks
     }

@@ -95,7 +95,6 @@ impl Admin {
         }
         if let Some(figures) = self.metrics.election_board.read()
             && let Some(reason) = figures.overview.not_owning
-            // Ready while it waits: else a rolling update with maxUnavailable 0 would never end the members it waits for.
             && !matches!(reason, NotOwning::SettingsDiffer { .. })
         {
             obstacles.push(format!("this replica takes no shards: {reason}"));
@@ -116,6 +115,13 @@ impl Admin {
         }
         obstacles
     }
+
+    /// Why a replica that is ready starts nothing for now. It is ready, since a rolling update with maxUnavailable 0 would
+    /// otherwise never end the members that it waits for.
+    fn waits_for(&self) -> Option<NotOwning> {
+        let reason = self.metrics.election_board.read()?.overview.not_owning?;
+        matches!(reason, NotOwning::SettingsDiffer { .. }).then_some(reason)
+    }
 }
 
 async fn healthz(State(admin): State<Admin>) -> Response {
@@ -123,7 +129,13 @@ async fn healthz(State(admin): State<Admin>) -> Response {
 }
 
 async fn readyz(State(admin): State<Admin>) -> Response {
-    report(&admin.obstacles())
+    let obstacles = admin.obstacles();
+    match admin.waits_for() {
+        Some(reason) if obstacles.is_empty() => {
+            (StatusCode::OK, format!("ok\nthis replica waits: {reason}\n")).into_response()
+        }
+        _ => report(&obstacles),
+    }
 }
 
 async fn metrics(State(admin): State<Admin>) -> Response {

@@ -117,8 +117,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_clock_offset, allow_hyphen_values = true)]
     pub clock_offset: SignedDuration,
 
-    /// Run every CronJob from this one process, without sharing them with other replicas and without the label of a shard
-    /// on Jobs
+    /// Run every CronJob from this one process, without the label of a shard on Jobs; it starts nothing while it sees
+    /// another replica that is active
     #[arg(long, conflicts_with_all = ["shards", "timing"])]
     pub alone: bool,
 

@@ -101,6 +101,8 @@ pub struct RunSettings {
     pub events: EventBudget,
     /// How CronJobs are shared with other replicas; none with `--alone`.
     pub sharding: Option<ShardingSettings>,
+    /// How a replica with `--alone` makes itself known to others, and they to it.
+    pub alone: Option<ShardingSettings>,
 }
 
 impl RunConfig {
@@ -112,7 +114,12 @@ impl RunConfig {
         } else {
             Surroundings::host()
         };
-        let sharding = ShardingSettings::from_args(args, &kube, &surroundings)?;
+        let membership = ShardingSettings::from_args(args, &kube, &surroundings)?;
+        let (sharding, alone) = if args.alone {
+            (None, Some(membership))
+        } else {
+            (Some(membership), None)
+        };
         Ok(RunConfig {
             kube,
             clock_skew_max: args.max_clock_skew,
@@ -128,6 +135,7 @@ impl RunConfig {
                     per_second_max: args.max_events_per_second,
                 },
                 sharding,
+                alone,
             },
         })
     }

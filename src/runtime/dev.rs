@@ -220,6 +220,7 @@ fn settings(listen: SocketAddr) -> RunSettings {
         default_zone: Zone::utc(),
         status_flush_interval: STATUS_FLUSH_INTERVAL,
         sharding: None,
+        alone: None,
         inflight_max: INFLIGHT_MAX,
         events: EventBudget::default(),
     }

@@ -34,9 +34,10 @@ use crate::{
     cluster::{ClusterApi, leases::LeaseApi, watched::Watched},
     state::{
         Mandate, ShardCommand, ShardReport,
+        held_shards::WHOLE,
         lease::{
-            Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, LeaseKey, LeaseWrite,
-            NotOwning, RejoinReason, StopReason, annotation,
+            Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, LeaseKey, NotOwning,
+            RejoinReason, StopReason,
         },
         sharding::{BootInstant, Leadership, ShardId, Term},
     },
@@ -77,6 +78,8 @@ pub struct ElectionTask {
     incarnations: Incarnations,
     /// The number of this life.
     incarnation: Incarnation,
+    /// Whether it is that of a replica with `--alone`, which has no shards.
+    is_alone: bool,
     is_synced: bool,
     /// When everything must have been handed over, once that has begun.
     leave_by: Option<BootInstant>,
@@ -94,6 +97,9 @@ enum Ending {
 }
 
 impl ElectionTask {
+    /// A replica with `--alone` gives its place up when nothing more is to be written.
+    pub const ENDS_ALONE_IN: Phase = Phase::FlushEvents;
+
     /// The election of a replica; its first life is the one of the configuration.
     pub fn new(
         config: ElectionConfig,
@@ -116,6 +122,7 @@ impl ElectionTask {
                 timeout: config.timing.parts().attempt_timeout,
             },
             incarnation: config.incarnation,
+            is_alone: config.settings.is_alone(),
             config,
             clock,
             requests: FuturesUnordered::new(),
@@ -144,9 +151,21 @@ impl ElectionTask {
 
     async fn take_part(&mut self) -> Ending {
         self.links.leadership.send_replace(self.nothing());
-        self.requests
-            .push(self.asker.installation(self.config.installation.clone()));
+        if self.is_alone {
+            self.is_synced = true;
+        } else {
+            self.requests
+                .push(self.asker.installation(self.config.installation.clone()));
+        }
         let mut result = self.take(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine));
+        if self.is_synced {
+            result = result.and_then(|()| self.take(ElectionInput::Synced));
+        }
+        let ends_in = if self.is_alone {
+            Self::ENDS_ALONE_IN
+        } else {
+            Phase::HandOver
+        };
         let mut phase = self.links.phase.clone();
         let mut verdict = self.clock.watch_verdict();
         loop {
@@ -158,7 +177,7 @@ impl ElectionTask {
             let pause = wakeup.min(self.leave_by.unwrap_or(wakeup)).since(self.clock.boot());
             let input = tokio::select! {
                 biased;
-                () = phase.reached(Phase::HandOver), if self.leave_by.is_none() => {
+                () = phase.reached(ends_in), if self.leave_by.is_none() => {
                     self.leave_by = Some(self.clock.boot() + HANDOVER_GRACE);
                     Some(ElectionInput::DrainRequested)
                 }
@@ -270,6 +289,8 @@ impl ElectionTask {
             } => self.requests.push(self.asker.delete(request, precondition, key)),
             ElectionEffect::Read { request, key } => self.requests.push(self.asker.read(request, key)),
             ElectionEffect::Relist => self.leases.relist(),
+            // The next report of how things stand says so.
+            ElectionEffect::ActUntil(_) if self.is_alone => {}
             ElectionEffect::ActUntil(until) => {
                 self.links.leadership.send_modify(|leadership| leadership.renew(until));
                 self.command(ShardCommand::Look)?;
@@ -354,28 +375,24 @@ impl ElectionTask {
         if self.is_synced {
             inputs.push(ElectionInput::Synced);
         }
-        self.requests
-            .push(self.asker.installation(self.config.installation.clone()));
+        if !self.is_alone {
+            self.requests
+                .push(self.asker.installation(self.config.installation.clone()));
+        }
         Ok(())
     }
 
-    fn note_eviction(&self, write: &LeaseWrite) {
-        if let Some(Some(_)) = write.annotations.get(annotation::EVICTED_BY) {
-            tracing::warn!(member = ?write.key, "evicts a member that is silent");
-            let message = format!(
-                "{} saw nothing of it for longer than it advertises, and takes its shards",
-                self.config.pod_name
-            );
-            self.notices.warn(write.key.clone(), "MemberEvicted", message);
-            self.links.metrics.evictions.inc();
-        }
-    }
-
     fn nothing(&self) -> Leadership {
+        if self.is_alone {
+            return Leadership::of_one_until(WHOLE, self.clock.boot());
+        }
         Leadership::of_none_until(self.clock.boot(), self.incarnation.0, self.config.timing.write_life())
     }
 
     fn command(&self, command: ShardCommand) -> Result<(), Ending> {
+        if self.is_alone {
+            return Ok(());
+        }
         self.links.commands.try_send(command).map_err(|_| Ending::Deaf)
     }
 }

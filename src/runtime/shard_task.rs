@@ -2,15 +2,14 @@
 //!
 //! One turn takes what has come (the passing of time first, so that a flood of events does not hold up what is due),
 //! hands every effect to its lane without waiting, and publishes figures. While the clock is in doubt the shards' time
-//! stands still: facts are taken in, nothing becomes due. So it does while a replica that shares shards with others may not
-//! act.
+//! stands still: facts are taken in, nothing becomes due. So it does while another replica acts, or could.
 
 mod custody_links;
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use self::custody_links::CustodyNews;
 pub use self::custody_links::{COMMANDS_MAX, CustodyLinks};
@@ -23,7 +22,7 @@ use super::{
     shutdown::{Phase, PhaseReceiver},
     status_batcher::StatusQueue,
 };
-use crate::state::{Custody, Effect, HeldShards, Input, Moment, Ordered, Wakeup};
+use crate::state::{Custody, Effect, HeldShards, Input, Moment, Ordered, Wakeup, sharding::Leadership};
 
 /// Facts taken in one turn: some hundred microseconds of work, the most by which a due instant can wait for them.
 const BATCH_MAX: usize = 128;
@@ -51,6 +50,8 @@ pub struct ShardLinks {
     pub phase: PhaseReceiver,
     /// Where figures go.
     pub board: ShardBoard,
+    /// Until when anything may be done.
+    pub leadership: watch::Receiver<Leadership>,
     /// Whose shards they are, where they are shared with other replicas.
     pub custody: Option<CustodyLinks>,
 }
@@ -157,8 +158,7 @@ impl ShardTask {
 
     /// Whether the clock can be acted by, and others would let us.
     fn may_act(&self) -> bool {
-        let is_free = |custody: &CustodyLinks| custody.may_act(self.clock.boot());
-        self.clock.verdict() == ClockVerdict::Fine && self.links.custody.as_ref().is_none_or(is_free)
+        self.clock.verdict() == ClockVerdict::Fine && self.links.leadership.borrow().may_act(self.clock.boot())
     }
 
     /// How long a turn may be waited for.
@@ -240,8 +240,7 @@ impl ShardTask {
     /// What is answered at once.
     fn perform(&self, ordered: Ordered) -> Vec<Input> {
         let Ordered { mandate, effect } = ordered;
-        let custody = self.links.custody.as_ref();
-        let is_quarantined = || custody.is_some_and(|custody| custody.is_quarantined(mandate.shard));
+        let is_quarantined = || self.links.leadership.borrow().is_quarantined(mandate.shard);
         let dispatch = |request| {
             let order = Queued::new(request, mandate, is_quarantined());
             self.links.dispatch.push(order, self.time)

@@ -40,7 +40,9 @@ impl Shell {
         let (reports_in, reports) = mpsc::channel(REPORTS_MAX);
         let (lists, wanted) = mpsc::channel(1);
         let (news_in, news) = mpsc::channel(NEWS_MAX);
-        let election = self.spawn_election(sharding, commands_in, reports);
+        let settings = MemberSettings::of(&self.settings.scopes, self.settings.default_zone.name());
+        let election = self.election(sharding, settings, commands_in, reports);
+        let election = self.start("election", Phase::HandOver, election.run());
         let list = ListTask {
             client: self.watch_client.clone(),
             decoder: self.decoder(),
@@ -69,7 +71,6 @@ impl Shell {
             lists,
             held: self.held_shards.clone(),
             news,
-            leadership: self.leadership.subscribe(),
         };
         let list = self.start("shard lists", Phase::StopIntake, list.run());
         let label = self.start("Job labels", Phase::StopIntake, label.run());
@@ -80,7 +81,8 @@ impl Shell {
     /// as that goes at once; nothing of the process writes any more.
     pub(super) async fn abandon_membership(&self) {
         let figures = self.metrics.election_board.read();
-        let (Some(sharding), Some(figures)) = (&self.settings.sharding, figures) else {
+        let membership = self.settings.sharding.as_ref().or(self.settings.alone.as_ref());
+        let (Some(sharding), Some(figures)) = (membership, figures) else {
             return;
         };
         self.api.reset_connections();
@@ -116,12 +118,25 @@ impl Shell {
         )
     }
 
-    fn spawn_election(
+    /// The election by which a replica with `--alone` and other replicas know of each other; none without `--alone`.
+    pub(super) fn spawn_announcement(&self) -> Option<Task> {
+        let alone = self.settings.alone.as_ref()?;
+        let (scopes, zone) = (&self.settings.scopes, self.settings.default_zone.name());
+        let settings = MemberSettings::alone(&alone.pod_uid, scopes, zone);
+        // It has no shards to command, and none report.
+        let (commands, _) = mpsc::channel(1);
+        let (_, reports) = mpsc::channel(1);
+        let election = self.election(alone, settings, commands, reports);
+        Some(self.start("election", ElectionTask::ENDS_ALONE_IN, election.run()))
+    }
+
+    fn election(
         &self,
         sharding: &ShardingSettings,
+        settings: MemberSettings,
         commands: mpsc::Sender<ShardCommand>,
         reports: mpsc::Receiver<ShardReport>,
-    ) -> Task {
+    ) -> ElectionTask {
         let links = ElectionLinks {
             commands,
             reports,
@@ -133,15 +148,13 @@ impl Shell {
             metrics: self.metrics.election.clone(),
         };
         let api = self.lease_api(sharding);
-        let settings = MemberSettings::of(&self.settings.scopes, self.settings.default_zone.name());
         let incarnations = Arc::clone(&sharding.incarnations);
-        let task = ElectionTask::new(
+        ElectionTask::new(
             sharding.election(settings),
             incarnations,
             api,
             self.clock.clone(),
             links,
-        );
-        self.start("election", Phase::HandOver, task.run())
+        )
     }
 }

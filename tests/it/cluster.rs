@@ -95,6 +95,7 @@ const CASES: &[Case] = cases![
     installing::the_account_can_do_all_that_is_done_with_leases,
     installing::replicas_share_the_shards_out_under_the_role,
     installing::replicas_without_a_flag_share_the_cron_jobs,
+    installing::a_lone_replica_starts_nothing_beside_one_that_shares,
     installing::a_replica_without_the_role_starts_nothing_and_names_it,
     installing::requests_about_leases_go_by_the_flow_schema,
     installing::the_fence_refuses_a_job_that_comes_too_late,

@@ -89,21 +89,21 @@ impl fmt::Debug for ShardingSettings {
 }
 
 impl ShardingSettings {
-    /// From flags and from where the process runs; none with `--alone`.
+    /// From flags and from where the process runs. A replica with `--alone` needs no token that names its Pod.
     pub fn from_args(
         args: &RunArgs,
         kube: &kube::Config,
         surroundings: &Surroundings,
-    ) -> Result<Option<ShardingSettings>, ShardingError> {
-        if args.alone {
-            return Ok(None);
-        }
+    ) -> Result<ShardingSettings, ShardingError> {
         let found = match (&args.pod_name, &args.pod_uid) {
-            (Some(name), Some(uid)) => PodIdentity::given(name, uid),
-            _ => surroundings
-                .identity()
-                .map_err(|fault| ShardingError::Token { fault })?,
+            (Some(name), Some(uid)) => Ok(PodIdentity::given(name, uid)),
+            _ => surroundings.identity(),
         };
+        let found = match found {
+            Err(_) if args.alone => Surroundings::host().identity(),
+            found => found,
+        };
+        let found = found.map_err(|fault| ShardingError::Token { fault })?;
         let pod_name = part("--pod-name", args.pod_name.as_deref().unwrap_or(&found.name))?;
         let pod_uid = part("--pod-uid", args.pod_uid.as_deref().unwrap_or(&found.uid))?;
         let namespace = args.lease_namespace.as_deref().unwrap_or(&kube.default_namespace);
@@ -112,7 +112,7 @@ impl ShardingSettings {
             name: pod_name.clone(),
             uid: pod_uid.clone(),
         });
-        Ok(Some(ShardingSettings {
+        Ok(ShardingSettings {
             namespace: namespace.into(),
             pod_name,
             pod_uid,
@@ -122,7 +122,7 @@ impl ShardingSettings {
             protocol: ProtocolRange::OURS,
             timing: preset(args.timing).timing(),
             incarnations: Arc::new(random_number),
-        }))
+        })
     }
 
     /// The configuration of an election, for a replica with these settings.

@@ -17,6 +17,9 @@ use crate::{
 /// After a failure, and before a watch that ended is begun again: as often as a fence can bear, and no more.
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// After a list that was refused for lack of a right: about as often as a Lease is renewed.
+const REFUSED_PAUSE: Duration = Duration::from_secs(2);
+
 type Lines = Pin<Box<dyn Stream<Item = Result<LeaseEvent, LeaseError>> + Send>>;
 
 /// What we are at.
@@ -87,11 +90,12 @@ impl LeaseWatch {
                     match answer {
                         Ok(list) => return self.listed(asked_at, list),
                         Err(error) => {
-                            self.pause(None);
                             if is_refused {
+                                self.pause(None, REFUSED_PAUSE);
                                 self.is_believed = false;
                                 return ElectionInput::WatchLost;
                             }
+                            self.pause(None, PAUSE);
                             tracing::warn!(%error, "Leases cannot be listed");
                         }
                     }
@@ -105,7 +109,7 @@ impl LeaseWatch {
                                 .as_ref()
                                 .is_some_and(|it| self.refusals.note(["watch", "leases"], it));
                             let from = goes_on_from(broken, through, is_refused);
-                            self.pause(from);
+                            self.pause(from, if is_refused { REFUSED_PAUSE } else { PAUSE });
                             if std::mem::take(&mut self.is_believed) {
                                 return ElectionInput::WatchLost;
                             }
@@ -155,9 +159,9 @@ impl LeaseWatch {
         self.next.extend(input);
     }
 
-    fn pause(&mut self, from: Option<ResourceVersion>) {
+    fn pause(&mut self, from: Option<ResourceVersion>, pause: Duration) {
         self.stage = Stage::Pausing {
-            until: self.clock.boot() + PAUSE,
+            until: self.clock.boot() + pause,
             from,
         };
     }

@@ -50,20 +50,26 @@ impl Refusals {
         false
     }
 
-    /// What is missing and how to give it; none while nothing is refused.
-    pub(super) fn text(&self, namespace: &str) -> Option<String> {
+    /// What is missing, what follows from it, and how to give it; none while nothing is refused.
+    pub(super) fn text(&self, namespace: &str, is_alone: bool) -> Option<String> {
         let refused = self.lock();
         let ([verb, resource], message) = refused.messages.first_key_value()?;
+        let role = "apply the Role cronwheel-leases and its RoleBinding of deploy/rbac.yaml there";
+        let remedy = if is_alone {
+            format!("other replicas cannot be seen, so make sure that none runs, or {role}")
+        } else {
+            format!("{role}, or run a single replica with --alone")
+        };
         Some(format!(
-            "the account may not {verb} {resource} in namespace {namespace}: {message}; apply the Role cronwheel-leases and its \
-             RoleBinding of deploy/rbac.yaml there, or run a single replica with --alone"
+            "the account may not {verb} {resource} in namespace {namespace}: {message}; {remedy}"
         ))
     }
 
-    /// Whether the log should have it now.
-    pub(super) fn is_due_for_log(&self, now: BootInstant) -> bool {
+    /// Whether the log should have it now: at first, and where it keeps Jobs from being started, again.
+    pub(super) fn is_due_for_log(&self, now: BootInstant, is_repeated: bool) -> bool {
         let mut refused = self.lock();
-        let is_due = refused.logged_at.is_none_or(|at| now.since(at) >= LOG_INTERVAL);
+        let is_over = |at| is_repeated && now.since(at) >= LOG_INTERVAL;
+        let is_due = refused.logged_at.is_none_or(is_over);
         if is_due {
             refused.logged_at = Some(now);
         }
@@ -91,9 +97,9 @@ mod tests {
     #[test]
     fn a_missing_right_is_named_with_the_role_until_it_is_given() {
         let refusals = Refusals::default();
-        assert_eq!(refusals.text("kube-system"), None);
+        assert_eq!(refusals.text("kube-system", false), None);
         assert!(refusals.note(["list", "leases"], &forbidden()));
-        let text = refusals.text("kube-system").unwrap();
+        let text = refusals.text("kube-system", false).unwrap();
         for part in [
             "may not list leases",
             "kube-system",
@@ -108,9 +114,9 @@ mod tests {
             source: ExchangeError::Timeout(Duration::ZERO),
         };
         refusals.note::<()>(["list", "leases"], &Err(unanswered));
-        assert!(refusals.text("kube-system").is_some());
+        assert!(refusals.text("kube-system", false).is_some());
         refusals.note(["list", "leases"], &Ok(()));
-        assert_eq!(refusals.text("kube-system"), None);
+        assert_eq!(refusals.text("kube-system", false), None);
     }
 
     #[test]
@@ -118,8 +124,9 @@ mod tests {
         let refusals = Refusals::default();
         let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
         let due: Vec<bool> = [0, 1, 59, 60, 61, 121]
-            .map(|second| refusals.is_due_for_log(at(second)))
+            .map(|second| refusals.is_due_for_log(at(second), true))
             .into();
         assert_eq!(due, [true, false, false, true, false, true]);
+        assert!(!refusals.is_due_for_log(at(999), false));
     }
 }

@@ -1,34 +1,37 @@
 //! What an election says of itself: to the log, to people on its Lease, to metrics and probes.
 
 use super::ElectionTask;
-use crate::{runtime::metrics::ElectionFigures, state::lease::LeaseKey};
+use crate::{
+    runtime::metrics::ElectionFigures,
+    state::lease::{LeaseKey, LeaseWrite, NotOwning, Overview, annotation},
+};
 
 impl ElectionTask {
-    /// Says how things stand, and tells the log when it begins or ceases to take shards.
+    /// Says how things stand, and tells the log when it begins or ceases to act.
     pub(super) fn publish(&mut self) {
-        let overview = self.election.overview(self.clock.boot());
-        if overview.not_owning != self.told_not_owning {
-            self.told_not_owning.clone_from(&overview.not_owning);
-            match &overview.not_owning {
-                None => tracing::info!(identity = %overview.identity, "takes shards"),
-                Some(reason) if reason.is_disagreement() => {
-                    tracing::error!(%reason, "takes no shards");
-                    let key = LeaseKey::Member(self.config.pod_uid.clone());
-                    self.notices.warn(key, "TakesNoShards", reason.to_string());
-                }
-                Some(reason) => tracing::info!(%reason, "takes no shards"),
-            }
-        }
-        let n_senders = overview.n_takers.try_into().unwrap_or(u32::MAX);
-        self.links.leadership.send_if_modified(|it| it.share_among(n_senders));
-        self.links.quiet_until.set(overview.quiet_until);
-        let n_led = overview.led.len().try_into().unwrap_or(i64::MAX);
-        self.links.metrics.led.set(n_led);
-        let refusal = self.refusals.text(self.asker.api.namespace());
+        let mut overview = self.election.overview(self.clock.boot());
+        let refusal = self.refusals.text(self.asker.api.namespace(), self.is_alone);
         if let Some(refusal) = &refusal
-            && self.refusals.is_due_for_log(self.clock.boot())
+            && self.refusals.is_due_for_log(self.clock.boot(), !self.is_alone)
         {
             tracing::error!("{refusal}");
+        }
+        if self.is_alone {
+            if refusal.is_some() {
+                // Nothing can be known of other replicas, so nothing holds it back.
+                overview.not_owning = None;
+            }
+            self.act_alone(&overview, refusal.is_some());
+        } else {
+            let n_senders = overview.n_takers.try_into().unwrap_or(u32::MAX);
+            self.links.leadership.send_if_modified(|it| it.share_among(n_senders));
+            self.links.quiet_until.set(overview.quiet_until);
+            let n_led = overview.led.len().try_into().unwrap_or(i64::MAX);
+            self.links.metrics.led.set(n_led);
+        }
+        if overview.not_owning != self.told_not_owning {
+            self.told_not_owning.clone_from(&overview.not_owning);
+            self.tell(&overview);
         }
         self.links.board.publish(ElectionFigures {
             refusal,
@@ -36,5 +39,50 @@ impl ElectionTask {
             fence_after: self.config.timing.parts().self_fence,
             clock: self.clock.clone(),
         });
+    }
+
+    /// A replica with `--alone` acts while its Lease is renewed and no other replica acts, and where Leases are refused.
+    fn act_alone(&self, overview: &Overview, is_refused: bool) {
+        let now = self.clock.boot();
+        let until = match &overview.not_owning {
+            None if is_refused => None,
+            None => overview.act_until.or(Some(now)),
+            Some(_) => Some(now),
+        };
+        self.links.metrics.led.set(i64::from(until != Some(now)));
+        self.links.leadership.send_if_modified(|leadership| {
+            let is_over = until == Some(now) && !leadership.may_act(now);
+            !is_over && leadership.set_until(until)
+        });
+    }
+
+    pub(super) fn note_eviction(&self, write: &LeaseWrite) {
+        if let Some(Some(_)) = write.annotations.get(annotation::EVICTED_BY) {
+            tracing::warn!(member = ?write.key, "evicts a member that is silent");
+            let message = format!(
+                "{} saw nothing of it for longer than it advertises, and takes its shards",
+                self.config.pod_name
+            );
+            self.notices.warn(write.key.clone(), "MemberEvicted", message);
+            self.links.metrics.evictions.inc();
+        }
+    }
+
+    fn tell(&self, overview: &Overview) {
+        let what = if self.is_alone {
+            "starts no Jobs"
+        } else {
+            "takes no shards"
+        };
+        match &overview.not_owning {
+            None if self.is_alone => tracing::info!(identity = %overview.identity, "starts Jobs"),
+            None => tracing::info!(identity = %overview.identity, "takes shards"),
+            Some(reason) if reason.is_disagreement() => {
+                tracing::error!(%reason, "{what}");
+                let key = LeaseKey::Member(self.config.pod_uid.clone());
+                self.notices.warn(key, "TakesNoShards", NotOwning::to_string(reason));
+            }
+            Some(reason) => tracing::info!(%reason, "{what}"),
+        }
     }
 }

@@ -1,13 +1,13 @@
 //! Whom the shards of a replica are shared by, and how they hear of each other.
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::{
     cluster::watched::Watched,
     runtime::list_task::ListNews,
     state::{
         Custody, ListOrder, ShardCommand, ShardReport,
-        sharding::{BootInstant, Bucket, Leadership, ShardId, ShardSet},
+        sharding::{Bucket, ShardSet},
     },
 };
 
@@ -28,8 +28,6 @@ pub struct CustodyLinks {
     pub held: Watched<ShardSet>,
     /// What lists find.
     pub news: mpsc::Receiver<ListNews>,
-    /// Until when anything may be done.
-    pub leadership: watch::Receiver<Leadership>,
 }
 
 /// What a turn is taken for.
@@ -52,16 +50,6 @@ impl CustodyLinks {
             // Both have ended, and this task will.
             else => std::future::pending().await,
         }
-    }
-
-    /// Whether anything may be done at all.
-    pub(super) fn may_act(&self, now: BootInstant) -> bool {
-        self.leadership.borrow().until().is_none_or(|until| now < until)
-    }
-
-    /// Whether a shard is in quarantine.
-    pub(super) fn is_quarantined(&self, shard: ShardId) -> bool {
-        self.leadership.borrow().is_quarantined(shard)
     }
 
     /// Says which shards are held.

@@ -162,6 +162,7 @@ impl Bench {
             events,
             phase: phases.subscribe(),
             board: metrics.shard.clone(),
+            leadership: leadership.subscribe(),
             custody: None,
         };
         let shards = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), epoch());

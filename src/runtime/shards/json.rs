@@ -90,6 +90,7 @@ impl Standing {
     fn name(&self) -> &'static str {
         match self {
             Standing::Takes => "Takes",
+            Standing::RunsAlone => "RunsAlone",
             Standing::Starts => "Starts",
             Standing::Drains => "Drains",
             Standing::InstallationDiffers { .. } => "InstallationDiffers",

@@ -185,6 +185,36 @@ fn a_member_that_takes_none_says_why() {
 }
 
 #[test]
+fn a_member_that_waits_says_for_whom() {
+    let with = |settings| [TAKES, &[(annotation::SETTINGS, settings)]].concat();
+    let waits = [(annotation::SETTINGS, "time-zone=UTC namespaces=b"), TAKES[1], TAKES[2]];
+    let states = |members| {
+        let listing = text::narrow(&View::of(&known(members)), &next_fires(), now());
+        let lines = listing.lines().skip(3).take(2);
+        lines.map(|line| line[33..].trim().to_owned()).collect::<Vec<_>>()
+    };
+    let sharing = vec![member("a", &with("time-zone=UTC namespaces=a")), member("b", &waits)];
+    assert_eq!(
+        states(sharing),
+        [
+            "takes shards",
+            "takes none: waits until members with time-zone=UTC namespaces=a stop"
+        ]
+    );
+    let alone = vec![
+        member("a", &with("alone=uid-a time-zone=UTC namespaces=a")),
+        member("b", &waits),
+    ];
+    assert_eq!(
+        states(alone),
+        [
+            "runs every CronJob alone",
+            "takes none: waits until members with alone=uid-a time-zone=UTC namespaces=a stop"
+        ]
+    );
+}
+
+#[test]
 fn a_document_has_everything() {
     let document = json::document(&View::of(&known(fleet())), &next_fires(), now());
     let document: Value = serde_json::from_str(&document).unwrap();

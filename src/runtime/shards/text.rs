@@ -170,10 +170,11 @@ impl std::fmt::Display for Standing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Standing::Takes => f.write_str("takes shards"),
+            Standing::RunsAlone => f.write_str("runs every CronJob alone"),
             Standing::Starts => f.write_str("starts"),
             Standing::Drains => f.write_str("drains"),
             Standing::InstallationDiffers { theirs } => write!(f, "takes none: configured with {theirs}"),
-            Standing::SettingsDiffer { others } => write!(f, "takes none: waits for members with {others} to go"),
+            Standing::SettingsDiffer { others } => write!(f, "takes none: waits until members with {others} stop"),
             Standing::ProtocolDiffers { others } => write!(f, "takes none: others follow protocol {others}"),
             Standing::Declines => f.write_str("takes none: its /readyz says why"),
             Standing::Left => f.write_str("left"),

@@ -36,6 +36,8 @@ pub(super) struct MemberRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     Takes,
+    /// It runs every CronJob by itself.
+    RunsAlone,
     Starts,
     Drains,
     /// It knows the installation otherwise.
@@ -153,12 +155,14 @@ fn standing(
     if lease.is_draining {
         return Standing::Drains;
     }
+    let is_alone = lease.settings.as_ref().is_some_and(MemberSettings::is_alone);
     match lease.acceptance {
+        Acceptance::Now if is_alone => return Standing::RunsAlone,
         Acceptance::Now => return Standing::Takes,
         Acceptance::Soon => return Standing::Starts,
         Acceptance::No => {}
     }
-    if *lease.installation != installation.to_string() {
+    if !is_alone && *lease.installation != installation.to_string() {
         return Standing::InstallationDiffers {
             theirs: lease.installation.clone(),
         };

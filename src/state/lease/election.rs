@@ -36,6 +36,9 @@ use super::{
 };
 use crate::state::sharding::{BootInstant, ShardId, ShardSet, Term, Weight};
 
+/// What a replica that runs alone publishes as its installation: it has no shards, so it shares none out with any other.
+const ALONE: &str = "alone";
+
 /// What an election is told once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ElectionConfig {
@@ -137,7 +140,11 @@ impl Election {
                 pod_uid: config.pod_uid.clone(),
                 incarnation: config.incarnation,
             },
-            own_installation: config.installation.to_string().into(),
+            own_installation: if config.settings.is_alone() {
+                ALONE.into()
+            } else {
+                config.installation.to_string().into()
+            },
             standing: Standing::Listing,
             view: View::new(config.installation.shard_count, now),
             requests: Requests::default(),
@@ -260,10 +267,12 @@ impl Election {
         self.follow_leases(now);
         if self.may_act(now) {
             self.evict_silent(now);
-            self.adopt(now);
-            self.hand_over(now);
-            self.warm();
-            self.pardon(now);
+            if !self.config.settings.is_alone() {
+                self.adopt(now);
+                self.hand_over(now);
+                self.warm();
+                self.pardon(now);
+            }
         }
         self.live(now);
         if let Some(expiry) = self.requests.next_expiry(self.config.timing.parts().attempt_timeout) {

@@ -41,6 +41,20 @@ impl MemberSettings {
     /// A longer text is cut and ends with its length and hash: every renewal repeats it.
     const TEXT_MAX_BYTES: usize = 1024;
 
+    /// How the text of a replica begins that runs every CronJob by itself.
+    const ALONE: &str = "alone=";
+
+    /// The settings of a replica that runs every CronJob of these scopes by itself. They differ from those of any other.
+    pub fn alone(pod_uid: &str, scopes: &[Scope], default_time_zone: &str) -> MemberSettings {
+        let shared = MemberSettings::of(scopes, default_time_zone);
+        MemberSettings(format!("{}{pod_uid} {shared}", Self::ALONE).into())
+    }
+
+    /// Whether they are those of a replica that runs every CronJob by itself.
+    pub fn is_alone(&self) -> bool {
+        self.0.starts_with(Self::ALONE)
+    }
+
     /// The settings of a replica with these scopes, in any order, and this zone.
     pub fn of(scopes: &[Scope], default_time_zone: &str) -> MemberSettings {
         let mut names: Vec<&str> = scopes

@@ -94,6 +94,19 @@ impl Leadership {
         }
     }
 
+    /// Of one shard until this instant, which others may move.
+    pub fn of_one_until(mandate: Mandate, until: BootInstant) -> Leadership {
+        Leadership {
+            until: Some(until),
+            ..Leadership::of_one(mandate)
+        }
+    }
+
+    /// Whether anything may be done at all at this instant.
+    pub fn may_act(&self, now: BootInstant) -> bool {
+        self.until.is_none_or(|until| now < until)
+    }
+
     /// Of no shard, and of any only until this instant, by this life of a replica, with writes that live by this rule.
     pub fn of_none_until(until: BootInstant, incarnation: u64, write_life: WriteLife) -> Leadership {
         Leadership {
@@ -176,6 +189,11 @@ impl Leadership {
     /// Moves the instant at which it is over.
     pub fn renew(&mut self, until: BootInstant) {
         self.until = Some(until);
+    }
+
+    /// Lasts until this instant, or for as long as the process lives; whether that is new.
+    pub fn set_until(&mut self, until: Option<BootInstant>) -> bool {
+        std::mem::replace(&mut self.until, until) != until
     }
 
     /// The first instant at which it is over; none where nobody competes.

@@ -272,6 +272,31 @@ pub(super) async fn replicas_without_a_flag_share_the_cron_jobs(namespace: Names
     }
 }
 
+pub(super) async fn a_lone_replica_starts_nothing_beside_one_that_shares(namespace: Namespace) {
+    permit_leases(&namespace).await;
+    let lease_namespace = format!("--lease-namespace={}", namespace.name);
+    let sharing = Controller::start_replica(&namespace, 0, &[&lease_namespace]);
+    sharing.wait_until_ready().await;
+    let alone = Controller::start(&namespace, 0, &[&lease_namespace]);
+    let waits = [("reason", "settings_differ")];
+    alone
+        .wait_for_metric("cronwheel_takes_no_shards", &waits, |value| value == 1)
+        .await;
+    alone.wait_until_ready().await;
+    let told = alone.readiness().await;
+    assert!(
+        told.contains("this replica waits") && told.contains("time-zone=UTC"),
+        "{told}"
+    );
+    namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
+    sharing.wait_until_started(1).await;
+    assert_eq!(alone.metric("cronwheel_due_instants_total", &[]).await, Some(0));
+    sharing.terminate().await;
+    let has_begun = async || alone.metric("cronwheel_leader", &[]).await == Some(1);
+    assert!(wait(has_begun).await, "it still waits");
+    alone.terminate().await;
+}
+
 pub(super) async fn a_replica_without_the_role_starts_nothing_and_names_it(namespace: Namespace) {
     namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
     let lease_namespace = format!("--lease-namespace={}", namespace.name);

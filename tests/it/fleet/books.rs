@@ -1,6 +1,6 @@
 //! What was seen to happen, by whom and in which order: the facts that the oracle judges.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cronwheel::state::{
     Uid,
@@ -32,6 +32,8 @@ pub(super) struct Books {
     pub(super) cursors_back: Vec<String>,
     /// When two processes led one shard.
     pub(super) led_twice: Vec<String>,
+    /// Processes that run everything by themselves.
+    pub(super) alone: BTreeSet<u64>,
     pub(super) n_lease_writes: u64,
     /// What replicas were refused when they created a Job that is there.
     pub(super) n_exists: u64,
@@ -140,6 +142,7 @@ impl Books {
             creates_on_the_way: BTreeMap::new(),
             cursors_back: Vec::new(),
             led_twice: Vec::new(),
+            alone: BTreeSet::new(),
             n_lease_writes: 0,
             n_exists: 0,
         }

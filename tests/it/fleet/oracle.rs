@@ -49,6 +49,7 @@ pub(super) fn problems(books: &Books, terms: &Terms) -> Vec<String> {
         judge_terms(*shard, changes, &mut problems);
     }
     judge_writes(books, &mut problems);
+    judge_lone_writes(books, &mut problems);
     judge_asked(books, &mut problems);
     problems
 }
@@ -194,6 +195,9 @@ fn judge_writes(books: &Books, problems: &mut Vec<String>) {
             problems.push(format!("a write of no CronJob of ours: {write:?}"));
             continue;
         };
+        if books.alone.contains(&write.process) {
+            continue;
+        }
         let Some(term) = term_of(books, cron_job.shard, write) else {
             problems.push(format!("shard {} never was whose who wrote: {write:?}", cron_job.shard));
             continue;
@@ -209,9 +213,24 @@ fn judge_writes(books: &Books, problems: &mut Vec<String>) {
     }
 }
 
+/// While a process runs everything by itself nobody else writes, and it does not write again after others have.
+fn judge_lone_writes(books: &Books, problems: &mut Vec<String>) {
+    for lone in &books.alone {
+        let of_lone = |write: &&Write| write.process == *lone;
+        let writes = books.writes.iter();
+        let from_first = writes.skip_while(|write| !of_lone(write)).skip_while(of_lone);
+        problems.extend(
+            from_first
+                .filter(of_lone)
+                .map(|write| format!("process {lone}, which ran alone, wrote after others: {write:?}")),
+        );
+    }
+}
+
 /// Nobody so much as asks for a write of a shard that has been another's for a while.
 fn judge_asked(books: &Books, problems: &mut Vec<String>) {
-    for (at, process, name) in &books.asked {
+    let of_members = |(_, process, _): &&(_, u64, _)| !books.alone.contains(process);
+    for (at, process, name) in books.asked.iter().filter(of_members) {
         let shard = books.cron_jobs.get(name).map(|cron_job| cron_job.shard);
         let Some(changes) = shard.and_then(|shard| books.shards.get(&shard)) else {
             continue;

@@ -59,6 +59,8 @@ pub(super) struct Pod {
     pub(super) shard_count: ShardCount,
     /// Which versions of the protocol it can follow.
     pub(super) protocol: ProtocolRange,
+    /// Whether it runs everything by itself.
+    pub(super) is_alone: bool,
     /// At so manieth create from now its process is frozen; 0 for none.
     pub(super) freeze_at_create: Arc<AtomicU64>,
     /// Whether its next write to a Lease makes the task fail that writes; once.
@@ -87,6 +89,9 @@ impl Pod {
         books: &Arc<Mutex<Books>>,
     ) {
         assert!(self.process.is_none(), "{} runs already", self.name);
+        if self.is_alone {
+            books.lock().unwrap().alone.insert(number);
+        }
         let line = Line {
             api: api.clone(),
             clock: clock.clone(),
@@ -151,6 +156,17 @@ impl Pod {
             let life = lives.fetch_add(1, Ordering::Relaxed);
             Holder { process: number, life }.incarnation()
         };
+        let membership = ShardingSettings {
+            namespace: NAMESPACE.into(),
+            pod_name: self.identity.0.as_str().into(),
+            pod_uid: self.identity.1.as_str().into(),
+            owner: None,
+            revision: self.revision.as_str().into(),
+            shard_count: self.shard_count,
+            protocol: self.protocol,
+            timing: self.preset.timing(),
+            incarnations: Arc::new(incarnations),
+        };
         RunSettings {
             scopes: vec![Scope::Cluster],
             listen: "127.0.0.1:0".parse().unwrap(),
@@ -158,17 +174,8 @@ impl Pod {
             status_flush_interval: Duration::from_secs(1),
             inflight_max: 64,
             events: EventBudget::default(),
-            sharding: Some(ShardingSettings {
-                namespace: NAMESPACE.into(),
-                pod_name: self.identity.0.as_str().into(),
-                pod_uid: self.identity.1.as_str().into(),
-                owner: None,
-                revision: self.revision.as_str().into(),
-                shard_count: self.shard_count,
-                protocol: self.protocol,
-                timing: self.preset.timing(),
-                incarnations: Arc::new(incarnations),
-            }),
+            sharding: (!self.is_alone).then(|| membership.clone()),
+            alone: self.is_alone.then_some(membership),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The scenarios, F1 to F27, each with the figures that it is expected to show.
 
+mod alone;
 mod beginnings;
 mod clocks;
 mod crashes;

@@ -68,6 +68,7 @@ fn settings() -> RunSettings {
         inflight_max: 64,
         events: EventBudget::default(),
         sharding: None,
+        alone: None,
     }
 }
 

@@ -171,6 +171,7 @@ impl Cluster {
             inflight_max: 64,
             events: EventBudget::default(),
             sharding: None,
+            alone: None,
         };
         configure(&mut settings);
         let ended = run_observed(settings, clock, connections, metrics, async || pending().await).await;

@@ -34,14 +34,13 @@ fn pod() -> Surroundings {
     }
 }
 
-fn settings(flags: &[&str], surroundings: &Surroundings) -> Result<Option<ShardingSettings>, ShardingError> {
+fn settings(flags: &[&str], surroundings: &Surroundings) -> Result<ShardingSettings, ShardingError> {
     ShardingSettings::from_args(&args(flags).unwrap(), &kube(), surroundings)
 }
 
 #[test]
-fn replicas_share_unless_one_is_to_be_alone() {
-    assert!(settings(&["--alone"], &pod()).unwrap().is_none());
-    let shared = settings(&[], &host()).unwrap().unwrap();
+fn outside_a_pod_a_replica_has_the_name_of_the_host_and_no_owner() {
+    let shared = settings(&[], &host()).unwrap();
     assert_eq!(
         (shared.shard_count, &*shared.pod_name),
         (ShardCount::default(), "worker-1")
@@ -70,6 +69,7 @@ fn a_count_that_cannot_be_is_refused_with_one_that_can() {
 
 #[test]
 fn in_a_pod_name_and_uid_must_be_known() {
+    assert!(settings(&["--alone"], &pod()).is_ok());
     let error = settings(&["--pod-name", "a"], &pod()).unwrap_err().to_string();
     for part in ["--pod-name", "--pod-uid", "POD_UID", "metadata.uid", "token"] {
         assert!(error.contains(part), "{error}");
@@ -87,7 +87,7 @@ fn in_a_pod_name_and_uid_must_be_known() {
 fn a_lease_is_owned_by_a_pod_beside_it_and_by_no_other() {
     let with = |extra: &[&str], surroundings: &Surroundings| {
         let flags: Vec<&str> = POD.iter().chain(extra).copied().collect();
-        let settings = settings(&flags, surroundings).unwrap().unwrap();
+        let settings = settings(&flags, surroundings).unwrap();
         (settings.namespace.to_string(), settings.owner.is_some())
     };
     assert_eq!(with(&[], &pod()), ("kube-system".to_owned(), true));
@@ -98,7 +98,7 @@ fn a_lease_is_owned_by_a_pod_beside_it_and_by_no_other() {
 
 #[test]
 fn each_life_has_a_number_of_its_own() {
-    let settings = settings(&POD, &pod()).unwrap().unwrap();
+    let settings = settings(&POD, &pod()).unwrap();
     let agreed = MemberSettings::of(&[crate::state::Scope::Cluster], "UTC");
     let [first, second] = [settings.election(agreed.clone()), settings.election(agreed)];
     assert_ne!(first.incarnation, second.incarnation);

@@ -105,7 +105,8 @@ impl Election {
 
     /// Takes the shards that nobody holds and whose turn it is to be ours.
     pub(super) fn adopt(&mut self, now: BootInstant) {
-        if self.is_leaving() || !self.is_synced {
+        let is_established = self.life().is_some_and(|life| life.is_established);
+        if self.is_leaving() || !self.is_synced || !is_established {
             return;
         }
         let vacancies = self.vacancies();

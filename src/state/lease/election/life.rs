@@ -104,6 +104,9 @@ pub(super) struct Life {
     pub(super) retry_at: BootInstant,
     listed_again_at: Option<BootInstant>,
     pub(super) published: Published,
+    /// Whether our watch showed that we take shards before it showed the same of a member with other settings. The watch
+    /// shows every Lease in the order of the writes, so of two that differ only one can be.
+    pub(super) is_established: bool,
     /// What [`ElectionEffect::ActUntil`] said last, and whether its passing has been told.
     told_until: Option<BootInstant>,
     is_fence_told: bool,
@@ -129,6 +132,7 @@ impl Life {
             retry_at: sent_at,
             listed_again_at: None,
             published: Published::default(),
+            is_established: false,
             told_until: None,
             is_fence_told: true,
         }
@@ -216,7 +220,9 @@ impl Election {
         if record.key != self.own_key() || *record.holder != *self.identity.to_string() {
             return;
         }
-        let number = MemberLease::read(record, self.config.installation.shard_count).renewal;
+        let lease = MemberLease::read(record, self.config.installation.shard_count);
+        let (number, accepts) = (lease.renewal, lease.accepts());
+        let is_first = self.is_without_other_settings();
         if let Standing::Member(life) = &mut self.standing
             && let Some(shown) = life.unseen.iter().find(|renewal| renewal.number == number).copied()
         {
@@ -229,6 +235,7 @@ impl Election {
             };
             life.seen_from = life.seen_from.max(from);
             life.renewed_from = life.renewed_from.max(from);
+            life.is_established = accepts && (life.is_established || is_first);
         }
     }
 

@@ -47,10 +47,11 @@ pub enum NotOwning {
         /// What a member that takes shards can follow.
         theirs: ProtocolRange,
     },
-    /// Members with another scope or default time zone take shards. It takes over when the last of them has gone.
+    /// Members with another scope or default time zone take shards, or a replica runs alone. It takes over when the last of
+    /// them has stopped.
     #[error(
-        "it was configured with {ours}, and members with {theirs} take shards: it waits until the last of them has gone; \
-         give all replicas of an installation the same --namespace and --default-time-zone"
+        "it was configured with {ours}, and a member with {theirs} is active: it waits until the last such member stops; \
+         give all replicas of an installation the same --namespace and --default-time-zone, and --alone to at most one"
     )]
     SettingsDiffer {
         /// What it was configured with.

@@ -48,7 +48,7 @@ impl Election {
         .annotate(annotation::PROTOCOL, Some(config.protocol.to_string()))
         .annotate(annotation::REVISION, Some(config.revision.clone()))
         .annotate(annotation::WEIGHT, Some(config.weight.0.to_string()))
-        .annotate(annotation::INSTALLATION, Some(config.installation.to_string()))
+        .annotate(annotation::INSTALLATION, Some(self.own_installation.clone()))
         .annotate(annotation::SETTINGS, Some(config.settings.to_string()))
         .annotate(annotation::ACCEPTS, acceptance.text())
         .annotate(annotation::DRAINING, flag(published.is_draining))
@@ -158,6 +158,10 @@ impl Election {
             life.renew_at = sent_at + self.config.timing.parts().renew_interval;
             life.published = self.published(record);
             self.standing = Standing::Member(Box::new(life));
+            // The watch may have been faster than the answer.
+            if self.view.has_shown(record.resource_version) {
+                self.echoed(record, now);
+            }
         }
     }
 

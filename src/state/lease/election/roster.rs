@@ -136,6 +136,9 @@ impl Election {
 
     /// In what we do not agree with the installation, or with those that take shards already.
     pub(super) fn disagreement(&self) -> Option<NotOwning> {
+        if self.config.settings.is_alone() {
+            return None;
+        }
         let ours = self.config.installation.clone();
         let Some(theirs) = self.installation.clone() else {
             return Some(NotOwning::InstallationUnknown);
@@ -161,34 +164,49 @@ impl Election {
     }
 
     /// The settings of the members that take shards, other than ourselves, where they are not ours. A member of a version
-    /// that publishes none counts as agreeing.
+    /// that publishes none counts as agreeing. A replica that runs alone has no shards in common with any other, so it
+    /// counts whatever the installation's constants are.
     fn other_settings(&self) -> impl Iterator<Item = &MemberSettings> {
-        let takers = self
-            .roster()
-            .filter(|(pod_uid, lease)| lease.accepts() && **pod_uid != *self.config.pod_uid);
+        let ours = &self.config.settings;
+        let others = self
+            .view
+            .members
+            .iter()
+            .filter(|(pod_uid, _)| **pod_uid != self.config.pod_uid);
+        let takers = others
+            .map(|(_, seen)| &seen.lease)
+            .filter(|lease| lease.accepts() && lease.holder.member().is_some());
         takers
-            .filter_map(|(_, lease)| lease.settings.as_ref())
-            .filter(|theirs| **theirs != self.config.settings)
+            .filter_map(|lease| Some((lease, lease.settings.as_ref()?)))
+            .filter(|(lease, theirs)| {
+                lease.installation == self.own_installation || ours.is_alone() || theirs.is_alone()
+            })
+            .map(|(_, theirs)| theirs)
+            .filter(move |theirs| *theirs != ours)
     }
 
     /// Why our settings keep us from taking shards. A member that takes shards goes on, and a newcomer that differs waits.
-    /// Of two that start at once, the one with the greater text waits: both sides know both texts and so agree on that.
+    /// Of two that start at once, the one whose Lease said so first goes on.
     pub(super) fn settings_differ(&self) -> Option<NotOwning> {
-        if self.is_draining() {
+        let is_established = self.life().is_some_and(|life| life.is_established);
+        if self.is_draining() || is_established {
             return None;
         }
         let theirs = self.other_settings().min_by_key(ToString::to_string)?;
-        let is_incumbent = self.life().is_some_and(|life| life.published.accepts);
-        let ours = &self.config.settings;
-        (!is_incumbent || theirs.to_string() < ours.to_string()).then(|| NotOwning::SettingsDiffer {
-            ours: ours.clone(),
+        Some(NotOwning::SettingsDiffer {
+            ours: self.config.settings.clone(),
             theirs: theirs.clone(),
         })
     }
 
+    /// Whether no member with other settings takes shards, as far as our view goes.
+    pub(super) fn is_without_other_settings(&self) -> bool {
+        self.other_settings().next().is_none()
+    }
+
     /// Whether those that take shards, and we, can all follow a transfer and have the same settings.
     pub(super) fn can_transfer(&self) -> bool {
-        self.other_settings().next().is_none()
+        self.is_without_other_settings()
             && self
                 .effective_protocol()
                 .is_some_and(|version| version >= ProtocolRange::TRANSFER)

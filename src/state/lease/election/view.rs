@@ -136,6 +136,11 @@ impl View {
         Duration::from_secs(members.chain(shards).max().unwrap_or(0).into())
     }
 
+    /// Whether the watch, or a list, has shown everything up to this version.
+    pub(super) fn has_shown(&self, version: ResourceVersion) -> bool {
+        self.watched >= version
+    }
+
     /// The watch, which tells everything in order, has come to this version.
     pub(super) fn watched(&mut self, version: ResourceVersion) {
         self.watched = self.watched.max(version);

@@ -37,6 +37,7 @@ impl Fleet {
             preset: Preset::Default,
             shard_count: self.shard_count,
             protocol: ProtocolRange::OURS,
+            is_alone: false,
             freeze_at_create: Arc::default(),
             is_lease_task_doomed: Arc::default(),
             lease_answer_delay_millis: Arc::default(),
@@ -186,13 +187,19 @@ impl Fleet {
 
     /// Why the `/readyz` of the process in a pod says that it starts no Jobs; empty where it is ready.
     pub(in crate::fleet) async fn not_ready(&self, name: &str) -> String {
+        let (is_ready, body) = self.readiness(name).await;
+        if is_ready { String::new() } else { body }
+    }
+
+    /// Whether the process in a pod is ready, and what it says of that.
+    pub(in crate::fleet) async fn readiness(&self, name: &str) -> (bool, String) {
         let router = self.look(name, Process::admin).router();
         let request = http::Request::get("/readyz").body(axum::body::Body::empty()).unwrap();
         let answer = router.oneshot(request).await.unwrap();
         let is_ready = answer.status().is_success();
         let body = answer.into_body().collect().await.unwrap().to_bytes();
         let body = String::from_utf8(body.to_vec()).unwrap();
-        if is_ready { String::new() } else { body }
+        (is_ready, body)
     }
 
     /// The reason for which the process in a pod takes no shards, as its metrics say.

@@ -1,6 +1,7 @@
 //! Faults by number: what the protocol does about each, as far as it is decided here.
 
 mod agreement;
+mod alone;
 mod crashes;
 mod drains;
 mod moves;

@@ -89,8 +89,9 @@ fn takes_from_the_living(guards: Guards) -> bool {
     };
     let join = request(&election.handle(listed, at(100)), &us).unwrap();
     let joined = lease(us, 11, "pod/us/0000000000000001");
-    let answer = WriteAnswer::Done(Box::new(joined));
+    let answer = WriteAnswer::Done(Box::new(joined.clone()));
     let mut effects = election.handle(ElectionInput::Written { request: join, answer }, at(100));
+    effects.extend(election.handle(ElectionInput::Applied(joined), at(100)));
     effects.extend(election.handle_timeout(at(101)));
     let take = request(&effects, &shard).unwrap();
     // The other, in its third life, was first. A read shows that before the watch shows the third life.

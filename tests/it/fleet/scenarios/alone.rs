@@ -1,0 +1,83 @@
+//! A replica with `--alone` beside replicas that share, and another of its kind.
+
+use std::time::Duration;
+
+use super::{THREE, begin};
+use crate::fleet::{Size, cluster::Fleet, play};
+
+/// Starts a replica that runs everything by itself.
+fn start_alone(fleet: &mut Fleet, name: &str) {
+    fleet.add(name);
+    fleet.change(name, |pod| pod.is_alone = true);
+    fleet.start(name);
+}
+
+/// Asserts that a replica waits for others, and is ready, since a rolling update would stop otherwise.
+async fn assert_waits(fleet: &Fleet, name: &str) {
+    let (is_ready, told) = fleet.readiness(name).await;
+    assert!(is_ready && told.contains("this replica waits"), "{name}: {told}");
+    assert_eq!(
+        fleet.takes_no_shards(name).as_deref(),
+        Some("settings_differ"),
+        "{name}"
+    );
+}
+
+#[test]
+fn an_update_from_a_lone_replica_to_three_that_share_ends_and_misses_no_run() {
+    play(233, Size::default(), async |fleet| {
+        start_alone(fleet, "lone");
+        fleet.at(1, 20.0).await;
+        assert_eq!(fleet.takes_no_shards("lone"), None);
+        fleet.start_all(&THREE);
+        fleet.at(2, 20.0).await;
+        for name in THREE {
+            assert_waits(fleet, name).await;
+        }
+        assert_eq!(fleet.shares().values().sum::<usize>(), 0);
+        let begun = fleet.now();
+        fleet.drain("lone").await;
+        let gap = fleet.all_led(Duration::from_secs(15)).await;
+        fleet.allow_late(begun, gap.as_secs_f64() + 5.0);
+        fleet.at(4, 20.0).await;
+    });
+}
+
+#[test]
+fn a_lone_replica_beside_members_starts_nothing_until_they_have_gone() {
+    play(234, Size::default(), async |fleet| {
+        begin(fleet, &["a", "b"]).await;
+        start_alone(fleet, "lone");
+        fleet.at(2, 20.0).await;
+        assert_waits(fleet, "lone").await;
+        let all = usize::from(fleet.shard_count.get());
+        assert_eq!(fleet.shares().values().sum::<usize>(), all);
+        let begun = fleet.now();
+        fleet.drain("a").await;
+        fleet.drain("b").await;
+        fleet.at(2, 45.0).await;
+        assert_eq!(fleet.takes_no_shards("lone"), None);
+        fleet.allow_late(begun, 30.0);
+        fleet.at(4, 20.0).await;
+    });
+}
+
+#[test]
+fn of_two_lone_replicas_one_runs_and_the_other_follows_when_it_is_killed() {
+    play(235, Size::default(), async |fleet| {
+        start_alone(fleet, "first");
+        start_alone(fleet, "second");
+        fleet.at(1, 20.0).await;
+        let waiting = ["first", "second"].map(|name| fleet.takes_no_shards(name));
+        assert_eq!(waiting.iter().flatten().count(), 1, "{waiting:?}");
+        let runs = if waiting[0].is_none() { "first" } else { "second" };
+        let other = if runs == "first" { "second" } else { "first" };
+        assert_waits(fleet, other).await;
+        let begun = fleet.now();
+        fleet.kill(runs).await;
+        fleet.at(2, 20.0).await;
+        assert_eq!(fleet.takes_no_shards(other), None);
+        fleet.allow_late(begun, 20.0);
+        fleet.at(3, 20.0).await;
+    });
+}

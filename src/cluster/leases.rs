@@ -2,7 +2,7 @@
 //!
 //! Every write but a create carries the version that it is based on, and is a merge patch, so what we do not know in a
 //! Lease survives. Nothing is retried and nothing outlives the time that it is given: whoever asked decides what comes
-//! next. A Lease of ours is one with [`LEASE_LABEL`] and a name that [`LeaseKey::parse`] knows.
+//! next. A Lease of ours is one with [`LEASE_LABEL`] and a name that [`LeaseNames::parse`] knows.
 //!
 //! [`LEASE_LABEL`]: crate::state::lease::LEASE_LABEL
 
@@ -22,16 +22,16 @@ use http::{Method, StatusCode};
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
+pub use self::exchange::ExchangeError;
 use self::{
     answer::{Sorted, WriteKind},
     exchange::{Exchange, Request, Sent},
     object::{LeasePage, selector},
 };
-pub use self::{exchange::ExchangeError, installation::INSTALLATION_NAME};
 use super::{api::push_segment, classify::RawAnswer, connection::ServerDate};
 use crate::state::{
     ResourceVersion,
-    lease::{LeaseKey, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer},
+    lease::{InstallationName, LeaseKey, LeaseNames, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer},
     sharding::ShardCount,
 };
 
@@ -56,7 +56,7 @@ const PAGES_MAX: usize = 100;
 pub struct LeaseApi {
     exchange: Exchange,
     namespace: Arc<str>,
-    count: ShardCount,
+    names: Arc<LeaseNames>,
     owner: Option<Arc<OwnerPod>>,
     shard_requests: Arc<Semaphore>,
 }
@@ -154,15 +154,34 @@ pub enum LeaseError {
 }
 
 impl LeaseApi {
-    /// The Leases of a namespace; the owner is none where we do not run in the cluster.
+    /// The Leases of a namespace, of the installation with the default name; the owner is none where we do not run in the
+    /// cluster.
     pub fn new(client: kube::Client, namespace: &str, count: ShardCount, owner: Option<OwnerPod>) -> LeaseApi {
         LeaseApi {
             exchange: Exchange::new(client),
             namespace: namespace.into(),
-            count,
+            names: Arc::new(LeaseNames {
+                installation: InstallationName::default(),
+                count,
+            }),
             owner: owner.map(Arc::new),
             shard_requests: Arc::new(Semaphore::new(SHARD_REQUESTS_MAX)),
         }
+    }
+
+    /// The same of the installation with this name.
+    #[must_use]
+    pub fn of_installation(self, installation: InstallationName) -> LeaseApi {
+        let count = self.names.count;
+        LeaseApi {
+            names: Arc::new(LeaseNames { installation, count }),
+            ..self
+        }
+    }
+
+    /// The name of the installation.
+    pub fn installation_name(&self) -> &InstallationName {
+        &self.names.installation
     }
 
     /// The namespace of the Leases.
@@ -172,7 +191,7 @@ impl LeaseApi {
 
     /// Creates a Lease; `now` is the wall time that it tells.
     pub async fn create(&self, write: &LeaseWrite, now: Timestamp, timeout: Duration) -> LeaseReply<WriteAnswer> {
-        let body = body::create(write, self.count, self.owner.as_deref(), now);
+        let body = body::create(write, &self.names, self.owner.as_deref(), now);
         let request = Request::new(Method::POST, self.path(None)).json(body).lives(timeout);
         let answer = self.send(&write.key, request, timeout).await;
         written(&write.key, WriteKind::Create, answer)
@@ -186,7 +205,7 @@ impl LeaseApi {
         now: Timestamp,
         timeout: Duration,
     ) -> LeaseReply<WriteAnswer> {
-        let body = body::patch(write, precondition, now);
+        let body = body::patch(write, &self.names, precondition, now);
         let request = Request::new(Method::PATCH, self.path(Some(&write.key)));
         let request = request.merge_patch(body).lives(timeout);
         let answer = self.send(&write.key, request, timeout).await;
@@ -251,7 +270,11 @@ impl LeaseApi {
     }
 
     async fn page(&self, what: &str, next: Option<&str>, timeout: Duration) -> Result<LeasePage, LeaseError> {
-        let mut path = format!("{}?labelSelector={}&limit={PAGE_SIZE}", self.path(None), selector());
+        let mut path = format!(
+            "{}?labelSelector={}&limit={PAGE_SIZE}",
+            self.path(None),
+            selector(&self.names.installation)
+        );
         if let Some(token) = next {
             path.push_str("&continue=");
             push_segment(&mut path, token);
@@ -259,7 +282,7 @@ impl LeaseApi {
         let request = Request::new(Method::GET, path).lives(timeout);
         let sent = self.exchange.send(request, PAGE_MAX_BYTES, timeout).await;
         let answer = answered(what, sent)?;
-        object::page(&answer.body, self.count).map_err(|error| unreadable(what, &error))
+        object::page(&answer.body, &self.names).map_err(|error| unreadable(what, &error))
     }
 
     /// One watch on our Leases from a version on; it ends when the server ends it, and with the first error. A peer that
@@ -273,9 +296,15 @@ impl LeaseApi {
         let path = format!(
             "{}?labelSelector={}&watch=true&allowWatchBookmarks=true&resourceVersion={from}",
             self.path(None),
-            selector()
+            selector(&self.names.installation)
         );
-        watch::watch(self.exchange.clone(), path, &self.namespace, self.count, opens_within)
+        watch::watch(
+            self.exchange.clone(),
+            path,
+            &self.namespace,
+            Arc::clone(&self.names),
+            opens_within,
+        )
     }
 
     /// Sends a request about one Lease.
@@ -300,7 +329,7 @@ impl LeaseApi {
         path.push_str("/leases");
         if let Some(key) = key {
             path.push('/');
-            push_segment(&mut path, &key.name(self.count));
+            push_segment(&mut path, &self.names.name(key));
         }
         path
     }

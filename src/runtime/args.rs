@@ -9,7 +9,8 @@ use clap_complete::Shell;
 use jiff::SignedDuration;
 
 use self::values::{
-    parse_clock_offset, parse_clock_skew, parse_flush_interval, parse_namespace, parse_shards, parse_zone,
+    parse_clock_offset, parse_clock_skew, parse_flush_interval, parse_installation, parse_namespace, parse_shards,
+    parse_zone,
 };
 #[cfg(feature = "dev")]
 use super::dev::DevArgs;
@@ -22,7 +23,7 @@ use super::{
 };
 use crate::{
     schedule::{Zone, zone::tzdb_version},
-    state::sharding::ShardCount,
+    state::{lease::InstallationName, sharding::ShardCount},
 };
 
 /// Connections for our writes. One carries a hundred requests at a time, and a burst needs more.
@@ -130,6 +131,11 @@ pub struct RunArgs {
     /// How soon a replica that is silent loses its shards, and how often each writes its Lease; may differ between replicas
     #[arg(long, value_enum, default_value_t)]
     pub timing: TimingPreset,
+
+    /// The name of the installation: replicas of the same name share the CronJobs out, and Leases and ConfigMap begin with
+    /// it; give installations for different namespaces different names
+    #[arg(long, value_name = "NAME", value_parser = parse_installation, default_value_t)]
+    pub installation: InstallationName,
 
     /// The namespace of the Leases; without it that of the Pod, or of the kubeconfig's context
     #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", value_parser = parse_namespace)]

@@ -170,12 +170,17 @@ impl fmt::Display for Sharing<'_> {
             return f.write_str("alone");
         };
         let ShardingSettings {
+            installation,
             shard_count,
             namespace,
             pod_name,
             ..
         } = sharding;
-        write!(f, "{pod_name}, {} shards, Leases in {namespace}", shard_count.get())
+        let n_shards = shard_count.get();
+        write!(
+            f,
+            "{pod_name} of installation {installation}, {n_shards} shards, Leases in {namespace}"
+        )
     }
 }
 

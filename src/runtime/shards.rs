@@ -19,11 +19,14 @@ use std::{
 use clap::{Args, ValueEnum};
 
 use self::{known::Known, view::View, watch::Gathering};
-use super::{args::values::parse_namespace, args::values::parse_zone, clock::Clock};
+use super::{
+    args::values::{parse_installation, parse_namespace, parse_zone},
+    clock::Clock,
+};
 use crate::{
     cluster::{LeaseApi, LeaseError},
     schedule::Zone,
-    state::sharding::ShardCount,
+    state::{lease::InstallationName, sharding::ShardCount},
 };
 
 /// How long one answer may take.
@@ -43,6 +46,9 @@ pub struct ShardsArgs {
     /// are none kube-system
     #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", value_parser = parse_namespace)]
     pub lease_namespace: Option<String>,
+    /// The name of the installation, as the replicas have it
+    #[arg(long, value_name = "NAME", value_parser = parse_installation, default_value_t)]
+    installation: InstallationName,
     /// The time zone of schedules that name none, as the replicas have it, e.g. Europe/Berlin
     #[arg(long, value_name = "ZONE", default_value = "UTC", value_parser = parse_zone)]
     default_time_zone: Zone,
@@ -69,7 +75,8 @@ enum OutputFormat {
 pub enum ShardsError {
     /// There is nothing to show.
     #[error(
-        "no replica of an installation with shards has run in namespace {}; give --lease-namespace",
+        "no replica of this installation has shared CronJobs out with its Leases in namespace {}; give --lease-namespace, or \
+         --installation where it has another name",
         .namespaces.join(" or ")
     )]
     NoInstallation {
@@ -140,7 +147,7 @@ async fn show(
         cron_jobs,
         namespaces,
     } = sources;
-    let (api, known) = find(&leases, namespaces).await?;
+    let (api, known) = find(&leases, &args.installation, namespaces).await?;
     let mut gathering = Gathering::begin(api, cron_jobs, args.default_time_zone.clone(), known).await?;
     write(&mut output, &listing(args.output, &gathering.known, clock)).map_err(ShardsError::Write)?;
     if args.watch {
@@ -150,11 +157,17 @@ async fn show(
 }
 
 /// The installation of the first of these namespaces that has one.
-async fn find(client: &kube::Client, namespaces: Vec<String>) -> Result<(LeaseApi, Known), ShardsError> {
+async fn find(
+    client: &kube::Client,
+    name: &InstallationName,
+    namespaces: Vec<String>,
+) -> Result<(LeaseApi, Known), ShardsError> {
     for namespace in &namespaces {
-        let of_any_count = LeaseApi::new(client.clone(), namespace, ShardCount::default(), None);
+        let of_any_count =
+            LeaseApi::new(client.clone(), namespace, ShardCount::default(), None).of_installation(name.clone());
         if let Some(installation) = of_any_count.known_installation(ANSWER_TIMEOUT).await? {
-            let api = LeaseApi::new(client.clone(), namespace, installation.shard_count, None);
+            let api =
+                LeaseApi::new(client.clone(), namespace, installation.shard_count, None).of_installation(name.clone());
             return Ok((api, Known::new(namespace, installation)));
         }
     }

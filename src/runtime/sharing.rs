@@ -116,6 +116,7 @@ impl Shell {
             sharding.shard_count,
             sharding.owner.clone(),
         )
+        .of_installation(sharding.installation.clone())
     }
 
     /// The election by which a replica with `--alone` and other replicas know of each other; none without `--alone`.

@@ -30,7 +30,7 @@ mod write;
 
 pub use effect::{Adoption, ElectionEffect, ExitReason, RejoinReason, RequestId, StopReason};
 pub use election::{CLOSE_MAX, Election, ElectionConfig, NotOwning, Overview, ShardStanding};
-pub use identity::{Incarnation, LEASE_LABEL, LeaseKey, MemberIdentity};
+pub use identity::{Incarnation, InstallationName, LEASE_LABEL, LeaseKey, LeaseNames, MemberIdentity};
 pub use input::{ElectionInput, ReadAnswer, WriteAnswer};
 pub use protocol::{Installation, MemberSettings, ProtocolRange};
 pub use record::{Acceptance, Holder, LeaseRecord, MemberLease, Plan, ShardLease, annotation};

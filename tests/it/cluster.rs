@@ -106,6 +106,7 @@ const CASES: &[Case] = cases![
     leases::what_a_server_cannot_store_is_refused,
     leases::a_list_and_a_watch_from_it_miss_nothing,
     leases::a_lease_without_our_label_is_gone_until_it_is_written_again,
+    leases::installations_of_two_names_see_nothing_of_each_other,
     leases::whoever_comes_first_makes_the_installation,
     leases::an_installation_that_cannot_be_is_told_with_the_fix,
     leases::what_people_should_know_stands_on_the_lease,

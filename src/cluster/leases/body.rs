@@ -6,20 +6,19 @@ use serde_json::{Map, Value, json};
 use super::OwnerPod;
 use crate::state::{
     ResourceVersion,
-    lease::{LEASE_LABEL, LeaseKey, LeaseWrite},
-    sharding::ShardCount,
+    lease::{LEASE_LABEL, LeaseKey, LeaseNames, LeaseWrite},
 };
 
 /// A new Lease.
-pub(super) fn create(write: &LeaseWrite, count: ShardCount, owner: Option<&OwnerPod>, now: Timestamp) -> Vec<u8> {
+pub(super) fn create(write: &LeaseWrite, names: &LeaseNames, owner: Option<&OwnerPod>, now: Timestamp) -> Vec<u8> {
     let annotations: Map<String, Value> = write
         .annotations
         .iter()
         .filter_map(|(name, text)| Some(((*name).to_owned(), Value::from(text.as_deref()?))))
         .collect();
     let mut metadata = json!({
-        "name": write.key.name(count),
-        "labels": labels(),
+        "name": names.name(&write.key),
+        "labels": labels(names),
         "annotations": annotations,
     });
     if let (LeaseKey::Member(_), Some(owner)) = (&write.key, owner) {
@@ -39,10 +38,10 @@ pub(super) fn create(write: &LeaseWrite, count: ShardCount, owner: Option<&Owner
 }
 
 /// A merge patch. It bears the label too: a Lease that somebody took it from is seen by the watch again.
-pub(super) fn patch(write: &LeaseWrite, precondition: ResourceVersion, now: Timestamp) -> Vec<u8> {
+pub(super) fn patch(write: &LeaseWrite, names: &LeaseNames, precondition: ResourceVersion, now: Timestamp) -> Vec<u8> {
     let mut metadata = json!({
         "resourceVersion": precondition.to_string(),
-        "labels": labels(),
+        "labels": labels(names),
     });
     if !write.annotations.is_empty() {
         let annotations: Map<String, Value> = write
@@ -85,9 +84,8 @@ fn spec(write: &LeaseWrite, now: Timestamp) -> Map<String, Value> {
         .collect()
 }
 
-fn labels() -> Value {
-    let (name, value) = LEASE_LABEL;
-    json!({name: value})
+fn labels(names: &LeaseNames) -> Value {
+    json!({LEASE_LABEL: names.installation.to_string()})
 }
 
 fn to_bytes(value: &Value) -> Vec<u8> {

@@ -22,7 +22,7 @@ impl LeaseApi {
         now: Timestamp,
         timeout: Duration,
     ) -> Result<(), LeaseError> {
-        let lease = key.name(self.count);
+        let lease = self.names.name(key);
         let seen = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let body = json!({
             "apiVersion": "v1",

@@ -12,9 +12,6 @@ use crate::{
     state::{lease::Installation, sharding::ShardCount},
 };
 
-/// The name of the `ConfigMap`.
-pub const INSTALLATION_NAME: &str = "cronwheel-installation";
-
 const SHARD_COUNT: &str = "shard-count";
 const HASH_SCHEME: &str = "hash-scheme";
 
@@ -46,7 +43,7 @@ impl LeaseApi {
         let what = format!("reading ConfigMap {}", self.config_map());
         let mut path = self.config_maps_path();
         path.push('/');
-        path.push_str(INSTALLATION_NAME);
+        path.push_str(&self.names.installation.config_map());
         let request = Request::new(Method::GET, path).lives(timeout);
         let sent = self.exchange.send(request, LEASE_MAX_BYTES, timeout).await;
         if let Ok(sent) = &sent
@@ -67,7 +64,7 @@ impl LeaseApi {
         let body = json!({
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": {"name": INSTALLATION_NAME},
+            "metadata": {"name": self.names.installation.config_map()},
             "data": {SHARD_COUNT: ours.shard_count.get().to_string(), HASH_SCHEME: ours.hash_scheme},
             // It holds for as long as the installation does.
             "immutable": true,
@@ -107,7 +104,7 @@ impl LeaseApi {
     }
 
     fn config_map(&self) -> String {
-        format!("{}/{INSTALLATION_NAME}", self.namespace)
+        format!("{}/{}", self.namespace, self.names.installation.config_map())
     }
 
     fn config_maps_path(&self) -> String {

@@ -10,8 +10,7 @@ use crate::{
     cluster::api::push_segment,
     state::{
         ResourceVersion,
-        lease::{LEASE_LABEL, LeaseKey, LeaseRecord},
-        sharding::ShardCount,
+        lease::{InstallationName, LEASE_LABEL, LeaseKey, LeaseNames, LeaseRecord},
     },
 };
 
@@ -86,12 +85,11 @@ pub(super) struct LeasePage {
 }
 
 /// A label selector for our Leases, fit for a query.
-pub(super) fn selector() -> String {
+pub(super) fn selector(installation: &InstallationName) -> String {
     let mut text = String::new();
-    let (name, value) = LEASE_LABEL;
-    push_segment(&mut text, name);
+    push_segment(&mut text, LEASE_LABEL);
     text.push_str("%3D");
-    push_segment(&mut text, value);
+    push_segment(&mut text, &installation.to_string());
     text
 }
 
@@ -101,11 +99,11 @@ pub(super) fn record(body: &[u8], key: &LeaseKey) -> Result<LeaseRecord, ObjectE
     object.into_record(key.clone())
 }
 
-/// Reads a page; Leases that are not ours under this count are left out.
-pub(super) fn page(body: &[u8], count: ShardCount) -> Result<LeasePage, ObjectError> {
+/// Reads a page; Leases that are not ours by their names are left out.
+pub(super) fn page(body: &[u8], names: &LeaseNames) -> Result<LeasePage, ObjectError> {
     let list: ListObject<'_> = serde_json::from_slice(body)?;
     let ours = list.items.into_iter().flatten().filter_map(|object| {
-        let key = object.key(count)?;
+        let key = object.key(names)?;
         Some(object.into_record(key))
     });
     Ok(LeasePage {
@@ -121,8 +119,8 @@ pub(super) fn page(body: &[u8], count: ShardCount) -> Result<LeasePage, ObjectEr
 
 impl LeaseObject<'_> {
     /// Which of ours it is.
-    pub(super) fn key(&self, count: ShardCount) -> Option<LeaseKey> {
-        LeaseKey::parse(&self.metadata.name, count)
+    pub(super) fn key(&self, names: &LeaseNames) -> Option<LeaseKey> {
+        names.parse(&self.metadata.name)
     }
 
     pub(super) fn resource_version(&self) -> Result<ResourceVersion, ObjectError> {

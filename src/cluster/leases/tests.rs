@@ -4,14 +4,17 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::state::{
-    lease::LEASE_LABEL,
+    lease::{InstallationName, LEASE_LABEL, LeaseNames},
     sharding::{ShardId, Term},
 };
 
 const SHARD: LeaseKey = LeaseKey::Shard(ShardId(7));
 
-fn count() -> ShardCount {
-    ShardCount::default()
+fn names() -> LeaseNames {
+    LeaseNames {
+        installation: InstallationName::default(),
+        count: ShardCount::default(),
+    }
 }
 
 fn member() -> LeaseKey {
@@ -71,7 +74,7 @@ fn a_member_lease_goes_with_its_pod_and_a_shard_lease_stays() {
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
         "metadata": {
             "name": "cronwheel-member-uid-1",
-            "labels": {LEASE_LABEL.0: LEASE_LABEL.1},
+            "labels": {LEASE_LABEL: "cronwheel"},
             "annotations": {"cronwheel.dev/accepts": "now"},
             "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "cronwheel-0", "uid": "uid-1"}],
         },
@@ -80,10 +83,10 @@ fn a_member_lease_goes_with_its_pod_and_a_shard_lease_stays() {
             "renewTime": "2026-03-01T10:00:00.123456Z",
         },
     });
-    assert_eq!(parsed(&body::create(&write, count(), Some(&owner()), now())), lease);
+    assert_eq!(parsed(&body::create(&write, &names(), Some(&owner()), now())), lease);
     let shard = LeaseWrite { key: SHARD, ..write };
     for (write, owner) in [(&shard, Some(owner())), (&write_to(member()), None)] {
-        let lease = parsed(&body::create(write, count(), owner.as_ref(), now()));
+        let lease = parsed(&body::create(write, &names(), owner.as_ref(), now()));
         assert_eq!(lease["metadata"]["ownerReferences"], Value::Null, "{lease}");
     }
 }
@@ -91,9 +94,9 @@ fn a_member_lease_goes_with_its_pod_and_a_shard_lease_stays() {
 #[test]
 fn a_patch_names_what_changes_and_the_version_that_it_is_based_on() {
     let version = ResourceVersion(12);
-    let label = json!({LEASE_LABEL.0: LEASE_LABEL.1});
+    let label = json!({LEASE_LABEL: "cronwheel"});
     assert_eq!(
-        parsed(&body::patch(&write_to(SHARD), version, now())),
+        parsed(&body::patch(&write_to(SHARD), &names(), version, now())),
         json!({"metadata": {"resourceVersion": "12", "labels": label}})
     );
     let write = LeaseWrite {
@@ -108,7 +111,7 @@ fn a_patch_names_what_changes_and_the_version_that_it_is_based_on() {
         ..write_to(SHARD)
     };
     assert_eq!(
-        parsed(&body::patch(&write, version, now())),
+        parsed(&body::patch(&write, &names(), version, now())),
         json!({
             "metadata": {
                 "resourceVersion": "12", "labels": label,
@@ -226,7 +229,7 @@ fn a_page_leaves_out_what_is_not_ours_under_this_count() {
             lease("cronwheel-member-uid-1"), lease("cronwheel-shard-8-7"), lease("cronwheel-shard-4-7"), lease("other"),
         ],
     });
-    let page = object::page(whole.to_string().as_bytes(), count()).unwrap();
+    let page = object::page(whole.to_string().as_bytes(), &names()).unwrap();
     let keys: Vec<_> = page.leases.into_iter().map(|record| record.key).collect();
     assert_eq!(keys, [member(), SHARD]);
     assert_eq!(
@@ -234,6 +237,6 @@ fn a_page_leaves_out_what_is_not_ours_under_this_count() {
         (ResourceVersion(9), Some("token"))
     );
     let last = json!({"metadata": {"resourceVersion": "9", "continue": ""}, "items": null});
-    let page = object::page(last.to_string().as_bytes(), count()).unwrap();
+    let page = object::page(last.to_string().as_bytes(), &names()).unwrap();
     assert!(page.leases.is_empty() && page.next.is_none());
 }

@@ -1,6 +1,6 @@
 //! One watch on Leases: its lines, in their order, as events.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use futures::Stream;
@@ -17,7 +17,7 @@ use super::{
     object::{LeaseObject, ObjectError},
     raw, unreadable,
 };
-use crate::state::sharding::ShardCount;
+use crate::state::lease::LeaseNames;
 
 /// Longest body of a refusal.
 const REFUSAL_MAX_BYTES: usize = 1 << 20;
@@ -51,7 +51,7 @@ enum Watch {
 
 struct Lines {
     what: String,
-    count: ShardCount,
+    names: Arc<LeaseNames>,
     /// How long the server may take to begin the watch.
     opens_within: Duration,
     body: Option<Body>,
@@ -63,12 +63,12 @@ pub(super) fn watch(
     exchange: Exchange,
     path: String,
     namespace: &str,
-    count: ShardCount,
+    names: Arc<LeaseNames>,
     opens_within: Duration,
 ) -> impl Stream<Item = Result<LeaseEvent, LeaseError>> + Send + 'static {
     let lines = Lines {
         what: format!("watching the Leases of {namespace}"),
-        count,
+        names,
         opens_within,
         body: None,
         part: BytesMut::new(),
@@ -156,7 +156,7 @@ impl Lines {
         if line.kind == "ERROR" {
             return Err(self.told(line.object));
         }
-        read_event(&line, self.count).map_err(|error| self.no_event(error))
+        read_event(&line, &self.names).map_err(|error| self.no_event(error))
     }
 
     /// What the server says in place of an event.
@@ -200,10 +200,10 @@ impl Lines {
     }
 }
 
-fn read_event(line: &Line<'_>, count: ShardCount) -> Result<LeaseEvent, ObjectError> {
+fn read_event(line: &Line<'_>, names: &LeaseNames) -> Result<LeaseEvent, ObjectError> {
     let object: LeaseObject<'_> = serde_json::from_str(line.object.get())?;
     let version = object.resource_version()?;
-    Ok(match (line.kind, object.key(count)) {
+    Ok(match (line.kind, object.key(names)) {
         ("ADDED" | "MODIFIED", Some(key)) => LeaseEvent::Applied(object.into_record(key)?),
         ("DELETED", Some(key)) => LeaseEvent::Deleted(key, version),
         // Bookmarks, strangers, and kinds of events that there are not yet.

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use crate::{schedule::Zone, state::sharding::ShardCount};
+use crate::{
+    schedule::Zone,
+    state::{lease::InstallationName, sharding::ShardCount},
+};
 
 fn parse_duration(text: &str) -> Result<SignedDuration, String> {
     text.parse()
@@ -54,6 +57,11 @@ pub(in crate::runtime) fn parse_zone(name: &str) -> Result<Zone, String> {
 }
 
 /// A DNS label, as a namespace's name is.
+pub(in crate::runtime) fn parse_installation(name: &str) -> Result<InstallationName, String> {
+    InstallationName::new(name)
+        .ok_or_else(|| "write a name of lower-case letters, digits and '-', at most 63, such as team-a".to_owned())
+}
+
 pub(in crate::runtime) fn parse_namespace(name: &str) -> Result<String, String> {
     let is_alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let has_good_ends =

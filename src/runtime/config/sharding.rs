@@ -11,7 +11,9 @@ use crate::{
     cluster::leases::OwnerPod,
     runtime::args::{RunArgs, TimingPreset},
     state::{
-        lease::{ElectionConfig, Incarnation, Installation, MemberSettings, Preset, ProtocolRange, Timing},
+        lease::{
+            ElectionConfig, Incarnation, Installation, InstallationName, MemberSettings, Preset, ProtocolRange, Timing,
+        },
         sharding::{ShardCount, Weight},
     },
 };
@@ -39,6 +41,8 @@ pub enum ShardingError {
 /// How CronJobs are shared out, and who this replica is.
 #[derive(Clone)]
 pub struct ShardingSettings {
+    /// The name of the installation.
+    pub installation: InstallationName,
     /// The namespace of the Leases.
     pub namespace: Box<str>,
     /// The name of our pod.
@@ -65,6 +69,7 @@ pub type Incarnations = Arc<dyn Fn() -> u64 + Send + Sync>;
 impl fmt::Debug for ShardingSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ShardingSettings {
+            installation,
             namespace,
             pod_name,
             pod_uid,
@@ -76,6 +81,7 @@ impl fmt::Debug for ShardingSettings {
             incarnations: _,
         } = self;
         f.debug_struct("ShardingSettings")
+            .field("installation", installation)
             .field("namespace", namespace)
             .field("pod_name", pod_name)
             .field("pod_uid", pod_uid)
@@ -113,6 +119,7 @@ impl ShardingSettings {
             uid: pod_uid.clone(),
         });
         Ok(ShardingSettings {
+            installation: args.installation.clone(),
             namespace: namespace.into(),
             pod_name,
             pod_uid,

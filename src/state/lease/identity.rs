@@ -4,11 +4,51 @@ use std::fmt;
 
 use crate::state::sharding::{ShardCount, ShardId};
 
-/// The label that every Lease of ours has: one watch on it shows them all.
-pub const LEASE_LABEL: (&str, &str) = ("cronwheel.dev/lease", "sharding");
+/// The label of every Lease of ours, with the name of the installation as value: one watch on it shows them all.
+pub const LEASE_LABEL: &str = "cronwheel.dev/lease";
 
-const MEMBER_PREFIX: &str = "cronwheel-member-";
-const SHARD_PREFIX: &str = "cronwheel-shard-";
+/// The name of an installation. Replicas of one name share CronJobs out; those of other names have Leases of their own,
+/// also in the same namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct InstallationName(Box<str>);
+
+impl InstallationName {
+    /// From a text; none where it is no DNS label (RFC 1123), as the value of a label and a part of names must be.
+    pub fn new(text: &str) -> Option<InstallationName> {
+        let is_alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let bytes = text.as_bytes();
+        let has_good_ends = bytes.first().is_some_and(is_alphanumeric) && bytes.last().is_some_and(is_alphanumeric);
+        let is_label =
+            has_good_ends && bytes.len() <= 63 && bytes.iter().all(|byte| is_alphanumeric(byte) || *byte == b'-');
+        is_label.then(|| InstallationName(text.into()))
+    }
+
+    /// The name of the `ConfigMap` with what the installation was made with.
+    pub fn config_map(&self) -> String {
+        format!("{self}-installation")
+    }
+}
+
+impl Default for InstallationName {
+    fn default() -> InstallationName {
+        InstallationName("cronwheel".into())
+    }
+}
+
+impl fmt::Display for InstallationName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What the Leases of an installation with so many shards are called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseNames {
+    /// The name of the installation.
+    pub installation: InstallationName,
+    /// How many shards.
+    pub count: ShardCount,
+}
 
 /// One life of a member: drawn at random when a process joins, and anew when it joins again. A shard is held by one life of
 /// one process, so that neither a restart nor a thaw goes on where it was.
@@ -63,30 +103,26 @@ pub enum LeaseKey {
     Shard(ShardId),
 }
 
-impl LeaseKey {
-    /// The name of the Lease. A shard's has the level in it: those of another count are other Leases.
-    pub fn name(&self, count: ShardCount) -> String {
-        match self {
-            LeaseKey::Member(pod_uid) => format!("{MEMBER_PREFIX}{pod_uid}"),
-            LeaseKey::Shard(shard) => format!("{SHARD_PREFIX}{}-{}", count.level(), shard.0),
+impl LeaseNames {
+    /// The name of a Lease. A shard's has the level in it: those of another count are other Leases.
+    pub fn name(&self, key: &LeaseKey) -> String {
+        let installation = &self.installation;
+        match key {
+            LeaseKey::Member(pod_uid) => format!("{installation}-member-{pod_uid}"),
+            LeaseKey::Shard(shard) => format!("{installation}-shard-{}-{}", self.count.level(), shard.0),
         }
     }
 
-    /// The Lease of this name; none where it is no Lease of ours under this count.
-    pub fn parse(name: &str, count: ShardCount) -> Option<LeaseKey> {
-        if let Some(pod_uid) = name.strip_prefix(MEMBER_PREFIX) {
+    /// The Lease of this name; none where it is no Lease of this installation under this count.
+    pub fn parse(&self, name: &str) -> Option<LeaseKey> {
+        let name_of_kind = name.strip_prefix(&*self.installation.0)?;
+        if let Some(pod_uid) = name_of_kind.strip_prefix("-member-") {
             return (!pod_uid.is_empty()).then(|| LeaseKey::Member(pod_uid.into()));
         }
-        let (level, shard) = name.strip_prefix(SHARD_PREFIX)?.split_once('-')?;
-        let key = LeaseKey::Shard(ShardId(shard.parse().ok()?));
-        (level.parse() == Ok(count.level()) && key.name(count) == name && key.is_within(count)).then_some(key)
-    }
-
-    fn is_within(&self, count: ShardCount) -> bool {
-        match self {
-            LeaseKey::Member(_) => true,
-            LeaseKey::Shard(shard) => count.has(*shard),
-        }
+        let (level, shard) = name_of_kind.strip_prefix("-shard-")?.split_once('-')?;
+        let shard = ShardId(shard.parse().ok()?);
+        let key = LeaseKey::Shard(shard);
+        (level.parse() == Ok(self.count.level()) && self.name(&key) == name && self.count.has(shard)).then_some(key)
     }
 }
 
@@ -120,16 +156,23 @@ mod tests {
         }
     }
 
+    fn names(installation: &str) -> LeaseNames {
+        LeaseNames {
+            installation: InstallationName::new(installation).unwrap(),
+            count: ShardCount::default(),
+        }
+    }
+
     #[test]
     fn a_lease_has_one_name_and_that_of_another_count_is_not_ours() {
-        let count = ShardCount::default();
+        let names = names("cronwheel");
         for (key, name) in [
             (LeaseKey::Member("uid".into()), "cronwheel-member-uid"),
             (LeaseKey::Shard(ShardId(0)), "cronwheel-shard-8-0"),
             (LeaseKey::Shard(ShardId(255)), "cronwheel-shard-8-255"),
         ] {
-            assert_eq!(key.name(count), name);
-            assert_eq!(LeaseKey::parse(name, count), Some(key));
+            assert_eq!(names.name(&key), name);
+            assert_eq!(names.parse(name), Some(key));
         }
         for name in [
             "",
@@ -140,7 +183,19 @@ mod tests {
             "cronwheel-shard-08-1",
             "other",
         ] {
-            assert_eq!(LeaseKey::parse(name, count), None, "{name}");
+            assert_eq!(names.parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn installations_have_leases_and_a_config_map_of_their_own() {
+        let (ours, theirs) = (names("team-a"), names("team-a-b"));
+        let name = theirs.name(&LeaseKey::Member("uid".into()));
+        assert_eq!(name, "team-a-b-member-uid");
+        assert_eq!(ours.parse(&name), None);
+        assert_eq!(ours.installation.config_map(), "team-a-installation");
+        for text in ["", "-a", "a-", "A", "a.b", "a/b", &"a".repeat(64)] {
+            assert_eq!(InstallationName::new(text), None, "{text}");
         }
     }
 }

@@ -51,6 +51,7 @@ as_in_memory![
     what_a_server_cannot_store_is_refused,
     a_list_and_a_watch_from_it_miss_nothing,
     a_lease_without_our_label_is_gone_until_it_is_written_again,
+    installations_of_two_names_see_nothing_of_each_other,
     whoever_comes_first_makes_the_installation,
     an_installation_that_cannot_be_is_told_with_the_fix,
     what_people_should_know_stands_on_the_lease,

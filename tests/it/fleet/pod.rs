@@ -25,7 +25,7 @@ use cronwheel::{
     schedule::Zone,
     state::{
         Scope,
-        lease::{Preset, ProtocolRange, ShardStanding},
+        lease::{InstallationName, Preset, ProtocolRange, ShardStanding},
         sharding::ShardCount,
     },
 };
@@ -157,6 +157,7 @@ impl Pod {
             Holder { process: number, life }.incarnation()
         };
         let membership = ShardingSettings {
+            installation: InstallationName::default(),
             namespace: NAMESPACE.into(),
             pod_name: self.identity.0.as_str().into(),
             pod_uid: self.identity.1.as_str().into(),

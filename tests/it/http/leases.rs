@@ -69,7 +69,7 @@ async fn each_request_says_how_long_it_may_live() {
     assert_eq!(api.installation(&ours, TIMEOUT).await.unwrap(), ours);
     let base = "/apis/coordination.k8s.io/v1/namespaces/cron%2Fwheel/leases";
     let maps = "/api/v1/namespaces/cron%2Fwheel/configmaps";
-    let labelled = "labelSelector=cronwheel.dev%2Flease%3Dsharding&limit=500";
+    let labelled = "labelSelector=cronwheel.dev%2Flease%3Dcronwheel&limit=500";
     assert_eq!(
         script.lines(),
         [

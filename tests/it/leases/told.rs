@@ -6,7 +6,7 @@ use cronwheel::{
     cluster::{LeaseApi, LeaseError, LeaseEvent, LeaseReply},
     state::{
         ResourceVersion,
-        lease::{Installation, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer, annotation},
+        lease::{Installation, InstallationName, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer, annotation},
         sharding::{ShardCount, Term},
     },
 };
@@ -180,7 +180,7 @@ pub(crate) async fn a_list_and_a_watch_from_it_miss_nothing(client: Client, name
     let second = done(api.create(&held(member("b"), "two"), wall(), TIMEOUT).await);
     let changed = held(shard(1), "two");
     let changed = done(api.patch(&changed, first.resource_version, wall(), TIMEOUT).await);
-    let stranger = json!({"metadata": {"name": "cronwheel-shard-4-2", "labels": {"cronwheel.dev/lease": "sharding"}}});
+    let stranger = json!({"metadata": {"name": "cronwheel-shard-4-2", "labels": {"cronwheel.dev/lease": "cronwheel"}}});
     post(&client, &path, stranger).await;
     done(api.delete(&member("b"), second.resource_version, TIMEOUT).await);
     let expected = [
@@ -213,6 +213,24 @@ pub(crate) async fn a_lease_without_our_label_is_gone_until_it_is_written_again(
         told(&api, first.resource_version, 2).await,
         ["Shard(ShardId(3)) gone", "Shard(ShardId(3)) two"]
     );
+}
+
+pub(crate) async fn installations_of_two_names_see_nothing_of_each_other(client: Client, namespace: &str) {
+    let ours = leases(client.clone(), namespace);
+    let name = InstallationName::new("cronwheel-b").unwrap();
+    let theirs = leases(client, namespace).of_installation(name);
+    done(ours.create(&held(member("a"), "one"), wall(), TIMEOUT).await);
+    done(theirs.create(&held(member("a"), "two"), wall(), TIMEOUT).await);
+    done(theirs.create(&held(shard(1), "two"), wall(), TIMEOUT).await);
+    for (api, holders) in [(&ours, vec!["one"]), (&theirs, vec!["two", "two"])] {
+        let list = api.list(TIMEOUT).await.unwrap();
+        let held_by: Vec<&str> = list.leases.iter().map(|lease| &*lease.holder).collect();
+        assert_eq!(held_by, holders);
+    }
+    assert_eq!(ours.read(&shard(1), TIMEOUT).await.answer, ReadAnswer::Missing);
+    let [small, large] = [16, 1024].map(|count| Installation::of(ShardCount::new(count).unwrap()));
+    assert_eq!(ours.installation(&small, TIMEOUT).await.unwrap(), small);
+    assert_eq!(theirs.installation(&large, TIMEOUT).await.unwrap(), large);
 }
 
 pub(crate) async fn whoever_comes_first_makes_the_installation(client: Client, namespace: &str) {

@@ -40,6 +40,7 @@ const REQUEST_TIME: Duration = Duration::from_millis(5);
 /// The settings of a replica that shares CronJobs with others, which are not there.
 pub(super) fn sharding() -> ShardingSettings {
     ShardingSettings {
+        installation: cronwheel::state::lease::InstallationName::default(),
         namespace: "default".into(),
         pod_name: "replica".into(),
         pod_uid: "uid-replica".into(),

@@ -30,6 +30,7 @@ pub mod list_task;
 pub mod logging;
 pub mod metrics;
 pub mod next;
+pub mod overlap_task;
 pub mod pacing;
 pub mod shard_task;
 pub mod shards;
@@ -271,6 +272,7 @@ impl Shell {
         tasks.extend(listener.map(|listener| self.spawn_admin(listener)));
         tasks.extend(sharing_tasks.into_iter().flatten());
         tasks.extend(self.spawn_announcement());
+        tasks.extend(self.spawn_overlaps());
         tasks.extend(self.spawn_watches(&inputs_in, &events));
         tasks
     }

@@ -12,6 +12,7 @@ mod event;
 mod exchange;
 mod installation;
 mod object;
+mod takers;
 mod watch;
 
 use std::{sync::Arc, time::Duration};
@@ -22,11 +23,14 @@ use http::{Method, StatusCode};
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
-pub use self::exchange::ExchangeError;
 use self::{
     answer::{Sorted, WriteKind},
     exchange::{Exchange, Request, Sent},
     object::{LeasePage, selector},
+};
+pub use self::{
+    exchange::ExchangeError,
+    takers::{LeaseScope, Taker},
 };
 use super::{api::push_segment, classify::RawAnswer, connection::ServerDate};
 use crate::state::{
@@ -167,26 +171,6 @@ impl LeaseApi {
             owner: owner.map(Arc::new),
             shard_requests: Arc::new(Semaphore::new(SHARD_REQUESTS_MAX)),
         }
-    }
-
-    /// The same of the installation with this name.
-    #[must_use]
-    pub fn of_installation(self, installation: InstallationName) -> LeaseApi {
-        let count = self.names.count;
-        LeaseApi {
-            names: Arc::new(LeaseNames { installation, count }),
-            ..self
-        }
-    }
-
-    /// The name of the installation.
-    pub fn installation_name(&self) -> &InstallationName {
-        &self.names.installation
-    }
-
-    /// The namespace of the Leases.
-    pub fn namespace(&self) -> &str {
-        &self.namespace
     }
 
     /// Creates a Lease; `now` is the wall time that it tells.

@@ -150,6 +150,8 @@ pub struct ElectionMetrics {
     pub evictions: IntCounter,
     /// Lives that ended while the process went on.
     pub rejoins: IntCounter,
+    /// Installations that work in the same namespaces.
+    pub overlapping: IntGauge,
     /// Jobs that lacked the label of their shard.
     pub labelled: IntCounter,
     /// Jobs without a label that found the queue of refused ones full.
@@ -297,6 +299,7 @@ impl Register<'_> {
             fences: self.counter(&table::LEASE_FENCES)?,
             evictions: self.counter(&table::LEASE_EVICTIONS)?,
             rejoins: self.counter(&table::LEASE_REJOINS)?,
+            overlapping: self.gauge(&table::INSTALLATIONS_OVERLAPPING)?,
             labelled: self.counter(&table::JOBS_LABELLED)?,
             labels_dropped,
         })

@@ -10,6 +10,7 @@ use super::{
     election::{ElectionLinks, ElectionTask},
     label_task::LabelTask,
     list_task::ListTask,
+    overlap_task::OverlapTask,
     shard_task::{COMMANDS_MAX, CustodyLinks},
     shutdown::Phase,
     tasks::Task,
@@ -129,6 +130,21 @@ impl Shell {
         let (_, reports) = mpsc::channel(1);
         let election = self.election(alone, settings, commands, reports);
         Some(self.start("election", ElectionTask::ENDS_ALONE_IN, election.run()))
+    }
+
+    /// The look for installations that overlap with ours; none where nobody can know of us.
+    pub(super) fn spawn_overlaps(&self) -> Option<Task> {
+        let membership = self.settings.sharding.as_ref().or(self.settings.alone.as_ref())?;
+        let task = OverlapTask {
+            api: self.lease_api(membership),
+            settings: MemberSettings::of(&self.settings.scopes, self.settings.default_zone.name()),
+            pod_uid: membership.pod_uid.clone(),
+            clock: self.clock.clone(),
+            leadership: self.leadership.subscribe(),
+            overlapping: self.metrics.election.overlapping.clone(),
+            phase: self.phases.subscribe(),
+        };
+        Some(self.start("overlaps", Phase::StopIntake, task.run()))
     }
 
     fn election(

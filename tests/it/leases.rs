@@ -1,6 +1,7 @@
 //! Leases over an API: what an election asks and what it is told. The cases of `told` run against a real kube-apiserver too.
 
 mod faults;
+mod overlaps;
 pub(crate) mod told;
 
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! What the installation was made with, in a `ConfigMap`: whoever comes first writes it, all others read it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use http::{Method, StatusCode};
 use serde::Deserialize;
@@ -9,7 +9,10 @@ use serde_json::json;
 use super::{LEASE_MAX_BYTES, LeaseApi, LeaseError, answered, exchange::Request};
 use crate::{
     cluster::{api::push_segment, classify::Refusal},
-    state::{lease::Installation, sharding::ShardCount},
+    state::{
+        lease::{Installation, InstallationName, LeaseNames},
+        sharding::ShardCount,
+    },
 };
 
 const SHARD_COUNT: &str = "shard-count";
@@ -22,6 +25,26 @@ struct ConfigMapObject {
 }
 
 impl LeaseApi {
+    /// The same of the installation with this name.
+    #[must_use]
+    pub fn of_installation(self, installation: InstallationName) -> LeaseApi {
+        let count = self.names.count;
+        LeaseApi {
+            names: Arc::new(LeaseNames { installation, count }),
+            ..self
+        }
+    }
+
+    /// The name of the installation.
+    pub fn installation_name(&self) -> &InstallationName {
+        &self.names.installation
+    }
+
+    /// The namespace of the Leases.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
     /// What the installation was made with: with `ours`, where nobody has made it yet.
     pub async fn installation(&self, ours: &Installation, timeout: Duration) -> Result<Installation, LeaseError> {
         if let Some(known) = self.known_installation(timeout).await? {

@@ -135,7 +135,7 @@ table! {
         "It moves when replicas come and go.";
     TAKES_NO_SHARDS: Gauge "cronwheel_takes_no_shards" ["reason"]
         "1 with the reason for which this replica takes no shards; nothing while it takes them.",
-        "installation_differs and protocol_differs end by a change of its configuration or version alone, see its log; settings_differ ends when the last member with other settings has gone; fenced is the API server or the way to it, unwilling the clock.";
+        "installation_differs and protocol_differs end by a change of its configuration or version alone, see its log; settings_differ ends when the last member with other settings stops taking shards; fenced is the API server or the way to it, unwilling the clock.";
     SHARDS_UNOWNED: Gauge "cronwheel_shards_unowned" []
         "Shards that no live replica leads, as this replica sees it.",
         "A moment of it is normal when a replica crashes; if it stays up, no replica is ready.";
@@ -163,6 +163,9 @@ table! {
     LEASE_REJOINS: Counter "cronwheel_rejoins_total" []
         "How often this replica lost its membership and came back as a new member.",
         "It was evicted, frozen or its Lease was deleted: see its log.";
+    INSTALLATIONS_OVERLAPPING: Gauge "cronwheel_overlapping_installations" []
+        "Other installations that work in namespaces of this one, as the leader of shard 0 sees them.",
+        "Both start the runs of these namespaces: give them other --namespace flags, see its log.";
     JOBS_LABELLED: Counter "cronwheel_jobs_labelled_total" []
         "Jobs of CronJobs that lacked the label of their shard and were given it by this replica.",
         "Manual runs, Jobs of the built-in controller after a migration, or somebody who takes labels away.";

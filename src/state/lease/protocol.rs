@@ -1,6 +1,6 @@
 //! What members must agree on before they share shards out, and what they may do only when all can.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use crate::state::{
     Scope,
@@ -32,6 +32,12 @@ impl fmt::Display for Installation {
     }
 }
 
+/// What stands in the text of [`MemberSettings`] before the namespaces.
+const NAMESPACES: &str = "namespaces=";
+
+/// What stands there for all namespaces.
+const ALL_NAMESPACES: &str = "*";
+
 /// The scope and the default time zone of a replica, as one text. Members whose texts differ never lead shards together:
 /// each would skip CronJobs of the other's scope, or start them by another zone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -60,13 +66,13 @@ impl MemberSettings {
         let mut names: Vec<&str> = scopes
             .iter()
             .map(|scope| match scope {
-                Scope::Cluster => "*",
+                Scope::Cluster => ALL_NAMESPACES,
                 Scope::Namespace(name) => name,
             })
             .collect();
         names.sort_unstable();
         names.dedup();
-        let text = format!("time-zone={default_time_zone} namespaces={}", names.join(","));
+        let text = format!("time-zone={default_time_zone} {NAMESPACES}{}", names.join(","));
         if text.len() <= Self::TEXT_MAX_BYTES {
             return MemberSettings(text.into());
         }
@@ -81,8 +87,28 @@ impl MemberSettings {
         )
     }
 
+    /// Whether a CronJob can be in the scope of both. Of a text that was cut, the namespaces that it names are compared.
+    pub fn may_overlap(&self, other: &MemberSettings) -> bool {
+        let (ours, theirs) = (self.namespaces(), other.namespaces());
+        let is_all = |names: &BTreeSet<&str>| names.contains(ALL_NAMESPACES);
+        is_all(&ours) || is_all(&theirs) || !ours.is_disjoint(&theirs)
+    }
+
+    fn namespaces(&self) -> BTreeSet<&str> {
+        let names = self.0.rsplit_once(NAMESPACES).map_or("", |(_, names)| names);
+        match names.split_once("...") {
+            // The last name may be cut.
+            Some((whole, _)) => whole
+                .rsplit_once(',')
+                .map_or("", |(names, _)| names)
+                .split(',')
+                .collect(),
+            None => names.split(',').collect(),
+        }
+    }
+
     /// The settings that an annotation names.
-    pub(super) fn read(text: &str) -> MemberSettings {
+    pub fn read(text: &str) -> MemberSettings {
         MemberSettings(text.into())
     }
 }
@@ -171,6 +197,31 @@ mod tests {
             MemberSettings::of(&[Scope::Cluster], "UTC").to_string(),
             "time-zone=UTC namespaces=*"
         );
+    }
+
+    #[test]
+    fn scopes_overlap_where_a_namespace_is_in_both() {
+        let of = |names: &[&str]| {
+            let scopes: Vec<Scope> = names.iter().map(|name| Scope::Namespace((*name).into())).collect();
+            MemberSettings::of(&scopes, "UTC")
+        };
+        let all = MemberSettings::of(&[Scope::Cluster], "Europe/Berlin");
+        let alone = MemberSettings::alone("uid", &[Scope::Namespace("b".into())], "UTC");
+        for (one, other, may_overlap) in [
+            (of(&["a", "b"]), of(&["b", "c"]), true),
+            (of(&["a", "b"]), of(&["c"]), false),
+            (of(&["a"]), all.clone(), true),
+            (all.clone(), all, true),
+            (alone.clone(), of(&["a", "b"]), true),
+            (alone, of(&["a"]), false),
+        ] {
+            assert_eq!(one.may_overlap(&other), may_overlap, "{one} and {other}");
+            assert_eq!(other.may_overlap(&one), may_overlap, "{other} and {one}");
+        }
+        let many: Vec<String> = (0..1000).map(|number| format!("tenant-{number:04}")).collect();
+        let many = of(&many.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(many.may_overlap(&of(&["tenant-0003"])));
+        assert!(!many.may_overlap(&of(&["tenant"])), "a name that is cut is no name");
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub enum Acceptance {
 
 impl Acceptance {
     /// The value of [`annotation::ACCEPTS`].
-    pub(super) fn text(self) -> Option<&'static str> {
+    pub fn text(self) -> Option<&'static str> {
         match self {
             Acceptance::No => None,
             Acceptance::Soon => Some("soon"),

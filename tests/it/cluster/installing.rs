@@ -127,7 +127,7 @@ pub(super) async fn the_role_for_leases_is_enough_and_no_more(namespace: Namespa
     assert!(wait(&may_read).await, "the Role is not in force");
     for (what, allowed) in [
         (lease(&namespace.name), "get list watch create patch delete"),
-        (lease("default"), ""),
+        (lease("default"), "list"),
         (config_map("cronwheel-installation"), "get create"),
         (config_map("other"), "create"),
         (job(""), "get list watch create patch delete"),

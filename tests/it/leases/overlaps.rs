@@ -1,0 +1,107 @@
+//! Installations that work in the same namespaces report each other, across the namespaces of their Leases.
+
+use std::time::Duration;
+
+use apisim::Api;
+use cronwheel::{
+    runtime::{
+        clock::Clock,
+        overlap_task::OverlapTask,
+        shutdown::{Phase, phases},
+    },
+    state::{
+        Scope,
+        held_shards::WHOLE,
+        lease::{InstallationName, MemberSettings, annotation},
+        sharding::Leadership,
+    },
+};
+use jiff::Timestamp;
+use prometheus::IntGauge;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::{BEGUN, TIMEOUT, api, client, held, leases, member, told::done};
+
+fn settings(namespace: &str) -> MemberSettings {
+    MemberSettings::of(&[Scope::Namespace(namespace.into())], "UTC")
+}
+
+fn now(seconds: i64) -> Timestamp {
+    BEGUN.parse::<Timestamp>().unwrap() + jiff::SignedDuration::from_secs(seconds)
+}
+
+/// A member of an installation that takes shards, renewed at this second.
+async fn takes(api: &Api, namespace: &str, installation: &str, settings: &MemberSettings, second: i64) {
+    let leases = leases(client(api), namespace).of_installation(InstallationName::new(installation).unwrap());
+    let mut write = held(member(installation), "pod/uid/0000000000000001");
+    write.is_renewal = true;
+    write.annotations.insert(annotation::ACCEPTS, Some("now".into()));
+    write
+        .annotations
+        .insert(annotation::SETTINGS, Some(settings.to_string().into()));
+    done(leases.create(&write, now(second), TIMEOUT).await);
+}
+
+/// What the installation `cronwheel` of namespace `a` finds out in two minutes, and the Events on its Lease.
+async fn found(api: &Api) -> (i64, Vec<String>) {
+    let overlapping = IntGauge::new("overlapping", "Installations").unwrap();
+    let (phases, leadership) = (phases(), watch::Sender::new(Leadership::of_one(WHOLE)));
+    let task = OverlapTask {
+        api: leases(client(api), "a"),
+        settings: settings("shop"),
+        pod_uid: "cronwheel".into(),
+        clock: Clock::simulated(now(0)),
+        leadership: leadership.subscribe(),
+        overlapping: overlapping.clone(),
+        phase: phases.subscribe(),
+    };
+    let end = async {
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        phases.advance(Phase::StopIntake);
+    };
+    tokio::join!(task.run(), end);
+    let request = http::Request::get("/api/v1/namespaces/a/events")
+        .body(Vec::new())
+        .unwrap();
+    let events: Value = client(api).request(request).await.unwrap();
+    let messages = events["items"].as_array().unwrap().iter();
+    let messages = messages.map(|event| event["message"].as_str().unwrap().to_owned());
+    (overlapping.get(), messages.collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_installation_with_a_namespace_of_ours_is_reported_wherever_its_leases_are() {
+    let api = api();
+    for name in ["a", "b"] {
+        let request = http::Request::post("/api/v1/namespaces").header("content-type", "application/json");
+        let body = serde_json::json!({"metadata": {"name": name}}).to_string().into_bytes();
+        let _: Value = client(&api).request(request.body(body).unwrap()).await.unwrap();
+    }
+    takes(&api, "a", "cronwheel", &settings("shop"), 50).await;
+    takes(&api, "a", "other", &settings("books"), 50).await;
+    takes(&api, "a", "silent", &settings("shop"), -60).await;
+    assert_eq!(found(&api).await, (0, vec![]));
+    takes(
+        &api,
+        "b",
+        "cronwheel",
+        &MemberSettings::of(&[Scope::Cluster], "UTC"),
+        50,
+    )
+    .await;
+    let (n_overlapping, events) = found(&api).await;
+    assert_eq!(n_overlapping, 1);
+    let [event] = events.as_slice() else {
+        panic!("{events:?}");
+    };
+    for part in [
+        "installation cronwheel",
+        "namespace b",
+        "namespaces=*",
+        "namespaces=shop",
+        "--namespace",
+    ] {
+        assert!(event.contains(part), "{event}");
+    }
+}

@@ -45,6 +45,8 @@ pub(crate) struct CronJobState {
     pub(crate) lookups: BTreeMap<Uid, LookUp>,
     /// When to look up its running Jobs that no watch shows; none if there are none.
     pub(crate) ask_unlabelled_at: Option<Timestamp>,
+    /// When its Jobs were last looked at; kept only of a CronJob with very many.
+    pub(crate) jobs_looked_at: Option<Timestamp>,
     /// Since when creates are answered that we may not make any.
     pub(crate) not_permitted_since: Option<Timestamp>,
     /// No history deletes before this: one failed.
@@ -197,6 +199,7 @@ impl CronJobState {
             schedule_changed: None,
             lookups: BTreeMap::new(),
             ask_unlabelled_at: None,
+            jobs_looked_at: None,
             not_permitted_since: None,
             history_not_before: None,
             n_history_failures: 0,

@@ -12,6 +12,7 @@ mod decision;
 mod decisions;
 mod history;
 mod look_ups;
+mod looks;
 mod relists;
 mod status;
 mod tenure;
@@ -321,7 +322,7 @@ impl ShardState {
             return;
         }
         for owner in [change.former_owner, change.owner].into_iter().flatten() {
-            self.evaluate(owner, now);
+            self.evaluate_jobs(owner, now);
         }
     }
 

@@ -21,6 +21,7 @@ pub(crate) struct Job {
     pub(super) completed: Seconds,
     pub(crate) owner: OwnerIndex,
     pub(super) next: JobIndex,
+    pub(super) previous: JobIndex,
     /// The relist in which it was last seen.
     pub(crate) mark: u32,
     pub(crate) finish: Option<Finish>,

@@ -103,6 +103,7 @@ impl Index {
             name: record.name,
             owner,
             next: NONE,
+            previous: NONE,
             mark,
             finish: record.finish,
             is_shown: self.is_shown(&record.shard_labels),
@@ -140,31 +141,32 @@ impl Index {
         let Some(owner_place) = self.owners.get_mut(owner) else {
             return;
         };
-        if let Some(job) = self.jobs.get_mut(index) {
-            job.owner = owner;
-            job.next = std::mem::replace(&mut owner_place.first_job, index);
-            owner_place.n_jobs += 1;
+        let Some(job) = self.jobs.get_mut(index) else {
+            return;
+        };
+        let next = std::mem::replace(&mut owner_place.first_job, index);
+        (job.owner, job.next, job.previous) = (owner, next, NONE);
+        owner_place.n_jobs += 1;
+        if let Some(next) = self.jobs.get_mut(next) {
+            next.previous = index;
         }
     }
 
     fn unlink_job(&mut self, index: JobIndex) {
         let Some(job) = self.job(index) else { return };
-        let (owner, next) = (job.owner, job.next);
+        let (owner, next, previous) = (job.owner, job.next, job.previous);
         let Some(owner_place) = self.owners.get_mut(owner) else {
             return;
         };
         owner_place.n_jobs -= 1;
-        if owner_place.first_job == index {
+        if previous == NONE {
             owner_place.first_job = next;
-            return;
         }
-        let mut at = owner_place.first_job;
-        while let Some(job) = self.jobs.get_mut(at) {
-            if job.next == index {
-                job.next = next;
-                return;
-            }
-            at = job.next;
+        if let Some(previous) = self.jobs.get_mut(previous) {
+            previous.next = next;
+        }
+        if let Some(next) = self.jobs.get_mut(next) {
+            next.previous = previous;
         }
     }
 }

@@ -285,7 +285,7 @@ impl ShardState {
     /// A list does not have a Job. It may be younger than the list: an entry of the active list is asked for first.
     pub(super) fn lose_job(&mut self, job: JobIndex, now: Timestamp) {
         if let Some((owner, _)) = self.index.remove_job(job) {
-            self.evaluate(owner, now);
+            self.evaluate_jobs(owner, now);
         }
     }
 
@@ -313,6 +313,6 @@ impl ShardState {
                 format!("Active job went missing: {}", job.name),
             );
         }
-        self.evaluate(owner, now);
+        self.evaluate_jobs(owner, now);
     }
 }

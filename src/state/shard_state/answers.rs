@@ -266,7 +266,7 @@ impl ShardState {
             cron_job.remove_active(job);
         }
         self.replaced(owner, job, is_gone, now);
-        self.evaluate(owner, now);
+        self.evaluate_jobs(owner, now);
     }
 
     fn put_history_off(&mut self, owner: OwnerIndex, retry_after: Option<Duration>, now: Timestamp) {

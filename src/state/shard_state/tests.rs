@@ -12,6 +12,7 @@ mod deadlines;
 mod gates;
 mod history;
 mod lost_answers;
+mod many_jobs;
 mod own_writes;
 mod policies;
 mod refusals;

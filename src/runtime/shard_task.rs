@@ -104,6 +104,7 @@ impl ShardTask {
         }
         let mut phase = self.links.phase.clone();
         let mut verdict = self.clock.watch_verdict();
+        let mut leadership = self.links.leadership.clone();
         loop {
             let wakeup = self.wakeup();
             let due_at = wakeup.map(|wakeup| wakeup.at);
@@ -116,6 +117,8 @@ impl ShardTask {
                 1.. = self.links.answers.recv_many(&mut self.answers, BATCH_MAX) => Turn::Facts,
                 1.. = self.links.inputs.recv_many(&mut self.inputs, BATCH_MAX) => Turn::Facts,
                 _ = verdict.changed() => Turn::Look,
+                // The election of shards commands a look itself.
+                Ok(()) = leadership.changed(), if self.links.custody.is_none() => Turn::Look,
                 () = tokio::time::sleep(pause) => Turn::Look,
             };
             match turn {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use cronwheel::{
     cluster::classify::error_text,
-    runtime::{args::Cli, commands::execute},
+    runtime::{args::Cli, commands::execute, logging::escaped},
 };
 
 /// Many short-lived buffers on several threads: a third of the time of the system's allocator.
@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     match execute(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("cronwheel: {}", error_text(&error));
+            eprintln!("cronwheel: {}", escaped(&error_text(&error)));
             ExitCode::FAILURE
         }
     }

@@ -1,9 +1,17 @@
 //! The log: fixed messages, values as fields, to standard error.
+//!
+//! Values hold text of API servers, webhooks and tenants. [`escaped`] replaces their control characters.
 
-use std::io::{IsTerminal, stderr};
+mod escaped;
+
+use std::io::stderr;
 
 use clap::ValueEnum;
+use tracing::Subscriber;
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter, util::SubscriberInitExt};
+
+use self::escaped::Escaped;
+pub use self::escaped::escaped;
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -45,11 +53,19 @@ impl LogLevel {
 
 /// Starts the log, to standard error. A second call does nothing.
 pub fn start(format: LogFormat, level: LogLevel) {
-    start_to(format, level, stderr().is_terminal(), stderr);
+    start_to(format, level, stderr);
 }
 
-/// Starts the log somewhere else, with or without colours.
-pub(super) fn start_to<W>(format: LogFormat, level: LogLevel, has_colours: bool, writer: W)
+/// Starts the log somewhere else.
+pub(super) fn start_to<W>(format: LogFormat, level: LogLevel, writer: W)
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    // There is a log already: in tests, which run in one process.
+    drop(subscriber(format, level, writer).try_init());
+}
+
+fn subscriber<W>(format: LogFormat, level: LogLevel, writer: W) -> Box<dyn Subscriber + Send + Sync>
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
@@ -61,12 +77,14 @@ where
     ));
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(has_colours)
-        .with_writer(writer);
-    let started = match format {
-        LogFormat::Text => lines.finish().try_init(),
-        LogFormat::Json => lines.json().flatten_event(true).finish().try_init(),
-    };
-    // There is a log already: in tests, which run in one process.
-    drop(started);
+        // Colours are control characters, which cannot be told from those of a tenant.
+        .with_ansi(false)
+        .with_writer(Escaped(writer));
+    match format {
+        LogFormat::Text => Box::new(lines.finish()),
+        LogFormat::Json => Box::new(lines.json().flatten_event(true).finish()),
+    }
 }
+
+#[cfg(test)]
+mod tests;

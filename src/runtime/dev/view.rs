@@ -63,7 +63,7 @@ impl Face {
     pub(super) fn begin(output: Stdout, guide: &Guide, log_level: LogLevel) -> io::Result<Face> {
         if can_draw(&output) {
             let log = LogTail::new();
-            logging::start_to(LogFormat::Text, log_level, false, log.clone());
+            logging::start_to(LogFormat::Text, log_level, log.clone());
             return Ok(Face::Screen(Terminal::open(output)?, log));
         }
         logging::start(LogFormat::Text, log_level);

@@ -2,12 +2,16 @@
 
 use super::{ParseError, Schedule, Zone, ZoneError, parse_standard};
 
+/// Longest `spec.schedule` that is parsed, and longest text of a schedule or time zone that is kept. A schedule that lists
+/// every value of every field takes a tenth of it. Each event of a CronJob parses its schedule.
+pub const SCHEDULE_MAX_BYTES: usize = 4096;
+
 /// `spec.schedule` with `spec.timeZone`, parsed once (B-7.1).
 #[derive(Clone, Debug)]
 pub struct CronJobSchedule {
-    /// `spec.schedule` as written.
+    /// `spec.schedule` as written, cut to [`SCHEDULE_MAX_BYTES`].
     pub text: Box<str>,
-    /// `spec.timeZone` as written.
+    /// `spec.timeZone` as written, cut to [`SCHEDULE_MAX_BYTES`].
     pub time_zone: Option<Box<str>>,
     /// The zone of `spec.timeZone`, or why it does not load (B-6.2); the default zone for `Local`.
     pub zone: Option<Result<Zone, ZoneError>>,
@@ -20,12 +24,16 @@ pub struct CronJobSchedule {
 impl CronJobSchedule {
     /// Builds the effective schedule (B-7.1): a text that holds `TZ` anywhere is used as it is, whatever the zone field says.
     pub fn new(text: &str, time_zone: Option<&str>, default_zone: &Zone) -> CronJobSchedule {
+        let is_too_long = text.len() > SCHEDULE_MAX_BYTES;
+        // No time zone has so long a name.
+        let (text, time_zone) = (cut(text), time_zone.map(cut));
         let zone = time_zone.map(|name| match name {
             // The zone of the process, for which ours is the default one (B-7.2).
             "Local" => Ok(default_zone.clone()),
             _ => Zone::load(name),
         });
         let parsed = match (time_zone, &zone) {
+            _ if is_too_long => Err(ParseError(format!("longer than {SCHEDULE_MAX_BYTES} bytes"))),
             (Some(name), Some(Ok(_))) if !text.contains("TZ") => parse_standard(&format!("TZ={name} {text}")),
             _ => parse_standard(text),
         };
@@ -46,5 +54,65 @@ impl CronJobSchedule {
     /// Whether another one was written by the user, by the rule of B-2.1.
     pub fn differs_from(&self, other: &CronJobSchedule) -> bool {
         self.text != other.text || self.time_zone != other.time_zone
+    }
+}
+
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(SCHEDULE_MAX_BYTES)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new(text: &str, time_zone: Option<&str>) -> CronJobSchedule {
+        CronJobSchedule::new(text, time_zone, &Zone::utc())
+    }
+
+    #[test]
+    fn a_schedule_of_more_than_4096_bytes_is_neither_parsed_nor_kept_b_7_3() {
+        let longest = "0".to_owned() + &",59".repeat(1_362) + "  * * * *";
+        for (text, is_parsed) in [
+            (longest.clone() + " ", false),
+            ("0,".repeat(10_000) + "0 0 * * *", false),
+            (" ".repeat(1 << 20), false),
+            ("ö".repeat(1 << 19), false),
+            ("@every ".to_owned() + &"1ns".repeat(1 << 18), false),
+            (longest, true),
+        ] {
+            for zone in [None, Some("Europe/Berlin")] {
+                let schedule = new(&text, zone);
+                assert_eq!(schedule.parsed.is_ok(), is_parsed, "{} bytes", text.len());
+                assert!(schedule.text.len() <= SCHEDULE_MAX_BYTES);
+                let is_told = schedule.parsed.is_err_and(|error| error.0 == "longer than 4096 bytes");
+                assert_eq!(is_told, !is_parsed, "{} bytes", text.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_time_zone_is_unknown_and_not_kept() {
+        let schedule = new("* * * * *", Some(&"Europe/Berlin".repeat(80_000)));
+        let kept = schedule.time_zone.unwrap().len();
+        let Some(Err(error)) = schedule.zone else {
+            panic!("there is no such zone")
+        };
+        assert!(kept <= SCHEDULE_MAX_BYTES && error.0.len() <= SCHEDULE_MAX_BYTES);
+    }
+
+    #[test]
+    fn a_schedule_that_lists_every_value_takes_a_tenth_of_the_longest() {
+        let list =
+            |values: std::ops::RangeInclusive<u8>| values.map(|value| value.to_string()).collect::<Vec<_>>().join(",");
+        let names = "jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec sun,mon,tue,wed,thu,fri,sat";
+        let text = format!("{} {} {} {names}", list(0..=59), list(0..=23), list(1..=31));
+        assert!(new(&text, None).parsed.is_ok());
+        assert!(text.len() * 10 <= SCHEDULE_MAX_BYTES, "{} bytes", text.len());
+    }
+
+    #[test]
+    fn a_period_below_a_second_is_a_second() {
+        let parsed = new("@every 1ns", None).parsed.unwrap();
+        assert_eq!(parsed.period_seconds(), Some(1));
     }
 }

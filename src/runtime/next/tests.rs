@@ -187,9 +187,14 @@ fn a_line_that_is_no_query_is_told_and_the_rest_goes_on() {
 
 #[test]
 fn a_long_line_is_answered() {
-    let text = format!("{}* * * * *", " ".repeat(500_000));
-    let query = format!("{text}\t\t2026-03-27T12:00:00Z\t1");
-    check_bulk(query.as_bytes(), &format!("{query}\t2026-03-27T12:01:00Z\n"));
+    for (n_spaces, answer) in [
+        (4_087, "2026-03-27T12:01:00Z"),
+        (500_000, "ERR\tlonger than 4096 bytes"),
+    ] {
+        let text = format!("{}* * * * *", " ".repeat(n_spaces));
+        let query = format!("{text}\t\t2026-03-27T12:00:00Z\t1");
+        check_bulk(query.as_bytes(), &format!("{query}\t{answer}\n"));
+    }
 }
 
 /// Fails as a pipe does whose reader is gone.

@@ -43,29 +43,53 @@ const MINUTES_WINDOW_SECONDS: i64 = 3 * 3600;
 
 /// The last activation not after `now` in the chain from `earliest`, in Unix seconds.
 pub(super) fn last_until(spec: &Spec, zone: &Zone, earliest: i64, now: i64) -> Option<i64> {
-    let mut at = earliest.max(now.saturating_sub(AGE_MAX_SECONDS));
-    let mut last = None;
-    let mut may_merge = true;
-    loop {
-        let jump = jump(spec, zone, at, now);
+    let mut search = Search {
+        spec,
+        zone,
+        now,
+        at: earliest.max(now.saturating_sub(AGE_MAX_SECONDS)),
+        last: None,
+        may_merge: true,
+    };
+    while search.advance() {}
+    search.last
+}
+
+/// A search for the last activation not after `now`.
+struct Search<'a> {
+    spec: &'a Spec,
+    zone: &'a Zone,
+    now: i64,
+    /// The chain member, or the reference, that the search has reached.
+    at: i64,
+    /// The last activation found.
+    last: Option<i64>,
+    may_merge: bool,
+}
+
+impl Search<'_> {
+    /// Takes one step. Returns whether the search goes on.
+    fn advance(&mut self) -> bool {
+        let Search { spec, zone, now, .. } = *self;
+        let jump = jump(spec, zone, self.at, now);
         if let Some(to) = jump.to {
-            (at, last) = (to, Some(to));
+            (self.at, self.last) = (to, Some(to));
         }
         if jump.is_final {
-            return last;
+            return false;
         }
-        if may_merge
-            && let Some(start) = minutes_start(spec, zone, at, now).or_else(|| merge_point(spec, zone, at, now))
+        if std::mem::take(&mut self.may_merge)
+            && let Some(start) =
+                minutes_start(spec, zone, self.at, now).or_else(|| merge_point(spec, zone, self.at, now))
         {
-            may_merge = false;
-            at = start;
-            continue;
+            self.at = start;
+            return true;
         }
-        may_merge = false;
-        match next_of_spec(spec, zone, at) {
-            Some(next) if next <= now => (at, last) = (next, Some(next)),
-            _ => return last,
+        match next_of_spec(spec, zone, self.at) {
+            Some(next) if next <= now => (self.at, self.last) = (next, Some(next)),
+            _ => return false,
         }
+        true
     }
 }
 
@@ -165,5 +189,54 @@ fn day_after_months(spec: &Spec, day: i64, day_max: i64) -> Option<i64> {
             return Some(first);
         }
         months_left -= usize::from(spec.has_month(month));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::fires::tests::spec;
+
+    #[test]
+    fn the_steps_to_the_last_slot_are_bounded_after_thirty_years() {
+        // Near a change of the offset each hour takes a step. Changes within thirty years that merging does not leave out
+        // are few.
+        const STEPS_EXPECTED_MAX: u32 = 400;
+        let now = 1_770_000_000;
+        let texts = [
+            "0 0 30 2 *",
+            "0 0 29 2 1",
+            "* * * 1 *",
+            "*/7 * * * 0-5",
+            "* * 1 * 1",
+            "0 2 * * *",
+            "* * * * *",
+        ];
+        for text in texts {
+            for name in [
+                "Africa/Casablanca",
+                "America/Havana",
+                "Antarctica/Troll",
+                "Australia/Lord_Howe",
+                "Pacific/Apia",
+            ] {
+                let (spec, zone) = (spec(text), Zone::load(name).unwrap());
+                for now in (0..400).map(|day| now + day * 86_400) {
+                    let mut search = Search {
+                        spec: &spec,
+                        zone: &zone,
+                        now,
+                        at: now - AGE_MAX_SECONDS,
+                        last: None,
+                        may_merge: true,
+                    };
+                    let mut n_steps = 1;
+                    while search.advance() {
+                        n_steps += 1;
+                        assert!(n_steps <= STEPS_EXPECTED_MAX, "{text} in {name} until {now}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -56,7 +56,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn run(mut self) -> Option<i64> {
+    fn run(&mut self) -> Option<i64> {
         let year_max = self.date().year + 5;
         while self.date().year <= year_max {
             if self.match_month()? == Turn::Matches
@@ -229,5 +229,54 @@ mod tests {
         // What overflows goes on in the next month.
         check("UTC", (2025, 13, 1), 0, 0, "2026-01-01T00:00:00Z");
         check("UTC", (2025, 2, 31), 12, 0, "2025-03-03T12:00:00Z");
+    }
+
+    /// Zones that skip a day, change at midnight, by half an hour, twice a year for Ramadan, or by odd seconds.
+    const ODD_ZONES: [&str; 8] = [
+        "Africa/Casablanca",
+        "Africa/Monrovia",
+        "America/Havana",
+        "Antarctica/Troll",
+        "Australia/Lord_Howe",
+        "Pacific/Apia",
+        "Pacific/Kwajalein",
+        "UTC",
+    ];
+
+    #[test]
+    fn the_steps_of_a_hostile_schedule_are_bounded() {
+        // Six years of days, a day of hours, an hour of minutes.
+        const STEPS_EXPECTED_MAX: u32 = 6 * 366 + 24 + 60;
+        let references = (0..8 * 366).map(|day| 1_700_000_000 + day * 86_400);
+        for text in [
+            "0 0 30 2 *",
+            "59 23 29 2 1",
+            "59 23 31 12 *",
+            "0 0 31 2,4,6,9,11 *",
+            "* * * * *",
+        ] {
+            let spec = spec(text);
+            for (zone, reference) in ODD_ZONES
+                .iter()
+                .flat_map(|zone| references.clone().step_by(17).map(move |at| (zone, at)))
+            {
+                let zone = Zone::load(zone).unwrap();
+                let mut walk = Walk::new(&spec, &zone, reference);
+                walk.run();
+                let n_steps = STEPS_MAX - walk.steps_left;
+                assert!(
+                    n_steps <= STEPS_EXPECTED_MAX,
+                    "{text} in {zone:?} from {reference}: {n_steps} steps"
+                );
+            }
+        }
+        // The library never returns (B-8.4).
+        let (spec, zone) = (spec("0 0 30 12 *"), Zone::load("Pacific/Apia").unwrap());
+        let mut walk = Walk::new(
+            &spec,
+            &zone,
+            "2011-12-01T00:00:00Z".parse::<Timestamp>().unwrap().as_second(),
+        );
+        assert_eq!((walk.run(), walk.steps_left), (None, 0));
     }
 }

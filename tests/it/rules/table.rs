@@ -206,6 +206,12 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         tests: &["b_7_2_the_zone_of_a_schedule_without_one_is_the_default"],
     },
     Difference {
+        rules: &["B-7.3"],
+        built_in: "parses a schedule of any length",
+        ours: "a schedule of more than 4096 bytes is not parsed and starts nothing; Warning `UnparseableSchedule`",
+        tests: &["a_schedule_of_more_than_4096_bytes_is_neither_parsed_nor_kept_b_7_3"],
+    },
+    Difference {
         rules: &["B-9.1"],
         built_in: "waits in silence for a `lastScheduleTime` that is in the future",
         ours: "waits as well, and says so once by the Warning `LastScheduleTimeInFuture`",

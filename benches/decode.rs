@@ -111,7 +111,10 @@ fn print_memory() {
         job.len()
     );
     let shared_template = cron_job_record(&cron_job).template;
-    println!("job template: {} bytes", shared_template.body.len());
+    println!(
+        "job template: {} bytes",
+        shared_template.body.as_str().map_or(0, str::len)
+    );
     let besides_template = |event: &str| {
         let mut record = cron_job_record(event);
         record.template = Arc::clone(&shared_template);

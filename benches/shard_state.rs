@@ -128,7 +128,7 @@ fn memory(n_cron_jobs: u32) {
     let Input::CronJobApplied(record) = cron_job(0) else {
         return;
     };
-    let template_bytes = u32::try_from(record.template.body.len()).map_or(0.0, f64::from);
+    let template_bytes = u32::try_from(record.template.body.as_str().map_or(0, str::len)).map_or(0.0, f64::from);
     let before = resident_bytes();
     let mut shard = listed(n_cron_jobs);
     let with_cron_jobs = resident_bytes();

@@ -21,7 +21,7 @@ pub mod watch;
 pub mod watched;
 
 pub use api::{Answered, ClusterApi};
-pub use classify::{Answer, EventOutcome, LabelOutcome};
+pub use classify::{Answer, CronJobOutcome, EventOutcome, LabelOutcome};
 pub use connection::{WriteConnections, lease_client, watch_client};
 pub use decode::{DecodeError, Decoder, SlimCronJob, SlimJob};
 pub use events::{EventAction, EventAggregator};

@@ -321,7 +321,12 @@ impl Shell {
             quiet_until: self.quiet_until.subscribe(),
             burst: self.burst.clone(),
         };
-        let dispatcher = Dispatcher::new(self.api.clone(), self.clock.clone(), links, self.settings.inflight_max);
+        let dispatcher = Dispatcher::new(
+            self.reading_api(),
+            self.clock.clone(),
+            links,
+            self.settings.inflight_max,
+        );
         self.start("dispatcher", Phase::StopIntake, dispatcher.run())
     }
 
@@ -334,7 +339,7 @@ impl Shell {
             burst: self.burst.subscribe(),
         };
         let flush_interval = self.settings.status_flush_interval;
-        let batcher = StatusBatcher::new(self.api.clone(), self.clock.clone(), links, flush_interval);
+        let batcher = StatusBatcher::new(self.reading_api(), self.clock.clone(), links, flush_interval);
         self.start("status batcher", Phase::FlushStatuses, batcher.run())
     }
 
@@ -366,6 +371,8 @@ impl Shell {
             None => HeldShards::whole(scopes, clock_skew_max, now),
             Some(sharding) => HeldShards::new(Partition::Shards(sharding.shard_count), scopes, clock_skew_max),
         };
+        let template_bytes_max = u64::from(self.settings.template_memory_mib) << 20;
+        shards.template_memory().set_bytes_max(template_bytes_max);
         let task = ShardTask::new(shards, self.clock.clone(), now, links);
         self.start("shard", Phase::EndShards, task.run())
     }

@@ -16,6 +16,7 @@ pub mod record;
 pub mod shard_state;
 pub mod sharding;
 pub mod tally;
+pub mod template_memory;
 
 pub use custody::{Custody, Entry, ListOrder, Moment, ShardCommand, ShardReport};
 pub use effect::{CronJobEvent, Effect, EventReason, EventType, JobDelete, JobLookUp, JobOrder, StatusWrite};
@@ -25,7 +26,9 @@ pub use input::{Input, Scope};
 pub use outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome};
 pub use record::{
     ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Finish, JobRecord, JobTemplate,
+    KeptText,
 };
 pub use shard_state::{Decided, ShardConfig, ShardState, Sizes, Wakeup};
 pub use sharding::{Mandate, ShardId, Term};
 pub use tally::{InstantOutcome, Tally};
+pub use template_memory::{TemplateMemory, TemplateUse};

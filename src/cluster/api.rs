@@ -11,13 +11,14 @@ use jiff::fmt::rfc2822;
 use kube::client::Body;
 
 use super::{
-    classify::{self, Answer, EventOutcome, LabelOutcome, OrderOutcome, RawAnswer},
+    classify::{self, Answer, CronJobOutcome, EventOutcome, LabelOutcome, OrderOutcome, RawAnswer},
     connection::{ApiConnection, ServerDate, USER_AGENT, WriteConnections},
+    decode::{Decoder, SlimCronJob},
     encode,
 };
 use crate::state::{
-    CreateOutcome, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobRecord, LookUpOutcome, StatusOutcome, StatusWrite,
-    sharding::WriteTerms,
+    CreateOutcome, CronJobIdentity, CronJobRecord, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobRecord,
+    LookUpOutcome, StatusOutcome, StatusWrite, sharding::WriteTerms,
 };
 
 /// How long an answer may take. An API server lets an admission webhook take 30 seconds.
@@ -37,12 +38,39 @@ pub struct Answered<T> {
     pub server_date: Option<ServerDate>,
 }
 
+impl<T> Answered<T> {
+    /// The answer to a request that cannot be built.
+    fn not_sent(outcome: T) -> Answered<T> {
+        Answered {
+            answer: Answer::Outcome(outcome),
+            code: None,
+            server_date: None,
+        }
+    }
+
+    /// The same answer with another outcome.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Answered<U> {
+        let answer = match self.answer {
+            Answer::Outcome(outcome) => Answer::Outcome(change(outcome)),
+            Answer::Throttled { retry_after, message } => Answer::Throttled { retry_after, message },
+            Answer::Unavailable { retry_after, message } => Answer::Unavailable { retry_after, message },
+        };
+        Answered {
+            answer,
+            code: self.code,
+            server_date: self.server_date,
+        }
+    }
+}
+
 /// The API server, for writing. Cheap to clone.
 #[derive(Clone)]
 pub struct ClusterApi {
     connections: WriteConnections,
     /// Under what is written; none where nobody competes.
     terms: Option<WriteTerms>,
+    /// How the CronJobs that are read become records.
+    decoder: Decoder,
 }
 
 impl ClusterApi {
@@ -51,7 +79,14 @@ impl ClusterApi {
         ClusterApi {
             connections,
             terms: None,
+            decoder: Decoder::default(),
         }
+    }
+
+    /// The same, which decodes the CronJobs that it reads like the watches.
+    #[must_use]
+    pub fn with_decoder(self, decoder: Decoder) -> ClusterApi {
+        ClusterApi { decoder, ..self }
     }
 
     /// Over one client, as tests do.
@@ -79,14 +114,11 @@ impl ClusterApi {
 
     /// Creates a Job (B-12).
     pub async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
+        let Some(body) = encode::job_body(order, self.terms.map(|terms| terms.stamp)) else {
+            return Answered::not_sent(CreateOutcome::Abandoned);
+        };
         let path = jobs_path(&order.cron_job.namespace);
-        let request = request(
-            self.life(),
-            Method::POST,
-            path,
-            "application/json",
-            encode::job_body(order, self.terms.map(|terms| terms.stamp)),
-        );
+        let request = request(self.life(), Method::POST, path, "application/json", body);
         self.ask(request, classify::create).await
     }
 
@@ -120,19 +152,31 @@ impl ClusterApi {
 
     /// Writes a CronJob's status (B-13).
     pub async fn write_status(&self, write: &StatusWrite) -> Answered<StatusOutcome> {
-        let mut path = String::from("/apis/batch/v1/namespaces/");
-        push_segment(&mut path, &write.cron_job.namespace);
-        path.push_str("/cronjobs/");
-        push_segment(&mut path, &write.cron_job.name);
-        path.push_str("/status");
-        let request = request(
-            self.life(),
-            Method::PUT,
-            path,
-            "application/json",
-            encode::status_body(write),
-        );
+        let Some(body) = encode::status_body(write) else {
+            return Answered::not_sent(StatusOutcome::Abandoned);
+        };
+        let path = cron_job_path(&write.cron_job) + "/status";
+        let request = request(self.life(), Method::PUT, path, "application/json", body);
         self.ask(request, classify::status_write).await
+    }
+
+    /// Reads a CronJob of which not everything is kept.
+    pub async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
+        let request = request(self.life(), Method::GET, cron_job_path(cron_job), "", Vec::new());
+        let answered = self.ask(request, classify::read_cron_job).await;
+        answered.map(|outcome| self.decoded(outcome))
+    }
+
+    fn decoded(&self, outcome: CronJobOutcome<SlimCronJob>) -> CronJobOutcome<Box<CronJobRecord>> {
+        match outcome {
+            CronJobOutcome::Found(slim) => match slim.into_record(&self.decoder) {
+                Ok(record) => CronJobOutcome::Found(Box::new(record)),
+                Err(error) => OrderOutcome::failed(classify::error_text(&error), None),
+            },
+            CronJobOutcome::Gone => CronJobOutcome::Gone,
+            CronJobOutcome::NotPermitted { message } => CronJobOutcome::NotPermitted { message },
+            CronJobOutcome::Failed { message, retry_after } => CronJobOutcome::Failed { message, retry_after },
+        }
     }
 
     /// Creates an Event (B-14).
@@ -256,6 +300,14 @@ fn jobs_path(namespace: &str) -> String {
     path.push_str("/apis/batch/v1/namespaces/");
     push_segment(&mut path, namespace);
     path.push_str("/jobs");
+    path
+}
+
+fn cron_job_path(cron_job: &CronJobIdentity) -> String {
+    let mut path = String::from("/apis/batch/v1/namespaces/");
+    push_segment(&mut path, &cron_job.namespace);
+    path.push_str("/cronjobs/");
+    push_segment(&mut path, &cron_job.name);
     path
 }
 

@@ -3,6 +3,7 @@
 //! What every kind of request can meet (too many requests, no server behind the address) is told apart
 //! here from what the one request was told, so that back-off is decided in one place for all.
 
+mod cron_job;
 mod order_outcome;
 mod refusal;
 #[cfg(test)]
@@ -15,9 +16,12 @@ use http::StatusCode;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-pub use self::order_outcome::OrderOutcome;
 use self::refusal::DeniedBy;
 pub(super) use self::refusal::Refusal;
+pub use self::{
+    cron_job::{CronJobOutcome, read_cron_job},
+    order_outcome::OrderOutcome,
+};
 use super::decode::SlimJob;
 use crate::state::{
     CreateOutcome, DeleteOutcome, LookUpOutcome, ResourceVersion, StatusOutcome, sharding::ShardLabels,

@@ -64,6 +64,16 @@ pub struct Decoder {
     pub shard_count: Option<ShardCount>,
 }
 
+impl Default for Decoder {
+    /// For a replica that is alone, in UTC.
+    fn default() -> Decoder {
+        Decoder {
+            default_zone: Zone::utc(),
+            shard_count: None,
+        }
+    }
+}
+
 impl Decoder {
     /// The record of a CronJob.
     pub fn cron_job(&self, slim: &SlimCronJob) -> Result<CronJobRecord, DecodeError> {

@@ -26,11 +26,12 @@ pub const CREATED_UNDER_ANNOTATION: &str = "cronwheel.dev/created-under";
 /// The annotation with the instant until which a Job may be created, by the API server's clock.
 pub const CREATE_BEFORE_ANNOTATION: &str = "cronwheel.dev/create-before";
 
-/// The Job of an order (B-11), with what it says of its creator where replicas share CronJobs out.
-pub fn job_body(order: &JobOrder, stamp: Option<Stamp>) -> Vec<u8> {
+/// The Job of an order (B-11), with what it says of its creator where replicas share CronJobs out. Returns `None` if the
+/// template is not kept.
+pub fn job_body(order: &JobOrder, stamp: Option<Stamp>) -> Option<Vec<u8>> {
     let template = &order.template;
     let [name_at, created_at, scheduled_at] = template.splice_offsets.map(|offset| offset as usize);
-    let (body, name, scheduled) = (&template.body, &order.name, &order.scheduled_timestamp);
+    let (body, name, scheduled) = (template.body.as_str()?, &order.name, &order.scheduled_timestamp);
     let stamp_bytes = stamp.map_or(0, |_| STAMP_MAX_BYTES);
     let mut text = String::with_capacity(body.len() + name.len() + scheduled.len() + TIME_MAX_BYTES + stamp_bytes);
     text.push_str(&body[..name_at]);
@@ -47,7 +48,7 @@ pub fn job_body(order: &JobOrder, stamp: Option<Stamp>) -> Vec<u8> {
         push_stamp(&mut text, stamp);
     }
     text.push_str(rest);
-    text.into_bytes()
+    Some(text.into_bytes())
 }
 
 /// Appends our own annotations.
@@ -63,19 +64,21 @@ const STAMP_MAX_BYTES: usize = 160;
 const TIME_MAX_BYTES: usize = 24;
 
 /// The body of `PUT …/cronjobs/<name>/status` (B-13, B-16.4): the status, and the metadata that the server takes from the request.
-/// No spec, which it takes from the store, and no managed fields, which it then keeps.
-pub fn status_body(write: &StatusWrite) -> Vec<u8> {
-    let mut text = String::with_capacity(512 + write.retained_metadata.members.len() + 192 * write.status.active.len());
+/// No spec, which it takes from the store, and no managed fields, which it then keeps. Returns `None` if the metadata is not
+/// kept.
+pub fn status_body(write: &StatusWrite) -> Option<Vec<u8>> {
+    let members = write.retained_metadata.members.as_str()?;
+    let mut text = String::with_capacity(512 + members.len() + 192 * write.status.active.len());
     text.push_str(r#"{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"#);
     push_string(&mut text, &write.cron_job.name);
     push_member(&mut text, "namespace", &write.cron_job.namespace);
     push_member(&mut text, "uid", &write.cron_job.uid.to_string());
     push_member(&mut text, "resourceVersion", &write.resource_version.to_string());
-    text.push_str(&write.retained_metadata.members);
+    text.push_str(members);
     text.push_str(r#"},"status":"#);
     push_status(&mut text, &write.status);
     text.push('}');
-    text.into_bytes()
+    Some(text.into_bytes())
 }
 
 /// A status as [`status_body`] sends it.

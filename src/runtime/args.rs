@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     schedule::{Zone, zone::tzdb_version},
-    state::{lease::InstallationName, sharding::ShardCount},
+    state::{TemplateMemory, lease::InstallationName, sharding::ShardCount},
 };
 
 /// Connections for our writes. One carries a hundred requests at a time, and a burst needs more.
@@ -35,6 +35,9 @@ const INFLIGHT_MAX: i64 = 320;
 
 /// More than an API server writes.
 const EVENTS_PER_SECOND_MAX: i64 = 10_000;
+
+/// More than any machine has.
+const TEMPLATE_MEMORY_MIB_MAX: i64 = 1 << 24;
 
 static VERSION: LazyLock<String> =
     LazyLock::new(|| format!("{} (time zone data {})", env!("CARGO_PKG_VERSION"), tzdb_version()));
@@ -100,6 +103,12 @@ pub struct RunArgs {
     /// The most requests about Jobs on the way at a time; fewer when the API server is slow or throttles
     #[arg(long, value_name = "COUNT", default_value_t = 128, value_parser = value_parser!(u32).range(1..=INFLIGHT_MAX))]
     pub max_inflight: u32,
+
+    /// Memory for the templates and the metadata of the CronJobs of this replica, in MiB; a namespace uses at most as much
+    /// as stays free, half of it if it is the only one; a CronJob that does not fit still runs, its template is read from
+    /// the API server for each run; 100,000 CronJobs of 5 KiB take 500 MiB
+    #[arg(long, value_name = "MIB", default_value_t = TemplateMemory::MIB_DEFAULT, value_parser = value_parser!(u32).range(1..=TEMPLATE_MEMORY_MIB_MAX))]
+    pub max_template_memory: u32,
 
     /// Which Events about CronJobs are posted
     #[arg(long, value_enum, default_value_t)]

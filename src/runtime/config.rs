@@ -97,6 +97,8 @@ pub struct RunSettings {
     pub status_flush_interval: Duration,
     /// The most requests about Jobs on the way.
     pub inflight_max: u32,
+    /// The memory for templates and metadata of CronJobs.
+    pub template_memory_mib: u32,
     /// What all replicas may spend on Events.
     pub events: EventBudget,
     /// How CronJobs are shared with other replicas; none with `--alone`.
@@ -130,6 +132,7 @@ impl RunConfig {
                 default_zone: args.default_time_zone.clone(),
                 status_flush_interval: args.status_flush_interval,
                 inflight_max: args.max_inflight,
+                template_memory_mib: args.max_template_memory,
                 events: EventBudget {
                     filter: args.events,
                     per_second_max: args.max_events_per_second,
@@ -152,6 +155,7 @@ impl RunConfig {
             default_time_zone = settings.default_zone.name(),
             status_flush_interval = ?settings.status_flush_interval,
             max_inflight = settings.inflight_max,
+            max_template_memory_mib = settings.template_memory_mib,
             events = ?settings.events.filter,
             max_events_per_second = settings.events.per_second_max,
             max_clock_skew = %format_args!("{:#}", self.clock_skew_max),

@@ -45,7 +45,7 @@ use super::{
 };
 use crate::{
     schedule::{Zone, parse_standard},
-    state::Scope,
+    state::{Scope, TemplateMemory},
 };
 
 /// Next to that of a Kubernetes API server, and given to nobody.
@@ -222,6 +222,7 @@ fn settings(listen: SocketAddr) -> RunSettings {
         sharding: None,
         alone: None,
         inflight_max: INFLIGHT_MAX,
+        template_memory_mib: TemplateMemory::MIB_DEFAULT,
         events: EventBudget::default(),
     }
 }

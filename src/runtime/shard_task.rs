@@ -273,6 +273,7 @@ impl ShardTask {
         self.links.board.publish(|figures| {
             figures.tally = shards.tally();
             figures.sizes = shards.sizes();
+            figures.template_use = shards.template_memory().in_use();
             figures.is_synced = is_synced;
             figures.turned = Some(turned);
         });

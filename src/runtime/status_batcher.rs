@@ -12,22 +12,23 @@ use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::{mpsc, watch};
 
 use super::{
-    ask::ask,
     clock::Clock,
-    metrics::{ApiCall, StatusMetrics},
+    metrics::StatusMetrics,
     pacing::{Admission, Pacer, Ticket},
     shutdown::{Phase, PhaseReceiver, STATUS_GRACE},
 };
 use crate::{
-    cluster::{Answer, Answered, ClusterApi, watched::Watcher},
+    cluster::{Answer, Answered, ClusterApi, CronJobOutcome, watched::Watcher},
     state::{
-        Input, StatusOutcome, StatusWrite, Uid,
+        CronJobIdentity, CronJobRecord, Input, StatusOutcome, StatusWrite, Uid,
         sharding::{BootInstant, Leadership, WriteTerms},
     },
 };
 
+mod exchange;
 mod pending;
 
+use exchange::{Exchanged, exchange};
 pub use pending::StatusQueue;
 use pending::{FLUSH_SIZE, Pending, answer, came_by};
 
@@ -54,6 +55,11 @@ pub trait StatusApi: Clone + Send + Sync + 'static {
     fn under(&self, terms: &WriteTerms) -> Self;
     /// Writes a CronJob's status.
     fn write_status(&self, write: &StatusWrite) -> impl Future<Output = Answered<StatusOutcome>> + Send;
+    /// Reads the CronJob of a write whose metadata is not kept.
+    fn read_cron_job(
+        &self,
+        cron_job: &CronJobIdentity,
+    ) -> impl Future<Output = Answered<CronJobOutcome<Box<CronJobRecord>>>> + Send;
 }
 
 impl StatusApi for ClusterApi {
@@ -63,6 +69,10 @@ impl StatusApi for ClusterApi {
 
     async fn write_status(&self, write: &StatusWrite) -> Answered<StatusOutcome> {
         ClusterApi::write_status(self, write).await
+    }
+
+    async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
+        ClusterApi::read_cron_job(self, cron_job).await
     }
 }
 
@@ -97,14 +107,6 @@ pub struct StatusBatcher<A> {
 }
 
 type Exchange = Pin<Box<dyn Future<Output = Exchanged> + Send>>;
-
-/// A write that was to be sent, with what came of it.
-struct Exchanged {
-    pending: Pending,
-    ticket: Ticket,
-    /// The answer and how long it took; none where it was not sent after all.
-    answered: Option<(Answered<StatusOutcome>, Duration)>,
-}
 
 impl<A: StatusApi> StatusBatcher<A> {
     /// A batcher that lets changes gather for `flush_interval`.
@@ -230,35 +232,14 @@ impl<A: StatusApi> StatusBatcher<A> {
         }
         let ticket = self.pacer.on_sent(now);
         self.busy.insert(pending.write.cron_job.uid.clone());
-        let (api, clock, metrics) = (self.api.clone(), self.clock.clone(), self.metrics().clone());
-        let leadership = self.links.leadership.clone();
-        self.in_flight.push(Box::pin(async move {
-            let now = clock.boot();
-            // Once more, since time may have passed since the task decided it.
-            let (is_led, terms) = {
-                let leadership = leadership.borrow();
-                (
-                    leadership.covers(pending.mandate, now),
-                    leadership.write_terms(pending.mandate, now),
-                )
-            };
-            let answered = if is_led {
-                let api = match terms {
-                    Some(terms) => api.under(&terms),
-                    None => api,
-                };
-                metrics.age.observe(now.since(pending.since).as_secs_f64());
-                let request = api.write_status(&pending.write);
-                Some(ask(&clock, &metrics.api, ApiCall::WriteStatus, request).await)
-            } else {
-                None
-            };
-            Exchanged {
-                pending,
-                ticket,
-                answered,
-            }
-        }));
+        let exchange = exchange(
+            self.api.clone(),
+            self.clock.clone(),
+            self.metrics().clone(),
+            self.links.leadership.clone(),
+            (pending, ticket),
+        );
+        self.in_flight.push(Box::pin(exchange));
     }
 
     async fn settle(&mut self, exchanged: Exchanged) {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     cluster::{
-        Decoder, WatchItem,
+        ClusterApi, Decoder, WatchItem,
         shown::Shown,
         watch::{Selection, cron_jobs, held_cron_jobs, jobs, observed, selected_jobs},
     },
@@ -55,6 +55,11 @@ impl Shell {
             default_zone: self.settings.default_zone.clone(),
             shard_count: self.settings.sharding.as_ref().map(|sharding| sharding.shard_count),
         })
+    }
+
+    /// The API for writes that read the CronJob first.
+    pub(super) fn reading_api(&self) -> ClusterApi {
+        self.api.clone().with_decoder(Decoder::clone(&self.decoder()))
     }
 
     pub(super) fn spawn_watches(&self, inputs: &mpsc::Sender<Input>, events: &EventQueue) -> Vec<Task> {

@@ -9,12 +9,15 @@ use super::{
     ids::{ResourceVersion, Uid},
     record::{ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobStatus},
     tally::InstantOutcome,
+    template_memory::{KeptPart, Reservation, TemplateMemory},
 };
 
 /// One CronJob of the shard.
 pub(crate) struct CronJobState {
     /// As last seen, or as stored by our own last write.
     pub(crate) record: CronJobRecord,
+    /// The memory for the template and the metadata of the record.
+    pub(crate) reservation: Option<Reservation>,
     /// The relist in which it was last seen.
     pub(crate) mark: u32,
     /// The object as it is now cannot be understood: it must not run on what it was before, and nothing can be stored.
@@ -171,6 +174,7 @@ pub(crate) struct Told {
     pub(crate) invalid_schedule: bool,
     pub(crate) reserved_annotations: bool,
     pub(crate) future_cursor: bool,
+    pub(crate) template_not_kept: bool,
 }
 
 impl LookUp {
@@ -185,6 +189,7 @@ impl CronJobState {
         CronJobState {
             view: record.status.clone(),
             record,
+            reservation: None,
             mark,
             is_undecodable: false,
             emitted: None,
@@ -204,6 +209,21 @@ impl CronJobState {
             history_not_before: None,
             n_history_failures: 0,
             told: Told::default(),
+        }
+    }
+
+    /// Keeps the template and the metadata of the record as far as there is memory for them.
+    pub(crate) fn keep_within(&mut self, memory: &TemplateMemory) {
+        let record = &mut self.record;
+        let reservation = self
+            .reservation
+            .get_or_insert_with(|| memory.reservation(&record.identity.namespace));
+        let kept = reservation.renew(record.template_bytes(), record.metadata_bytes());
+        if kept != KeptPart::All {
+            record.drop_template();
+        }
+        if kept == KeptPart::Nothing {
+            record.drop_metadata();
         }
     }
 

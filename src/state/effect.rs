@@ -151,6 +151,8 @@ pub enum EventReason {
     LastScheduleTimeInFuture,
     /// Ours: annotations of the template were left out.
     ReservedAnnotations,
+    /// Ours: the template is too large to be kept.
+    TemplateNotKept,
     /// Ours: watches do not show a Job.
     ShardLabelMissing,
     /// Ours: status writes fail.
@@ -180,6 +182,7 @@ impl EventReason {
             EventReason::UndecodableCronJob => "UndecodableCronJob",
             EventReason::LastScheduleTimeInFuture => "LastScheduleTimeInFuture",
             EventReason::ReservedAnnotations => "ReservedAnnotations",
+            EventReason::TemplateNotKept => "TemplateNotKept",
             EventReason::ShardLabelMissing => "ShardLabelMissing",
             EventReason::FailedStatusUpdate => "FailedStatusUpdate",
         }
@@ -207,6 +210,7 @@ impl EventReason {
             | EventReason::UndecodableCronJob
             | EventReason::LastScheduleTimeInFuture
             | EventReason::ReservedAnnotations
+            | EventReason::TemplateNotKept
             | EventReason::ShardLabelMissing
             | EventReason::FailedStatusUpdate => EventType::Warning,
         }

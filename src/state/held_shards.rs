@@ -26,6 +26,7 @@ use super::{
     shard_state::{ShardConfig, ShardState, Sizes, Wakeup},
     sharding::{Bucket, Horizon, Mandate, ShardCount, ShardId, ShardSet, Term},
     tally::Tally,
+    template_memory::TemplateMemory,
 };
 
 /// The only shard of a replica that is alone, and its only term.
@@ -74,6 +75,7 @@ pub struct HeldShards {
     with_effects: BTreeSet<ShardId>,
     /// The account of those that are held no more.
     retired: Tally,
+    template_memory: TemplateMemory,
 }
 
 impl HeldShards {
@@ -87,22 +89,33 @@ impl HeldShards {
             held: BTreeMap::new(),
             with_effects: BTreeSet::new(),
             retired: Tally::default(),
+            template_memory: TemplateMemory::default(),
         }
+    }
+
+    /// The memory for the templates and the metadata of all CronJobs that are held.
+    pub fn template_memory(&self) -> &TemplateMemory {
+        &self.template_memory
     }
 
     /// One shard with everything, led from the beginning; the watches list it.
     pub fn whole(scopes: Vec<Scope>, clock_skew_max: SignedDuration, now: Timestamp) -> HeldShards {
         let Mandate { shard, term } = WHOLE;
         let mut shards = HeldShards::new(Partition::Whole, scopes, clock_skew_max);
-        let state = ShardState::new(shards.config(shard), now);
+        let state = ShardState::new(shards.config(shard), now).with_template_memory(shards.template_memory.clone());
         shards.held.insert(shard, Held::new(state, Some(term)));
         shards
     }
 
     /// Begins to hold a shard, on standby, and a list of it. A second call begins the list anew.
     pub fn stand_by(&mut self, shard: ShardId, now: Timestamp) {
-        let config = self.config(shard);
-        let begin = || Held::new(ShardState::on_standby(config, now), None);
+        let (config, memory) = (self.config(shard), &self.template_memory);
+        let begin = || {
+            Held::new(
+                ShardState::on_standby(config, now).with_template_memory(memory.clone()),
+                None,
+            )
+        };
         let held = self.held.entry(shard).or_insert_with(begin);
         let listing = Listing::new(&self.scopes);
         for input in listing.begun() {

@@ -1,6 +1,9 @@
 //! What we keep of a CronJob and of a Job: validated once when it is decoded, trusted afterwards.
 
-use std::sync::Arc;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 
@@ -41,11 +44,38 @@ pub struct CronJobRecord {
     pub status: CronJobStatus,
 }
 
+impl CronJobRecord {
+    pub(crate) fn template_bytes(&self) -> usize {
+        self.template.body.n_bytes()
+    }
+
+    pub(crate) fn metadata_bytes(&self) -> usize {
+        self.retained_metadata.members.n_bytes()
+    }
+
+    /// Drops the text of the template.
+    pub(crate) fn drop_template(&mut self) {
+        self.template = Arc::new(JobTemplate {
+            body: self.template.body.without_text(),
+            splice_offsets: self.template.splice_offsets,
+            ttl_seconds_after_finished: self.template.ttl_seconds_after_finished,
+            had_reserved_annotations: self.template.had_reserved_annotations,
+        });
+    }
+
+    /// Drops the text of the metadata.
+    pub(crate) fn drop_metadata(&mut self) {
+        self.retained_metadata = Arc::new(RetainedMetadata {
+            members: self.retained_metadata.members.without_text(),
+        });
+    }
+}
+
 /// A Job body but for its name and its slot, ready to be spliced. The core passes it through unread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobTemplate {
     /// The request body without what differs from run to run; `cluster::encode` knows where that goes.
-    pub body: Box<str>,
+    pub body: KeptText,
     /// Byte offsets in `body`, ascending: where the Job's name, its `creationTimestamp` and its scheduled timestamp go.
     pub splice_offsets: [u32; 3],
     /// `spec.ttlSecondsAfterFinished` of the template: a Job may be gone so soon after its end.
@@ -58,7 +88,59 @@ pub struct JobTemplate {
 #[derive(Debug, PartialEq, Eq)]
 pub struct RetainedMetadata {
     /// JSON object members with a leading comma each, or empty: `,"labels":{..},"annotations":{..}`.
-    pub members: Box<str>,
+    pub members: KeptText,
+}
+
+/// A text of a CronJob that may be too large to be kept in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeptText {
+    /// The text.
+    Kept(Box<str>),
+    /// The text is not kept. It is read from the API server when it is needed.
+    ReadAgain {
+        /// Shows whether a text that is read is the one that was not kept.
+        digest: u64,
+    },
+}
+
+impl KeptText {
+    /// The text, if it is kept.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            KeptText::Kept(text) => Some(text),
+            KeptText::ReadAgain { .. } => None,
+        }
+    }
+
+    /// Whether two are one text, kept or not.
+    pub fn is_same(&self, other: &KeptText) -> bool {
+        self.digest() == other.digest()
+    }
+
+    fn n_bytes(&self) -> usize {
+        self.as_str().map_or(0, str::len)
+    }
+
+    fn without_text(&self) -> KeptText {
+        KeptText::ReadAgain { digest: self.digest() }
+    }
+
+    fn digest(&self) -> u64 {
+        match self {
+            KeptText::Kept(text) => {
+                let mut hasher = DefaultHasher::new();
+                text.hash(&mut hasher);
+                hasher.finish()
+            }
+            KeptText::ReadAgain { digest } => *digest,
+        }
+    }
+}
+
+impl<T: Into<Box<str>>> From<T> for KeptText {
+    fn from(text: T) -> KeptText {
+        KeptText::Kept(text.into())
+    }
 }
 
 /// `status` of a CronJob.

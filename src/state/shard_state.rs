@@ -31,6 +31,7 @@ use super::{
     record::{CronJobRecord, JobRecord},
     sharding::{ShardCount, ShardId},
     tally::{InstantOutcome, Tally},
+    template_memory::TemplateMemory,
 };
 pub use decisions::Decided;
 use relists::Relists;
@@ -92,6 +93,7 @@ pub struct ShardState {
     tenure: Tenure,
     /// Kept only for whoever asks why; none in a run.
     decisions: Option<Vec<Decided>>,
+    template_memory: TemplateMemory,
 }
 
 impl ShardState {
@@ -105,7 +107,17 @@ impl ShardState {
             relists: Relists::new(config.scopes.len()),
             tenure: Tenure::Leading,
             decisions: None,
+            template_memory: TemplateMemory::default(),
             config,
+        }
+    }
+
+    /// The same, with memory that it shares with other shards.
+    #[must_use]
+    pub fn with_template_memory(self, template_memory: TemplateMemory) -> ShardState {
+        ShardState {
+            template_memory,
+            ..self
         }
     }
 
@@ -236,6 +248,7 @@ impl ShardState {
         }
         self.report_reserved_annotations(owner);
         self.report_future_cursor(owner, now);
+        self.report_template_not_kept(owner);
         self.clean_history(owner, now);
         self.reconcile_active(owner, now);
         self.decide(owner, now);
@@ -250,9 +263,9 @@ impl ShardState {
         let mark = self.relists.mark;
         let uid = record.identity.uid.clone();
         let Some(owner) = self.index.find_cron_job(&uid) else {
-            let owner = self
-                .index
-                .insert_cron_job(&uid, Box::new(CronJobState::new(record, mark)));
+            let mut cron_job = Box::new(CronJobState::new(record, mark));
+            cron_job.keep_within(&self.template_memory);
+            let owner = self.index.insert_cron_job(&uid, cron_job);
             self.evaluate(owner, now);
             return;
         };
@@ -268,6 +281,7 @@ impl ShardState {
         let is_status_news = cron_job.take_status(&record.status);
         let was_undecodable = std::mem::take(&mut cron_job.is_undecodable);
         cron_job.record = record;
+        cron_job.keep_within(&self.template_memory);
         cron_job.status_not_before = None;
         if change.is_schedule {
             self.schedule_changed(owner, now);

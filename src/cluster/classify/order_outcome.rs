@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{EventOutcome, LabelOutcome};
+use super::{CronJobOutcome, EventOutcome, LabelOutcome};
 use crate::state::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome};
 
 /// What the outcomes of all orders can say: this one failed, whatever the state of the server.
@@ -30,6 +30,12 @@ macro_rules! failed_outcome {
 }
 
 failed_outcome!(DeleteOutcome, LabelOutcome, LookUpOutcome, StatusOutcome);
+
+impl<T> OrderOutcome for CronJobOutcome<T> {
+    fn failed(message: String, retry_after: Option<Duration>) -> CronJobOutcome<T> {
+        CronJobOutcome::Failed { message, retry_after }
+    }
+}
 
 impl OrderOutcome for CreateOutcome {
     fn failed(message: String, retry_after: Option<Duration>) -> CreateOutcome {

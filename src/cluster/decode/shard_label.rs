@@ -20,19 +20,20 @@ pub(super) fn labelled(template: &JobTemplate, cron_job: &Uid, count: ShardCount
     push_escaped(&mut own, &count.label_value(shard));
     own.push('"');
     let [name_at, created_at, scheduled_at] = template.splice_offsets;
-    let Some((labels_at, annotations_at)) = labels_span(&template.body, created_at, scheduled_at) else {
+    let body = template.body.as_str().unwrap_or_default();
+    let Some((labels_at, annotations_at)) = labels_span(body, created_at, scheduled_at) else {
         return template.clone();
     };
-    let labels = &template.body[labels_at..annotations_at];
+    let labels = &body[labels_at..annotations_at];
     let others = members(labels.strip_prefix(LABELS).unwrap_or_default())
         .map(str::to_owned)
-        .or_else(|| pod_labels(&template.body));
+        .or_else(|| pod_labels(body));
     let labels = match others {
         // Ours last: of two of one name the last one counts.
         Some(others) => format!("{LABELS}{{{others},{own}}}"),
         None => format!("{LABELS}{{{own}}}"),
     };
-    let (before, after) = (&template.body[..labels_at], &template.body[annotations_at..]);
+    let (before, after) = (&body[..labels_at], &body[annotations_at..]);
     let annotation_bytes = scheduled_at as usize - annotations_at;
     let Ok(scheduled_at) = u32::try_from(before.len() + labels.len() + annotation_bytes) else {
         return template.clone();

@@ -49,7 +49,7 @@ fn shared_job(job_template: &str, stamp: Option<Stamp>) -> Value {
     };
     let slim: SlimCronJob = serde_json::from_str(&text).unwrap();
     cron_job.template = decoder.cron_job(&slim).unwrap().template;
-    serde_json::from_slice(&job_body(&order(&cron_job, "2026-04-12T11:20:00+02:00"), stamp)).unwrap()
+    serde_json::from_slice(&job_body(&order(&cron_job, "2026-04-12T11:20:00+02:00"), stamp).unwrap()).unwrap()
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn order(cron_job: &CronJobRecord, scheduled_timestamp: &str) -> JobOrder {
 
 fn job_text(job_template: &str) -> String {
     let cron_job = cron_job("backup", job_template);
-    String::from_utf8(job_body(&order(&cron_job, "2026-04-12T11:20:00+02:00"), None)).unwrap()
+    String::from_utf8(job_body(&order(&cron_job, "2026-04-12T11:20:00+02:00"), None).unwrap()).unwrap()
 }
 
 const OWNER_REFERENCES: &str = r#""ownerReferences":[{"apiVersion":"batch/v1","kind":"CronJob","name":"backup","uid":"0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0","controller":true,"blockOwnerDeletion":true}]"#;
@@ -205,7 +205,7 @@ fn b_11_5_what_a_newer_server_knows_of_jobs_reaches_the_job_byte_for_byte() {
 fn names_are_escaped_wherever_they_go() {
     let name = "a\"b\\c\u{1}\n\u{7f}é";
     let cron_job = cron_job(name, r#"{"spec":{}}"#);
-    let body: Value = serde_json::from_slice(&job_body(&order(&cron_job, "\"Z\\"), None)).unwrap();
+    let body: Value = serde_json::from_slice(&job_body(&order(&cron_job, "\"Z\\"), None).unwrap()).unwrap();
     assert_eq!(body["metadata"]["name"], format!("{name}-29600000"));
     assert_eq!(body["metadata"]["ownerReferences"][0]["name"], name);
     assert_eq!(body["metadata"]["annotations"][SCHEDULED_TIMESTAMP_ANNOTATION], "\"Z\\");
@@ -216,14 +216,14 @@ fn names_are_escaped_wherever_they_go() {
         status: CronJobStatus::default(),
         is_urgent: false,
     };
-    let body: Value = serde_json::from_slice(&status_body(&write)).unwrap();
+    let body: Value = serde_json::from_slice(&status_body(&write).unwrap()).unwrap();
     assert_eq!(body["metadata"]["name"], name);
 }
 
 #[test]
 fn a_job_body_is_one_allocation_of_its_size() {
     let cron_job = cron_job("backup", r#"{"metadata":{"labels":{"a":"b"}},"spec":{}}"#);
-    let body = job_body(&order(&cron_job, "2026-04-12T11:20:00+02:00"), None);
+    let body = job_body(&order(&cron_job, "2026-04-12T11:20:00+02:00"), None).unwrap();
     assert!(
         body.capacity() - body.len() <= TIME_MAX_BYTES,
         "{} of {}",
@@ -249,7 +249,7 @@ fn status_write(retained_members: &str, status: CronJobStatus) -> StatusWrite {
 }
 
 fn status_text(retained_members: &str, status: CronJobStatus) -> String {
-    String::from_utf8(status_body(&status_write(retained_members, status))).unwrap()
+    String::from_utf8(status_body(&status_write(retained_members, status)).unwrap()).unwrap()
 }
 
 #[test]

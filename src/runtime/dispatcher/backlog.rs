@@ -1,5 +1,6 @@
 //! What waits to be sent, in lanes: creates, behind them those that are overdue, then look-ups, and behind all what nobody
-//! waits for. Creates of shards in quarantine are in a lane of their own, one on the way at a time. Pure and bounded.
+//! waits for. Creates of shards in quarantine are in a lane of their own, one on the way at a time. So are creates that read
+//! their CronJob first, a few at a time. Pure and bounded.
 //!
 //! What is overdue goes by tokens: after an outage of many CronJobs the API server gets so many a second, and what
 //! becomes due meanwhile does not wait for them.
@@ -33,17 +34,25 @@ const BACKGROUND_TURNS: u32 = 8;
 const SHARES: u32 = 4;
 const SHARE_MIN: u32 = 8;
 
+/// Creates on the way that read their CronJob first: one of so many places, and so many at most. Each holds the CronJob
+/// and the Job, which may have 1.5 MiB each.
+const READING_SHARE: u32 = 8;
+const READING_MAX: u32 = 8;
+
 /// How many requests are on the way by namespace.
 #[derive(Debug, Default)]
 pub(super) struct OnTheWay {
     by_namespace: HashMap<Box<str>, u32>,
     /// Creates of shards in quarantine.
     n_alone: u32,
+    /// Creates that read their CronJob first.
+    n_reading: u32,
 }
 
 impl OnTheWay {
     pub(super) fn enter(&mut self, queued: &Queued) {
         self.n_alone += u32::from(queued.is_alone());
+        self.n_reading += u32::from(queued.is_reading());
         let namespace = queued.namespace();
         match self.by_namespace.get_mut(namespace) {
             Some(count) => *count += 1,
@@ -55,6 +64,7 @@ impl OnTheWay {
 
     pub(super) fn leave(&mut self, queued: &Queued) {
         self.n_alone -= u32::from(queued.is_alone());
+        self.n_reading -= u32::from(queued.is_reading());
         let namespace = queued.namespace();
         if let Some(count) = self.by_namespace.get_mut(namespace) {
             *count -= 1;
@@ -97,6 +107,11 @@ impl Queued {
         self.is_quarantined && self.request.is_urgent()
     }
 
+    /// Whether its CronJob is read before it is sent.
+    fn is_reading(&self) -> bool {
+        self.request.without_template().is_some()
+    }
+
     pub(super) fn is_create(&self) -> bool {
         matches!(self.request, Request::Create(_))
     }
@@ -122,6 +137,7 @@ impl Namespaced for Queued {
 pub(super) struct Backlog {
     len_max: usize,
     alone: FairQueue<Queued>,
+    reading: FairQueue<Queued>,
     creates: FairQueue<Queued>,
     overdue: FairQueue<Queued>,
     tokens: Tokens,
@@ -136,6 +152,7 @@ impl Backlog {
         Backlog {
             len_max,
             alone: FairQueue::default(),
+            reading: FairQueue::default(),
             creates: FairQueue::default(),
             overdue: FairQueue::default(),
             tokens: Tokens::new(
@@ -156,6 +173,7 @@ impl Backlog {
         }
         let lane = match queued.request.lane(now) {
             Lane::Creates | Lane::Overdue if queued.is_alone() => &mut self.alone,
+            Lane::Creates | Lane::Overdue if queued.is_reading() => &mut self.reading,
             Lane::Creates => &mut self.creates,
             Lane::Overdue => {
                 self.overdue.push(queued.request.futile_from(now), queued);
@@ -193,6 +211,12 @@ impl Backlog {
         {
             return Ok(queued);
         }
+        let reading_max = (places / READING_SHARE).clamp(1, READING_MAX);
+        if on_the_way.n_reading < reading_max
+            && let Some(queued) = self.reading.pop(share, n_on_the_way)
+        {
+            return Ok(queued);
+        }
         if !is_background_turn && let Some(queued) = self.creates.pop(share, n_on_the_way) {
             return Ok(queued);
         }
@@ -220,9 +244,10 @@ impl Backlog {
             .collect()
     }
 
-    fn lanes(&mut self) -> [&mut FairQueue<Queued>; 5] {
+    fn lanes(&mut self) -> [&mut FairQueue<Queued>; 6] {
         [
             &mut self.alone,
+            &mut self.reading,
             &mut self.creates,
             &mut self.overdue,
             &mut self.look_ups,
@@ -236,7 +261,7 @@ impl Backlog {
     }
 
     pub(super) fn n_creates(&self) -> usize {
-        self.alone.len() + self.creates.len() + self.overdue.len()
+        self.alone.len() + self.reading.len() + self.creates.len() + self.overdue.len()
     }
 
     pub(super) fn n_background(&self) -> usize {

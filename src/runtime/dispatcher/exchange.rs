@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::{backlog::Queued, request::JobApi};
+use super::{
+    backlog::Queued,
+    request::{JobApi, Request, complete},
+};
 use crate::{
     cluster::Answered,
     runtime::{
         ask::ask,
         clock::{Clock, ClockVerdict},
-        metrics::DispatchMetrics,
+        metrics::{ApiCall, DispatchMetrics},
         pacing::Ticket,
     },
     state::{
@@ -50,7 +53,8 @@ impl Licence {
     }
 }
 
-/// Asks once more whether the request may be sent, since time has passed since the task decided it, and sends it.
+/// Asks once more whether the request may be sent, since time has passed since the task decided it, and sends it. Where
+/// the template is not kept, reads the CronJob first.
 pub(super) async fn exchange<A: JobApi>(
     api: A,
     licence: Licence,
@@ -58,26 +62,47 @@ pub(super) async fn exchange<A: JobApi>(
     queued: Queued,
     ticket: Ticket,
 ) -> Exchanged {
-    if !licence.covers(&queued) {
-        return Exchanged {
-            queued,
-            ticket,
-            answered: None,
-        };
-    }
-    let clock = &licence.clock;
-    let terms = licence.leadership.borrow().write_terms(queued.mandate, clock.boot());
-    let api = match terms {
-        Some(terms) => api.under(&terms),
-        None => api,
+    let answered = if !licence.covers(&queued) {
+        None
+    } else if let Some(order) = queued.request.without_template() {
+        let reader = under_terms(&api, &licence, &queued);
+        let read = reader.read_cron_job(&order.cron_job);
+        let (read, duration) = ask(&licence.clock, &metrics.api, ApiCall::ReadCronJob, read).await;
+        match complete(order, read) {
+            Ok(_) if !licence.covers(&queued) => None,
+            Ok(request) => Some(send(&api, &licence, &metrics, &queued, &request).await),
+            Err(answered) => Some((answered, duration)),
+        }
+    } else {
+        Some(send(&api, &licence, &metrics, &queued, &queued.request).await)
     };
-    if let Some(slot) = queued.slot_of_first_attempt() {
-        metrics.lateness.observe(clock.now().duration_since(slot).as_secs_f64());
-    }
-    let answered = ask(clock, &metrics.api, queued.request.call(), queued.request.send(&api)).await;
     Exchanged {
         queued,
         ticket,
-        answered: Some(answered),
+        answered,
     }
+}
+
+/// The API as of now: requests are dead when the leadership that they are made under has ended.
+fn under_terms<A: JobApi>(api: &A, licence: &Licence, queued: &Queued) -> A {
+    let leadership = licence.leadership.borrow();
+    match leadership.write_terms(queued.mandate, licence.clock.boot()) {
+        Some(terms) => api.under(&terms),
+        None => api.clone(),
+    }
+}
+
+async fn send<A: JobApi>(
+    api: &A,
+    licence: &Licence,
+    metrics: &DispatchMetrics,
+    queued: &Queued,
+    request: &Request,
+) -> (Answered<Input>, Duration) {
+    let api = under_terms(api, licence, queued);
+    let clock = &licence.clock;
+    if let Some(slot) = queued.slot_of_first_attempt() {
+        metrics.lateness.observe(clock.now().duration_since(slot).as_secs_f64());
+    }
+    ask(clock, &metrics.api, request.call(), request.send(&api)).await
 }

@@ -5,9 +5,12 @@ use std::{fmt, future::Future, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    cluster::{Answer, Answered, ClusterApi},
+    cluster::{Answered, ClusterApi, CronJobOutcome},
     runtime::metrics::ApiCall,
-    state::{CreateOutcome, DeleteOutcome, Input, JobDelete, JobLookUp, JobOrder, LookUpOutcome, sharding::WriteTerms},
+    state::{
+        CreateOutcome, CronJobIdentity, CronJobRecord, DeleteOutcome, Input, JobDelete, JobLookUp, JobOrder,
+        LookUpOutcome, sharding::WriteTerms,
+    },
 };
 
 /// The calls about Jobs; a fake of it stands for the API server in tests.
@@ -21,6 +24,11 @@ pub trait JobApi: Clone + Send + Sync + 'static {
     fn delete_job(&self, delete: &JobDelete) -> impl Future<Output = Answered<DeleteOutcome>> + Send;
     /// Looks a Job up.
     fn look_up_job(&self, look_up: &JobLookUp) -> impl Future<Output = Answered<LookUpOutcome>> + Send;
+    /// Reads the CronJob of an order whose template is not kept.
+    fn read_cron_job(
+        &self,
+        cron_job: &CronJobIdentity,
+    ) -> impl Future<Output = Answered<CronJobOutcome<Box<CronJobRecord>>>> + Send;
 }
 
 impl JobApi for ClusterApi {
@@ -38,6 +46,10 @@ impl JobApi for ClusterApi {
 
     async fn look_up_job(&self, look_up: &JobLookUp) -> Answered<LookUpOutcome> {
         ClusterApi::look_up_job(self, look_up).await
+    }
+
+    async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
+        ClusterApi::read_cron_job(self, cron_job).await
     }
 }
 
@@ -94,6 +106,14 @@ impl Request {
             Request::Delete(JobDelete {
                 is_for_replace: false, ..
             }) => Lane::Background,
+        }
+    }
+
+    /// The order, if its CronJob must be read before it is sent.
+    pub(super) fn without_template(&self) -> Option<&JobOrder> {
+        match self {
+            Request::Create(order) if order.template.body.as_str().is_none() => Some(order),
+            Request::Create(_) | Request::Delete(_) | Request::LookUp(_) => None,
         }
     }
 
@@ -158,11 +178,9 @@ impl Request {
     /// Sends it.
     pub(super) async fn send<A: JobApi>(&self, api: &A) -> Answered<Input> {
         match self {
-            Request::Create(order) => with_answer(api.create_job(order).await, |answer| created(order, answer)),
-            Request::Delete(delete) => with_answer(api.delete_job(delete).await, |answer| deleted(delete, answer)),
-            Request::LookUp(look_up) => {
-                with_answer(api.look_up_job(look_up).await, |answer| looked_up(look_up, answer))
-            }
+            Request::Create(order) => api.create_job(order).await.map(|answer| created(order, answer)),
+            Request::Delete(delete) => api.delete_job(delete).await.map(|answer| deleted(delete, answer)),
+            Request::LookUp(look_up) => api.look_up_job(look_up).await.map(|answer| looked_up(look_up, answer)),
         }
     }
 
@@ -201,6 +219,39 @@ impl Request {
     }
 }
 
+/// Completes an order by the CronJob that was read for it. Where that cannot be, returns the answer to the order.
+pub(super) fn complete(
+    order: &JobOrder,
+    read: Answered<CronJobOutcome<Box<CronJobRecord>>>,
+) -> Result<Request, Answered<Input>> {
+    let mut completed = None;
+    let answered = read.map(|outcome| {
+        let answer = match outcome {
+            CronJobOutcome::Found(record) if is_same(order, &record) => {
+                completed = Some(record.template);
+                CreateOutcome::Abandoned
+            }
+            // Decided again, by when a watch has shown what changed.
+            CronJobOutcome::Found(_) | CronJobOutcome::Gone => CreateOutcome::Abandoned,
+            CronJobOutcome::NotPermitted { message } => CreateOutcome::NotPermitted { message },
+            CronJobOutcome::Failed { message, retry_after } => CreateOutcome::Failed { message, retry_after },
+        };
+        created(order, answer)
+    });
+    match completed {
+        Some(template) => Ok(Request::Create(JobOrder {
+            template,
+            ..order.clone()
+        })),
+        None => Err(answered),
+    }
+}
+
+/// Whether the order was decided on this template of this CronJob.
+fn is_same(order: &JobOrder, record: &CronJobRecord) -> bool {
+    order.cron_job.uid == record.identity.uid && order.template.body.is_same(&record.template.body)
+}
+
 fn created(order: &JobOrder, answer: CreateOutcome) -> Input {
     Input::JobCreateAnswered {
         cron_job: order.cron_job.uid.clone(),
@@ -222,23 +273,5 @@ fn looked_up(look_up: &JobLookUp, answer: LookUpOutcome) -> Input {
     Input::JobLookedUp {
         look_up: look_up.clone(),
         answer,
-    }
-}
-
-fn with_answer<T>(answered: Answered<T>, into_input: impl FnOnce(T) -> Input) -> Answered<Input> {
-    let Answered {
-        answer,
-        code,
-        server_date,
-    } = answered;
-    let answer = match answer {
-        Answer::Outcome(outcome) => Answer::Outcome(into_input(outcome)),
-        Answer::Throttled { retry_after, message } => Answer::Throttled { retry_after, message },
-        Answer::Unavailable { retry_after, message } => Answer::Unavailable { retry_after, message },
-    };
-    Answered {
-        answer,
-        code,
-        server_date,
     }
 }

@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use super::*;
 use crate::{
     cluster::{
-        Answered,
+        Answered, CronJobOutcome,
         watched::{Watched, Watcher},
     },
     runtime::{
@@ -15,11 +15,13 @@ use crate::{
         shutdown::{PhaseSender, phases},
     },
     state::{
-        CronJobIdentity, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome, Uid,
+        CronJobIdentity, CronJobRecord, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome, Uid,
         held_shards::WHOLE,
         sharding::{Mandate, Term, WriteTerms},
     },
 };
+
+mod reading;
 
 /// Of the same shard, and another time.
 const fn of_term(term: u64) -> Mandate {
@@ -119,6 +121,7 @@ struct Seen {
     requests: Vec<(i128, String)>,
     n_in_flight: usize,
     n_in_flight_max: usize,
+    template: &'static str,
 }
 
 impl FakeApi {
@@ -185,6 +188,10 @@ impl JobApi for FakeApi {
 
     async fn look_up_job(&self, look_up: &JobLookUp) -> Answered<LookUpOutcome> {
         self.ask(&look_up.name, LookUpOutcome::Gone).await
+    }
+
+    async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
+        reading::answer(self, cron_job).await
     }
 }
 

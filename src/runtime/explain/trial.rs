@@ -19,7 +19,7 @@ use crate::{
     state::{
         CreateOutcome, CronJobEvent, CronJobRecord, CronJobStatus, DeleteOutcome, Effect, EventReason, Input,
         InstantOutcome, JobDelete, JobLookUp, JobOrder, JobRecord, LookUpOutcome, ResourceVersion, Scope, ShardConfig,
-        ShardId, ShardState, StatusOutcome, StatusWrite, Uid, sharding::ShardLabels,
+        ShardId, ShardState, StatusOutcome, StatusWrite, TemplateMemory, Uid, sharding::ShardLabels,
     },
 };
 
@@ -109,7 +109,7 @@ impl<'a> Trial<'a> {
             scopes: vec![Scope::Cluster],
             count: None,
         };
-        let mut shard = ShardState::new(config, now);
+        let mut shard = ShardState::new(config, now).with_template_memory(TemplateMemory::new(u64::MAX));
         shard.keep_decisions();
         Trial {
             record,
@@ -294,6 +294,7 @@ impl<'a> Trial<'a> {
             | EventReason::UnParseableCronJobSchedule
             | EventReason::UndecodableCronJob
             | EventReason::ReservedAnnotations
+            | EventReason::TemplateNotKept
             | EventReason::ShardLabelMissing
             | EventReason::LastScheduleTimeInFuture => SyncStage::Schedule,
             EventReason::FailedStatusUpdate => SyncStage::Later,
@@ -372,7 +373,7 @@ fn telling<'a>(
 fn sent_job(order: &JobOrder) -> Result<SentJob, ExplainError> {
     Ok(SentJob {
         name: order.name.to_string(),
-        body: json(&encode::job_body(order, None))?,
+        body: json(&encode::job_body(order, None).unwrap_or_default())?,
     })
 }
 

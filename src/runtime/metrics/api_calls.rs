@@ -16,6 +16,8 @@ pub enum ApiCall {
     DeleteJob,
     /// GET a Job.
     LookUpJob,
+    /// GET a CronJob.
+    ReadCronJob,
     /// PUT the status of a CronJob.
     WriteStatus,
     /// POST an Event.
@@ -45,10 +47,11 @@ pub enum ApiCall {
 }
 
 impl ApiCall {
-    pub(super) const ALL: [ApiCall; 16] = [
+    pub(super) const ALL: [ApiCall; 17] = [
         ApiCall::CreateJob,
         ApiCall::DeleteJob,
         ApiCall::LookUpJob,
+        ApiCall::ReadCronJob,
         ApiCall::WriteStatus,
         ApiCall::CreateEvent,
         ApiCall::PatchEvent,
@@ -70,6 +73,7 @@ impl ApiCall {
             ApiCall::CreateJob => ["create", "jobs"],
             ApiCall::DeleteJob => ["delete", "jobs"],
             ApiCall::LookUpJob => ["get", "jobs"],
+            ApiCall::ReadCronJob => ["get", "cronjobs"],
             ApiCall::WriteStatus => ["update", "cronjobs/status"],
             ApiCall::CreateEvent => ["create", "events"],
             ApiCall::PatchEvent => ["patch", "events"],

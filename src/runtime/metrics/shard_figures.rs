@@ -12,7 +12,7 @@ use prometheus::{
 };
 
 use super::table::{self, MetricKind, MetricSpec};
-use crate::state::{InstantOutcome, Sizes, Tally, sharding::BootInstant};
+use crate::state::{InstantOutcome, Sizes, Tally, TemplateUse, sharding::BootInstant};
 
 /// What a shard publishes.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +21,8 @@ pub struct ShardFigures {
     pub tally: Tally,
     /// How much it holds.
     pub sizes: Sizes,
+    /// How much memory templates and metadata take.
+    pub template_use: TemplateUse,
     /// Whether every list has been complete once.
     pub is_synced: bool,
     /// When its task last had a turn; none before the first.
@@ -49,7 +51,7 @@ pub(super) struct ShardCollector {
     descriptions: Vec<Desc>,
 }
 
-const COLLECTED: [&MetricSpec; 7] = [
+const COLLECTED: [&MetricSpec; 9] = [
     &table::DUE_INSTANTS,
     &table::INSTANT_OUTCOMES,
     &table::INSTANTS_OPEN,
@@ -57,6 +59,8 @@ const COLLECTED: [&MetricSpec; 7] = [
     &table::WHEEL_ENTRIES,
     &table::CRON_JOBS,
     &table::JOBS,
+    &table::TEMPLATE_BYTES,
+    &table::TEMPLATES_NOT_KEPT,
 ];
 
 impl ShardCollector {
@@ -76,7 +80,12 @@ impl Collector for ShardCollector {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let ShardFigures { tally, sizes, .. } = self.board.read();
+        let ShardFigures {
+            tally,
+            sizes,
+            template_use,
+            ..
+        } = self.board.read();
         let outcomes = InstantOutcome::ALL.map(|outcome| {
             let mut label = LabelPair::default();
             label.set_name("outcome".to_owned());
@@ -91,6 +100,8 @@ impl Collector for ShardCollector {
             family(&table::WHEEL_ENTRIES, [(Vec::new(), sizes.wheel_entries as u64)]),
             family(&table::CRON_JOBS, [(Vec::new(), sizes.cron_jobs as u64)]),
             family(&table::JOBS, [(Vec::new(), sizes.jobs as u64)]),
+            family(&table::TEMPLATE_BYTES, [(Vec::new(), template_use.n_bytes)]),
+            family(&table::TEMPLATES_NOT_KEPT, [(Vec::new(), template_use.n_not_kept)]),
         ]
     }
 }

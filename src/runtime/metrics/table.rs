@@ -97,6 +97,12 @@ table! {
     JOBS: Gauge "cronwheel_jobs" []
         "Jobs of CronJobs that are kept.",
         "It follows the cluster; history limits and ttlSecondsAfterFinished bound it.";
+    TEMPLATE_BYTES: Gauge "cronwheel_template_bytes" []
+        "Bytes of templates and metadata of CronJobs that are kept in memory; --max-template-memory bounds them.",
+        "It follows the cluster. Near half of the bound one namespace may have large CronJobs.";
+    TEMPLATES_NOT_KEPT: Gauge "cronwheel_templates_not_kept" []
+        "CronJobs whose template is not kept in memory. They run as the others, after one more request.",
+        "Large CronJobs in one namespace, see the Events TemplateNotKept; if they are wanted, raise --max-template-memory.";
     EVENTS: Counter "cronwheel_events_total" ["result"]
         "Events by what became of them: posted, raised in count, or dropped and why.",
         "Drops lose no runs, only their notices. dropped_over_budget: more Events than --max-events-per-second; dropped_too_many: of one CronJob; dropped_filtered: by --events; dropped_queue_full: all at once; dropped_failed: the API server refused it or was away.";

@@ -6,7 +6,7 @@ use tokio::{sync::watch, task::JoinHandle};
 
 use super::*;
 use crate::{
-    cluster::{Answered, EventOutcome, watched::Watched},
+    cluster::{Answered, CronJobOutcome, EventOutcome, watched::Watched},
     runtime::{
         dispatcher::{Dispatcher, DispatcherLinks, JobApi},
         event_task::{EventApi, EventBudget, EventLinks, EventTask},
@@ -88,6 +88,10 @@ impl JobApi for FakeApi {
 
     async fn look_up_job(&self, _look_up: &JobLookUp) -> Answered<LookUpOutcome> {
         answered(LookUpOutcome::Gone)
+    }
+
+    async fn read_cron_job(&self, _cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
+        answered(CronJobOutcome::Gone)
     }
 }
 

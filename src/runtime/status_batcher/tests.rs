@@ -18,6 +18,7 @@ use crate::{
         CronJobIdentity, CronJobStatus, ResourceVersion,
         held_shards::WHOLE,
         record::RetainedMetadata,
+        shard_state::test_record,
         sharding::{Mandate, Term},
     },
 };
@@ -74,6 +75,7 @@ struct Seen {
     requests: Vec<Request>,
     n_in_flight: usize,
     n_in_flight_max: usize,
+    read_version: u64,
 }
 
 /// When (milliseconds after the start), whose, on which version, with which cursor.
@@ -103,6 +105,19 @@ impl StatusApi for FakeApi {
         }));
         Answered {
             answer,
+            code: Some(200),
+            server_date: None,
+        }
+    }
+
+    /// Gives the version that the test says, and metadata that is empty.
+    async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
+        tokio::time::sleep(self.latency).await;
+        let mut record = test_record(&cron_job.name);
+        record.identity = Arc::new(cron_job.clone());
+        record.resource_version = ResourceVersion(self.seen.lock().unwrap().read_version);
+        Answered {
+            answer: Answer::Outcome(CronJobOutcome::Found(Box::new(record))),
             code: Some(200),
             server_date: None,
         }
@@ -432,4 +447,50 @@ async fn a_server_that_hangs_does_not_hold_up_the_end() {
         took >= STATUS_GRACE && took < STATUS_GRACE + Duration::from_secs(1),
         "{took:?}"
     );
+}
+
+/// A write whose metadata is not kept.
+fn without_metadata(name: &str, version: u64, cursor: i64) -> StatusWrite {
+    let mut record = test_record(name);
+    record.drop_metadata();
+    StatusWrite {
+        retained_metadata: record.retained_metadata,
+        ..urgent(name, version, cursor)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_whose_metadata_is_not_kept_reads_the_cron_job_first() {
+    let mut bench = Bench::new(Vec::new());
+    bench.api.seen.lock().unwrap().read_version = 7;
+    bench.push(without_metadata("one", 7, 1));
+    bench.pass(100).await;
+    assert_eq!(
+        bench.requests(),
+        [request(5, "one", 7, 1)],
+        "after the answer to the read"
+    );
+    assert_eq!(bench.answers(), ["1 Stored"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_is_not_sent_when_the_cron_job_that_was_read_is_another_version() {
+    let mut bench = Bench::new(Vec::new());
+    bench.api.seen.lock().unwrap().read_version = 8;
+    bench.push(without_metadata("one", 7, 1));
+    bench.pass(100).await;
+    assert_eq!(bench.requests(), []);
+    assert_eq!(bench.answers(), ["1 Conflict"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_is_not_sent_when_the_shard_was_lost_while_the_cron_job_was_read() {
+    let mut bench = Bench::new(Vec::new());
+    bench.api.seen.lock().unwrap().read_version = 7;
+    bench.push(without_metadata("one", 7, 1));
+    bench.pass(2).await;
+    bench.leadership.send_modify(|leadership| leadership.begin(of_term(2)));
+    bench.pass(100).await;
+    assert_eq!(bench.requests(), []);
+    assert_eq!(bench.answers(), ["1 Abandoned"]);
 }

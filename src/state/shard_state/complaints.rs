@@ -48,6 +48,20 @@ impl ShardState {
         }
     }
 
+    /// Reports that the template is read again for each run, once for each schedule.
+    pub(super) fn report_template_not_kept(&mut self, owner: OwnerIndex) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        if cron_job.record.template.body.as_str().is_none()
+            && !std::mem::replace(&mut cron_job.told.template_not_kept, true)
+        {
+            let message = "the jobTemplate is not kept in memory, since the CronJobs of this namespace take too much: it \
+                           is read again for each run";
+            self.emit_event(owner, EventReason::TemplateNotKept, message.to_owned());
+        }
+    }
+
     /// Tells what is wrong with the schedule, once for each schedule (B-6.2, B-6.4, B-6.5, B-7.1).
     pub(super) fn complain(&mut self, owner: OwnerIndex, decision: &Decision) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {

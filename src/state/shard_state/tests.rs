@@ -18,5 +18,6 @@ mod policies;
 mod refusals;
 mod schedule_changes;
 mod status_writes;
+mod template_memory;
 mod tenure;
 mod unlabelled;

@@ -24,7 +24,7 @@ use cronwheel::{
     },
     schedule::Zone,
     state::{
-        Scope,
+        Scope, TemplateMemory,
         lease::{InstallationName, Preset, ProtocolRange, ShardStanding},
         sharding::ShardCount,
     },
@@ -174,6 +174,7 @@ impl Pod {
             default_zone: self.default_zone.clone(),
             status_flush_interval: Duration::from_secs(1),
             inflight_max: 64,
+            template_memory_mib: TemplateMemory::MIB_DEFAULT,
             events: EventBudget::default(),
             sharding: (!self.is_alone).then(|| membership.clone()),
             alone: self.is_alone.then_some(membership),

@@ -59,7 +59,7 @@ fn check_requests(record: &CronJobRecord) {
         n_attempts_before: 0,
         is_on_time: true,
     };
-    if let Some(job) = read(&job_body(&order, None)) {
+    if let Some(job) = job_body(&order, None).and_then(|body| read(&body)) {
         assert_eq!(job["metadata"]["name"], name);
         let owner = &job["metadata"]["ownerReferences"][0];
         assert_eq!(owner["name"], *record.identity.name);
@@ -72,7 +72,7 @@ fn check_requests(record: &CronJobRecord) {
         status: record.status.clone(),
         is_urgent: false,
     };
-    if let Some(status) = read(&status_body(&write)) {
+    if let Some(status) = status_body(&write).and_then(|body| read(&body)) {
         assert_eq!(status["metadata"]["name"], *record.identity.name);
     }
 }

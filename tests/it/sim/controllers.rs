@@ -8,7 +8,7 @@ use cronwheel::{
         Connections, clock::Clock, config::RunSettings, event_task::EventBudget, metrics::Metrics, run_observed,
     },
     schedule::Zone,
-    state::Scope,
+    state::{Scope, TemplateMemory},
 };
 use jiff::Timestamp;
 
@@ -66,6 +66,7 @@ fn settings() -> RunSettings {
         default_zone: Zone::utc(),
         status_flush_interval: Duration::from_secs(1),
         inflight_max: 64,
+        template_memory_mib: TemplateMemory::MIB_DEFAULT,
         events: EventBudget::default(),
         sharding: None,
         alone: None,

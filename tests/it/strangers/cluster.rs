@@ -15,7 +15,7 @@ use cronwheel::{
     },
     schedule::Zone,
     state::{
-        Scope,
+        Scope, TemplateMemory,
         lease::{Preset, ProtocolRange},
         sharding::ShardCount,
     },
@@ -170,6 +170,7 @@ impl Cluster {
             default_zone: Zone::utc(),
             status_flush_interval: Duration::from_secs(1),
             inflight_max: 64,
+            template_memory_mib: TemplateMemory::MIB_DEFAULT,
             events: EventBudget::default(),
             sharding: None,
             alone: None,

@@ -1,7 +1,7 @@
 //! What offenders do, or what is refused for them: a scenario each.
 
 use apisim::{Fault, Resource, Rule, Verb};
-use cronwheel::state::Scope;
+use cronwheel::{runtime::config::RunSettings, state::Scope};
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -144,6 +144,64 @@ fn jobs_whose_label_is_refused_hold_up_no_other() {
     });
     let n_labelled = aftermath.metric("cronwheel_jobs_labelled_total");
     assert!(n_labelled >= 1.0, "the Job of an innocent tenant that was run by hand");
+}
+
+#[test]
+fn large_cron_jobs_take_half_of_the_memory_and_run_like_all_others() {
+    play_large_cron_jobs(|settings| settings.template_memory_mib = 1);
+}
+
+#[test]
+fn large_cron_jobs_get_the_label_of_their_shard_from_the_template_that_is_read_again() {
+    play_large_cron_jobs(|settings| {
+        settings.template_memory_mib = 1;
+        settings.sharding = Some(sharding());
+    });
+}
+
+fn play_large_cron_jobs(configure: fn(&mut RunSettings)) {
+    const N_LARGE: usize = 32;
+    let scenario = Scenario {
+        configure,
+        ..Scenario::default()
+    };
+    let aftermath = compare(&scenario, async |cluster| {
+        let bulk = "x".repeat(64 << 10);
+        let large = (0..N_LARGE).map(|number| {
+            let mut template = job_template("1s", "succeed");
+            let mut cron_job = cron_job(&format!("large-{number:02}"), "* * * * *", "Allow", &json!(null));
+            if number % 2 == 0 {
+                template["spec"]["template"]["metadata"]["annotations"]["bulk"] = json!(bulk);
+            } else {
+                cron_job["metadata"]["annotations"] = json!({ "bulk": bulk });
+            }
+            cron_job["spec"]["jobTemplate"] = template;
+            cron_job
+        });
+        let large: Vec<Value> = large.collect();
+        join_all(large.iter().map(|object| cluster.create_cron_job(OFFENDER, object))).await;
+        let end = cluster.start + SignedDuration::from_mins(9);
+        cluster.until(end).await;
+        assert!(n_events(cluster, "Warning", "TemplateNotKept").await >= N_LARGE / 2);
+        assert_eq!(n_events(cluster, "Warning", "ShardLabelMissing").await, 0);
+        for object in &large {
+            let name = object["metadata"]["name"].as_str().unwrap();
+            let path = format!("/apis/batch/v1/namespaces/{OFFENDER}/cronjobs/{name}");
+            let stored = cluster.ask("GET", &path, &Value::Null).await;
+            let last: Timestamp = stored["status"]["lastScheduleTime"].as_str().unwrap().parse().unwrap();
+            assert!(
+                end.duration_since(last) <= SignedDuration::from_mins(1),
+                "{name}: {last}"
+            );
+            assert_eq!(
+                stored["metadata"]["annotations"], object["metadata"]["annotations"],
+                "{name}"
+            );
+        }
+    });
+    let n_bytes = aftermath.metric("cronwheel_template_bytes");
+    assert!((300_000.0..=600_000.0).contains(&n_bytes), "{n_bytes} bytes of 1 MiB");
+    assert!(aftermath.metric("cronwheel_templates_not_kept") >= 20.0);
 }
 
 #[test]

@@ -1,0 +1,259 @@
+//! The memory for templates and metadata of CronJobs, shared between the shards of a replica and between namespaces.
+//!
+//! A namespace may keep as many bytes as stay free. So one namespace has half of the memory at most, two that want more
+//! have a third each, and some is always left for the next. What is kept stays kept while it does not grow.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// The memory. Clones share one account.
+#[derive(Clone, Debug)]
+pub struct TemplateMemory(Arc<Mutex<Account>>);
+
+/// How much of a [`TemplateMemory`] is in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TemplateUse {
+    /// Bytes that are kept.
+    pub n_bytes: u64,
+    /// CronJobs whose template is not kept.
+    pub n_not_kept: u64,
+}
+
+#[derive(Debug)]
+struct Account {
+    bytes_max: u64,
+    in_use: TemplateUse,
+    by_namespace: BTreeMap<Arc<str>, u64>,
+}
+
+/// The part of a CronJob that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeptPart {
+    /// Template and metadata.
+    All,
+    /// The metadata.
+    Metadata,
+    /// Neither.
+    Nothing,
+}
+
+/// The memory of one CronJob. It is free again when this is dropped.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    memory: TemplateMemory,
+    namespace: Arc<str>,
+    n_bytes: u64,
+    part: KeptPart,
+}
+
+impl TemplateMemory {
+    /// 100,000 CronJobs of 5 KiB are 500 MiB, which one namespace alone can keep of 1 GiB.
+    pub const MIB_DEFAULT: u32 = 1024;
+
+    /// A memory of so many bytes.
+    pub fn new(bytes_max: u64) -> TemplateMemory {
+        TemplateMemory(Arc::new(Mutex::new(Account {
+            bytes_max,
+            in_use: TemplateUse::default(),
+            by_namespace: BTreeMap::new(),
+        })))
+    }
+
+    /// Sets how many bytes may be kept. What is kept already stays.
+    pub fn set_bytes_max(&self, bytes_max: u64) {
+        self.account().bytes_max = bytes_max;
+    }
+
+    /// How much is in use.
+    pub fn in_use(&self) -> TemplateUse {
+        self.account().in_use
+    }
+
+    /// Begins with nothing reserved for a CronJob of this namespace.
+    pub(super) fn reservation(&self, namespace: &str) -> Reservation {
+        let mut account = self.account();
+        let namespace = match account.by_namespace.get_key_value(namespace) {
+            Some((namespace, _)) => Arc::clone(namespace),
+            None => Arc::from(namespace),
+        };
+        // The entry stays while any reservation holds its name.
+        account.by_namespace.entry(Arc::clone(&namespace)).or_default();
+        account.in_use.n_not_kept += 1;
+        Reservation {
+            memory: self.clone(),
+            namespace,
+            n_bytes: 0,
+            part: KeptPart::Nothing,
+        }
+    }
+
+    /// The account is consistent after every statement that can panic.
+    fn account(&self) -> MutexGuard<'_, Account> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for TemplateMemory {
+    fn default() -> TemplateMemory {
+        TemplateMemory::new(u64::from(TemplateMemory::MIB_DEFAULT) << 20)
+    }
+}
+
+impl Account {
+    fn may_keep(&self, namespace: &str, n_bytes: u64) -> bool {
+        let of_namespace = self.by_namespace.get(namespace).copied().unwrap_or_default();
+        let n_free = self.bytes_max.saturating_sub(self.in_use.n_bytes);
+        of_namespace + n_bytes <= n_free.saturating_sub(n_bytes)
+    }
+
+    fn add(&mut self, namespace: &str, n_bytes: u64) {
+        self.in_use.n_bytes += n_bytes;
+        if let Some(of_namespace) = self.by_namespace.get_mut(namespace) {
+            *of_namespace += n_bytes;
+        }
+    }
+
+    fn subtract(&mut self, namespace: &str, n_bytes: u64) {
+        self.in_use.n_bytes -= n_bytes;
+        if let Some(of_namespace) = self.by_namespace.get_mut(namespace) {
+            *of_namespace -= n_bytes;
+        }
+    }
+}
+
+impl Reservation {
+    /// Reserves memory for another version of the CronJob. Returns the part of it that may be kept.
+    pub(super) fn renew(&mut self, template_bytes: usize, metadata_bytes: usize) -> KeptPart {
+        let (template_bytes, metadata_bytes) = (template_bytes as u64, metadata_bytes as u64);
+        let all_bytes = template_bytes.saturating_add(metadata_bytes);
+        // The usual case: an event about the status.
+        if self.part == KeptPart::All && self.n_bytes == all_bytes {
+            return KeptPart::All;
+        }
+        let mut account = self.memory.account();
+        account.subtract(&self.namespace, self.n_bytes);
+        account.in_use.n_not_kept -= u64::from(self.part != KeptPart::All);
+        let may_keep = |n_bytes| n_bytes <= self.n_bytes || account.may_keep(&self.namespace, n_bytes);
+        (self.part, self.n_bytes) = if may_keep(all_bytes) {
+            (KeptPart::All, all_bytes)
+        } else if may_keep(metadata_bytes) {
+            (KeptPart::Metadata, metadata_bytes)
+        } else {
+            (KeptPart::Nothing, 0)
+        };
+        account.add(&self.namespace, self.n_bytes);
+        account.in_use.n_not_kept += u64::from(self.part != KeptPart::All);
+        self.part
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let mut account = self.memory.account();
+        account.subtract(&self.namespace, self.n_bytes);
+        account.in_use.n_not_kept -= u64::from(self.part != KeptPart::All);
+        // The account and this reservation.
+        let is_last = Arc::strong_count(&self.namespace) == 2;
+        if is_last {
+            account.by_namespace.remove(&self.namespace);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reserves a template of so many bytes in a namespace, without metadata.
+    fn reserve(memory: &TemplateMemory, namespace: &str, n_bytes: usize) -> (Reservation, KeptPart) {
+        let mut reservation = memory.reservation(namespace);
+        let part = reservation.renew(n_bytes, 0);
+        (reservation, part)
+    }
+
+    /// How many templates of a namespace are kept of so many that it has.
+    fn fill(memory: &TemplateMemory, namespace: &str, n_templates: usize) -> (Vec<Reservation>, usize) {
+        let reservations = (0..n_templates).map(|_| reserve(memory, namespace, 10));
+        let (reservations, parts): (Vec<_>, Vec<_>) = reservations.unzip();
+        let n_kept = parts.iter().filter(|part| **part == KeptPart::All).count();
+        (reservations, n_kept)
+    }
+
+    #[test]
+    fn a_namespace_keeps_as_much_as_stays_free() {
+        let memory = TemplateMemory::new(1_000);
+        let (_first, n_first) = fill(&memory, "a", 200);
+        let (_second, n_second) = fill(&memory, "b", 200);
+        let (_third, n_third) = fill(&memory, "c", 200);
+        assert_eq!([n_first, n_second, n_third], [50, 25, 12]);
+        let n_not_kept = 600 - 50 - 25 - 12;
+        assert_eq!(
+            memory.in_use(),
+            TemplateUse {
+                n_bytes: 870,
+                n_not_kept
+            }
+        );
+    }
+
+    #[test]
+    fn namespaces_that_grow_together_have_equal_parts() {
+        let memory = TemplateMemory::new(1_000);
+        let mut kept = [0, 0, 0];
+        let mut reservations = Vec::new();
+        for _ in 0..100 {
+            for (namespace, n_kept) in ["a", "b", "c"].into_iter().zip(&mut kept) {
+                let (reservation, part) = reserve(&memory, namespace, 10);
+                reservations.push(reservation);
+                *n_kept += usize::from(part == KeptPart::All);
+            }
+        }
+        assert_eq!(kept, [25, 25, 25]);
+    }
+
+    #[test]
+    fn what_is_dropped_is_free_again_and_leaves_nothing_behind() {
+        let memory = TemplateMemory::new(1_000);
+        let (reservations, _) = fill(&memory, "a", 100);
+        drop(reservations);
+        assert_eq!(memory.in_use(), TemplateUse::default());
+        assert!(memory.account().by_namespace.is_empty());
+        assert_eq!(reserve(&memory, "a", 500).1, KeptPart::All);
+    }
+
+    #[test]
+    fn metadata_is_kept_where_the_template_is_too_large() {
+        let memory = TemplateMemory::new(1_000);
+        let mut reservation = memory.reservation("a");
+        assert_eq!(reservation.renew(900, 100), KeptPart::Metadata);
+        assert_eq!(
+            memory.in_use(),
+            TemplateUse {
+                n_bytes: 100,
+                n_not_kept: 1
+            }
+        );
+        assert_eq!(reservation.renew(900, 501), KeptPart::Nothing);
+        assert_eq!(reservation.renew(300, 100), KeptPart::All);
+        assert_eq!(
+            memory.in_use(),
+            TemplateUse {
+                n_bytes: 400,
+                n_not_kept: 0
+            }
+        );
+    }
+
+    #[test]
+    fn what_is_kept_stays_kept_while_it_does_not_grow() {
+        let memory = TemplateMemory::new(1_000);
+        let (mut early, _) = reserve(&memory, "a", 400);
+        let (_others, n_kept) = fill(&memory, "b", 100);
+        assert_eq!(n_kept, 30);
+        assert_eq!(early.renew(400, 0), KeptPart::All);
+        assert_eq!(early.renew(390, 0), KeptPart::All);
+        assert_eq!(early.renew(400, 0), KeptPart::Metadata);
+    }
+}

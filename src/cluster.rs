@@ -7,6 +7,7 @@
 pub mod decode;
 pub mod encode;
 
+pub mod bounded_pages;
 pub mod classify;
 pub mod connection;
 

@@ -16,7 +16,7 @@ use super::{
     tasks::Task,
 };
 use crate::{
-    cluster::leases::LeaseApi,
+    cluster::{bounded_pages::bounded_pages, leases::LeaseApi},
     state::{
         ShardCommand, ShardReport,
         lease::{LeaseKey, LeaseWrite, MemberSettings, ReadAnswer, WriteAnswer},
@@ -45,7 +45,7 @@ impl Shell {
         let election = self.election(sharding, settings, commands_in, reports);
         let election = self.start("election", Phase::HandOver, election.run());
         let list = ListTask {
-            client: self.watch_client.clone(),
+            client: bounded_pages(self.watch_client.clone()),
             decoder: self.decoder(),
             shown: self.shown.clone(),
             count: sharding.shard_count,
@@ -55,7 +55,7 @@ impl Shell {
             phase: self.phases.subscribe(),
         };
         let label = LabelTask {
-            client: self.watch_client.clone(),
+            client: bounded_pages(self.watch_client.clone()),
             api: self.api.clone(),
             scopes: self.settings.scopes.clone(),
             count: sharding.shard_count,

@@ -80,6 +80,7 @@ const CASES: &[Case] = cases![
     extremes::a_job_without_an_afterlife_runs_its_slot_once,
     extremes::a_history_limit_of_zero_keeps_no_job_and_loses_no_slot,
     extremes::a_template_of_more_than_a_mebibyte_becomes_a_job,
+    extremes::a_cron_job_that_is_not_kept_runs_and_keeps_its_metadata,
     extremes::a_status_too_large_to_be_stored_doubles_nothing,
     extremes::a_job_too_large_to_be_stored_is_told_and_given_up,
     explaining::explain_foretells_what_the_controller_does,

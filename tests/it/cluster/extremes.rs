@@ -101,6 +101,32 @@ pub(super) async fn a_template_of_more_than_a_mebibyte_becomes_a_job(namespace: 
     controller.terminate().await;
 }
 
+/// With memory for 1 MiB a namespace keeps half a mebibyte. Neither the template nor the metadata fits.
+pub(super) async fn a_cron_job_that_is_not_kept_runs_and_keeps_its_metadata(namespace: Namespace) {
+    const N_LABELS: usize = 8_000;
+    let value = "x".repeat(63);
+    let labels: Value = (0..N_LABELS)
+        .map(|number| (format!("l{number:04}"), json!(value)))
+        .collect();
+    let mut changes = with_argument(100 << 10);
+    merge(&mut changes, json!({"metadata": {"labels": labels}}));
+    namespace.create_cron_job(json!({"run-for": "0s"}), changes).await;
+    namespace.set_last_run("hello", namespace.minute(-1)).await;
+    let controller = Controller::start(&namespace, 0, &["--max-template-memory", "1"]);
+    namespace.wait_for_event_on("hello", "TemplateNotKept").await;
+    namespace.wait_for_jobs(&[namespace.job_name(0)]).await;
+    let slot = namespace.minute(0).to_string();
+    let is_ended = |status: &Value| status["lastScheduleTime"] == *slot && status["lastSuccessfulTime"].is_string();
+    namespace.wait_for_status("the run has ended", is_ended).await;
+    let metadata = namespace.cron_job().await["metadata"].clone();
+    assert_eq!(metadata["labels"].as_object().expect("labels").len(), N_LABELS);
+    controller
+        .wait_for_metric("cronwheel_templates_not_kept", &[], |n_not_kept| n_not_kept == 1)
+        .await;
+    controller.wait_for_account(&[("created", 1)]).await;
+    controller.terminate().await;
+}
+
 /// Creates `hello` with a template and a note as large as an API server stores, to within so much.
 async fn create_at_the_limit(namespace: &Namespace, n_note_bytes: usize) {
     let note = json!({"metadata": {"annotations": {"note": "n".repeat(n_note_bytes)}}});

@@ -1,0 +1,173 @@
+//! Bounds the bytes of a page of a list.
+//!
+//! A page is limited by a number of objects. 500 CronJobs of 1 MiB are 500 MiB, held several times while they are decoded.
+//! A page that turns out larger than [`PAGE_BYTES_MAX`] is dropped and requested again with a lower limit, which later
+//! pages of the same list keep until pages are small again.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use http::{Method, Request, Response, Uri};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use kube::{Client, client::Body};
+
+/// The most bytes of a page. 500 objects of 64 KiB fit, which is more than most CronJobs and Jobs take.
+const PAGE_BYTES_MAX: usize = 32 << 20;
+
+/// How much lower the next limit is: 500 objects of 1.5 MiB, the most that etcd stores, need two steps.
+const LIMIT_DIVISOR: u32 = 8;
+
+/// The limits of lists whose pages were too large, by path. Clones are one.
+#[derive(Clone, Default)]
+struct Limits(Arc<Mutex<HashMap<String, u32>>>);
+
+/// The same client, whose lists have pages of bounded size.
+pub fn bounded_pages(client: Client) -> Client {
+    let default_namespace = client.default_namespace().to_owned();
+    let limits = Limits::default();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (client, limits) = (client.clone(), limits.clone());
+        async move {
+            match asked_limit(&request) {
+                Some(asked) => list(&client, request, asked, &limits).await,
+                None => client.send(request).await,
+            }
+        }
+    });
+    Client::new(service, default_namespace)
+}
+
+async fn list(client: &Client, request: Request<Body>, asked: u32, limits: &Limits) -> kube::Result<Response<Body>> {
+    let (parts, _) = request.into_parts();
+    let path = parts.uri.path().to_owned();
+    let mut limit = limits.of(&path).min(asked);
+    loop {
+        let mut parts = parts.clone();
+        parts.uri = with_limit(&parts.uri, limit)?;
+        let response = client.send(Request::from_parts(parts, Body::empty())).await?;
+        // A single object is bounded by what etcd stores.
+        if limit == 1 || !response.status().is_success() {
+            return Ok(response);
+        }
+        let (head, body) = response.into_parts();
+        match Limited::new(body, PAGE_BYTES_MAX).collect().await {
+            Ok(body) => {
+                let body = body.to_bytes();
+                limits.note(&path, limit, body.len());
+                return Ok(Response::from_parts(head, Body::from(body)));
+            }
+            Err(error) if error.is::<LengthLimitError>() => {
+                limit = (limit / LIMIT_DIVISOR).max(1);
+                limits.lower(&path, limit);
+            }
+            Err(error) => return Err(kube::Error::Service(error)),
+        }
+    }
+}
+
+impl Limits {
+    fn of(&self, path: &str) -> u32 {
+        self.with(|limits| limits.get(path).copied().unwrap_or(u32::MAX))
+    }
+
+    fn lower(&self, path: &str, limit: u32) {
+        self.with(|limits| limits.insert(path.to_owned(), limit));
+    }
+
+    /// Raises a limit that was lowered, where a page was small.
+    fn note(&self, path: &str, limit: u32, n_bytes: usize) {
+        if n_bytes < PAGE_BYTES_MAX / 4 {
+            self.with(|limits| {
+                if let Some(lowered) = limits.get_mut(path) {
+                    *lowered = limit.saturating_mul(2).max(*lowered);
+                }
+            });
+        }
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&mut HashMap<String, u32>) -> T) -> T {
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The limit of a list, or none of a request that is not for a page of a list.
+fn asked_limit(request: &Request<Body>) -> Option<u32> {
+    let query = request.uri().query().unwrap_or_default();
+    let is_list = request.method() == Method::GET && query.split('&').all(|parameter| parameter != "watch=true");
+    let limit = query.split('&').find_map(|parameter| parameter.strip_prefix("limit="));
+    limit.filter(|_| is_list)?.parse().ok()
+}
+
+fn with_limit(uri: &Uri, limit: u32) -> kube::Result<Uri> {
+    let query = uri.query().unwrap_or_default().split('&');
+    let parameters = query.map(|parameter| match parameter.strip_prefix("limit=") {
+        Some(_) => format!("limit={limit}"),
+        None => parameter.to_owned(),
+    });
+    let query = parameters.collect::<Vec<_>>().join("&");
+    let path = format!("{}?{query}", uri.path());
+    let mut parts = uri.clone().into_parts();
+    let parsed = path.parse().map_err(http::Error::from);
+    parts.path_and_query = Some(parsed.map_err(kube::Error::HttpError)?);
+    Uri::from_parts(parts).map_err(|error| kube::Error::HttpError(error.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server with objects of a size, which tells the limits that it was asked for.
+    fn server(object_bytes: usize) -> (Client, Arc<Mutex<Vec<u32>>>) {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&asked);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let limit = asked_limit(&request).unwrap_or_default();
+            told.lock().unwrap().push(limit);
+            let body = Body::from(vec![b'x'; limit as usize * object_bytes]);
+            async move { Ok::<_, kube::Error>(Response::new(body)) }
+        });
+        (Client::new(service, "default"), asked)
+    }
+
+    async fn page(client: &Client, query: &str) -> usize {
+        let uri = format!("https://kubernetes.default.svc/apis/batch/v1/cronjobs?{query}");
+        let request = Request::get(uri).body(Body::empty()).unwrap();
+        let body = client.send(request).await.unwrap().into_body();
+        body.collect().await.unwrap().to_bytes().len()
+    }
+
+    #[tokio::test]
+    async fn a_page_has_a_bounded_size_and_the_next_one_begins_with_its_limit() {
+        let (client, asked) = server(256 << 10);
+        let client = bounded_pages(client);
+        for _ in 0..3 {
+            assert!(page(&client, "labelSelector=a%3Db&limit=500&continue=x").await <= PAGE_BYTES_MAX);
+        }
+        assert_eq!(*asked.lock().unwrap(), [500, 62, 62, 62]);
+    }
+
+    #[tokio::test]
+    async fn a_limit_rises_again_up_to_what_is_asked_for() {
+        let (client, asked) = server(1 << 10);
+        let limits = Limits::default();
+        limits.lower("/apis/batch/v1/cronjobs", 100);
+        for _ in 0..4 {
+            let uri = "https://kubernetes.default.svc/apis/batch/v1/cronjobs?limit=500";
+            let request = Request::get(uri).body(Body::empty()).unwrap();
+            list(&client, request, 500, &limits).await.unwrap();
+        }
+        assert_eq!(*asked.lock().unwrap(), [100, 200, 400, 500]);
+    }
+
+    #[tokio::test]
+    async fn watches_and_single_objects_pass_as_they_are() {
+        let (client, asked) = server(0);
+        let client = bounded_pages(client);
+        page(&client, "watch=true&limit=500").await;
+        page(&client, "").await;
+        page(&client, "limit=500").await;
+        assert_eq!(*asked.lock().unwrap(), [0, 0, 500]);
+    }
+}

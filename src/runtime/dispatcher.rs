@@ -40,7 +40,7 @@ mod request;
 
 pub use backlog::Queued;
 use backlog::{BACKLOG_MAX, Backlog, OnTheWay};
-use exchange::{Exchanged, Licence, exchange};
+use exchange::{Exchanged, Licence, Reply, exchange};
 pub use request::{JobApi, Request};
 
 /// How often one request is sent again before the shard is told that it failed: more than five minutes of pauses, far
@@ -268,7 +268,7 @@ impl<A: JobApi> Dispatcher<A> {
     /// Takes in what came of a request: an answer for the shard, or another try.
     async fn settle(&mut self, exchanged: Exchanged) {
         let Exchanged {
-            queued,
+            mut queued,
             ticket,
             answered,
         } = exchanged;
@@ -280,9 +280,13 @@ impl<A: JobApi> Dispatcher<A> {
         let (now, n_in_flight) = (self.clock.boot(), self.n_in_flight());
         self.pacer.on_answered(ticket, &answered, now, duration, n_in_flight);
         match answered.answer {
-            Answer::Outcome(answer) => {
+            Answer::Outcome(Reply::Fact(answer)) => {
                 self.record_creation(&answer);
                 self.answer(answer).await;
+            }
+            Answer::Outcome(Reply::Template(template)) => {
+                queued.complete(template);
+                self.put_back(queued).await;
             }
             Answer::Throttled { message, .. } => self.try_again(queued, message).await,
             // A second POST could make a second Job: the shard asks for the first one. All else can be repeated.

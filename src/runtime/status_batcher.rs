@@ -28,7 +28,7 @@ use crate::{
 mod exchange;
 mod pending;
 
-use exchange::{Exchanged, exchange};
+use exchange::{Exchanged, Reply, exchange};
 pub use pending::StatusQueue;
 use pending::{FLUSH_SIZE, Pending, answer, came_by};
 
@@ -263,15 +263,19 @@ impl<A: StatusApi> StatusBatcher<A> {
 
     async fn take_answer(
         &mut self,
-        pending: Pending,
+        mut pending: Pending,
         ticket: Ticket,
-        answered: Answered<StatusOutcome>,
+        answered: Answered<Reply>,
         duration: Duration,
     ) {
         let (now, n_in_flight) = (self.clock.boot(), self.n_in_flight());
         self.pacer.on_answered(ticket, &answered, now, duration, n_in_flight);
         match answered.answer {
-            Answer::Outcome(outcome) => {
+            Answer::Outcome(Reply::Metadata(metadata)) => {
+                pending.write.retained_metadata = metadata;
+                self.links.queue.put_back(pending);
+            }
+            Answer::Outcome(Reply::Outcome(outcome)) => {
                 self.follow_up(&pending.write, &outcome).await;
                 self.answer(pending.write, outcome).await;
             }

@@ -5,7 +5,7 @@
 //! What is overdue goes by tokens: after an outage of many CronJobs the API server gets so many a second, and what
 //! becomes due meanwhile does not wait for them.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -14,7 +14,10 @@ use super::{
     request::{Lane, Request},
 };
 use crate::runtime::tokens::Tokens;
-use crate::state::sharding::{BootInstant, Mandate};
+use crate::state::{
+    JobTemplate,
+    sharding::{BootInstant, Mandate},
+};
 
 /// Requests that can wait. A CronJob has at most one create waiting, so this is a million CronJobs due at one instant,
 /// the most that one shard is built for: some 300 MiB should it ever fill.
@@ -34,8 +37,8 @@ const BACKGROUND_TURNS: u32 = 8;
 const SHARES: u32 = 4;
 const SHARE_MIN: u32 = 8;
 
-/// Creates on the way that read their CronJob first: one of so many places, and so many at most. Each holds the CronJob
-/// and the Job, which may have 1.5 MiB each.
+/// Creates that read their CronJob first, or have read it and are not answered: one of so many places, and so many at
+/// most. Each holds the CronJob and the Job, which may have 1.5 MiB each.
 const READING_SHARE: u32 = 8;
 const READING_MAX: u32 = 8;
 
@@ -45,7 +48,7 @@ pub(super) struct OnTheWay {
     by_namespace: HashMap<Box<str>, u32>,
     /// Creates of shards in quarantine.
     n_alone: u32,
-    /// Creates that read their CronJob first.
+    /// Creates that read their CronJob first, or have read it.
     n_reading: u32,
 }
 
@@ -87,6 +90,8 @@ pub struct Queued {
     pub(super) mandate: Mandate,
     /// Whether it is of a shard in quarantine.
     is_quarantined: bool,
+    /// Whether its template was read for it.
+    is_completed: bool,
     /// How many times it was sent and has to be sent again.
     pub(super) n_retries: u32,
 }
@@ -98,6 +103,7 @@ impl Queued {
             request,
             mandate,
             is_quarantined,
+            is_completed: false,
             n_retries: 0,
         }
     }
@@ -107,9 +113,15 @@ impl Queued {
         self.is_quarantined && self.request.is_urgent()
     }
 
-    /// Whether its CronJob is read before it is sent.
+    /// Whether its CronJob is read before it is sent, or was.
     fn is_reading(&self) -> bool {
-        self.request.without_template().is_some()
+        self.is_completed || self.request.without_template().is_some()
+    }
+
+    /// Gives it the template that was read for it.
+    pub(super) fn complete(&mut self, template: Arc<JobTemplate>) {
+        self.request.complete(template);
+        self.is_completed = true;
     }
 
     pub(super) fn is_create(&self) -> bool {
@@ -137,6 +149,7 @@ impl Namespaced for Queued {
 pub(super) struct Backlog {
     len_max: usize,
     alone: FairQueue<Queued>,
+    completed: FairQueue<Queued>,
     reading: FairQueue<Queued>,
     creates: FairQueue<Queued>,
     overdue: FairQueue<Queued>,
@@ -152,6 +165,7 @@ impl Backlog {
         Backlog {
             len_max,
             alone: FairQueue::default(),
+            completed: FairQueue::default(),
             reading: FairQueue::default(),
             creates: FairQueue::default(),
             overdue: FairQueue::default(),
@@ -173,6 +187,7 @@ impl Backlog {
         }
         let lane = match queued.request.lane(now) {
             Lane::Creates | Lane::Overdue if queued.is_alone() => &mut self.alone,
+            Lane::Creates | Lane::Overdue if queued.is_completed => &mut self.completed,
             Lane::Creates | Lane::Overdue if queued.is_reading() => &mut self.reading,
             Lane::Creates => &mut self.creates,
             Lane::Overdue => {
@@ -211,6 +226,9 @@ impl Backlog {
         {
             return Ok(queued);
         }
+        if let Some(queued) = self.completed.pop(share, n_on_the_way) {
+            return Ok(queued);
+        }
         let reading_max = (places / READING_SHARE).clamp(1, READING_MAX);
         if on_the_way.n_reading < reading_max
             && let Some(queued) = self.reading.pop(share, n_on_the_way)
@@ -244,9 +262,10 @@ impl Backlog {
             .collect()
     }
 
-    fn lanes(&mut self) -> [&mut FairQueue<Queued>; 6] {
+    fn lanes(&mut self) -> [&mut FairQueue<Queued>; 7] {
         [
             &mut self.alone,
+            &mut self.completed,
             &mut self.reading,
             &mut self.creates,
             &mut self.overdue,
@@ -261,7 +280,7 @@ impl Backlog {
     }
 
     pub(super) fn n_creates(&self) -> usize {
-        self.alone.len() + self.reading.len() + self.creates.len() + self.overdue.len()
+        self.alone.len() + self.completed.len() + self.reading.len() + self.creates.len() + self.overdue.len()
     }
 
     pub(super) fn n_background(&self) -> usize {

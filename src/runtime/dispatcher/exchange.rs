@@ -1,15 +1,15 @@
 //! One request on its way, and what must still be true when it is written to a connection.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::sync::watch;
 
 use super::{
     backlog::Queued,
-    request::{JobApi, Request, complete},
+    request::{JobApi, created},
 };
 use crate::{
-    cluster::Answered,
+    cluster::{Answered, CronJobOutcome},
     runtime::{
         ask::ask,
         clock::{Clock, ClockVerdict},
@@ -17,7 +17,7 @@ use crate::{
         pacing::Ticket,
     },
     state::{
-        Input,
+        CreateOutcome, CronJobRecord, Input, JobOrder, JobTemplate,
         sharding::{BootInstant, Leadership},
     },
 };
@@ -27,7 +27,15 @@ pub(super) struct Exchanged {
     pub(super) queued: Queued,
     pub(super) ticket: Ticket,
     /// The answer and how long it took; none where it was not sent after all.
-    pub(super) answered: Option<(Answered<Input>, Duration)>,
+    pub(super) answered: Option<(Answered<Reply>, Duration)>,
+}
+
+/// What an answer is good for.
+pub(super) enum Reply {
+    /// The shard gets it.
+    Fact(Input),
+    /// The order waits for this template, and can be sent.
+    Template(Arc<JobTemplate>),
 }
 
 /// What a request is sent by, as late as it can be asked.
@@ -54,7 +62,7 @@ impl Licence {
 }
 
 /// Asks once more whether the request may be sent, since time has passed since the task decided it, and sends it. Where
-/// the template is not kept, reads the CronJob first.
+/// the template of an order is not kept, reads the CronJob instead.
 pub(super) async fn exchange<A: JobApi>(
     api: A,
     licence: Licence,
@@ -62,47 +70,49 @@ pub(super) async fn exchange<A: JobApi>(
     queued: Queued,
     ticket: Ticket,
 ) -> Exchanged {
-    let answered = if !licence.covers(&queued) {
-        None
-    } else if let Some(order) = queued.request.without_template() {
-        let reader = under_terms(&api, &licence, &queued);
-        let read = reader.read_cron_job(&order.cron_job);
-        let (read, duration) = ask(&licence.clock, &metrics.api, ApiCall::ReadCronJob, read).await;
-        match complete(order, read) {
-            Ok(_) if !licence.covers(&queued) => None,
-            Ok(request) => Some(send(&api, &licence, &metrics, &queued, &request).await),
-            Err(answered) => Some((answered, duration)),
-        }
+    if !licence.covers(&queued) {
+        return Exchanged {
+            queued,
+            ticket,
+            answered: None,
+        };
+    }
+    let clock = &licence.clock;
+    let terms = licence.leadership.borrow().write_terms(queued.mandate, clock.boot());
+    let api = match terms {
+        Some(terms) => api.under(&terms),
+        None => api,
+    };
+    let answered = if let Some(order) = queued.request.without_template() {
+        let read = api.read_cron_job(&order.cron_job);
+        let (read, duration) = ask(clock, &metrics.api, ApiCall::ReadCronJob, read).await;
+        (read.map(|outcome| template_of(order, outcome)), duration)
     } else {
-        Some(send(&api, &licence, &metrics, &queued, &queued.request).await)
+        if let Some(slot) = queued.slot_of_first_attempt() {
+            metrics.lateness.observe(clock.now().duration_since(slot).as_secs_f64());
+        }
+        let (answered, duration) = ask(clock, &metrics.api, queued.request.call(), queued.request.send(&api)).await;
+        (answered.map(Reply::Fact), duration)
     };
     Exchanged {
         queued,
         ticket,
-        answered,
+        answered: Some(answered),
     }
 }
 
-/// The API as of now: requests are dead when the leadership that they are made under has ended.
-fn under_terms<A: JobApi>(api: &A, licence: &Licence, queued: &Queued) -> A {
-    let leadership = licence.leadership.borrow();
-    match leadership.write_terms(queued.mandate, licence.clock.boot()) {
-        Some(terms) => api.under(&terms),
-        None => api.clone(),
-    }
-}
-
-async fn send<A: JobApi>(
-    api: &A,
-    licence: &Licence,
-    metrics: &DispatchMetrics,
-    queued: &Queued,
-    request: &Request,
-) -> (Answered<Input>, Duration) {
-    let api = under_terms(api, licence, queued);
-    let clock = &licence.clock;
-    if let Some(slot) = queued.slot_of_first_attempt() {
-        metrics.lateness.observe(clock.now().duration_since(slot).as_secs_f64());
-    }
-    ask(clock, &metrics.api, request.call(), request.send(&api)).await
+/// The template of an order, or the answer to the order if it cannot be sent.
+fn template_of(order: &JobOrder, outcome: CronJobOutcome<Box<CronJobRecord>>) -> Reply {
+    // What the order was decided on.
+    let is_same = |record: &CronJobRecord| {
+        order.cron_job.uid == record.identity.uid && order.template.body.is_same(&record.template.body)
+    };
+    let answer = match outcome {
+        CronJobOutcome::Found(record) if is_same(&record) => return Reply::Template(record.template),
+        // Decided again, by when a watch has shown what changed.
+        CronJobOutcome::Found(_) | CronJobOutcome::Gone => CreateOutcome::Abandoned,
+        CronJobOutcome::NotPermitted { message } => CreateOutcome::NotPermitted { message },
+        CronJobOutcome::Failed { message, retry_after } => CreateOutcome::Failed { message, retry_after },
+    };
+    Reply::Fact(created(order, answer))
 }

@@ -1,6 +1,6 @@
 //! What the dispatcher can be asked to do, and how each answer becomes a fact for the shard.
 
-use std::{fmt, future::Future, time::Duration};
+use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -9,7 +9,7 @@ use crate::{
     runtime::metrics::ApiCall,
     state::{
         CreateOutcome, CronJobIdentity, CronJobRecord, DeleteOutcome, Input, JobDelete, JobLookUp, JobOrder,
-        LookUpOutcome, sharding::WriteTerms,
+        JobTemplate, LookUpOutcome, sharding::WriteTerms,
     },
 };
 
@@ -117,6 +117,14 @@ impl Request {
         }
     }
 
+    /// Gives an order its template.
+    pub(super) fn complete(&mut self, template: Arc<JobTemplate>) {
+        match self {
+            Request::Create(order) => order.template = template,
+            Request::Delete(_) | Request::LookUp(_) => {}
+        }
+    }
+
     /// Whether a slot waits for it.
     pub(super) fn is_urgent(&self) -> bool {
         match self {
@@ -195,8 +203,10 @@ impl Request {
     /// The answer to a create that was sent and of which nothing was heard; other requests may be repeated.
     pub(super) fn unanswered(&self, message: String) -> Option<Input> {
         match self {
-            Request::Create(order) => Some(created(order, CreateOutcome::Unanswered { message })),
-            Request::Delete(_) | Request::LookUp(_) => None,
+            Request::Create(order) if order.template.body.as_str().is_some() => {
+                Some(created(order, CreateOutcome::Unanswered { message }))
+            }
+            Request::Create(_) | Request::Delete(_) | Request::LookUp(_) => None,
         }
     }
 
@@ -219,40 +229,7 @@ impl Request {
     }
 }
 
-/// Completes an order by the CronJob that was read for it. Where that cannot be, returns the answer to the order.
-pub(super) fn complete(
-    order: &JobOrder,
-    read: Answered<CronJobOutcome<Box<CronJobRecord>>>,
-) -> Result<Request, Answered<Input>> {
-    let mut completed = None;
-    let answered = read.map(|outcome| {
-        let answer = match outcome {
-            CronJobOutcome::Found(record) if is_same(order, &record) => {
-                completed = Some(record.template);
-                CreateOutcome::Abandoned
-            }
-            // Decided again, by when a watch has shown what changed.
-            CronJobOutcome::Found(_) | CronJobOutcome::Gone => CreateOutcome::Abandoned,
-            CronJobOutcome::NotPermitted { message } => CreateOutcome::NotPermitted { message },
-            CronJobOutcome::Failed { message, retry_after } => CreateOutcome::Failed { message, retry_after },
-        };
-        created(order, answer)
-    });
-    match completed {
-        Some(template) => Ok(Request::Create(JobOrder {
-            template,
-            ..order.clone()
-        })),
-        None => Err(answered),
-    }
-}
-
-/// Whether the order was decided on this template of this CronJob.
-fn is_same(order: &JobOrder, record: &CronJobRecord) -> bool {
-    order.cron_job.uid == record.identity.uid && order.template.body.is_same(&record.template.body)
-}
-
-fn created(order: &JobOrder, answer: CreateOutcome) -> Input {
+pub(super) fn created(order: &JobOrder, answer: CreateOutcome) -> Input {
     Input::JobCreateAnswered {
         cron_job: order.cron_job.uid.clone(),
         slot: order.slot,

@@ -46,7 +46,7 @@ async fn live(cluster: &Cluster, world: &RefCell<World>, end: Option<&Crash>) {
     tokio::select! {
         biased;
         () = wait_for(cluster, end.filter(|_| !is_asked)) => {}
-        ended = run_observed(settings(), clock, connections(cluster, number), metrics, next_signal) => ended.unwrap(),
+        ended = run_observed(settings(number), clock, connections(cluster, number), metrics, next_signal) => ended.unwrap(),
     }
     world.borrow_mut().lives[number].until = cluster.now();
 }
@@ -59,14 +59,19 @@ async fn wait_for(cluster: &Cluster, end: Option<&Crash>) {
     }
 }
 
-fn settings() -> RunSettings {
+/// Every second controller keeps no template.
+fn settings(number: usize) -> RunSettings {
     RunSettings {
         scopes: vec![Scope::Cluster],
         listen: "127.0.0.1:0".parse().unwrap(),
         default_zone: Zone::utc(),
         status_flush_interval: Duration::from_secs(1),
         inflight_max: 64,
-        template_memory_mib: TemplateMemory::MIB_DEFAULT,
+        template_memory_mib: if number % 2 == 1 {
+            0
+        } else {
+            TemplateMemory::MIB_DEFAULT
+        },
         events: EventBudget::default(),
         sharding: None,
         alone: None,

@@ -78,3 +78,17 @@ async fn few_creates_that_read_their_cron_job_are_on_the_way_at_a_time() {
     bench.n_answers(100).await;
     assert_eq!(bench.api.seen.lock().unwrap().n_in_flight_max, 8);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_of_the_lane_holds_back_a_create_whose_cron_job_was_read() {
+    let mut bench = Bench::new(vec![Answer::Outcome(()), throttled(Some(10))]);
+    let dispatcher = bench.dispatcher.as_mut().unwrap();
+    dispatcher.api.slow_prefix = "read";
+    bench.push(without_template("a", "large"));
+    bench.push(create("a", "small", 60));
+    bench.start();
+    bench.n_answers(2).await;
+    assert_eq!(bench.api.requests()[..2], ["read large", "small"]);
+    let at = bench.api.requests_at();
+    assert!(at[2..].iter().all(|at| *at >= 10_000), "{at:?}");
+}

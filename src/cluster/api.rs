@@ -9,6 +9,7 @@ use http::{HeaderMap, Method, Request, header};
 use http_body_util::{BodyExt, Limited};
 use jiff::fmt::rfc2822;
 use kube::client::Body;
+use tokio::time::Instant;
 
 use super::{
     classify::{self, Answer, CronJobOutcome, EventOutcome, LabelOutcome, OrderOutcome, RawAnswer},
@@ -112,14 +113,22 @@ impl ClusterApi {
         self.connections.reset();
     }
 
-    /// Creates a Job (B-12).
+    /// Creates a Job (B-12). One that the fence refuses is sent once more over another connection, within the same life: of
+    /// several API servers one may have a wrong clock.
     pub async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
         let Some(body) = encode::job_body(order, self.terms.map(|terms| terms.stamp)) else {
             return Answered::not_sent(CreateOutcome::Abandoned);
         };
-        let path = jobs_path(&order.cron_job.namespace);
-        let request = request(self.life(), Method::POST, path, "application/json", body);
-        self.ask(request, classify::create).await
+        let (path, body, begun) = (jobs_path(&order.cron_job.namespace), Bytes::from(body), Instant::now());
+        let create = |life| request(life, Method::POST, path.clone(), "application/json", body.clone());
+        let mut sent = self.send(create(self.life()), self.life(), None).await;
+        if let Ok(Sent { answer, connection, .. }) = &sent
+            && classify::is_fenced(answer)
+            && let Some(left) = self.life().and_then(|life| life.checked_sub(begun.elapsed()))
+        {
+            sent = self.send(create(Some(left)), Some(left), Some(*connection)).await;
+        }
+        answered(sent, classify::create)
     }
 
     /// Deletes a Job (B-4.4).
@@ -211,32 +220,19 @@ impl ClusterApi {
         request: Result<Request<Body>, http::Error>,
         classify: fn(&RawAnswer) -> Answer<T>,
     ) -> Answered<T> {
-        match self.send(request).await {
-            Ok((answer, server_date)) => Answered {
-                answer: classify(&answer),
-                code: Some(answer.status.as_u16()),
-                server_date,
-            },
-            Err(error) => Answered {
-                answer: match &error {
-                    SendError::Request(_) => classify::failed(&error),
-                    // The connection is alive, or its keep-alive would have ended it: this request alone is stuck.
-                    SendError::Timeout(_) => classify::stuck(&error),
-                    SendError::Transport(_) | SendError::Body(_) => classify::unanswered(&error),
-                },
-                code: None,
-                server_date: None,
-            },
-        }
+        answered(self.send(request, self.life(), None).await, classify)
     }
 
+    /// Sends a request over the least busy connection, over `avoided` only where no other has room.
     async fn send(
         &self,
         request: Result<Request<Body>, http::Error>,
-    ) -> Result<(RawAnswer, Option<ServerDate>), SendError> {
+        life: Option<Duration>,
+        avoided: Option<usize>,
+    ) -> Result<Sent, SendError> {
         let request = request?;
-        let life = self.life().unwrap_or(REQUEST_TIMEOUT);
-        let permit = self.connections.acquire().await;
+        let life = life.unwrap_or(REQUEST_TIMEOUT);
+        let permit = self.connections.acquire_beside(avoided).await;
         let exchange = async {
             let response = permit.client().send(request).await.map_err(SendError::Transport)?;
             let (parts, body) = response.into_parts();
@@ -254,7 +250,43 @@ impl ClusterApi {
             retry_after: retry_after(&parts.headers),
             body,
         };
-        Ok((answer, server_date(&parts)))
+        Ok(Sent {
+            answer,
+            server_date: server_date(&parts),
+            connection: permit.connection(),
+        })
+    }
+}
+
+/// An answer as it came, and over which connection.
+struct Sent {
+    answer: RawAnswer,
+    server_date: Option<ServerDate>,
+    connection: usize,
+}
+
+fn answered<T: OrderOutcome>(
+    sent: Result<Sent, SendError>,
+    classify: impl FnOnce(&RawAnswer) -> Answer<T>,
+) -> Answered<T> {
+    match sent {
+        Ok(Sent {
+            answer, server_date, ..
+        }) => Answered {
+            answer: classify(&answer),
+            code: Some(answer.status.as_u16()),
+            server_date,
+        },
+        Err(error) => Answered {
+            answer: match &error {
+                SendError::Request(_) => classify::failed(&error),
+                // The connection is alive, or its keep-alive would have ended it: this request alone is stuck.
+                SendError::Timeout(_) => classify::stuck(&error),
+                SendError::Transport(_) | SendError::Body(_) => classify::unanswered(&error),
+            },
+            code: None,
+            server_date: None,
+        },
     }
 }
 
@@ -276,7 +308,7 @@ fn request(
     method: Method,
     mut path: String,
     content_type: &str,
-    body: Vec<u8>,
+    body: impl Into<Bytes>,
 ) -> Result<Request<Body>, http::Error> {
     if let Some(life) = life {
         path.push_str("?timeout=");
@@ -292,7 +324,7 @@ fn request(
     if !content_type.is_empty() {
         request = request.header(header::CONTENT_TYPE, content_type);
     }
-    request.body(Body::from(Bytes::from(body)))
+    request.body(Body::from(body.into()))
 }
 
 fn jobs_path(namespace: &str) -> String {

@@ -177,9 +177,14 @@ impl WriteConnections {
 
     /// Waits for room and takes it, on the least busy connection. First come, first served.
     pub async fn acquire(&self) -> ConnectionPermit {
+        self.acquire_beside(None).await
+    }
+
+    /// The same on another connection than `avoided`, where another has room.
+    pub async fn acquire_beside(&self, avoided: Option<usize>) -> ConnectionPermit {
         let room = Arc::clone(&self.shared.room).acquire_owned().await;
         let room = room.expect("the semaphore is never closed");
-        let connection = self.shared.enter_least_busy();
+        let connection = self.shared.enter_least_busy(avoided);
         ConnectionPermit {
             shared: Arc::clone(&self.shared),
             connection,
@@ -189,9 +194,12 @@ impl WriteConnections {
 }
 
 impl Shared {
-    fn enter_least_busy(&self) -> usize {
+    fn enter_least_busy(&self, avoided: Option<usize>) -> usize {
         let mut n_in_flight = self.n_in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-        let least_busy = (0..n_in_flight.len()).min_by_key(|&connection| n_in_flight[connection]);
+        let least_busy = (0..n_in_flight.len()).min_by_key(|&connection| {
+            let n = n_in_flight[connection];
+            (n >= MAX_IN_FLIGHT_PER_CONNECTION, avoided == Some(connection), n)
+        });
         let connection = least_busy.unwrap_or_default();
         n_in_flight[connection] += 1;
         // The semaphore holds the sum to the capacity of all, so the least busy has room.
@@ -217,6 +225,11 @@ pub struct ConnectionPermit {
 }
 
 impl ConnectionPermit {
+    /// Which connection it is.
+    pub fn connection(&self) -> usize {
+        self.connection
+    }
+
     /// The client to send it with.
     pub fn client(&self) -> &Client {
         &self.shared.clients[self.connection]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::StatusCode;
 use serde::Deserialize;
 
 use super::{MESSAGE_MAX_BYTES, RETRY_AFTER_MAX, RawAnswer, bounded};
@@ -15,6 +16,11 @@ pub(in crate::cluster) struct Refusal {
     pub(super) is_namespace_terminating: bool,
     pub(super) denied_by: Option<DeniedBy>,
     pub(super) retry_after: Option<Duration>,
+}
+
+/// Whether the fence of `deploy/fence-policy.yaml` refused a create: by its API server's clock it came too late.
+pub(in crate::cluster) fn is_fenced(answer: &RawAnswer) -> bool {
+    answer.status == StatusCode::FORBIDDEN && Refusal::read(answer).message.contains("'cronwheel-fence'")
 }
 
 /// What in admission denied a request; only the server's text tells.

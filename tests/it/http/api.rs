@@ -3,10 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use cronwheel::{
-    cluster::{Answer, Answered, ClusterApi, EventOutcome},
+    cluster::{Answer, Answered, ClusterApi, EventOutcome, connection::WriteConnections},
     state::{
         CreateOutcome, CronJobIdentity, CronJobStatus, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate,
-        LookUpOutcome, ResourceVersion, StatusOutcome, StatusWrite, Uid, record::RetainedMetadata,
+        LookUpOutcome, ResourceVersion, StatusOutcome, StatusWrite, Uid,
+        held_shards::WHOLE,
+        record::RetainedMetadata,
+        sharding::{Stamp, WriteTerms},
     },
 };
 use jiff::Timestamp;
@@ -118,6 +121,57 @@ async fn a_job_is_posted_as_spliced() {
         received.body,
         r#"{"n":"backup-29600000","c":"2026-04-12T09:20:00Z","s":"2026-04-12T11:20:00+02:00"}"#
     );
+}
+
+/// The terms of a write by a replica that shares CronJobs with others.
+fn terms() -> WriteTerms {
+    WriteTerms {
+        life: Duration::from_secs(5),
+        stamp: Stamp {
+            mandate: WHOLE,
+            incarnation: 1,
+            create_before: Some(time("2026-04-12T09:20:07Z")),
+        },
+    }
+}
+
+const FENCED: &str = "jobs.batch \"backup-29600000\" is forbidden: ValidatingAdmissionPolicy 'cronwheel-fence' with binding \
+                      'cronwheel-fence' denied request: it came at 2026-04-12T09:20:09Z and was to be created by \
+                      2026-04-12T09:20:07Z: another replica may lead its shard";
+
+#[tokio::test(start_paused = true)]
+async fn a_create_that_the_fence_refuses_goes_once_more_over_another_connection() {
+    let wrong_clock = Script::default().answer(403, status(403, "Forbidden", FENCED));
+    let right_clock = Script::default().answer(201, stored("backup-29600000"));
+    let clients = vec![wrong_clock.client(), right_clock.client()];
+    let api = ClusterApi::new(WriteConnections::from_clients(clients)).under(&terms());
+    let answered = api.create_job(&order()).await;
+    assert!(
+        matches!(answered.answer, Answer::Outcome(CreateOutcome::Created { .. })),
+        "{answered:?}"
+    );
+    assert_eq!(wrong_clock.only().body, right_clock.only().body);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_create_that_every_fence_refuses_is_sent_twice_and_one_that_is_refused_otherwise_once() {
+    let fenced = || Script::default().answer(403, status(403, "Forbidden", FENCED));
+    let scripts = [fenced(), fenced()];
+    let clients = scripts.iter().map(Script::client).collect();
+    let api = ClusterApi::new(WriteConnections::from_clients(clients)).under(&terms());
+    let answered = api.create_job(&order()).await;
+    assert!(
+        matches!(answered.answer, Answer::Outcome(CreateOutcome::Failed { .. })),
+        "{answered:?}"
+    );
+    assert_eq!(scripts.map(|script| script.lines().len()), [1, 1]);
+
+    let other = FENCED.replace("cronwheel-fence", "limits");
+    let scripts = [(); 2].map(|()| Script::default().answer(403, status(403, "Forbidden", &other)));
+    let clients = scripts.iter().map(Script::client).collect();
+    let api = ClusterApi::new(WriteConnections::from_clients(clients)).under(&terms());
+    api.create_job(&order()).await;
+    assert_eq!(scripts.map(|script| script.lines().len()), [1, 0]);
 }
 
 #[tokio::test]

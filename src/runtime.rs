@@ -207,6 +207,8 @@ struct Shell {
     /// What the watches of each scope have shown, where these are shared; the memory for it is divided between them.
     shown: Vec<Shown>,
     burst: Watched<bool>,
+    /// Whether a replica with `--alone` acts.
+    acts_alone: Watched<bool>,
     /// Until when what can wait does.
     quiet_until: Watched<Option<BootInstant>>,
     api: ClusterApi,
@@ -237,6 +239,7 @@ impl Shell {
             leadership: watch::Sender::new(leadership),
             held_shards: Watched::new(ShardSet::EMPTY),
             burst: Watched::new(false),
+            acts_alone: Watched::new(false),
             quiet_until: Watched::new(None),
             api: ClusterApi::new(connections.writes),
             event_api: ClusterApi::new(connections.events),
@@ -266,6 +269,7 @@ impl Shell {
                 phase: self.phases.subscribe(),
                 board: self.metrics.shard.clone(),
                 leadership: self.leadership.subscribe(),
+                acts_alone: self.acts_alone.subscribe(),
                 custody,
             }),
         ];

@@ -2,14 +2,13 @@
 //!
 //! No retries: whoever asked decides, knowing the deadline and the leadership.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, header};
 use http_body_util::{BodyExt, Limited};
 use jiff::fmt::rfc2822;
 use kube::client::Body;
-use tokio::time::Instant;
 
 use super::{
     classify::{self, Answer, CronJobOutcome, EventOutcome, LabelOutcome, OrderOutcome, RawAnswer},
@@ -119,14 +118,19 @@ impl ClusterApi {
         let Some(body) = encode::job_body(order, self.terms.map(|terms| terms.stamp)) else {
             return Answered::not_sent(CreateOutcome::Abandoned);
         };
-        let (path, body, begun) = (jobs_path(&order.cron_job.namespace), Bytes::from(body), Instant::now());
-        let create = |life| request(life, Method::POST, path.clone(), "application/json", body.clone());
-        let mut sent = self.send(create(self.life()), self.life(), None).await;
+        let (path, body, life) = (jobs_path(&order.cron_job.namespace), Bytes::from(body), self.life());
+        let create = || request(life, Method::POST, path.clone(), "application/json", body.clone());
+        let mut is_over = pin!(tokio::time::sleep(life.unwrap_or(REQUEST_TIMEOUT)));
+        let mut sent = self.send(create(), None).await;
         if let Ok(Sent { answer, connection, .. }) = &sent
             && classify::is_fenced(answer)
-            && let Some(left) = self.life().and_then(|life| life.checked_sub(begun.elapsed()))
         {
-            sent = self.send(create(Some(left)), Some(left), Some(*connection)).await;
+            let avoided = Some(*connection);
+            sent = tokio::select! {
+                biased;
+                () = &mut is_over => sent,
+                again = self.send(create(), avoided) => again,
+            };
         }
         answered(sent, classify::create)
     }
@@ -220,18 +224,17 @@ impl ClusterApi {
         request: Result<Request<Body>, http::Error>,
         classify: fn(&RawAnswer) -> Answer<T>,
     ) -> Answered<T> {
-        answered(self.send(request, self.life(), None).await, classify)
+        answered(self.send(request, None).await, classify)
     }
 
     /// Sends a request over the least busy connection, over `avoided` only where no other has room.
     async fn send(
         &self,
         request: Result<Request<Body>, http::Error>,
-        life: Option<Duration>,
         avoided: Option<usize>,
     ) -> Result<Sent, SendError> {
         let request = request?;
-        let life = life.unwrap_or(REQUEST_TIMEOUT);
+        let life = self.life().unwrap_or(REQUEST_TIMEOUT);
         let permit = self.connections.acquire_beside(avoided).await;
         let exchange = async {
             let response = permit.client().send(request).await.map_err(SendError::Transport)?;

@@ -51,6 +51,8 @@ pub struct ElectionLinks {
     pub reports: mpsc::Receiver<ShardReport>,
     /// What this replica may do.
     pub leadership: watch::Sender<Leadership>,
+    /// Whether a replica with `--alone` acts.
+    pub acts_alone: Watched<bool>,
     /// Until when what can wait does.
     pub quiet_until: Watched<Option<BootInstant>>,
     /// What writes go over, to be cut off when they must not arrive any more.

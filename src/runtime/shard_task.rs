@@ -22,6 +22,7 @@ use super::{
     shutdown::{Phase, PhaseReceiver},
     status_batcher::StatusQueue,
 };
+use crate::cluster::watched::Watcher;
 use crate::state::{Custody, Effect, HeldShards, Input, Moment, Ordered, Wakeup, sharding::Leadership};
 
 /// Facts taken in one turn: some hundred microseconds of work, the most by which a due instant can wait for them.
@@ -52,6 +53,8 @@ pub struct ShardLinks {
     pub board: ShardBoard,
     /// Until when anything may be done.
     pub leadership: watch::Receiver<Leadership>,
+    /// Whether a replica with `--alone` acts; never set elsewhere.
+    pub acts_alone: Watcher<bool>,
     /// Whose shards they are, where they are shared with other replicas.
     pub custody: Option<CustodyLinks>,
 }
@@ -104,7 +107,7 @@ impl ShardTask {
         }
         let mut phase = self.links.phase.clone();
         let mut verdict = self.clock.watch_verdict();
-        let mut leadership = self.links.leadership.clone();
+        let mut acts_alone = self.links.acts_alone.clone();
         loop {
             let wakeup = self.wakeup();
             let due_at = wakeup.map(|wakeup| wakeup.at);
@@ -117,8 +120,7 @@ impl ShardTask {
                 1.. = self.links.answers.recv_many(&mut self.answers, BATCH_MAX) => Turn::Facts,
                 1.. = self.links.inputs.recv_many(&mut self.inputs, BATCH_MAX) => Turn::Facts,
                 _ = verdict.changed() => Turn::Look,
-                // The election of shards commands a look itself.
-                Ok(()) = leadership.changed(), if self.links.custody.is_none() => Turn::Look,
+                _ = acts_alone.changed() => Turn::Look,
                 () = tokio::time::sleep(pause) => Turn::Look,
             };
             match turn {

@@ -158,6 +158,7 @@ impl Shell {
             commands,
             reports,
             leadership: self.leadership.clone(),
+            acts_alone: self.acts_alone.clone(),
             quiet_until: self.quiet_until.clone(),
             writes: self.api.clone(),
             phase: self.phases.subscribe(),

@@ -49,11 +49,13 @@ impl ElectionTask {
             None => overview.act_until.or(Some(now)),
             Some(_) => Some(now),
         };
-        self.links.metrics.led.set(i64::from(until != Some(now)));
+        let acts = until != Some(now);
+        self.links.metrics.led.set(i64::from(acts));
         self.links.leadership.send_if_modified(|leadership| {
             let is_over = until == Some(now) && !leadership.may_act(now);
             !is_over && leadership.set_until(until)
         });
+        self.links.acts_alone.set(acts);
     }
 
     pub(super) fn note_eviction(&self, write: &LeaseWrite) {

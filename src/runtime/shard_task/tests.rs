@@ -167,6 +167,7 @@ impl Bench {
             phase: phases.subscribe(),
             board: metrics.shard.clone(),
             leadership: leadership.subscribe(),
+            acts_alone: crate::cluster::watched::Watched::new(false).subscribe(),
             custody: None,
         };
         let shards = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), epoch());

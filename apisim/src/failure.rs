@@ -162,6 +162,15 @@ impl Failure {
         Failure::new(StatusCode::FORBIDDEN, "Forbidden", message).about(resource, name)
     }
 
+    /// 403: the authorizer does not let it pass.
+    pub fn not_permitted(resource: Resource, name: &str, why: &str) -> Failure {
+        if !name.is_empty() {
+            return Failure::forbidden(resource, name, why);
+        }
+        let message = format!("{} is forbidden: {why}", resource.qualified());
+        Failure::new(StatusCode::FORBIDDEN, "Forbidden", message).about(resource, name)
+    }
+
     /// 400: the request cannot be understood.
     pub fn bad_request(message: impl Into<String>) -> Failure {
         Failure::new(StatusCode::BAD_REQUEST, "BadRequest", message)

@@ -30,6 +30,8 @@ pub enum Fault {
     DropAfter,
     /// 403: admission denies it, with this text.
     Forbid(String),
+    /// 403: the authorizer does not permit it, and an access review says so.
+    NotPermitted,
     /// 409: somebody was faster.
     Conflict,
     /// 410: what is asked for is too old.
@@ -231,6 +233,16 @@ impl Faults {
         verdict
     }
 
+    /// Whether the authorizer would permit a request. Rules that strike by chance or a number of times do not count.
+    pub(crate) fn is_permitted(&self, asker: &Asker<'_>, now: Instant) -> bool {
+        let elapsed = now.duration_since(self.begun);
+        let forbids = |rule: &Rule| {
+            let is_certain = rule.per_million >= 1_000_000 && rule.times_max.is_none();
+            rule.fault == Fault::NotPermitted && is_certain && rule.concerns(asker, elapsed)
+        };
+        !self.lock().listed.iter().any(|(_, rule)| forbids(rule))
+    }
+
     /// What becomes of an open watch for now.
     pub(crate) fn watch_state(&self, asker: &Asker<'_>, now: Instant) -> WatchState {
         let elapsed = now.duration_since(self.begun);
@@ -255,6 +267,7 @@ impl Faults {
                 | Fault::DropBefore
                 | Fault::DropAfter
                 | Fault::Forbid(_)
+                | Fault::NotPermitted
                 | Fault::Conflict
                 | Fault::Expired
                 | Fault::Throttle { .. }
@@ -285,6 +298,19 @@ impl Faults {
     }
 }
 
+/// As the API server words it for its authorizer.
+fn not_permitted(asker: &Asker<'_>) -> Failure {
+    let resource = asker.resource.unwrap_or(Resource::Namespace);
+    let (client, verb) = (asker.client, asker.verb.name());
+    let (plural, group) = (resource.plural(), resource.group());
+    let place = asker.namespace.map_or_else(
+        || "at the cluster scope".to_owned(),
+        |namespace| format!("in the namespace \"{namespace}\""),
+    );
+    let why = format!("User \"{client}\" cannot {verb} resource \"{plural}\" in API group \"{group}\" {place}");
+    Failure::not_permitted(resource, asker.name, &why)
+}
+
 impl Rule {
     fn count(&mut self) {
         if let Some(times_max) = &mut self.times_max {
@@ -306,6 +332,7 @@ impl Verdict {
             Fault::DropBefore | Fault::Outage => self.is_dropped_before = true,
             Fault::DropAfter => self.is_dropped_after = true,
             Fault::Forbid(why) => self.refusal = Some(Failure::forbidden(resource, asker.name, why)),
+            Fault::NotPermitted => self.refusal = Some(not_permitted(asker)),
             Fault::Conflict => self.refusal = Some(Failure::modified(resource, asker.name)),
             Fault::Expired => {
                 let message = "The resourceVersion for the provided request is too old.";

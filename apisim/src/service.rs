@@ -2,6 +2,7 @@
 //!
 //! An error of the service is a connection that broke: the client does not learn what became of its request.
 
+mod access;
 mod answer;
 mod body;
 mod documents;
@@ -66,7 +67,7 @@ impl Asked {
         let (namespace, name) = match &self.call.route {
             Route::Object { namespace, name, .. } => (namespace.as_deref(), name.as_str()),
             Route::Collection { namespace, .. } => (namespace.as_deref(), ""),
-            Route::Document(_) => (None, ""),
+            Route::Document(_) | Route::AccessReviews => (None, ""),
         };
         Asker {
             client: &self.client,
@@ -185,6 +186,7 @@ impl ApiService {
 
     async fn carry_out(&self, asked: &Asked, body: &[u8]) -> Result<Answer, Failure> {
         match asked.call.verb {
+            Verb::Document if asked.call.route == Route::AccessReviews => self.review(asked, body),
             Verb::Document => documents::answer(asked),
             Verb::Get => self.get(asked),
             Verb::List => self.list(asked).await,

@@ -42,6 +42,7 @@ macro_rules! cases {
 
 const CASES: &[Case] = cases![
     asking::an_answer_says_the_server_s_time,
+    asking::an_access_review_is_answered_and_not_stored,
     asking::what_is_not_there_is_404_with_its_details,
     asking::a_table_is_made_where_one_is_asked_for,
     asking::a_field_that_cannot_be_selected_by_is_refused,

@@ -14,6 +14,8 @@ use crate::{
 pub(super) enum Route {
     /// Something to read that is no object: discovery, versions, health.
     Document(String),
+    /// Reviews of what the client may do.
+    AccessReviews,
     /// All objects of a kind, of one namespace or of all.
     Collection {
         resource: Resource,
@@ -31,7 +33,7 @@ pub(super) enum Route {
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
-    /// Reads what is no object.
+    /// Reads what is no object, or asks for a review.
     Document,
     /// Reads an object.
     Get,
@@ -52,6 +54,36 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// What rules call it; none for what is no object.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verb::Document => "",
+            Verb::Get => "get",
+            Verb::List => "list",
+            Verb::Watch => "watch",
+            Verb::Create => "create",
+            Verb::Update => "update",
+            Verb::Patch => "patch",
+            Verb::Delete => "delete",
+            Verb::DeleteCollection => "deletecollection",
+        }
+    }
+
+    /// The verb that rules call so.
+    pub(crate) fn find(name: &str) -> Option<Verb> {
+        let verbs = [
+            Verb::Get,
+            Verb::List,
+            Verb::Watch,
+            Verb::Create,
+            Verb::Update,
+            Verb::Patch,
+            Verb::Delete,
+            Verb::DeleteCollection,
+        ];
+        verbs.into_iter().find(|verb| verb.name() == name)
+    }
+
     /// Whether it can change anything.
     pub fn is_write(self) -> bool {
         match self {
@@ -89,6 +121,9 @@ impl Route {
     }
 
     fn in_group(group: &str, version: &str, rest: &[&str]) -> Option<Route> {
+        if (group, version, rest) == ("authorization.k8s.io", "v1", &["selfsubjectaccessreviews"]) {
+            return Some(Route::AccessReviews);
+        }
         let find = |plural: &str, is_namespaced: bool| {
             Resource::find(group, version, plural).filter(|resource| resource.is_namespaced() == is_namespaced)
         };
@@ -126,7 +161,7 @@ impl Route {
 
     pub(super) fn resource(&self) -> Option<Resource> {
         match self {
-            Route::Document(_) => None,
+            Route::Document(_) | Route::AccessReviews => None,
             Route::Collection { resource, .. } | Route::Object { resource, .. } => Some(*resource),
         }
     }
@@ -137,7 +172,8 @@ impl Call {
         let is_addressed =
             |resource: Resource, namespace: &Option<String>| !resource.is_namespaced() || namespace.is_some();
         let verb = match (&route, method) {
-            (Route::Document(_), &Method::GET) => Verb::Document,
+            // A review is posted, but nothing is stored.
+            (Route::Document(_), &Method::GET) | (Route::AccessReviews, &Method::POST) => Verb::Document,
             (Route::Collection { .. }, &Method::GET) if is_watch => Verb::Watch,
             (Route::Collection { .. }, &Method::GET) => Verb::List,
             (Route::Collection { resource, namespace }, &Method::POST) if is_addressed(*resource, namespace) => {
@@ -160,7 +196,7 @@ impl Call {
     /// The object, or where a new one goes.
     pub(super) fn target(&self) -> Result<(Target<'_>, Part), Failure> {
         match &self.route {
-            Route::Document(_) => Err(Failure::no_such_path()),
+            Route::Document(_) | Route::AccessReviews => Err(Failure::no_such_path()),
             Route::Collection { resource, namespace } => {
                 let target = Target {
                     resource: *resource,

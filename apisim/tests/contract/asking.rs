@@ -12,6 +12,21 @@ pub(super) async fn an_answer_says_the_server_s_time(server: Server) {
     assert!(answer.expect(200)["gitVersion"].is_string());
 }
 
+pub(super) async fn an_access_review_is_answered_and_not_stored(server: Server) {
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {"verb": "update", "group": "batch", "resource": "cronjobs", "subresource": "status"}},
+    });
+    let answer = server.post(path, &review).await.expect(201);
+    assert_eq!(
+        (&answer["kind"], &answer["status"]["allowed"]),
+        (&review["kind"], &json!(true))
+    );
+    assert_eq!(answer["spec"]["resourceAttributes"]["verb"], "update");
+}
+
 pub(super) async fn what_is_not_there_is_404_with_its_details(server: Server) {
     let answer = server.get(&format!("{}/none", server.path("cronjobs"))).await;
     let details = answer.json["details"].clone();

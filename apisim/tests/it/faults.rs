@@ -45,6 +45,7 @@ async fn refusals_have_the_codes_and_the_reasons_of_the_api_server() {
     let client = api.client("a");
     for (fault, code, reason) in [
         (Fault::Forbid("a policy says no".to_owned()), 403, "Forbidden"),
+        (Fault::NotPermitted, 403, "Forbidden"),
         (Fault::Conflict, 409, "Conflict"),
         (Fault::Expired, 410, "Expired"),
         (Fault::Throttle { retry_after_seconds: 7 }, 429, "TooManyRequests"),
@@ -59,6 +60,38 @@ async fn refusals_have_the_codes_and_the_reasons_of_the_api_server() {
     api.faults().add(Rule::new(Fault::Throttle { retry_after_seconds: 7 }));
     let response = send(&client, "GET", MAPS, &Value::Null).await.unwrap();
     assert_eq!(response.headers()["retry-after"], "7");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_access_review_says_what_the_authorizer_refuses() {
+    let api = api(0);
+    let client = api.client("a");
+    let review = async |verb: &str, namespace: &str| {
+        let attributes = json!({"verb": verb, "group": "batch", "resource": "jobs", "namespace": namespace});
+        let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+        let (code, review) = ask(
+            &client,
+            "POST",
+            path,
+            &json!({"spec": {"resourceAttributes": attributes}}),
+        )
+        .await;
+        assert_eq!(code, 201, "{review}");
+        review["status"]["allowed"].as_bool().unwrap()
+    };
+    assert!(review("list", "shop").await);
+    api.faults().add(Rule {
+        resource: Some(Resource::Job),
+        namespace: Some("shop".to_owned()),
+        verbs: vec![Verb::List],
+        ..Rule::new(Fault::NotPermitted)
+    });
+    assert!(!review("list", "shop").await);
+    assert!(review("create", "shop").await);
+    assert!(review("list", "other").await);
+    let (code, status) = ask(&client, "GET", "/apis/batch/v1/namespaces/shop/jobs", &Value::Null).await;
+    let message = "jobs.batch is forbidden: User \"a\" cannot list resource \"jobs\" in API group \"batch\" in the namespace \"shop\"";
+    assert_eq!((code, &status["message"]), (403, &json!(message)));
 }
 
 #[tokio::test(start_paused = true)]

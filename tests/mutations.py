@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Shows that the simulations can fail: breaks the controller in one place at a time, in a copy of the tree, and expects
-the simulation to be red within 20 seeds, or, where sharding is broken, a scenario or one of 20 seeds of the fleets.
+the simulation to be red within 20 seeds, or, where sharding is broken, a scenario or one of 20 seeds of the fleets. What
+neither of them plays is left to unit tests.
 
-    CARGO_TARGET_DIR=target/mutations python3 tests/mutations.py [simulation | fleet | NAME ...]
+    CARGO_TARGET_DIR=target/mutations python3 tests/mutations.py [simulation | fleet | unit | NAME ...]
 
 Prints one line for each mutation and exits with 1 if one survives. The target folder must be one that nothing else uses:
 what is built there is broken on purpose.
@@ -80,6 +81,11 @@ FLEET = {
     "wrong-clock-leads-on": ("src/runtime/election.rs", "Some(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine))", "Some(ElectionInput::Willing(true))", "f_16"),
 }
 
+# Of what neither plays: with the unit tests that are to be red.
+UNIT = {
+    "refused-look-up-stops-later-slots": (f"{STATE}/decision.rs", "Some(_) if cron_job.awaits_answer(now) => return false,", "Some(open) if open.is_in_flight() => return false,", "a_look_up_that_is_not_permitted"),
+}
+
 # As `make fleet` builds it, but for what is broken each time: most are red after a second, and wait for the build. It has
 # debug assertions, which what `make simulate` builds has not.
 SOONER = ["--config", "profile.sim.package.cronwheel.opt-level=0"]
@@ -93,14 +99,20 @@ TARGET = '\n[[test]]\nname = "fleet_alone"\npath = "tests/it/fleet_alone.rs"\n'
 ROOT = '#![allow(clippy::unwrap_used, missing_docs, dead_code, reason = "tests")]\n#[global_allocator]\nstatic ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;\nmod random;\nmod fleet;\n'
 
 
+def mutation(name: str) -> tuple[str, ...]:
+    return MUTATIONS.get(name) or FLEET.get(name) or UNIT[name]
+
+
 def mutated(text: str, name: str) -> str:
-    file, old, new = (MUTATIONS.get(name) or FLEET[name])[:3]
+    file, old, new = mutation(name)[:3]
     if text.count(old) != 1:
         sys.exit(f"{name}: {file} has {text.count(old)} times {old!r}; adapt the mutation")
     return text.replace(old, new)
 
 
 def verdict(tree: Path, name: str) -> str:
+    if name in UNIT:
+        return unit_tests(tree, UNIT[name][3])
     test = [*BUILD, "fleet_alone" if name in FLEET else "simulation"]
     built = subprocess.run([*test, "--no-run"], cwd=tree, capture_output=True, text=True)
     if built.returncode != 0:
@@ -108,6 +120,16 @@ def verdict(tree: Path, name: str) -> str:
     if name in FLEET:
         return play_fleets(tree, [*test, FLEET[name][3]]) or play_fleets(tree, test) or "SURVIVED"
     return simulate(tree, [*test, "no_run", "--", "--nocapture"], MINUTES.get(name, 60))
+
+
+def unit_tests(tree: Path, tests: str) -> str:
+    command = ["cargo", "test", "--profile", "sim", *SOONER, "--lib"]
+    built = subprocess.run([*command, "--no-run"], cwd=tree, capture_output=True, text=True)
+    if built.returncode != 0:
+        return "does not compile:\n" + built.stderr[-2000:]
+    run = subprocess.run([*command, tests], cwd=tree, capture_output=True, text=True)
+    red = [line.split()[1] for line in run.stdout.splitlines() if line.startswith("test ") and line.endswith("FAILED")]
+    return f"red: {red[0].rsplit('::')[-1]}" if red else "SURVIVED"
 
 
 def play_fleets(tree: Path, command: list[str]) -> str | None:
@@ -151,9 +173,9 @@ def children(process: int) -> list[str]:
 
 
 def chosen(arguments: list[str]) -> list[str]:
-    suites = {"simulation": list(MUTATIONS), "fleet": list(FLEET)}
+    suites = {"simulation": list(MUTATIONS), "fleet": list(FLEET), "unit": list(UNIT)}
     names = [name for argument in arguments or suites for name in suites.get(argument, [argument])]
-    unknown = [name for name in names if name not in MUTATIONS and name not in FLEET]
+    unknown = [name for name in names if all(name not in suite for suite in suites.values())]
     if unknown:
         sys.exit(f"no mutation: {', '.join(unknown)}")
     return names
@@ -173,7 +195,7 @@ def main() -> int:
         manifest = tree / "Cargo.toml"
         manifest.write_text(manifest.read_text().replace("\n[[bench]]", TARGET + "\n[[bench]]", 1))
         for name in chosen(sys.argv[1:]):
-            path = tree / (MUTATIONS.get(name) or FLEET[name])[0]
+            path = tree / mutation(name)[0]
             original = path.read_text()
             path.write_text(mutated(original, name))
             said = verdict(tree, name)

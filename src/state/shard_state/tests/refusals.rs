@@ -1,7 +1,9 @@
 //! Requests that are not permitted: their owner is told, and no later slot stops without need.
 
-use super::world::{World, at, cron_job};
-use crate::state::{ConcurrencyPolicy, CreateOutcome, CronJobRecord, InstantOutcome, LookUpOutcome};
+use super::world::{World, at, cron_job, entry, job};
+use crate::state::{
+    ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, InstantOutcome, LookUpOutcome,
+};
 
 /// A CronJob whose create of 10:00 had no answer, at the question for its Job.
 fn looked_up(concurrency_policy: ConcurrencyPolicy) -> World {
@@ -69,4 +71,23 @@ fn forbid_waits_for_a_look_up_that_is_not_permitted_and_reports_it() {
         ["Warning FailedLookUp: Error looking up job hello-29632920: User cannot get jobs"]
     );
     assert_eq!(world.shard.tally().outcome(InstantOutcome::LookUpRefused), 0);
+}
+
+#[test]
+fn a_look_up_of_an_entry_of_the_active_list_that_is_not_permitted_is_reported_once() {
+    let listed = job("hello", "09:58:00");
+    let record = CronJobRecord {
+        status: CronJobStatus {
+            active: [&listed].map(entry).into(),
+            ..cron_job("hello").status
+        },
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:01", vec![record], vec![]);
+    world.expect(&["look up hello-29632918"]);
+    let told = refuse_look_ups_until(&mut world, "09:59:59");
+    assert_eq!(
+        told,
+        ["Warning FailedLookUp: Error looking up job hello-29632918: User cannot get jobs"]
+    );
 }

@@ -1,6 +1,6 @@
 //! Layer 3, adapters: Kubernetes bytes to records, orders to requests, answers to outcomes.
 //!
-//! [`decode`], [`encode`], [`classify`] and [`events`] are pure; [`connection`], [`api`], [`leases`] and [`watch`] talk to the API server.
+//! [`decode`], [`encode`], [`classify`] and [`events`] are pure; [`connection`], [`access`], [`api`], [`leases`] and [`watch`] talk to the API server.
 //! [`watched`] holds values that tasks wait for: this is the lowest layer that waits.
 //! Objects of the bulk are never typed: what we do not know we pass on as the bytes that came.
 
@@ -11,6 +11,7 @@ pub mod bounded_pages;
 pub mod classify;
 pub mod connection;
 
+pub mod access;
 pub mod api;
 pub mod events;
 pub mod kept;

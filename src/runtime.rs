@@ -32,6 +32,8 @@ pub mod metrics;
 pub mod next;
 pub mod overlap_task;
 pub mod pacing;
+pub mod permission_task;
+pub mod permissions;
 pub mod shard_task;
 pub mod shards;
 mod sharing;
@@ -257,6 +259,7 @@ impl Shell {
         let (custody, sharing_tasks) = self.spawn_sharing().unzip();
         let mut tasks = vec![
             self.spawn_clock(),
+            self.spawn_permissions(),
             self.spawn_dispatcher(dispatch.clone(), answers_in.clone()),
             self.spawn_status_batcher(statuses.clone(), answers_in),
             event_task,

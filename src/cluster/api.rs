@@ -11,6 +11,7 @@ use jiff::fmt::rfc2822;
 use kube::client::Body;
 
 use super::{
+    access::{self, AccessAnswer, AccessQuestion},
     classify::{self, Answer, CronJobOutcome, EventOutcome, LabelOutcome, OrderOutcome, RawAnswer},
     connection::{ApiConnection, ServerDate, USER_AGENT, WriteConnections},
     decode::{Decoder, SlimCronJob},
@@ -36,6 +37,8 @@ pub struct Answered<T> {
     pub code: Option<u16>,
     /// The `Date` header, with the connection that the answer came over.
     pub server_date: Option<ServerDate>,
+    /// The server's text, where its authorizer refused the request or it does not know who we are.
+    pub not_permitted: Option<String>,
 }
 
 impl<T> Answered<T> {
@@ -45,6 +48,7 @@ impl<T> Answered<T> {
             answer: Answer::Outcome(outcome),
             code: None,
             server_date: None,
+            not_permitted: None,
         }
     }
 
@@ -59,6 +63,7 @@ impl<T> Answered<T> {
             answer,
             code: self.code,
             server_date: self.server_date,
+            not_permitted: self.not_permitted,
         }
     }
 }
@@ -219,6 +224,14 @@ impl ClusterApi {
         self.ask(request, |_| Answer::Outcome(())).await
     }
 
+    /// Asks whether our account may make a kind of request.
+    pub async fn review_access(&self, question: &AccessQuestion<'_>) -> Answered<AccessAnswer> {
+        let body = access::body(question);
+        let path = access::PATH.to_owned();
+        let request = request(self.life(), Method::POST, path, "application/json", body);
+        self.ask(request, access::answer).await
+    }
+
     async fn ask<T: OrderOutcome>(
         &self,
         request: Result<Request<Body>, http::Error>,
@@ -279,6 +292,7 @@ fn answered<T: OrderOutcome>(
             answer: classify(&answer),
             code: Some(answer.status.as_u16()),
             server_date,
+            not_permitted: classify::not_permitted(&answer),
         },
         Err(error) => Answered {
             answer: match &error {
@@ -289,6 +303,7 @@ fn answered<T: OrderOutcome>(
             },
             code: None,
             server_date: None,
+            not_permitted: None,
         },
     }
 }

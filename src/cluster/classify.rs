@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use self::refusal::DeniedBy;
-pub(super) use self::refusal::{Refusal, is_fenced};
+pub(super) use self::refusal::{Refusal, is_fenced, not_permitted};
 pub use self::{
     cron_job::{CronJobOutcome, read_cron_job},
     order_outcome::OrderOutcome,

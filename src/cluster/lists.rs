@@ -24,10 +24,14 @@ use crate::state::{
 #[derive(Debug, thiserror::Error)]
 #[error("listing the {resource} of {scope}: {message}")]
 pub struct ListError {
-    resource: &'static str,
-    scope: Scope,
+    /// What was listed.
+    pub resource: &'static str,
+    /// Where.
+    pub scope: Scope,
     /// The server's text, or the transport's.
     message: String,
+    /// The HTTP status; none where the server did not answer.
+    pub code: Option<u16>,
 }
 
 /// What a page holds.
@@ -76,7 +80,7 @@ pub fn list_cron_jobs(
         labels: String::new(),
         shards: count.shard_selector(&shards),
     };
-    pages(source, "CronJobs", selector, take)
+    pages(source, "cronjobs", selector, take)
 }
 
 /// The CronJobs of some shards as the watch of a scope has shown them, in pages as of a list; none where not all are kept.
@@ -126,7 +130,7 @@ pub fn list_jobs(source: ListSource, labels: String) -> impl Stream<Item = Resul
         })
     };
     let selector = Selector { labels, shards: None };
-    pages(source, "Jobs", selector, take)
+    pages(source, "jobs", selector, take)
 }
 
 /// What an object comes to.
@@ -174,6 +178,11 @@ where
                 resource,
                 scope,
                 message: error_text(&error),
+                code: if let kube::Error::Api(status) = &error {
+                    Some(status.code)
+                } else {
+                    None
+                },
             })?;
             Ok(Some(sift(page, take)))
         }

@@ -15,6 +15,7 @@ use std::{pin::Pin, sync::Arc};
 use futures::{Stream, StreamExt};
 use kube::{
     Api, Client,
+    core::Status,
     runtime::watcher::{self, Event, watcher},
 };
 use serde::de::DeserializeOwned;
@@ -58,6 +59,8 @@ pub enum WatchItem {
     Error {
         /// The server's text, or the transport's.
         message: String,
+        /// The HTTP status, or the code in a watch event; none where the server did not answer.
+        code: Option<u16>,
     },
 }
 
@@ -159,7 +162,8 @@ impl<K: Kind> Watch<K> {
             self.restart();
         }
         self.ready = Some(WatchItem::Error {
-            message: message(error),
+            message: error_message(error),
+            code: api_status(error).map(|status| status.code),
         });
     }
 
@@ -184,13 +188,22 @@ fn is_too_old(error: &watcher::Error) -> bool {
     )
 }
 
-fn message(error: &watcher::Error) -> String {
+fn error_message(error: &watcher::Error) -> String {
+    api_status(error).map_or_else(
+        || error_text(error),
+        |status| bounded(&format!("{} ({})", status.message, status.code)),
+    )
+}
+
+/// The server's own word on why it failed.
+fn api_status(error: &watcher::Error) -> Option<&Status> {
     if let watcher::Error::InitialListFailed(kube::Error::Api(status))
     | watcher::Error::WatchStartFailed(kube::Error::Api(status))
     | watcher::Error::WatchFailed(kube::Error::Api(status))
     | watcher::Error::WatchError(status) = error
     {
-        return bounded(&format!("{} ({})", status.message, status.code));
+        Some(status)
+    } else {
+        None
     }
-    error_text(error)
 }

@@ -17,6 +17,7 @@ use self::connections::Connections;
 use super::{
     clock::{Clock, ClockVerdict},
     metrics::{Metrics, WatchPulse},
+    permissions::{MissingPermission, Place},
     shutdown::{Phase, PhaseReceiver},
 };
 use crate::{cluster::connection::WATCH_SILENCE_MAX, state::lease::NotOwning};
@@ -86,6 +87,9 @@ impl Admin {
                 pulse.silence().as_secs()
             ));
         }
+        let missing = self.metrics.permissions.read();
+        let required = missing.iter().filter(|missing| missing.permission.is_required);
+        obstacles.extend(required.map(MissingPermission::explanation));
         // What one fails with is mended by itself, unless there is something to show for it.
         if !obstacles.is_empty() {
             let reason = |(pulse, error): (WatchPulse, String)| {
@@ -98,7 +102,13 @@ impl Admin {
             && !matches!(reason, NotOwning::SettingsDiffer { .. })
         {
             obstacles.push(format!("this replica takes no shards: {reason}"));
-            obstacles.extend(figures.refusal);
+            // A permission that the check found missing is named already.
+            if !missing
+                .iter()
+                .any(|missing| missing.permission.place == Place::LeaseNamespace)
+            {
+                obstacles.extend(figures.refusal);
+            }
         }
         match self.clock.verdict() {
             ClockVerdict::Fine => {}
@@ -165,7 +175,10 @@ mod tests {
 
     use super::*;
     use crate::{
-        runtime::shutdown::{PhaseSender, phases},
+        runtime::{
+            permissions::PERMISSIONS,
+            shutdown::{PhaseSender, phases},
+        },
         state::Scope,
     };
 
@@ -215,6 +228,30 @@ mod tests {
             bench.get("/readyz").await,
             (503, "the process is going down\n".to_owned())
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_permission_without_which_no_job_starts_is_an_obstacle() {
+        let bench = Bench::new();
+        bench.trust();
+        bench.admin.metrics.shard.publish(|figures| figures.is_synced = true);
+        let missing = |verb: &str, resource: &str| MissingPermission {
+            permission: *PERMISSIONS
+                .iter()
+                .find(|it| (it.verb, it.resource) == (verb, resource))
+                .unwrap(),
+            scopes: vec![Scope::Namespace("shop".into())],
+        };
+        let board = &bench.admin.metrics.permissions;
+        board.publish(vec![missing("update", "cronjobs/status"), missing("delete", "jobs")]);
+        assert_eq!(bench.get("/readyz").await.0, 200);
+        board.publish(vec![missing("create", "jobs")]);
+        let (status, text) = bench.get("/readyz").await;
+        assert_eq!(status, 503);
+        assert!(text.contains("create jobs in namespace shop: no Job starts"), "{text}");
+        assert!(text.contains("deploy/rbac.yaml"), "{text}");
+        board.publish(Vec::new());
+        assert_eq!(bench.get("/readyz").await.0, 200);
     }
 
     #[tokio::test(start_paused = true)]

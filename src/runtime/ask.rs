@@ -1,4 +1,5 @@
-//! One request to the API server, whatever lane it is of: timed, counted, and its answer's `Date` shown to the clock.
+//! One request to the API server, whatever lane it is of: timed, counted, logged where it is not permitted, and its answer's `Date` shown
+//! to the clock.
 
 use std::{future::Future, time::Duration};
 
@@ -19,6 +20,9 @@ pub(super) async fn ask<T>(
     let answered = request.await;
     let duration = clock.boot().since(sent);
     metrics.record(call, answered.code, duration);
+    if let (Some(code), Some(message)) = (answered.code, &answered.not_permitted) {
+        metrics.refusals.note(call.labels(), code, message, clock.boot());
+    }
     // What only says that there was no answer has no `Date` either, and must not be taken for an answer without one.
     if answered.code.is_some() {
         clock.observe_answer(sent, answered.server_date.clone());

@@ -214,6 +214,7 @@ mod tests {
                 answer: Answer::Outcome(()),
                 code: Some(200),
                 server_date: Some(self.clock.wall().into()),
+                not_permitted: None,
             }
         }
     }

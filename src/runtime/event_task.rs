@@ -341,6 +341,7 @@ fn answered(outcome: EventOutcome) -> Answered<EventOutcome> {
         answer: Answer::Outcome(outcome),
         code: None,
         server_date: None,
+        not_permitted: None,
     }
 }
 

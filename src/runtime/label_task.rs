@@ -148,7 +148,7 @@ impl LabelTask {
                 }
                 item = items.next(), if has_room => {
                     let Some(item) = item else { return };
-                    if let Some(job) = wanted(item) {
+                    if let Some(job) = self.wanted(item) {
                         let n_refusals = refused.take(&job.uid);
                         in_flight.push(Box::pin(self.attempt(Refused { job: *job, n_refusals })));
                     }
@@ -201,23 +201,31 @@ impl LabelTask {
         let n_refusals = n_refusals.saturating_add(1);
         Attempt::Refused(Refused { job, n_refusals })
     }
-}
 
-/// The Job of a CronJob in an item of the watch, if there is one.
-fn wanted(item: WatchItem) -> Option<Box<JobRecord>> {
-    match item {
-        WatchItem::Input(Input::JobApplied(job)) => job.controller.is_some().then_some(job),
-        WatchItem::Input(_)
-        | WatchItem::Undecodable { .. }
-        | WatchItem::Listed(_)
-        | WatchItem::PassedOver
-        | WatchItem::KeepsNoMore => None,
-        WatchItem::Error { message } => {
-            tracing::warn!(
-                error = message,
-                "the watch of Jobs without a label broke, it is begun again"
-            );
-            None
+    /// The Job of a CronJob in an item of the watch, if there is one.
+    fn wanted(&self, item: WatchItem) -> Option<Box<JobRecord>> {
+        match item {
+            WatchItem::Input(Input::JobApplied(job)) => job.controller.is_some().then_some(job),
+            WatchItem::Input(_)
+            | WatchItem::Undecodable { .. }
+            | WatchItem::Listed(_)
+            | WatchItem::PassedOver
+            | WatchItem::KeepsNoMore => None,
+            WatchItem::Error {
+                message,
+                code: Some(code @ (401 | 403)),
+            } => {
+                let right = ApiCall::WatchJobs.labels();
+                self.api_metrics.refusals.note(right, code, &message, self.clock.boot());
+                None
+            }
+            WatchItem::Error { message, .. } => {
+                tracing::warn!(
+                    error = message,
+                    "the watch of Jobs without a label broke, it is begun again"
+                );
+                None
+            }
         }
     }
 }

@@ -9,7 +9,9 @@ use futures::{Stream, StreamExt};
 use tokio::sync::mpsc;
 
 use super::{
+    clock::Clock,
     metrics::SelectionMetrics,
+    permissions::RefusalLog,
     shutdown::{Phase, PhaseReceiver},
 };
 use crate::{
@@ -56,6 +58,10 @@ pub struct ListTask {
     pub news: mpsc::Sender<ListNews>,
     /// Who selects.
     pub selection: SelectionMetrics,
+    /// Where lists are logged that are not permitted.
+    pub refusals: RefusalLog,
+    /// The time.
+    pub clock: Clock,
     /// When to end.
     pub phase: PhaseReceiver,
 }
@@ -97,7 +103,7 @@ impl ListTask {
                     }
                     Err(Broken::Unwanted) => return,
                     Err(Broken::List(error)) => {
-                        tracing::warn!(%error, n_shards, "list broke off, it is begun again");
+                        self.warn(&error, n_shards);
                         tokio::time::sleep(pause).await;
                         pause = (pause * 2).min(PAUSE_MAX);
                         // An API server that is far behind the one that we watch refuses what is no older.
@@ -113,6 +119,16 @@ impl ListTask {
                     break;
                 }
             }
+        }
+    }
+
+    fn warn(&self, error: &ListError, n_shards: usize) {
+        match error.code {
+            Some(code @ (401 | 403)) => {
+                let right = ["list", error.resource];
+                self.refusals.note(right, code, &error.to_string(), self.clock.boot());
+            }
+            _ => tracing::warn!(%error, n_shards, "list broke off, it is begun again"),
         }
     }
 

@@ -7,6 +7,7 @@ use prometheus::{
 
 mod api_calls;
 pub mod election_figures;
+pub mod permission_figures;
 mod selection;
 pub mod shard_figures;
 pub mod table;
@@ -15,12 +16,15 @@ pub mod watch_pulses;
 pub use api_calls::{ApiCall, ApiMetrics};
 use election_figures::ElectionCollector;
 pub use election_figures::{ElectionBoard, ElectionFigures};
+pub use permission_figures::PermissionBoard;
 pub use selection::SelectionMetrics;
 use shard_figures::ShardCollector;
 pub use shard_figures::{ShardBoard, ShardFigures};
 use table::MetricSpec;
 use watch_pulses::WatchCollector;
 pub use watch_pulses::{WatchPulse, WatchPulses};
+
+use super::permissions::RefusalLog;
 
 /// Buckets of B-15.1, in seconds.
 const CREATION_SKEW_BUCKETS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
@@ -178,6 +182,8 @@ pub struct Metrics {
     pub clock: ClockMetrics,
     /// The election's.
     pub election: ElectionMetrics,
+    /// The permissions that the account lacks.
+    pub permissions: PermissionBoard,
     /// How things stand in the election.
     pub election_board: ElectionBoard,
     /// What the shard publishes.
@@ -218,6 +224,7 @@ impl Metrics {
                 retired_connections: register.counter(&table::CLOCK_RETIRED_CONNECTIONS)?,
             },
             election: register.election(api, overflows_of("labels"))?,
+            permissions: PermissionBoard::new(register.gauges(&table::PERMISSIONS_MISSING)?),
             election_board,
             shard,
             watch_pulses,
@@ -279,16 +286,6 @@ impl Register<'_> {
         })
     }
 
-    fn selection(&self) -> Result<SelectionMetrics, prometheus::Error> {
-        let lists = self.counters(&table::CRON_JOB_LISTS)?;
-        Ok(SelectionMetrics {
-            lists_by_server: lists.with_label_values(&["server"]),
-            lists_by_replica: lists.with_label_values(&["replica"]),
-            passed_over: self.counter(&table::CRON_JOBS_PASSED_OVER)?,
-            keep_overflows: self.counter(&table::CRON_JOBS_KEEP_OVERFLOWS)?,
-        })
-    }
-
     fn election(&self, api: ApiMetrics, labels_dropped: IntCounter) -> Result<ElectionMetrics, prometheus::Error> {
         let durations = self.histograms(&table::HANDOVER_DURATION, HANDOVER_BUCKETS)?;
         Ok(ElectionMetrics {
@@ -343,6 +340,7 @@ impl Register<'_> {
         Ok(ApiMetrics {
             requests: self.counters(&table::API_REQUESTS)?,
             durations: ApiCall::ALL.map(|call| durations.with_label_values(&call.labels())),
+            refusals: RefusalLog::default(),
         })
     }
 

@@ -52,6 +52,8 @@ impl Shell {
             wanted,
             news: news_in,
             selection: self.metrics.selection.clone(),
+            refusals: self.metrics.dispatch.api.refusals.clone(),
+            clock: self.clock.clone(),
             phase: self.phases.subscribe(),
         };
         let label = LabelTask {

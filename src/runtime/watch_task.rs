@@ -108,13 +108,16 @@ impl WatchLinks {
                 );
                 None
             }
-            WatchItem::Error { message } => {
+            WatchItem::Error { message, code } => {
                 self.metrics.errors.inc();
-                tracing::warn!(
-                    resource = self.resource,
-                    error = message,
-                    "watch broke, it is begun again"
-                );
+                // Where it is not permitted the log has it already.
+                if !matches!(code, Some(401 | 403)) {
+                    tracing::warn!(
+                        resource = self.resource,
+                        error = message,
+                        "watch broke, it is begun again"
+                    );
+                }
                 self.pulse.failed(message);
                 None
             }
@@ -172,7 +175,17 @@ impl WatchObserver for RequestObserver {
             WatchRequest::Watch => metrics.watch,
         };
         let sent = clock.boot();
-        move |code| metrics.api.record(call, code, clock.boot().since(sent))
+        let scope = self.pulse.scope().clone();
+        move |code| {
+            let now = clock.boot();
+            metrics.api.record(call, code, now.since(sent));
+            if let Some(code @ (401 | 403)) = code {
+                metrics
+                    .api
+                    .refusals
+                    .note(call.labels(), code, &format!("in {scope}"), now);
+            }
+        }
     }
 
     fn heard(&self) {

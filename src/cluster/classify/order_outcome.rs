@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::{CronJobOutcome, EventOutcome, LabelOutcome};
-use crate::state::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome};
+use crate::{
+    cluster::access::AccessAnswer,
+    state::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome},
+};
 
 /// What the outcomes of all orders can say: this one failed, whatever the state of the server.
 pub trait OrderOutcome {
@@ -54,6 +57,12 @@ impl OrderOutcome for EventOutcome {
 
     fn unanswered(message: String, _: Option<Duration>) -> EventOutcome {
         EventOutcome::Unanswered { message }
+    }
+}
+
+impl OrderOutcome for AccessAnswer {
+    fn failed(message: String, _: Option<Duration>) -> AccessAnswer {
+        AccessAnswer::Unknown { message }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use serde::Deserialize;
 
-use super::{MESSAGE_MAX_BYTES, RETRY_AFTER_MAX, RawAnswer, bounded};
+use super::{MESSAGE_MAX_BYTES, RETRY_AFTER_MAX, RawAnswer, bounded, is_not_permitted};
 
 /// What the server says about a request that it did not fulfil.
 pub(in crate::cluster) struct Refusal {
@@ -106,4 +106,13 @@ fn plain_text(answer: &RawAnswer) -> String {
     } else {
         text.to_owned()
     }
+}
+
+/// The server's text, where its authorizer refused a request or it does not know who we are.
+pub(in crate::cluster) fn not_permitted(answer: &RawAnswer) -> Option<String> {
+    if !matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        return None;
+    }
+    let refusal = Refusal::read(answer);
+    is_not_permitted(answer.status, &refusal).then_some(refusal.message)
 }

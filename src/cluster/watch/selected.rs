@@ -367,7 +367,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
 
     fn fail(&mut self, error: &kube::Error, next: Stage<K::Object>) {
         let kube::Error::Api(status) = error else {
-            return self.tell(error_text(error), next);
+            return self.tell(error_text(error), None, next);
         };
         self.refuse(&status.message, status.code, next);
     }
@@ -376,15 +376,15 @@ impl<K: ShardedKind> SelectedWatch<K> {
     fn refuse(&mut self, message: &str, code: u16, next: Stage<K::Object>) {
         let is_too_old = code == 410;
         let next = if is_too_old { Stage::Begin } else { next };
-        self.tell(bounded(&format!("{message} ({code})")), next);
+        self.tell(bounded(&format!("{message} ({code})")), Some(code), next);
         if is_too_old {
             self.backoff.lose_place();
         }
     }
 
-    fn tell(&mut self, message: String, next: Stage<K::Object>) {
+    fn tell(&mut self, message: String, code: Option<u16>, next: Stage<K::Object>) {
         self.backoff.fail();
-        self.ready.push_back(WatchItem::Error { message });
+        self.ready.push_back(WatchItem::Error { message, code });
         self.stage = next;
     }
 }

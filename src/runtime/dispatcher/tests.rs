@@ -149,6 +149,7 @@ impl FakeApi {
             answer,
             code,
             server_date: Some(self.clock.now().into()),
+            not_permitted: None,
         }
     }
 

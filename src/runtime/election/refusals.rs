@@ -1,33 +1,43 @@
 //! What the API server does not allow this replica to do with Leases and the installation's ConfigMap.
 //!
-//! Without these rights a replica takes no shards, however long it waits. The log says so once a minute, and `/readyz` at
-//! every probe.
+//! Without these rights a replica takes no shards, however long it waits. `/readyz` names them at every probe.
 
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
-use crate::{cluster::leases::LeaseError, state::sharding::BootInstant};
-
-/// How often the log repeats it.
-const LOG_INTERVAL: Duration = Duration::from_mins(1);
-
-/// A kind of request: its verb and its resource, as a Role names them.
-pub(super) type Right = [&'static str; 2];
+use crate::{
+    cluster::leases::LeaseError,
+    runtime::{
+        clock::Clock,
+        permissions::{RefusalLog, Right},
+    },
+};
 
 /// The requests that are refused at present. Clones are one.
-#[derive(Clone, Default)]
-pub(super) struct Refusals(Arc<Mutex<Refused>>);
-
-#[derive(Default)]
-struct Refused {
-    messages: BTreeMap<Right, String>,
-    logged_at: Option<BootInstant>,
+#[derive(Clone)]
+pub(super) struct Refusals {
+    messages: Arc<Mutex<BTreeMap<Right, String>>>,
+    log: RefusalLog,
+    clock: Clock,
+    /// A replica with `--alone` goes on without these rights, so the log has them once.
+    is_alone: bool,
+    is_told: bool,
 }
 
 impl Refusals {
+    /// None yet.
+    pub(super) fn new(log: RefusalLog, clock: Clock, is_alone: bool) -> Refusals {
+        Refusals {
+            messages: Arc::default(),
+            log,
+            clock,
+            is_alone,
+            is_told: false,
+        }
+    }
+
     /// Takes note of how a request went; whether it was refused for lack of a right.
     pub(super) fn note<T>(&self, right: Right, result: &Result<T, LeaseError>) -> bool {
         match result {
@@ -40,22 +50,24 @@ impl Refusals {
 
     /// The same for an answer with this status and this text.
     pub(super) fn note_answer(&self, right: Right, code: Option<u16>, message: Option<&str>) -> bool {
-        let mut refused = self.lock();
         if let Some(code @ (401 | 403)) = code {
             let message = message.unwrap_or("no reason given");
-            refused.messages.insert(right, format!("{message} ({code})"));
+            if !self.is_alone {
+                self.log.note(right, code, message, self.clock.boot());
+            }
+            self.lock().insert(right, format!("{message} ({code})"));
             return true;
         }
-        refused.messages.remove(&right);
+        self.lock().remove(&right);
         false
     }
 
     /// What is missing, what follows from it, and how to give it; none while nothing is refused.
-    pub(super) fn text(&self, namespace: &str, is_alone: bool) -> Option<String> {
-        let refused = self.lock();
-        let ([verb, resource], message) = refused.messages.first_key_value()?;
+    pub(super) fn text(&self, namespace: &str) -> Option<String> {
+        let messages = self.lock();
+        let ([verb, resource], message) = messages.first_key_value()?;
         let role = "apply the Role cronwheel-leases and its RoleBinding of deploy/rbac.yaml there";
-        let remedy = if is_alone {
+        let remedy = if self.is_alone {
             format!("other replicas cannot be seen, so make sure that none runs, or {role}")
         } else {
             format!("{role}, or run a single replica with --alone")
@@ -65,24 +77,23 @@ impl Refusals {
         ))
     }
 
-    /// Whether the log should have it now: at first, and where it keeps Jobs from being started, again.
-    pub(super) fn is_due_for_log(&self, now: BootInstant, is_repeated: bool) -> bool {
-        let mut refused = self.lock();
-        let is_over = |at| is_repeated && now.since(at) >= LOG_INTERVAL;
-        let is_due = refused.logged_at.is_none_or(is_over);
-        if is_due {
-            refused.logged_at = Some(now);
+    /// Logs a text, the first time.
+    pub(super) fn tell_once(&mut self, text: &str) {
+        if !std::mem::replace(&mut self.is_told, true) {
+            tracing::error!("{text}");
         }
-        is_due
     }
 
-    fn lock(&self) -> MutexGuard<'_, Refused> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Held for one insertion, removal or copy.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Right, String>> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::cluster::leases::ExchangeError;
 
@@ -94,12 +105,13 @@ mod tests {
         })
     }
 
-    #[test]
-    fn a_missing_right_is_named_with_the_role_until_it_is_given() {
-        let refusals = Refusals::default();
-        assert_eq!(refusals.text("kube-system", false), None);
+    #[tokio::test(start_paused = true)]
+    async fn a_missing_right_is_named_with_the_role_until_it_is_given() {
+        let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
+        let refusals = Refusals::new(RefusalLog::default(), clock, false);
+        assert_eq!(refusals.text("kube-system"), None);
         assert!(refusals.note(["list", "leases"], &forbidden()));
-        let text = refusals.text("kube-system", false).unwrap();
+        let text = refusals.text("kube-system").unwrap();
         for part in [
             "may not list leases",
             "kube-system",
@@ -114,19 +126,8 @@ mod tests {
             source: ExchangeError::Timeout(Duration::ZERO),
         };
         refusals.note::<()>(["list", "leases"], &Err(unanswered));
-        assert!(refusals.text("kube-system", false).is_some());
+        assert!(refusals.text("kube-system").is_some());
         refusals.note(["list", "leases"], &Ok(()));
-        assert_eq!(refusals.text("kube-system", false), None);
-    }
-
-    #[test]
-    fn the_log_has_it_once_a_minute() {
-        let refusals = Refusals::default();
-        let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
-        let due: Vec<bool> = [0, 1, 59, 60, 61, 121]
-            .map(|second| refusals.is_due_for_log(at(second), true))
-            .into();
-        assert_eq!(due, [true, false, false, true, false, true]);
-        assert!(!refusals.is_due_for_log(at(999), false));
+        assert_eq!(refusals.text("kube-system"), None);
     }
 }

@@ -10,14 +10,10 @@ impl ElectionTask {
     /// Says how things stand, and tells the log when it begins or ceases to act.
     pub(super) fn publish(&mut self) {
         let mut overview = self.election.overview(self.clock.boot());
-        let refusal = self.refusals.text(self.asker.api.namespace(), self.is_alone);
-        if let Some(refusal) = &refusal
-            && self.refusals.is_due_for_log(self.clock.boot(), !self.is_alone)
-        {
-            tracing::error!("{refusal}");
-        }
+        let refusal = self.refusals.text(self.asker.api.namespace());
         if self.is_alone {
-            if refusal.is_some() {
+            if let Some(refusal) = &refusal {
+                self.refusals.tell_once(refusal);
                 // Nothing can be known of other replicas, so nothing holds it back.
                 overview.not_owning = None;
             }

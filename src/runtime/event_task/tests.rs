@@ -62,6 +62,7 @@ impl FakeApi {
             answer,
             code: is_answer.then_some(200),
             server_date: None,
+            not_permitted: None,
         }
     }
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use prometheus::{Histogram, IntCounterVec};
 
+use crate::runtime::permissions::RefusalLog;
+
 /// The label value of a request that got no answer.
 const CODE_NONE: &str = "none";
 
@@ -44,10 +46,12 @@ pub enum ApiCall {
     GetLease,
     /// PATCH a Job.
     LabelJob,
+    /// POST a review of one of our permissions.
+    ReviewAccess,
 }
 
 impl ApiCall {
-    pub(super) const ALL: [ApiCall; 17] = [
+    pub(super) const ALL: [ApiCall; 18] = [
         ApiCall::CreateJob,
         ApiCall::DeleteJob,
         ApiCall::LookUpJob,
@@ -65,6 +69,7 @@ impl ApiCall {
         ApiCall::DeleteLease,
         ApiCall::GetLease,
         ApiCall::LabelJob,
+        ApiCall::ReviewAccess,
     ];
 
     /// Verb and resource, as Kubernetes names them in its audit log and in rules.
@@ -87,6 +92,7 @@ impl ApiCall {
             ApiCall::DeleteLease => ["delete", "leases"],
             ApiCall::GetLease => ["get", "leases"],
             ApiCall::LabelJob => ["patch", "jobs"],
+            ApiCall::ReviewAccess => ["create", "selfsubjectaccessreviews"],
         }
     }
 }
@@ -96,6 +102,8 @@ impl ApiCall {
 pub struct ApiMetrics {
     pub(super) requests: IntCounterVec,
     pub(super) durations: [Histogram; ApiCall::ALL.len()],
+    /// Where requests are logged that are not permitted.
+    pub refusals: RefusalLog,
 }
 
 impl ApiMetrics {

@@ -2,6 +2,7 @@
 
 use prometheus::IntCounter;
 
+use super::{Register, table};
 use crate::cluster::selection::SelectedBy;
 
 /// Of what the API server is asked to leave out, where CronJobs are shared with other replicas.
@@ -24,5 +25,17 @@ impl SelectionMetrics {
             SelectedBy::Server => self.lists_by_server.inc(),
             SelectedBy::Replica => self.lists_by_replica.inc(),
         }
+    }
+}
+
+impl Register<'_> {
+    pub(super) fn selection(&self) -> Result<SelectionMetrics, prometheus::Error> {
+        let lists = self.counters(&table::CRON_JOB_LISTS)?;
+        Ok(SelectionMetrics {
+            lists_by_server: lists.with_label_values(&["server"]),
+            lists_by_replica: lists.with_label_values(&["replica"]),
+            passed_over: self.counter(&table::CRON_JOBS_PASSED_OVER)?,
+            keep_overflows: self.counter(&table::CRON_JOBS_KEEP_OVERFLOWS)?,
+        })
     }
 }

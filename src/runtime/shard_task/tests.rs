@@ -110,6 +110,7 @@ fn answered<T>(outcome: T) -> Answered<T> {
         answer: crate::cluster::Answer::Outcome(outcome),
         code: None,
         server_date: None,
+        not_permitted: None,
     }
 }
 

@@ -48,7 +48,7 @@ impl Gathering {
             api,
         };
         while let Some(item) = gathering.cron_jobs.next().await {
-            if let WatchItem::Error { message } = item {
+            if let WatchItem::Error { message, .. } = item {
                 return Err(ShardsError::CronJobs { message });
             }
             let is_complete = matches!(item, WatchItem::Input(Input::CronJobRelistDone(_)));
@@ -126,7 +126,7 @@ impl Gathering {
             } => self.known.put_cron_job_without_plan(&uid),
             WatchItem::Input(Input::CronJobRelistBegun(_)) => self.known.begin_relist(),
             WatchItem::Input(Input::CronJobRelistDone(_)) => self.known.end_relist(),
-            WatchItem::Error { message } => return Some(format!("watching CronJobs: {message}")),
+            WatchItem::Error { message, .. } => return Some(format!("watching CronJobs: {message}")),
             // Nothing else is told of CronJobs.
             WatchItem::Input(_)
             | WatchItem::Undecodable { .. }

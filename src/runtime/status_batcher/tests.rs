@@ -107,6 +107,7 @@ impl StatusApi for FakeApi {
             answer,
             code: Some(200),
             server_date: None,
+            not_permitted: None,
         }
     }
 
@@ -120,6 +121,7 @@ impl StatusApi for FakeApi {
             answer: Answer::Outcome(CronJobOutcome::Found(Box::new(record))),
             code: Some(200),
             server_date: None,
+            not_permitted: None,
         }
     }
 }

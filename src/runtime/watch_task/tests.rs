@@ -27,6 +27,7 @@ impl EventApi for FakeApi {
             answer: Answer::Outcome(EventOutcome::Stored),
             code: Some(201),
             server_date: None,
+            not_permitted: None,
         }
     }
 

@@ -139,7 +139,7 @@ impl Pod {
         };
         let run = async move {
             let run = run_observed(settings, clock, connections, metrics, next_signal);
-            wall.run(run).await
+            Box::pin(wall.run(run)).await
         };
         self.process = Some(Process {
             number,

@@ -107,6 +107,7 @@ async fn a_job_is_posted_as_spliced() {
             }),
             code: Some(201),
             server_date: Some(time("2026-04-12T09:20:01Z").into()),
+            not_permitted: None,
         }
     );
     let received = script.only();
@@ -308,6 +309,7 @@ async fn a_request_that_is_never_answered_is_given_up_and_stops_no_other() {
             }),
             code: None,
             server_date: None,
+            not_permitted: None,
         }
     );
 }

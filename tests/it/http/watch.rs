@@ -76,7 +76,7 @@ fn told(item: &WatchItem) -> String {
             )
         }
         WatchItem::Listed(_) | WatchItem::PassedOver | WatchItem::KeepsNoMore => format!("{item:?}"),
-        WatchItem::Error { message } => format!("error {message}"),
+        WatchItem::Error { message, .. } => format!("error {message}"),
     }
 }
 

@@ -1,9 +1,7 @@
 //! Requests that are not permitted: their owner is told, and no later slot stops without need.
 
 use super::world::{World, at, cron_job, entry, job};
-use crate::state::{
-    ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, InstantOutcome, LookUpOutcome,
-};
+use crate::state::{ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, InstantOutcome, LookUpOutcome};
 
 /// A CronJob whose create of 10:00 had no answer, at the question for its Job.
 fn looked_up(concurrency_policy: ConcurrencyPolicy) -> World {

@@ -5,7 +5,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use super::kept::KeptCronJobs;
@@ -40,21 +40,39 @@ impl Shown {
 ///
 /// Told and read in one order with the shards that are wanted, for what the module promises.
 #[derive(Clone, Debug, Default)]
-pub struct ShownThrough(Arc<AtomicU64>);
+pub struct ShownThrough(Arc<Place>);
+
+#[derive(Debug, Default)]
+struct Place {
+    through: AtomicU64,
+    /// A list of some shards left the scope out.
+    is_list_wanted: AtomicBool,
+}
 
 impl ShownThrough {
     /// The version; none before the watch knows from where on it will show everything.
     pub fn get(&self) -> Option<ResourceVersion> {
-        Some(ResourceVersion(self.0.load(Ordering::SeqCst))).filter(|version| *version > ResourceVersion(0))
+        Some(ResourceVersion(self.0.through.load(Ordering::SeqCst))).filter(|version| *version > ResourceVersion(0))
     }
 
     /// A watch that is opened anew repeats the past: what was told stays.
     pub(super) fn come_to(&self, version: ResourceVersion) {
-        self.0.fetch_max(version.0, Ordering::SeqCst);
+        self.0.through.fetch_max(version.0, Ordering::SeqCst);
     }
 
     /// The watch lost its place: what it will show begins later than whatever was read before.
     pub(super) fn begin_anew(&self) {
-        self.0.store(0, Ordering::SeqCst);
+        self.0.is_list_wanted.store(false, Ordering::SeqCst);
+        self.0.through.store(0, Ordering::SeqCst);
+    }
+
+    /// Asks the watch to list what is wanted of it, since a list of some shards left the scope out.
+    pub fn want_list(&self) {
+        self.0.is_list_wanted.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether that is asked and no list has begun since. Looked at with each event; a bookmark comes about once a minute.
+    pub(super) fn is_list_wanted(&self) -> bool {
+        self.0.is_list_wanted.load(Ordering::SeqCst)
     }
 }

@@ -22,7 +22,7 @@ use crate::{
         shown::{Shown, ShownThrough},
     },
     state::{
-        ListOrder, Listed, Partition, ResourceVersion,
+        ListOrder, Listed, Partition, ResourceVersion, Scope,
         sharding::{Horizon, ShardCount, ShardSet},
     },
 };
@@ -38,6 +38,8 @@ pub enum ListNews {
     Again,
     /// What it found; only of the shards that it is of.
     Found(Vec<Listed>),
+    /// The API server does not permit it in a scope, which is left out.
+    LeftOut(Scope),
     /// That was all that was written up to these versions.
     Complete(Horizon),
 }
@@ -123,39 +125,57 @@ impl ListTask {
     }
 
     fn warn(&self, error: &ListError, n_shards: usize) {
-        match error.code {
-            Some(code @ (401 | 403)) => {
-                let right = ["list", error.resource];
-                self.refusals.note(right, code, &error.to_string(), self.clock.boot());
-            }
-            _ => tracing::warn!(%error, n_shards, "list broke off, it is begun again"),
+        if let Some(code @ (401 | 403)) = error.code {
+            let right = ["list", error.resource];
+            self.refusals.note(right, code, &error.to_string(), self.clock.boot());
+        } else {
+            tracing::warn!(%error, n_shards, "list broke off, it is begun again");
         }
     }
 
     /// The versions of the oldest lists in it.
     async fn list(&self, order: &ListOrder, must_be_new: bool) -> Result<Horizon, Broken> {
-        let shards = &order.shards;
-        let mut oldest: Option<Horizon> = None;
+        let (mut oldest, mut refused): (Option<Horizon>, _) = (None, None);
         for shown in &self.shown {
-            // Those of others, and those that nobody has labelled yet: they may be of these shards.
-            let unlabelled = format!("!{}", self.count.label_key());
-            let labelled = self.count.label_selector(shards).unwrap_or_else(|| unlabelled.clone());
-            // No watch of ours shows one without a label gone, where it goes before it has one.
-            let source = self.source(must_be_new, shown, &shown.jobs);
-            let jobs = |labels| self.forward(shards, list_jobs(source.clone(), labels));
-            // Side by side, since each may wait for the server to know that it is not behind; what is recalled last, since
-            // that is work of ours while the server does its own.
-            let lists = tokio::try_join!(
-                biased;
-                jobs(labelled),
-                jobs(unlabelled),
-                self.cron_jobs(order, must_be_new, shown)
-            );
-            let ((jobs, _), _, cron_jobs) = lists?;
-            let through = Horizon { cron_jobs, jobs };
-            oldest = Some(oldest.map_or(through, |oldest| oldest.min(&through)));
+            match self.list_scope(order, must_be_new, shown).await {
+                Ok(through) => oldest = Some(oldest.map_or(through, |oldest| oldest.min(&through))),
+                // Where something else is permitted, this scope holds no other up.
+                Err(Broken::List(error)) if error.code == Some(403) && self.shown.len() > 1 => {
+                    self.warn(&error, order.shards.len());
+                    shown.cron_jobs.want_list();
+                    shown.jobs.want_list();
+                    let news = ListNews::LeftOut(shown.scope.clone());
+                    self.news.send(news).await.map_err(|_| Broken::Unwanted)?;
+                    refused = Some(error);
+                }
+                Err(broken) => return Err(broken),
+            }
         }
-        Ok(oldest.unwrap_or_default())
+        match (oldest, refused) {
+            (None, Some(error)) => Err(Broken::List(error)),
+            (oldest, _) => Ok(oldest.unwrap_or_default()),
+        }
+    }
+
+    /// The versions of the oldest lists of a scope.
+    async fn list_scope(&self, order: &ListOrder, must_be_new: bool, shown: &Shown) -> Result<Horizon, Broken> {
+        let shards = &order.shards;
+        // Those of others, and those that nobody has labelled yet: they may be of these shards.
+        let unlabelled = format!("!{}", self.count.label_key());
+        let labelled = self.count.label_selector(shards).unwrap_or_else(|| unlabelled.clone());
+        // No watch of ours shows one without a label gone, where it goes before it has one.
+        let source = self.source(must_be_new, shown, &shown.jobs);
+        let jobs = |labels| self.forward(shards, list_jobs(source.clone(), labels));
+        // Side by side, since each may wait for the server to know that it is not behind; what is recalled last, since
+        // that is work of ours while the server does its own.
+        let lists = tokio::try_join!(
+            biased;
+            jobs(labelled),
+            jobs(unlabelled),
+            self.cron_jobs(order, must_be_new, shown)
+        );
+        let ((jobs, _), _, cron_jobs) = lists?;
+        Ok(Horizon { cron_jobs, jobs })
     }
 
     /// The shards are held by now: what comes after what a watch has shown, it will show of them too.

@@ -210,6 +210,7 @@ impl ShardTask {
                     self.custody.take_listed(&mut self.shards, listed, now);
                 }
             }
+            CustodyNews::List(ListNews::LeftOut(scope)) => self.custody.leave_out(&mut self.shards, &scope),
             CustodyNews::List(ListNews::Complete(through)) => self.custody.listed(&mut self.shards, &through, now),
         }
     }

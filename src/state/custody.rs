@@ -17,6 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     held_shards::{HeldShards, Listed},
+    input::Scope,
     sharding::{BootInstant, Horizon, Mandate, ShardId, ShardSet, Term},
 };
 
@@ -158,6 +159,12 @@ impl Custody {
         }
     }
 
+    /// Takes in that the list leaves a scope out, as the API server does not permit it. The shards are led without it; the
+    /// watch of the scope lists it for them once it is permitted.
+    pub fn leave_out(&self, shards: &mut HeldShards, scope: &Scope) {
+        shards.leave_out(&self.listing, scope);
+    }
+
     /// Takes in that the list is complete, of what was written up to these versions.
     pub fn listed(&mut self, shards: &mut HeldShards, through: &Horizon, now: Moment) {
         self.is_listing = false;
@@ -173,7 +180,7 @@ impl Custody {
 
     /// Does what has become possible: after every turn, and at [`Custody::next_wakeup`].
     pub fn follow(&mut self, shards: &mut HeldShards, now: Moment) {
-        if !self.is_synced_told && shards.is_watch_synced() {
+        if !self.is_synced_told && shards.are_permitted_watches_synced() {
             self.is_synced_told = true;
             self.reports.push_back(ShardReport::Synced);
         }

@@ -134,6 +134,15 @@ impl HeldShards {
         }
     }
 
+    /// Takes in that the list of these shards leaves a scope out, as the API server does not permit it.
+    pub fn leave_out(&mut self, shards: &ShardSet, scope: &Scope) {
+        for shard in shards.iter() {
+            if let Some(listing) = self.held.get_mut(&shard).and_then(|held| held.listing.as_mut()) {
+                listing.leave_out(scope);
+            }
+        }
+    }
+
     /// Ends the lists of these shards: everything that there was at these versions has been taken in.
     pub fn end_list(&mut self, shards: &ShardSet, through: &Horizon, now: Timestamp) {
         for shard in shards.iter() {
@@ -213,7 +222,7 @@ impl HeldShards {
                 (SelectedKind::CronJobs, SelectionStage::ListDone) => Input::CronJobRelistDone(scope),
                 (SelectedKind::Jobs, SelectionStage::ListBegun) => Input::JobRelistBegun(scope),
                 (SelectedKind::Jobs, SelectionStage::ListDone) => Input::JobRelistDone(scope),
-                (_, SelectionStage::Watching(_)) => return,
+                (_, SelectionStage::Watching(_) | SelectionStage::NotPermitted) => return,
             };
             self.hand_to(shard, input, now);
         }
@@ -262,9 +271,14 @@ impl HeldShards {
         self.is_watch_synced() && self.held.values().all(|held| held.state.is_synced())
     }
 
-    /// Whether the watches have shown everything once, so that a shard can be listed beside them.
+    /// Whether the watches have shown everything once.
     pub fn is_watch_synced(&self) -> bool {
         self.progress.is_listed()
+    }
+
+    /// Whether the watches have shown once what the API server permits, so that a shard can be listed beside them.
+    pub fn are_permitted_watches_synced(&self) -> bool {
+        self.progress.is_listed_as_permitted()
     }
 
     /// Whether the watches have shown what another leader wrote, or it was there when the shard was listed.
@@ -305,9 +319,9 @@ impl HeldShards {
         self.held.get(&shard).is_some_and(|held| held.term.is_none())
     }
 
-    /// Whether a shard has been listed.
+    /// Whether a shard has been listed, in all scopes but those that its own list had to leave out.
     pub fn is_shard_synced(&self, shard: ShardId) -> bool {
-        self.held.get(&shard).is_some_and(|held| held.state.is_synced())
+        self.held.get(&shard).is_some_and(Held::is_synced)
     }
 
     /// The account of all due instants since the process began.

@@ -69,6 +69,8 @@ pub enum SelectionStage {
     ListBegun,
     /// It is complete.
     ListDone,
+    /// The API server does not permit a list, or the watch that follows it. The next thing to come is another list.
+    NotPermitted,
     /// All events of these shards after this version follow, in their order.
     Watching(ResourceVersion),
 }

@@ -189,6 +189,12 @@ impl ShardState {
         }
     }
 
+    /// Whether every scope but these has been listed.
+    pub fn is_synced_but_for(&self, scopes: &[Scope]) -> bool {
+        let mut listed = self.config.scopes.iter().zip(self.relists.synced());
+        listed.all(|(scope, is_synced)| is_synced || scopes.contains(scope))
+    }
+
     /// Whether every scope has been listed.
     pub fn is_synced(&self) -> bool {
         self.relists.are_all_synced()

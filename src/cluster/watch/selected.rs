@@ -358,7 +358,9 @@ impl<K: ShardedKind> SelectedWatch<K> {
         }
         self.ready.extend(taken);
         // Who wanted a shard more meanwhile may have read the version that we had before: from there it is shown.
-        self.stage = if self.lacks_any() {
+        self.stage = if self.shown_through.is_list_wanted() {
+            Stage::Begin
+        } else if self.lacks_any() {
             Stage::Open { through: before }
         } else {
             Stage::Events { events, through }
@@ -374,6 +376,9 @@ impl<K: ShardedKind> SelectedWatch<K> {
 
     /// A version that is too old (410) is no sign of a server that is unwell: a list follows soon.
     fn refuse(&mut self, message: &str, code: u16, next: Stage<K::Object>) {
+        if code == 403 {
+            self.announce(SelectionStage::NotPermitted, ShardSet::EMPTY);
+        }
         let is_too_old = code == 410;
         let next = if is_too_old { Stage::Begin } else { next };
         self.tell(bounded(&format!("{message} ({code})")), Some(code), next);

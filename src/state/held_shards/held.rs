@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::listing::Listing;
 use crate::state::{
     ids::ResourceVersion,
-    input::Input,
+    input::{Input, Scope},
     shard_state::{ShardState, Wakeup},
     sharding::{Horizon, Term},
 };
@@ -16,6 +16,8 @@ pub(super) struct Held {
     pub(super) term: Option<Term>,
     /// The list of its own that is going on.
     pub(super) listing: Option<Listing>,
+    /// Scopes that the last list of its own left out; a list of the watch there completes the shard.
+    left_out: Vec<Scope>,
     /// The version of the last list of its own, until a watch has come beyond it.
     listed_at: ResourceVersion,
     /// Up to where everything was there when it was listed, unless a watch lists it anew.
@@ -34,6 +36,7 @@ impl Held {
             state,
             term,
             listing: None,
+            left_out: Vec::new(),
             listed_at: ResourceVersion(0),
             loaded: Horizon::default(),
             written: Horizon::default(),
@@ -53,9 +56,15 @@ impl Held {
         let ours = listing.ours(through);
         self.listed_at = ours.cron_jobs;
         self.loaded = self.loaded.max(&ours);
+        self.left_out = listing.left_out();
         for input in listing.done(through.cron_jobs) {
             self.handle(input, now);
         }
+    }
+
+    /// Whether all scopes have been listed but those that its own list left out.
+    pub(super) fn is_synced(&self) -> bool {
+        self.state.is_synced_but_for(&self.left_out)
     }
 
     /// A list that a watch begins takes the place of ours, and may be older.

@@ -5,10 +5,13 @@
 //! was held does not end it, and one that a watch begins meanwhile takes the place of ours. A watch that is opened anew
 //! for a shard repeats the past, of CronJobs too that were gone when the list was made: these the list ends.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use crate::state::{
-    ids::{ResourceVersion, Uid},
+    ids::{CronJobIdentity, ResourceVersion, Uid},
     input::{Input, Scope},
     record::{CronJobRecord, JobRecord},
     sharding::Horizon,
@@ -61,6 +64,14 @@ struct Part {
     scope: Scope,
     /// A watch began to list it: that list counts, and ours no more.
     is_left_to_watch: bool,
+    /// The API server does not permit our list: a list of the watch completes it later.
+    is_left_out: bool,
+}
+
+/// The form in which a watch has shown a CronJob last.
+struct Sighting {
+    version: ResourceVersion,
+    identity: Arc<CronJobIdentity>,
 }
 
 /// See the module.
@@ -68,8 +79,8 @@ pub(super) struct Listing {
     parts: Vec<Part>,
     /// What a watch has shown gone since the list began.
     gone: BTreeSet<Uid>,
-    /// The CronJobs that a watch has shown since, and in which version.
-    shown: BTreeMap<Uid, ResourceVersion>,
+    /// The CronJobs that a watch has shown since.
+    shown: BTreeMap<Uid, Sighting>,
     /// The CronJobs that the list found.
     found: BTreeSet<Uid>,
 }
@@ -81,6 +92,7 @@ impl Listing {
                 kind,
                 scope: scope.clone(),
                 is_left_to_watch: false,
+                is_left_out: false,
             }
         };
         Listing {
@@ -116,6 +128,20 @@ impl Listing {
         !self.parts.iter().any(is_left)
     }
 
+    /// Takes in that our list leaves a scope out.
+    pub(super) fn leave_out(&mut self, scope: &Scope) {
+        for part in &mut self.parts {
+            part.is_left_out |= part.scope == *scope;
+        }
+    }
+
+    /// The scopes that our list left out.
+    pub(super) fn left_out(&self) -> Vec<Scope> {
+        let of_cron_jobs = self.parts.iter().filter(|part| part.kind == Kind::CronJobs);
+        let left_out = of_cron_jobs.filter(|part| part.is_left_out);
+        left_out.map(|part| part.scope.clone()).collect()
+    }
+
     /// What the shard is told at the beginning.
     pub(super) fn begun(&self) -> impl Iterator<Item = Input> {
         self.parts.iter().map(|part| match part.kind {
@@ -127,10 +153,17 @@ impl Listing {
     /// What it is told at the end of a list at this version.
     pub(super) fn done(self, at: ResourceVersion) -> impl Iterator<Item = Input> {
         let is_ours = self.is_ours(Kind::CronJobs);
+        let left_out = self.left_out();
         let Listing { shown, found, .. } = self;
-        let is_past = move |(uid, version): &(Uid, ResourceVersion)| is_ours && *version <= at && !found.contains(uid);
+        let is_past = move |(uid, last): &(Uid, Sighting)| {
+            let is_left_out = || left_out.iter().any(|scope| scope.contains(&last.identity.namespace));
+            is_ours && last.version <= at && !found.contains(uid) && !is_left_out()
+        };
         let past = shown.into_iter().filter(is_past);
-        let ours = self.parts.into_iter().filter(|part| !part.is_left_to_watch);
+        let ours = self
+            .parts
+            .into_iter()
+            .filter(|part| !part.is_left_to_watch && !part.is_left_out);
         let done = ours.map(|part| match part.kind {
             Kind::CronJobs => Input::CronJobRelistDone(part.scope),
             Kind::Jobs => Input::JobRelistDone(part.scope),
@@ -166,7 +199,11 @@ impl Listing {
             Input::CronJobRelistDone(scope) => self.is_left_to_watch(Kind::CronJobs, scope),
             Input::JobRelistDone(scope) => self.is_left_to_watch(Kind::Jobs, scope),
             Input::CronJobApplied(record) => {
-                self.shown.insert(record.identity.uid.clone(), record.resource_version);
+                let sighting = Sighting {
+                    version: record.resource_version,
+                    identity: Arc::clone(&record.identity),
+                };
+                self.shown.insert(record.identity.uid.clone(), sighting);
                 true
             }
             Input::CronJobSeen(_)

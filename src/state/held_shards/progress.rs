@@ -21,6 +21,14 @@ struct ScopeProgress {
 }
 
 impl ScopeProgress {
+    fn is_listed(&self) -> bool {
+        self.cron_jobs.was_listed && self.jobs.was_listed
+    }
+
+    fn is_refused(&self) -> bool {
+        self.cron_jobs.is_refused || self.jobs.is_refused
+    }
+
     fn select(&mut self, selected: &Selected) {
         match selected.kind {
             SelectedKind::CronJobs => self.cron_jobs.select(selected),
@@ -33,6 +41,8 @@ impl ScopeProgress {
 struct KindProgress {
     is_listing: bool,
     was_listed: bool,
+    /// The API server does not permit it.
+    is_refused: bool,
     highest: ResourceVersion,
     through: ResourceVersion,
     /// The shards that the watch shows; none where it shows everything.
@@ -56,8 +66,15 @@ impl KindProgress {
     /// A watch of some shards shows them from some version on: nothing is known of what it did not show before.
     fn select(&mut self, selected: &Selected) {
         match selected.stage {
+            SelectionStage::NotPermitted => {
+                self.is_refused = true;
+                return;
+            }
             SelectionStage::ListBegun => self.is_listing = true,
-            SelectionStage::ListDone => self.was_listed = true,
+            SelectionStage::ListDone => {
+                self.was_listed = true;
+                self.is_refused = false;
+            }
             SelectionStage::Watching(version) => {
                 self.is_listing = false;
                 self.highest = version;
@@ -117,8 +134,13 @@ impl Progress {
 
     /// Whether every watch has shown everything once.
     pub(super) fn is_listed(&self) -> bool {
-        let is_listed = |watches: &ScopeProgress| watches.cron_jobs.was_listed && watches.jobs.was_listed;
-        self.scopes.iter().all(is_listed)
+        self.scopes.iter().all(ScopeProgress::is_listed)
+    }
+
+    /// Whether every watch has shown everything once that the API server permits. Where it permits nothing, none has.
+    pub(super) fn is_listed_as_permitted(&self) -> bool {
+        let is_done = |watches: &ScopeProgress| watches.is_listed() || watches.is_refused();
+        self.scopes.iter().any(ScopeProgress::is_listed) && self.scopes.iter().all(is_done)
     }
 
     /// Up to where everything of a shard has been seen. With several scopes it cannot be told: which of them a version was

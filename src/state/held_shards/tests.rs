@@ -503,3 +503,69 @@ fn when_a_watch_lists_a_shard_anew_its_list_counts_however_old_what_it_shows() {
     shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
     assert_eq!(creates(&mut shards).len(), 1);
 }
+
+/// Of a scope, for both kinds.
+fn selected(scope: &Scope, shards: ShardSet, stage: SelectionStage) -> [Input; 2] {
+    [SelectedKind::CronJobs, SelectedKind::Jobs].map(|kind| {
+        Input::Selected(Box::new(Selected {
+            kind,
+            scope: scope.clone(),
+            shards,
+            stage,
+        }))
+    })
+}
+
+#[test]
+fn a_shard_is_led_without_a_scope_that_may_not_be_listed_and_with_it_once_it_may() {
+    let [record, _] = two();
+    let (shard, now) = (shard_of(&record), at("10:00:05"));
+    let other = Scope::Namespace("other".into());
+    let own = Scope::Namespace((*record.identity.namespace).into());
+    let scopes = vec![other.clone(), own.clone()];
+    let mut shards = HeldShards::new(Partition::Shards(count()), scopes, SignedDuration::from_secs(2));
+    let watch = |shards: &mut HeldShards, scope: &Scope, stages: &[SelectionStage]| {
+        for stage in stages {
+            for input in selected(scope, only(shard), *stage) {
+                shards.handle(input, now);
+            }
+        }
+    };
+    let list = [SelectionStage::ListBegun, SelectionStage::ListDone];
+
+    watch(&mut shards, &own, &[SelectionStage::NotPermitted]);
+    assert!(!shards.are_permitted_watches_synced(), "nothing is permitted yet");
+    watch(&mut shards, &other, &list);
+    assert!(shards.are_permitted_watches_synced());
+    assert!(!shards.is_watch_synced());
+
+    shards.stand_by(shard, now);
+    shards.take_listed(Listed::CronJob(Box::new(record.clone())), now);
+    shards.leave_out(&only(shard), &own);
+    assert!(!shards.is_shard_synced(shard));
+    shards.end_list(&only(shard), &Horizon::default(), now);
+    assert!(shards.is_shard_synced(shard));
+    shards.lead(mandate(shard), now);
+    assert_eq!(creates(&mut shards), [], "its Jobs are not known");
+
+    watch(&mut shards, &own, &[SelectionStage::ListBegun]);
+    shards.handle(Input::CronJobApplied(Box::new(record)), now);
+    assert_eq!(creates(&mut shards), []);
+    watch(&mut shards, &own, &[SelectionStage::ListDone]);
+    assert!(shards.is_watch_synced());
+    assert_eq!(creates(&mut shards), [(mandate(shard), "first-29632920".to_owned())]);
+}
+
+#[test]
+fn a_list_takes_nothing_for_gone_in_a_scope_that_it_left_out() {
+    let [record, _] = two();
+    let (shard, now) = (shard_of(&record), at("10:00:05"));
+    let own = Scope::Namespace((*record.identity.namespace).into());
+    let scopes = vec![Scope::Namespace("other".into()), own.clone()];
+    let mut shards = HeldShards::new(Partition::Shards(count()), scopes, SignedDuration::from_secs(2));
+    shards.stand_by(shard, now);
+    shards.handle(Input::CronJobApplied(Box::new(record)), now);
+    shards.leave_out(&only(shard), &own);
+    shards.end_list(&only(shard), &through(ResourceVersion(u64::MAX)), now);
+    assert_eq!(shards.sizes().cron_jobs, 1);
+}

@@ -34,6 +34,11 @@ impl Relists {
         }
     }
 
+    /// For each scope whether both of its lists were complete once.
+    pub(super) fn synced(&self) -> impl Iterator<Item = bool> {
+        self.is_synced.iter().copied()
+    }
+
     pub(super) fn are_all_synced(&self) -> bool {
         self.is_synced.iter().all(|is_synced| *is_synced)
     }

@@ -154,6 +154,7 @@ async fn next(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String {
                 SelectionStage::ListDone => format!("listed {of:?}"),
                 SelectionStage::Watching(_) if of.len() == 16 => "watches all".to_owned(),
                 SelectionStage::Watching(_) => format!("watches {of:?}"),
+                SelectionStage::NotPermitted => "not permitted".to_owned(),
             }
         }
         WatchItem::Listed(selected_by) => format!("by {selected_by:?}"),

@@ -1,6 +1,6 @@
 //! What offenders do, or what is refused for them: a scenario each.
 
-use apisim::{Fault, Resource, Rule, Verb};
+use apisim::{Fault, Resource, Rule, RuleId, Verb};
 use cronwheel::{runtime::config::RunSettings, state::Scope};
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
@@ -214,12 +214,48 @@ fn a_namespace_that_may_not_be_listed_stops_no_other() {
         ..Scenario::default()
     };
     compare(&scenario, async |cluster| {
-        for resource in [Resource::CronJob, Resource::Job] {
-            cluster.trouble_offender(Rule {
-                resource: Some(resource),
-                verbs: vec![Verb::List, Verb::Watch],
-                ..Rule::new(Fault::Forbid("no list".to_owned()))
-            });
-        }
+        forbid_lists(cluster);
     });
+}
+
+#[test]
+fn replicas_that_share_go_on_without_a_namespace_that_may_not_be_listed() {
+    let scenario = Scenario {
+        configure: |settings| {
+            let namespaces = INNOCENT.into_iter().chain([OFFENDER]);
+            settings.scopes = namespaces.map(|name| Scope::Namespace(name.into())).collect();
+            settings.sharding = Some(sharding());
+        },
+        ..Scenario::default()
+    };
+    compare(&scenario, async |cluster| {
+        let rules = forbid_lists(cluster);
+        let object = cron_job("late", "* * * * *", "Allow", &job_template("1s", "succeed"));
+        cluster.create_cron_job(OFFENDER, &object).await;
+        cluster.until(cluster.start + SignedDuration::from_mins(4)).await;
+        let path = format!("/apis/batch/v1/namespaces/{OFFENDER}/jobs");
+        let jobs = async || {
+            cluster.ask("GET", &path, &Value::Null).await["items"]
+                .as_array()
+                .unwrap()
+                .len()
+        };
+        assert_eq!(jobs().await, 0);
+        for rule in rules {
+            cluster.api.faults().remove(rule);
+        }
+        cluster.until(cluster.start + SignedDuration::from_mins(8)).await;
+        assert!(jobs().await > 0, "listed once it is permitted");
+    });
+}
+
+/// The account may not list or watch anything in the offender's namespace.
+fn forbid_lists(cluster: &Cluster) -> [RuleId; 2] {
+    [Resource::CronJob, Resource::Job].map(|resource| {
+        cluster.trouble_offender(Rule {
+            resource: Some(resource),
+            verbs: vec![Verb::List, Verb::Watch],
+            ..Rule::new(Fault::NotPermitted)
+        })
+    })
 }

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// A permission that is given shows in `/readyz` and in metrics within this time, and so does one that is taken away.
-const CHECK_INTERVAL: Duration = Duration::from_secs(30);
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The review of one permission; a fake of it stands for the API server in tests.
 pub trait AccessApi: Clone + Send + Sync + 'static {

@@ -29,6 +29,7 @@ mod leases;
 mod nights;
 mod outages;
 mod parity;
+mod permissions;
 mod policies;
 mod refusals;
 mod replicas;
@@ -115,6 +116,7 @@ const CASES: &[Case] = cases![
     nights::new_york_runs_twice_in_the_overlap,
     nights::cairo_loses_the_friday_whose_midnight_is_missing,
     nights::cairo_runs_twice_before_midnight_in_the_overlap,
+    permissions::without_one_permission_jobs_start_or_the_replica_is_not_ready,
     policies::allow_starts_beside_a_running_job,
     policies::forbid_waits_for_the_running_job,
     policies::replace_deletes_the_running_job_first,

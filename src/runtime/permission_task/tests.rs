@@ -110,7 +110,7 @@ async fn a_missing_permission_is_published_until_it_is_given() {
     let series = "cronwheel_permissions_missing{resource=\"jobs\",verb=\"create\"}";
     assert!(bench.metrics.render().unwrap().contains(&format!("{series} 1")));
     bench.api.0.lock().unwrap().denied.clear();
-    pass(31).await;
+    pass(11).await;
     assert_eq!(bench.missing(), Vec::<String>::new());
     assert!(bench.metrics.render().unwrap().contains(&format!("{series} 0")));
 }
@@ -141,7 +141,7 @@ async fn while_nothing_is_missing_only_a_refused_request_causes_another_check() 
     bench.api.0.lock().unwrap().denied = vec![["watch", "jobs", ""]];
     let refusals = &bench.metrics.dispatch.api.refusals;
     refusals.note(["watch", "jobs"], 403, "no", BootInstant::after_boot(Duration::ZERO));
-    pass(31).await;
+    pass(11).await;
     assert_eq!(bench.missing(), ["watch jobs in all namespaces: no Job starts"]);
 }
 
@@ -149,7 +149,7 @@ async fn while_nothing_is_missing_only_a_refused_request_causes_another_check() 
 async fn a_server_that_does_not_review_costs_one_request_a_check_and_takes_nothing_for_missing() {
     let bench = Bench::start(&[Scope::Cluster], None, &[["create", "jobs", ""]]);
     bench.api.0.lock().unwrap().does_not_review = true;
-    pass(60).await;
+    pass(15).await;
     assert!(bench.missing().is_empty());
     assert_eq!(bench.asked().len(), 2);
 }

@@ -1,6 +1,7 @@
 //! A controller as a process, whose clock stands shortly before an instant of the case.
 
 use std::{
+    fs::File,
     net::TcpListener,
     process::{Child, Command, Stdio},
     time::Duration,
@@ -48,7 +49,22 @@ impl Controller {
         Controller::spawn(namespace, instant, &[&["--alone"], arguments].concat())
     }
 
+    /// The same with its log in a file.
+    pub(super) fn start_replica_with_log(
+        namespace: &Namespace,
+        minute: i64,
+        arguments: &[&str],
+        log: File,
+    ) -> Controller {
+        let instant = namespace.minute(minute) - LEAD;
+        Controller::spawn_with_log(namespace, instant, arguments, log.into())
+    }
+
     fn spawn(namespace: &Namespace, instant: Timestamp, arguments: &[&str]) -> Controller {
+        Controller::spawn_with_log(namespace, instant, arguments, Stdio::inherit())
+    }
+
+    fn spawn_with_log(namespace: &Namespace, instant: Timestamp, arguments: &[&str], log: Stdio) -> Controller {
         let address = format!("127.0.0.1:{}", free_port());
         let ahead = instant.as_millisecond() - Timestamp::now().as_millisecond();
         let process = Command::new(env!("CARGO_BIN_EXE_cronwheel"))
@@ -61,6 +77,7 @@ impl Controller {
             .args(["--log-level", "warn"])
             .args(arguments)
             .stdin(Stdio::null())
+            .stderr(log)
             .spawn()
             .expect("a process");
         Controller { process, address }

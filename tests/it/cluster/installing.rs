@@ -35,7 +35,7 @@ const FENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/fence-policy.ya
 const FLOW_SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/flow-schema.yaml");
 
 /// A client for Leases by a kubeconfig.
-async fn client(kubeconfig: &Path) -> Client {
+pub(super) async fn client(kubeconfig: &Path) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     lease_client(&config.expect("a configuration")).expect("a client")

@@ -96,7 +96,8 @@ fn f_01_nobody_else_leads_before_it_is_stored_what_was_fired() {
                 .unwrap();
         }
         fleet.ask_to_end("a");
-        fleet.at(1, 6.0).await;
+        // A status that was on its way when its Job went is followed by another: three seconds each.
+        fleet.at(1, 7.5).await;
         assert!(fleet.books().held_by(number).is_empty());
         assert_moved_once(fleet, &held, before);
         assert_statuses_stored(fleet, number);

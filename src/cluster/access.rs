@@ -1,10 +1,13 @@
 //! `SelfSubjectAccessReview`: asks the API server whether our account may make a kind of request.
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::classify::{Answer, RawAnswer, Refusal};
+use super::{
+    api::{Answered, ClusterApi, request},
+    classify::{Answer, RawAnswer, Refusal},
+};
 
 /// A kind of request, as a rule of a Role names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,10 +39,19 @@ pub enum AccessAnswer {
 }
 
 /// The path that reviews are posted to.
-pub(super) const PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+const PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+
+impl ClusterApi {
+    /// Asks whether our account may make a kind of request.
+    pub async fn review_access(&self, question: &AccessQuestion<'_>) -> Answered<AccessAnswer> {
+        let review = body(question);
+        let request = request(self.life(), Method::POST, PATH.to_owned(), "application/json", review);
+        self.ask(request, answer).await
+    }
+}
 
 /// The body of the review.
-pub(super) fn body(question: &AccessQuestion<'_>) -> Vec<u8> {
+fn body(question: &AccessQuestion<'_>) -> Vec<u8> {
     let AccessQuestion {
         verb,
         group,
@@ -74,7 +86,7 @@ struct ReviewStatus {
 }
 
 /// Whatever the answer is, it says nothing about other requests.
-pub(super) fn answer(answer: &RawAnswer) -> Answer<AccessAnswer> {
+fn answer(answer: &RawAnswer) -> Answer<AccessAnswer> {
     let is_reviewed = matches!(answer.status, StatusCode::OK | StatusCode::CREATED);
     let review = is_reviewed.then(|| serde_json::from_slice::<Review>(&answer.body));
     Answer::Outcome(match review {

@@ -11,7 +11,6 @@ use jiff::fmt::rfc2822;
 use kube::client::Body;
 
 use super::{
-    access::{self, AccessAnswer, AccessQuestion},
     classify::{self, Answer, CronJobOutcome, EventOutcome, LabelOutcome, OrderOutcome, RawAnswer},
     connection::{ApiConnection, ServerDate, USER_AGENT, WriteConnections},
     decode::{Decoder, SlimCronJob},
@@ -108,7 +107,7 @@ impl ClusterApi {
         }
     }
 
-    fn life(&self) -> Option<Duration> {
+    pub(super) fn life(&self) -> Option<Duration> {
         self.terms.map(|terms| terms.life.min(REQUEST_TIMEOUT))
     }
 
@@ -224,15 +223,7 @@ impl ClusterApi {
         self.ask(request, |_| Answer::Outcome(())).await
     }
 
-    /// Asks whether our account may make a kind of request.
-    pub async fn review_access(&self, question: &AccessQuestion<'_>) -> Answered<AccessAnswer> {
-        let body = access::body(question);
-        let path = access::PATH.to_owned();
-        let request = request(self.life(), Method::POST, path, "application/json", body);
-        self.ask(request, access::answer).await
-    }
-
-    async fn ask<T: OrderOutcome>(
+    pub(super) async fn ask<T: OrderOutcome>(
         &self,
         request: Result<Request<Body>, http::Error>,
         classify: fn(&RawAnswer) -> Answer<T>,
@@ -321,7 +312,7 @@ enum SendError {
     Timeout(Duration),
 }
 
-fn request(
+pub(super) fn request(
     life: Option<Duration>,
     method: Method,
     mut path: String,

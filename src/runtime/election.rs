@@ -110,8 +110,7 @@ impl ElectionTask {
         clock: Clock,
         links: ElectionLinks,
     ) -> ElectionTask {
-        let is_alone = config.settings.is_alone();
-        let refusals = Refusals::new(links.metrics.api.refusals.clone(), clock.clone(), is_alone);
+        let refusals = Refusals::new(&links.metrics.api, &clock, config.settings.is_alone());
         let self_fence = config.timing.parts().self_fence;
         ElectionTask {
             election: Election::new(config.clone(), clock.boot()),
@@ -125,7 +124,7 @@ impl ElectionTask {
                 timeout: config.timing.parts().attempt_timeout,
             },
             incarnation: config.incarnation,
-            is_alone,
+            is_alone: config.settings.is_alone(),
             config,
             clock,
             requests: FuturesUnordered::new(),

@@ -134,15 +134,6 @@ impl HeldShards {
         }
     }
 
-    /// Takes in that the list of these shards leaves a scope out, as the API server does not permit it.
-    pub fn leave_out(&mut self, shards: &ShardSet, scope: &Scope) {
-        for shard in shards.iter() {
-            if let Some(listing) = self.held.get_mut(&shard).and_then(|held| held.listing.as_mut()) {
-                listing.leave_out(scope);
-            }
-        }
-    }
-
     /// Ends the lists of these shards: everything that there was at these versions has been taken in.
     pub fn end_list(&mut self, shards: &ShardSet, through: &Horizon, now: Timestamp) {
         for shard in shards.iter() {

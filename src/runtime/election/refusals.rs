@@ -11,6 +11,7 @@ use crate::{
     cluster::leases::LeaseError,
     runtime::{
         clock::Clock,
+        metrics::ApiMetrics,
         permissions::{RefusalLog, Right},
     },
 };
@@ -28,11 +29,11 @@ pub(super) struct Refusals {
 
 impl Refusals {
     /// None yet.
-    pub(super) fn new(log: RefusalLog, clock: Clock, is_alone: bool) -> Refusals {
+    pub(super) fn new(metrics: &ApiMetrics, clock: &Clock, is_alone: bool) -> Refusals {
         Refusals {
             messages: Arc::default(),
-            log,
-            clock,
+            log: metrics.refusals.clone(),
+            clock: clock.clone(),
             is_alone,
             is_told: false,
         }
@@ -95,7 +96,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::cluster::leases::ExchangeError;
+    use crate::{cluster::leases::ExchangeError, runtime::metrics::Metrics};
 
     fn forbidden() -> Result<(), LeaseError> {
         Err(LeaseError::Refused {
@@ -108,7 +109,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_missing_right_is_named_with_the_role_until_it_is_given() {
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
-        let refusals = Refusals::new(RefusalLog::default(), clock, false);
+        let refusals = Refusals::new(&Metrics::register().unwrap().election.api, &clock, false);
         assert_eq!(refusals.text("kube-system"), None);
         assert!(refusals.note(["list", "leases"], &forbidden()));
         let text = refusals.text("kube-system").unwrap();

@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 
-use super::listing::Listing;
+use super::{HeldShards, listing::Listing};
 use crate::state::{
     ids::ResourceVersion,
     input::{Input, Scope},
     shard_state::{ShardState, Wakeup},
-    sharding::{Horizon, Term},
+    sharding::{Horizon, ShardSet, Term},
 };
 
 pub(super) struct Held {
@@ -103,6 +103,17 @@ impl Held {
             | Input::JobDeleteAnswered { .. }
             | Input::JobLookedUp { .. }
             | Input::StatusAnswered { .. } => false,
+        }
+    }
+}
+
+impl HeldShards {
+    /// Takes in that the list of these shards leaves a scope out, as the API server does not permit it.
+    pub fn leave_out(&mut self, shards: &ShardSet, scope: &Scope) {
+        for shard in shards.iter() {
+            if let Some(listing) = self.held.get_mut(&shard).and_then(|held| held.listing.as_mut()) {
+                listing.leave_out(scope);
+            }
         }
     }
 }

@@ -79,6 +79,8 @@ FLEET = {
     "newcomer-who-cannot-follow-stays": (f"{ELECTION}/roster.rs", "(!is_incumbent || stranger.max < min).then_some(", "(!is_incumbent && stranger.max < min).then_some(", "f_22"),
     "sent-without-asking-who-leads": ("src/runtime/dispatcher/exchange.rs", "self.leadership.borrow().covers(queued.mandate, boot)", "self.leadership.borrow().covers(queued.mandate, boot) || boot > BootInstant::after_boot(Duration::ZERO)", "f_06_frozen_for"),
     "wrong-clock-leads-on": ("src/runtime/election.rs", "Some(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine))", "Some(ElectionInput::Willing(true))", "f_16"),
+    "one-wrong-api-server-alarms": ("src/runtime/clock/guard.rs", "2 * self.n_believed(is_so) > self.fresh().count()", "self.n_believed(is_so) > 0", "f_28"),
+    "fenced-create-is-not-sent-elsewhere": ("src/cluster/api.rs", "&& classify::is_fenced(answer)", "&& !classify::is_fenced(answer)", "f_28"),
 }
 
 # Of what neither plays: with the unit tests that are to be red.

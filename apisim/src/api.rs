@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use crate::{
@@ -81,11 +82,19 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn moment(&self) -> Moment {
+    pub(crate) fn moment(&self, front_end: usize) -> Moment {
         Moment {
-            wall: self.clock.now(),
+            wall: self.wall(front_end),
             at: instant(),
         }
+    }
+
+    /// The wall time by the clock of a front end.
+    pub(crate) fn wall(&self, front_end: usize) -> Timestamp {
+        let now = self.clock.now();
+        let state = self.state();
+        let ahead = state.front_ends.get(front_end).map(|front_end| front_end.clock_ahead);
+        now.saturating_add(ahead.unwrap_or_default()).unwrap_or(now)
     }
 }
 
@@ -125,7 +134,7 @@ impl Api {
             name: "",
         };
         let object = json!({"kind": resource.kind(), "apiVersion": resource.api_version(), "metadata": {"name": name}});
-        let moment = self.shared.moment();
+        let moment = self.shared.moment(0);
         let _exists_or_created = self.shared.state().registry.create(target, object, false, moment);
     }
 
@@ -154,6 +163,14 @@ impl Api {
     pub fn set_serves_shard_selectors(&self, front_end: usize, serves: bool) {
         if let Some(front_end) = self.shared.state().front_ends.get_mut(front_end) {
             front_end.serves_shard_selectors = serves;
+        }
+    }
+
+    /// Sets the clock of a front end ahead of the right time, or behind it. It shows in `Date` and in what the front end
+    /// stamps on objects. An unknown front end is none.
+    pub fn set_clock_ahead(&self, front_end: usize, by: SignedDuration) {
+        if let Some(front_end) = self.shared.state().front_ends.get_mut(front_end) {
+            front_end.clock_ahead = by;
         }
     }
 

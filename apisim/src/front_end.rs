@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use tokio::time::Instant;
 
 use crate::{resource::Resource, store::Store};
@@ -12,6 +13,8 @@ use crate::{resource::Resource, store::Store};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FrontEnd {
     lag: Duration,
+    /// How far its clock is ahead of the right time.
+    pub(crate) clock_ahead: SignedDuration,
     /// Whether `shardSelector` selects.
     pub(crate) serves_shard_selectors: bool,
     shown: [u64; Resource::COUNT],

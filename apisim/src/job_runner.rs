@@ -237,7 +237,7 @@ impl JobRunner {
             return;
         };
         self.planned.remove(&uid);
-        let moment = self.api.shared.moment();
+        let moment = self.api.shared.moment(0);
         let mut state = self.api.shared.state();
         let Some(stored) = state
             .registry

@@ -114,7 +114,7 @@ impl ApiService {
             Ok(asked) => (asked.form, self.ask(asked, body).await?),
             Err(failure) => (Form::Whole, Answer::Failure(failure)),
         };
-        let now = self.api.shared.clock.now();
+        let now = self.api.shared.wall(self.front_end);
         Ok(answer.into_response(now, form))
     }
 

@@ -27,7 +27,7 @@ impl ApiService {
     pub(super) fn write(&self, asked: &Asked, body: &[u8]) -> Result<Answer, Failure> {
         let (target, part) = asked.call.target()?;
         let is_dry_run = asked.query.is_dry_run(options_of(asked.call.verb))?;
-        let moment = self.api.shared.moment();
+        let moment = self.api.shared.moment(asked.front_end);
         let written = match asked.call.verb {
             Verb::Create => {
                 let Decoded { object, warnings } = object(asked, target.resource, body)?;
@@ -72,7 +72,7 @@ impl ApiService {
             is_forced: asked.query.is_forced == Some(true),
             validation: asked.query.field_validation(options_of(asked.call.verb))?,
         };
-        let moment = self.api.shared.moment();
+        let moment = self.api.shared.moment(asked.front_end);
         let mut state = self.api.shared.state();
         state.registry.patch(target, part, &patch, is_dry_run, moment)
     }
@@ -80,7 +80,7 @@ impl ApiService {
     fn delete_collection(&self, asked: &Asked, target: Target<'_>, body: &[u8]) -> Result<Answer, Failure> {
         let options = delete_options(asked, body)?;
         let selector = self.selector(asked, target.resource)?;
-        let moment = self.api.shared.moment();
+        let moment = self.api.shared.moment(asked.front_end);
         let mut state = self.api.shared.state();
         let store = &state.registry.store;
         let version = store.version();

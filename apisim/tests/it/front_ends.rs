@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::asking::{MAPS, Said, ask, create, names, next, watch};
 use apisim::{Api, Options, WallClock};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tokio::time::advance;
 
@@ -41,6 +42,20 @@ async fn a_front_end_that_lags_shows_what_was_and_then_what_is() {
     );
     advance(Duration::from_secs(5)).await;
     assert_eq!(names(&second, "resourceVersion=0").await, ["new", "old"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_front_end_whose_clock_is_wrong_stamps_objects_by_it() {
+    let api = api();
+    api.set_clock_ahead(1, SignedDuration::from_secs(-30));
+    let (first, second) = (api.client("a"), api.client("a").at_front_end(1));
+    let created = async |client, name: &str| {
+        create(client, name).await;
+        let (_, object) = ask(client, "GET", &format!("{MAPS}/{name}"), &Value::Null).await;
+        object["metadata"]["creationTimestamp"].clone()
+    };
+    assert_eq!(created(&first, "right").await, json!("2026-01-02T03:04:05Z"));
+    assert_eq!(created(&second, "wrong").await, json!("2026-01-02T03:03:35Z"));
 }
 
 #[tokio::test(start_paused = true)]

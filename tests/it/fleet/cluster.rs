@@ -24,7 +24,7 @@ use super::{
     ledger,
     load::Plan,
     oracle::{self, AFTERMATH, Terms},
-    pod::{NAMESPACE, Pod},
+    pod::{N_FRONT_ENDS, NAMESPACE, Pod},
 };
 use crate::random::Random;
 
@@ -75,7 +75,7 @@ impl Fleet {
         let clock = WallClock::starting_at(start);
         let options = Options {
             seed,
-            n_front_ends: 2,
+            n_front_ends: N_FRONT_ENDS,
             ..Options::default()
         };
         let api = Api::new(options, clock.clone());

@@ -13,7 +13,10 @@ use std::{
 };
 
 use apisim::{Api, ApiBody, ApiService, ConnectionLost, WallClock};
-use cronwheel::{cluster::watched::Watched, runtime::clock::SimulatedWall};
+use cronwheel::{
+    cluster::{connection::ApiConnection, watched::Watched},
+    runtime::clock::SimulatedWall,
+};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -46,6 +49,33 @@ pub(super) struct Line {
     /// Answers to writes to Leases come so much later.
     pub(super) lease_answer_delay_millis: Arc<AtomicU64>,
     pub(super) books: Arc<Mutex<Books>>,
+    /// Its connection, where the process is to tell it apart from others.
+    pub(super) connection: Option<Arc<Mutex<Balanced>>>,
+}
+
+/// A connection through a load balancer, which leads every new one to the next API server.
+pub(super) struct Balanced {
+    connection: ApiConnection,
+    front_end: usize,
+    n_front_ends: usize,
+}
+
+impl Balanced {
+    pub(super) fn new(front_end: usize, n_front_ends: usize) -> Balanced {
+        Balanced {
+            connection: ApiConnection::new(),
+            front_end,
+            n_front_ends,
+        }
+    }
+
+    /// The connection and its API server; another one if it is retired.
+    fn open(&mut self) -> (ApiConnection, usize) {
+        if self.connection.is_retired() {
+            *self = Balanced::new((self.front_end + 1) % self.n_front_ends, self.n_front_ends);
+        }
+        (self.connection.clone(), self.front_end)
+    }
 }
 
 /// A request, as far as the books go.
@@ -160,13 +190,20 @@ impl Line {
     }
 
     async fn serve(mut self, request: Request<Body>, asked: Asked) -> Result<Response<ApiBody>, ConnectionLost> {
+        let balanced = self.connection.as_ref().map(|balanced| balanced.lock().unwrap().open());
+        if let Some((_, front_end)) = &balanced {
+            self.service = self.service.clone().at_front_end(*front_end);
+        }
         let elsewhere = self.job_lists.as_mut().filter(|_| asked.is_job_list);
         let answer = elsewhere.unwrap_or(&mut self.service).call(request);
         if asked.is_watch {
             return answer.await;
         }
         let answered = tokio::time::timeout(asked.patience, answer).await;
-        let answer = answered.unwrap_or(Err(ConnectionLost))?;
+        let mut answer = answered.unwrap_or(Err(ConnectionLost))?;
+        if let Some((connection, _)) = balanced {
+            answer.extensions_mut().insert(connection);
+        }
         self.note(&asked, answer.status());
         Ok(answer)
     }

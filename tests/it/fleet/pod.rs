@@ -34,8 +34,11 @@ use tokio::task::JoinHandle;
 
 use super::{
     books::{Books, Holder},
-    line::Line,
+    line::{Balanced, Line},
 };
+
+/// API servers on the one store.
+pub(super) const N_FRONT_ENDS: usize = 3;
 
 /// The namespace of everything.
 pub(super) const NAMESPACE: &str = "default";
@@ -53,6 +56,8 @@ pub(super) struct Pod {
     pub(super) object_watches_at: Option<usize>,
     /// And at which its lists of Jobs, if at another.
     pub(super) job_lists_at: Option<usize>,
+    /// At which API servers the connections for its writes begin; one that does not tell connections apart if empty.
+    pub(super) write_connections_at: Vec<usize>,
     pub(super) revision: String,
     pub(super) default_zone: Zone,
     pub(super) preset: Preset,
@@ -104,6 +109,7 @@ impl Pod {
             is_lease_task_doomed: Arc::clone(&self.is_lease_task_doomed),
             lease_answer_delay_millis: Arc::clone(&self.lease_answer_delay_millis),
             books: Arc::clone(books),
+            connection: None,
         };
         let at_front_end = Line {
             service: line.service.clone().at_front_end(self.front_end),
@@ -119,7 +125,7 @@ impl Pod {
         };
         let client = || Client::new(line.clone(), NAMESPACE);
         let connections = Connections {
-            writes: WriteConnections::from_client(client()),
+            writes: self.write_connections(&line),
             events: WriteConnections::from_client(client()),
             watches: Client::new(watches, NAMESPACE),
             leases: Client::new(at_front_end, NAMESPACE),
@@ -148,6 +154,20 @@ impl Pod {
             terminate,
             run: tokio::task::spawn_local(run),
         });
+    }
+
+    fn write_connections(&self, line: &Line) -> WriteConnections {
+        if self.write_connections_at.is_empty() {
+            return WriteConnections::from_client(Client::new(line.clone(), NAMESPACE));
+        }
+        let balanced = self.write_connections_at.iter().map(|at| {
+            let line = Line {
+                connection: Some(Arc::new(Mutex::new(Balanced::new(*at, N_FRONT_ENDS)))),
+                ..line.clone()
+            };
+            Client::new(line, NAMESPACE)
+        });
+        WriteConnections::from_clients(balanced.collect())
     }
 
     fn settings(&self, number: u64, first_life: u64) -> RunSettings {

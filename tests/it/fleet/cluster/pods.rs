@@ -32,6 +32,7 @@ impl Fleet {
             front_end: 0,
             object_watches_at: None,
             job_lists_at: None,
+            write_connections_at: Vec::new(),
             revision: "1".to_owned(),
             default_zone: Zone::utc(),
             preset: Preset::Default,

@@ -1,9 +1,11 @@
 //! Clocks that are wrong: Leases follow the boot clock alone, and Jobs no clock that the API server's contradicts.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
+use apisim::{Fault, Resource, Rule, Verb};
 use cronwheel::runtime::clock::SimulatedWall;
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 
 use super::{FOUR, begin, evicted, moves};
 use crate::fleet::{Size, cluster::Fleet, play};
@@ -139,5 +141,78 @@ fn f_16_boot_clocks_that_run_five_percent_fast_and_slow_do_no_harm() {
         fleet.all_led(Duration::from_secs(2)).await;
         fleet.at(3, 20.0).await;
         assert!(!moves(fleet, before).is_empty());
+    });
+}
+
+#[test]
+fn f_28_one_api_server_of_three_with_a_wrong_clock_stops_nothing() {
+    for (seed, by) in [
+        (280, SignedDuration::from_secs(3)),
+        (281, SignedDuration::from_secs(-30)),
+        (282, SignedDuration::from_secs(3)),
+    ] {
+        play(seed, Size::default(), async |fleet| {
+            // One replica reaches the wrong server by chance over most of its connections, or over half of them.
+            let connections = if seed == 282 { [2, 2, 2, 0] } else { [2, 2, 0, 1] };
+            for (name, connections) in [
+                ("a", connections),
+                ("b", [0, 1, 2, 0]),
+                ("c", [0, 1, 0, 1]),
+                ("d", [2, 0, 1, 2]),
+            ] {
+                fleet.add(name);
+                fleet.change(name, |pod| pod.write_connections_at = connections.to_vec());
+            }
+            begin(fleet, &FOUR).await;
+            let before = fleet.now();
+            fleet.api.set_clock_ahead(2, by);
+            if seed == 282 {
+                fleet.allow_late(before, 15.0);
+            }
+            fleet.until(before + SignedDuration::from_secs(15)).await;
+            for _ in 0..120 {
+                for name in FOUR {
+                    assert_eq!(fleet.not_ready(name).await, "", "{name} at {}", fleet.now());
+                }
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            if seed != 282 {
+                assert_eq!(moves(fleet, before), BTreeMap::new());
+            }
+        });
+    }
+}
+
+#[test]
+fn f_28_a_create_that_one_api_server_fences_goes_to_another() {
+    play(283, Size::default(), async |fleet| {
+        for name in FOUR {
+            fleet.add(name);
+            // An idle replica sends over the first of its connections.
+            fleet.change(name, |pod| pod.write_connections_at = vec![2, 0, 1]);
+        }
+        begin(fleet, &FOUR).await;
+        fleet.at(0, 59.5).await;
+        fleet.api.set_clock_ahead(2, SignedDuration::from_secs(60));
+        let text =
+            "ValidatingAdmissionPolicy 'cronwheel-fence' with binding 'cronwheel-fence' denied request: too late";
+        let mut refusal = Rule::new(Fault::Forbid(text.to_owned()));
+        refusal.front_end = Some(2);
+        refusal.resource = Some(Resource::Job);
+        refusal.verbs = vec![Verb::Create];
+        let refusal = fleet.api.faults().add(refusal);
+        fleet.at(3, 20.0).await;
+        assert!(fleet.api.faults().count(refusal) > 0, "no create was refused");
+        let events = fleet.ask("GET", "/api/v1/events", &Value::Null).await.unwrap();
+        let warnings: Vec<&Value> = events["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|event| event["type"] == "Warning")
+            .collect();
+        assert!(warnings.is_empty(), "{warnings:?}");
+        for name in FOUR {
+            assert_eq!(fleet.not_ready(name).await, "", "{name}");
+        }
     });
 }

@@ -1,7 +1,7 @@
 # Every command that a person or CI runs. `make` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check format lint test test-fast simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers
+.PHONY: help demo check format lint test test-fast simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers versions
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ replicas: ## Several replicas on a real kube-apiserver, replaced, killed, frozen
 
 selection: ## What a replica saves where the API server selects CronJobs by shard, on CRONJOBS=20000 of them
 	CRONWHEEL_SELECTION=$(or $(CRONJOBS),20000) cargo test --quiet --test it cluster::selection -- --nocapture
+
+versions: ## The tests on a real API server, against the oldest and the newest Kubernetes; or VERSIONS="1.31.14"
+	python3 testbed/versions.py $(or $(VERSIONS),1.30.14 1.37.2)
 
 audit: ## Licences, advisories and sources of all dependencies, by deny.toml; needs cargo-deny and the network
 	@cargo deny --version >/dev/null 2>&1 || { echo "cargo-deny is missing: cargo install --locked cargo-deny"; exit 1; }

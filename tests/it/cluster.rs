@@ -129,6 +129,7 @@ const CASES: &[Case] = cases![
     strangers::forbid_does_not_count_a_manual_run,
     strangers::replace_leaves_a_manual_run_alone,
     strangers::a_manual_run_of_a_slot_s_name_is_that_slot_s_run,
+    strangers::a_job_of_another_namespace_that_names_our_cron_job_stops_no_run,
     strangers::a_foreign_job_costs_its_slot_and_the_next_one_starts,
     strangers::a_re_created_cron_job_does_not_own_the_jobs_of_the_first,
     strangers::a_status_not_written_yet_does_not_reach_a_namesake,

@@ -1,12 +1,14 @@
 //! Jobs that are near a CronJob and not ours: manual runs, foreign ones of a slot's name, those of a namesake.
 
+use std::rc::Rc;
+
 use jiff::SignedDuration;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use super::{
     controller::Controller,
-    kubernetes::{Namespace, own_job},
+    kubernetes::{Namespace, merge, own_job, wait},
 };
 
 fn hanging() -> Value {
@@ -138,6 +140,41 @@ pub(super) async fn a_foreign_job_costs_its_slot_and_the_next_one_starts(namespa
     let other = namespace.find("Job", &foreign).await.expect("it");
     assert_eq!(other["metadata"]["ownerReferences"], Value::Null);
     controller.terminate().await;
+}
+
+/// The garbage collector deletes a Job whose owner is not in its namespace; here a finalizer keeps it.
+pub(super) async fn a_job_of_another_namespace_that_names_our_cron_job_stops_no_run(namespace: Namespace) {
+    let name = "hello-63115200";
+    let other = Namespace::create_for("of_another_namespace", Rc::clone(&namespace.control_plane)).await;
+    let forbid = json!({"spec": {"concurrencyPolicy": "Forbid"}});
+    namespace.create_cron_job(json!({"run-for": "1s"}), forbid).await;
+    namespace.set_last_run("hello", namespace.minute(-1)).await;
+    let uid = namespace.cron_job().await["metadata"]["uid"].clone();
+    let owner = json!({"apiVersion": "batch/v1", "kind": "CronJob", "name": "hello", "uid": uid, "controller": true});
+    let mut job = own_job(name, hanging());
+    merge(
+        &mut job,
+        json!({"metadata": {"ownerReferences": [owner], "finalizers": ["example.com/kept"],
+            "annotations": {"batch.kubernetes.io/cronjob-scheduled-timestamp": "2090-01-01T00:00:00Z"}}}),
+    );
+    other.create(job).await;
+    let is_kept = async || {
+        let job = other.find("Job", name).await;
+        job.is_some_and(|job| job["metadata"]["deletionTimestamp"].is_string())
+    };
+    assert!(wait(is_kept).await, "the garbage collector leaves it");
+
+    let controller = Controller::start(&namespace, 0, &["--namespace", &other.name]);
+    controller.wait_for_account(&[("created", 1)]).await;
+    let message = namespace.wait_for_event_on("hello", "UnexpectedJob").await;
+    assert!(message.ends_with(&format!(" {}/{name}", other.name)), "{message}");
+    let slot = namespace.minute(0).to_string();
+    let is_stored = |status: &Value| status["lastScheduleTime"] == *slot;
+    namespace.wait_for_status("the cursor is our slot", is_stored).await;
+    controller.terminate().await;
+    other
+        .patch("Job", name, json!({"metadata": {"finalizers": null}}))
+        .await;
 }
 
 /// The Jobs of the first stay for a while (B-3.2): one that runs neither holds the second back nor is taken for its

@@ -120,7 +120,7 @@ impl ShardTask {
                 1.. = self.links.answers.recv_many(&mut self.answers, BATCH_MAX) => Turn::Facts,
                 1.. = self.links.inputs.recv_many(&mut self.inputs, BATCH_MAX) => Turn::Facts,
                 _ = verdict.changed() => Turn::Look,
-                _ = acts_alone.changed() => Turn::Look,
+                Ok(()) = acts_alone.changed() => Turn::Look,
                 () = tokio::time::sleep(pause) => Turn::Look,
             };
             match turn {

@@ -25,6 +25,8 @@ pub(super) struct Refusals {
     /// A replica with `--alone` goes on without these rights, so the log has them once.
     is_alone: bool,
     is_told: bool,
+    /// Whether this replica has been a member, so the rights were there.
+    has_been_member: bool,
 }
 
 impl Refusals {
@@ -36,6 +38,7 @@ impl Refusals {
             clock: clock.clone(),
             is_alone,
             is_told: false,
+            has_been_member: false,
         }
     }
 
@@ -78,10 +81,17 @@ impl Refusals {
         ))
     }
 
+    /// Whether a right is missing, and was so since the process began: a refusal that passes must not end the wait for
+    /// another replica.
+    pub(super) fn were_always(&mut self, is_member: bool) -> bool {
+        self.has_been_member |= is_member;
+        !self.has_been_member && !self.lock().is_empty()
+    }
+
     /// Logs a text, the first time.
     pub(super) fn tell_once(&mut self, text: &str) {
         if !std::mem::replace(&mut self.is_told, true) {
-            tracing::error!("{text}");
+            tracing::warn!("{text}");
         }
     }
 
@@ -130,5 +140,17 @@ mod tests {
         assert!(refusals.text("kube-system").is_some());
         refusals.note(["list", "leases"], &Ok(()));
         assert_eq!(refusals.text("kube-system"), None);
+    }
+    #[tokio::test(start_paused = true)]
+    async fn a_replica_with_alone_goes_on_without_rights_that_it_never_had() {
+        let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
+        let mut refusals = Refusals::new(&Metrics::register().unwrap().election.api, &clock, true);
+        assert!(!refusals.were_always(false), "nothing is known yet");
+        refusals.note(["list", "leases"], &forbidden());
+        assert!(refusals.were_always(false));
+        refusals.note(["list", "leases"], &Ok(()));
+        assert!(!refusals.were_always(true));
+        refusals.note(["patch", "leases"], &forbidden());
+        assert!(!refusals.were_always(false), "it waits for other replicas as before");
     }
 }

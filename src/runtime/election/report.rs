@@ -12,12 +12,17 @@ impl ElectionTask {
         let mut overview = self.election.overview(self.clock.boot());
         let refusal = self.refusals.text(self.asker.api.namespace());
         if self.is_alone {
+            // Without the rights nothing is known of other replicas, so nothing holds it back. One that has had them, or
+            // sees another replica, waits.
+            let were_never_given = self.refusals.were_always(overview.act_until.is_some());
+            let is_unguarded = were_never_given && !self.election.sees_another_active();
             if let Some(refusal) = &refusal {
                 self.refusals.tell_once(refusal);
-                // Nothing can be known of other replicas, so nothing holds it back.
+            }
+            if is_unguarded {
                 overview.not_owning = None;
             }
-            self.act_alone(&overview, refusal.is_some());
+            self.act_alone(&overview, is_unguarded);
         } else {
             let n_senders = overview.n_takers.try_into().unwrap_or(u32::MAX);
             self.links.leadership.send_if_modified(|it| it.share_among(n_senders));
@@ -38,10 +43,10 @@ impl ElectionTask {
     }
 
     /// A replica with `--alone` acts while its Lease is renewed and no other replica acts, and where Leases are refused.
-    fn act_alone(&self, overview: &Overview, is_refused: bool) {
+    fn act_alone(&self, overview: &Overview, is_unguarded: bool) {
         let now = self.clock.boot();
         let until = match &overview.not_owning {
-            None if is_refused => None,
+            None if is_unguarded => None,
             None => overview.act_until.or(Some(now)),
             Some(_) => Some(now),
         };

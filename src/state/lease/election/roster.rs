@@ -199,6 +199,11 @@ impl Election {
         })
     }
 
+    /// Whether a replica is active that cannot be so together with this one, as far as our view goes.
+    pub fn sees_another_active(&self) -> bool {
+        !self.is_without_other_settings()
+    }
+
     /// Whether no member with other settings takes shards, as far as our view goes.
     pub(super) fn is_without_other_settings(&self) -> bool {
         self.other_settings().next().is_none()

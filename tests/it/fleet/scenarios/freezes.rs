@@ -63,7 +63,8 @@ fn f_06_frozen_for_nine_seconds_what_a_replica_leads_moves_once_at_most() {
         play(seed, Size::default(), async |fleet| {
             let frozen_at = fleet.instant(from.0, from.1);
             freeze(fleet, from, 9, 11.5).await;
-            fleet.at(1, 15.0).await;
+            // Within the settle window of ten seconds since it came back: after that shards are evened out.
+            fleet.until(frozen_at + Duration::from_secs(9 + 9)).await;
             let moves = moves(fleet, frozen_at);
             assert!(moves.values().all(|n_moves| *n_moves == 1), "{moves:?}");
             fleet.at(2, 20.0).await;

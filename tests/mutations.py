@@ -86,6 +86,7 @@ FLEET = {
 
 # Of what neither plays: with the unit tests that are to be red.
 UNIT = {
+    "lone-replica-beside-a-member-that-leaves": (f"{ELECTION}/roster.rs", "is_any_alone && (lease.is_draining || leads())", "is_any_alone && lease.is_draining && !leads()", "alone::"),
     "refused-look-up-stops-later-slots": (f"{STATE}/decision.rs", "Some(_) if cron_job.awaits_answer(now) => return false,", "Some(open) if open.is_in_flight() => return false,", "a_look_up_that_is_not_permitted"),
 }
 

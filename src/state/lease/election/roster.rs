@@ -173,16 +173,29 @@ impl Election {
             .members
             .iter()
             .filter(|(pod_uid, _)| **pod_uid != self.config.pod_uid);
-        let takers = others
+        others
             .map(|(_, seen)| &seen.lease)
-            .filter(|lease| lease.accepts() && lease.holder.member().is_some());
-        takers
             .filter_map(|lease| Some((lease, lease.settings.as_ref()?)))
             .filter(|(lease, theirs)| {
-                lease.installation == self.own_installation || ours.is_alone() || theirs.is_alone()
+                let is_any_alone = ours.is_alone() || theirs.is_alone();
+                let is_comparable = is_any_alone || lease.installation == self.own_installation;
+                is_comparable && self.is_active(lease, is_any_alone)
             })
             .map(|(_, theirs)| theirs)
             .filter(move |theirs| *theirs != ours)
+    }
+
+    /// Whether a member starts Jobs, or is about to. Where one of the two runs alone, no shard Lease keeps the other from a
+    /// CronJob of a member that is leaving, so that member counts until it has gone or leads no shard.
+    fn is_active(&self, lease: &MemberLease, is_any_alone: bool) -> bool {
+        let Some(member) = lease.holder.member() else {
+            return false;
+        };
+        let leads = || {
+            let mut shards = self.view.shards();
+            shards.any(|(_, seen)| seen.lease.as_ref().is_some_and(|shard| shard.holder.is(member)))
+        };
+        lease.accepts() || is_any_alone && (lease.is_draining || leads())
     }
 
     /// Why our settings keep us from taking shards. A member that takes shards goes on, and a newcomer that differs waits.

@@ -33,6 +33,10 @@ fn run_one_at_a_time(world: &mut World, alone: &[usize], millis: u64) {
 fn one_waits_while_members_take_shards_and_runs_when_they_have_stopped() {
     let mut world = fleet(16, 2, 91);
     let alone = start_alone(&mut world, "alone");
+    // They start Jobs for two seconds after they were asked to end.
+    for member in [0, 1] {
+        world.replicas[member].seal_delay = 2_000;
+    }
     run_one_at_a_time(&mut world, &[alone], 20_000);
     assert_balanced(&world, &[0, 1]);
     assert_eq!(world.overview(alone).not_owning.unwrap().name(), "settings_differ");

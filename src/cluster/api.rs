@@ -2,7 +2,7 @@
 //!
 //! No retries: whoever asked decides, knowing the deadline and the leadership.
 
-use std::{pin::pin, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, header};
@@ -38,6 +38,8 @@ pub struct Answered<T> {
     pub server_date: Option<ServerDate>,
     /// The server's text, where its authorizer refused the request or it does not know who we are.
     pub not_permitted: Option<String>,
+    /// The connection over which the fence policy refused a create: its API server may have a wrong clock.
+    pub fenced_over: Option<usize>,
 }
 
 impl<T> Answered<T> {
@@ -48,6 +50,7 @@ impl<T> Answered<T> {
             code: None,
             server_date: None,
             not_permitted: None,
+            fenced_over: None,
         }
     }
 
@@ -63,6 +66,7 @@ impl<T> Answered<T> {
             code: self.code,
             server_date: self.server_date,
             not_permitted: self.not_permitted,
+            fenced_over: self.fenced_over,
         }
     }
 }
@@ -73,6 +77,8 @@ pub struct ClusterApi {
     connections: WriteConnections,
     /// Under what is written; none where nobody competes.
     terms: Option<WriteTerms>,
+    /// A connection that is used only where no other has room.
+    avoided: Option<usize>,
     /// How the CronJobs that are read become records.
     decoder: Decoder,
 }
@@ -83,6 +89,7 @@ impl ClusterApi {
         ClusterApi {
             connections,
             terms: None,
+            avoided: None,
             decoder: Decoder::default(),
         }
     }
@@ -111,32 +118,28 @@ impl ClusterApi {
         self.terms.map(|terms| terms.life.min(REQUEST_TIMEOUT))
     }
 
+    /// The same, whose requests avoid a connection where another has room.
+    #[must_use]
+    pub fn beside(&self, connection: usize) -> ClusterApi {
+        ClusterApi {
+            avoided: Some(connection),
+            ..self.clone()
+        }
+    }
+
     /// Closes every connection, whatever is under way on it: what the kernel still holds is not delivered later.
     pub fn reset_connections(&self) {
         self.connections.reset();
     }
 
-    /// Creates a Job (B-12). One that the fence refuses is sent once more over another connection, within the same life: of
-    /// several API servers one may have a wrong clock.
+    /// Creates a Job (B-12).
     pub async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
         let Some(body) = encode::job_body(order, self.terms.map(|terms| terms.stamp)) else {
             return Answered::not_sent(CreateOutcome::Abandoned);
         };
-        let (path, body, life) = (jobs_path(&order.cron_job.namespace), Bytes::from(body), self.life());
-        let create = || request(life, Method::POST, path.clone(), "application/json", body.clone());
-        let mut is_over = pin!(tokio::time::sleep(life.unwrap_or(REQUEST_TIMEOUT)));
-        let mut sent = self.send(create(), None).await;
-        if let Ok(Sent { answer, connection, .. }) = &sent
-            && classify::is_fenced(answer)
-        {
-            let avoided = Some(*connection);
-            sent = tokio::select! {
-                biased;
-                () = &mut is_over => sent,
-                again = self.send(create(), avoided) => again,
-            };
-        }
-        answered(sent, classify::create)
+        let path = jobs_path(&order.cron_job.namespace);
+        let request = request(self.life(), Method::POST, path, "application/json", body);
+        self.ask(request, classify::create).await
     }
 
     /// Deletes a Job (B-4.4).
@@ -228,18 +231,14 @@ impl ClusterApi {
         request: Result<Request<Body>, http::Error>,
         classify: fn(&RawAnswer) -> Answer<T>,
     ) -> Answered<T> {
-        answered(self.send(request, None).await, classify)
+        answered(self.send(request).await, classify)
     }
 
-    /// Sends a request over the least busy connection, over `avoided` only where no other has room.
-    async fn send(
-        &self,
-        request: Result<Request<Body>, http::Error>,
-        avoided: Option<usize>,
-    ) -> Result<Sent, SendError> {
+    /// Sends a request over the least busy connection, over the avoided one only where no other has room.
+    async fn send(&self, request: Result<Request<Body>, http::Error>) -> Result<Sent, SendError> {
         let request = request?;
         let life = self.life().unwrap_or(REQUEST_TIMEOUT);
-        let permit = self.connections.acquire_beside(avoided).await;
+        let permit = self.connections.acquire_beside(self.avoided).await;
         let exchange = async {
             let response = permit.client().send(request).await.map_err(SendError::Transport)?;
             let (parts, body) = response.into_parts();
@@ -278,12 +277,15 @@ fn answered<T: OrderOutcome>(
 ) -> Answered<T> {
     match sent {
         Ok(Sent {
-            answer, server_date, ..
+            answer,
+            server_date,
+            connection,
         }) => Answered {
             answer: classify(&answer),
             code: Some(answer.status.as_u16()),
             server_date,
             not_permitted: classify::not_permitted(&answer),
+            fenced_over: classify::is_fenced(&answer).then_some(connection),
         },
         Err(error) => Answered {
             answer: match &error {
@@ -295,6 +297,7 @@ fn answered<T: OrderOutcome>(
             code: None,
             server_date: None,
             not_permitted: None,
+            fenced_over: None,
         },
     }
 }

@@ -215,6 +215,7 @@ mod tests {
                 code: Some(200),
                 server_date: Some(self.clock.wall().into()),
                 not_permitted: None,
+                fenced_over: None,
             }
         }
     }

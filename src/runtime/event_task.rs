@@ -342,6 +342,7 @@ fn answered(outcome: EventOutcome) -> Answered<EventOutcome> {
         code: None,
         server_date: None,
         not_permitted: None,
+        fenced_over: None,
     }
 }
 

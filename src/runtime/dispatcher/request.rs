@@ -18,6 +18,9 @@ pub trait JobApi: Clone + Send + Sync + 'static {
     /// The same, whose requests are made under these terms.
     #[must_use]
     fn under(&self, terms: &WriteTerms) -> Self;
+    /// The same, whose requests avoid a connection.
+    #[must_use]
+    fn beside(&self, connection: usize) -> Self;
     /// Creates a Job.
     fn create_job(&self, order: &JobOrder) -> impl Future<Output = Answered<CreateOutcome>> + Send;
     /// Deletes a Job.
@@ -34,6 +37,10 @@ pub trait JobApi: Clone + Send + Sync + 'static {
 impl JobApi for ClusterApi {
     fn under(&self, terms: &WriteTerms) -> ClusterApi {
         ClusterApi::under(self, terms)
+    }
+
+    fn beside(&self, connection: usize) -> ClusterApi {
+        ClusterApi::beside(self, connection)
     }
 
     async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {

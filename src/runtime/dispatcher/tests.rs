@@ -21,6 +21,8 @@ use crate::{
     },
 };
 
+mod fence;
+mod quiet;
 mod reading;
 
 /// Of the same shard, and another time.
@@ -112,6 +114,7 @@ struct FakeApi {
     latency: Duration,
     /// Names that begin with it are answered after five seconds.
     slow_prefix: &'static str,
+    avoided: Option<usize>,
 }
 
 #[derive(Default)]
@@ -150,6 +153,7 @@ impl FakeApi {
             code,
             server_date: Some(self.clock.now().into()),
             not_permitted: None,
+            fenced_over: None,
         }
     }
 
@@ -173,7 +177,17 @@ impl JobApi for FakeApi {
         self.clone()
     }
 
+    fn beside(&self, connection: usize) -> FakeApi {
+        FakeApi {
+            avoided: Some(connection),
+            ..self.clone()
+        }
+    }
+
     async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
+        if order.name.starts_with("fenced") {
+            return fence::answer(self, order).await;
+        }
         let success = CreateOutcome::Created {
             shard_labels: Box::default(),
             uid: Uid::new("u"),
@@ -227,6 +241,7 @@ impl Bench {
             seen: Arc::new(Mutex::new(seen)),
             latency: Duration::from_millis(5),
             slow_prefix: "",
+            avoided: None,
         };
         let queue = DispatchQueue::new(metrics.dispatch.clone());
         let (answers_in, answers) = mpsc::channel(1_024);
@@ -370,45 +385,6 @@ async fn lateness_is_that_of_starts_that_were_not_held_back() {
     bench.n_answers(2).await;
     let text = bench.metrics.render().unwrap();
     assert!(text.contains("cronwheel_lateness_seconds_count 1"), "{text}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn while_it_is_quiet_what_can_wait_does() {
-    let mut bench = Bench::new(Vec::new());
-    bench.start();
-    let begun = bench.clock.boot();
-    bench.quiet_until.set(Some(begun + Duration::from_secs(1)));
-    bench.burst.wait_for(|is_burst| *is_burst).await.unwrap();
-    bench.push(history_delete("a", "old"));
-    bench.push(create("a", "due", 60));
-    assert_eq!(bench.answer().await, "due Created");
-    assert!(bench.clock.boot().since(begun) < Duration::from_millis(100));
-    assert_eq!(bench.answer().await, "old Deleted");
-    assert!(bench.clock.boot().since(begun) >= Duration::from_secs(1));
-    assert!(!bench.burst.get(), "statuses and Events go on as well");
-
-    bench.quiet_until.set(Some(bench.clock.boot() + Duration::from_secs(1)));
-    bench.burst.wait_for(|is_burst| *is_burst).await.unwrap();
-    bench.quiet_until.set(None);
-    bench.push(history_delete("a", "older"));
-    assert_eq!(bench.answer().await, "older Deleted");
-    assert!(
-        bench.clock.boot().since(begun) < Duration::from_millis(1_100),
-        "it ended early"
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_end_of_a_quiet_time_is_told_also_while_the_lane_pauses() {
-    let mut bench = Bench::new(vec![throttled(Some(20))]);
-    bench.push(create("a", "due", 60));
-    bench.start();
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    bench.quiet_until.set(Some(bench.clock.boot() + Duration::from_secs(1)));
-    bench.burst.wait_for(|is_burst| *is_burst).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(1_010)).await;
-    assert!(!bench.burst.get());
-    assert_eq!(bench.answer().await, "due Created");
 }
 
 #[tokio::test(start_paused = true)]

@@ -63,6 +63,7 @@ impl FakeApi {
             code: is_answer.then_some(200),
             server_date: None,
             not_permitted: None,
+            fenced_over: None,
         }
     }
 }

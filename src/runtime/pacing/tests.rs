@@ -197,6 +197,7 @@ fn a_request_that_was_given_up_neither_pauses_a_lane_nor_opens_it() {
         code: None,
         server_date: None,
         not_permitted: None,
+        fenced_over: None,
     };
     let mut pacer = Pacer::new(128);
     let hung = ticket(&mut pacer, at(0));

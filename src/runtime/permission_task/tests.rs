@@ -44,6 +44,7 @@ impl AccessApi for FakeApi {
             code: Some(201),
             server_date: None,
             not_permitted: None,
+            fenced_over: None,
         }
     }
 }

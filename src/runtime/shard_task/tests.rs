@@ -70,6 +70,10 @@ impl JobApi for FakeApi {
         self.clone()
     }
 
+    fn beside(&self, _connection: usize) -> FakeApi {
+        self.clone()
+    }
+
     async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
         let at = self.clock.boot().since_boot().as_millis();
         self.creates.send((at, order.name.to_string())).await.unwrap();
@@ -111,6 +115,7 @@ fn answered<T>(outcome: T) -> Answered<T> {
         code: None,
         server_date: None,
         not_permitted: None,
+        fenced_over: None,
     }
 }
 

@@ -108,6 +108,7 @@ impl StatusApi for FakeApi {
             code: Some(200),
             server_date: None,
             not_permitted: None,
+            fenced_over: None,
         }
     }
 
@@ -122,6 +123,7 @@ impl StatusApi for FakeApi {
             code: Some(200),
             server_date: None,
             not_permitted: None,
+            fenced_over: None,
         }
     }
 }

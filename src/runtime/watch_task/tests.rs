@@ -28,6 +28,7 @@ impl EventApi for FakeApi {
             code: Some(201),
             server_date: None,
             not_permitted: None,
+            fenced_over: None,
         }
     }
 

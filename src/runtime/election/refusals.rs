@@ -5,6 +5,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use crate::{
@@ -14,6 +15,7 @@ use crate::{
         metrics::ApiMetrics,
         permissions::{RefusalLog, Right},
     },
+    state::sharding::BootInstant,
 };
 
 /// The requests that are refused at present. Clones are one.
@@ -27,6 +29,8 @@ pub(super) struct Refusals {
     is_told: bool,
     /// Whether this replica has been a member, so the rights were there.
     has_been_member: bool,
+    /// Since when something has been refused without a break.
+    refused_since: Option<BootInstant>,
 }
 
 impl Refusals {
@@ -39,6 +43,7 @@ impl Refusals {
             is_alone,
             is_told: false,
             has_been_member: false,
+            refused_since: None,
         }
     }
 
@@ -81,11 +86,16 @@ impl Refusals {
         ))
     }
 
-    /// Whether a right is missing, and was so since the process began: a refusal that passes must not end the wait for
-    /// another replica.
-    pub(super) fn were_always(&mut self, is_member: bool) -> bool {
+    /// Whether a right is missing that this replica never had: it has been refused for `patience` and in every life. An API
+    /// server that has just started refuses everybody until it has read its Roles, and a refusal that passes must not end
+    /// the wait for another replica.
+    pub(super) fn were_always(&mut self, is_member: bool, patience: Duration) -> bool {
         self.has_been_member |= is_member;
-        !self.has_been_member && !self.lock().is_empty()
+        let now = self.clock.boot();
+        let is_refused = !self.lock().is_empty();
+        self.refused_since = is_refused.then(|| self.refused_since.unwrap_or(now));
+        let has_lasted = self.refused_since.is_some_and(|since| now.since(since) >= patience);
+        !self.has_been_member && has_lasted
     }
 
     /// Logs a text, the first time.
@@ -103,8 +113,6 @@ impl Refusals {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::{cluster::leases::ExchangeError, runtime::metrics::Metrics};
 
@@ -145,12 +153,23 @@ mod tests {
     async fn a_replica_with_alone_goes_on_without_rights_that_it_never_had() {
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
         let mut refusals = Refusals::new(&Metrics::register().unwrap().election.api, &clock, true);
-        assert!(!refusals.were_always(false), "nothing is known yet");
+        let patience = Duration::from_secs(10);
+        assert!(!refusals.were_always(false, patience), "nothing is known yet");
         refusals.note(["list", "leases"], &forbidden());
-        assert!(refusals.were_always(false));
+        assert!(!refusals.were_always(false, patience), "it may pass");
+        tokio::time::advance(Duration::from_secs(9)).await;
         refusals.note(["list", "leases"], &Ok(()));
-        assert!(!refusals.were_always(true));
+        assert!(!refusals.were_always(false, patience), "it has passed");
+        refusals.note(["list", "leases"], &forbidden());
+        assert!(!refusals.were_always(false, patience), "and begins anew");
+        tokio::time::advance(patience).await;
+        assert!(refusals.were_always(false, patience));
+        assert!(!refusals.were_always(true, patience));
         refusals.note(["patch", "leases"], &forbidden());
-        assert!(!refusals.were_always(false), "it waits for other replicas as before");
+        tokio::time::advance(patience).await;
+        assert!(
+            !refusals.were_always(false, patience),
+            "it waits for other replicas as before"
+        );
     }
 }

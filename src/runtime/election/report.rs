@@ -14,7 +14,9 @@ impl ElectionTask {
         if self.is_alone {
             // Without the rights nothing is known of other replicas, so nothing holds it back. One that has had them, or
             // sees another replica, waits.
-            let were_never_given = self.refusals.were_always(overview.act_until.is_some());
+            // For as long a Lease of another replica may be silent.
+            let patience = self.config.timing.parts().evict_after;
+            let were_never_given = self.refusals.were_always(overview.act_until.is_some(), patience);
             let is_unguarded = were_never_given && !self.election.sees_another_active();
             if let Some(refusal) = &refusal {
                 self.refusals.tell_once(refusal);

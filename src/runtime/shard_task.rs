@@ -175,13 +175,14 @@ impl ShardTask {
 
     fn update_time(&mut self) {
         if !self.may_act() {
-            return;
+            return self.shards.pause();
         }
         let now = self.clock.now();
         let fall_back = self.time.duration_since(now);
         if fall_back <= SignedDuration::ZERO || fall_back > FALL_BACK_MAX {
             self.time = now;
         }
+        self.shards.resume(self.time);
     }
 
     fn pass_time(&mut self) {

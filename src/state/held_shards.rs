@@ -5,8 +5,10 @@
 //! that term or not at all. A shard that is taken up while the watches go on is on standby and is listed on its own;
 //! what a watch has told since is not undone by that list.
 
+mod account;
 mod held;
 mod listing;
+mod pause;
 mod progress;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +25,7 @@ use super::{
     effect::Effect,
     ids::Uid,
     input::{Input, Scope, Selected, SelectedKind, SelectionStage},
-    shard_state::{ShardConfig, ShardState, Sizes, Wakeup},
+    shard_state::{ShardConfig, ShardState, Wakeup},
     sharding::{Bucket, Horizon, Mandate, ShardCount, ShardId, ShardSet, Term},
     tally::Tally,
     template_memory::TemplateMemory,
@@ -76,6 +78,7 @@ pub struct HeldShards {
     /// The account of those that are held no more.
     retired: Tally,
     template_memory: TemplateMemory,
+    is_paused: bool,
 }
 
 impl HeldShards {
@@ -90,6 +93,7 @@ impl HeldShards {
             with_effects: BTreeSet::new(),
             retired: Tally::default(),
             template_memory: TemplateMemory::default(),
+            is_paused: false,
         }
     }
 
@@ -117,6 +121,9 @@ impl HeldShards {
             )
         };
         let held = self.held.entry(shard).or_insert_with(begin);
+        if self.is_paused {
+            held.state.pause();
+        }
         let listing = Listing::new(&self.scopes);
         for input in listing.begun() {
             held.handle(input, now);
@@ -313,26 +320,6 @@ impl HeldShards {
     /// Whether a shard has been listed, in all scopes but those that its own list had to leave out.
     pub fn is_shard_synced(&self, shard: ShardId) -> bool {
         self.held.get(&shard).is_some_and(Held::is_synced)
-    }
-
-    /// The account of all due instants since the process began.
-    pub fn tally(&self) -> Tally {
-        let mut sum = self.retired.clone();
-        for held in self.held.values() {
-            sum.add(held.state.tally());
-        }
-        sum
-    }
-
-    /// How much is held.
-    pub fn sizes(&self) -> Sizes {
-        let sizes = self.held.values().map(|held| held.state.sizes());
-        sizes.fold(Sizes::default(), |sum, sizes| Sizes {
-            cron_jobs: sum.cron_jobs + sizes.cron_jobs,
-            jobs: sum.jobs + sizes.jobs,
-            wheel_entries: sum.wheel_entries + sizes.wheel_entries,
-            outbox: sum.outbox + sizes.outbox,
-        })
     }
 
     fn config(&self, shard: ShardId) -> ShardConfig {

@@ -91,6 +91,8 @@ pub struct ShardState {
     tally: Tally,
     relists: Relists,
     tenure: Tenure,
+    /// Takes facts in and looks at no CronJob.
+    is_paused: bool,
     /// Kept only for whoever asks why; none in a run.
     decisions: Option<Vec<Decided>>,
     template_memory: TemplateMemory,
@@ -106,6 +108,7 @@ impl ShardState {
             tally: Tally::default(),
             relists: Relists::new(config.scopes.len()),
             tenure: Tenure::Leading,
+            is_paused: false,
             decisions: None,
             template_memory: TemplateMemory::default(),
             config,
@@ -244,7 +247,7 @@ impl ShardState {
             .index
             .cron_job(owner)
             .is_some_and(|cron_job| !cron_job.is_undecodable);
-        if !self.is_listed(owner) || !may_look {
+        if !self.is_listed(owner) || !may_look || self.is_paused {
             return;
         }
         match self.tenure {

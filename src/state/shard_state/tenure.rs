@@ -44,6 +44,23 @@ impl ShardState {
             return;
         }
         self.tenure = Tenure::Leading;
+        self.look_at_all(now);
+    }
+
+    /// Takes facts in and decides nothing until [`ShardState::resume`]: the replica may not act, and its time stands still.
+    /// Compared with that time, the Jobs of another replica would look like Jobs of the future.
+    pub fn pause(&mut self) {
+        self.is_paused = true;
+    }
+
+    /// Decides again, and looks at every CronJob.
+    pub fn resume(&mut self, now: Timestamp) {
+        if std::mem::take(&mut self.is_paused) && self.tenure != Tenure::Standby {
+            self.look_at_all(now);
+        }
+    }
+
+    fn look_at_all(&mut self, now: Timestamp) {
         self.follow_clock(now);
         for owner in self.index.owner_indexes() {
             if let Some(cron_job) = self.index.cron_job_mut(owner) {

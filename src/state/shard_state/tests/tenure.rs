@@ -1,7 +1,9 @@
 //! Standby, leading, sealed: what a shard that changes hands does and leaves alone.
 
 use super::world::{World, at, complete, cron_job, entry, job, schedule};
-use crate::state::{ConcurrencyPolicy, CreateOutcome, CronJobRecord, DeleteOutcome, InstantOutcome, StatusOutcome};
+use crate::state::{
+    ConcurrencyPolicy, CreateOutcome, CronJobRecord, DeleteOutcome, InstantOutcome, ResourceVersion, StatusOutcome,
+};
 use jiff::SignedDuration;
 
 /// A CronJob under this policy whose Job of 09:59 runs.
@@ -60,6 +62,31 @@ fn who_begins_to_lead_starts_the_latest_slot_and_adopts_what_runs() {
             .effects()
             .iter()
             .any(|line| line.starts_with("create hello-29632924"))
+    );
+}
+
+#[test]
+fn while_it_may_not_act_it_takes_facts_in_and_judges_none_by_a_time_that_stands_still() {
+    let mut world = World::new("10:00:30", vec![cron_job("hello")], vec![]);
+    assert_eq!(world.effects().len(), 1);
+    world.created();
+    world.effects();
+    world.shard.pause();
+    // Another replica starts Jobs and stores them, while the time of this one stands still.
+    let mut theirs = cron_job("hello");
+    theirs.resource_version = ResourceVersion(90);
+    theirs.status.last_schedule_time = Some(at("10:05:00"));
+    world.apply(theirs);
+    world.apply_job(complete(job("hello", "10:05:00"), "10:05:20"));
+    world.apply_job(job("hello", "10:06:00"));
+    world.expect(&[]);
+    world.resume_at("10:06:30");
+    let effects = world.effects();
+    assert!(
+        effects
+            .iter()
+            .all(|line| !line.contains("Warning") && !line.starts_with("create")),
+        "{effects:?}"
     );
 }
 

@@ -193,6 +193,12 @@ impl World {
         self.shard.lead(self.now);
     }
 
+    pub(super) fn resume_at(&mut self, text: &str) {
+        self.now = at(text);
+        self.shard.resume(self.now);
+        self.shard.handle_timeout(self.now);
+    }
+
     pub(super) fn close(&mut self) {
         self.shard.close(self.now);
     }

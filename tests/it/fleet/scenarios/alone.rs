@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::{THREE, begin};
 use crate::fleet::{Size, cluster::Fleet, play};
 
@@ -59,7 +61,22 @@ fn a_lone_replica_beside_members_starts_nothing_until_they_have_gone() {
         assert_eq!(fleet.takes_no_shards("lone"), None);
         fleet.allow_late(begun, 30.0);
         fleet.at(4, 20.0).await;
+        assert_no_warnings(fleet).await;
     });
+}
+
+/// A replica that waits judges no Job and no status of the replicas that act.
+async fn assert_no_warnings(fleet: &Fleet) {
+    let events = fleet.ask("GET", "/api/v1/events", &Value::Null).await.unwrap();
+    let events = events["items"].as_array().unwrap();
+    let is_of_cron_job = |event: &&Value| event["involvedObject"]["kind"] == "CronJob";
+    assert!(events.iter().any(|event| is_of_cron_job(&event)), "no Event at all");
+    let warnings: Vec<&Value> = events
+        .iter()
+        .filter(is_of_cron_job)
+        .filter(|event| event["type"] == "Warning")
+        .collect();
+    assert!(warnings.is_empty(), "{warnings:?}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub mod watched;
 
 pub use api::{Answered, ClusterApi};
 pub use classify::{Answer, CronJobOutcome, EventOutcome, LabelOutcome};
-pub use connection::{WriteConnections, lease_client, watch_client};
+pub use connection::{ApiServer, WriteConnections, lease_client, watch_client};
 pub use decode::{DecodeError, Decoder, SlimCronJob, SlimJob};
 pub use events::{EventAction, EventAggregator};
 pub use leases::{LeaseApi, LeaseError, LeaseEvent, LeaseList, LeaseReply, OwnerPod};

@@ -19,6 +19,7 @@ pub mod clock_task;
 pub mod commands;
 pub mod config;
 mod connections;
+mod credential_task;
 #[cfg(feature = "dev")]
 pub mod dev;
 pub mod dispatcher;
@@ -47,9 +48,7 @@ mod watches;
 pub use self::connections::Connections;
 use self::{
     admin::Admin,
-    args::N_WRITE_CONNECTIONS,
     clock::Clock,
-    clock_task::ClockTask,
     config::{RunConfig, RunSettings},
     dispatcher::{DispatchQueue, Dispatcher, DispatcherLinks},
     event_task::{EventLinks, EventQueue, EventTask},
@@ -60,7 +59,7 @@ use self::{
     tasks::{Task, supervise},
 };
 use crate::{
-    cluster::{ClusterApi, connection::ConnectError, kept::KEPT_BYTES_MAX, shown::Shown, watched::Watched},
+    cluster::{ApiServer, ClusterApi, connection::ConnectError, kept::KEPT_BYTES_MAX, shown::Shown, watched::Watched},
     state::{
         HeldShards, Input, Partition, Scope,
         held_shards::WHOLE,
@@ -120,7 +119,7 @@ pub enum RuntimeError {
 pub async fn run(config: RunConfig) -> Result<(), RuntimeError> {
     let mut signals = Signals::listen().map_err(RuntimeError::Signals)?;
     let clock = Clock::system(config.clock_offset, config.clock_skew_max);
-    let connections = Connections::open(&config.kube)?;
+    let connections = Connections::open(&config.kube).await?;
     run_with(config.settings, clock, connections, async || signals.next().await).await
 }
 
@@ -217,6 +216,7 @@ struct Shell {
     event_api: ClusterApi,
     watch_client: kube::Client,
     lease_client: kube::Client,
+    api_server: Option<ApiServer>,
 }
 
 impl Shell {
@@ -247,6 +247,7 @@ impl Shell {
             event_api: ClusterApi::new(connections.events),
             watch_client: connections.watches,
             lease_client: connections.leases,
+            api_server: connections.api_server,
         }
     }
 
@@ -280,6 +281,7 @@ impl Shell {
         tasks.extend(sharing_tasks.into_iter().flatten());
         tasks.extend(self.spawn_announcement());
         tasks.extend(self.spawn_overlaps());
+        tasks.extend(self.spawn_credentials());
         tasks.extend(self.spawn_watches(&inputs_in, &events));
         tasks
     }
@@ -305,18 +307,6 @@ impl Shell {
             phase: self.phases.subscribe(),
         };
         self.start("admin", Phase::End, admin.serve(listener))
-    }
-
-    fn spawn_clock(&self) -> Task {
-        let metrics = self.metrics.clock.clone();
-        let task = ClockTask::new(
-            self.api.clone(),
-            N_WRITE_CONNECTIONS,
-            self.clock.clone(),
-            self.phases.subscribe(),
-            metrics,
-        );
-        self.start("clock", Phase::End, task.run())
     }
 
     fn spawn_dispatcher(&self, queue: DispatchQueue, answers: mpsc::Sender<Input>) -> Task {

@@ -4,8 +4,10 @@
 //! filled evenly. Invariant: no connection ever has more than [`MAX_IN_FLIGHT_PER_CONNECTION`] requests in flight.
 
 mod api_connection;
+mod api_server;
 mod proxy;
 mod sockets;
+mod tls_files;
 mod token_file;
 mod transport;
 
@@ -14,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use kube::{Client, Config, client::ConfigExt};
+use kube::{Client, client::ConfigExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::{
     BoxError, Layer,
@@ -23,13 +25,13 @@ use tower::{
 
 pub use self::{
     api_connection::{ApiConnection, ConnectionId, ServerDate},
+    api_server::{ApiServer, CredentialFileError, Refreshed},
     proxy::exempt_from_proxy,
 };
 use self::{
-    proxy::refuse_proxy,
     sockets::Sockets,
-    token_file::{TokenFileLayer, WithToken},
-    transport::{Transport, TransportParts, watch_transport},
+    token_file::WithToken,
+    transport::{Transport, TransportParts, WatchTransport},
 };
 
 /// Requests in flight on one connection. The API server allows 100 streams by default; ten are left for the
@@ -65,28 +67,21 @@ pub enum ConnectError {
     /// Tokens, passwords, plugins.
     #[error("the credentials cannot be used")]
     Credentials(#[source] kube::Error),
-    /// The file of the bearer token.
-    #[error("the token file {path} cannot be used")]
-    TokenFile {
-        /// As configured.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
+    /// Files of credentials or the CA.
+    #[error(transparent)]
+    CredentialFile(#[from] CredentialFileError),
 }
 
 /// The client for watches: as `kube` builds its own, but for its spans and its retries, which would hide a failing server
 /// for minutes, with an end to every silence, and without Nagle's algorithm: a request that opens a connection would wait
 /// 40 ms for the acknowledgement of the handshake, and a replica that leaves waits for a list. It speaks HTTP/1.1, so what
 /// is read from a connection belongs to one request.
-pub fn watch_client(config: &Config) -> Result<Client, ConnectError> {
-    refuse_proxy(config)?;
-    let mut config = config.clone();
-    let token = TokenFileLayer::take(&mut config)?;
+pub fn watch_client(server: &ApiServer) -> Result<Client, ConnectError> {
+    let mut config = server.config().clone();
     config
         .headers
         .push((http::header::USER_AGENT, http::HeaderValue::from_static(USER_AGENT)));
-    let transport = option_layer(token).layer(watch_transport(&config)?);
+    let transport = option_layer(server.token_layer()).layer(WatchTransport::new(server));
     let headers = config.extra_headers_layer().map_err(ConnectError::Credentials)?;
     let auth = config.auth_layer().map_err(ConnectError::Credentials)?;
     let service = config
@@ -111,11 +106,9 @@ struct NoAnswer;
 
 /// The client for Leases: one connection of its own over HTTP/2, on which a peer that has vanished is noticed well before a
 /// fence. Within a tokio runtime only.
-pub fn lease_client(config: &Config) -> Result<Client, ConnectError> {
-    let parts = TransportParts::new(config, ConnectionTimes::LEASES)?;
-    let mut config = config.clone();
-    let token = TokenFileLayer::take(&mut config)?;
-    client(&config, option_layer(token).layer(parts.transport()))
+pub fn lease_client(server: &ApiServer) -> Result<Client, ConnectError> {
+    let parts = TransportParts::new(server, ConnectionTimes::LEASES);
+    client(server, &parts)
 }
 
 /// The connections that our writes share. Cheap to clone.
@@ -134,13 +127,10 @@ struct Shared {
 
 impl WriteConnections {
     /// Prepares `n_connections` (at least one) connections, each opened by the first request on it. Within a tokio runtime only.
-    pub fn connect(config: &Config, n_connections: usize) -> Result<WriteConnections, ConnectError> {
-        let parts = TransportParts::new(config, ConnectionTimes::WRITES)?;
-        let mut config = config.clone();
-        let token = TokenFileLayer::take(&mut config)?;
-        let clients: Result<Vec<Client>, ConnectError> = (0..n_connections.max(1))
-            .map(|_| client(&config, option_layer(token.clone()).layer(parts.transport())))
-            .collect();
+    pub fn connect(server: &ApiServer, n_connections: usize) -> Result<WriteConnections, ConnectError> {
+        let parts = TransportParts::new(server, ConnectionTimes::WRITES);
+        let clients: Result<Vec<Client>, ConnectError> =
+            (0..n_connections.max(1)).map(|_| client(server, &parts)).collect();
         Ok(WriteConnections::new(clients?, parts.sockets()))
     }
 
@@ -245,8 +235,10 @@ impl Drop for ConnectionPermit {
 /// A transport that puts the token of a file on requests, where one is configured.
 type Credited = Either<WithToken<Transport>, Transport>;
 
-/// A client over one transport, with `kube`'s layers for the address and all other credentials, but not its retries.
-fn client(config: &Config, transport: Credited) -> Result<Client, ConnectError> {
+/// A client over a transport of its own, with `kube`'s layers for the address and all other credentials, but not its retries.
+fn client(server: &ApiServer, parts: &TransportParts) -> Result<Client, ConnectError> {
+    let config = server.config();
+    let transport: Credited = option_layer(server.token_layer()).layer(parts.transport());
     let headers = config.extra_headers_layer().map_err(ConnectError::Credentials)?;
     let transport = headers.layer(transport);
     let base_uri = config.base_uri_layer();

@@ -9,10 +9,13 @@ use std::{future::Future, time::Duration};
 use futures::future::join_all;
 
 use super::{
+    Shell,
+    args::N_WRITE_CONNECTIONS,
     ask::ask,
     clock::{Clock, ClockVerdict},
     metrics::{ApiCall, ClockMetrics},
     shutdown::{Phase, PhaseReceiver},
+    tasks::Task,
 };
 use crate::{
     cluster::{Answered, ClusterApi},
@@ -63,6 +66,20 @@ pub struct ClockTask<A> {
     n_retired_told: u64,
     /// No warning about retired connections before this.
     retired_due: BootInstant,
+}
+
+impl Shell {
+    pub(super) fn spawn_clock(&self) -> Task {
+        let metrics = self.metrics.clock.clone();
+        let task = ClockTask::new(
+            self.api.clone(),
+            N_WRITE_CONNECTIONS,
+            self.clock.clone(),
+            self.phases.subscribe(),
+            metrics,
+        );
+        self.start("clock", Phase::End, task.run())
+    }
 }
 
 impl<A: ProbeApi> ClockTask<A> {

@@ -15,7 +15,7 @@ use super::{
     next::{self, NextError},
     shards::{self, ShardsArgs, ShardsError},
 };
-use crate::cluster::{lease_client, watch_client};
+use crate::cluster::{ApiServer, lease_client, watch_client};
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +77,8 @@ fn explain(args: &ExplainArgs) -> Result<(), CommandError> {
     runtime.block_on(async {
         let config = kube_config(wanted.kubeconfig, wanted.context).await?;
         let namespace = wanted.namespace.unwrap_or(&config.default_namespace);
-        let client = watch_client(&config).map_err(RuntimeError::Connect)?;
+        let server = ApiServer::open(&config).await.map_err(RuntimeError::Connect)?;
+        let client = watch_client(&server).map_err(RuntimeError::Connect)?;
         Ok(explain::run_live(args, &client, (namespace, wanted.name), now, output, notes).await?)
     })
 }
@@ -85,9 +86,10 @@ fn explain(args: &ExplainArgs) -> Result<(), CommandError> {
 fn shards(args: &ShardsArgs) -> Result<(), CommandError> {
     on_threads(async {
         let config = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+        let server = ApiServer::open(&config).await.map_err(RuntimeError::Connect)?;
         let sources = shards::Sources {
-            leases: lease_client(&config).map_err(RuntimeError::Connect)?,
-            cron_jobs: watch_client(&config).map_err(RuntimeError::Connect)?,
+            leases: lease_client(&server).map_err(RuntimeError::Connect)?,
+            cron_jobs: watch_client(&server).map_err(RuntimeError::Connect)?,
             namespaces: shards::namespaces(args.lease_namespace.as_deref(), &config.default_namespace),
         };
         let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);

@@ -1,6 +1,14 @@
 //! What `cronwheel run` needs to know, checked once at the start and passed down.
 
-use std::{collections::BTreeSet, env, ffi::OsString, fmt, net::SocketAddr, path::Path, time::Duration};
+use std::{
+    collections::BTreeSet,
+    env,
+    ffi::OsString,
+    fmt,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use jiff::SignedDuration;
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
@@ -267,9 +275,24 @@ async fn found_config(file: Option<&Path>, context: Option<&str>) -> Result<kube
         context: context.map(str::to_owned),
         ..KubeConfigOptions::default()
     };
-    kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .map_err(ConfigError::Context)
+    let root_cert_file = authority_file(&kubeconfig, context);
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
+    let mut config = config.map_err(ConfigError::Context)?;
+    config.root_cert_file = root_cert_file;
+    Ok(config)
+}
+
+/// The file of the CA, which `kube` reads for a kubeconfig and does not name; none where the CA is inline or not given.
+fn authority_file(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<PathBuf> {
+    let context = context.or(kubeconfig.current_context.as_deref())?;
+    let context = kubeconfig.contexts.iter().find(|known| known.name == context)?;
+    let cluster = &context.context.as_ref()?.cluster;
+    let cluster = kubeconfig.clusters.iter().find(|known| known.name == *cluster)?;
+    let cluster = cluster.cluster.as_ref()?;
+    if cluster.certificate_authority_data.is_some() {
+        return None;
+    }
+    cluster.certificate_authority.as_deref().map(PathBuf::from)
 }
 
 /// Where `Kubeconfig::read` looks.

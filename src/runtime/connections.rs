@@ -1,11 +1,7 @@
 //! The ways of a run to the API server.
 
 use super::args::N_WRITE_CONNECTIONS;
-use crate::cluster::{
-    WriteConnections,
-    connection::{ConnectError, lease_client},
-    watch_client,
-};
+use crate::cluster::{ApiServer, WriteConnections, connection::ConnectError, lease_client, watch_client};
 
 /// The ways to the API server, apart from each other so that none takes the place of another's requests.
 pub struct Connections {
@@ -17,16 +13,20 @@ pub struct Connections {
     pub watches: kube::Client,
     /// For Leases.
     pub leases: kube::Client,
+    /// The server of all of them, whose files of credentials are to be read again.
+    pub api_server: Option<ApiServer>,
 }
 
 impl Connections {
     /// Prepares them; each is opened by its first request.
-    pub fn open(config: &kube::Config) -> Result<Connections, ConnectError> {
+    pub async fn open(config: &kube::Config) -> Result<Connections, ConnectError> {
+        let server = ApiServer::open(config).await?;
         Ok(Connections {
-            writes: WriteConnections::connect(config, N_WRITE_CONNECTIONS)?,
-            events: WriteConnections::connect(config, 1)?,
-            watches: watch_client(config)?,
-            leases: lease_client(config)?,
+            writes: WriteConnections::connect(&server, N_WRITE_CONNECTIONS)?,
+            events: WriteConnections::connect(&server, 1)?,
+            watches: watch_client(&server)?,
+            leases: lease_client(&server)?,
+            api_server: Some(server),
         })
     }
 }

@@ -137,7 +137,9 @@ pub async fn run(args: &DevArgs, output: Stdout) -> Result<(), DevError> {
     let api = api(args, clock.clone());
     let server = listen(args.port, &api).await?;
     let endpoints = bind(args.listen).await?;
-    let connections = Connections::open(&config(server.address())?).map_err(RuntimeError::Connect)?;
+    let connections = Connections::open(&config(server.address())?)
+        .await
+        .map_err(RuntimeError::Connect)?;
     let _removed_in_the_end = KubeconfigFile::write(&args.kubeconfig, server.address())?;
     let guide = Guide {
         api_server: format!("http://{}", server.address()),

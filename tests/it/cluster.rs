@@ -66,6 +66,7 @@ macro_rules! cases {
 }
 
 const CASES: &[Case] = cases![
+    credentials::a_client_certificate_that_is_replaced_counts_without_a_restart,
     credentials::a_controller_without_permission_says_so_and_begins_when_it_has_it,
     credentials::a_permission_withdrawn_and_given_back_costs_no_run,
     credentials::a_token_that_is_no_longer_known_is_read_anew,

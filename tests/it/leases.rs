@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use apisim::{Api, Options, Server, WallClock};
 use cronwheel::{
-    cluster::{LeaseApi, lease_client},
+    cluster::{ApiServer, LeaseApi, lease_client},
     state::{
         lease::{LeaseKey, LeaseWrite},
         sharding::{ShardCount, ShardId},
@@ -97,7 +97,7 @@ async fn a_plain_server_is_asked_and_watched_side_by_side() {
         .unwrap();
     let config = kube::Config::new(format!("http://{}", server.address()).parse().unwrap());
     let asking = async {
-        let client = lease_client(&config).unwrap();
+        let client = lease_client(&ApiServer::open(&config).await.unwrap()).unwrap();
         told::a_list_and_a_watch_from_it_miss_nothing(client.clone(), "default").await;
         told::a_write_based_on_what_was_is_a_conflict(client, "default").await;
     };

@@ -1,32 +1,27 @@
-//! The bearer token that requests carry where a file holds it: always what the file holds at that moment.
-//!
-//! The file is rewritten while we run, and the token that it held may be good for nothing from then on. `kube` keeps what
-//! it has read for a minute; we look at the file's stamp at each request, and read it where that has changed.
+//! The bearer token that requests carry where a file holds it: as it was when the file was last read.
 
 use std::{
-    fs, io,
-    os::unix::fs::MetadataExt,
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
-    time::SystemTime,
 };
 
 use http::{HeaderValue, Request, header::AUTHORIZATION};
 use kube::{Config, client::Body};
+use tokio::sync::watch;
 use tower::{Layer, Service};
 
-use super::ConnectError;
+use super::api_server::{CredentialFileError, Refreshed, read};
 
-/// Puts the token on requests. Cheap to clone.
-#[derive(Clone, Debug)]
-pub(super) struct TokenFileLayer {
-    file: Arc<TokenFile>,
+/// A file and what it held.
+#[derive(Debug)]
+pub(super) struct TokenFile {
+    path: String,
+    header: watch::Sender<HeaderValue>,
 }
 
-impl TokenFileLayer {
-    /// The layer for this configuration, where its credentials are a token in a file; they are taken out of it then.
-    pub(super) fn take(config: &mut Config) -> Result<Option<TokenFileLayer>, ConnectError> {
+impl TokenFile {
+    /// The file of this configuration, where its credentials are a token in a file; they are taken out of it then.
+    pub(super) async fn take(config: &mut Config) -> Result<Option<TokenFile>, CredentialFileError> {
         let auth = &mut config.auth_info;
         // What `kube` prefers to the file.
         let is_other = auth.token.is_some() || auth.auth_provider.is_some() || auth.username.is_some();
@@ -38,8 +33,35 @@ impl TokenFileLayer {
         };
         // Comes after the file.
         auth.exec = None;
-        let file = TokenFile::open(PathBuf::from(&path)).map_err(|source| ConnectError::TokenFile { path, source })?;
-        Ok(Some(TokenFileLayer { file: Arc::new(file) }))
+        let header = watch::Sender::new(read_header(&path).await?);
+        Ok(Some(TokenFile { path, header }))
+    }
+
+    /// Reads the file again. Without a token in it the last one holds: some take the file away once it was read, and one
+    /// that is being written is empty at first.
+    pub(super) async fn refresh(&self) -> Result<Refreshed, CredentialFileError> {
+        let header = read_header(&self.path).await?;
+        if header == *self.header.borrow() {
+            return Ok(Refreshed::Same);
+        }
+        self.header.send_replace(header);
+        Ok(Refreshed::Changed)
+    }
+
+    fn header(&self) -> HeaderValue {
+        self.header.borrow().clone()
+    }
+}
+
+/// Puts the token on requests. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct TokenFileLayer {
+    file: Arc<TokenFile>,
+}
+
+impl TokenFileLayer {
+    pub(super) fn new(file: Arc<TokenFile>) -> TokenFileLayer {
+        TokenFileLayer { file }
     }
 }
 
@@ -76,78 +98,27 @@ impl<S: Service<Request<Body>>> Service<Request<Body>> for WithToken<S> {
     }
 }
 
-#[derive(Debug)]
-struct TokenFile {
-    path: PathBuf,
-    /// Held while the file is looked at, which is on this machine.
-    read: Mutex<Read>,
+async fn read_header(path: &str) -> Result<HeaderValue, CredentialFileError> {
+    let bytes = read(path).await?;
+    header(&bytes).ok_or_else(|| CredentialFileError::NoToken { path: path.to_owned() })
 }
 
-#[derive(Debug)]
-struct Read {
-    /// Of before the file was read, so that what is written meanwhile is read the next time.
-    stamp: Stamp,
-    header: HeaderValue,
-}
-
-/// What changes when a file is rewritten or another takes its place.
-#[derive(Debug, PartialEq, Eq)]
-struct Stamp {
-    modified: SystemTime,
-    inode: u64,
-    len_bytes: u64,
-}
-
-impl TokenFile {
-    fn open(path: PathBuf) -> io::Result<TokenFile> {
-        let stamp = stamp(&path)?;
-        let header = header(&path)?;
-        Ok(TokenFile {
-            path,
-            read: Mutex::new(Read { stamp, header }),
-        })
-    }
-
-    /// Without a file that can be used the last one holds: some take it away once it was read, and one that is just being
-    /// written is empty at first.
-    fn header(&self) -> HeaderValue {
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Ok(stamp) = stamp(&self.path)
-            && stamp != read.stamp
-            && let Ok(header) = header(&self.path)
-        {
-            *read = Read { stamp, header };
-        }
-        read.header.clone()
-    }
-}
-
-fn stamp(path: &PathBuf) -> io::Result<Stamp> {
-    let metadata = fs::metadata(path)?;
-    Ok(Stamp {
-        modified: metadata.modified()?,
-        inode: metadata.ino(),
-        len_bytes: metadata.len(),
-    })
-}
-
-fn header(path: &PathBuf) -> io::Result<HeaderValue> {
-    let text = fs::read_to_string(path)?;
-    let token = text.trim();
-    if token.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it holds no token"));
-    }
+fn header(bytes: &[u8]) -> Option<HeaderValue> {
+    let token = str::from_utf8(bytes).ok()?.trim();
     let mut header = HeaderValue::try_from(format!("Bearer {token}"))
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        .ok()
+        .filter(|_| !token.is_empty())?;
     header.set_sensitive(true);
-    Ok(header)
+    Some(header)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, path::PathBuf};
+
     use super::*;
 
-    /// A file that goes with the value.
+    /// A file that is removed with the value.
     struct Held(PathBuf);
 
     impl Held {
@@ -164,8 +135,14 @@ mod tests {
             fs::rename(new, &self.0).unwrap();
         }
 
-        fn open(&self) -> TokenFile {
-            TokenFile::open(self.0.clone()).unwrap()
+        fn config(&self) -> Config {
+            let mut config = Config::new("http://127.0.0.1:1".parse().unwrap());
+            config.auth_info.token_file = Some(self.0.display().to_string());
+            config
+        }
+
+        async fn open(&self) -> TokenFile {
+            TokenFile::take(&mut self.config()).await.unwrap().unwrap()
         }
     }
 
@@ -176,54 +153,54 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_file_that_is_another_is_read_at_once_and_what_surrounds_the_token_is_not_sent() {
+    #[tokio::test]
+    async fn a_file_is_read_again_and_only_its_token_is_sent() {
         let held = Held::new("replaced", "first\n");
-        let file = held.open();
+        let file = held.open().await;
         assert_eq!(file.header(), "Bearer first");
+        assert_eq!(file.refresh().await.unwrap(), Refreshed::Same);
         held.replace(" other\n");
+        assert_eq!(file.refresh().await.unwrap(), Refreshed::Changed);
         assert_eq!(file.header(), "Bearer other");
+        fs::write(&held.0, "third").unwrap();
+        assert_eq!(file.refresh().await.unwrap(), Refreshed::Changed);
+        assert_eq!(file.header(), "Bearer third");
         assert!(file.header().is_sensitive());
     }
 
-    #[test]
-    fn a_file_that_grows_in_place_is_read_at_once() {
-        let held = Held::new("rewritten", "first");
-        let file = held.open();
-        fs::write(&held.0, "the second").unwrap();
-        assert_eq!(file.header(), "Bearer the second");
-    }
-
-    #[test]
-    fn without_a_usable_file_the_last_token_holds_until_there_is_one() {
+    #[tokio::test]
+    async fn without_a_usable_file_the_last_token_holds_until_there_is_one() {
         let held = Held::new("gone", "first");
-        let file = held.open();
+        let file = held.open().await;
         for unusable in ["", "\n", "two\nlines"] {
             held.replace(unusable);
+            let error = file.refresh().await.unwrap_err().to_string();
+            assert_eq!(error, format!("{} holds no bearer token", held.0.display()));
             assert_eq!(file.header(), "Bearer first", "{unusable:?}");
         }
         fs::remove_file(&held.0).unwrap();
+        let error = file.refresh().await.unwrap_err();
+        assert!(matches!(error, CredentialFileError::Read { .. }), "{error}");
         assert_eq!(file.header(), "Bearer first");
         held.replace("second");
+        assert_eq!(file.refresh().await.unwrap(), Refreshed::Changed);
         assert_eq!(file.header(), "Bearer second");
     }
 
-    #[test]
-    fn a_file_is_taken_only_where_it_is_what_counts_and_must_be_usable_at_the_start() {
+    #[tokio::test]
+    async fn a_file_is_taken_only_where_it_is_what_counts_and_must_be_usable_at_the_start() {
         let held = Held::new("taken", "first");
-        let mut config = Config::new("http://127.0.0.1:1".parse().unwrap());
-        assert!(TokenFileLayer::take(&mut config).unwrap().is_none());
-        config.auth_info.token_file = Some(held.0.display().to_string());
+        let mut config = held.config();
         config.auth_info.token = Some("inline".to_owned().into());
-        assert!(TokenFileLayer::take(&mut config).unwrap().is_none());
+        assert!(TokenFile::take(&mut config).await.unwrap().is_none());
         assert!(config.auth_info.token_file.is_some());
         config.auth_info.token = None;
-        assert!(TokenFileLayer::take(&mut config).unwrap().is_some());
+        assert!(TokenFile::take(&mut config).await.unwrap().is_some());
         assert_eq!(config.auth_info.token_file, None);
+        assert!(TokenFile::take(&mut config).await.unwrap().is_none());
 
         held.replace("\n");
-        config.auth_info.token_file = Some(held.0.display().to_string());
-        let error = TokenFileLayer::take(&mut config).unwrap_err();
+        let error = TokenFile::take(&mut held.config()).await.unwrap_err();
         assert!(error.to_string().contains(".token"), "{error}");
     }
 }

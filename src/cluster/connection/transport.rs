@@ -17,7 +17,7 @@ use std::{
 
 use http::{Request, Response, Uri, uri::Scheme};
 use hyper::body::Incoming;
-use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{
     client::legacy::{
@@ -26,31 +26,28 @@ use hyper_util::{
     },
     rt::{TokioExecutor, TokioTimer},
 };
-use kube::{
-    Config,
-    client::{Body, ConfigExt},
-};
-use tower::{BoxError, Service, util::MapErr};
+use kube::client::Body;
+use tower::{BoxError, Service};
 
 use super::{
-    CONNECT_TIMEOUT, ConnectError, ConnectionTimes, MAX_IN_FLIGHT_PER_CONNECTION, WATCH_SILENCE_MAX,
+    CONNECT_TIMEOUT, ConnectionTimes, MAX_IN_FLIGHT_PER_CONNECTION, WATCH_SILENCE_MAX,
     api_connection::ApiConnection,
-    proxy::refuse_proxy,
+    api_server::ApiServer,
     sockets::{Sockets, TrackedStream, TrackingConnector},
+    tls_files::Tls,
 };
 
-/// What all transports of one configuration share: certificates are read once.
+/// What all transports of one kind share.
+#[derive(Clone)]
 pub(super) struct TransportParts {
-    connector: HttpsConnector<TrackingConnector>,
-    is_plain: bool,
+    server: ApiServer,
+    tcp: TrackingConnector,
     speaks_http1_only: Arc<AtomicBool>,
     times: ConnectionTimes,
-    sockets: Sockets,
 }
 
 impl TransportParts {
-    pub(super) fn new(config: &Config, times: ConnectionTimes) -> Result<TransportParts, ConnectError> {
-        refuse_proxy(config)?;
+    pub(super) fn new(server: &ApiServer, times: ConnectionTimes) -> TransportParts {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         // Headers and body of a request are two writes; with Nagle's algorithm the second waits for the acknowledgement of the first.
@@ -58,33 +55,22 @@ impl TransportParts {
         tcp.set_connect_timeout(Some(times.connect_timeout));
         tcp.set_tcp_user_timeout(Some(times.unacknowledged_max));
         let sockets = Sockets::default();
-        let tls = config.rustls_client_config().map_err(ConnectError::Tls)?;
-        let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
-        if let Some(name) = &config.tls_server_name {
-            let server_name = name
-                .clone()
-                .try_into()
-                .map_err(|_| ConnectError::ServerName { name: name.clone() })?;
-            builder = builder.with_server_name_resolver(FixedServerNameResolver::new(server_name));
-        }
-        Ok(TransportParts {
-            connector: builder.enable_all_versions().wrap_connector(TrackingConnector {
-                tcp,
-                sockets: sockets.clone(),
-            }),
-            sockets,
-            is_plain: config.cluster_url.scheme() == Some(&Scheme::HTTP),
+        TransportParts {
+            server: server.clone(),
+            tcp: TrackingConnector { tcp, sockets },
             speaks_http1_only: Arc::new(AtomicBool::new(false)),
             times,
-        })
+        }
     }
 
     /// The sockets of all transports.
     pub(super) fn sockets(&self) -> Sockets {
-        self.sockets.clone()
+        self.tcp.sockets.clone()
     }
 
     pub(super) fn transport(&self) -> Transport {
+        let tls = self.server.tls();
+        let connector = self.server.connector(&tls, self.tcp.clone());
         let mut http1 = legacy::Client::builder(TokioExecutor::new());
         http1
             .timer(TokioTimer::new())
@@ -101,48 +87,76 @@ impl TransportParts {
             .http2_keep_alive_timeout(self.times.keep_alive_timeout)
             .http2_keep_alive_while_idle(true);
         let http2_connector = Http2Connector {
-            inner: self.connector.clone(),
+            inner: connector.clone(),
             connect_timeout: self.times.connect_timeout,
             speaks_http1_only: Arc::clone(&self.speaks_http1_only),
         };
         Transport {
-            http1: http1.build(self.connector.clone()),
+            http1: http1.build(connector),
             http2: http2.build(http2_connector),
-            is_plain: self.is_plain,
-            speaks_http1_only: Arc::clone(&self.speaks_http1_only),
+            // There is no negotiation without TLS, and servers that expect HTTP/2 there are rare.
+            is_plain: self.server.config().cluster_url.scheme() == Some(&Scheme::HTTP),
+            parts: self.clone(),
+            tls,
         }
     }
 }
 
 /// HTTP/1.1 for lists and watches, which may be silent for [`WATCH_SILENCE_MAX`].
-pub(super) fn watch_transport(config: &Config) -> Result<WatchTransport, ConnectError> {
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    let tls = config
-        .rustls_https_connector_with_connector(tcp)
-        .map_err(ConnectError::Tls)?;
-    let mut connector = TimeoutConnector::new(tls);
-    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-    connector.set_read_timeout(Some(WATCH_SILENCE_MAX));
-    // The time that a connection was idle before the request does not count.
-    connector.set_reset_reader_on_write(true);
-    let client = legacy::Client::builder(TokioExecutor::new()).build(connector);
-    Ok(MapErr::new(client, BoxError::from))
+#[derive(Clone)]
+pub(super) struct WatchTransport {
+    client: legacy::Client<TimeoutConnector<HttpsConnector<HttpConnector>>, Body>,
+    /// What the client's connections are opened with.
+    tls: Arc<Tls>,
+    server: ApiServer,
 }
 
-/// See [`watch_transport`].
-pub(super) type WatchTransport =
-    MapErr<legacy::Client<TimeoutConnector<HttpsConnector<HttpConnector>>, Body>, fn(legacy::Error) -> BoxError>;
+impl WatchTransport {
+    pub(super) fn new(server: &ApiServer) -> WatchTransport {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        let tls = server.tls();
+        let mut connector = TimeoutConnector::new(server.http1_connector(&tls, tcp));
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        connector.set_read_timeout(Some(WATCH_SILENCE_MAX));
+        // The time that a connection was idle before the request does not count.
+        connector.set_reset_reader_on_write(true);
+        WatchTransport {
+            client: legacy::Client::builder(TokioExecutor::new()).build(connector),
+            tls,
+            server: server.clone(),
+        }
+    }
+}
+
+impl Service<Request<Body>> for WatchTransport {
+    type Response = Response<Incoming>;
+    type Error = BoxError;
+    type Future = BoxFuture<Self::Response, Self::Error>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        if !Arc::ptr_eq(&self.tls, &self.server.tls()) {
+            *self = WatchTransport::new(&self.server);
+        }
+        let answer = self.client.request(request);
+        Box::pin(async move { Ok(answer.await?) })
+    }
+}
 
 /// Sends requests over HTTP/2 or HTTP/1.1.
 #[derive(Clone)]
 pub(super) struct Transport {
     http1: legacy::Client<HttpsConnector<TrackingConnector>, Body>,
     http2: legacy::Client<Http2Connector, Body>,
-    /// There is no negotiation without TLS, and servers that expect HTTP/2 there are rare.
     is_plain: bool,
-    speaks_http1_only: Arc<AtomicBool>,
+    /// What connections of both are opened with.
+    tls: Arc<Tls>,
+    parts: TransportParts,
 }
 
 type BoxFuture<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
@@ -157,8 +171,12 @@ impl Service<Request<Body>> for Transport {
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        if !Arc::ptr_eq(&self.tls, &self.parts.server.tls()) {
+            // What is in flight is still answered, over connections that then close.
+            *self = self.parts.transport();
+        }
         let captured = capture_connection(&mut request);
-        let answer = if self.is_plain || self.speaks_http1_only.load(Ordering::Relaxed) {
+        let answer = if self.is_plain || self.parts.speaks_http1_only.load(Ordering::Relaxed) {
             self.http1.request(request)
         } else {
             self.http2.request(request)

@@ -135,3 +135,30 @@ async fn each_namespace_is_watched_once() {
         [Scope::Namespace("a".into()), Scope::Namespace("b".into())]
     );
 }
+
+#[tokio::test]
+async fn the_file_of_the_ca_is_known_unless_the_ca_is_inline() {
+    const CA: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let ca = File::new("ca.crt", CA);
+    let path = ca.0.display();
+    let inline = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, CA);
+    for (name, cluster, expected) in [
+        ("ca-file", format!("certificate-authority: {path}"), Some(ca.0.clone())),
+        (
+            "ca-inline",
+            format!("certificate-authority: {path}, certificate-authority-data: {inline}"),
+            None,
+        ),
+        ("ca-none", "server: https://127.0.0.1".to_owned(), None),
+    ] {
+        let text = KUBECONFIG.replace(
+            "server: \"https://127.0.0.1:6443\"",
+            &format!("server: \"https://127.0.0.1\", {cluster}"),
+        );
+        let text = text.replace("server: \"https://127.0.0.1\", server:", "server:");
+        let file = File::new(name, &text);
+        let config = load(&["--kubeconfig", file.0.to_str().unwrap()]).await.unwrap();
+        assert_eq!(config.kube.root_cert_file, expected, "{name}");
+        assert_eq!(config.kube.root_cert.is_some(), name != "ca-none");
+    }
+}

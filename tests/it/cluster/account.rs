@@ -6,7 +6,7 @@ use kube::{Client, api::DeleteParams, config::Kubeconfig};
 use serde_json::{Value, json};
 use testbed::Wire;
 
-use super::kubernetes::{ControlPlane, Namespace, client, code_of_list, wait};
+use super::kubernetes::{Namespace, client, code_of_list, wait};
 
 const NAME: &str = "candidate";
 
@@ -34,14 +34,7 @@ impl Account {
         kubeconfig["users"][0]["user"] = json!({"tokenFile": token_path});
         let path = token_path.with_extension("kubeconfig");
         fs::write(&path, kubeconfig.to_string()).expect("a kubeconfig");
-        namespace.control_plane = Rc::new(ControlPlane {
-            client: shared.client.clone(),
-            admin_kubeconfig: shared.admin_kubeconfig.clone(),
-            controller_kubeconfig: path,
-            kubectl: shared.kubectl.clone(),
-            etcd_url: shared.etcd_url.clone(),
-            audit_log: shared.audit_log.clone(),
-        });
+        namespace.control_plane = Rc::new(shared.with_controller_kubeconfig(path));
         let account = Account { wire, token_path };
         account.begin(namespace).await;
         account

@@ -1,5 +1,11 @@
 //! Who we are and what we may do, taken away and given back while the controller runs.
 
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    rc::Rc,
+};
+
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
@@ -108,5 +114,60 @@ pub(super) async fn a_controller_without_permission_says_so_and_begins_when_it_h
     controller.wait_until_ready().await;
     controller.wait_for_account(&[("created", 1)]).await;
     namespace.wait_for_jobs(&job_names(&namespace, &["hello"])).await;
+    controller.terminate().await;
+}
+
+/// Files of one case with a client certificate of the control plane.
+struct ClientCertificate {
+    /// The control plane's keys and certificates.
+    keys: PathBuf,
+    folder: PathBuf,
+}
+
+impl ClientCertificate {
+    /// Controllers of this case show the certificate of this name from here on.
+    fn begin(namespace: &mut Namespace, name: &str) -> ClientCertificate {
+        let shared = Rc::clone(&namespace.control_plane);
+        let text = fs::read_to_string(&shared.controller_kubeconfig).expect("a kubeconfig");
+        let mut kubeconfig: Value = serde_json::from_str(&text).expect("JSON");
+        let ca = &mut kubeconfig["clusters"][0]["cluster"]["certificate-authority"];
+        let keys = Path::new(ca.as_str().expect("a path")).parent().expect("a folder");
+        let certificate = ClientCertificate {
+            keys: keys.to_owned(),
+            folder: shared.controller_kubeconfig.with_file_name(&namespace.name),
+        };
+        fs::create_dir(&certificate.folder).expect("a folder");
+        certificate.replace(name);
+        let [path, key] = ["tls.crt", "tls.key"].map(|file| certificate.folder.join(file));
+        kubeconfig["users"][0]["user"] = json!({"client-certificate": path, "client-key": key});
+        let path = certificate.folder.join("kubeconfig");
+        fs::write(&path, kubeconfig.to_string()).expect("a kubeconfig");
+        namespace.control_plane = Rc::new(shared.with_controller_kubeconfig(path));
+        certificate
+    }
+
+    /// One file after the other, so that they do not fit for a moment.
+    fn replace(&self, name: &str) {
+        for (extension, file) in [("crt", "tls.crt"), ("key", "tls.key")] {
+            let new = self.folder.join("new");
+            fs::copy(self.keys.join(format!("{name}.{extension}")), &new).expect("a copy");
+            fs::rename(new, self.folder.join(file)).expect("a file");
+        }
+    }
+}
+
+pub(super) async fn a_client_certificate_that_is_replaced_counts_without_a_restart(mut namespace: Namespace) {
+    // May read everything, and create no Jobs.
+    let certificate = ClientCertificate::begin(&mut namespace, "kcm");
+    let controller = start_after_first_minute(&namespace);
+    create_overdue(&namespace, "hello").await;
+    let refused = [("verb", "create"), ("resource", "jobs"), ("code", "403")];
+    controller.wait_for_metric(REQUESTS, &refused, |n| n >= 1).await;
+    assert_eq!(namespace.job_names().await, Vec::<String>::new());
+
+    // Of an administrator.
+    certificate.replace("kwok");
+    namespace.wait_for_jobs(&job_names(&namespace, &["hello"])).await;
+    controller.wait_for_account(&[("created", 1)]).await;
     controller.terminate().await;
 }

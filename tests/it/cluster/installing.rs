@@ -8,7 +8,7 @@ use std::{
 };
 
 use cronwheel::{
-    cluster::{LeaseEvent, lease_client},
+    cluster::{ApiServer, LeaseEvent, lease_client},
     state::{
         lease::{Installation, ReadAnswer},
         sharding::ShardCount,
@@ -38,7 +38,10 @@ const FLOW_SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/flow-sche
 pub(super) async fn client(kubeconfig: &Path) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    lease_client(&config.expect("a configuration")).expect("a client")
+    let server = ApiServer::open(&config.expect("a configuration"))
+        .await
+        .expect("credentials");
+    lease_client(&server).expect("a client")
 }
 
 /// As the account that cronwheel is installed with.

@@ -68,6 +68,20 @@ pub(super) struct ControlPlane {
     pub(super) audit_log: Option<PathBuf>,
 }
 
+impl ControlPlane {
+    /// The same for controllers that act by another kubeconfig.
+    pub(super) fn with_controller_kubeconfig(&self, controller_kubeconfig: PathBuf) -> ControlPlane {
+        ControlPlane {
+            client: self.client.clone(),
+            admin_kubeconfig: self.admin_kubeconfig.clone(),
+            controller_kubeconfig,
+            kubectl: self.kubectl.clone(),
+            etcd_url: self.etcd_url.clone(),
+            audit_log: self.audit_log.clone(),
+        }
+    }
+}
+
 /// A case's namespace.
 pub(super) struct Namespace {
     pub(super) name: String,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use cronwheel::{
-    cluster::{LeaseApi, LeaseEvent, OwnerPod, lease_client},
+    cluster::{ApiServer, LeaseApi, LeaseEvent, OwnerPod, lease_client},
     state::{
         lease::{ReadAnswer, WriteAnswer},
         sharding::ShardCount,
@@ -34,7 +34,10 @@ fn kubeconfig(namespace: &Namespace) -> Kubeconfig {
 
 async fn client_of(kubeconfig: Kubeconfig) -> kube::Client {
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    lease_client(&config.expect("a configuration")).expect("a client")
+    let server = ApiServer::open(&config.expect("a configuration"))
+        .await
+        .expect("credentials");
+    lease_client(&server).expect("a client")
 }
 
 macro_rules! as_in_memory {

@@ -9,7 +9,7 @@ use std::{path::Path, pin::pin, sync::Arc, time::Duration};
 
 use cronwheel::{
     cluster::{
-        Decoder, WatchItem,
+        ApiServer, Decoder, WatchItem,
         kept::KEPT_BYTES_MAX,
         lists::{ListSource, list_cron_jobs},
         selection::{Freshness, SelectedBy},
@@ -47,7 +47,10 @@ type CronJob = k8s_openapi::api::batch::v1::CronJob;
 async fn client(kubeconfig: &Path) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    watch_client(&config.expect("a configuration")).expect("a client")
+    let server = ApiServer::open(&config.expect("a configuration"))
+        .await
+        .expect("credentials");
+    watch_client(&server).expect("a client")
 }
 
 fn decoder(count: ShardCount) -> Arc<Decoder> {

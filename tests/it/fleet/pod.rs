@@ -129,6 +129,7 @@ impl Pod {
             events: WriteConnections::from_client(client()),
             watches: Client::new(watches, NAMESPACE),
             leases: Client::new(at_front_end, NAMESPACE),
+            api_server: None,
         };
         let (settings, metrics) = (self.settings(number, first_life), Metrics::register().unwrap());
         let (clock, terminate) = (Clock::of_simulated(self.wall.clone()), Watched::new(false));

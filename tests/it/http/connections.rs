@@ -11,7 +11,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use cronwheel::{
     cluster::{
-        ClusterApi, WatchItem, WriteConnections,
+        ApiServer, ClusterApi, WatchItem, WriteConnections,
         connection::{ConnectError, MAX_IN_FLIGHT_PER_CONNECTION},
         watch, watch_client,
     },
@@ -26,9 +26,13 @@ fn config(address: &str) -> Config {
     Config::new(format!("http://{address}").parse().unwrap())
 }
 
+async fn server(address: &str) -> ApiServer {
+    ApiServer::open(&config(address)).await.unwrap()
+}
+
 #[tokio::test]
 async fn connections_are_filled_evenly_and_never_over_their_bound() {
-    let connections = WriteConnections::connect(&config("127.0.0.1:1"), 3).unwrap();
+    let connections = WriteConnections::connect(&server("127.0.0.1:1").await, 3).unwrap();
     assert_eq!(connections.capacity(), 3 * MAX_IN_FLIGHT_PER_CONNECTION);
     let mut permits = join_all((0..connections.capacity()).map(|_| connections.acquire())).await;
     assert!(connections.acquire().now_or_never().is_none());
@@ -42,7 +46,7 @@ async fn connections_are_filled_evenly_and_never_over_their_bound() {
 
 #[tokio::test]
 async fn there_is_at_least_one_connection() {
-    let connections = WriteConnections::connect(&config("127.0.0.1:1"), 0).unwrap();
+    let connections = WriteConnections::connect(&server("127.0.0.1:1").await, 0).unwrap();
     assert_eq!(connections.capacity(), MAX_IN_FLIGHT_PER_CONNECTION);
 }
 
@@ -50,8 +54,10 @@ async fn there_is_at_least_one_connection() {
 async fn a_proxy_is_refused_and_not_bypassed() {
     let mut config = config("127.0.0.1:1");
     config.proxy_url = Some("http://127.0.0.1:2".parse().unwrap());
-    assert!(WriteConnections::connect(&config, 1).is_err());
-    assert!(matches!(watch_client(&config), Err(ConnectError::Proxy { .. })));
+    assert!(matches!(
+        ApiServer::open(&config).await,
+        Err(ConnectError::Proxy { .. })
+    ));
 }
 
 #[tokio::test]
@@ -59,7 +65,7 @@ async fn a_server_that_is_not_there_is_unavailable() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     drop(listener);
-    let api = ClusterApi::new(WriteConnections::connect(&config(&address), 1).unwrap());
+    let api = ClusterApi::new(WriteConnections::connect(&server(&address).await, 1).unwrap());
     let answered = api.post_event("shop", b"{}".to_vec()).await;
     assert_eq!(answered.code, None);
     let message = format!("{answered:?}");
@@ -83,10 +89,11 @@ async fn a_plain_server_is_spoken_to_with_our_name_and_token() {
         }
     });
     let calls = async {
-        let api = ClusterApi::new(WriteConnections::connect(&config, 2).unwrap());
+        let server = ApiServer::open(&config).await.unwrap();
+        let api = ClusterApi::new(WriteConnections::connect(&server, 2).unwrap());
         join_all((0..8).map(|_| api.post_event("shop", b"{}".to_vec()))).await;
         let version = http::Request::get("/version").body(Vec::new()).unwrap();
-        watch_client(&config).unwrap().request_text(version).await.unwrap();
+        watch_client(&server).unwrap().request_text(version).await.unwrap();
     };
     tokio::select! {
         biased;
@@ -103,7 +110,7 @@ async fn a_plain_server_is_spoken_to_with_our_name_and_token() {
 }
 
 #[tokio::test]
-async fn the_token_of_a_file_is_sent_as_it_is_at_each_request() {
+async fn the_token_of_a_file_is_sent_as_it_was_last_read() {
     let seen: Arc<Mutex<Vec<HeaderMap>>> = Arc::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut config = config(&listener.local_addr().unwrap().to_string());
@@ -118,10 +125,12 @@ async fn the_token_of_a_file_is_sent_as_it_is_at_each_request() {
     });
     let calls = async {
         std::fs::write(&path, "first\n").unwrap();
-        let api = ClusterApi::new(WriteConnections::connect(&config, 1).unwrap());
-        let watch = watch_client(&config).unwrap();
+        let server = ApiServer::open(&config).await.unwrap();
+        let api = ClusterApi::new(WriteConnections::connect(&server, 1).unwrap());
+        let watch = watch_client(&server).unwrap();
         for token in ["first", "the second"] {
             std::fs::write(&path, token).unwrap();
+            server.refresh_token().await.unwrap();
             api.post_event("shop", b"{}".to_vec()).await;
             let version = http::Request::get("/version").body(Vec::new()).unwrap();
             watch.request_text(version).await.unwrap();
@@ -164,7 +173,7 @@ async fn a_watch_whose_server_falls_silent_is_begun_again() {
     async fn check(silent_in: SilentIn, n_lists: usize, n_watches: usize) {
         let queries: Arc<Mutex<Vec<String>>> = Arc::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let client = watch_client(&config(&listener.local_addr().unwrap().to_string())).unwrap();
+        let client = watch_client(&server(&listener.local_addr().unwrap().to_string()).await).unwrap();
         let app = axum::Router::new().fallback({
             let queries = Arc::clone(&queries);
             move |uri: Uri| async move {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use axum::serve::Listener;
-use cronwheel::cluster::{Answer, Answered, ClusterApi, EventOutcome, WriteConnections};
+use cronwheel::cluster::{Answer, Answered, ApiServer, ClusterApi, EventOutcome, WriteConnections};
 use futures::future::join_all;
 use http::Version;
 use kube::Config;
@@ -109,8 +109,9 @@ impl Server {
     }
 }
 
-fn api(config: &Config, n_connections: usize) -> ClusterApi {
-    ClusterApi::new(WriteConnections::connect(config, n_connections).unwrap())
+async fn api(config: &Config, n_connections: usize) -> ClusterApi {
+    let server = ApiServer::open(config).await.unwrap();
+    ClusterApi::new(WriteConnections::connect(&server, n_connections).unwrap())
 }
 
 async fn post(api: &ClusterApi) -> Answered<EventOutcome> {
@@ -129,7 +130,7 @@ fn unavailable(answered: Answered<EventOutcome>) -> String {
 #[tokio::test]
 async fn http2_is_agreed_on_and_requests_share_their_connections() {
     let server = Server::new(&certificate("127.0.0.1"), &["h2", "http/1.1"]).await;
-    let api = api(&server.config, 2);
+    let api = api(&server.config, 2).await;
     let (answers, seen) = server.during(join_all((0..50).map(|_| post(&api)))).await;
     for answered in answers {
         assert_eq!(answered.answer, Answer::Outcome(EventOutcome::Stored));
@@ -141,7 +142,7 @@ async fn http2_is_agreed_on_and_requests_share_their_connections() {
 #[tokio::test]
 async fn a_server_without_http2_is_found_out_before_anything_is_sent_and_then_spoken_to_all_the_same() {
     let server = Server::new(&certificate("127.0.0.1"), &["http/1.1"]).await;
-    let api = api(&server.config, 1);
+    let api = api(&server.config, 1).await;
     let calls = async { (post(&api).await, post(&api).await) };
     let ((first, second), seen) = server.during(calls).await;
     let message = unavailable(first);
@@ -159,7 +160,7 @@ async fn a_certificate_that_is_not_trusted_is_refused_and_the_reason_told() {
         (untrusted, "invalid peer certificate: "),
         (of_another_name, "certificate not valid for name \"127.0.0.1\""),
     ] {
-        let api = api(&server.config, 1);
+        let api = api(&server.config, 1).await;
         let (answered, seen) = server.during(post(&api)).await;
         let message = unavailable(answered);
         assert!(
@@ -174,7 +175,7 @@ async fn a_certificate_that_is_not_trusted_is_refused_and_the_reason_told() {
 async fn the_server_name_of_the_kubeconfig_is_what_the_certificate_is_held_to() {
     let mut server = Server::new(&certificate("elsewhere"), &["h2"]).await;
     server.config.tls_server_name = Some("elsewhere".to_owned());
-    let api = api(&server.config, 1);
+    let api = api(&server.config, 1).await;
     let (answered, _) = server.during(post(&api)).await;
     assert_eq!(answered.answer, Answer::Outcome(EventOutcome::Stored));
 }

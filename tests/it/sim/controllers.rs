@@ -85,5 +85,6 @@ fn connections(cluster: &Cluster, number: usize) -> Connections {
         events: WriteConnections::from_client(events),
         leases: watches.clone(),
         watches,
+        api_server: None,
     }
 }

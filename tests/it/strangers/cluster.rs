@@ -162,6 +162,7 @@ impl Cluster {
             events: WriteConnections::from_client(client()),
             leases: client(),
             watches: client(),
+            api_server: None,
         };
         let clock = Clock::of_simulated(SimulatedWall::starting_at(self.now()));
         let mut settings = RunSettings {

@@ -1,0 +1,148 @@
+//! The API server of a configuration, with our credentials for it as their files hold them.
+//!
+//! Tokens, certificates, keys and the CA are replaced in their files while we run. Refreshing reads the files again, away
+//! from the request path; requests take what the last reading found. A file that cannot be used changes nothing.
+//!
+//! The first request after a change of a certificate, its key or the CA opens a new connection, and the old one closes
+//! with its last answer. Leaving the old one open would not do: the API server checks the client certificate at every
+//! request, so a connection that began with a certificate is refused once that has expired.
+//!
+//! Data inside a kubeconfig (`*-data`), certificates from a credential plugin, and the CAs of the system are read once.
+
+use std::{io, sync::Arc};
+
+use hyper_rustls::{DefaultServerNameResolver, FixedServerNameResolver, HttpsConnector, ResolveServerName};
+use kube::Config;
+
+use super::{
+    ConnectError,
+    proxy::refuse_proxy,
+    tls_files::{Tls, TlsFiles},
+    token_file::{TokenFile, TokenFileLayer},
+};
+
+/// See the module. Clones share what was read.
+#[derive(Clone)]
+pub struct ApiServer {
+    /// Names no file that is read again.
+    config: Arc<Config>,
+    token: Option<Arc<TokenFile>>,
+    tls: Arc<TlsFiles>,
+    server_name: Arc<dyn ResolveServerName + Send + Sync>,
+}
+
+/// What a reading found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refreshed {
+    /// The contents that are in use.
+    Same,
+    /// Others, in use for all requests from here on.
+    Changed,
+}
+
+/// Why files cannot be used. Names the files and never says what they hold.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialFileError {
+    /// Missing, or not ours to read.
+    #[error("{path} cannot be read")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Empty, or of characters that no token has.
+    #[error("{path} holds no bearer token")]
+    NoToken {
+        /// The file.
+        path: String,
+    },
+    /// Empty, incomplete, or no PEM.
+    #[error("{path} holds no CA certificates in PEM")]
+    NoAuthority {
+        /// The file.
+        path: String,
+    },
+    /// Each may be good by itself, as while one of them is replaced before the other.
+    #[error("{paths} cannot be used for TLS: certificates that cannot be read, or a key that does not match")]
+    Tls {
+        /// The files.
+        paths: String,
+    },
+}
+
+impl ApiServer {
+    /// Reads all files for the first time. The network is not touched.
+    pub async fn open(config: &Config) -> Result<ApiServer, ConnectError> {
+        refuse_proxy(config)?;
+        let mut config = config.clone();
+        let token = TokenFile::take(&mut config).await?.map(Arc::new);
+        let tls = Arc::new(TlsFiles::take(&mut config).await?);
+        let server_name: Arc<dyn ResolveServerName + Send + Sync> = match config.tls_server_name.take() {
+            None => Arc::new(DefaultServerNameResolver::default()),
+            Some(name) => match name.clone().try_into() {
+                Ok(server_name) => Arc::new(FixedServerNameResolver::new(server_name)),
+                Err(_) => return Err(ConnectError::ServerName { name }),
+            },
+        };
+        Ok(ApiServer {
+            config: Arc::new(config),
+            token,
+            tls,
+            server_name,
+        })
+    }
+
+    /// Whether refreshing can find anything.
+    pub fn has_files(&self) -> bool {
+        self.token.is_some() || self.tls.has_files()
+    }
+
+    /// Reads the token again.
+    pub async fn refresh_token(&self) -> Result<Refreshed, CredentialFileError> {
+        match &self.token {
+            Some(token) => token.refresh().await,
+            None => Ok(Refreshed::Same),
+        }
+    }
+
+    /// Reads the CA, the client certificate and its key again.
+    pub async fn refresh_certificates(&self) -> Result<Refreshed, CredentialFileError> {
+        self.tls.refresh().await
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Puts the token on requests, where it comes from a file.
+    pub(super) fn token_layer(&self) -> Option<TokenFileLayer> {
+        self.token.clone().map(TokenFileLayer::new)
+    }
+
+    /// What new connections are to be opened with.
+    pub(super) fn tls(&self) -> Arc<Tls> {
+        self.tls.current()
+    }
+
+    /// TLS over another connector, which speaks HTTP/2 or HTTP/1.1.
+    pub(super) fn connector<C>(&self, tls: &Tls, tcp: C) -> HttpsConnector<C> {
+        HttpsConnector::new(tcp, Arc::clone(&tls.any_version), false, Arc::clone(&self.server_name))
+    }
+
+    /// TLS over another connector, which speaks HTTP/1.1 only.
+    pub(super) fn http1_connector<C>(&self, tls: &Tls, tcp: C) -> HttpsConnector<C> {
+        HttpsConnector::new(tcp, Arc::clone(&tls.http1_only), false, Arc::clone(&self.server_name))
+    }
+}
+
+/// Reads a file without holding a thread of async tasks up.
+pub(super) async fn read(path: &str) -> Result<Vec<u8>, CredentialFileError> {
+    tokio::fs::read(path).await.map_err(|source| CredentialFileError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{
     account::Account,
     controller::Controller,
-    kubernetes::{Namespace, job_name},
+    kubernetes::{Namespace, job_name, wait},
 };
 
 const REQUESTS: &str = "cronwheel_api_requests_total";
@@ -161,8 +161,8 @@ pub(super) async fn a_client_certificate_that_is_replaced_counts_without_a_resta
     let certificate = ClientCertificate::begin(&mut namespace, "kcm");
     let controller = start_after_first_minute(&namespace);
     create_overdue(&namespace, "hello").await;
-    let refused = [("verb", "create"), ("resource", "jobs"), ("code", "403")];
-    controller.wait_for_metric(REQUESTS, &refused, |n| n >= 1).await;
+    let is_refused = wait(async || controller.readiness_or_nothing().await.contains("create jobs in")).await;
+    assert!(is_refused, "{}", controller.readiness_or_nothing().await);
     assert_eq!(namespace.job_names().await, Vec::<String>::new());
 
     // Of an administrator.

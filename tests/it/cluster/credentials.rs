@@ -140,6 +140,8 @@ impl ClientCertificate {
         certificate.replace(name);
         let [path, key] = ["tls.crt", "tls.key"].map(|file| certificate.folder.join(file));
         kubeconfig["users"][0]["user"] = json!({"client-certificate": path, "client-key": key});
+        // Its Leases are not those of other cases.
+        kubeconfig["contexts"][0]["context"]["namespace"] = json!(namespace.name);
         let path = certificate.folder.join("kubeconfig");
         fs::write(&path, kubeconfig.to_string()).expect("a kubeconfig");
         namespace.control_plane = Rc::new(shared.with_controller_kubeconfig(path));

@@ -13,6 +13,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll},
+    time::Duration,
 };
 
 use axum::serve::Listener;
@@ -32,6 +33,9 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::*;
 use crate::cluster::{Answer, ClusterApi, EventOutcome, WriteConnections, lease_client, watch_client};
+
+/// For what does not happen.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A certificate authority and what it signs.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -142,10 +146,10 @@ impl Server {
             tls: Arc::clone(&tls),
             seen: Arc::clone(&seen),
         };
-        let held = Arc::clone(&seen);
+        let in_handler = Arc::clone(&seen);
         let hold = async move || {
-            held.held.notify_one();
-            held.released.notified().await;
+            in_handler.held.notify_one();
+            in_handler.released.notified().await;
             "{}"
         };
         let app = axum::Router::new()
@@ -174,9 +178,13 @@ impl Server {
     }
 
     async fn wait_until_open(&self, n_open: usize) {
-        while self.seen.n_open.load(Ordering::Relaxed) != n_open {
-            self.seen.closed.notified().await;
-        }
+        let counted = async {
+            while self.seen.n_open.load(Ordering::Relaxed) != n_open {
+                self.seen.closed.notified().await;
+            }
+        };
+        let is_reached = tokio::time::timeout(PATIENCE, counted).await.is_ok();
+        assert!(is_reached, "not {n_open} but {:?} open", self.seen.n_open);
     }
 }
 

@@ -30,7 +30,7 @@ use self::{
 };
 pub use self::{
     exchange::ExchangeError,
-    takers::{LeaseScope, Taker},
+    takers::{LeaseScope, OverlappingInstallation},
 };
 use super::{api::push_segment, classify::RawAnswer, connection::ServerDate};
 use crate::state::{

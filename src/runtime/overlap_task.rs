@@ -3,9 +3,11 @@
 //! Two such installations start every run of these namespaces twice, with the name of the Job as the only lock. Nothing is
 //! held back: which of them should go on is for people to say. The leader of shard 0 looks once a minute.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
-use jiff::{SignedDuration, Timestamp};
 use prometheus::IntGauge;
 use tokio::sync::watch;
 
@@ -14,10 +16,10 @@ use super::{
     shutdown::{Phase, PhaseReceiver},
 };
 use crate::{
-    cluster::leases::{LeaseApi, LeaseError, LeaseScope, Taker},
+    cluster::leases::{LeaseApi, LeaseError, LeaseScope, OverlappingInstallation},
     state::{
         lease::{LeaseKey, MemberSettings},
-        sharding::{Leadership, ShardId},
+        sharding::{BootInstant, Leadership, ShardId},
     },
 };
 
@@ -27,8 +29,11 @@ const INTERVAL: Duration = Duration::from_mins(1);
 /// How long an answer is waited for.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A member that renewed its Lease longer ago is gone: twice the longest duration of a Lease, and some for its clock.
-const SILENCE_MAX: SignedDuration = SignedDuration::from_mins(1);
+/// An overlap that lasts is reported again after this, and so is a look that fails.
+const REPORT_INTERVAL: Duration = Duration::from_hours(1);
+
+/// So many overlaps are reported within [`REPORT_INTERVAL`]. Leases elsewhere may be forged, and each report is an Event.
+const REPORTS_MAX: usize = 16;
 
 /// See the module.
 pub struct OverlapTask {
@@ -48,14 +53,6 @@ pub struct OverlapTask {
     pub phase: PhaseReceiver,
 }
 
-/// An installation that works in namespaces of ours.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Overlap {
-    namespace: String,
-    installation: String,
-    settings: String,
-}
-
 impl OverlapTask {
     /// Works until the intake stops.
     pub async fn run(self) {
@@ -69,7 +66,7 @@ impl OverlapTask {
 
     async fn look_for_ever(&self) {
         let mut scope = LeaseScope::AllNamespaces;
-        let mut known = BTreeSet::new();
+        let mut reports = Reports::default();
         loop {
             tokio::time::sleep(INTERVAL).await;
             let is_ours = self
@@ -78,23 +75,23 @@ impl OverlapTask {
                 .mandate(ShardId(0), self.clock.boot())
                 .is_some();
             let found = if is_ours {
-                self.look(&mut scope).await
+                self.look(&mut scope, &mut reports).await
             } else {
-                Some(BTreeSet::new())
+                Vec::new()
             };
-            let Some(found) = found else { continue };
-            for overlap in found.difference(&known) {
-                self.report(overlap).await;
-            }
             self.overlapping.set(i64::try_from(found.len()).unwrap_or(i64::MAX));
-            known = found;
+            for overlapping in found {
+                if reports.is_due(&overlapping, self.clock.boot()) {
+                    self.report(&overlapping).await;
+                }
+            }
         }
     }
 
-    /// The installations that overlap; none where that cannot be known.
-    async fn look(&self, scope: &mut LeaseScope) -> Option<BTreeSet<Overlap>> {
-        let mut takers = self.api.takers(*scope, TIMEOUT).await;
-        if let Err(LeaseError::Refused { code: 403, .. }) = &takers
+    /// The installations that overlap, as far as that can be known.
+    async fn look(&self, scope: &mut LeaseScope, reports: &mut Reports) -> Vec<OverlappingInstallation> {
+        let mut found = self.list(*scope).await;
+        if let Err(LeaseError::Refused { code: 403, .. }) = &found
             && *scope == LeaseScope::AllNamespaces
         {
             tracing::info!(
@@ -102,42 +99,32 @@ impl OverlapTask {
                  with ours"
             );
             *scope = LeaseScope::OwnNamespace;
-            takers = self.api.takers(*scope, TIMEOUT).await;
+            found = self.list(*scope).await;
         }
-        match takers {
-            Ok(takers) => Some(self.overlaps(&takers, self.clock.now())),
+        match found {
+            Ok(found) => found.into_iter().collect(),
             Err(error) => {
-                tracing::debug!(%error, "installations cannot be compared with ours");
-                None
+                if reports.is_failure_due(self.clock.boot()) {
+                    tracing::warn!(%error, "other installations cannot be compared with ours");
+                }
+                Vec::new()
             }
         }
     }
 
-    fn overlaps(&self, takers: &[Taker], now: Timestamp) -> BTreeSet<Overlap> {
-        let (namespace, installation) = (self.api.namespace(), self.api.installation_name().to_string());
-        let others = takers.iter().filter(|taker| {
-            let is_ours = taker.namespace == namespace && taker.installation == installation;
-            let is_live = now.duration_since(taker.renewed_at).abs() < SILENCE_MAX;
-            !is_ours && is_live && taker.settings.may_overlap(&self.settings)
-        });
-        let overlap = |taker: &Taker| Overlap {
-            namespace: taker.namespace.clone(),
-            installation: taker.installation.clone(),
-            settings: taker.settings.to_string(),
-        };
-        others.map(overlap).collect()
+    async fn list(&self, scope: LeaseScope) -> Result<BTreeSet<OverlappingInstallation>, LeaseError> {
+        let now = self.clock.now();
+        self.api.overlapping(scope, &self.settings, now, TIMEOUT).await
     }
 
-    async fn report(&self, overlap: &Overlap) {
-        let Overlap {
+    async fn report(&self, overlapping: &OverlappingInstallation) {
+        let OverlappingInstallation {
             namespace,
             installation,
-            settings,
-        } = overlap;
+        } = overlapping;
         let message = format!(
-            "installation {installation} with Leases in namespace {namespace} ({settings}) works in namespaces of this one \
-             ({}): both start the runs there; give each of them other --namespace flags",
-            self.settings
+            "a Lease of installation {installation} in namespace {namespace} says that it works in namespaces of this one: \
+             both start the runs there; give each of them other --namespace flags, or delete the Lease if it is forged"
         );
         tracing::error!("{message}");
         let key = LeaseKey::Member(self.pod_uid.clone());
@@ -147,5 +134,59 @@ impl OverlapTask {
         if let Err(error) = told.await {
             tracing::debug!(%error, "Event not stored");
         }
+    }
+}
+
+/// What was reported within the last [`REPORT_INTERVAL`].
+#[derive(Default)]
+struct Reports {
+    overlaps: BTreeMap<OverlappingInstallation, BootInstant>,
+    failure: Option<BootInstant>,
+}
+
+impl Reports {
+    /// Whether an overlap is to be reported now; then it counts as reported.
+    fn is_due(&mut self, overlapping: &OverlappingInstallation, now: BootInstant) -> bool {
+        self.overlaps
+            .retain(|_, reported| now.since(*reported) < REPORT_INTERVAL);
+        if self.overlaps.len() >= REPORTS_MAX || self.overlaps.contains_key(overlapping) {
+            return false;
+        }
+        self.overlaps.insert(overlapping.clone(), now);
+        true
+    }
+
+    /// The same of a look that failed.
+    fn is_failure_due(&mut self, now: BootInstant) -> bool {
+        let is_due = self
+            .failure
+            .is_none_or(|reported| now.since(reported) >= REPORT_INTERVAL);
+        if is_due {
+            self.failure = Some(now);
+        }
+        is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overlap_is_reported_once_an_hour_and_no_more_than_sixteen_are() {
+        let at = |minutes| BootInstant::after_boot(Duration::from_mins(minutes));
+        let installation = |number: usize| OverlappingInstallation {
+            namespace: format!("team-{number}"),
+            installation: "cronwheel".to_owned(),
+        };
+        let mut reports = Reports::default();
+        assert!(reports.is_due(&installation(0), at(1)));
+        assert!(!reports.is_due(&installation(0), at(60)));
+        assert!(reports.is_due(&installation(0), at(61)));
+        let n_reported = (1..1_000)
+            .filter(|number| reports.is_due(&installation(*number), at(62)))
+            .count();
+        assert_eq!(n_reported, 15);
+        assert!(reports.is_failure_due(at(62)) && !reports.is_failure_due(at(63)) && reports.is_failure_due(at(122)));
     }
 }

@@ -44,8 +44,12 @@ const ALL_NAMESPACES: &str = "*";
 pub struct MemberSettings(Box<str>);
 
 impl MemberSettings {
-    /// A longer text is cut and ends with its length and hash: every renewal repeats it.
-    const TEXT_MAX_BYTES: usize = 1024;
+    /// A longer text is cut and ends with its length and hash: every renewal repeats it. Room for 256 namespaces, whose names
+    /// have at most 63 characters.
+    const TEXT_MAX_BYTES: usize = 16 << 10;
+
+    /// What stands before the text of a replica that runs alone: a word and the uid of its Pod.
+    const ALONE_MAX_BYTES: usize = 256;
 
     /// How the text of a replica begins that runs every CronJob by itself.
     const ALONE: &str = "alone=";
@@ -76,7 +80,7 @@ impl MemberSettings {
         if text.len() <= Self::TEXT_MAX_BYTES {
             return MemberSettings(text.into());
         }
-        let start: String = text.chars().take(200).collect();
+        let start: String = text.chars().take(Self::TEXT_MAX_BYTES / 2).collect();
         let (n_bytes, hash) = (text.len(), fnv1a_64(text.as_bytes()));
         MemberSettings(
             format!(
@@ -110,6 +114,11 @@ impl MemberSettings {
     /// The settings that an annotation names.
     pub fn read(text: &str) -> MemberSettings {
         MemberSettings(text.into())
+    }
+
+    /// The same; none where the text is longer than any that a replica writes.
+    pub fn read_bounded(text: &str) -> Option<MemberSettings> {
+        (text.len() <= Self::TEXT_MAX_BYTES + Self::ALONE_MAX_BYTES).then(|| MemberSettings::read(text))
     }
 }
 

@@ -21,11 +21,19 @@ use crate::state::{
     LookUpOutcome, StatusOutcome, StatusWrite, sharding::WriteTerms,
 };
 
+mod send_error;
+
+use send_error::SendError;
+
 /// How long an answer may take. An API server lets an admission webhook take 30 seconds.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(35);
 
-/// Longest body of an answer: an API server stores no object larger than its request limit of 3 MiB.
+/// Longest body of an answer. A longer one is not read: the request counts as unanswered, and says nothing of the server.
 const BODY_MAX_BYTES: usize = 4 << 20;
+
+/// Longest body of a CronJob that is read for its template: etcd stores 1.5 MiB, of which an API server writes each `<`,
+/// `>` and `&` as six bytes.
+const CRON_JOB_MAX_BYTES: usize = 10 << 20;
 
 /// An answer with what it says beyond its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,7 +191,7 @@ impl ClusterApi {
     /// Reads a CronJob of which not everything is kept.
     pub async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
         let request = request(self.life(), Method::GET, cron_job_path(cron_job), "", Vec::new());
-        let answered = self.ask(request, classify::read_cron_job).await;
+        let answered = answered(self.send(request, CRON_JOB_MAX_BYTES).await, classify::read_cron_job);
         answered.map(|outcome| self.decoded(outcome))
     }
 
@@ -231,21 +239,25 @@ impl ClusterApi {
         request: Result<Request<Body>, http::Error>,
         classify: fn(&RawAnswer) -> Answer<T>,
     ) -> Answered<T> {
-        answered(self.send(request).await, classify)
+        answered(self.send(request, BODY_MAX_BYTES).await, classify)
     }
 
     /// Sends a request over the least busy connection, over the avoided one only where no other has room.
-    async fn send(&self, request: Result<Request<Body>, http::Error>) -> Result<Sent, SendError> {
+    async fn send(
+        &self,
+        request: Result<Request<Body>, http::Error>,
+        body_max_bytes: usize,
+    ) -> Result<Sent, SendError> {
         let request = request?;
         let life = self.life().unwrap_or(REQUEST_TIMEOUT);
         let permit = self.connections.acquire_beside(self.avoided).await;
         let exchange = async {
             let response = permit.client().send(request).await.map_err(SendError::Transport)?;
             let (parts, body) = response.into_parts();
-            let body = Limited::new(body, BODY_MAX_BYTES)
+            let body = Limited::new(body, body_max_bytes)
                 .collect()
                 .await
-                .map_err(SendError::Body)?;
+                .map_err(SendError::of_body)?;
             Ok::<_, SendError>((parts, body.to_bytes()))
         };
         let (parts, body) = tokio::time::timeout(life, exchange)
@@ -290,8 +302,8 @@ fn answered<T: OrderOutcome>(
         Err(error) => Answered {
             answer: match &error {
                 SendError::Request(_) => classify::failed(&error),
-                // The connection is alive, or its keep-alive would have ended it: this request alone is stuck.
-                SendError::Timeout(_) => classify::stuck(&error),
+                // The connection is alive, or its keep-alive would have ended it: this request alone has no answer.
+                SendError::Timeout(_) | SendError::TooLong(_) => classify::stuck(&error),
                 SendError::Transport(_) | SendError::Body(_) => classify::unanswered(&error),
             },
             code: None,
@@ -300,19 +312,6 @@ fn answered<T: OrderOutcome>(
             fenced_over: None,
         },
     }
-}
-
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-enum SendError {
-    #[error("the request cannot be built")]
-    Request(#[from] http::Error),
-    #[error("the API server cannot be reached")]
-    Transport(#[source] kube::Error),
-    #[error("the answer broke off")]
-    Body(#[source] tower::BoxError),
-    #[error("no answer within {} seconds", .0.as_secs_f32())]
-    Timeout(Duration),
 }
 
 pub(super) fn request(

@@ -45,6 +45,9 @@ const INFLIGHT_MAX_IN_BURST: u32 = 8;
 /// Writes on the way of a replica that leaves: its shards are handed over when theirs are stored.
 const INFLIGHT_MAX_WHEN_LEAVING: u32 = 64;
 
+/// CronJobs that are read for the metadata of their status writes at a time: each may have 1.5 MiB.
+const READING_MAX: usize = 8;
+
 /// How often one write is sent again before the shard is told that it failed: more than five minutes of pauses.
 const RETRIES_MAX: u32 = 64;
 
@@ -104,6 +107,7 @@ pub struct StatusBatcher<A> {
     /// Those of them whose next write is due.
     parked: HashSet<Uid>,
     is_flushing: bool,
+    n_reading: usize,
 }
 
 type Exchange = Pin<Box<dyn Future<Output = Exchanged> + Send>>;
@@ -121,6 +125,7 @@ impl<A: StatusApi> StatusBatcher<A> {
             busy: HashSet::new(),
             parked: HashSet::new(),
             is_flushing: false,
+            n_reading: 0,
         }
     }
 
@@ -184,6 +189,11 @@ impl<A: StatusApi> StatusBatcher<A> {
             if self.busy.contains(&uid) {
                 self.parked.insert(uid);
             } else if let Some(pending) = self.links.queue.take(&uid) {
+                if pending.must_read() && self.n_reading >= READING_MAX {
+                    // It goes first when one of them is answered.
+                    self.links.queue.put_back(pending);
+                    return None;
+                }
                 self.send(pending, now).await;
             }
         }
@@ -232,6 +242,7 @@ impl<A: StatusApi> StatusBatcher<A> {
         }
         let ticket = self.pacer.on_sent(now);
         self.busy.insert(pending.write.cron_job.uid.clone());
+        self.n_reading += usize::from(pending.must_read());
         let exchange = exchange(
             self.api.clone(),
             self.clock.clone(),
@@ -250,6 +261,7 @@ impl<A: StatusApi> StatusBatcher<A> {
         } = exchanged;
         let uid = pending.write.cron_job.uid.clone();
         self.busy.remove(&uid);
+        self.n_reading -= usize::from(pending.must_read());
         if let Some((answered, duration)) = answered {
             self.take_answer(pending, ticket, answered, duration).await;
         } else {

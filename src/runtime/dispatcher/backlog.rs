@@ -45,40 +45,61 @@ const READING_MAX: u32 = 8;
 /// How many requests are on the way by namespace.
 #[derive(Debug, Default)]
 pub(super) struct OnTheWay {
-    by_namespace: HashMap<Box<str>, u32>,
+    by_namespace: Counts,
     /// Creates of shards in quarantine.
     n_alone: u32,
     /// Creates that read their CronJob first, or have read it.
-    n_reading: u32,
+    reading: Counts,
 }
 
-impl OnTheWay {
-    pub(super) fn enter(&mut self, queued: &Queued) {
-        self.n_alone += u32::from(queued.is_alone());
-        self.n_reading += u32::from(queued.is_reading());
-        let namespace = queued.namespace();
-        match self.by_namespace.get_mut(namespace) {
+/// Numbers by namespace.
+#[derive(Debug, Default)]
+struct Counts {
+    counts: HashMap<Box<str>, u32>,
+    sum: u32,
+}
+
+impl Counts {
+    fn add(&mut self, namespace: &str) {
+        self.sum += 1;
+        match self.counts.get_mut(namespace) {
             Some(count) => *count += 1,
             None => {
-                self.by_namespace.insert(namespace.into(), 1);
+                self.counts.insert(namespace.into(), 1);
             }
         }
     }
 
-    pub(super) fn leave(&mut self, queued: &Queued) {
-        self.n_alone -= u32::from(queued.is_alone());
-        self.n_reading -= u32::from(queued.is_reading());
-        let namespace = queued.namespace();
-        if let Some(count) = self.by_namespace.get_mut(namespace) {
+    fn remove(&mut self, namespace: &str) {
+        if let Some(count) = self.counts.get_mut(namespace) {
+            self.sum -= 1;
             *count -= 1;
             if *count == 0 {
-                self.by_namespace.remove(namespace);
+                self.counts.remove(namespace);
             }
         }
     }
 
     fn of(&self, namespace: &str) -> u32 {
-        self.by_namespace.get(namespace).copied().unwrap_or_default()
+        self.counts.get(namespace).copied().unwrap_or_default()
+    }
+}
+
+impl OnTheWay {
+    pub(super) fn enter(&mut self, queued: &Queued) {
+        self.n_alone += u32::from(queued.is_alone());
+        self.by_namespace.add(queued.namespace());
+        if queued.is_reading() {
+            self.reading.add(queued.namespace());
+        }
+    }
+
+    pub(super) fn leave(&mut self, queued: &Queued) {
+        self.n_alone -= u32::from(queued.is_alone());
+        self.by_namespace.remove(queued.namespace());
+        if queued.is_reading() {
+            self.reading.remove(queued.namespace());
+        }
     }
 }
 
@@ -213,7 +234,7 @@ impl Backlog {
     ) -> Result<Queued, Option<BootInstant>> {
         self.n_turns = self.n_turns.wrapping_add(1);
         let share = SHARE_MIN.max(places / SHARES);
-        let n_on_the_way = |namespace: &str| on_the_way.of(namespace);
+        let n_on_the_way = |namespace: &str| on_the_way.by_namespace.of(namespace);
         let is_background_turn = self.n_turns.is_multiple_of(BACKGROUND_TURNS)
             && (is_old(&self.look_ups, now) || is_old(&self.background, now));
         // Its CronJob's next slot has come, which waits for the answer. It is not sent, so it takes no token.
@@ -230,8 +251,9 @@ impl Backlog {
             return Ok(queued);
         }
         let reading_max = (places / READING_SHARE).clamp(1, READING_MAX);
-        if on_the_way.n_reading < reading_max
-            && let Some(queued) = self.reading.pop(share, n_on_the_way)
+        if on_the_way.reading.sum < reading_max
+            // Half of the places at most for one namespace, whose webhooks may be slow.
+            && let Some(queued) = self.reading.pop((reading_max / 2).max(1), |namespace| on_the_way.reading.of(namespace))
         {
             return Ok(queued);
         }

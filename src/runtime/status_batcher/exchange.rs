@@ -61,7 +61,7 @@ pub(super) async fn exchange<A: StatusApi>(
         None => api,
     };
     let write = &pending.write;
-    let answered = if write.retained_metadata.members.as_str().is_none() {
+    let answered = if pending.must_read() {
         let read = api.read_cron_job(&write.cron_job);
         let (read, duration) = ask(&clock, &metrics.api, ApiCall::ReadCronJob, read).await;
         (read.map(|outcome| metadata_of(write, outcome)), duration)

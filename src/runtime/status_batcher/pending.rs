@@ -41,6 +41,13 @@ pub(super) struct Pending {
     pub(super) n_retries: u32,
 }
 
+impl Pending {
+    /// Whether its CronJob is read before it is sent.
+    pub(super) fn must_read(&self) -> bool {
+        self.write.retained_metadata.members.as_str().is_none()
+    }
+}
+
 /// The order in which writes become due. Entries may be out of date: the map tells.
 #[derive(Debug, Default)]
 struct Arrivals {
@@ -181,7 +188,8 @@ impl StatusQueue {
         };
         let mut arrivals = self.arrivals();
         if is_newly_urgent {
-            arrivals.urgent.push_back(uid);
+            // First again: it may hold metadata that was read for it.
+            arrivals.urgent.push_front(uid);
         } else {
             arrivals.by_age.push_front((since, uid));
         }

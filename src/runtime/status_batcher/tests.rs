@@ -498,3 +498,23 @@ async fn a_write_is_not_sent_when_the_shard_was_lost_while_the_cron_job_was_read
     assert_eq!(bench.requests(), []);
     assert_eq!(bench.answers(), ["1 Abandoned"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn of_urgent_writes_that_read_their_cron_jobs_few_hold_metadata_at_a_time() {
+    let bench = Bench::with_latency(Vec::new(), Duration::from_millis(100));
+    bench.api.seen.lock().unwrap().read_version = 7;
+    for number in 0..40 {
+        bench.push(StatusWrite {
+            is_urgent: true,
+            ..without_metadata(&format!("large{number}"), 7, number)
+        });
+    }
+    bench.pass(10_000).await;
+    let requests = bench.requests();
+    assert_eq!(requests.len(), 40);
+    let writes_begun_at = |at| requests.iter().filter(|request| request.0 == at).count();
+    assert!(
+        requests.iter().all(|request| writes_begun_at(request.0) <= 8),
+        "{requests:?}"
+    );
+}

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use cronwheel::{
-    cluster::{Answer, Answered, ClusterApi, EventOutcome, connection::WriteConnections},
+    cluster::{Answer, Answered, ClusterApi, CronJobOutcome, EventOutcome, connection::WriteConnections},
     state::{
         CreateOutcome, CronJobIdentity, CronJobStatus, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate,
         LookUpOutcome, ResourceVersion, StatusOutcome, StatusWrite, Uid,
@@ -309,6 +309,27 @@ async fn a_request_that_is_never_answered_is_given_up_and_stops_no_other() {
             fenced_over: None,
         }
     );
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_says_nothing_of_the_server() {
+    let long = || "x".repeat((4 << 20) + 1);
+    let script = Script::default().answer(201, long());
+    let answered = ClusterApi::from_client(script.client()).create_job(&order()).await;
+    assert!(
+        matches!(answered.answer, Answer::Outcome(CreateOutcome::Unanswered { .. })),
+        "{answered:?}"
+    );
+    // Of a CronJob that is read more is taken in, and what cannot be read fails alone.
+    for (body, text) in [(long(), "expected value"), ("x".repeat((10 << 20) + 1), "too long")] {
+        let script = Script::default().answer(200, body);
+        let cron_job = order().cron_job;
+        let answered = ClusterApi::from_client(script.client()).read_cron_job(&cron_job).await;
+        let Answer::Outcome(CronJobOutcome::Failed { message, .. }) = answered.answer else {
+            panic!("{answered:?}");
+        };
+        assert!(message.contains(text), "{message}");
+    }
 }
 
 #[tokio::test]

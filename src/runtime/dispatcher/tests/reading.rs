@@ -92,3 +92,17 @@ async fn a_pause_of_the_lane_holds_back_a_create_whose_cron_job_was_read() {
     let at = bench.api.requests_at();
     assert!(at[2..].iter().all(|at| *at >= 10_000), "{at:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_whose_webhooks_are_slow_takes_half_of_the_places_of_large_creates() {
+    let mut bench = Bench::new(Vec::new());
+    let dispatcher = bench.dispatcher.as_mut().unwrap();
+    dispatcher.api.slow_prefix = "slow";
+    for number in 0..20 {
+        bench.push(without_template("tenant-slow", &format!("slow-{number}")));
+    }
+    bench.push(without_template("tenant-quick", "quick"));
+    bench.start();
+    assert_eq!(bench.answer().await, "quick Created");
+    assert!(bench.clock.boot().since_boot() < Duration::from_secs(1));
+}

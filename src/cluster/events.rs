@@ -78,6 +78,9 @@ pub struct EventAggregator {
 struct Recent {
     last: Timestamp,
     bucket: Bucket,
+    /// The bucket of [`EventReason::UnexpectedJob`]: whoever may create Jobs in any namespace can make such Events, and must
+    /// not use up what the CronJob's own have.
+    unexpected: Option<Box<Bucket>>,
     kinds: Vec<Kind>,
 }
 
@@ -120,14 +123,18 @@ impl EventAggregator {
         let last_name = &mut self.last_name_nanoseconds;
         let recent = self.recent.entry(event.cron_job.uid.clone()).or_insert_with(|| Recent {
             last: now,
-            bucket: Bucket {
-                tokens: BUCKET_TOKENS,
-                refilled: now,
-            },
+            bucket: Bucket::full(now),
+            unexpected: None,
             kinds: Vec::new(),
         });
         recent.last = now;
-        let has_token = recent.bucket.take(now);
+        let has_token = match event.reason {
+            EventReason::UnexpectedJob => recent
+                .unexpected
+                .get_or_insert_with(|| Box::new(Bucket::full(now)))
+                .take(now),
+            _ => recent.bucket.take(now),
+        };
         let kind = recent.kind(event.reason, now);
         let sent = kind.place(fingerprint(&event.message), now);
         let is_new = sent.count == 0;
@@ -254,6 +261,13 @@ impl Sent {
 }
 
 impl Bucket {
+    fn full(now: Timestamp) -> Bucket {
+        Bucket {
+            tokens: BUCKET_TOKENS,
+            refilled: now,
+        }
+    }
+
     fn take(&mut self, now: Timestamp) -> bool {
         self.refill(now);
         let has_token = self.tokens > 0;

@@ -11,7 +11,7 @@ use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use prometheus::IntCounter;
 use tokio::sync::watch;
 
-use self::refused::{Refused, RefusedJobs};
+use self::refused::{PAUSE_MAX, Refused, RefusedJobs};
 use super::{
     ask::ask,
     clock::Clock,
@@ -120,8 +120,8 @@ impl LabelTask {
         }
     }
 
-    /// Labels what one list and the watch after it show, until Jobs were dropped and no other waits: then a new list is
-    /// needed.
+    /// Labels what one list and the watch after it show. Where Jobs were dropped a new list is needed: when no other waits, or
+    /// after [`PAUSE_MAX`].
     async fn label_listed(&self, scope: Scope) {
         let selection = Selection::Unlabelled(self.count);
         let mut items = pin!(selected_jobs(self.client.clone(), scope, selection));
@@ -129,8 +129,10 @@ impl LabelTask {
         let mut refused = RefusedJobs::default();
         let mut n_dropped: u64 = 0;
         let mut reported = None;
+        let list_again_at = self.clock.boot() + PAUSE_MAX;
         loop {
-            if n_dropped > 0 && refused.len() == 0 && in_flight.is_empty() {
+            let is_idle = refused.len() == 0 && in_flight.is_empty();
+            if n_dropped > 0 && (is_idle || self.clock.boot() >= list_again_at) {
                 return;
             }
             let has_room = in_flight.len() < IN_FLIGHT_MAX;

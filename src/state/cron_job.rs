@@ -58,6 +58,34 @@ pub(crate) struct CronJobState {
     pub(crate) n_history_failures: u32,
     /// Which complaints about the schedule were told already.
     pub(crate) told: Told,
+    /// Events about Jobs that no run explains.
+    pub(crate) unexpected_events: UnexpectedEvents,
+}
+
+/// Events of a CronJob about Jobs that no run explains: so many within an hour, however many such Jobs there are. Anyone
+/// who may create Jobs in any namespace can make them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct UnexpectedEvents {
+    begun: Option<Timestamp>,
+    n_emitted: u8,
+}
+
+impl UnexpectedEvents {
+    /// As many as client-go lets through at once.
+    const PER_HOUR_MAX: u8 = 25;
+
+    /// Whether one more may be emitted now; then it counts as emitted.
+    pub(crate) fn take(&mut self, now: Timestamp) -> bool {
+        if self.begun.is_none_or(|begun| now.duration_since(begun).as_hours() != 0) {
+            *self = UnexpectedEvents {
+                begun: Some(now),
+                n_emitted: 0,
+            };
+        }
+        let may_emit = self.n_emitted < Self::PER_HOUR_MAX;
+        self.n_emitted = self.n_emitted.saturating_add(1);
+        may_emit
+    }
 }
 
 /// A status that was handed out.
@@ -209,6 +237,7 @@ impl CronJobState {
             history_not_before: None,
             n_history_failures: 0,
             told: Told::default(),
+            unexpected_events: UnexpectedEvents::default(),
         }
     }
 

@@ -182,3 +182,16 @@ fn what_is_remembered_of_a_cron_job_that_runs_every_minute_is_small() {
     let first_minutes = bytes + n_kinds * SIMILAR_MAX * size_of::<(u32, Sent)>();
     assert!(bytes <= 512 && first_minutes <= 1_024, "{bytes}, {first_minutes}");
 }
+
+#[test]
+fn events_about_jobs_of_strangers_take_nothing_from_the_cron_job_s_own() {
+    let mut events = EventAggregator::new();
+    for number in 0..10_000 {
+        events.admit(
+            &event("a", EventReason::UnexpectedJob, &format!("job {number}")),
+            at(number / 100),
+        );
+    }
+    let failed = events.admit(&event("a", EventReason::FailedCreate, "m"), at(100));
+    assert_eq!(told(&failed), "create m x1");
+}

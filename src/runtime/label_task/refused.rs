@@ -1,6 +1,6 @@
 //! Jobs whose label was refused and that are tried again later, so that they hold up no other Job.
 //!
-//! Bounded: a Job that finds the queue full is dropped and counted; the next list of Jobs without a label brings it back.
+//! Bounded: where the queue is full a Job is dropped and counted; the next list of Jobs without a label brings it back.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use crate::state::{JobRecord, Uid, sharding::BootInstant};
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 
 /// The longest pause: a policy that refuses for good costs one request for each of its Jobs in this time.
-const PAUSE_MAX: Duration = Duration::from_mins(5);
+pub(super) const PAUSE_MAX: Duration = Duration::from_mins(5);
 
 /// Jobs that can wait. With names of the greatest length they take about 2 MiB.
 pub(super) const WAITING_MAX: usize = 4096;
@@ -38,17 +38,37 @@ impl RefusedJobs {
         self.by_uid.len()
     }
 
-    /// Takes in a Job whose label was refused so often; false where there is no room for it.
+    /// Takes in a Job whose label was refused so often; false where one was dropped. It is one of the namespace with the most
+    /// Jobs that wait, so that a tenant whose policy refuses every label keeps no other out.
     pub(super) fn put(&mut self, refused: Refused, now: BootInstant) -> bool {
         let uid = refused.job.uid.clone();
         self.forget(&uid);
-        if self.len() >= WAITING_MAX {
-            return false;
-        }
         let again_at = now + pause(refused.n_refusals);
         self.by_instant.insert((again_at, uid.clone()));
         self.by_uid.insert(uid, (again_at, refused));
-        true
+        if self.len() <= WAITING_MAX {
+            return true;
+        }
+        let crowded = self.most_crowded_namespace();
+        let last = self.by_instant.iter().rev().find(|(_, uid)| {
+            let waiting = self.by_uid.get(uid);
+            waiting.is_some_and(|(_, refused)| Some(&refused.job.namespace) == crowded.as_ref())
+        });
+        if let Some((_, uid)) = last.cloned() {
+            self.forget(&uid);
+        }
+        false
+    }
+
+    fn most_crowded_namespace(&self) -> Option<Box<str>> {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for (_, refused) in self.by_uid.values() {
+            *counts.entry(&*refused.job.namespace).or_default() += 1;
+        }
+        counts
+            .into_iter()
+            .max_by_key(|(_, count)| *count)
+            .map(|(namespace, _)| namespace.into())
     }
 
     /// Forgets a Job that a watch shows in a newer form: how often it was refused.
@@ -140,13 +160,22 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_takes_no_other_job_in() {
+    fn a_full_queue_drops_a_job_of_the_namespace_with_the_most() {
         let mut jobs = RefusedJobs::default();
         for number in 0..WAITING_MAX {
             assert!(jobs.put(refused(&number.to_string(), 1), at(0)));
         }
-        assert!(!jobs.put(refused("one more", 1), at(0)));
         assert!(jobs.put(refused("0", 2), at(0)), "it waits already");
+        let mut other = refused("other", 9);
+        other.job.namespace = "shop".into();
+        assert!(!jobs.put(other, at(0)));
+        assert_eq!(
+            jobs.take(&Uid::new("other")),
+            9,
+            "it waits in the place of one of the others"
+        );
+        assert!(jobs.put(refused("one more", 1), at(0)));
+        assert!(!jobs.put(refused("yet one more", 1), at(0)));
         assert_eq!(jobs.len(), WAITING_MAX);
     }
 }

@@ -54,7 +54,7 @@ impl ShardState {
         for (job, finding) in self.findings(owner, now) {
             match finding {
                 Finding::Adopt => self.adopt(owner, job),
-                Finding::Unexpected => self.tell_unexpected(owner, job),
+                Finding::Unexpected => self.tell_unexpected(owner, job, now),
                 Finding::Ended(finish) => self.take_off(owner, job, finish),
             }
         }
@@ -187,7 +187,7 @@ impl ShardState {
         })
     }
 
-    fn tell_unexpected(&mut self, owner: OwnerIndex, job: JobIndex) {
+    fn tell_unexpected(&mut self, owner: OwnerIndex, job: JobIndex, now: Timestamp) {
         let Some(job) = self.index.job_mut(job) else { return };
         job.is_told_unexpected = true;
         let (namespace, name) = (job.namespace.clone(), job.name.clone());
@@ -202,7 +202,10 @@ impl ShardState {
         };
         let message = format!("Saw a job that the controller did not create or forgot: {place}{name}");
         self.tally.unexpected_jobs += 1;
-        self.emit_event(owner, EventReason::UnexpectedJob, message);
+        let cron_job = self.index.cron_job_mut(owner);
+        if cron_job.is_some_and(|cron_job| cron_job.unexpected_events.take(now)) {
+            self.emit_event(owner, EventReason::UnexpectedJob, message);
+        }
     }
 
     fn take_off(&mut self, owner: OwnerIndex, job: JobIndex, finish: Finish) {

@@ -1,7 +1,9 @@
 //! B-5: the active list, completion, adoption, missing Jobs.
 
 use super::world::{World, at, complete, cron_job, entry, failed, job, manual_job, uid};
-use crate::state::{ConcurrencyPolicy, CronJobRecord, CronJobStatus, Input, JobRecord, LookUpOutcome, ResourceVersion};
+use crate::state::{
+    ConcurrencyPolicy, CronJobRecord, CronJobStatus, Input, JobRecord, LookUpOutcome, ResourceVersion, Uid,
+};
 
 /// Listed at 09:59:30 with these active Jobs and these Jobs.
 fn world(active: &[&JobRecord], jobs: Vec<JobRecord>) -> World {
@@ -373,4 +375,29 @@ fn a_last_schedule_time_in_the_future_is_reported_once() {
         ..record
     });
     world.expect(&[]);
+}
+
+#[test]
+fn very_many_jobs_of_strangers_make_few_events_and_are_all_counted() {
+    let mut world = World::new("10:00:30", vec![cron_job("hello")], vec![]);
+    world.effects();
+    let events_of_strangers = |world: &mut World, from: usize| {
+        for number in from..from + 300 {
+            let mut stranger = job("hello", "10:00:00");
+            stranger.name = format!("stranger-{number}").into();
+            stranger.uid = Uid::new(&format!("stranger-{number}"));
+            stranger.namespace = "elsewhere".into();
+            world.apply_job(stranger);
+        }
+        let effects = world.effects();
+        effects.iter().filter(|line| line.contains("UnexpectedJob")).count()
+    };
+    assert_eq!(events_of_strangers(&mut world, 0), 25);
+    assert_eq!(world.shard.tally().unexpected_jobs, 300);
+    world.advance_to("10:59:00");
+    world.effects();
+    assert_eq!(events_of_strangers(&mut world, 300), 0);
+    world.advance_to("11:01:00");
+    world.effects();
+    assert_eq!(events_of_strangers(&mut world, 600), 25);
 }

@@ -14,6 +14,7 @@ pub mod connection;
 pub mod access;
 pub mod api;
 pub mod events;
+pub mod history;
 pub mod kept;
 pub mod leases;
 pub mod lists;

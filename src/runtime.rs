@@ -28,6 +28,7 @@ pub mod event_task;
 pub mod explain;
 pub mod label_task;
 pub mod list_task;
+mod lives;
 pub mod logging;
 pub mod metrics;
 pub mod next;
@@ -52,11 +53,12 @@ use self::{
     config::{RunConfig, RunSettings},
     dispatcher::{DispatchQueue, Dispatcher, DispatcherLinks},
     event_task::{EventLinks, EventQueue, EventTask},
+    lives::{Beginning, run_lives},
     metrics::Metrics,
     shard_task::{ShardLinks, ShardTask},
-    shutdown::{EVENT_GRACE, EVENT_GRACE_AMONG_OTHERS, Phase, PhaseSender, Signals, phases},
+    shutdown::{EVENT_GRACE, EVENT_GRACE_AMONG_OTHERS, Phase, PhaseSender, Signals},
     status_batcher::{StatusBatcher, StatusLinks, StatusQueue},
-    tasks::{Task, supervise},
+    tasks::Task,
 };
 use crate::{
     cluster::{ApiServer, ClusterApi, connection::ConnectError, kept::KEPT_BYTES_MAX, shown::Shown, watched::Watched},
@@ -143,8 +145,8 @@ pub async fn run_observed(
     metrics: Metrics,
     next_signal: impl AsyncFnMut() -> &'static str,
 ) -> Result<(), RuntimeError> {
-    let shell = Shell::new(settings, clock, connections, metrics);
-    run_shell(shell, None, Vec::new(), next_signal).await
+    let beginning = Beginning::new(settings, clock, connections, metrics);
+    run_lives(beginning, None, Vec::new(), next_signal).await
 }
 
 /// What runs beside the controller's tasks until these have ended. Its own end before that ends the run.
@@ -166,27 +168,8 @@ pub async fn run_beside(
 ) -> Result<(), RuntimeError> {
     let metrics = Metrics::register()?;
     let companions = companions(&metrics);
-    let shell = Shell::new(settings, clock, connections, metrics);
-    run_shell(shell, Some(listener), companions, next_signal).await
-}
-
-async fn run_shell(
-    shell: Shell,
-    listener: Option<TcpListener>,
-    companions: Vec<Companion>,
-    next_signal: impl AsyncFnMut() -> &'static str,
-) -> Result<(), RuntimeError> {
-    if let Some(Ok(address)) = listener.as_ref().map(TcpListener::local_addr) {
-        tracing::info!(%address, "serves /healthz, /readyz and /metrics");
-    }
-    // First, as the API server may be among them.
-    let mut tasks = shell.spawn_companions(companions);
-    tasks.extend(shell.spawn_all(listener));
-    let result = supervise(tasks, &shell.phases, next_signal).await;
-    if let Err(RuntimeError::TaskFailed { .. }) = &result {
-        Box::pin(shell.abandon_membership()).await;
-    }
-    result
+    let beginning = Beginning::new(settings, clock, connections, metrics);
+    run_lives(beginning, Some(listener), companions, next_signal).await
 }
 
 /// Binds the endpoints.
@@ -196,7 +179,7 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, RuntimeError> {
         .map_err(|source| RuntimeError::Listen { address, source })
 }
 
-/// What tasks share.
+/// What the tasks of one life share.
 struct Shell {
     settings: RunSettings,
     clock: Clock,
@@ -210,6 +193,8 @@ struct Shell {
     burst: Watched<bool>,
     /// Whether a replica with `--alone` acts.
     acts_alone: Watched<bool>,
+    /// Whether the history of the API server went back, which ends this life.
+    went_back: Watched<bool>,
     /// Until when what can wait does.
     quiet_until: Watched<Option<BootInstant>>,
     api: ClusterApi,
@@ -220,7 +205,14 @@ struct Shell {
 }
 
 impl Shell {
-    fn new(settings: RunSettings, clock: Clock, connections: Connections, metrics: Metrics) -> Shell {
+    fn new(beginning: Beginning) -> Shell {
+        let Beginning {
+            settings,
+            clock,
+            connections,
+            metrics,
+            phases,
+        } = beginning;
         let leadership = match (&settings.sharding, &settings.alone) {
             (Some(sharding), _) => Leadership::of_none_until(clock.boot(), 0, sharding.timing.write_life()),
             (None, Some(_)) => Leadership::of_one_until(WHOLE, clock.boot()),
@@ -237,7 +229,8 @@ impl Shell {
             settings,
             clock,
             metrics,
-            phases: phases(),
+            phases,
+            went_back: Watched::new(false),
             leadership: watch::Sender::new(leadership),
             held_shards: Watched::new(ShardSet::EMPTY),
             burst: Watched::new(false),
@@ -251,7 +244,8 @@ impl Shell {
         }
     }
 
-    fn spawn_all(&self, listener: Option<TcpListener>) -> Vec<Task> {
+    /// The tasks that know something of the cluster.
+    fn spawn_life(&self) -> Vec<Task> {
         let (inputs_in, inputs) = mpsc::channel(INPUTS_MAX);
         let (answers_in, answers) = mpsc::channel(ANSWERS_MAX);
         let dispatch = DispatchQueue::new(self.metrics.dispatch.clone());
@@ -277,7 +271,6 @@ impl Shell {
                 custody,
             }),
         ];
-        tasks.extend(listener.map(|listener| self.spawn_admin(listener)));
         tasks.extend(sharing_tasks.into_iter().flatten());
         tasks.extend(self.spawn_announcement());
         tasks.extend(self.spawn_overlaps());

@@ -18,6 +18,7 @@ use crate::{
     resource::Resource,
     service::ApiService,
     service_time::{Queue, ServiceTimes},
+    store::Store,
 };
 
 /// How an API is made.
@@ -62,6 +63,10 @@ impl Default for Options {
 pub struct Api {
     pub(crate) shared: Arc<Shared>,
 }
+
+/// Everything that was stored at an instant.
+#[derive(Clone)]
+pub struct Snapshot(Store);
 
 pub(crate) struct Shared {
     state: Mutex<State>,
@@ -189,6 +194,22 @@ impl Api {
         let mut state = self.shared.state();
         let version = state.registry.store.version();
         state.registry.store.compact(version);
+    }
+
+    /// What is stored now, as `etcdctl snapshot save` keeps it.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot(self.shared.state().registry.store.clone())
+    }
+
+    /// Goes back to a snapshot, as `etcdutl snapshot restore --bump-revision --mark-compacted` does; with a `bump` of 0
+    /// versions go back too, as without these flags. The API servers of a cluster restart then: an outage at the same
+    /// time breaks the watches.
+    pub fn restore(&self, snapshot: &Snapshot, bump: u64) {
+        let mut state = self.shared.state();
+        state.registry.store.restore(&snapshot.0, bump);
+        for front_end in &mut state.front_ends {
+            front_end.restart();
+        }
     }
 
     /// The version of the last change.

@@ -37,6 +37,11 @@ impl FrontEnd {
         }
     }
 
+    /// The process begins anew, with a cache that has shown nothing.
+    pub(crate) fn restart(&mut self) {
+        self.shown = [0; Resource::COUNT];
+    }
+
     pub(crate) fn set_lag(&mut self, lag: Duration, store: &Store, now: Instant) {
         for resource in Resource::ALL {
             self.progress(resource, store, now);

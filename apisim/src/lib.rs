@@ -22,7 +22,7 @@ mod service_time;
 mod store;
 mod times;
 
-pub use api::{Api, Options};
+pub use api::{Api, Options, Snapshot};
 pub use clock::WallClock;
 pub use failure::Failure;
 pub use faults::{Fault, Faults, Rule, RuleId};

@@ -33,6 +33,7 @@ use crate::resource::Resource;
 pub(crate) type Place = (Resource, Key);
 
 /// Everything that is stored.
+#[derive(Clone)]
 pub(crate) struct Store {
     version: u64,
     tables: [Table; Resource::COUNT],
@@ -166,6 +167,16 @@ impl Store {
     pub(crate) fn compact(&mut self, version: u64) {
         for table in &mut self.tables {
             table.compact(version.min(self.version));
+        }
+    }
+
+    /// Goes back to what a snapshot holds. Versions go on from there, or from so many later; changes before are forgotten.
+    pub(crate) fn restore(&mut self, snapshot: &Store, bump: u64) {
+        // The clone has the same notifiers, so who waits goes on to.
+        *self = snapshot.clone();
+        self.version += bump;
+        for table in &mut self.tables {
+            table.forget_changes(self.version);
         }
     }
 

@@ -4,6 +4,7 @@ use super::args::N_WRITE_CONNECTIONS;
 use crate::cluster::{ApiServer, WriteConnections, connection::ConnectError, lease_client, watch_client};
 
 /// The ways to the API server, apart from each other so that none takes the place of another's requests.
+#[derive(Clone)]
 pub struct Connections {
     /// For Jobs, statuses and probes.
     pub writes: WriteConnections,

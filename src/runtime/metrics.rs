@@ -188,6 +188,8 @@ pub struct Metrics {
     pub election_board: ElectionBoard,
     /// What the shard publishes.
     pub shard: ShardBoard,
+    /// Lives that ended because the API server's history went back.
+    pub start_overs: IntCounter,
     /// When each watch was heard of last.
     pub watch_pulses: WatchPulses,
 }
@@ -226,6 +228,7 @@ impl Metrics {
             election: register.election(api, overflows_of("labels"))?,
             permissions: PermissionBoard::new(register.gauges(&table::PERMISSIONS_MISSING)?),
             election_board,
+            start_overs: register.counter(&table::START_OVERS)?,
             shard,
             watch_pulses,
             registry,

@@ -80,8 +80,8 @@ impl PhaseReceiver {
     }
 }
 
-/// Sets the phase.
-#[derive(Debug)]
+/// Sets the phase. Clones are one.
+#[derive(Clone, Debug)]
 pub struct PhaseSender(Watched<Phase>);
 
 impl PhaseSender {

@@ -9,6 +9,7 @@ use super::{
     RuntimeError,
     shutdown::{Phase, PhaseSender},
 };
+use crate::cluster::watched::Watcher;
 
 /// A task that runs, and ends at once when it is dropped.
 pub(super) struct Task {
@@ -24,22 +25,49 @@ impl Drop for Task {
     }
 }
 
-/// Waits for a signal, then takes the process through the phases of its end.
+/// What came to an end as it should.
+pub(super) enum Ended {
+    /// The process, after a signal.
+    Process,
+    /// A life: another begins, beside the tasks that last.
+    Life { lasting: Vec<Task>, ended: Vec<Task> },
+}
+
+/// Waits for the end of this life, or for a signal, which takes the process through the phases of its end.
 pub(super) async fn supervise(
+    lasting: Vec<Task>,
     mut tasks: Vec<Task>,
     phases: &PhaseSender,
+    went_back: &mut Watcher<bool>,
     mut next_signal: impl AsyncFnMut() -> &'static str,
-) -> Result<(), RuntimeError> {
+) -> Result<Ended, RuntimeError> {
+    let n_of_life = tasks.len();
+    tasks.extend(lasting);
     let signal = tokio::select! {
         biased;
         error = first_to_end(&mut tasks) => return Err(error),
         signal = next_signal() => signal,
+        Ok(()) = went_back.wait_for(|went_back| *went_back) => {
+            let lasting = tasks.split_off(n_of_life);
+            return Ok(Ended::Life { lasting, ended: tasks });
+        }
     };
     tracing::info!(signal, "going down");
     tokio::select! {
         biased;
-        result = wind_down(tasks, phases) => result,
+        result = wind_down(tasks, phases) => result.map(|()| Ended::Process),
         signal = next_signal() => Err(RuntimeError::Interrupted { signal }),
+    }
+}
+
+/// Ends tasks as a crash does, and returns when nothing of them runs any more.
+pub(super) async fn end_at_once(tasks: Vec<Task>) {
+    for task in &tasks {
+        task.handle.abort();
+    }
+    for mut task in tasks {
+        // That it was aborted is no news, nor that it failed in that instant: it is forgotten either way.
+        let _ = (&mut task.handle).await;
     }
 }
 

@@ -12,6 +12,7 @@ use crate::{
     cluster::{
         ClusterApi, Decoder, WatchItem,
         bounded_pages::bounded_pages,
+        history::checked_history,
         shown::Shown,
         watch::{Selection, cron_jobs, held_cron_jobs, jobs, observed, selected_jobs},
     },
@@ -81,8 +82,9 @@ impl Shell {
         let spawn_two = |scope: &Scope| {
             let cron_job_links = links("cronjobs", scope, &self.metrics.cron_job_watch);
             let job_links = links("jobs", scope, &self.metrics.job_watch);
-            let cron_job_client = bounded_pages(observed(self.watch_client.clone(), cron_job_links.observer()));
-            let job_client = bounded_pages(observed(self.watch_client.clone(), job_links.observer()));
+            let checked = || checked_history(self.watch_client.clone(), self.went_back.clone());
+            let cron_job_client = bounded_pages(observed(checked(), cron_job_links.observer()));
+            let job_client = bounded_pages(observed(checked(), job_links.observer()));
             let cron_jobs = self.watch_cron_jobs(cron_job_client, scope, Arc::clone(&decoder));
             let jobs = self.watch_jobs(job_client, scope);
             [

@@ -18,6 +18,7 @@ mod in_memory;
 mod leases;
 mod pages;
 mod random;
+mod restores;
 mod rules;
 mod selected;
 mod sharding;

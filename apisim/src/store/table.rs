@@ -41,6 +41,7 @@ pub(crate) struct Compacted {
 }
 
 /// The objects of a kind.
+#[derive(Clone)]
 pub(crate) struct Table {
     objects: BTreeMap<Key, Arc<Stored>>,
     log: VecDeque<Change>,
@@ -126,6 +127,13 @@ impl Table {
             self.compacted = first.object.version;
             self.log.pop_front();
         }
+        self.changed.notify_waiters();
+    }
+
+    /// Forgets everything before a version, which may be later than the last change.
+    pub(super) fn forget_changes(&mut self, version: u64) {
+        self.log.clear();
+        self.compacted = version;
         self.changed.notify_waiters();
     }
 

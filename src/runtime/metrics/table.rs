@@ -121,6 +121,9 @@ table! {
     RELISTS: Counter "cronwheel_relists_total" ["resource"]
         "Lists begun anew, the first included.",
         "A steady rise: watches break and their place in the history is gone.";
+    START_OVERS: Counter "cronwheel_start_overs_total" []
+        "Times that this process forgot everything and began anew because the history of the API server went back, as after a restore of etcd.",
+        "Restore etcd with --bump-revision and --mark-compacted, and restart the API servers with it.";
     CRON_JOB_LISTS: Counter "cronwheel_cron_job_lists_total" ["selected_by"]
         "Lists of the CronJobs of some shards, by who left out those of others: the API server (shardSelector, KEP-5866), or this replica after it received them.",
         "With the feature gate ShardedListAndWatch on, replica counts an API server that does not have it; without, all are by the replica.";

@@ -95,6 +95,11 @@ impl WatchPulses {
         pulse
     }
 
+    /// Forgets all watches; others take their place.
+    pub fn forget_all(&self) {
+        self.list().clear();
+    }
+
     /// Those that have been silent for longer than `bound`.
     pub fn silent_for(&self, bound: Duration) -> Vec<WatchPulse> {
         let mut silent = self.list().clone();

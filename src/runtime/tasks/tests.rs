@@ -8,7 +8,10 @@ use std::{
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::runtime::{clock::Clock, shutdown::phases, spawn};
+use crate::{
+    cluster::watched::Watched,
+    runtime::{clock::Clock, shutdown::phases, spawn},
+};
 
 /// A process of two tasks and a list of what happened.
 struct Bench {
@@ -16,6 +19,7 @@ struct Bench {
     log: Arc<Mutex<Vec<&'static str>>>,
     signals: mpsc::Sender<&'static str>,
     received: mpsc::Receiver<&'static str>,
+    went_back: Watched<bool>,
 }
 
 impl Bench {
@@ -26,6 +30,7 @@ impl Bench {
             log: Arc::default(),
             signals,
             received,
+            went_back: Watched::new(false),
         }
     }
 
@@ -40,8 +45,15 @@ impl Bench {
     }
 
     async fn supervise(&mut self, tasks: Vec<Task>) -> Result<(), RuntimeError> {
-        let received = &mut self.received;
-        supervise(tasks, &self.phases, async || received.recv().await.unwrap()).await
+        let ended = self.supervise_beside(Vec::new(), tasks).await?;
+        assert!(matches!(ended, Ended::Process));
+        Ok(())
+    }
+
+    async fn supervise_beside(&mut self, lasting: Vec<Task>, tasks: Vec<Task>) -> Result<Ended, RuntimeError> {
+        let (received, mut went_back) = (&mut self.received, self.went_back.subscribe());
+        let next_signal = async || received.recv().await.unwrap();
+        supervise(lasting, tasks, &self.phases, &mut went_back, next_signal).await
     }
 }
 
@@ -87,6 +99,30 @@ async fn a_task_that_ends_by_itself_ends_the_process() {
     let failing = spawn("failing", Phase::End, async { panic!("on purpose") });
     let error = bench.supervise(vec![failing]).await.unwrap_err();
     assert_eq!(error.to_string(), "the failing task failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_life_that_ends_leaves_the_tasks_that_last() {
+    let mut bench = Bench::new();
+    let lasting = bench.task("lasting", Phase::End, Duration::ZERO);
+    let (alive, mut ended) = mpsc::channel::<()>(1);
+    let of_life = spawn("of a life", Phase::End, async move {
+        let _alive = alive;
+        std::future::pending::<()>().await;
+    });
+    bench.went_back.set(true);
+    let outcome = bench.supervise_beside(vec![lasting], vec![of_life]).await.unwrap();
+    let Ended::Life { lasting, ended: tasks } = outcome else {
+        panic!("the process goes on");
+    };
+    end_at_once(tasks).await;
+    assert_eq!(ended.try_recv(), Err(mpsc::error::TryRecvError::Disconnected));
+    bench.went_back.set(false);
+    bench.signals.try_send("SIGTERM").unwrap();
+    let next_life = bench.task("next life", Phase::StopIntake, Duration::ZERO);
+    let outcome = bench.supervise_beside(lasting, vec![next_life]).await.unwrap();
+    assert!(matches!(outcome, Ended::Process));
+    assert_eq!(*bench.log.lock().unwrap(), ["next life", "lasting"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,111 @@
+//! A scripted API server: each request is answered in turn, and its path and query are noted.
+
+use std::{collections::VecDeque, sync::Mutex};
+
+use super::*;
+
+/// Clones are one.
+#[derive(Clone, Default)]
+struct Script {
+    asked: Arc<Mutex<Vec<String>>>,
+    answers: Arc<Mutex<VecDeque<(u16, String)>>>,
+}
+
+impl Script {
+    fn client(&self, went_back: &Watched<bool>) -> Client {
+        let script = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let script = script.clone();
+            async move {
+                let asked = request.uri().path_and_query().unwrap().to_string();
+                script.asked.lock().unwrap().push(asked);
+                let (code, body) = script.answers.lock().unwrap().pop_front().expect("an answer");
+                let mut answer = Response::new(Full::new(Bytes::from(body)));
+                *answer.status_mut() = code.try_into().unwrap();
+                Ok::<_, std::convert::Infallible>(answer)
+            }
+        });
+        checked_history(Client::new(service, "default"), went_back.clone())
+    }
+
+    fn answer(&self, code: u16, body: &str) {
+        self.answers.lock().unwrap().push_back((code, body.to_owned()));
+    }
+
+    fn list_at(&self, version: u64) {
+        self.answer(
+            200,
+            &format!(r#"{{"metadata":{{"resourceVersion":"{version}"}},"items":[]}}"#),
+        );
+    }
+
+    fn n_asked(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+}
+
+async fn ask(client: &Client, path: &str) -> (u16, Bytes) {
+    let mut request = Request::new(Body::empty());
+    *request.uri_mut() = path.parse().unwrap();
+    let (head, body) = client.send(request).await.unwrap().into_parts();
+    (head.status.as_u16(), body.collect().await.unwrap().to_bytes())
+}
+
+const WATCH: &str = "/apis/batch/v1/jobs?watch=true&resourceVersion=70";
+
+#[tokio::test]
+async fn a_watch_that_was_interrupted_is_resumed_only_in_the_same_history() {
+    let (script, went_back) = (Script::default(), Watched::new(false));
+    let client = script.client(&went_back);
+    script.answer(200, "");
+    assert_eq!(ask(&client, WATCH).await.0, 200);
+    assert_eq!(script.n_asked(), 1, "the first one follows a list");
+    script.list_at(70);
+    script.answer(200, "");
+    assert_eq!(ask(&client, WATCH).await.0, 200);
+    assert_eq!(script.asked.lock().unwrap()[1], "/apis/batch/v1/jobs?limit=1");
+    assert!(!went_back.get());
+    script.list_at(69);
+    let (code, body) = ask(&client, WATCH).await;
+    assert_eq!((code, &body[..]), (410, EXPIRED.as_bytes()));
+    assert!(went_back.get());
+}
+
+#[tokio::test]
+async fn a_list_in_the_place_of_an_interrupted_watch_is_checked_too() {
+    let (script, went_back) = (Script::default(), Watched::new(false));
+    let client = script.client(&went_back);
+    script.answer(500, "");
+    ask(&client, WATCH).await;
+    script.list_at(12);
+    assert_eq!(ask(&client, "/apis/batch/v1/jobs?limit=500").await.0, 410);
+    assert!(went_back.get());
+}
+
+#[tokio::test]
+async fn a_check_that_is_not_answered_resumes_nothing_and_proves_nothing() {
+    let (script, went_back) = (Script::default(), Watched::new(false));
+    let client = script.client(&went_back);
+    script.answer(200, "");
+    ask(&client, WATCH).await;
+    script.answer(503, "away");
+    assert_eq!(ask(&client, WATCH).await.0, 503);
+    assert_eq!(script.n_asked(), 2, "the watch is not opened");
+    script.list_at(70);
+    script.answer(200, "");
+    assert_eq!(ask(&client, WATCH).await.0, 200);
+    assert!(!went_back.get());
+}
+
+#[tokio::test]
+async fn a_watch_that_we_drop_is_opened_again_without_a_check() {
+    let (script, went_back) = (Script::default(), Watched::new(false));
+    let client = script.client(&went_back);
+    for n_asked in 1..=3 {
+        script.answer(200, "");
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = WATCH.parse().unwrap();
+        drop(client.send(request).await.unwrap());
+        assert_eq!(script.n_asked(), n_asked);
+    }
+}

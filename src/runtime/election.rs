@@ -12,8 +12,6 @@ mod refusals;
 mod report;
 mod requests;
 
-use std::time::Duration;
-
 use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::{mpsc, watch};
 
@@ -22,7 +20,7 @@ use self::{
     lease_watch::LeaseWatch,
     notices::Notices,
     refusals::Refusals,
-    requests::{Asked, Asker, Told},
+    requests::{Asked, Asker},
 };
 use super::{
     clock::{Clock, ClockVerdict},
@@ -55,6 +53,8 @@ pub struct ElectionLinks {
     pub acts_alone: Watched<bool>,
     /// Until when what can wait does.
     pub quiet_until: Watched<Option<BootInstant>>,
+    /// Whether the history of the API server went back, which ends this life.
+    pub went_back: Watched<bool>,
     /// What writes go over, to be cut off when they must not arrive any more.
     pub writes: ClusterApi,
     /// When to hand everything over.
@@ -202,6 +202,10 @@ impl ElectionTask {
     }
 
     fn take(&mut self, input: ElectionInput) -> Result<(), Ending> {
+        if self.election.is_contradicted_by(&input) {
+            tracing::warn!("Leases are older than they were, as after a restore of etcd");
+            self.links.went_back.set(true);
+        }
         let effects = self.election.handle(input, self.clock.boot());
         self.follow(effects)
     }
@@ -221,21 +225,6 @@ impl ElectionTask {
             self.perform(effect, &mut inputs)?;
         }
         inputs.into_iter().try_for_each(|input| self.take(input))
-    }
-
-    /// Takes in the answer to a request.
-    fn told(&mut self, told: Told) -> ElectionInput {
-        // From the send, as the fence; a second is lost to a creation time of whole seconds.
-        if let Some(received) = told.renewal_received {
-            let self_fence = self.config.timing.parts().self_fence;
-            let lasts = self_fence.saturating_sub(Duration::from_secs(1));
-            if let Ok(until) = received.checked_add(lasts) {
-                self.links
-                    .leadership
-                    .send_modify(|leadership| leadership.allow_creates_before(until));
-            }
-        }
-        told.input
     }
 
     /// What a report of the shards is for the election.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 
-use super::refusals::Refusals;
+use super::{ElectionTask, refusals::Refusals};
 use crate::{
     cluster::leases::{LeaseApi, LeaseReply},
     runtime::{
@@ -38,6 +38,23 @@ impl From<ElectionInput> for Told {
             input,
             renewal_received: None,
         }
+    }
+}
+
+impl ElectionTask {
+    /// Takes in the answer to a request.
+    pub(super) fn told(&mut self, told: Told) -> ElectionInput {
+        // From the send, as the fence; a second is lost to a creation time of whole seconds.
+        if let Some(received) = told.renewal_received {
+            let self_fence = self.config.timing.parts().self_fence;
+            let lasts = self_fence.saturating_sub(Duration::from_secs(1));
+            if let Ok(until) = received.checked_add(lasts) {
+                self.links
+                    .leadership
+                    .send_modify(|leadership| leadership.allow_creates_before(until));
+            }
+        }
+        told.input
     }
 }
 

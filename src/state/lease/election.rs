@@ -209,6 +209,20 @@ impl Election {
         std::mem::take(&mut self.effects)
     }
 
+    /// Whether a consistent list of Leases proves that the history of the API server went back. Then nothing that is known
+    /// here may be relied on.
+    pub fn is_contradicted_by(&self, input: &ElectionInput) -> bool {
+        let ElectionInput::Listed {
+            asked_at,
+            resource_version,
+            leases,
+        } = input
+        else {
+            return false;
+        };
+        self.view.is_contradicted_by(*asked_at, *resource_version, leases)
+    }
+
     /// Takes in that it is `now`. Calling it early or twice does no harm.
     pub fn handle_timeout(&mut self, now: BootInstant) -> Vec<ElectionEffect> {
         self.notice_thaw(now);

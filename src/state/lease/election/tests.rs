@@ -1,5 +1,6 @@
 //! Scenarios by the number and name of the fault, a simulation of fleets from seeds, and a model check.
 
+mod history;
 mod model;
 mod scenarios;
 mod simulation;

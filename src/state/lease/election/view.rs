@@ -252,6 +252,28 @@ impl View {
         }
     }
 
+    /// Whether a consistent list proves that the history went back, as after a restore of etcd: it is older than what the
+    /// watch has shown, or has a Lease in an older version than was known when the list was requested. With
+    /// `--bump-revision` the version of the list grows, and those of the Leases in it go back.
+    pub(super) fn is_contradicted_by(
+        &self,
+        requested_at: BootInstant,
+        version: ResourceVersion,
+        leases: &[LeaseRecord],
+    ) -> bool {
+        let is_older = |record: &LeaseRecord| {
+            let known = match &record.key {
+                LeaseKey::Member(pod_uid) => {
+                    let seen = self.members.get(pod_uid);
+                    seen.map(|seen| (seen.lease.resource_version, seen.changed_at))
+                }
+                LeaseKey::Shard(shard) => self.shard(*shard).map(|seen| (seen.version, seen.changed_at)),
+            };
+            known.is_some_and(|(known, since)| record.resource_version < known && since <= requested_at)
+        };
+        version < self.watched || leases.iter().any(is_older)
+    }
+
     /// Takes in all Leases as they were at a version. What is known of later stays.
     pub(super) fn replace(&mut self, version: ResourceVersion, leases: &[LeaseRecord], now: BootInstant) {
         let listed: BTreeSet<&LeaseKey> = leases.iter().map(|record| &record.key).collect();

@@ -12,11 +12,11 @@ use crate::state::{
     sharding::{BootInstant, ShardCount, ShardId, Weight},
 };
 
-fn at(seconds: u64) -> BootInstant {
+pub(super) fn at(seconds: u64) -> BootInstant {
     BootInstant::after_boot(Duration::from_secs(seconds))
 }
 
-fn lease(key: LeaseKey, version: u64, holder: &str) -> LeaseRecord {
+pub(super) fn lease(key: LeaseKey, version: u64, holder: &str) -> LeaseRecord {
     let installation = Installation::of(ShardCount::ONE).to_string();
     let annotations = [
         (annotation::ACCEPTS, "now"),
@@ -60,12 +60,8 @@ fn request(effects: &[ElectionEffect], wanted: &LeaseKey) -> Option<RequestId> {
     })
 }
 
-/// Whether a replica takes a shard from a life that began after what its watch has shown.
-fn takes_from_the_living(guards: Guards) -> bool {
-    let us = LeaseKey::Member("us".into());
-    let them = LeaseKey::Member("them".into());
-    let shard = LeaseKey::Shard(ShardId(0));
-    let config = ElectionConfig {
+pub(super) fn config() -> ElectionConfig {
+    ElectionConfig {
         pod_name: "pod".into(),
         pod_uid: "us".into(),
         incarnation: Incarnation(1),
@@ -75,8 +71,15 @@ fn takes_from_the_living(guards: Guards) -> bool {
         installation: Installation::of(ShardCount::ONE),
         settings: MemberSettings::of(&[crate::state::Scope::Cluster], "UTC"),
         timing: Preset::Default.timing(),
-    };
-    let mut election = Election::new(config, at(100));
+    }
+}
+
+/// Whether a replica takes a shard from a life that began after what its watch has shown.
+fn takes_from_the_living(guards: Guards) -> bool {
+    let us = LeaseKey::Member("us".into());
+    let them = LeaseKey::Member("them".into());
+    let shard = LeaseKey::Shard(ShardId(0));
+    let mut election = Election::new(config(), at(100));
     election.guards = guards;
     let installation = Installation::of(ShardCount::ONE);
     election.handle(ElectionInput::InstallationKnown(installation), at(100));

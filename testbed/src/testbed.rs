@@ -132,6 +132,11 @@ impl Testbed {
         Ok(self.instance.clone())
     }
 
+    /// Where etcd keeps its data. To be copied and put back while etcd is stopped.
+    pub fn etcd_data(&self) -> PathBuf {
+        self.instance.folder().join("etcd")
+    }
+
     /// Starts etcd, also again after [`Testbed::stop_etcd`], with the data that it had.
     pub fn start_etcd(&mut self) -> Result<(), TestbedError> {
         self.spawn(Component::Etcd, &self.instance.setup().etcd_arguments())?;

@@ -4,6 +4,7 @@
 mod api_server;
 mod compaction;
 mod etcd_away;
+mod restore;
 mod storm;
 
 use std::{
@@ -42,6 +43,7 @@ const OUTAGES: &[Outage] = outages![
     api_server::an_api_server_killed_in_a_burst_leaves_no_slot_out_and_none_twice,
     compaction::what_changed_unseen_is_seen_when_the_watch_has_expired,
     etcd_away::etcd_away_for_twenty_seconds_leaves_no_slot_out_and_none_twice,
+    restore::after_a_restore_of_etcd_a_cron_job_that_came_back_runs_without_a_restart,
     storm::a_storm_of_429_is_waited_out_and_costs_no_run,
 ];
 

@@ -75,7 +75,6 @@ FLEET = {
     "overdue-holds-up-its-next-slot": ("src/runtime/dispatcher/backlog.rs", "self.overdue.pop_until(now)", "self.overdue.pop_until(Timestamp::MIN)", "f_07_what"),
     "leads-beside-other-settings": (f"{ELECTION}/roster.rs", "let theirs = self.other_settings().min_by_key(ToString::to_string)?;", "let theirs = self.other_settings().min_by_key(ToString::to_string).filter(|_| false)?;", "settings::"),
     "lone-replica-beside-members": (f"{ELECTION}/roster.rs", "lease.installation == self.own_installation || ours.is_alone() || theirs.is_alone()", "lease.installation == self.own_installation", "alone::"),
-    "transfers-to-who-knows-of-none": (f"{ELECTION}/roster.rs", ".is_some_and(|version| version >= ProtocolRange::TRANSFER)", ".is_some()", "f_22_a_rollout"),
     "shares-with-whom-it-cannot-follow": (f"{ELECTION}/roster.rs", "theirs.find(|theirs| theirs.max < min || theirs.min > max)?", "theirs.find(|theirs| theirs.max < min && theirs.min > max)?", "f_22"),
     "newcomer-who-cannot-follow-stays": (f"{ELECTION}/roster.rs", "(!is_incumbent || stranger.max < min).then_some(", "(!is_incumbent && stranger.max < min).then_some(", "f_22"),
     "sent-without-asking-who-leads": ("src/runtime/dispatcher/exchange.rs", "self.leadership.borrow().covers(queued.mandate, boot)", "self.leadership.borrow().covers(queued.mandate, boot) || boot > BootInstant::after_boot(Duration::ZERO)", "f_06_frozen_for"),

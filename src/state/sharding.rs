@@ -20,7 +20,7 @@ pub use hash::{HASH_SCHEME, fnv1a_64};
 pub use horizon::Horizon;
 pub use labels::{SHARD_LABEL_PREFIX, ShardLabels};
 pub use leadership::{Leadership, Mandate, Stamp, WriteLife, WriteTerms};
-pub use placement::{Candidate, Placement, Pull, Situation, Weight};
+pub use placement::{Candidate, Placement, Pull, Situation};
 pub use ring::{MemberRing, TOKENS_PER_MEMBER};
 pub use shard_set::ShardSet;
 

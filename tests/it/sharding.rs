@@ -3,9 +3,7 @@
 mod fleet;
 mod table;
 
-use std::num::NonZeroU16;
-
-use cronwheel::state::sharding::{Pull, ShardCount, ShardId, Weight};
+use cronwheel::state::sharding::{Pull, ShardCount, ShardId};
 
 use super::random::Random;
 use fleet::Fleet;
@@ -145,30 +143,6 @@ fn f20_fifty_random_changes_come_to_rest_after_each() {
             assert_eq!(fleet.settle(), 0);
         }
         assert_eq!(moves, fewest);
-    });
-}
-
-#[test]
-fn shares_follow_weights() {
-    for_each_fleet(|mut fleet, random| {
-        for member in &mut fleet.members {
-            member.candidate.weight = Weight(NonZeroU16::new(random.pick(&[1, 2, 3, 10])).unwrap());
-        }
-        fleet.settle();
-        let weights: Vec<usize> = fleet
-            .members
-            .iter()
-            .map(|member| member.candidate.weight.0.get().into())
-            .collect();
-        let total: usize = weights.iter().sum();
-        for (held, weight) in fleet.held().into_iter().zip(weights) {
-            let share = fleet.holders.len() * weight;
-            assert!(
-                (share / total..=share.div_ceil(total)).contains(&held),
-                "{held} for {share}/{total}"
-            );
-        }
-        assert_eq!(fleet.settle(), 0);
     });
 }
 

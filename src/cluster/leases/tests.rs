@@ -105,7 +105,7 @@ fn a_patch_names_what_changes_and_the_version_that_it_is_based_on() {
         is_acquisition: true,
         annotations: [
             ("cronwheel.dev/crashes", None),
-            ("cronwheel.dev/handoff-to", Some("a\"b".into())),
+            ("cronwheel.dev/written-through", Some("a\"b".into())),
         ]
         .into(),
         ..write_to(SHARD)
@@ -115,7 +115,7 @@ fn a_patch_names_what_changes_and_the_version_that_it_is_based_on() {
         json!({
             "metadata": {
                 "resourceVersion": "12", "labels": label,
-                "annotations": {"cronwheel.dev/crashes": null, "cronwheel.dev/handoff-to": "a\"b"},
+                "annotations": {"cronwheel.dev/crashes": null, "cronwheel.dev/written-through": "a\"b"},
             },
             "spec": {"holderIdentity": "", "leaseTransitions": 4, "acquireTime": "2026-03-01T10:00:00.123456Z"},
         })

@@ -14,7 +14,7 @@ use crate::{
         lease::{
             ElectionConfig, Incarnation, Installation, InstallationName, MemberSettings, Preset, ProtocolRange, Timing,
         },
-        sharding::{ShardCount, Weight},
+        sharding::ShardCount,
     },
 };
 
@@ -139,7 +139,6 @@ impl ShardingSettings {
             pod_uid: self.pod_uid.clone(),
             incarnation: Incarnation((self.incarnations)()),
             revision: self.revision.clone(),
-            weight: Weight::default(),
             protocol: self.protocol,
             installation: Installation::of(self.shard_count),
             settings,

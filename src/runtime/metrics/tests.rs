@@ -11,7 +11,7 @@ use crate::{
     state::{
         InstantOutcome, Scope, ShardId,
         lease::{Election, ElectionConfig, Incarnation, Installation, MemberSettings, Overview, Preset, ProtocolRange},
-        sharding::{ShardCount, Weight},
+        sharding::ShardCount,
     },
 };
 
@@ -53,7 +53,6 @@ fn figures(clock: &Clock) -> ElectionFigures {
         pod_uid: "uid-1".into(),
         incarnation: Incarnation(1),
         revision: "".into(),
-        weight: Weight::default(),
         protocol: ProtocolRange::OURS,
         installation: Installation::of(ShardCount::default()),
         settings: MemberSettings::of(&[Scope::Cluster], "UTC"),

@@ -43,7 +43,6 @@ fn member(row: &MemberRow, now: Timestamp) -> Value {
         "installation": lease.installation,
         "protocol": {"min": lease.protocol.min, "max": lease.protocol.max},
         "revision": lease.revision,
-        "weight": lease.weight.0.get(),
     })
 }
 
@@ -65,7 +64,6 @@ fn shard(row: &ShardRow, next_fire: Option<Timestamp>) -> Value {
         "nextFire": time(next_fire),
         "acquiredAt": time(lease.and_then(|lease| lease.acquired_at)),
         "firedThrough": time(lease.and_then(|lease| lease.fired_through)),
-        "handoffTo": identity(lease.and_then(|lease| lease.handoff_to.as_ref())),
         "crashes": lease.map_or(0, |lease| lease.crashes),
         "isQuarantined": lease.is_some_and(ShardLease::is_quarantined),
     })

@@ -60,7 +60,7 @@ fn known(leases: Vec<LeaseRecord>) -> Known {
 const TAKES: &[(&str, &str)] = &[
     (annotation::ACCEPTS, "now"),
     (annotation::INSTALLATION, "16/fnv1a64-uid-10"),
-    (annotation::PROTOCOL, "1-2"),
+    (annotation::PROTOCOL, "1-1"),
     (annotation::REVISION, "7f9c"),
 ];
 
@@ -71,11 +71,7 @@ fn fleet() -> Vec<LeaseRecord> {
         member("a", TAKES),
         silent,
         shard(0, &holder("a", 1), &[]),
-        shard(
-            1,
-            &holder("a", 1),
-            &[(annotation::HANDOFF_TO, &holder("b", 1)), (annotation::CRASHES, "1")],
-        ),
+        shard(1, &holder("a", 1), &[(annotation::CRASHES, "1")]),
         shard(
             2,
             &holder("b", 1),
@@ -114,7 +110,7 @@ fn a_listing_says_who_lives_and_who_leads_what() {
             "",
             "SHARD   BUCKETS    HOLDER        EPOCH   CRONJOBS   NEXT FIRE              AGE     STATE",
             "0       0-63       cronwheel-a   3       0          2026-03-01T10:01:00Z   6m40s   led",
-            "1       64-127     cronwheel-a   3       0          -                      6m40s   led, 1 crashed, goes to cronwheel-b",
+            "1       64-127     cronwheel-a   3       0          -                      6m40s   led, 1 crashed",
             "2       128-191    cronwheel-b   3       0          -                      6m40s   led, quarantined",
             "3       192-255    cronwheel-b   3       0          -                      6m40s   holder gone",
             "4       256-319    -             3       0          -                      6m40s   nobody's",
@@ -131,15 +127,15 @@ fn a_listing_says_who_lives_and_who_leads_what() {
 fn a_wide_listing_has_more_columns() {
     let listing = text::wide(&View::of(&known(fleet())), &next_fires(), now());
     let lines = first_lines(&listing);
-    assert!(lines[2].ends_with("STATE                  INCARNATION        REVISION   PROTOCOL   WEIGHT   POD UID"));
+    assert!(lines[2].ends_with("STATE                  INCARNATION        REVISION   PROTOCOL   POD UID"));
     assert!(
-        lines[3].ends_with("takes shards           0000000000000001   7f9c       1-2        1        uid-a"),
+        lines[3].ends_with("takes shards           0000000000000001   7f9c       1-1        uid-a"),
         "{}",
         lines[3]
     );
-    assert!(lines[6].ends_with("CRASHES   INCARNATION        FIRED THROUGH          HANDOFF TO    HASHES FROM"));
-    assert!(lines[8].ends_with("1         0000000000000001   -                      cronwheel-b   0x1000000000000000"));
-    assert!(lines[9].ends_with("3         0000000000000001   2026-03-01T09:58:00Z   -             0x2000000000000000"));
+    assert!(lines[6].ends_with("CRASHES   INCARNATION        FIRED THROUGH          HASHES FROM"));
+    assert!(lines[8].ends_with("1         0000000000000001   -                      0x1000000000000000"));
+    assert!(lines[9].ends_with("3         0000000000000001   2026-03-01T09:58:00Z   0x2000000000000000"));
 }
 
 #[test]
@@ -172,7 +168,7 @@ fn a_member_that_takes_none_says_why() {
         [
             "takes shards",
             "takes none: configured with 64/fnv1a64-uid-10",
-            "takes none: others follow protocol 1-2",
+            "takes none: others follow protocol 1-1",
             "drains",
             "starts",
             "left",
@@ -229,7 +225,7 @@ fn a_document_has_everything() {
             "holder": {"pod": "cronwheel-b", "podUid": "uid-b", "incarnation": "0000000000000001"},
             "shards": 1, "renewedAt": "2026-03-01T09:58:45Z", "durationSeconds": 10, "isSilent": true,
             "state": "Takes", "message": "takes shards", "isDraining": false, "installation": "16/fnv1a64-uid-10",
-            "protocol": {"min": 1, "max": 2}, "revision": "7f9c", "weight": 1,
+            "protocol": {"min": 1, "max": 1}, "revision": "7f9c",
         })
     );
     assert_eq!(document["shards"].as_array().unwrap().len(), 16);
@@ -239,7 +235,7 @@ fn a_document_has_everything() {
             "shard": 2, "buckets": {"first": 128, "last": 191}, "hasLease": true, "stranger": null, "isLed": true,
             "holder": {"pod": "cronwheel-b", "podUid": "uid-b", "incarnation": "0000000000000001"},
             "epoch": 3, "cronJobs": 0, "nextFire": null, "acquiredAt": "2026-03-01T09:53:20Z",
-            "firedThrough": "2026-03-01T09:58:00Z", "handoffTo": null, "crashes": 3, "isQuarantined": true,
+            "firedThrough": "2026-03-01T09:58:00Z", "crashes": 3, "isQuarantined": true,
         })
     );
     assert_eq!(document["shards"][5]["stranger"], "somebody");

@@ -68,15 +68,14 @@ fn member_cells(row: &MemberRow, now: Timestamp) -> [String; 4] {
     ]
 }
 
-const MORE_MEMBER_HEADS: [&str; 5] = ["INCARNATION", "REVISION", "PROTOCOL", "WEIGHT", "POD UID"];
+const MORE_MEMBER_HEADS: [&str; 4] = ["INCARNATION", "REVISION", "PROTOCOL", "POD UID"];
 
-fn more_of_member(row: &MemberRow) -> [String; 5] {
+fn more_of_member(row: &MemberRow) -> [String; 4] {
     let incarnation = row.lease.holder.member().map(|member| member.incarnation.to_string());
     [
         incarnation.unwrap_or_else(|| NOTHING.to_owned()),
         or_nothing(&row.lease.revision),
         row.lease.protocol.to_string(),
-        row.lease.weight.0.to_string(),
         row.pod_uid.to_string(),
     ]
 }
@@ -107,18 +106,15 @@ fn shard_cells(row: &ShardRow, next_fires: &NextFires, now: Timestamp) -> [Strin
     ]
 }
 
-const MORE_SHARD_HEADS: [&str; 5] = ["CRASHES", "INCARNATION", "FIRED THROUGH", "HANDOFF TO", "HASHES FROM"];
+const MORE_SHARD_HEADS: [&str; 4] = ["CRASHES", "INCARNATION", "FIRED THROUGH", "HASHES FROM"];
 
-fn more_of_shard(row: &ShardRow, view: &View) -> [String; 5] {
+fn more_of_shard(row: &ShardRow, view: &View) -> [String; 4] {
     let lease = row.lease.as_ref();
     let member = lease.and_then(|lease| lease.holder.member());
     let texts = [
         lease.map(|lease| lease.crashes.to_string()),
         member.map(|member| member.incarnation.to_string()),
         lease.and_then(|lease| lease.fired_through).map(|at| at.to_string()),
-        lease
-            .and_then(|lease| lease.handoff_to.as_ref())
-            .map(|to| to.pod_name.to_string()),
         Some(format!(
             "{:#018x}",
             view.installation.shard_count.hash_range(row.shard).start()
@@ -158,9 +154,6 @@ impl ShardRow {
             state += ", quarantined";
         } else if lease.crashes > 0 {
             let _ = write!(state, ", {} crashed", lease.crashes);
-        }
-        if let Some(to) = &lease.handoff_to {
-            let _ = write!(state, ", goes to {}", to.pod_name);
         }
         state
     }

@@ -34,7 +34,7 @@ use super::{
     Adoption, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, MemberIdentity, MemberSettings,
     ProtocolRange, ReadAnswer, RejoinReason, Timing, WriteAnswer,
 };
-use crate::state::sharding::{BootInstant, ShardId, ShardSet, Term, Weight};
+use crate::state::sharding::{BootInstant, ShardId, ShardSet, Term};
 
 /// What a replica that runs alone publishes as its installation: it has no shards, so it shares none out with any other.
 const ALONE: &str = "alone";
@@ -50,8 +50,6 @@ pub struct ElectionConfig {
     pub incarnation: Incarnation,
     /// The revision of our pod's template; members of one Deployment that differ in it are in a rollout.
     pub revision: Box<str>,
-    /// How much we can carry.
-    pub weight: Weight,
     /// What we can follow.
     pub protocol: ProtocolRange,
     /// What we were configured with.

@@ -128,10 +128,8 @@ impl fmt::Display for MemberSettings {
     }
 }
 
-/// The versions of this protocol that a member can follow, both included.
-///
-/// Version 1 gives a shard away by leaving its Lease without a holder. Version 2 warms the next leader first, and hands
-/// over with one write.
+/// The versions of this protocol that a member can follow, both included. There is one version so far; a later program
+/// says here which of the versions before it can still follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProtocolRange {
     /// The oldest.
@@ -142,9 +140,7 @@ pub struct ProtocolRange {
 
 impl ProtocolRange {
     /// What this program can.
-    pub const OURS: ProtocolRange = ProtocolRange { min: 1, max: 2 };
-    /// Since when a shard is handed over by a transfer.
-    pub(super) const TRANSFER: u16 = 2;
+    pub const OURS: ProtocolRange = ProtocolRange { min: 1, max: 1 };
 
     /// The newest version that all of these can follow; none where there is no such version.
     pub fn effective(ranges: impl Iterator<Item = ProtocolRange>) -> Option<u16> {

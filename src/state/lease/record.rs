@@ -1,14 +1,14 @@
 //! Leases as they were read: what `cluster` decodes, and what it says to us. What does not parse is what it would be if it
 //! were not there, so that a foreign hand can cost a shard its hint, not the replica its life.
 
-use std::{collections::BTreeMap, num::NonZeroU16};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
 use super::{LeaseKey, MemberIdentity, MemberSettings, ProtocolRange};
 use crate::state::{
     ResourceVersion,
-    sharding::{Horizon, ShardCount, ShardId, ShardSet, Term, Weight},
+    sharding::{Horizon, ShardCount, ShardId, ShardSet, Term},
 };
 
 /// The annotations that we read and write; all others are preserved.
@@ -17,8 +17,6 @@ pub mod annotation {
     pub const PROTOCOL: &str = "cronwheel.dev/protocol";
     /// Member: the revision of its pod's template.
     pub const REVISION: &str = "cronwheel.dev/revision";
-    /// Member: how much it can carry.
-    pub const WEIGHT: &str = "cronwheel.dev/weight";
     /// Member: what was fixed at installation, as it knows it.
     pub const INSTALLATION: &str = "cronwheel.dev/installation";
     /// Member: its scope and its default time zone.
@@ -41,8 +39,6 @@ pub mod annotation {
     pub const FIRED_THROUGH: &str = "cronwheel.dev/fired-through";
     /// Shard: the latest versions that its last leader wrote or went by, which the next one must have seen.
     pub const WRITTEN_THROUGH: &str = "cronwheel.dev/written-through";
-    /// Shard: to whom its leader means to hand it over.
-    pub const HANDOFF_TO: &str = "cronwheel.dev/handoff-to";
     /// Shard: how many leaders in a row crashed soon after they took it.
     pub const CRASHES: &str = "cronwheel.dev/crashes";
 }
@@ -148,8 +144,6 @@ pub struct MemberLease {
     pub protocol: ProtocolRange,
     /// Of which revision it is.
     pub revision: Box<str>,
-    /// How much it can carry.
-    pub weight: Weight,
     /// What it knows of the installation, as text: members whose texts are equal share shards out.
     pub installation: Box<str>,
     /// Its scope and default time zone; none where its version does not publish them.
@@ -171,7 +165,6 @@ impl MemberLease {
     pub fn read(record: &LeaseRecord, count: ShardCount) -> MemberLease {
         let text = |name: &str| record.annotations.get(name).map(AsRef::as_ref);
         let number = |name: &str| text(name).and_then(|text| text.parse::<u64>().ok());
-        let weight = number(annotation::WEIGHT).and_then(|weight| NonZeroU16::new(u16::try_from(weight).ok()?));
         let sets = |name: &str| ShardSet::from_hex(text(name)?, count);
         MemberLease {
             resource_version: record.resource_version,
@@ -183,7 +176,6 @@ impl MemberLease {
                 .and_then(ProtocolRange::parse)
                 .unwrap_or(ProtocolRange { min: 1, max: 1 }),
             revision: text(annotation::REVISION).unwrap_or_default().into(),
-            weight: weight.map(Weight).unwrap_or_default(),
             installation: text(annotation::INSTALLATION).unwrap_or_default().into(),
             settings: text(annotation::SETTINGS).map(MemberSettings::read),
             acceptance: Acceptance::parse(text(annotation::ACCEPTS)),
@@ -238,8 +230,6 @@ pub struct ShardLease {
     pub fired_through: Option<Timestamp>,
     /// What its last leader wrote last, where it handed the shard over.
     pub written_through: Option<Horizon>,
-    /// To whom its leader means to hand it over.
-    pub handoff_to: Option<MemberIdentity>,
     /// How many leaders in a row crashed soon after they took it.
     pub crashes: u32,
 }
@@ -259,7 +249,6 @@ impl ShardLease {
             acquired_at: record.acquired_at,
             fired_through: text(annotation::FIRED_THROUGH).and_then(|text| text.parse().ok()),
             written_through: text(annotation::WRITTEN_THROUGH).and_then(Horizon::parse),
-            handoff_to: text(annotation::HANDOFF_TO).and_then(MemberIdentity::parse),
             crashes: text(annotation::CRASHES)
                 .and_then(|text| text.parse().ok())
                 .unwrap_or(0),
@@ -365,7 +354,6 @@ mod tests {
     fn a_lease_with_foreign_annotations_is_one_without() {
         let annotations = [
             (annotation::PROTOCOL, "two"),
-            (annotation::WEIGHT, "0"),
             (annotation::INSTALLATION, "17/x"),
             (annotation::WARMED, "ff"),
             (annotation::RENEWAL, "-1"),
@@ -386,10 +374,7 @@ mod tests {
         let member = MemberLease::read(&record, COUNT);
         assert_eq!(member.holder, Holder::Stranger("somebody_else".into()));
         assert_eq!(member.protocol, ProtocolRange { min: 1, max: 1 });
-        assert_eq!(
-            (member.weight, &*member.installation, member.renewal),
-            (Weight::default(), "17/x", 0)
-        );
+        assert_eq!((&*member.installation, member.renewal), ("17/x", 0));
         assert!(!member.accepts() && !member.is_draining && member.warmed.is_empty());
         let shard = ShardLease::read(&record);
         assert_eq!((shard.term, shard.crashes, shard.fired_through), (Term(3), 0, None));

@@ -1,29 +1,15 @@
-//! Where each shard should be: a pure function of the live members, their weights and who holds what.
+//! Where each shard should be: a pure function of the live members and who holds what.
 //!
 //! Every replica computes the same from the same facts, and none needs another's word for it. What it says is a wish: only
 //! the holder of a shard moves it, and what nobody holds is taken by whoever sees it. Quotas bound the load (at most one
 //! shard more than the share), holders keep what they have within them, and the ring breaks ties; so a member that comes
 //! moves its own share and nothing else, and a second look at the outcome moves nothing.
 
-use std::num::NonZeroU16;
-
 use super::{MemberRing, ShardId, ShardSet};
-
-/// How much a member can carry, in proportion to the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Weight(pub NonZeroU16);
-
-impl Default for Weight {
-    fn default() -> Weight {
-        Weight(NonZeroU16::MIN)
-    }
-}
 
 /// A live member as placement sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Candidate {
-    /// What it can carry.
-    pub weight: Weight,
     /// Whether it gives away all that it has, and takes nothing: it drains, or may not own, or not yet.
     pub is_leaving: bool,
     /// Whether it takes nothing yet and soon will: quarantined shards wait for such a one, so that a host that they killed
@@ -203,13 +189,7 @@ impl<'a> Draft<'a> {
                 *held += 1;
             }
         }
-        let weights = self
-            .situation
-            .members
-            .iter()
-            .zip(&self.takes)
-            .map(|(candidate, takes)| if *takes { candidate.weight.0.get() } else { 0 });
-        self.quotas = quotas(n_shards, &weights.collect::<Vec<_>>(), &self.held);
+        self.quotas = quotas(n_shards, &self.takes, &self.held);
     }
 
     /// Takes from each member what is above its quota: first the shards that prefer it least.
@@ -269,29 +249,18 @@ fn shard_at(index: usize) -> ShardId {
     ShardId(u16::try_from(index).unwrap_or(u16::MAX))
 }
 
-/// How many shards each member should have: its share by weight, rounded down, and what is left over one each, where the
-/// share is no whole number: first to those that have more already, so that they need not give, then to those that are
-/// furthest below, so that what a leaver gives goes where it can stay.
-fn quotas(n_shards: usize, weights: &[u16], held: &[usize]) -> Vec<usize> {
-    let total: usize = weights.iter().copied().map(usize::from).sum();
-    if total == 0 {
-        return vec![0; weights.len()];
+/// How many shards each member should have: an equal share, rounded down, and what is left over one each: first to those
+/// that have more already, so that they need not give, then to those that are furthest below, so that what a leaver gives
+/// goes where it can stay.
+fn quotas(n_shards: usize, takes: &[bool], held: &[usize]) -> Vec<usize> {
+    let n_takers = takes.iter().filter(|takes| **takes).count();
+    if n_takers == 0 {
+        return vec![0; takes.len()];
     }
-    let mut quotas: Vec<usize> = weights
-        .iter()
-        .map(|weight| n_shards * usize::from(*weight) / total)
-        .collect();
-    let n_left = n_shards - quotas.iter().sum::<usize>();
-    let remainder = |member: usize| n_shards * usize::from(weights[member]) % total;
-    let mut order: Vec<usize> = (0..weights.len()).filter(|member| remainder(*member) > 0).collect();
-    order.sort_by_key(|&member| {
-        let [quota, held] = [quotas[member], held[member]];
-        (
-            held <= quota,
-            held.cast_signed() - quota.cast_signed(),
-            total - remainder(member),
-        )
-    });
+    let (share, n_left) = (n_shards / n_takers, n_shards % n_takers);
+    let mut quotas: Vec<usize> = takes.iter().map(|takes| if *takes { share } else { 0 }).collect();
+    let mut order: Vec<usize> = (0..takes.len()).filter(|member| takes[*member]).collect();
+    order.sort_by_key(|&member| (held[member] <= share, held[member].cast_signed() - share.cast_signed()));
     for member in order.into_iter().take(n_left) {
         quotas[member] += 1;
     }

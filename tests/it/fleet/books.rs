@@ -107,8 +107,6 @@ pub(super) struct MemberChange {
     pub(super) at: Timestamp,
     pub(super) holder: Option<Holder>,
     pub(super) evicted_by: Option<String>,
-    /// The versions of the protocol that it can follow, if it takes shards.
-    pub(super) takes_by: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -152,15 +152,10 @@ impl Books {
     fn see_lease(&mut self, seen: &Seen<'_>) {
         let name = seen.name();
         if let Some(pod_uid) = name.strip_prefix("cronwheel-member-") {
-            let takes = seen.annotation("cronwheel.dev/accepts") == Some("now") && seen.holder().is_some();
             let change = MemberChange {
                 at: seen.at,
                 holder: seen.holder(),
                 evicted_by: seen.annotation("cronwheel.dev/evicted-by").map(ToOwned::to_owned),
-                takes_by: seen
-                    .annotation("cronwheel.dev/protocol")
-                    .filter(|_| takes && !seen.is_deleted)
-                    .map(ToOwned::to_owned),
             };
             return self.members.entry(pod_uid.to_owned()).or_default().push(change);
         }

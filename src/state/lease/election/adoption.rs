@@ -202,8 +202,7 @@ impl Election {
             ..LeaseWrite::to(LeaseKey::Shard(shard))
         }
         .annotate(annotation::CRASHES, (crashes > 0).then(|| crashes.to_string()))
-        .annotate(annotation::WRITTEN_THROUGH, None::<&str>)
-        .annotate(annotation::HANDOFF_TO, None::<&str>);
+        .annotate(annotation::WRITTEN_THROUGH, None::<&str>);
         self.taking.insert(shard, (term, adoption));
         let request = self.requests.sent(Purpose::Take(shard), now);
         self.effects.push(match lease {

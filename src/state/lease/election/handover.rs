@@ -11,7 +11,7 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    Election, ElectionEffect, LeaseKey, ProtocolRange, Purpose,
+    Election, ElectionEffect, LeaseKey, Purpose,
     leaving::SEAL_PATIENCE,
     tenure::{Stage, Tenure},
 };
@@ -309,8 +309,7 @@ impl Election {
             is_acquisition: heir.is_some(),
             ..LeaseWrite::to(LeaseKey::Shard(shard))
         }
-        .annotate(annotation::WRITTEN_THROUGH, Some(written_through.to_string()))
-        .annotate(annotation::HANDOFF_TO, None::<&str>);
+        .annotate(annotation::WRITTEN_THROUGH, Some(written_through.to_string()));
         Some(match fired_through {
             Some(through) => write.annotate(annotation::FIRED_THROUGH, Some(through.to_string())),
             None => write,
@@ -328,8 +327,7 @@ impl Election {
     /// Warms what was announced to us, and lets go of what will not come.
     pub(super) fn warm(&mut self) {
         let announced = self.announced_to_us();
-        let knows_plans = self.config.protocol.max >= ProtocolRange::TRANSFER;
-        let takes = knows_plans && self.is_synced && !self.is_leaving();
+        let takes = self.is_synced && !self.is_leaving();
         let is_wanted = |shard: ShardId| takes && announced.contains(shard);
         let unwanted: Vec<ShardId> = self
             .warming

@@ -47,7 +47,6 @@ impl Election {
         .annotate(annotation::RENEWAL, Some(number.to_string()))
         .annotate(annotation::PROTOCOL, Some(config.protocol.to_string()))
         .annotate(annotation::REVISION, Some(config.revision.clone()))
-        .annotate(annotation::WEIGHT, Some(config.weight.0.to_string()))
         .annotate(annotation::INSTALLATION, Some(self.own_installation.clone()))
         .annotate(annotation::SETTINGS, Some(config.settings.to_string()))
         .annotate(annotation::ACCEPTS, acceptance.text())

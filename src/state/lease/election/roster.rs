@@ -13,7 +13,6 @@ use crate::state::{
 struct Participant {
     identity: MemberIdentity,
     revision: Box<str>,
-    weight: u16,
     accepts: bool,
     is_draining: bool,
 }
@@ -222,12 +221,10 @@ impl Election {
         self.other_settings().next().is_none()
     }
 
-    /// Whether those that take shards, and we, can all follow a transfer and have the same settings.
+    /// Whether a shard may be handed over: those that take shards, and we, have a protocol version in common and the same
+    /// settings.
     pub(super) fn can_transfer(&self) -> bool {
-        self.is_without_other_settings()
-            && self
-                .effective_protocol()
-                .is_some_and(|version| version >= ProtocolRange::TRANSFER)
+        self.is_without_other_settings() && self.effective_protocol().is_some()
     }
 
     /// The version of the protocol that those that take shards, and we, can all follow; none where there is no such version.
@@ -246,7 +243,6 @@ impl Election {
             Some(Participant {
                 identity: lease.holder.member()?.clone(),
                 revision: lease.revision.clone(),
-                weight: lease.weight.0.get(),
                 accepts: lease.accepts(),
                 is_draining: lease.is_draining,
             })
@@ -322,7 +318,6 @@ impl Election {
         let is_us = *pod_uid == *self.config.pod_uid;
         let accepts = lease.accepts() && !(is_us && self.is_leaving());
         Candidate {
-            weight: lease.weight,
             is_leaving: !accepts || is_genesis && !lease.is_genesis,
             is_coming: lease.acceptance == Acceptance::Soon && !(is_us && self.is_leaving()),
         }

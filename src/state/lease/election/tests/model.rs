@@ -27,7 +27,7 @@ use crate::state::{
         ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings, ProtocolRange,
         Timing, TimingParts,
     },
-    sharding::{BootInstant, Horizon, ShardCount, ShardId, Term, Weight},
+    sharding::{BootInstant, Horizon, ShardCount, ShardId, Term},
 };
 
 const SHARD: ShardId = ShardId(0);
@@ -204,7 +204,6 @@ impl Protocol {
             pod_uid: format!("uid-{node}").into(),
             incarnation: Incarnation(incarnation),
             revision: "one".into(),
-            weight: Weight::default(),
             protocol: ProtocolRange::OURS,
             installation: Installation::of(ShardCount::ONE),
             settings: MemberSettings::of(&[crate::state::Scope::Cluster], "UTC"),

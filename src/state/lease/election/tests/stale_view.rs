@@ -9,7 +9,7 @@ use crate::state::{
         ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings, Preset,
         ProtocolRange, ReadAnswer, RequestId, WriteAnswer, annotation,
     },
-    sharding::{BootInstant, ShardCount, ShardId, Weight},
+    sharding::{BootInstant, ShardCount, ShardId},
 };
 
 pub(super) fn at(seconds: u64) -> BootInstant {
@@ -66,7 +66,6 @@ pub(super) fn config() -> ElectionConfig {
         pod_uid: "us".into(),
         incarnation: Incarnation(1),
         revision: "one".into(),
-        weight: Weight::default(),
         protocol: ProtocolRange::OURS,
         installation: Installation::of(ShardCount::ONE),
         settings: MemberSettings::of(&[crate::state::Scope::Cluster], "UTC"),

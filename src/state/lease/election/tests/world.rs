@@ -17,7 +17,7 @@ use crate::state::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey,
         MemberSettings, Overview, Preset, ProtocolRange, RejoinReason, StopReason,
     },
-    sharding::{BootInstant, Horizon, ShardCount, ShardId, ShardSet, Term, Weight},
+    sharding::{BootInstant, Horizon, ShardCount, ShardId, ShardSet, Term},
 };
 
 /// A small generator with a seed (`SplitMix64`).
@@ -147,7 +147,6 @@ impl World {
             pod_uid: format!("{:08x}-{name}", self.random.below(1 << 32)).into(),
             incarnation: Incarnation(self.random.below(u64::MAX)),
             revision: "one".into(),
-            weight: Weight::default(),
             protocol: ProtocolRange::OURS,
             installation: Installation::of(self.count),
             settings: MemberSettings::of(&[crate::state::Scope::Cluster], "UTC"),

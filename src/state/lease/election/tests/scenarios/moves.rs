@@ -1,9 +1,7 @@
 //! Replicas that come and go, and what moves then.
 
-use std::num::NonZeroU16;
-
 use super::{super::world::World, assert_balanced, fleet};
-use crate::state::{lease::MemberLease, sharding::Weight};
+use crate::state::lease::MemberLease;
 
 #[test]
 fn f27_five_replicas_that_start_at_once_lead_everything_within_two_seconds() {
@@ -164,18 +162,6 @@ fn a_newcomer_that_loads_slowly_gets_its_share_all_the_same() {
     world.run(90_000);
     assert_balanced(&world, &[0, 1, newcomer]);
     assert_eq!(world.n_moves(), 5);
-}
-
-#[test]
-fn weights_share_out_in_proportion() {
-    let mut world = World::new(64, 79);
-    for (number, weight) in [1, 3].into_iter().enumerate() {
-        let mut config = world.config(&format!("pod-{number}"));
-        config.weight = Weight(NonZeroU16::new(weight).unwrap());
-        world.start_with(config);
-    }
-    world.run(60_000);
-    assert_eq!(world.load(), [16, 48]);
 }
 
 #[test]

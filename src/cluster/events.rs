@@ -128,13 +128,12 @@ impl EventAggregator {
             kinds: Vec::new(),
         });
         recent.last = now;
-        let has_token = match event.reason {
-            EventReason::UnexpectedJob => recent
-                .unexpected
-                .get_or_insert_with(|| Box::new(Bucket::full(now)))
-                .take(now),
-            _ => recent.bucket.take(now),
+        let bucket = if event.reason == EventReason::UnexpectedJob {
+            recent.unexpected.get_or_insert_with(|| Box::new(Bucket::full(now)))
+        } else {
+            &mut recent.bucket
         };
+        let has_token = bucket.take(now);
         let kind = recent.kind(event.reason, now);
         let sent = kind.place(fingerprint(&event.message), now);
         let is_new = sent.count == 0;

@@ -88,7 +88,7 @@ impl Admin {
             ));
         }
         let missing = self.metrics.permissions.read();
-        let required = missing.iter().filter(|missing| missing.permission.is_required);
+        let required = missing.iter().filter(|missing| missing.stops_everything());
         obstacles.extend(required.map(MissingPermission::explanation));
         // What one fails with is mended by itself, unless there is something to show for it.
         if !obstacles.is_empty() {
@@ -134,18 +134,30 @@ impl Admin {
     }
 }
 
+/// What a replica that is ready says all the same: why it starts nothing for now, and where it may start nothing.
+fn remarks(admin: &Admin) -> String {
+    let mut text = String::new();
+    if let Some(reason) = admin.waits_for() {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "this replica waits: {reason}");
+    }
+    let missing = admin.metrics.permissions.read();
+    for missing in missing.iter().filter(|missing| missing.permission.is_required) {
+        let _ = writeln!(text, "{}", missing.explanation());
+    }
+    text
+}
+
 async fn healthz(State(admin): State<Admin>) -> Response {
     report(&admin.ailments())
 }
 
 async fn readyz(State(admin): State<Admin>) -> Response {
     let obstacles = admin.obstacles();
-    match admin.waits_for() {
-        Some(reason) if obstacles.is_empty() => {
-            (StatusCode::OK, format!("ok\nthis replica waits: {reason}\n")).into_response()
-        }
-        _ => report(&obstacles),
+    if obstacles.is_empty() {
+        return (StatusCode::OK, format!("ok\n{}", remarks(&admin))).into_response();
     }
+    report(&obstacles)
 }
 
 async fn metrics(State(admin): State<Admin>) -> Response {
@@ -241,6 +253,7 @@ mod tests {
                 .find(|it| (it.verb, it.resource) == (verb, resource))
                 .unwrap(),
             scopes: vec![Scope::Namespace("shop".into())],
+            n_needed: 1,
         };
         let board = &bench.admin.metrics.permissions;
         board.publish(vec![missing("update", "cronjobs/status"), missing("delete", "jobs")]);
@@ -250,8 +263,16 @@ mod tests {
         assert_eq!(status, 503);
         assert!(text.contains("create jobs in namespace shop: no Job starts"), "{text}");
         assert!(text.contains("deploy/rbac.yaml"), "{text}");
+        // Others of several namespaces go on, and a rolling update must.
+        board.publish(vec![MissingPermission {
+            n_needed: 2,
+            ..missing("create", "jobs")
+        }]);
+        let (status, text) = bench.get("/readyz").await;
+        assert_eq!(status, 200);
+        assert!(text.contains("create jobs in namespace shop: no Job starts"), "{text}");
         board.publish(Vec::new());
-        assert_eq!(bench.get("/readyz").await.0, 200);
+        assert_eq!(bench.get("/readyz").await, (200, "ok\n".to_owned()));
     }
 
     #[tokio::test(start_paused = true)]

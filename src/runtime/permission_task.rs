@@ -3,7 +3,7 @@
 //! Each permission is a `SelfSubjectAccessReview`; rules reviews are incomplete where a webhook authorizes. An API server
 //! that does not review holds nothing up: the log says so once, and refused requests are reported as they come.
 
-use std::{future::Future, time::Duration};
+use std::{collections::BTreeMap, future::Future, time::Duration};
 
 use super::{
     Shell,
@@ -80,6 +80,13 @@ struct NotReviewed {
     message: String,
 }
 
+/// What is known of permissions, by verb, resource and scope.
+type Allowed = BTreeMap<(&'static str, &'static str, Scope), bool>;
+
+fn key(permission: &Permission, scope: &Scope) -> (&'static str, &'static str, Scope) {
+    (permission.verb, permission.resource, scope.clone())
+}
+
 impl<A: AccessApi> PermissionTask<A> {
     /// Works until the intake stops.
     pub async fn run(self) {
@@ -94,46 +101,58 @@ impl<A: AccessApi> PermissionTask<A> {
     /// Checks again while a permission is missing, and when a request was refused.
     async fn work(&self) {
         let mut is_told_not_reviewed = false;
+        let mut allowed = Allowed::new();
         loop {
             let n_refused = self.api_metrics.refusals.n_total();
-            let is_settled = match self.check().await {
-                Ok(missing) => {
-                    let is_complete = missing.is_empty();
-                    self.report(missing);
-                    is_complete
-                }
-                Err(NotReviewed { message }) => {
-                    if !std::mem::replace(&mut is_told_not_reviewed, true) {
-                        tracing::warn!(
-                            error = message,
-                            "permissions cannot be checked: the API server does not review them"
-                        );
-                    }
-                    false
-                }
-            };
+            let checked = self.check(&mut allowed).await;
+            let is_settled = checked.is_ok() && self.missing(&allowed).is_empty();
+            self.report(self.missing(&allowed));
+            if let Err(NotReviewed { message }) = checked
+                && !std::mem::replace(&mut is_told_not_reviewed, true)
+            {
+                tracing::warn!(
+                    error = message,
+                    "permissions cannot be checked: the API server does not review them"
+                );
+            }
             tokio::time::sleep(CHECK_INTERVAL).await;
             while is_settled && self.api_metrics.refusals.n_total() == n_refused {
                 tokio::time::sleep(CHECK_INTERVAL).await;
             }
+            if self.api_metrics.refusals.n_total() != n_refused {
+                // Which of them was taken away is not known.
+                allowed.retain(|_, is_allowed| !*is_allowed);
+            }
         }
     }
 
-    /// Asks for one permission after another, so that the connection has room for other requests.
-    async fn check(&self) -> Result<Vec<MissingPermission>, NotReviewed> {
-        let mut missing = Vec::new();
+    /// Asks for what is not known to be allowed, one permission after another, so that the connection has room for other
+    /// requests. What was learnt stays where a review fails.
+    async fn check(&self, allowed: &mut Allowed) -> Result<(), NotReviewed> {
         for permission in PERMISSIONS {
-            let mut scopes = Vec::new();
             for scope in self.scopes_of(&permission) {
-                if !self.is_allowed(&permission, scope).await? {
-                    scopes.push(scope.clone());
+                let key = key(&permission, scope);
+                if allowed.get(&key) != Some(&true) {
+                    let is_allowed = self.is_allowed(&permission, scope).await?;
+                    allowed.insert(key, is_allowed);
                 }
             }
-            if !scopes.is_empty() {
-                missing.push(MissingPermission { permission, scopes });
-            }
         }
-        Ok(missing)
+        Ok(())
+    }
+
+    /// The permissions that are known to be missing.
+    fn missing(&self, allowed: &Allowed) -> Vec<MissingPermission> {
+        let missing = PERMISSIONS.into_iter().map(|permission| {
+            let needed = self.scopes_of(&permission);
+            let is_missing = |scope: &&Scope| allowed.get(&key(&permission, scope)) == Some(&false);
+            MissingPermission {
+                permission,
+                scopes: needed.iter().filter(is_missing).cloned().collect(),
+                n_needed: needed.len(),
+            }
+        });
+        missing.filter(|missing| !missing.scopes.is_empty()).collect()
     }
 
     /// Where this replica needs a permission.

@@ -153,9 +153,16 @@ pub struct MissingPermission {
     pub permission: Permission,
     /// Where it is missing; never empty.
     pub scopes: Vec<Scope>,
+    /// Of how many namespaces in which it is needed, or 1 for all at once.
+    pub n_needed: usize,
 }
 
 impl MissingPermission {
+    /// Whether no Job starts anywhere without it. Where it is missing in one of several namespaces, the others go on.
+    pub fn stops_everything(&self) -> bool {
+        self.permission.is_required && self.scopes.len() >= self.n_needed
+    }
+
     /// The whole message: what is missing, the consequence, and how to give it.
     pub fn explanation(&self) -> String {
         format!("the account may not {self}; {}", self.permission.place.remedy())

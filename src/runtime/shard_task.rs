@@ -268,9 +268,10 @@ impl ShardTask {
 
     fn publish(&mut self) {
         let (shards, turned) = (&self.shards, self.clock.boot());
-        // Shards that come and go are listed one by one, and that is no reason not to be ready.
+        // Shards that come and go are listed one by one, and that is no reason not to be ready. Nor is a namespace that may
+        // not be listed, where others may.
         let is_synced = if self.links.custody.is_some() {
-            shards.is_watch_synced()
+            shards.are_permitted_watches_synced()
         } else {
             shards.is_synced()
         };

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// What one watch covers; lists of different scopes do not overlap.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// All namespaces.
     Cluster,

@@ -1,6 +1,6 @@
 //! Other installations that work in our namespaces, as their members' Leases say.
 //!
-//! Whoever may create Leases in some namespace, as with the ClusterRole `edit`, can write what looks like a member's Lease.
+//! Whoever may create Leases in some namespace, as with the role `edit`, can write what looks like a member's Lease.
 //! So what is read is bounded at every step, and nothing that a Lease says is kept but the names of its namespace and
 //! installation, which the API server has checked.
 

@@ -154,3 +154,20 @@ async fn a_server_that_does_not_review_costs_one_request_a_check_and_takes_nothi
     assert!(bench.missing().is_empty());
     assert_eq!(bench.asked().len(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn while_one_namespace_is_forbidden_only_that_is_asked_for_again() {
+    let scopes: Vec<Scope> = (0..100).map(|number| namespace(&format!("team-{number}"))).collect();
+    let bench = Bench::start(&scopes, None, &[["create", "jobs", "team-7"]]);
+    pass(1).await;
+    assert!(bench.asked().len() > 1_000);
+    pass(60).await;
+    let asked = bench.asked();
+    assert!(
+        asked.iter().all(|asked| asked == "create jobs team-7") && asked.len() <= 6,
+        "{asked:?}"
+    );
+    bench.api.0.lock().unwrap().does_not_review = true;
+    pass(20).await;
+    assert_eq!(bench.missing().len(), 1, "what is known stays");
+}

@@ -14,12 +14,14 @@ fn a_missing_permission_is_named_with_its_consequence_and_its_role() {
     let missing = MissingPermission {
         permission: find("create", "jobs"),
         scopes: scopes.into(),
+        n_needed: 9,
     };
     let expected = "create jobs in namespace a, namespace b, namespace c and 2 others: no Job starts";
     assert_eq!(missing.to_string(), expected);
     let leases = MissingPermission {
         permission: find("patch", "leases"),
         scopes: vec![Scope::Namespace("kube-system".into())],
+        n_needed: 1,
     };
     let text = leases.explanation();
     for part in [

@@ -206,6 +206,7 @@ async fn run_one(
 ) -> (&'static str, bool) {
     let begun = Instant::now();
     let namespace = Namespace::create_for(name, control_plane).await;
+    installing::permit_leases(&namespace).await;
     // A task of its own, so that its panic is its own.
     let case = tokio::task::spawn_local(tokio::time::timeout(CASE_DURATION_MAX, run(namespace)));
     let outcome = case.await;

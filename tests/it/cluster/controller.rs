@@ -44,9 +44,14 @@ impl Controller {
         Controller::start_at(namespace, instant - LEAD, &[])
     }
 
-    /// Starts one whose clock stands at the instant.
+    /// Starts one whose clock stands at the instant. No other replica has its Leases where this one looks for them.
     pub(super) fn start_at(namespace: &Namespace, instant: Timestamp, arguments: &[&str]) -> Controller {
-        Controller::spawn(namespace, instant, &[&["--alone"], arguments].concat())
+        let lease_namespace = format!("--lease-namespace={}", namespace.name);
+        Controller::spawn(
+            namespace,
+            instant,
+            &[&["--alone", &lease_namespace], arguments].concat(),
+        )
     }
 
     /// The same with its log in a file.

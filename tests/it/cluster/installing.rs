@@ -93,6 +93,13 @@ pub(super) async fn permit_leases(namespace: &Namespace) {
         .await;
 }
 
+/// Takes the binding away again.
+async fn forbid_leases(namespace: &Namespace) {
+    namespace
+        .kubectl(&["delete", "rolebinding", "cronwheel-leases", "-n", &namespace.name])
+        .await;
+}
+
 /// Whether an account may do something.
 async fn may(client: &Client, attributes: Value) -> bool {
     let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
@@ -125,7 +132,8 @@ pub(super) async fn the_role_for_leases_is_enough_and_no_more(namespace: Namespa
         attributes["verb"] = "get".into();
         may(&account, attributes).await
     };
-    assert!(!may_read().await, "it may without the Role");
+    forbid_leases(&namespace).await;
+    assert!(wait(async || !may_read().await).await, "it may without the binding");
     permit_leases(&namespace).await;
     assert!(wait(&may_read).await, "the Role is not in force");
     for (what, allowed) in [
@@ -152,7 +160,6 @@ pub(super) async fn the_role_for_leases_is_enough_and_no_more(namespace: Namespa
 }
 
 pub(super) async fn the_account_can_do_all_that_is_done_with_leases(namespace: Namespace) {
-    permit_leases(&namespace).await;
     let api = leases(account(&namespace).await, &namespace.name);
     let ours = Installation::of(ShardCount::default());
     let is_made = async || api.installation(&ours, TIMEOUT).await.is_ok();
@@ -202,7 +209,6 @@ fn replica_arguments(namespace: &Namespace, name: &str) -> [String; 5] {
 }
 
 pub(super) async fn replicas_share_the_shards_out_under_the_role(namespace: Namespace) {
-    permit_leases(&namespace).await;
     let replicas: Vec<Controller> = ["a", "b"]
         .iter()
         .map(|name| {
@@ -246,7 +252,6 @@ pub(super) async fn replicas_share_the_shards_out_under_the_role(namespace: Name
 }
 
 pub(super) async fn replicas_without_a_flag_share_the_cron_jobs(namespace: Namespace) {
-    permit_leases(&namespace).await;
     namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
     let lease_namespace = format!("--lease-namespace={}", namespace.name);
     let replicas = [(); 2].map(|()| Controller::start_replica(&namespace, 0, &[&lease_namespace]));
@@ -276,11 +281,10 @@ pub(super) async fn replicas_without_a_flag_share_the_cron_jobs(namespace: Names
 }
 
 pub(super) async fn a_lone_replica_starts_nothing_beside_one_that_shares(namespace: Namespace) {
-    permit_leases(&namespace).await;
     let lease_namespace = format!("--lease-namespace={}", namespace.name);
     let sharing = Controller::start_replica(&namespace, 0, &[&lease_namespace]);
     sharing.wait_until_ready().await;
-    let alone = Controller::start(&namespace, 0, &[&lease_namespace]);
+    let alone = Controller::start(&namespace, 0, &[]);
     let waits = [("reason", "settings_differ")];
     alone
         .wait_for_metric("cronwheel_takes_no_shards", &waits, |value| value == 1)
@@ -301,6 +305,7 @@ pub(super) async fn a_lone_replica_starts_nothing_beside_one_that_shares(namespa
 }
 
 pub(super) async fn a_replica_without_the_role_starts_nothing_and_names_it(namespace: Namespace) {
+    forbid_leases(&namespace).await;
     namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
     let lease_namespace = format!("--lease-namespace={}", namespace.name);
     // The slot of minute 0 is past by its clock.
@@ -356,7 +361,6 @@ fn flow(answer: &Answer) -> [String; 2] {
 }
 
 pub(super) async fn requests_about_leases_go_by_the_flow_schema(namespace: Namespace) {
-    permit_leases(&namespace).await;
     let account = account(&namespace).await;
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", namespace.name);
     let one = format!("{path}/a");
@@ -454,7 +458,6 @@ pub(super) async fn the_fence_refuses_a_job_that_comes_too_late(namespace: Names
 
 /// The Job of a replica that shares CronJobs with others says until when it may be created, and is.
 async fn a_replica_passes_it(namespace: &Namespace) {
-    permit_leases(namespace).await;
     namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
     let before = Timestamp::now();
     let replica = Controller::start_replica(

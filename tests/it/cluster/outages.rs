@@ -25,6 +25,7 @@ use super::{
     audit::Audit,
     control_plane,
     controller::Controller,
+    installing::permit_leases,
     kubernetes::{Namespace, job_name, wait},
     selected,
 };
@@ -80,6 +81,7 @@ async fn run_all(cases: &[&Outage], testbed: &mut Testbed) -> bool {
     for (name, run) in cases {
         let begun = Instant::now();
         let namespace = Namespace::create_for(name, control_plane.clone()).await;
+        permit_leases(&namespace).await;
         let case = tokio::time::timeout(OUTAGE_DURATION_MAX, run(testbed, namespace));
         let outcome = AssertUnwindSafe(case).catch_unwind().await;
         let seconds = begun.elapsed().as_secs_f64();

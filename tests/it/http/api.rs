@@ -320,15 +320,24 @@ async fn an_answer_that_is_too_long_says_nothing_of_the_server() {
         matches!(answered.answer, Answer::Outcome(CreateOutcome::Unanswered { .. })),
         "{answered:?}"
     );
-    // Of a CronJob that is read more is taken in, and what cannot be read fails alone.
-    for (body, text) in [(long(), "expected value"), ("x".repeat((10 << 20) + 1), "too long")] {
+    // Of a CronJob that is read more is taken in, and one that is too long fails alone.
+    let annotation = "<".repeat(5 << 20);
+    let object = json!({"metadata": {"name": "backup", "namespace": "shop", "uid": "u", "resourceVersion": "7",
+        "creationTimestamp": "2026-11-01T12:00:00Z",
+        "annotations": {"long": annotation}}, "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {}}}});
+    for (body, is_read) in [(object.to_string(), true), ("x".repeat((10 << 20) + 1), false)] {
         let script = Script::default().answer(200, body);
         let cron_job = order().cron_job;
         let answered = ClusterApi::from_client(script.client()).read_cron_job(&cron_job).await;
-        let Answer::Outcome(CronJobOutcome::Failed { message, .. }) = answered.answer else {
+        let Answer::Outcome(outcome) = &answered.answer else {
             panic!("{answered:?}");
         };
-        assert!(message.contains(text), "{message}");
+        let (found, told) = match outcome {
+            CronJobOutcome::Found(_) => (true, ""),
+            CronJobOutcome::Failed { message, .. } => (false, message.as_str()),
+            CronJobOutcome::Gone | CronJobOutcome::NotPermitted { .. } => panic!("{outcome:?}"),
+        };
+        assert_eq!((found, told.contains("too long")), (is_read, !is_read), "{told}");
     }
 }
 

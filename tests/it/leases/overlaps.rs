@@ -95,13 +95,7 @@ async fn an_installation_with_a_namespace_of_ours_is_reported_wherever_its_lease
     let [event] = events.as_slice() else {
         panic!("{events:?}");
     };
-    for part in [
-        "installation cronwheel",
-        "namespace b",
-        "namespaces=*",
-        "namespaces=shop",
-        "--namespace",
-    ] {
+    for part in ["installation cronwheel", "namespace b", "--namespace"] {
         assert!(event.contains(part), "{event}");
     }
 }

@@ -14,9 +14,10 @@ check: format lint test simulate bench-smoke ## What CI runs
 format: ## Fails where the formatting is not rustfmt's
 	cargo fmt --all --check
 
-lint: ## clippy with warnings as errors, also on what a release image is built from
+lint: ## clippy with warnings as errors, also on what a release image is built from; every mutation still applies
 	cargo clippy --workspace --all-targets --quiet -- --deny warnings
 	cargo clippy --no-default-features --quiet -- --deny warnings
+	python3 tests/mutations.py apply
 
 test: ## All tests, those on a real kube-apiserver included
 	cargo test --workspace --quiet

@@ -4,6 +4,9 @@ the simulation to be red within 20 seeds, or, where sharding is broken, a scenar
 neither of them plays is left to unit tests.
 
     CARGO_TARGET_DIR=target/mutations python3 tests/mutations.py [simulation | fleet | unit | NAME ...]
+    python3 tests/mutations.py apply
+
+The second form builds nothing: it expects that every mutation still finds the text that it replaces.
 
 Prints one line for each mutation and exits with 1 if one survives. The target folder must be one that nothing else uses:
 what is built there is broken on purpose.
@@ -74,7 +77,7 @@ FLEET = {
     "tokens-without-limit": ("src/runtime/tokens.rs", "if beyond > Duration::ZERO {", "if beyond > Duration::from_hours(1) {", "f_07_what"),
     "overdue-holds-up-its-next-slot": ("src/runtime/dispatcher/backlog.rs", "self.overdue.pop_until(now)", "self.overdue.pop_until(Timestamp::MIN)", "f_07_what"),
     "leads-beside-other-settings": (f"{ELECTION}/roster.rs", "let theirs = self.other_settings().min_by_key(ToString::to_string)?;", "let theirs = self.other_settings().min_by_key(ToString::to_string).filter(|_| false)?;", "settings::"),
-    "lone-replica-beside-members": (f"{ELECTION}/roster.rs", "lease.installation == self.own_installation || ours.is_alone() || theirs.is_alone()", "lease.installation == self.own_installation", "alone::"),
+    "lone-replica-beside-members": (f"{ELECTION}/roster.rs", "let is_comparable = is_any_alone || lease.installation == self.own_installation;", "let is_comparable = lease.installation == self.own_installation;", "alone::"),
     "shares-with-whom-it-cannot-follow": (f"{ELECTION}/roster.rs", "theirs.find(|theirs| theirs.max < min || theirs.min > max)?", "theirs.find(|theirs| theirs.max < min && theirs.min > max)?", "f_22"),
     "newcomer-who-cannot-follow-stays": (f"{ELECTION}/roster.rs", "(!is_incumbent || stranger.max < min).then_some(", "(!is_incumbent && stranger.max < min).then_some(", "f_22"),
     "sent-without-asking-who-leads": ("src/runtime/dispatcher/exchange.rs", "self.leadership.borrow().covers(queued.mandate, boot)", "self.leadership.borrow().covers(queued.mandate, boot) || boot > BootInstant::after_boot(Duration::ZERO)", "f_06_frozen_for"),
@@ -187,10 +190,18 @@ def chosen(arguments: list[str]) -> list[str]:
     return names
 
 
+def apply_all(root: Path) -> int:
+    for name in chosen([]):
+        mutated((root / mutation(name)[0]).read_text(), name)
+    return 0
+
+
 def main() -> int:
+    root = Path(__file__).resolve().parent.parent
+    if sys.argv[1:] == ["apply"]:
+        return apply_all(root)
     if "CARGO_TARGET_DIR" not in os.environ:
         sys.exit("set CARGO_TARGET_DIR to a folder that nothing else uses, such as target/mutations")
-    root = Path(__file__).resolve().parent.parent
     os.environ["CARGO_TARGET_DIR"] = str(Path(os.environ["CARGO_TARGET_DIR"]).resolve())
     n_survivors = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -56,7 +56,7 @@ use self::{
     lives::{Beginning, run_lives},
     metrics::Metrics,
     shard_task::{ShardLinks, ShardTask},
-    shutdown::{EVENT_GRACE, EVENT_GRACE_AMONG_OTHERS, Phase, PhaseSender, Signals},
+    shutdown::{Phase, PhaseSender, Signals},
     status_batcher::{StatusBatcher, StatusLinks, StatusQueue},
     tasks::Task,
 };
@@ -65,7 +65,7 @@ use crate::{
     state::{
         HeldShards, Input, Partition, Scope,
         held_shards::WHOLE,
-        sharding::{BootInstant, Leadership, ShardSet},
+        sharding::{Leadership, ShardSet},
     },
 };
 
@@ -195,8 +195,6 @@ struct Shell {
     acts_alone: Watched<bool>,
     /// Whether the history of the API server went back, which ends this life.
     went_back: Watched<bool>,
-    /// Until when what can wait does.
-    quiet_until: Watched<Option<BootInstant>>,
     api: ClusterApi,
     event_api: ClusterApi,
     watch_client: kube::Client,
@@ -235,7 +233,6 @@ impl Shell {
             held_shards: Watched::new(ShardSet::EMPTY),
             burst: Watched::new(false),
             acts_alone: Watched::new(false),
-            quiet_until: Watched::new(None),
             api: ClusterApi::new(connections.writes),
             event_api: ClusterApi::new(connections.events),
             watch_client: connections.watches,
@@ -308,7 +305,6 @@ impl Shell {
             answers,
             leadership: self.leadership.subscribe(),
             phase: self.phases.subscribe(),
-            quiet_until: self.quiet_until.subscribe(),
             burst: self.burst.clone(),
         };
         let dispatcher = Dispatcher::new(
@@ -339,10 +335,6 @@ impl Shell {
             burst: self.burst.subscribe(),
             leadership: self.leadership.subscribe(),
             budget: self.settings.events,
-            grace: match self.settings.sharding {
-                None => EVENT_GRACE,
-                Some(_) => EVENT_GRACE_AMONG_OTHERS,
-            },
         };
         let (queue, task) = EventTask::new(
             self.event_api.clone(),

@@ -90,6 +90,7 @@ FLEET = {
 UNIT = {
     "watch-resumed-in-another-history": ("src/cluster/history.rs", "current.is_some_and(|current| current < shown)", "current.is_some_and(|current| current < shown && shown.0 == 0)", "history::tests"),
     "leases-that-went-back-believed": (f"{ELECTION}/view.rs", "version < self.watched || leases.iter().any(is_older)", "version < self.watched && leases.iter().any(is_older)", "tests::history"),
+    "all-shards-sealed-at-once": ("src/state/custody.rs", "n_sealed < SEALED_MAX", "n_sealed < 9_999", "one_shard_at_a_time"),
     "a-replica-that-may-not-act-judges": ("src/state/shard_state/tenure.rs", "        self.is_paused = true;", "        self.is_paused = false;", "while_it_may_not_act"),
     "lone-replica-beside-a-member-that-leaves": (f"{ELECTION}/roster.rs", "is_any_alone && (lease.is_draining || leads())", "is_any_alone && lease.is_draining && !leads()", "alone::"),
     "refused-look-up-stops-later-slots": (f"{STATE}/decision.rs", "Some(_) if cron_job.awaits_answer(now) => return false,", "Some(open) if open.is_in_flight() => return false,", "a_look_up_that_is_not_permitted"),

@@ -23,13 +23,10 @@ use super::{
     shutdown::{INFLIGHT_GRACE, Phase, PhaseReceiver},
 };
 use crate::{
-    cluster::{
-        Answer,
-        watched::{Watched, Watcher},
-    },
+    cluster::{Answer, watched::Watched},
     state::{
         CreateOutcome, Input,
-        sharding::{BootInstant, Leadership, Mandate},
+        sharding::{BootInstant, Leadership},
     },
 };
 
@@ -89,24 +86,13 @@ impl DispatchQueue {
         Ok(())
     }
 
-    /// Takes out all that was ordered under this and has not been sent, and gives its answers.
-    pub fn take_back(&self, mandate: Mandate) -> Vec<Input> {
-        let taken = self.backlog().take_back(mandate);
-        if !taken.is_empty() {
-            // It tells others how much is going on.
-            self.shared.arrivals.notify_one();
-        }
-        taken.iter().map(|queued| queued.request.abandoned()).collect()
-    }
-
     fn pop(
         &self,
         now: (Timestamp, BootInstant),
         places: u32,
         on_the_way: &OnTheWay,
-        is_quiet: bool,
     ) -> Result<Queued, Option<BootInstant>> {
-        self.backlog().pop(now, places, on_the_way, is_quiet)
+        self.backlog().pop(now, places, on_the_way)
     }
 
     fn take_any(&self) -> Option<Queued> {
@@ -130,9 +116,7 @@ pub struct DispatcherLinks {
     pub leadership: watch::Receiver<Leadership>,
     /// When to end.
     pub phase: PhaseReceiver,
-    /// Until when what can wait does, if it has to.
-    pub quiet_until: Watcher<Option<BootInstant>>,
-    /// Told whether what can wait stays behind: in a burst, and while it is quiet.
+    /// Set while more creates are due than go at once, which statuses and Events stay behind.
     pub burst: Watched<bool>,
 }
 
@@ -185,7 +169,6 @@ impl<A: JobApi> Dispatcher<A> {
         let queue = self.links.queue.clone();
         let mut phase = self.links.phase.clone();
         let mut verdict = self.clock.watch_verdict();
-        let mut quiet = self.links.quiet_until.clone();
         loop {
             let stall = self.send_what_may_be_sent().await;
             self.publish();
@@ -196,8 +179,6 @@ impl<A: JobApi> Dispatcher<A> {
                 Some(exchanged) = self.in_flight.next() => self.settle(exchanged).await,
                 () = queue.shared.arrivals.notified() => {}
                 _ = verdict.changed() => {}
-                // Without an election it never is.
-                Ok(()) = quiet.changed() => {}
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }
         }
@@ -218,9 +199,8 @@ impl<A: JobApi> Dispatcher<A> {
                 Admission::Full => return Stall::UntilEvent,
             }
             let places = self.pacer.inflight_limit();
-            let is_quiet = self.quiet_until(boot).is_some();
             let queue = &self.links.queue;
-            let queued = match queue.pop((now, boot), places, &self.on_the_way, is_quiet) {
+            let queued = match queue.pop((now, boot), places, &self.on_the_way) {
                 Ok(queued) => queued,
                 Err(token_at) => return token_at.map_or(Stall::UntilEvent, Stall::UntilInstant),
             };
@@ -329,20 +309,12 @@ impl<A: JobApi> Dispatcher<A> {
         let _ = self.links.answers.send(answer).await;
     }
 
-    /// Until when what can wait does: shards are between two leaders, and the API server has what takes them over to do.
-    fn quiet_until(&self, now: BootInstant) -> Option<BootInstant> {
-        self.links.quiet_until.get().filter(|until| now < *until)
-    }
-
-    /// How long nothing more is sent, unless something happens; the end of a quiet time is always told.
+    /// How long nothing more is sent, unless something happens.
     fn pause_of(&self, stall: &Stall) -> Option<Duration> {
-        let now = self.clock.boot();
-        let stalled_until = match stall {
+        match stall {
             Stall::UntilEvent => None,
-            Stall::UntilInstant(until) => Some(*until),
-        };
-        let earliest = stalled_until.into_iter().chain(self.quiet_until(now)).min();
-        earliest.map(|until| until.since(now))
+            Stall::UntilInstant(until) => Some(until.since(self.clock.boot())),
+        }
     }
 
     fn n_in_flight(&self) -> u32 {
@@ -359,9 +331,7 @@ impl<A: JobApi> Dispatcher<A> {
         set(&self.metrics.background_waiting, n_background);
         set(&self.metrics.inflight, self.in_flight.len());
         self.metrics.inflight_limit.set(self.pacer.inflight_limit().into());
-        let is_burst = n_creates + self.n_creates_in_flight > BURST_MIN;
-        let is_quiet = self.quiet_until(self.clock.boot()).is_some();
-        self.links.burst.set(is_burst || is_quiet);
+        self.links.burst.set(n_creates + self.n_creates_in_flight > BURST_MIN);
     }
 
     /// Gives back what waits, and waits a while for what is on the way.

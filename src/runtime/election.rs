@@ -51,8 +51,6 @@ pub struct ElectionLinks {
     pub leadership: watch::Sender<Leadership>,
     /// Whether a replica with `--alone` acts.
     pub acts_alone: Watched<bool>,
-    /// Until when what can wait does.
-    pub quiet_until: Watched<Option<BootInstant>>,
     /// Whether the history of the API server went back, which ends this life.
     pub went_back: Watched<bool>,
     /// What writes go over, to be cut off when they must not arrive any more.
@@ -300,13 +298,7 @@ impl ElectionTask {
             ElectionEffect::Stop { shard, term, reason } => self.stop(shard, term, reason)?,
             ElectionEffect::Warm(shards) => self.command(ShardCommand::Warm(shards))?,
             ElectionEffect::Cool(shard) => self.command(ShardCommand::LetGo(shard))?,
-            ElectionEffect::Close { shards, take_back_at } => {
-                self.command(ShardCommand::Close { shards, take_back_at })?;
-            }
-            ElectionEffect::Seal { shard, term, close_by } => {
-                let mandate = Mandate { shard, term };
-                self.command(ShardCommand::Seal { mandate, close_by })?;
-            }
+            ElectionEffect::Seal(order) => self.command(ShardCommand::Seal(order))?,
             ElectionEffect::Rejoin(reason) => self.rejoin(reason, inputs)?,
             ElectionEffect::Left => return Err(Ending::Left),
             ElectionEffect::Exit(reason) => {

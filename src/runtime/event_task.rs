@@ -19,7 +19,7 @@ use super::{
     clock::Clock,
     metrics::{ApiCall, EventMetrics},
     pacing::{Admission, Pacer, Ticket},
-    shutdown::{Phase, PhaseReceiver},
+    shutdown::{EVENT_GRACE, Phase, PhaseReceiver},
 };
 use crate::{
     cluster::{Answer, Answered, ClusterApi, EventAction, EventOutcome, watched::Watcher},
@@ -47,9 +47,6 @@ const BURST_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Requests on the way. Events are no burst to be got over quickly, and one that is not answered takes a place for as
 /// long as it is waited for.
 const INFLIGHT_MAX: u32 = 4;
-
-/// Requests on the way of a replica that leaves, which waits for them at its end.
-const INFLIGHT_MAX_WHEN_LEAVING: u32 = 16;
 
 /// How long an answer is waited for: far longer than a server in good health takes. Whatever holds up Events longer, as
 /// a webhook, is waited for by the next try.
@@ -129,14 +126,12 @@ impl EventQueue {
 pub struct EventLinks {
     /// When to end.
     pub phase: PhaseReceiver,
-    /// Whether Events stay behind: in a burst of creates, and while it is quiet.
+    /// Whether Events stay behind: in a burst of creates.
     pub burst: Watcher<bool>,
     /// Among how many replicas the budget is divided.
     pub leadership: watch::Receiver<Leadership>,
     /// What all replicas together may spend.
     pub budget: EventBudget,
-    /// The longest wait for pending Events at the end.
-    pub grace: Duration,
 }
 
 /// See the module.
@@ -172,7 +167,7 @@ impl<A: EventApi> EventTask<A> {
             events,
             deliveries: Deliveries::new(metrics.clone()),
             in_flight: FuturesUnordered::new(),
-            pacer: Pacer::new(INFLIGHT_MAX_WHEN_LEAVING),
+            pacer: Pacer::new(INFLIGHT_MAX),
             metrics,
         };
         (queue, task)
@@ -188,7 +183,7 @@ impl<A: EventApi> EventTask<A> {
         }
         self.events.close();
         // When the time is over what is left is counted below.
-        let _ = tokio::time::timeout(self.links.grace, self.work(Duration::ZERO)).await;
+        let _ = tokio::time::timeout(EVENT_GRACE, self.work(Duration::ZERO)).await;
         let n_left = self.events.len() + self.backlog.len() + self.deliveries.len();
         self.metrics.dropped_shutdown.inc_by(n_left as u64);
     }
@@ -197,11 +192,8 @@ impl<A: EventApi> EventTask<A> {
     async fn work(&mut self, burst_wait_max: Duration) {
         let mut is_open = true;
         let mut burst = self.links.burst.clone();
-        let mut phase = self.links.phase.clone();
         loop {
-            let is_leaving = phase.has_reached(Phase::HandOver);
-            // Who leaves makes no other burst, and would wait for them at its end.
-            let burst_wait = (burst.get() && !is_leaving).then_some(burst_wait_max);
+            let burst_wait = burst.get().then_some(burst_wait_max);
             self.begin_deliveries();
             let pause = self.send_what_may_be_sent(burst_wait);
             if !is_open && self.deliveries.len() == 0 {
@@ -216,7 +208,6 @@ impl<A: EventApi> EventTask<A> {
                 },
                 // A dispatcher that has ended makes no burst, and tells no change.
                 Ok(()) = burst.changed() => {}
-                () = phase.reached(Phase::HandOver), if !is_leaving => {}
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }
         }
@@ -256,7 +247,7 @@ impl<A: EventApi> EventTask<A> {
             }
             let n_in_flight = self.in_flight.len().try_into().unwrap_or(u32::MAX);
             match self.pacer.admission(now, n_in_flight) {
-                Admission::Now if n_in_flight < self.inflight_max() => {}
+                Admission::Now if n_in_flight < INFLIGHT_MAX => {}
                 Admission::Now | Admission::Full => return None,
                 Admission::Wait(until) => return Some(until.since(now)),
             }
@@ -276,14 +267,6 @@ impl<A: EventApi> EventTask<A> {
                     duration,
                 }
             }));
-        }
-    }
-
-    fn inflight_max(&self) -> u32 {
-        if self.links.phase.has_reached(Phase::HandOver) {
-            INFLIGHT_MAX_WHEN_LEAVING
-        } else {
-            INFLIGHT_MAX
         }
     }
 

@@ -261,7 +261,6 @@ impl ShardTask {
                 self.links.events.push(event, self.time);
                 Ok(())
             }
-            Effect::TakeBack => return self.links.dispatch.take_back(mandate),
         };
         performed.err().into_iter().collect()
     }

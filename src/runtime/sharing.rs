@@ -161,7 +161,6 @@ impl Shell {
             reports,
             leadership: self.leadership.clone(),
             acts_alone: self.acts_alone.clone(),
-            quiet_until: self.quiet_until.clone(),
             went_back: self.went_back.clone(),
             writes: self.api.clone(),
             phase: self.phases.subscribe(),

@@ -39,10 +39,6 @@ const _: () = assert!(
         <= GRACES_MAX.as_millis(),
     "the process must end by itself before Kubernetes kills it"
 );
-const _: () = assert!(EVENT_GRACE_AMONG_OTHERS.as_millis() <= EVENT_GRACE.as_millis());
-
-/// The same of a replica that has handed over, and sent Events meanwhile: others wait for it to be gone.
-pub const EVENT_GRACE_AMONG_OTHERS: Duration = Duration::from_millis(100);
 
 /// How far the process is from its end. Ordered: a later phase includes the earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

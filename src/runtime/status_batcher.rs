@@ -42,9 +42,6 @@ const INFLIGHT_MAX: u32 = 32;
 /// Writes on the way during a burst, when only urgent and old ones go at all.
 const INFLIGHT_MAX_IN_BURST: u32 = 8;
 
-/// Writes on the way of a replica that leaves: its shards are handed over when theirs are stored.
-const INFLIGHT_MAX_WHEN_LEAVING: u32 = 64;
-
 /// CronJobs that are read for the metadata of their status writes at a time: each may have 1.5 MiB.
 const READING_MAX: usize = 8;
 
@@ -90,7 +87,7 @@ pub struct StatusLinks {
     pub leadership: watch::Receiver<Leadership>,
     /// When to end.
     pub phase: PhaseReceiver,
-    /// Whether what is not urgent stays behind: in a burst of creates, and while it is quiet.
+    /// Whether what is not urgent stays behind: in a burst of creates.
     pub burst: Watcher<bool>,
 }
 
@@ -120,7 +117,7 @@ impl<A: StatusApi> StatusBatcher<A> {
             clock,
             links,
             flush_interval,
-            pacer: Pacer::new(INFLIGHT_MAX_WHEN_LEAVING),
+            pacer: Pacer::new(INFLIGHT_MAX),
             in_flight: FuturesUnordered::new(),
             busy: HashSet::new(),
             parked: HashSet::new(),
@@ -176,7 +173,7 @@ impl<A: StatusApi> StatusBatcher<A> {
     async fn send_what_is_due(&mut self) -> Option<Duration> {
         loop {
             let now = self.clock.boot();
-            self.pacer.share_among(self.n_senders());
+            self.pacer.share_among(self.links.leadership.borrow().n_senders());
             match self.pacer.admission(now, self.n_in_flight()) {
                 Admission::Now if self.n_in_flight() < self.inflight_max() => {}
                 Admission::Now | Admission::Full => return None,
@@ -212,23 +209,8 @@ impl<A: StatusApi> StatusBatcher<A> {
         }
     }
 
-    fn is_leaving(&self) -> bool {
-        self.links.phase.has_reached(Phase::HandOver)
-    }
-
-    /// Among how many the API server is shared out: who leaves has no other burst, and is in a hurry.
-    fn n_senders(&self) -> u32 {
-        if self.is_leaving() {
-            1
-        } else {
-            self.links.leadership.borrow().n_senders()
-        }
-    }
-
     fn inflight_max(&self) -> u32 {
-        if self.is_leaving() {
-            INFLIGHT_MAX_WHEN_LEAVING
-        } else if self.links.burst.get() {
+        if self.links.burst.get() {
             INFLIGHT_MAX_IN_BURST
         } else {
             INFLIGHT_MAX

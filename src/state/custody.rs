@@ -18,6 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     held_shards::{HeldShards, Listed},
     input::Scope,
+    lease::SealOrder,
     sharding::{BootInstant, Horizon, Mandate, ShardId, ShardSet, Term},
 };
 
@@ -29,8 +30,8 @@ pub const SEAL_TIMEOUT: Duration = Duration::from_secs(2);
 /// A shard that is due within this fires first and is sealed then, so that nobody has to fire it while it moves.
 const SEAL_CLEARANCE: SignedDuration = SignedDuration::from_millis(200);
 
-/// How often a replica that leaves takes back what waits to be sent.
-const TAKE_BACK_INTERVAL: Duration = Duration::from_millis(500);
+/// Shards that are sealed and not let go at a time. Nobody leads them meanwhile: one at a time makes each wait short.
+const SEALED_MAX: usize = 1;
 
 /// For so long our watches may take to show what the last leader wrote; then the shard is listed beside them.
 const WATCH_PATIENCE: Duration = Duration::from_millis(500);
@@ -51,8 +52,6 @@ pub struct Custody {
     /// Those that are to be led when they know enough.
     entering: BTreeMap<ShardId, Entering>,
     sealing: BTreeMap<ShardId, Sealing>,
-    /// When what waits to be sent is next taken back, of all shards that are closing.
-    take_back_at: Option<BootInstant>,
     /// Those whose loading is to be reported.
     warming: ShardSet,
     /// Those that the next list is to be of.
@@ -80,6 +79,8 @@ struct Sealing {
     stage: SealStage,
     /// When the next stage is not waited for any more.
     late_at: BootInstant,
+    /// Whether another member will lead it.
+    has_successor: bool,
 }
 
 /// How far a shard is that is to fire nothing more.
@@ -94,6 +95,8 @@ enum SealStage {
         at: BootInstant,
         fired_through: Option<Timestamp>,
     },
+    /// It has been reported as sealed, and is held until its Lease names another holder.
+    Reported,
 }
 
 impl Custody {
@@ -108,16 +111,7 @@ impl Custody {
                 }
             }
             ShardCommand::Lead { mandate, entry } => self.enter(shards, mandate, entry, now),
-            ShardCommand::Close {
-                shards: led,
-                take_back_at,
-            } => {
-                for shard in led.iter() {
-                    shards.close(shard, now.wall);
-                }
-                self.take_back_at = take_back_at;
-            }
-            ShardCommand::Seal { mandate, close_by } => self.seal(shards, mandate, close_by, now),
+            ShardCommand::Seal(order) => self.seal(shards, order, now),
             ShardCommand::LetGo(shard) => self.let_go(shards, shard),
             ShardCommand::LetAllGo => {
                 let held: Vec<ShardId> = shards.shards().collect();
@@ -184,12 +178,6 @@ impl Custody {
             self.is_synced_told = true;
             self.reports.push_back(ShardReport::Synced);
         }
-        if self.take_back_at.is_some_and(|at| at <= now.boot) {
-            shards.take_back_all();
-            // What is ordered again meanwhile is for who leads it by then, if it cannot be sent at once.
-            let is_any_left = shards.shards().next().is_some();
-            self.take_back_at = is_any_left.then_some(now.boot + TAKE_BACK_INTERVAL);
-        }
         self.follow_entering(shards, now);
         self.follow_sealing(shards, now);
     }
@@ -208,8 +196,12 @@ impl Custody {
     pub fn next_wakeup(&self) -> Option<BootInstant> {
         let entering = self.entering.values();
         let list_at = entering.filter_map(|entering| entering.list_at);
-        let late_at = self.sealing.values().map(|sealing| sealing.late_at);
-        list_at.chain(late_at).chain(self.take_back_at).min()
+        let sealing = self
+            .sealing
+            .values()
+            .filter(|sealing| !matches!(sealing.stage, SealStage::Reported));
+        let late_at = sealing.map(|sealing| sealing.late_at);
+        list_at.chain(late_at).min()
     }
 
     /// Begins to load a shard. One that the list that is going on is of needs the next one: that one began before. For one
@@ -274,10 +266,15 @@ impl Custody {
     }
 
     /// Begins to seal a shard, or shortens what one has that is not sealed yet.
-    fn seal(&mut self, shards: &mut HeldShards, mandate: Mandate, close_by: BootInstant, now: Moment) {
-        let Mandate { shard, term } = mandate;
+    fn seal(&mut self, shards: &mut HeldShards, order: SealOrder, now: Moment) {
+        let SealOrder {
+            mandate: Mandate { shard, term },
+            close_by,
+            has_successor,
+        } = order;
         if let Some(begun) = self.sealing.get_mut(&shard).filter(|begun| begun.term == term) {
-            if !matches!(begun.stage, SealStage::Sealed { .. }) {
+            begun.has_successor = has_successor;
+            if matches!(begun.stage, SealStage::Firing { .. } | SealStage::Closing) {
                 begun.late_at = begun.late_at.min(close_by);
             }
             return;
@@ -291,28 +288,36 @@ impl Custody {
                 close_at: close_at.unwrap_or(now.wall),
             },
             late_at: close_by,
+            has_successor,
         };
         self.sealing.insert(shard, sealing);
     }
 
     fn follow_sealing(&mut self, shards: &mut HeldShards, now: Moment) {
-        self.sealing.retain(|shard, sealing| {
-            sealing.advance(shards, *shard, now);
+        let mut n_sealed = self
+            .sealing
+            .values()
+            .filter(|sealing| sealing.is_without_leader())
+            .count();
+        for (shard, sealing) in &mut self.sealing {
+            let was_without_leader = sealing.is_without_leader();
+            sealing.advance(shards, *shard, n_sealed < SEALED_MAX, now);
+            n_sealed += usize::from(!was_without_leader && sealing.is_without_leader());
             let SealStage::Sealed { at, fired_through } = sealing.stage else {
-                return true;
+                continue;
             };
             if fired_through.is_some() && !shards.is_settled(*shard) && now.boot < sealing.late_at {
-                return true;
+                continue;
             }
             let (shard, term) = (*shard, sealing.term);
+            sealing.stage = SealStage::Reported;
             self.reports.push_back(ShardReport::Sealed {
                 mandate: Mandate { shard, term },
                 at,
                 fired_through,
                 written_through: shards.written_through(shard),
             });
-            false
-        });
+        }
     }
 
     fn let_go(&mut self, shards: &mut HeldShards, shard: ShardId) {
@@ -326,8 +331,13 @@ impl Custody {
 }
 
 impl Sealing {
-    /// Goes as many stages further as there is nothing to wait for.
-    fn advance(&mut self, shards: &mut HeldShards, shard: ShardId, now: Moment) {
+    /// Whether it waits for another member to lead it.
+    fn is_without_leader(&self) -> bool {
+        self.has_successor && matches!(self.stage, SealStage::Sealed { .. } | SealStage::Reported)
+    }
+
+    /// Goes as many stages further as there is nothing to wait for. Without room it acts until it is late.
+    fn advance(&mut self, shards: &mut HeldShards, shard: ShardId, has_room: bool, now: Moment) {
         let is_late = now.boot >= self.late_at;
         if let SealStage::Firing { close_at } = self.stage
             && (close_at <= now.wall || is_late)
@@ -336,6 +346,7 @@ impl Sealing {
             shards.close(shard, now.wall);
         }
         if let SealStage::Closing = self.stage
+            && (is_late || has_room || !self.has_successor)
             && (shards.is_on_standby(shard) || shards.is_settled(shard) || is_late)
         {
             if !is_late && let Some(close_at) = about_to_fire(shards, shard, now) {
@@ -344,10 +355,6 @@ impl Sealing {
             }
             let (at, fired_through) = (now.boot, (!shards.is_on_standby(shard)).then_some(now.wall));
             shards.seal(shard, now.wall);
-            if is_late {
-                // What waits to be sent would keep the next leader waiting, who can send it as well.
-                shards.take_back(shard);
-            }
             self.stage = SealStage::Sealed { at, fired_through };
             self.late_at = at + SEAL_TIMEOUT;
         }

@@ -20,8 +20,6 @@ pub enum Effect {
     LookUpJob(JobLookUp),
     /// Write a CronJob's status; a later one for the same CronJob takes the place of one not sent yet. Each one sent is answered by `StatusAnswered`.
     WriteStatus(StatusWrite),
-    /// Send nothing more about Jobs that was ordered before this; each such order is answered as abandoned.
-    TakeBack,
     /// Emit an Event on the CronJob; not answered, may be dropped when there are too many.
     EmitEvent(CronJobEvent),
 }

@@ -170,19 +170,6 @@ impl HeldShards {
         self.with(shard, |held| held.state.seal(now));
     }
 
-    /// Has nothing of a shard that is closing or sealed sent any more that waits to be.
-    pub fn take_back(&mut self, shard: ShardId) {
-        self.with(shard, |held| held.state.take_back());
-    }
-
-    /// The same of all that are.
-    pub fn take_back_all(&mut self) {
-        for (shard, held) in &mut self.held {
-            held.state.take_back();
-            self.with_effects.insert(*shard);
-        }
-    }
-
     /// Whether a shard that is closing or sealed is at rest; one that is not held is.
     pub fn is_settled(&mut self, shard: ShardId) -> bool {
         self.held.get_mut(&shard).is_none_or(|held| held.state.is_settled())

@@ -51,7 +51,7 @@ async fn carry_out(api: &ClusterApi, effect: Effect) -> Option<Input> {
             name: delete.name.clone(),
             answer: outcome(api.delete_job(&delete).await.answer),
         }),
-        Effect::EmitEvent(_) | Effect::TakeBack => None,
+        Effect::EmitEvent(_) => None,
         Effect::LookUpJob(look_up) => panic!("{look_up:?}"),
     }
 }

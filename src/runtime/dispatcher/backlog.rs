@@ -224,13 +224,12 @@ impl Backlog {
     }
 
     /// The next to be sent, at a time when `places` may be on the way and `on_the_way` are; else, where something waits
-    /// for a token alone, until when. What nobody waits for stays where it is while it `is_quiet`, unless it is old.
+    /// for a token alone, until when.
     pub(super) fn pop(
         &mut self,
         (now, boot): (Timestamp, BootInstant),
         places: u32,
         on_the_way: &OnTheWay,
-        is_quiet: bool,
     ) -> Result<Queued, Option<BootInstant>> {
         self.n_turns = self.n_turns.wrapping_add(1);
         let share = SHARE_MIN.max(places / SHARES);
@@ -270,18 +269,7 @@ impl Backlog {
         if let Some(queued) = self.look_ups.pop(share, n_on_the_way) {
             return Ok(queued);
         }
-        if is_quiet && !is_old(&self.background, now) {
-            return Err(wait);
-        }
         self.background.pop(share, n_on_the_way).ok_or(wait)
-    }
-
-    /// All that waits and was ordered under this, to be given back.
-    pub(super) fn take_back(&mut self, mandate: Mandate) -> Vec<Queued> {
-        let lanes = self.lanes().into_iter();
-        lanes
-            .flat_map(|lane| lane.take_back(|queued| queued.mandate == mandate))
-            .collect()
     }
 
     fn lanes(&mut self) -> [&mut FairQueue<Queued>; 7] {

@@ -156,31 +156,6 @@ impl<T: Namespaced> FairQueue<T> {
         (deadline <= now).then(|| self.take_from(number)).flatten()
     }
 
-    /// Takes out what nobody wants any more, in the order in which it came.
-    pub(super) fn take_back(&mut self, is_unwanted: impl Fn(&T) -> bool) -> Vec<T> {
-        let mut taken = Vec::new();
-        let waiting: Vec<usize> = self.by_turn.iter().map(|(_, number)| *number).collect();
-        for number in waiting {
-            if !self.namespaces[number]
-                .waiting
-                .iter()
-                .any(|waiting| is_unwanted(&waiting.item))
-            {
-                continue;
-            }
-            self.unlist(number);
-            let namespace = &mut self.namespaces[number];
-            let all = std::mem::take(&mut namespace.waiting).into_vec();
-            let (unwanted, wanted): (Vec<_>, Vec<_>) = all.into_iter().partition(|waiting| is_unwanted(&waiting.item));
-            namespace.waiting = wanted.into();
-            taken.extend(unwanted);
-            self.list_or_free(number);
-        }
-        self.len -= taken.len();
-        taken.sort_by_key(|waiting| waiting.order);
-        taken.into_iter().map(|waiting| waiting.item).collect()
-    }
-
     /// A namespace that starts to wait goes to the end of the round.
     fn number_of(&mut self, name: &str) -> usize {
         if let Some(number) = self.names.get(name) {

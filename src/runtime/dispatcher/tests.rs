@@ -22,7 +22,6 @@ use crate::{
 };
 
 mod fence;
-mod quiet;
 mod reading;
 
 /// Of the same shard, and another time.
@@ -217,7 +216,6 @@ struct Bench {
     answers: mpsc::Receiver<Input>,
     leadership: watch::Sender<Leadership>,
     phases: PhaseSender,
-    quiet_until: Watched<Option<BootInstant>>,
     burst: Watcher<bool>,
     metrics: Metrics,
     dispatcher: Option<Dispatcher<FakeApi>>,
@@ -247,7 +245,6 @@ impl Bench {
         let (answers_in, answers) = mpsc::channel(1_024);
         let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
         let phases = phases();
-        let quiet_until = Watched::new(None);
         let burst_in = Watched::new(false);
         let burst = burst_in.subscribe();
         let links = DispatcherLinks {
@@ -255,7 +252,6 @@ impl Bench {
             answers: answers_in,
             leadership: leadership.subscribe(),
             phase: phases.subscribe(),
-            quiet_until: quiet_until.subscribe(),
             burst: burst_in,
         };
         let dispatcher = Some(Dispatcher::new(api.clone(), clock.clone(), links, 128));
@@ -266,7 +262,6 @@ impl Bench {
             answers,
             leadership,
             phases,
-            quiet_until,
             burst,
             metrics,
             dispatcher,

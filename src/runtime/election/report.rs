@@ -28,7 +28,6 @@ impl ElectionTask {
         } else {
             let n_senders = overview.n_takers.try_into().unwrap_or(u32::MAX);
             self.links.leadership.send_if_modified(|it| it.share_among(n_senders));
-            self.links.quiet_until.set(overview.quiet_until);
             let n_led = overview.led.len().try_into().unwrap_or(i64::MAX);
             self.links.metrics.led.set(n_led);
         }

@@ -15,9 +15,6 @@ use crate::{
     state::{CronJobIdentity, EventReason, ResourceVersion, Uid, held_shards::WHOLE},
 };
 
-/// Two rounds of answers, and no third.
-const GRACE: Duration = Duration::from_millis(700);
-
 #[derive(Clone)]
 struct FakeApi {
     clock: Clock,
@@ -107,7 +104,6 @@ impl Bench {
             budget: EventBudget::default(),
             phase: phases.subscribe(),
             burst: burst.subscribe(),
-            grace: GRACE,
         };
         let (queue, task) = EventTask::new(api.clone(), clock.clone(), links, metrics.clone());
         Bench {
@@ -333,17 +329,6 @@ async fn events_wait_behind_a_burst_but_not_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_leaves_does_not_let_events_wait_behind_its_burst() {
-    let bench = Bench::new(Vec::new(), Duration::from_millis(5));
-    bench.burst.set(true);
-    bench.push("one", "Created job x");
-    pass(1).await;
-    bench.phases.advance(Phase::HandOver);
-    pass(1).await;
-    assert_eq!(bench.requests(), [(1_000, "post")]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn what_the_queue_cannot_hold_is_dropped_and_counted() {
     let bench = Bench::new(Vec::new(), Duration::from_millis(5));
     for number in 0..=QUEUE_MAX {
@@ -360,10 +345,10 @@ async fn at_the_end_what_is_left_is_sent_for_a_short_time() {
     }
     bench.phases.advance(Phase::FlushEvents);
     (&mut bench.task).await.unwrap();
-    assert_eq!(bench.clock.boot().since_boot(), GRACE);
+    assert_eq!(bench.clock.boot().since_boot(), EVENT_GRACE);
     assert_eq!(
         (bench.metrics.created.get(), bench.metrics.dropped_shutdown.get()),
-        (2 * 16, 58)
+        (3 * u64::from(INFLIGHT_MAX), 78)
     );
 }
 

@@ -179,7 +179,6 @@ impl<'a> Trial<'a> {
             }
             Effect::EmitEvent(event) => self.note_event(event),
             // Everything is answered at once, so nothing waits.
-            Effect::TakeBack => {}
         }
     }
 

@@ -152,7 +152,6 @@ impl Bench {
             budget: EventBudget::default(),
             phase: phases.subscribe(),
             burst: burst.subscribe(),
-            grace: Duration::ZERO,
         };
         let (events, _) = EventTask::new(api.clone(), clock.clone(), event_links, metrics.events.clone());
         let dispatcher_links = DispatcherLinks {
@@ -160,7 +159,6 @@ impl Bench {
             answers: answers_in,
             leadership: leadership.subscribe(),
             phase: phases.subscribe(),
-            quiet_until: Watched::new(None).subscribe(),
             burst,
         };
         let dispatcher = Dispatcher::new(api, clock.clone(), dispatcher_links, 8);

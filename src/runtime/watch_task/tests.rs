@@ -79,7 +79,6 @@ async fn a_cron_job_that_cannot_be_understood_is_told_on_itself_counted_and_hand
         budget: EventBudget::default(),
         phase: phases.subscribe(),
         burst: burst.subscribe(),
-        grace: Duration::ZERO,
     };
     let (events, task) = EventTask::new(api.clone(), clock(), event_links, metrics.events.clone());
     tokio::spawn(task.run());

@@ -2,7 +2,10 @@
 
 use jiff::Timestamp;
 
-use crate::state::sharding::{BootInstant, Horizon, Mandate, ShardId, ShardSet};
+use crate::state::{
+    lease::SealOrder,
+    sharding::{BootInstant, Horizon, Mandate, ShardId, ShardSet},
+};
 
 /// What the election wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,21 +19,8 @@ pub enum ShardCommand {
         /// What it must know before.
         entry: Entry,
     },
-    /// Those of these that are led will be sealed: leave nothing lying.
-    Close {
-        /// Which.
-        shards: ShardSet,
-        /// From when on what waits to be sent is taken back, if ever.
-        take_back_at: Option<BootInstant>,
-    },
-    /// Fire what is due until what was begun is answered and stored, until this instant at most, then nothing more, and say
-    /// so.
-    Seal {
-        /// Which, and in which term.
-        mandate: Mandate,
-        /// When it is to fire nothing more at the latest.
-        close_by: BootInstant,
-    },
+    /// Seal it, and report that.
+    Seal(SealOrder),
     /// Hold it no more.
     LetGo(ShardId),
     /// Hold no shard more.

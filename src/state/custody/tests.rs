@@ -145,19 +145,14 @@ impl Replica {
         self.custody.command(&mut self.shards, command, now);
     }
 
-    fn close_within(&mut self, millis: u64) {
-        let take_back_at = Some(self.boot + Duration::from_millis(millis));
-        let shards = [shard()].into_iter().collect();
-        self.command(ShardCommand::Close { shards, take_back_at });
-    }
-
     /// Within four seconds.
     fn seal(&mut self, term: u64) {
         let close_by = self.boot + Duration::from_secs(4);
-        self.command(ShardCommand::Seal {
+        self.command(ShardCommand::Seal(SealOrder {
             mandate: mandate(term),
             close_by,
-        });
+            has_successor: true,
+        }));
     }
 
     /// Its status is on its way, and stored then.
@@ -468,10 +463,11 @@ fn a_shard_that_is_told_to_close_sooner_does_and_one_that_is_sealed_stays_so() {
     replica.pass(100);
     assert_eq!(replica.reports(), []);
     let told_at = replica.boot;
-    let at_once = ShardCommand::Seal {
+    let at_once = ShardCommand::Seal(SealOrder {
         mandate: mandate(1),
         close_by: told_at,
-    };
+        has_successor: true,
+    });
     replica.command(at_once);
     replica.pass(1_000);
     replica.command(at_once);
@@ -482,58 +478,13 @@ fn a_shard_that_is_told_to_close_sooner_does_and_one_that_is_sealed_stays_so() {
 }
 
 #[test]
-fn what_will_be_sealed_leaves_nothing_lying_and_goes_on_to_act() {
-    let mut replica = Replica::leading();
-    assert_eq!(replica.creates().len(), 1);
-    replica.close_within(500);
-    replica.watch(created());
-    replica.store_status();
-    replica.pass(55_000);
-    assert_eq!(replica.creates(), [(Term(1), at("10:01:00"))]);
-    replica.command(ShardCommand::LetAllGo);
-    replica.pass(1_000);
-    assert_eq!(replica.custody.next_wakeup(), None);
-}
-
-#[test]
-fn what_waits_to_be_sent_when_a_drain_has_taken_long_is_taken_back() {
-    let mut replica = Replica::leading();
-    assert_eq!(replica.creates().len(), 1);
-    replica.close_within(500);
-    assert_eq!(
-        replica.custody.next_wakeup().unwrap().since(replica.boot).as_millis(),
-        500
-    );
-    replica.pass(499);
-    assert!(replica.shards.poll_effect().is_none());
-    replica.pass(1);
-    let ordered = replica.shards.poll_effect().unwrap();
-    assert!(matches!(ordered.effect, Effect::TakeBack), "{ordered:?}");
-    assert!(replica.shards.poll_effect().is_none());
-    replica.watch(abandoned());
-    // It leads still, and what can be sent at once is.
-    replica.pass(1_000);
-    assert_eq!(replica.creates(), [(Term(1), at("10:00:00"))]);
-    replica.watch(abandoned());
-    replica.seal(1);
-    assert!(
-        matches!(replica.reports()[..], [ShardReport::Sealed { .. }]),
-        "nothing is waited for"
-    );
-    assert_eq!(replica.creates(), []);
-}
-
-#[test]
-fn what_was_not_sent_in_time_is_taken_back_and_the_next_leaders() {
+fn a_create_that_was_not_sent_in_time_is_left_to_the_next_leader() {
     let mut replica = Replica::leading();
     assert_eq!(replica.creates().len(), 1);
     replica.seal(1);
     replica.pass(3_999);
-    assert!(replica.shards.poll_effect().is_none(), "it is waited for");
+    assert_eq!(replica.reports(), [], "its answer is waited for");
     replica.pass(1);
-    let ordered = replica.shards.poll_effect().unwrap();
-    assert!(matches!(ordered.effect, Effect::TakeBack), "{ordered:?}");
-    assert_eq!(ordered.mandate, mandate(1));
     replica.watch(abandoned());
     assert!(matches!(
         replica.reports()[..],
@@ -541,6 +492,78 @@ fn what_was_not_sent_in_time_is_taken_back_and_the_next_leaders() {
     ));
     replica.pass(60_000);
     assert_eq!(replica.creates(), []);
+}
+
+fn sealed(replica: &mut Replica) -> Vec<u16> {
+    let reports = replica.reports().into_iter();
+    reports
+        .filter_map(|report| match report {
+            ShardReport::Sealed { mandate, .. } => Some(mandate.shard.0),
+            _ => None,
+        })
+        .collect()
+}
+
+/// A replica that leads shards 0 to 3, which have no CronJobs, and is told to seal them within four seconds.
+fn sealing_four(has_successor: bool) -> Replica {
+    let mut replica = Replica::new();
+    let mandates = (0..4).map(|shard| Mandate {
+        shard: ShardId(shard),
+        term: Term(1),
+    });
+    for mandate in mandates.clone() {
+        let entry = Entry::List;
+        replica.command(ShardCommand::Lead { mandate, entry });
+    }
+    replica.list(Vec::new());
+    let close_by = replica.boot + Duration::from_secs(4);
+    for mandate in mandates {
+        replica.command(ShardCommand::Seal(SealOrder {
+            mandate,
+            close_by,
+            has_successor,
+        }));
+    }
+    replica
+}
+
+#[test]
+fn one_shard_at_a_time_is_without_a_leader() {
+    let mut replica = sealing_four(true);
+    assert_eq!(sealed(&mut replica), [0]);
+    replica.pass(1_000);
+    assert_eq!(
+        sealed(&mut replica),
+        Vec::<u16>::new(),
+        "its next leader does not lead yet"
+    );
+    for shard in 0..3 {
+        replica.command(ShardCommand::LetGo(ShardId(shard)));
+        assert_eq!(sealed(&mut replica), [shard + 1]);
+    }
+    assert_eq!(replica.custody.next_wakeup(), None);
+}
+
+#[test]
+fn shards_without_a_next_leader_or_that_are_late_are_all_sealed_at_once() {
+    let mut replica = sealing_four(false);
+    assert_eq!(sealed(&mut replica), [0, 1, 2, 3]);
+    let mut replica = sealing_four(true);
+    replica.pass(3_999);
+    assert_eq!(sealed(&mut replica), [0]);
+    replica.pass(1);
+    assert_eq!(sealed(&mut replica), [1, 2, 3]);
+    let mut replica = sealing_four(true);
+    assert_eq!(sealed(&mut replica), [0]);
+    replica.command(ShardCommand::Seal(SealOrder {
+        mandate: Mandate {
+            shard: ShardId(3),
+            term: Term(1),
+        },
+        close_by: replica.boot + Duration::from_secs(4),
+        has_successor: false,
+    }));
+    assert_eq!(sealed(&mut replica), [3], "the other members have left");
 }
 
 #[test]

@@ -252,11 +252,7 @@ fn a_running_job_out_of_sight_is_asked_for_before_another_run_begins_beside_it()
     shards.handle(Input::JobUnselected(running.uid.clone()), at("10:00:59"));
     let asked = std::iter::from_fn(|| shards.poll_effect()).find_map(|ordered| match ordered.effect {
         Effect::LookUpJob(look_up) => Some(look_up),
-        Effect::CreateJob(_)
-        | Effect::DeleteJob(_)
-        | Effect::WriteStatus(_)
-        | Effect::EmitEvent(_)
-        | Effect::TakeBack => None,
+        Effect::CreateJob(_) | Effect::DeleteJob(_) | Effect::WriteStatus(_) | Effect::EmitEvent(_) => None,
     });
     let look_up = asked.expect("a question");
     assert_eq!(look_up.listed_uid, Some(running.uid.clone()));
@@ -366,7 +362,6 @@ impl Follower {
                     line
                 }
                 Effect::EmitEvent(event) => event.message,
-                Effect::TakeBack => "take back".to_owned(),
             });
         }
         lines.sort();

@@ -5,12 +5,23 @@ use jiff::Timestamp;
 use super::{LeaseKey, LeaseWrite, MemberIdentity};
 use crate::state::{
     ResourceVersion,
-    sharding::{BootInstant, Horizon, ShardId, ShardSet, Term},
+    sharding::{BootInstant, Horizon, Mandate, ShardId, ShardSet, Term},
 };
 
 /// Names a request, so that its answer can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
+
+/// The order to seal a shard: it starts Jobs until what it began is answered and stored, and nothing after that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SealOrder {
+    /// Which shard, and in which term.
+    pub mandate: Mandate,
+    /// When it starts its last Job at the latest.
+    pub close_by: BootInstant,
+    /// Whether another member will lead it. Few such shards are sealed at a time.
+    pub has_successor: bool,
+}
 
 /// A thing to do. Requests are sent at once, or dropped: a renewal counts from the instant at which it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -78,23 +89,8 @@ pub enum ElectionEffect {
     Warm(ShardSet),
     /// It will not be handed to us after all.
     Cool(ShardId),
-    /// All of these will be sealed: act on, and leave nothing lying.
-    Close {
-        /// Which.
-        shards: ShardSet,
-        /// From when on what waits to be sent is the next leader's; none where there is none.
-        take_back_at: Option<BootInstant>,
-    },
-    /// Fire what is due until what was begun is answered and stored, then nothing more, and say
-    /// [`super::ElectionInput::ShardSealed`] within two seconds of that, whatever is in flight.
-    Seal {
-        /// Which.
-        shard: ShardId,
-        /// In which term.
-        term: Term,
-        /// When it is to fire nothing more at the latest.
-        close_by: BootInstant,
-    },
+    /// Seal a shard, and report [`super::ElectionInput::ShardSealed`] within two seconds of that.
+    Seal(SealOrder),
     /// Drop all shards and connections, and come back as another life.
     Rejoin(RejoinReason),
     /// All shards are given away, and our Lease with them: the process may end.

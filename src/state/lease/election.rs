@@ -90,8 +90,6 @@ pub struct Overview {
     pub quarantined: ShardSet,
     /// How many members take shards.
     pub n_takers: usize,
-    /// Until when what can wait does, since shards are between two leaders.
-    pub quiet_until: Option<BootInstant>,
 }
 
 /// The election of one replica.
@@ -120,9 +118,8 @@ pub struct Election {
     installation: Option<Installation>,
     is_synced: bool,
     is_willing: bool,
-    drain: Option<leaving::Drain>,
-    /// When we last took a shard over that has to be listed before it acts.
-    adopted_at: Option<BootInstant>,
+    /// When this replica began to leave.
+    drain: Option<BootInstant>,
     last_handled: Option<BootInstant>,
     wakeup: BootInstant,
     effects: Vec<ElectionEffect>,
@@ -156,7 +153,6 @@ impl Election {
             is_synced: false,
             is_willing: true,
             drain: None,
-            adopted_at: None,
             last_handled: None,
             wakeup: now,
             effects: Vec::new(),
@@ -263,7 +259,6 @@ impl Election {
                 .collect(),
             quarantined: self.view.quarantined(),
             n_takers: self.roster().filter(|(_, lease)| lease.accepts()).count(),
-            quiet_until: self.quiet_until(),
         }
     }
 

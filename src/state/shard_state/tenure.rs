@@ -11,7 +11,6 @@ use jiff::Timestamp;
 use super::{ShardConfig, ShardState};
 use crate::state::{
     cron_job::{CronJobState, OpenSlot, Stage},
-    effect::Effect,
     index::OwnerIndex,
     tally::{InstantOutcome, Tally},
 };
@@ -86,14 +85,6 @@ impl ShardState {
         }
         self.handle_timeout(now);
         self.begin_to_settle(Tenure::Sealed, now);
-    }
-
-    /// Has nothing sent any more that waits to be: what is due of it is the next leader's, or ordered again in a second by
-    /// one that is closing still then.
-    pub fn take_back(&mut self) {
-        if let Tenure::Closing(_) | Tenure::Sealed(_) = self.tenure {
-            self.outbox.push_back(Effect::TakeBack);
-        }
     }
 
     fn begin_to_settle(&mut self, tenure: impl Fn(Vec<OwnerIndex>) -> Tenure, now: Timestamp) {

@@ -187,7 +187,6 @@ impl Cluster {
                     assert!(EXPECTED_EVENTS.contains(&event.reason), "{event:?} at {}", self.now);
                 }
                 Effect::LookUpJob(look_up) => panic!("{look_up:?}"),
-                Effect::TakeBack => panic!("it is never sealed"),
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::runtime::dispatcher::tests::{create, epoch, history_delete, look_up, replace_delete};
-use crate::state::{JobOrder, held_shards::WHOLE, sharding::Term};
+use crate::state::{JobOrder, held_shards::WHOLE};
 
 fn queued(request: Request) -> Queued {
     Queued::new(request, WHOLE, false)
@@ -10,7 +10,7 @@ fn queued(request: Request) -> Queued {
 
 fn pop(backlog: &mut Backlog, now: Timestamp) -> Option<Queued> {
     let boot = BootInstant::after_boot(Duration::from_hours(1));
-    backlog.pop((now, boot), 64, &OnTheWay::default(), false).ok()
+    backlog.pop((now, boot), 64, &OnTheWay::default()).ok()
 }
 
 /// A create that did not come off the wheel at its instant.
@@ -39,7 +39,7 @@ fn what_is_overdue_goes_by_tokens_and_behind_what_is_due() {
     let mut boot = BootInstant::after_boot(Duration::from_hours(1));
     let mut next = |boot| {
         backlog
-            .pop((now, boot), 64, &OnTheWay::default(), false)
+            .pop((now, boot), 64, &OnTheWay::default())
             .map(|queued| name(&queued))
     };
     assert_eq!(next(boot), Ok("due".to_owned()));
@@ -67,7 +67,7 @@ fn what_is_overdue_goes_back_without_a_token_when_its_next_slot_has_come() {
         let order = JobOrder { expires_at, ..order };
         backlog.push(queued(Request::Create(order)), now).unwrap();
     }
-    let mut next = |now| backlog.pop((now, boot), 64, &OnTheWay::default(), false);
+    let mut next = |now| backlog.pop((now, boot), 64, &OnTheWay::default());
     let sent: Vec<_> = std::iter::from_fn(|| next(now).ok()).collect();
     assert_eq!(sent.len(), 1_000);
     assert!(sent.iter().take(400).all(|queued| !queued.request.is_expired(now)));
@@ -88,7 +88,7 @@ fn what_is_overdue_goes_back_without_a_token_when_its_next_slot_has_come() {
         ..order
     };
     backlog.push(queued(Request::Create(order)), now).unwrap();
-    let mut next = |now| backlog.pop((now, boot), 64, &OnTheWay::default(), false);
+    let mut next = |now| backlog.pop((now, boot), 64, &OnTheWay::default());
     assert!(next(now).is_err(), "there is no token");
     assert!(next(next_slot).is_ok_and(|queued| queued.request.is_expired(next_slot)));
 }
@@ -136,8 +136,7 @@ fn what_waits_behind_creates_for_long_gets_some_turns() {
 }
 
 #[test]
-fn while_it_is_quiet_deletions_wait_unless_they_are_old_and_look_ups_do_not() {
-    let boot = BootInstant::after_boot(Duration::from_hours(1));
+fn look_ups_go_after_creates_and_before_deletions_from_history() {
     let mut backlog = Backlog::new(10);
     for request in [
         history_delete("a", "old"),
@@ -146,14 +145,10 @@ fn while_it_is_quiet_deletions_wait_unless_they_are_old_and_look_ups_do_not() {
     ] {
         backlog.push(queued(request), epoch()).unwrap();
     }
-    let mut served = |seconds: i64| -> Vec<String> {
-        let now = epoch() + SignedDuration::from_secs(seconds);
-        let pop = || backlog.pop((now, boot), 64, &OnTheWay::default(), true).ok();
-        std::iter::from_fn(pop).map(|queued| name(&queued)).collect()
-    };
-    assert_eq!(served(0), ["new", "asked"]);
-    assert!(served(10).is_empty());
-    assert_eq!(served(11), ["old"]);
+    let served: Vec<String> = std::iter::from_fn(|| pop(&mut backlog, epoch()))
+        .map(|queued| name(&queued))
+        .collect();
+    assert_eq!(served, ["new", "asked", "old"]);
 }
 
 #[test]
@@ -168,7 +163,7 @@ fn of_shards_in_quarantine_one_create_is_on_the_way_at_a_time_and_holds_nobody_u
             .unwrap();
     }
     let mut next = |on_the_way: &mut OnTheWay| {
-        let queued = backlog.pop((epoch(), boot), 64, on_the_way, false).ok()?;
+        let queued = backlog.pop((epoch(), boot), 64, on_the_way).ok()?;
         on_the_way.enter(&queued);
         Some(queued)
     };
@@ -180,31 +175,6 @@ fn of_shards_in_quarantine_one_create_is_on_the_way_at_a_time_and_holds_nobody_u
     on_the_way.leave(&sent[0]);
     let sent: Vec<Queued> = std::iter::from_fn(|| next(&mut on_the_way)).collect();
     assert_eq!(sent.iter().map(name).collect::<Vec<_>>(), ["alone1"]);
-}
-
-#[test]
-fn what_one_shard_ordered_is_taken_back_from_every_lane() {
-    let now = epoch() + SignedDuration::from_hours(1);
-    let mandate = |term| Mandate {
-        term: Term(term),
-        ..WHOLE
-    };
-    let mut backlog = Backlog::new(100);
-    for term in [1, 2] {
-        for (request, is_quarantined) in [
-            (create("a", &format!("create{term}"), 7_200), false),
-            (create("a", &format!("alone{term}"), 7_200), true),
-            (of_slot(&format!("overdue{term}"), epoch()), false),
-            (history_delete("a", &format!("old{term}")), false),
-        ] {
-            let queued = Queued::new(request, mandate(term), is_quarantined);
-            backlog.push(queued, now).unwrap();
-        }
-    }
-    let mut taken: Vec<String> = backlog.take_back(mandate(1)).iter().map(name).collect();
-    taken.sort();
-    assert_eq!(taken, ["alone1", "create1", "old1", "overdue1"]);
-    assert_eq!((backlog.n_creates(), backlog.n_background()), (3, 1));
 }
 
 #[test]

@@ -38,24 +38,6 @@ fn drain(mut queue: FairQueue<Item>) -> Vec<String> {
 }
 
 #[test]
-fn what_is_taken_back_is_not_served_and_the_rest_is_as_if_it_had_not_come() {
-    let mut queue = queue_of(&[("a", 9), ("b", 3), ("a", 5), ("c", 3), ("a", 1)]);
-    let taken = queue.take_back(|item| item.namespace == "b" || item.position % 4 == 0);
-    let positions: Vec<usize> = taken.iter().map(|item| item.position).collect();
-    assert_eq!(positions, [0, 1, 4]);
-    assert_eq!((queue.len(), queue.earliest()), (2, Some(deadline(3))));
-    assert!(queue.take_back(|item| item.position == 0).is_empty());
-    queue.push(
-        deadline(1),
-        Item {
-            namespace: "b".into(),
-            position: 5,
-        },
-    );
-    assert_eq!(drain(queue).len(), 3);
-}
-
-#[test]
 fn one_namespace_is_served_by_deadline_and_then_in_order_of_coming() {
     let queue = queue_of(&[("a", 9), ("a", 3), ("a", 5), ("a", 3)]);
     assert_eq!(drain(queue), ["a1", "a3", "a2", "a0"]);

@@ -12,12 +12,11 @@ use jiff::Timestamp;
 
 use super::{
     Election, ElectionEffect, LeaseKey, Purpose,
-    leaving::SEAL_PATIENCE,
     tenure::{Stage, Tenure},
 };
 use crate::state::{
-    lease::{LeaseWrite, MemberIdentity, Plan, annotation},
-    sharding::{BootInstant, Horizon, Pull, ShardId, ShardSet, Term},
+    lease::{LeaseWrite, MemberIdentity, Plan, SealOrder, annotation},
+    sharding::{BootInstant, Horizon, Mandate, Pull, ShardId, ShardSet, Term},
 };
 
 /// So many shards are on their way from one member that has too many, at a time.
@@ -68,6 +67,7 @@ impl Election {
     pub(super) fn hand_over(&mut self, now: BootInstant) {
         if self.is_leaving() {
             self.withdraw_offers();
+            self.seal_without_successor(now);
         }
         self.announce(now);
         let is_moving = |tenure: &Tenure| tenure.stage != Stage::Leading;
@@ -81,9 +81,8 @@ impl Election {
             return;
         }
         let busy = self.requests.busy_shards();
-        let mut room = self.room_for_seals(now);
         for shard in moving {
-            self.follow_offer(shard, &mut room, now);
+            self.follow_offer(shard, now);
             if !busy.contains(shard) {
                 self.transfer(shard, now);
             }
@@ -177,18 +176,23 @@ impl Election {
     }
 
     fn seal(&mut self, shard: ShardId, target: Option<Box<str>>, now: BootInstant) {
-        let close_by = self.close_by(now);
+        let (close_by, has_successor) = (self.close_by(now), self.is_there_a_taker());
         if let Some(tenure) = self.tenures.get_mut(&shard) {
-            tenure.stage = Stage::Sealing { target, since: now };
-            let term = tenure.term;
-            self.wake_at(now + SEAL_PATIENCE);
-            self.effects.push(ElectionEffect::Seal { shard, term, close_by });
+            tenure.stage = Stage::Sealing { target, has_successor };
+            let mandate = Mandate {
+                shard,
+                term: tenure.term,
+            };
+            self.effects.push(ElectionEffect::Seal(SealOrder {
+                mandate,
+                close_by,
+                has_successor,
+            }));
         }
     }
 
-    /// Seals what its target has warmed, as many as there is room for, and finds another target, or none, for what it does
-    /// not.
-    fn follow_offer(&mut self, shard: ShardId, room: &mut usize, now: BootInstant) {
+    /// Seals a shard that its target has loaded, and finds another target, or none, for one that it does not load in time.
+    fn follow_offer(&mut self, shard: ShardId, now: BootInstant) {
         let Some(Tenure {
             stage:
                 Stage::Offered {
@@ -215,10 +219,7 @@ impl Election {
             // Somebody came who cannot follow it.
             self.seal(shard, None, now);
         } else if lease.is_some_and(|lease| lease.warmed.contains(shard)) {
-            if let Some(left) = room.checked_sub(1) {
-                *room = left;
-                self.seal(shard, Some(target), now);
-            }
+            self.seal(shard, Some(target), now);
         } else if lease.is_some() && now < late_at {
             self.wake_at(late_at);
         } else if self.is_leaving() {
@@ -243,11 +244,10 @@ impl Election {
     ) {
         if let Some(tenure) = self.tenures.get_mut(&shard)
             && tenure.term == term
-            && let Stage::Sealing { target, since } = &mut tenure.stage
+            && let Stage::Sealing { target, .. } = &mut tenure.stage
         {
             tenure.stage = Stage::Sealed {
                 target: target.take(),
-                since: *since,
                 fired_through,
                 written_through,
             };
@@ -295,7 +295,6 @@ impl Election {
             target,
             fired_through,
             written_through,
-            since: _,
         } = &tenure.stage
         else {
             return None;

@@ -1,7 +1,5 @@
 //! Who takes part: the members that shards are placed on, whether we are one of them, and whether they have come to rest.
 
-use std::collections::BTreeMap;
-
 use super::{Election, MemberIdentity, NotOwning, ProtocolRange, life::Standing};
 use crate::state::{
     lease::{Acceptance, Installation, MemberLease, MemberSettings},
@@ -21,26 +19,11 @@ struct Participant {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Rings {
     participants: Vec<Participant>,
-    /// Since when those that drain have been seen to.
-    draining: BTreeMap<MemberIdentity, BootInstant>,
     at_rest_since: Option<BootInstant>,
     ring: Option<MemberRing>,
 }
 
-impl Rings {
-    /// When the last member that drains was first seen to.
-    pub(super) fn drained_since(&self) -> Option<BootInstant> {
-        self.draining.values().max().copied()
-    }
-
-    fn note_draining(&mut self, now: BootInstant) {
-        let draining = self.participants.iter().filter(|participant| participant.is_draining);
-        let since = |identity| self.draining.get(identity).copied().unwrap_or(now);
-        self.draining = draining
-            .map(|participant| (participant.identity.clone(), since(&participant.identity)))
-            .collect();
-    }
-}
+impl Rings {}
 
 /// A placement with what it was computed from: indices are into the pod uids.
 pub(super) struct Placed {
@@ -258,7 +241,6 @@ impl Election {
                 self.rings.ring = None;
             }
             self.rings.participants = participants;
-            self.rings.note_draining(now);
             self.rings.at_rest_since = Some(now);
         }
         if let Some(since) = self.rings.at_rest_since {

@@ -30,13 +30,12 @@ pub(super) enum Stage {
     /// Acting until what it began is answered, and sealed then. Without a target it is left to whoever takes it.
     Sealing {
         target: Option<Box<str>>,
-        since: BootInstant,
+        /// Whether another member takes shards.
+        has_successor: bool,
     },
     /// It has fired its last, and acts no more.
     Sealed {
         target: Option<Box<str>>,
-        /// When it was told to be sealed.
-        since: BootInstant,
         fired_through: Option<Timestamp>,
         written_through: Horizon,
     },
@@ -98,7 +97,7 @@ impl Election {
                         self.begin(shard, term, now);
                     }
                 }
-                (Verdict::Another, Some(_)) => self.stop_as_handed_over(shard, now),
+                (Verdict::Another, Some(_)) => self.stop_as_handed_over(shard),
                 (Verdict::Deleted, Some(_)) => {
                     self.stop(shard, StopReason::LeaseDeleted);
                     self.recreating.insert(shard);
@@ -123,9 +122,6 @@ impl Election {
                 written_through,
             },
         };
-        if !matches!(adoption, Adoption::HandedOver { .. }) {
-            self.adopted_at = Some(now);
-        }
         self.recreating.remove(shard);
         self.warming.remove(&shard);
         let tenure = Tenure {
@@ -150,22 +146,17 @@ impl Election {
     }
 
     /// Another holder, or none: as we wrote it, or not.
-    fn stop_as_handed_over(&mut self, shard: ShardId, now: BootInstant) {
+    fn stop_as_handed_over(&mut self, shard: ShardId) {
         let stage = self.tenures.get(&shard).map(|tenure| &tenure.stage);
         let holder = self.view.lease(shard).and_then(|lease| lease.holder.member());
         let reason = match (stage, holder) {
             (Some(Stage::Sealed { .. }), None) => StopReason::Released,
             (
                 Some(Stage::Sealed {
-                    target: Some(target),
-                    since,
-                    ..
+                    target: Some(target), ..
                 }),
                 Some(holder),
-            ) if holder.pod_uid == *target => {
-                self.note_passage(*since, now);
-                StopReason::HandedOver
-            }
+            ) if holder.pod_uid == *target => StopReason::HandedOver,
             _ => StopReason::Lost,
         };
         self.stop(shard, reason);

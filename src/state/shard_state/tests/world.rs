@@ -267,7 +267,6 @@ impl World {
                 self.writes.insert(write.cron_job.name.to_string(), write);
                 line
             }
-            Effect::TakeBack => "take back".to_owned(),
             Effect::EmitEvent(event) => {
                 format!(
                     "{} {}: {}",

@@ -27,7 +27,7 @@ use crate::state::{
         ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings, ProtocolRange,
         Timing, TimingParts,
     },
-    sharding::{BootInstant, Horizon, ShardCount, ShardId, Term},
+    sharding::{BootInstant, Horizon, Mandate, ShardCount, ShardId, Term},
 };
 
 const SHARD: ShardId = ShardId(0);
@@ -346,7 +346,8 @@ impl Protocol {
                         self.input(state, at, ElectionInput::ShardWarmed(shard));
                     }
                 }
-                ElectionEffect::Seal { shard, term, .. } => {
+                ElectionEffect::Seal(order) => {
+                    let Mandate { shard, term } = order.mandate;
                     node.acting = None;
                     let fired_through = Some(wall(now));
                     self.input(
@@ -371,7 +372,7 @@ impl Protocol {
                     node.election = None;
                     node.acting = None;
                 }
-                ElectionEffect::Fence | ElectionEffect::Cool(_) | ElectionEffect::Close { .. } => {}
+                ElectionEffect::Fence | ElectionEffect::Cool(_) => {}
             }
         }
     }

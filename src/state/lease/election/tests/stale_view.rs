@@ -50,8 +50,7 @@ fn request(effects: &[ElectionEffect], wanted: &LeaseKey) -> Option<RequestId> {
             | ElectionEffect::Stop { .. }
             | ElectionEffect::Warm(_)
             | ElectionEffect::Cool(_)
-            | ElectionEffect::Close { .. }
-            | ElectionEffect::Seal { .. }
+            | ElectionEffect::Seal(_)
             | ElectionEffect::Rejoin(_)
             | ElectionEffect::Left
             | ElectionEffect::Exit(_) => return None,

@@ -95,8 +95,7 @@ impl Store {
             | ElectionEffect::Stop { .. }
             | ElectionEffect::Warm(_)
             | ElectionEffect::Cool(_)
-            | ElectionEffect::Close { .. }
-            | ElectionEffect::Seal { .. }
+            | ElectionEffect::Seal(_)
             | ElectionEffect::Rejoin(_)
             | ElectionEffect::Left
             | ElectionEffect::Exit(_) => None,

@@ -17,7 +17,7 @@ use crate::state::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey,
         MemberSettings, Overview, Preset, ProtocolRange, RejoinReason, StopReason,
     },
-    sharding::{BootInstant, Horizon, ShardCount, ShardId, ShardSet, Term},
+    sharding::{BootInstant, Horizon, Mandate, ShardCount, ShardId, ShardSet, Term},
 };
 
 /// A small generator with a seed (`SplitMix64`).
@@ -443,15 +443,16 @@ impl World {
                 );
             }
             ElectionEffect::Warm(shards) => self.warm(at, shards, delay),
-            ElectionEffect::Cool(_) | ElectionEffect::Close { .. } => {}
-            ElectionEffect::Seal { shard, term, close_by } => {
+            ElectionEffect::Cool(_) => {}
+            ElectionEffect::Seal(order) => {
+                let Mandate { shard, term } = order.mandate;
                 let input = ElectionInput::ShardSealed {
                     shard,
                     term,
                     fired_through: Some(self.wall()),
                     written_through: Horizon::default(),
                 };
-                let closing = (self.when(at, close_by) - self.now).min(self.replicas[at].seal_delay);
+                let closing = (self.when(at, order.close_by) - self.now).min(self.replicas[at].seal_delay);
                 self.post(at, delay + closing, Message::Input(input));
             }
             ElectionEffect::Rejoin(reason) => self.rejoin(at, reason, delay),

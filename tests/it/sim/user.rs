@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{
-    cluster::Cluster,
+    cluster::{Cluster, STRANGERS_NAMESPACE},
     scenario::{Edit, EditKind, Scenario, Spec},
     world::{CronJob, World},
 };
@@ -22,6 +22,7 @@ pub(super) struct User<'a> {
 impl User<'_> {
     /// Makes the CronJobs with which a scenario begins.
     pub(super) async fn begin(&self, scenario: &Scenario) {
+        self.cluster.let_strangers_in().await;
         for (number, spec) in scenario.specs.iter().enumerate() {
             self.create(&name(number), *spec).await;
         }
@@ -63,6 +64,7 @@ impl User<'_> {
             }
             (EditKind::ManualJob, Some(index)) => self.run_by_hand(number, index).await,
             (EditKind::ForeignJob, Some(index)) => self.take_name(index).await,
+            (EditKind::StrangersJob, Some(index)) => self.claim_from_elsewhere(number, index).await,
             (EditKind::DeleteJob { number }, Some(index)) => self.delete_job(number, index).await,
         }
     }
@@ -134,17 +136,40 @@ impl User<'_> {
         let _ = self.cluster.send("POST", "jobs", "", Some(&job)).await;
     }
 
+    /// Makes a Job in the strangers' namespace that looks like the CronJob's run of a slot far ahead.
+    async fn claim_from_elsewhere(&self, number: usize, index: usize) {
+        let (name, uid, spec) = self.of(index);
+        let minutes = self.cluster.now().as_second() / 60 + 50 * 365 * 24 * 60 + i64::try_from(number).unwrap();
+        let slot = Timestamp::from_second(minutes * 60).unwrap();
+        let job = json!({
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {
+                "name": job_name(&name, slot),
+                "annotations": {"batch.kubernetes.io/cronjob-scheduled-timestamp": slot.to_string()},
+                "ownerReferences": [{"apiVersion": "batch/v1", "kind": "CronJob", "name": name, "uid": uid, "controller": true}],
+            },
+            "spec": job_spec(&spec),
+        });
+        let sent = self
+            .cluster
+            .send_in(STRANGERS_NAMESPACE, "POST", "jobs", "", Some(&job));
+        sent.await.unwrap();
+    }
+
     async fn delete_job(&self, number: usize, index: usize) {
         let chosen = {
             let world = self.world.borrow();
             let jobs = world.jobs_of(&world.cron_jobs[index].uid);
             let chosen = number.checked_rem(jobs.len()).and_then(|number| jobs.get(number));
-            chosen.map(|job| (job.uid.clone(), job.name.clone()))
+            chosen.map(|job| (job.uid.clone(), job.namespace.clone(), job.name.clone()))
         };
-        let Some((job_uid, job)) = chosen else { return };
+        let Some((job_uid, namespace, job)) = chosen else {
+            return;
+        };
         self.world.borrow_mut().deleted_by_users.insert(job_uid);
         // It may be gone already.
-        let _ = self.cluster.send("DELETE", "jobs", &job, None).await;
+        let _ = self.cluster.send_in(&namespace, "DELETE", "jobs", &job, None).await;
     }
 
     fn of(&self, index: usize) -> (String, String, Spec) {

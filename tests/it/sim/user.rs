@@ -122,25 +122,28 @@ impl User<'_> {
     /// Takes the name of the next slot's Job.
     async fn take_name(&self, index: usize) {
         let (name, _, spec) = self.of(index);
-        let created = self.world.borrow().cron_jobs[index].created;
-        let now = self.cluster.now();
-        let slots = spec.calendar.slots(created, now, now + SignedDuration::from_hours(25));
-        let Some(slot) = slots.first() else { return };
+        let Some(slot) = self.next_slot(index) else { return };
         let job = json!({
             "apiVersion": "batch/v1",
             "kind": "Job",
-            "metadata": {"name": job_name(&name, *slot)},
+            "metadata": {"name": job_name(&name, slot)},
             "spec": job_spec(&spec),
         });
         // The Job may be there already, if the controller's clock is ahead.
         let _ = self.cluster.send("POST", "jobs", "", Some(&job)).await;
     }
 
-    /// Makes a Job in the strangers' namespace that looks like the CronJob's run of a slot far ahead.
+    /// Makes a Job in the strangers' namespace that looks like the CronJob's run of a slot: of its next one, or of one that is
+    /// far ahead.
     async fn claim_from_elsewhere(&self, number: usize, index: usize) {
         let (name, uid, spec) = self.of(index);
-        let minutes = self.cluster.now().as_second() / 60 + 50 * 365 * 24 * 60 + i64::try_from(number).unwrap();
-        let slot = Timestamp::from_second(minutes * 60).unwrap();
+        let now = self.cluster.now();
+        let far_ahead = Timestamp::from_second((now.as_second() / 60 + 50 * 365 * 24 * 60) * 60).unwrap();
+        let slot = if number.is_multiple_of(2) {
+            self.next_slot(index).unwrap_or(far_ahead)
+        } else {
+            far_ahead
+        };
         let job = json!({
             "apiVersion": "batch/v1",
             "kind": "Job",
@@ -151,10 +154,19 @@ impl User<'_> {
             },
             "spec": job_spec(&spec),
         });
-        let sent = self
+        // There may be one for that slot.
+        let _ = self
             .cluster
-            .send_in(STRANGERS_NAMESPACE, "POST", "jobs", "", Some(&job));
-        sent.await.unwrap();
+            .send_in(STRANGERS_NAMESPACE, "POST", "jobs", "", Some(&job))
+            .await;
+    }
+
+    fn next_slot(&self, index: usize) -> Option<Timestamp> {
+        let world = self.world.borrow();
+        let (cron_job, now) = (&world.cron_jobs[index], self.cluster.now());
+        let end = now + SignedDuration::from_hours(25);
+        let slots = cron_job.spec().calendar.slots(cron_job.created, now, end);
+        slots.first().copied()
     }
 
     async fn delete_job(&self, number: usize, index: usize) {

@@ -76,7 +76,7 @@ pub struct Sizes {
     pub cron_jobs: usize,
     /// Jobs that a CronJob controls.
     pub jobs: usize,
-    /// Timers on both wheels.
+    /// Timers on all wheels.
     pub wheel_entries: usize,
     /// Effects not yet taken.
     pub outbox: usize,

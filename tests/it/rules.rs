@@ -1,7 +1,7 @@
 //! Holds the behaviour over the tests: every rule of the built-in controller and every deliberate difference has a test
 //! that is named after it, and the page of differences is the table.
 //!
-//! A test is named after rule B-n.m when `b_n_m` stands in its name.
+//! A test is named after rule B-n.m of `docs/spec/cronjob-behaviour.md` when `b_n_m` stands in its name.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

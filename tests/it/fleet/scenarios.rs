@@ -1,4 +1,4 @@
-//! The scenarios, F1 to F28, each with the figures that it is expected to show.
+//! The scenarios F1 to F28 of `docs/spec/sharding.md`, each with the figures that it is expected to show.
 
 mod alone;
 mod beginnings;

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::cluster::{Cluster, INNOCENT};
 
-/// DESIGN.md allows the others a lateness of 1.3 times that without the offender.
+/// The others may be late by 1.3 times what they are without the offender.
 const LATENESS_RATIO_MAX: f64 = 1.3;
 
 /// Two instants of virtual time that are so close differ in the order of tasks alone.

@@ -16,6 +16,7 @@ mod fuzz;
 mod http;
 mod in_memory;
 mod leases;
+mod links;
 mod pages;
 mod random;
 mod restores;

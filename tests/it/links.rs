@@ -1,0 +1,149 @@
+//! Holds the documentation together: links between pages resolve, and each rule that a source file cites is defined.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Folders with pages and sources. Others hold builds.
+const FOLDERS: [&str; 11] = [
+    "src", "tests", "docs", "apisim", "testbed", "loadtest", "benches", "fuzz", "deploy", "examples", ".",
+];
+/// The page that defines the rules B-n.m.
+const RULES: &str = "docs/spec/cronjob-behaviour.md";
+/// Cites rules that there are not, to test itself.
+const SELF_TEST: &str = "tests/it/rules.rs";
+
+/// The root of the workspace: read when run, so that the file can be compiled and run by itself.
+fn root() -> PathBuf {
+    std::env::var("CARGO_MANIFEST_DIR")
+        .map_or_else(|_| option_env!("CARGO_MANIFEST_DIR").unwrap_or(".").into(), Into::into)
+}
+
+/// All files with this extension, relative to the root. The root folder itself is not descended into.
+fn files(extension: &str) -> Vec<PathBuf> {
+    let root = root();
+    let mut found = Vec::new();
+    let mut folders: Vec<PathBuf> = FOLDERS.iter().map(PathBuf::from).collect();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(root.join(&folder)).unwrap() {
+            let name = entry.unwrap().file_name();
+            let path = if folder == Path::new(".") {
+                PathBuf::from(&name)
+            } else {
+                folder.join(&name)
+            };
+            let is_folder = root.join(&path).is_dir();
+            if is_folder && folder != Path::new(".") && name != "target" {
+                folders.push(path);
+            } else if !is_folder && path.extension().is_some_and(|found| found == extension) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// The lines of a page outside of fenced blocks.
+fn prose(page: &str) -> impl Iterator<Item = &str> {
+    let mut is_fenced = false;
+    page.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_fenced ^= is_fence;
+        !is_fenced && !is_fence
+    })
+}
+
+/// The targets of the links of a page, those to other hosts left out.
+fn targets(page: &str) -> Vec<&str> {
+    prose(page)
+        .flat_map(|line| line.split("](").skip(1))
+        .filter_map(|rest| rest.split_once(')'))
+        .map(|(target, _)| target)
+        .filter(|target| !target.contains("://"))
+        .collect()
+}
+
+/// The anchors of a page's headings, as GitHub makes them.
+fn anchors(page: &str) -> BTreeSet<String> {
+    let headings = prose(page).filter(|line| line.starts_with('#'));
+    let texts = headings.map(|line| line.trim_start_matches('#').trim().to_lowercase());
+    let is_kept = |character: &char| character.is_alphanumeric() || matches!(character, ' ' | '-' | '_');
+    texts
+        .map(|text| text.chars().filter(is_kept).collect::<String>().replace(' ', "-"))
+        .collect()
+}
+
+/// Why a link of `page` leads nowhere.
+fn fault(page: &Path, target: &str) -> Option<String> {
+    let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
+    let file = if path.is_empty() {
+        root().join(page)
+    } else {
+        root().join(page.parent().unwrap()).join(path)
+    };
+    if !file.exists() {
+        return Some(format!("{}: {target}: no such file", page.display()));
+    }
+    let is_there = anchor.is_empty() || anchors(&fs::read_to_string(file).unwrap()).contains(anchor);
+    (!is_there).then(|| format!("{}: {target}: no such heading", page.display()))
+}
+
+/// The rules that a text names, as `B-10.3`.
+fn rules(text: &str) -> BTreeSet<String> {
+    let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).count();
+    let rule = |rest: &str| {
+        let section = digits(rest);
+        let number = digits(rest.get(section + 1..)?);
+        let is_rule = section > 0 && number > 0 && rest[section..].starts_with('.');
+        is_rule.then(|| format!("B-{}", &rest[..=section + number]))
+    };
+    text.split("B-").skip(1).filter_map(rule).collect()
+}
+
+#[test]
+fn every_link_between_pages_resolves() {
+    let mut n_links = 0;
+    let mut faults = Vec::new();
+    for path in files("md") {
+        let page = read(&path);
+        let targets = targets(&page);
+        n_links += targets.len();
+        faults.extend(targets.into_iter().filter_map(|target| fault(&path, target)));
+    }
+    assert!(n_links > 100, "only {n_links} links were understood");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn every_rule_that_is_cited_is_defined() {
+    let page = read(Path::new(RULES));
+    let definitions = page.split("**B-").skip(1).filter_map(|rest| rest.split_once(' '));
+    let defined: BTreeSet<String> = definitions
+        .flat_map(|(number, _)| rules(&format!("B-{number}")))
+        .collect();
+    assert!(defined.len() > 80, "only {} rules were understood", defined.len());
+    for path in files("rs").into_iter().filter(|path| path != Path::new(SELF_TEST)) {
+        let unknown: Vec<String> = rules(&read(&path)).difference(&defined).cloned().collect();
+        assert!(unknown.is_empty(), "{} cites {unknown:?}", path.display());
+    }
+}
+
+#[test]
+fn links_anchors_and_rules_are_understood() {
+    let page = "# One, two: `three`\n[a](b.md#c) and [d](https://e) [f](#one-two-three)\n```\n# no\n[x](y)\n```\n";
+    assert_eq!(targets(page), ["b.md#c", "#one-two-three"]);
+    assert_eq!(anchors(page), BTreeSet::from(["one-two-three".to_owned()]));
+    assert_eq!(
+        rules("B-10.3, (B-9.7) B-x B-4 B-"),
+        BTreeSet::from(["B-10.3".to_owned(), "B-9.7".to_owned()])
+    );
+    assert!(fault(Path::new("README.md"), "no-such-page.md").is_some());
+    assert!(fault(Path::new("README.md"), "docs/README.md#no-such-heading").is_some());
+    assert!(fault(Path::new("README.md"), "docs/README.md#documentation").is_none());
+}

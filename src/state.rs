@@ -18,7 +18,7 @@ pub mod sharding;
 pub mod tally;
 pub mod template_memory;
 
-pub use custody::{Custody, Entry, ListOrder, Moment, ShardCommand, ShardReport};
+pub use custody::{Custody, ListOrder, Moment};
 pub use effect::{CronJobEvent, Effect, EventReason, EventType, JobDelete, JobLookUp, JobOrder, StatusWrite};
 pub use held_shards::{HeldShards, Listed, Ordered, Partition};
 pub use ids::{CronJobIdentity, ResourceVersion, Uid};
@@ -29,6 +29,6 @@ pub use record::{
     KeptText,
 };
 pub use shard_state::{Decided, ShardConfig, ShardState, Sizes, Wakeup};
-pub use sharding::{Mandate, ShardId, Term};
+pub use sharding::{Entry, Mandate, ShardCommand, ShardId, ShardReport, Term};
 pub use tally::{InstantOutcome, Tally};
 pub use template_memory::{TemplateMemory, TemplateUse};

@@ -141,7 +141,7 @@ impl ElectionTask {
         let ending = self.take_part().await;
         // Whatever is left is sent no more: others may lead it by the time that it would be.
         self.links.leadership.send_replace(self.nothing());
-        let _ = self.links.commands.try_send(ShardCommand::LetAllGo);
+        let _ = self.links.commands.try_send(ShardCommand::ReleaseAll);
         match ending {
             Ending::Left => tracing::info!("left the election"),
             Ending::Exit => tracing::error!("another process is this very replica: this one ends"),
@@ -159,7 +159,7 @@ impl ElectionTask {
         }
         let mut result = self.take(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine));
         if self.is_synced {
-            result = result.and_then(|()| self.take(ElectionInput::Synced));
+            result = result.and_then(|()| self.take(ElectionInput::Shards(ShardReport::Synced)));
         }
         let ends_in = if self.is_alone {
             Self::ENDS_ALONE_IN
@@ -182,7 +182,7 @@ impl ElectionTask {
                     Some(ElectionInput::DrainRequested)
                 }
                 Some(told) = self.requests.next() => Some(self.told(told)),
-                Some(report) = self.links.reports.recv() => self.heard(report),
+                Some(report) = self.links.reports.recv() => Some(self.note_report(report)),
                 input = self.leases.next() => Some(input),
                 _ = verdict.changed() => Some(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine)),
                 () = tokio::time::sleep(pause) => None,
@@ -225,39 +225,29 @@ impl ElectionTask {
         inputs.into_iter().try_for_each(|input| self.take(input))
     }
 
-    /// What a report of the shards is for the election.
-    fn heard(&mut self, report: ShardReport) -> Option<ElectionInput> {
-        match report {
-            ShardReport::Synced => {
-                self.is_synced = true;
-                Some(ElectionInput::Synced)
-            }
-            ShardReport::Warmed(shard) => Some(ElectionInput::ShardWarmed(shard)),
+    /// Follows a report of the shards, which is for the election as well.
+    fn note_report(&mut self, report: ShardReport) -> ElectionInput {
+        match &report {
+            ShardReport::Synced => self.is_synced = true,
+            ShardReport::Loaded(_) => {}
             ShardReport::Leading(mandate) => {
                 tracing::debug!(shard = mandate.shard.0, term = mandate.term.0, at = %self.clock.now(), "leads");
                 self.handovers.leads(mandate.shard, self.clock.boot());
-                None
             }
             ShardReport::Sealed {
                 mandate,
                 at: sealed_at,
                 fired_through,
-                written_through,
+                ..
             } => {
-                let Mandate { shard, term } = mandate;
                 let at = fired_through.unwrap_or_else(|| self.clock.now());
-                self.handovers.sealed(shard, sealed_at);
-                tracing::debug!(shard = shard.0, term = term.0, %at, "sealed");
+                self.handovers.sealed(mandate.shard, *sealed_at);
+                tracing::debug!(shard = mandate.shard.0, term = mandate.term.0, %at, "sealed");
                 // From here on nothing of it is sent, whatever waits in queues.
-                self.links.leadership.send_modify(|leadership| leadership.end(mandate));
-                Some(ElectionInput::ShardSealed {
-                    shard,
-                    term,
-                    fired_through,
-                    written_through,
-                })
+                self.links.leadership.send_modify(|leadership| leadership.end(*mandate));
             }
         }
+        ElectionInput::Shards(report)
     }
 
     fn perform(&mut self, effect: ElectionEffect, inputs: &mut Vec<ElectionInput>) -> Result<(), Ending> {
@@ -296,9 +286,7 @@ impl ElectionTask {
                 is_quarantined,
             } => self.lead(shard, term, &adoption, is_quarantined)?,
             ElectionEffect::Stop { shard, term, reason } => self.stop(shard, term, reason)?,
-            ElectionEffect::Warm(shards) => self.command(ShardCommand::Warm(shards))?,
-            ElectionEffect::Cool(shard) => self.command(ShardCommand::LetGo(shard))?,
-            ElectionEffect::Seal(order) => self.command(ShardCommand::Seal(order))?,
+            ElectionEffect::Shards(command) => self.command(command)?,
             ElectionEffect::Rejoin(reason) => self.rejoin(reason, inputs)?,
             ElectionEffect::Left => return Err(Ending::Left),
             ElectionEffect::Exit(reason) => {
@@ -340,7 +328,7 @@ impl ElectionTask {
         self.links.leadership.send_modify(|leadership| leadership.end(mandate));
         self.handovers
             .left(shard, reason == StopReason::HandedOver, self.clock.boot());
-        self.command(ShardCommand::LetGo(shard))
+        self.command(ShardCommand::Release(shard))
     }
 
     /// Nothing of this life goes on; the next one begins with nothing.
@@ -352,11 +340,11 @@ impl ElectionTask {
         self.links.writes.reset_connections();
         self.requests.clear();
         self.handovers.forget_all();
-        self.command(ShardCommand::LetAllGo)?;
+        self.command(ShardCommand::ReleaseAll)?;
         inputs.push(ElectionInput::Rejoined(self.incarnation));
         // The watches of CronJobs and Jobs go on; what is taken up is listed shard by shard.
         if self.is_synced {
-            inputs.push(ElectionInput::Synced);
+            inputs.push(ElectionInput::Shards(ShardReport::Synced));
         }
         if !self.is_alone {
             self.requests

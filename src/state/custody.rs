@@ -6,7 +6,7 @@
 //! take: nobody acts for it from the seal on. A sealed shard is reported when it is at rest or has had its time. Whoever
 //! drives this performs the effects of the shards, makes the lists and passes the reports on; `now` is given.
 
-mod command;
+mod list_order;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -18,11 +18,10 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     held_shards::{HeldShards, Listed},
     input::Scope,
-    lease::SealOrder,
-    sharding::{BootInstant, Horizon, Mandate, ShardId, ShardSet, Term},
+    sharding::{BootInstant, Entry, Horizon, Mandate, SealOrder, ShardCommand, ShardId, ShardReport, ShardSet, Term},
 };
 
-pub use self::command::{Entry, ListOrder, ShardCommand, ShardReport};
+pub use self::list_order::ListOrder;
 
 /// A sealed shard waits no longer than this for the answers and statuses that were not there before.
 pub const SEAL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -103,7 +102,7 @@ impl Custody {
     /// Takes in what the election wants.
     pub fn command(&mut self, shards: &mut HeldShards, command: ShardCommand, now: Moment) {
         match command {
-            ShardCommand::Warm(wanted) => {
+            ShardCommand::Load(wanted) => {
                 for shard in wanted.iter() {
                     self.warming.insert(shard);
                     // What its leader writes last is looked for when it is handed over.
@@ -112,8 +111,8 @@ impl Custody {
             }
             ShardCommand::Lead { mandate, entry } => self.enter(shards, mandate, entry, now),
             ShardCommand::Seal(order) => self.seal(shards, order, now),
-            ShardCommand::LetGo(shard) => self.let_go(shards, shard),
-            ShardCommand::LetAllGo => {
+            ShardCommand::Release(shard) => self.let_go(shards, shard),
+            ShardCommand::ReleaseAll => {
                 let held: Vec<ShardId> = shards.shards().collect();
                 for shard in held {
                     self.let_go(shards, shard);
@@ -166,7 +165,7 @@ impl Custody {
         shards.end_list(&listed, through, now.wall);
         for shard in listed.iter() {
             if self.warming.remove(shard) {
-                self.reports.push_back(ShardReport::Warmed(shard));
+                self.reports.push_back(ShardReport::Loaded(shard));
             }
         }
         self.follow(shards, now);

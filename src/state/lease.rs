@@ -28,7 +28,7 @@ mod record;
 mod timing;
 mod write;
 
-pub use effect::{Adoption, ElectionEffect, ExitReason, RejoinReason, RequestId, SealOrder, StopReason};
+pub use effect::{Adoption, ElectionEffect, ExitReason, RejoinReason, RequestId, StopReason};
 pub use election::{CLOSE_MAX, Election, ElectionConfig, NotOwning, Overview, ShardStanding};
 pub use identity::{Incarnation, InstallationName, LEASE_LABEL, LeaseKey, LeaseNames, MemberIdentity};
 pub use input::{ElectionInput, ReadAnswer, WriteAnswer};

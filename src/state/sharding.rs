@@ -11,6 +11,7 @@ mod labels;
 mod leadership;
 mod placement;
 mod ring;
+mod shard_command;
 mod shard_set;
 
 use std::{ops::Add, time::Duration};
@@ -22,6 +23,7 @@ pub use labels::{SHARD_LABEL_PREFIX, ShardLabels};
 pub use leadership::{Leadership, Mandate, Stamp, WriteLife, WriteTerms};
 pub use placement::{Candidate, Placement, Pull, Situation};
 pub use ring::{MemberRing, TOKENS_PER_MEMBER};
+pub use shard_command::{Entry, SealOrder, ShardCommand, ShardReport};
 pub use shard_set::ShardSet;
 
 /// The number of one shard.

@@ -212,7 +212,7 @@ impl Replica {
 
     /// Loads it, and is to lead it when it has seen this.
     fn hand_over(&mut self, written: Horizon) {
-        self.command(ShardCommand::Warm(ShardSet::from_iter([shard()])));
+        self.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
         self.list(vec![Listed::CronJob(Box::new(record()))]);
         self.reports();
         self.command(ShardCommand::Lead {
@@ -256,9 +256,9 @@ fn a_shard_that_was_nobodys_is_led_when_it_has_been_listed() {
 #[test]
 fn a_handed_over_shard_is_led_when_the_watch_has_shown_what_its_last_leader_wrote() {
     let mut replica = Replica::new();
-    replica.command(ShardCommand::Warm(ShardSet::from_iter([shard()])));
+    replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
     replica.list(vec![Listed::CronJob(Box::new(record()))]);
-    assert_eq!(replica.reports(), [ShardReport::Synced, ShardReport::Warmed(shard())]);
+    assert_eq!(replica.reports(), [ShardReport::Synced, ShardReport::Loaded(shard())]);
     replica.command(ShardCommand::Lead {
         mandate: mandate(8),
         entry: Entry::Watch(written(0, 1_020)),
@@ -281,7 +281,7 @@ fn a_handed_over_shard_is_led_at_once_when_it_was_loaded_after_its_leader_wrote(
         (written(1_030, 1_019), false),
     ] {
         let mut replica = Replica::new();
-        replica.command(ShardCommand::Warm(ShardSet::from_iter([shard()])));
+        replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
         let found = vec![Listed::CronJob(Box::new(record()))];
         assert!(!replica.list_through(found, through), "it is only loaded");
         replica.reports();
@@ -300,7 +300,7 @@ fn what_was_loaded_counts_for_nothing_when_a_watch_lists_it_anew() {
         Input::JobRelistBegun(Scope::Cluster),
     ] {
         let mut replica = Replica::new();
-        replica.command(ShardCommand::Warm(ShardSet::from_iter([shard()])));
+        replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
         replica.list_through(vec![], written(1_030, 1_020));
         replica.watch(begun);
         replica.watch(Input::CronJobRelistDone(Scope::Cluster));
@@ -317,7 +317,7 @@ fn what_was_loaded_counts_for_nothing_when_a_watch_lists_it_anew() {
 #[test]
 fn a_watch_that_does_not_show_it_in_time_is_not_waited_for() {
     let mut replica = Replica::new();
-    replica.command(ShardCommand::Warm(ShardSet::from_iter([shard()])));
+    replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
     replica.list(vec![]);
     replica.reports();
     replica.command(ShardCommand::Lead {
@@ -377,7 +377,7 @@ fn a_shard_that_was_not_warmed_or_was_led_before_is_listed_whatever_was_said() {
 #[test]
 fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
     let mut replica = Replica::new();
-    replica.command(ShardCommand::Warm(ShardSet::from_iter([shard()])));
+    replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
     let order = replica.custody.poll_list().unwrap();
     assert_eq!(
         (order.shards, order.is_consistent),
@@ -538,7 +538,7 @@ fn one_shard_at_a_time_is_without_a_leader() {
         "its next leader does not lead yet"
     );
     for shard in 0..3 {
-        replica.command(ShardCommand::LetGo(ShardId(shard)));
+        replica.command(ShardCommand::Release(ShardId(shard)));
         assert_eq!(sealed(&mut replica), [shard + 1]);
     }
     assert_eq!(replica.custody.next_wakeup(), None);
@@ -627,7 +627,7 @@ fn what_was_never_led_is_given_up_at_once_and_what_is_let_go_is_forgotten() {
     assert_eq!(replica.reports(), [], "and is not led after all");
     let mut replica = Replica::leading();
     replica.seal(1);
-    replica.command(ShardCommand::LetAllGo);
+    replica.command(ShardCommand::ReleaseAll);
     replica.pass(10_000);
     assert_eq!(replica.reports(), []);
     assert_eq!(replica.shards.shards().count(), 0);

@@ -5,23 +5,12 @@ use jiff::Timestamp;
 use super::{LeaseKey, LeaseWrite, MemberIdentity};
 use crate::state::{
     ResourceVersion,
-    sharding::{BootInstant, Horizon, Mandate, ShardId, ShardSet, Term},
+    sharding::{BootInstant, Horizon, ShardCommand, ShardId, Term},
 };
 
 /// Names a request, so that its answer can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
-
-/// The order to seal a shard: it starts Jobs until what it began is answered and stored, and nothing after that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SealOrder {
-    /// Which shard, and in which term.
-    pub mandate: Mandate,
-    /// When it starts its last Job at the latest.
-    pub close_by: BootInstant,
-    /// Whether another member will lead it. Few such shards are sealed at a time.
-    pub has_successor: bool,
-}
 
 /// A thing to do. Requests are sent at once, or dropped: a renewal counts from the instant at which it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -85,12 +74,8 @@ pub enum ElectionEffect {
         /// Why.
         reason: StopReason,
     },
-    /// Load shards that will be handed to us, without acting; together, since one list finds them all.
-    Warm(ShardSet),
-    /// It will not be handed to us after all.
-    Cool(ShardId),
-    /// Seal a shard, and report [`super::ElectionInput::ShardSealed`] within two seconds of that.
-    Seal(SealOrder),
+    /// Load shards for a handover, release one that is not handed over after all, or seal one.
+    Shards(ShardCommand),
     /// Drop all shards and connections, and come back as another life.
     Rejoin(RejoinReason),
     /// All shards are given away, and our Lease with them: the process may end.

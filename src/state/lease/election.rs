@@ -34,7 +34,7 @@ use super::{
     Adoption, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, MemberIdentity, MemberSettings,
     ProtocolRange, ReadAnswer, RejoinReason, Timing, WriteAnswer,
 };
-use crate::state::sharding::{BootInstant, ShardId, ShardSet, Term};
+use crate::state::sharding::{BootInstant, ShardId, ShardReport, ShardSet, Term};
 
 /// What a replica that runs alone publishes as its installation: it has no shards, so it shares none out with any other.
 const ALONE: &str = "alone";
@@ -183,24 +183,31 @@ impl Election {
             ElectionInput::Written { request, answer } => self.written(request, answer, now),
             ElectionInput::Read { request, answer } => self.read(request, answer, now),
             ElectionInput::InstallationKnown(installation) => self.installation = Some(installation),
-            ElectionInput::Synced => self.is_synced = true,
+            ElectionInput::Shards(report) => self.take_report(report),
             ElectionInput::Willing(is_willing) => self.set_willing(is_willing, now),
             ElectionInput::DrainRequested => self.drain(now),
-            ElectionInput::ShardWarmed(shard) => {
-                if let Some(is_loaded) = self.warming.get_mut(&shard) {
-                    *is_loaded = true;
-                }
-            }
-            ElectionInput::ShardSealed {
-                shard,
-                term,
-                fired_through,
-                written_through,
-            } => self.sealed(shard, term, fired_through, written_through),
             ElectionInput::Rejoined(incarnation) => self.rejoined(incarnation, now),
         }
         self.work_out(now);
         std::mem::take(&mut self.effects)
+    }
+
+    fn take_report(&mut self, report: ShardReport) {
+        match report {
+            ShardReport::Synced => self.is_synced = true,
+            ShardReport::Loaded(shard) => {
+                if let Some(is_loaded) = self.warming.get_mut(&shard) {
+                    *is_loaded = true;
+                }
+            }
+            ShardReport::Leading(_) => {}
+            ShardReport::Sealed {
+                mandate,
+                fired_through,
+                written_through,
+                ..
+            } => self.sealed(mandate, fired_through, written_through),
+        }
     }
 
     /// Whether a consistent list of Leases proves that the history of the API server went back. Then nothing that is known

@@ -1,11 +1,9 @@
 //! Every fact that can reach an election.
 
-use jiff::Timestamp;
-
 use super::{Incarnation, Installation, LeaseKey, LeaseRecord, RequestId};
 use crate::state::{
     ResourceVersion,
-    sharding::{BootInstant, Horizon, ShardId, Term},
+    sharding::{BootInstant, ShardReport},
 };
 
 /// A fact.
@@ -45,28 +43,14 @@ pub enum ElectionInput {
     },
     /// What the installation was made with.
     InstallationKnown(Installation),
-    /// CronJobs and Jobs have been listed, so that a shard could be led.
-    Synced,
+    /// What the shards of this replica report.
+    Shards(ShardReport),
     /// Whether this replica may lead: not while its clock is in doubt, for one.
     Willing(bool),
     /// The process is to end.
     DrainRequested,
-    /// A shard that was to be warmed is loaded.
-    ShardWarmed(ShardId),
-    /// A shard that was to be sealed has fired everything up to an instant, and will fire nothing more; what it had in
-    /// flight is answered and its status is written.
-    ShardSealed {
-        /// Which.
-        shard: ShardId,
-        /// In which term.
-        term: Term,
-        /// Up to when everything was fired; none where it never came to that.
-        fired_through: Option<Timestamp>,
-        /// What was written last.
-        written_through: Horizon,
-    },
     /// All shards are dropped and all connections reset; this is the next life. It wants a list of Leases and, when they
-    /// have been listed anew, [`ElectionInput::Synced`].
+    /// have been listed anew, [`ShardReport::Synced`].
     Rejoined(Incarnation),
 }
 

@@ -15,8 +15,8 @@ use super::{
     tenure::{Stage, Tenure},
 };
 use crate::state::{
-    lease::{LeaseWrite, MemberIdentity, Plan, SealOrder, annotation},
-    sharding::{BootInstant, Horizon, Mandate, Pull, ShardId, ShardSet, Term},
+    lease::{LeaseWrite, MemberIdentity, Plan, annotation},
+    sharding::{BootInstant, Horizon, Mandate, Pull, SealOrder, ShardCommand, ShardId, ShardSet, Term},
 };
 
 /// So many shards are on their way from one member that has too many, at a time.
@@ -183,11 +183,12 @@ impl Election {
                 shard,
                 term: tenure.term,
             };
-            self.effects.push(ElectionEffect::Seal(SealOrder {
+            let order = SealOrder {
                 mandate,
                 close_by,
                 has_successor,
-            }));
+            };
+            self.effects.push(ElectionEffect::Shards(ShardCommand::Seal(order)));
         }
     }
 
@@ -235,15 +236,9 @@ impl Election {
         }
     }
 
-    pub(super) fn sealed(
-        &mut self,
-        shard: ShardId,
-        term: Term,
-        fired_through: Option<Timestamp>,
-        written_through: Horizon,
-    ) {
-        if let Some(tenure) = self.tenures.get_mut(&shard)
-            && tenure.term == term
+    pub(super) fn sealed(&mut self, mandate: Mandate, fired_through: Option<Timestamp>, written_through: Horizon) {
+        if let Some(tenure) = self.tenures.get_mut(&mandate.shard)
+            && tenure.term == mandate.term
             && let Stage::Sealing { target, .. } = &mut tenure.stage
         {
             tenure.stage = Stage::Sealed {
@@ -336,7 +331,7 @@ impl Election {
             .collect();
         for shard in unwanted {
             self.warming.remove(&shard);
-            self.effects.push(ElectionEffect::Cool(shard));
+            self.effects.push(ElectionEffect::Shards(ShardCommand::Release(shard)));
         }
         let is_new = |shard: &ShardId| !self.warming.contains_key(shard) && !self.tenures.contains_key(shard);
         let wanted: ShardSet = announced
@@ -345,7 +340,7 @@ impl Election {
             .collect();
         if !wanted.is_empty() {
             self.warming.extend(wanted.iter().map(|shard| (shard, false)));
-            self.effects.push(ElectionEffect::Warm(wanted));
+            self.effects.push(ElectionEffect::Shards(ShardCommand::Load(wanted)));
         }
     }
 }

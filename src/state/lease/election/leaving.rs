@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use super::{Election, ElectionEffect, tenure::Stage};
-use crate::state::{
-    lease::SealOrder,
-    sharding::{BootInstant, Mandate},
-};
+use crate::state::sharding::{BootInstant, Mandate, SealOrder, ShardCommand};
 
 /// The longest that a shard acts after a drain began, or after the order to seal it: what it began is answered and stored
 /// within this, or by the next leader.
@@ -54,11 +51,12 @@ impl Election {
                     shard: *shard,
                     term: tenure.term,
                 };
-                self.effects.push(ElectionEffect::Seal(SealOrder {
+                let order = SealOrder {
                     mandate,
                     close_by,
                     has_successor: is_there_a_taker,
-                }));
+                };
+                self.effects.push(ElectionEffect::Shards(ShardCommand::Seal(order)));
             }
         }
     }

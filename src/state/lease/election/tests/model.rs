@@ -27,7 +27,7 @@ use crate::state::{
         ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings, ProtocolRange,
         Timing, TimingParts,
     },
-    sharding::{BootInstant, Horizon, Mandate, ShardCount, ShardId, Term},
+    sharding::{BootInstant, Horizon, ShardCommand, ShardCount, ShardId, ShardReport, Term},
 };
 
 const SHARD: ShardId = ShardId(0);
@@ -263,7 +263,7 @@ impl Protocol {
         node.requests.push_back(Request::List { asked_at });
         let installation = Installation::of(ShardCount::ONE);
         self.input(state, at, ElectionInput::InstallationKnown(installation));
-        self.input(state, at, ElectionInput::Synced);
+        self.input(state, at, ElectionInput::Shards(ShardReport::Synced));
     }
 
     fn step(&self, state: &mut State, first: usize) {
@@ -341,38 +341,33 @@ impl Protocol {
                 ElectionEffect::ActUntil(until) => node.act_until = global(at, until),
                 ElectionEffect::Lead { term, .. } => node.acting = Some(term),
                 ElectionEffect::Stop { .. } => node.acting = None,
-                ElectionEffect::Warm(shards) => {
+                ElectionEffect::Shards(ShardCommand::Load(shards)) => {
                     for shard in shards.iter() {
-                        self.input(state, at, ElectionInput::ShardWarmed(shard));
+                        self.input(state, at, ElectionInput::Shards(ShardReport::Loaded(shard)));
                     }
                 }
-                ElectionEffect::Seal(order) => {
-                    let Mandate { shard, term } = order.mandate;
+                ElectionEffect::Shards(ShardCommand::Seal(order)) => {
                     node.acting = None;
-                    let fired_through = Some(wall(now));
-                    self.input(
-                        state,
-                        at,
-                        ElectionInput::ShardSealed {
-                            shard,
-                            term,
-                            fired_through,
-                            written_through: Horizon::default(),
-                        },
-                    );
+                    let report = ShardReport::Sealed {
+                        mandate: order.mandate,
+                        at: local(at, now),
+                        fired_through: Some(wall(now)),
+                        written_through: Horizon::default(),
+                    };
+                    self.input(state, at, ElectionInput::Shards(report));
                 }
                 ElectionEffect::Rejoin(_) => {
                     node.acting = None;
                     node.incarnation += 1;
                     let incarnation = Incarnation(node.incarnation);
                     self.input(state, at, ElectionInput::Rejoined(incarnation));
-                    self.input(state, at, ElectionInput::Synced);
+                    self.input(state, at, ElectionInput::Shards(ShardReport::Synced));
                 }
                 ElectionEffect::Left | ElectionEffect::Exit(_) => {
                     node.election = None;
                     node.acting = None;
                 }
-                ElectionEffect::Fence | ElectionEffect::Cool(_) => {}
+                ElectionEffect::Fence | ElectionEffect::Shards(_) => {}
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::state::{
         ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings, Preset,
         ProtocolRange, ReadAnswer, RequestId, WriteAnswer, annotation,
     },
-    sharding::{BootInstant, ShardCount, ShardId},
+    sharding::{BootInstant, ShardCount, ShardId, ShardReport},
 };
 
 pub(super) fn at(seconds: u64) -> BootInstant {
@@ -48,9 +48,7 @@ fn request(effects: &[ElectionEffect], wanted: &LeaseKey) -> Option<RequestId> {
             | ElectionEffect::Fence
             | ElectionEffect::Lead { .. }
             | ElectionEffect::Stop { .. }
-            | ElectionEffect::Warm(_)
-            | ElectionEffect::Cool(_)
-            | ElectionEffect::Seal(_)
+            | ElectionEffect::Shards(_)
             | ElectionEffect::Rejoin(_)
             | ElectionEffect::Left
             | ElectionEffect::Exit(_) => return None,
@@ -81,7 +79,7 @@ fn takes_from_the_living(guards: Guards) -> bool {
     election.guards = guards;
     let installation = Installation::of(ShardCount::ONE);
     election.handle(ElectionInput::InstallationKnown(installation), at(100));
-    election.handle(ElectionInput::Synced, at(100));
+    election.handle(ElectionInput::Shards(ShardReport::Synced), at(100));
     // Another leads in its second life. It leaves the shard, and we ask for it.
     let listed = ElectionInput::Listed {
         asked_at: at(100),

@@ -93,9 +93,7 @@ impl Store {
             | ElectionEffect::Fence
             | ElectionEffect::Lead { .. }
             | ElectionEffect::Stop { .. }
-            | ElectionEffect::Warm(_)
-            | ElectionEffect::Cool(_)
-            | ElectionEffect::Seal(_)
+            | ElectionEffect::Shards(_)
             | ElectionEffect::Rejoin(_)
             | ElectionEffect::Left
             | ElectionEffect::Exit(_) => None,

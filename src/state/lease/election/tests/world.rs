@@ -17,7 +17,7 @@ use crate::state::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey,
         MemberSettings, Overview, Preset, ProtocolRange, RejoinReason, StopReason,
     },
-    sharding::{BootInstant, Horizon, Mandate, ShardCount, ShardId, ShardSet, Term},
+    sharding::{BootInstant, Horizon, ShardCommand, ShardCount, ShardId, ShardReport, ShardSet, Term},
 };
 
 /// A small generator with a seed (`SplitMix64`).
@@ -202,7 +202,7 @@ impl World {
         let installation = Installation::of(self.count);
         self.post(at, 1, Message::List { asked_at: now });
         self.input(at, ElectionInput::InstallationKnown(installation));
-        self.post(at, 50, Message::Input(ElectionInput::Synced));
+        self.post(at, 50, Message::Input(ElectionInput::Shards(ShardReport::Synced)));
     }
 
     /// Kills the process of a pod.
@@ -379,8 +379,9 @@ impl World {
             eprintln!("{} <- {at} {input:?}", self.now);
         }
         if let Some(process) = &mut self.replicas[at].process {
-            if let ElectionInput::ShardSealed { shard, term, .. } = &input {
-                process.acting.retain(|acting, led| (acting, &*led) != (shard, term));
+            if let ElectionInput::Shards(ShardReport::Sealed { mandate, .. }) = &input {
+                let sealed = (&mandate.shard, &mandate.term);
+                process.acting.retain(|acting, led| (acting, &*led) != sealed);
             }
             let effects = process.election.handle(input, now);
             self.carry_out(at, effects);
@@ -442,19 +443,18 @@ impl World {
                     "{shard:?} {acting:?} {term:?}"
                 );
             }
-            ElectionEffect::Warm(shards) => self.warm(at, shards, delay),
-            ElectionEffect::Cool(_) => {}
-            ElectionEffect::Seal(order) => {
-                let Mandate { shard, term } = order.mandate;
-                let input = ElectionInput::ShardSealed {
-                    shard,
-                    term,
+            ElectionEffect::Shards(ShardCommand::Load(shards)) => self.load_shards(at, shards, delay),
+            ElectionEffect::Shards(ShardCommand::Seal(order)) => {
+                let input = ElectionInput::Shards(ShardReport::Sealed {
+                    mandate: order.mandate,
+                    at: self.local(at),
                     fired_through: Some(self.wall()),
                     written_through: Horizon::default(),
-                };
+                });
                 let closing = (self.when(at, order.close_by) - self.now).min(self.replicas[at].seal_delay);
                 self.post(at, delay + closing, Message::Input(input));
             }
+            ElectionEffect::Shards(_) => {}
             ElectionEffect::Rejoin(reason) => self.rejoin(at, reason, delay),
             ElectionEffect::Left => {
                 self.replicas[at].has_left = true;
@@ -467,12 +467,16 @@ impl World {
         }
     }
 
-    fn warm(&mut self, at: usize, shards: ShardSet, delay: u64) {
+    fn load_shards(&mut self, at: usize, shards: ShardSet, delay: u64) {
         let replica = &self.replicas[at];
         let delay = delay + replica.warm_delay;
         let n_loaded = if replica.warms_nothing { 0 } else { usize::MAX };
         for shard in shards.iter().take(n_loaded) {
-            self.post(at, delay, Message::Input(ElectionInput::ShardWarmed(shard)));
+            self.post(
+                at,
+                delay,
+                Message::Input(ElectionInput::Shards(ShardReport::Loaded(shard))),
+            );
         }
     }
 
@@ -481,7 +485,11 @@ impl World {
         self.process(at).acting.clear();
         let incarnation = Incarnation(self.random.below(u64::MAX));
         self.post(at, delay, Message::Input(ElectionInput::Rejoined(incarnation)));
-        self.post(at, delay + 20, Message::Input(ElectionInput::Synced));
+        self.post(
+            at,
+            delay + 20,
+            Message::Input(ElectionInput::Shards(ShardReport::Synced)),
+        );
     }
 
     fn lead(&mut self, at: usize, shard: ShardId, term: Term, adoption: Adoption) {

@@ -499,7 +499,7 @@ fn sealed(replica: &mut Replica) -> Vec<u16> {
     reports
         .filter_map(|report| match report {
             ShardReport::Sealed { mandate, .. } => Some(mandate.shard.0),
-            _ => None,
+            ShardReport::Synced | ShardReport::Loaded(_) | ShardReport::Leading(_) => None,
         })
         .collect()
 }

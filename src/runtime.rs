@@ -27,6 +27,7 @@ pub mod election;
 pub mod event_task;
 pub mod explain;
 pub mod label_task;
+mod lane;
 pub mod list_task;
 mod lives;
 pub mod logging;

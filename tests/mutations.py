@@ -49,7 +49,7 @@ MUTATIONS = {
     "clock-steps-followed": ("src/runtime/clock/guard.rs", "pub const STEP_MAX: SignedDuration = SignedDuration::from_secs(1);", "pub const STEP_MAX: SignedDuration = SignedDuration::from_hours(2);"),
     "wrong-clock-believed": ("src/runtime/clock/guard.rs", "server.excess_of(self.offset).abs() <= self.skew_max", "server.excess_of(self.offset).abs() <= self.skew_max || self.skew_max.is_positive()"),
     "outcome-told-wrong": ("src/state/cron_job.rs", "Stage::Forbidden => InstantOutcome::Forbidden,", "Stage::Forbidden => InstantOutcome::Superseded,"),
-    "template-not-kept-is-no-template": ("src/runtime/dispatcher/exchange.rs", "CronJobOutcome::Found(record) if is_same(&record) =>", "CronJobOutcome::Found(record) if is_same(&record) && record.is_deleting =>"),
+    "template-not-kept-is-no-template": ("src/runtime/dispatcher/request.rs", "CronJobOutcome::Found(record) if is_same(&record) =>", "CronJobOutcome::Found(record) if is_same(&record) && record.is_deleting =>"),
     "foreign-job-waited-for": (f"{STATE}/look_ups.rs", "                    self.end_open(owner, InstantOutcome::ForeignJob);", "                    self.retry_later(owner, None, now);"),
 }
 
@@ -81,7 +81,7 @@ FLEET = {
     "lone-replica-beside-members": (f"{ELECTION}/roster.rs", "let is_comparable = is_any_alone || lease.installation == self.own_installation;", "let is_comparable = lease.installation == self.own_installation;", "alone::"),
     "shares-with-whom-it-cannot-follow": (f"{ELECTION}/roster.rs", "theirs.find(|theirs| theirs.max < min || theirs.min > max)?", "theirs.find(|theirs| theirs.max < min && theirs.min > max)?", "f_22"),
     "newcomer-who-cannot-follow-stays": (f"{ELECTION}/roster.rs", "(!is_incumbent || stranger.max < min).then_some(", "(!is_incumbent && stranger.max < min).then_some(", "f_22"),
-    "sent-without-asking-who-leads": ("src/runtime/dispatcher/exchange.rs", "self.leadership.borrow().covers(queued.mandate, boot)", "self.leadership.borrow().covers(queued.mandate, boot) || boot > BootInstant::after_boot(Duration::ZERO)", "f_06_frozen_for"),
+    "sent-without-asking-who-leads": ("src/runtime/lane.rs", "is_led.then(|| {", "(is_led || !now.since_boot().is_zero()).then(|| {", "f_06_frozen_for"),
     "wrong-clock-leads-on": ("src/runtime/election.rs", "Some(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine))", "Some(ElectionInput::Willing(true))", "f_16"),
     "one-wrong-api-server-alarms": ("src/runtime/clock/guard.rs", "2 * self.n_believed(is_so) > self.fresh().count()", "self.n_believed(is_so) > 0", "f_28"),
     "fenced-create-is-not-sent-elsewhere": ("src/cluster/api.rs", "fenced_over: classify::is_fenced(&answer).then_some(connection)", "fenced_over: classify::is_fenced(&answer).then_some(connection).filter(|_| false)", "f_28"),

@@ -6,20 +6,18 @@
 //! request goes back to its place in the queue and the whole lane pauses.
 
 use std::{
-    future::Future,
-    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use futures::{StreamExt, stream::FuturesUnordered};
 use jiff::Timestamp;
 use tokio::sync::{Notify, mpsc, watch};
 
 use super::{
-    clock::Clock,
+    clock::{Clock, ClockVerdict},
+    lane::{Lane, Settled},
     metrics::DispatchMetrics,
-    pacing::{Admission, Pacer},
+    pacing::Admission,
     shutdown::{INFLIGHT_GRACE, Phase, PhaseReceiver},
 };
 use crate::{
@@ -31,13 +29,12 @@ use crate::{
 };
 
 mod backlog;
-mod exchange;
 mod fair_queue;
 mod request;
 
 pub use backlog::Queued;
 use backlog::{BACKLOG_MAX, Backlog, OnTheWay};
-use exchange::{Exchanged, Licence, Reply, exchange};
+use request::Reply;
 pub use request::{JobApi, Request};
 
 /// How often one request is sent again before the shard is told that it failed: more than five minutes of pauses, far
@@ -121,19 +118,14 @@ pub struct DispatcherLinks {
 }
 
 /// See the module.
-pub struct Dispatcher<A> {
-    api: A,
+pub struct Dispatcher<A: JobApi> {
+    lane: Lane<A, Queued>,
     clock: Clock,
     links: DispatcherLinks,
-    licence: Licence,
-    pacer: Pacer,
-    in_flight: FuturesUnordered<Exchange>,
     n_creates_in_flight: usize,
     on_the_way: OnTheWay,
     metrics: DispatchMetrics,
 }
-
-type Exchange = Pin<Box<dyn Future<Output = Exchanged> + Send>>;
 
 /// Why nothing more is sent at present.
 enum Stall {
@@ -147,17 +139,11 @@ impl<A: JobApi> Dispatcher<A> {
     /// A dispatcher that has at most `inflight_max` requests on the way.
     pub fn new(api: A, clock: Clock, links: DispatcherLinks, inflight_max: u32) -> Dispatcher<A> {
         let metrics = links.queue.shared.metrics.clone();
-        let licence = Licence {
-            clock: clock.clone(),
-            leadership: links.leadership.clone(),
-        };
+        let leadership = links.leadership.clone();
         Dispatcher {
-            api,
+            lane: Lane::new(api, clock.clone(), leadership, metrics.api.clone(), inflight_max),
             clock,
             links,
-            licence,
-            pacer: Pacer::new(inflight_max),
-            in_flight: FuturesUnordered::new(),
             n_creates_in_flight: 0,
             on_the_way: OnTheWay::default(),
             metrics,
@@ -176,7 +162,7 @@ impl<A: JobApi> Dispatcher<A> {
             tokio::select! {
                 biased;
                 () = phase.reached(Phase::StopIntake) => break,
-                Some(exchanged) = self.in_flight.next() => self.settle(exchanged).await,
+                Some(settled) = self.lane.next() => self.settle(settled).await,
                 () = queue.shared.arrivals.notified() => {}
                 _ = verdict.changed() => {}
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
@@ -188,23 +174,23 @@ impl<A: JobApi> Dispatcher<A> {
     /// Hands requests to connections until there is a reason not to.
     async fn send_what_may_be_sent(&mut self) -> Stall {
         loop {
-            if !self.licence.is_fine() {
+            if self.clock.verdict() != ClockVerdict::Fine {
                 return Stall::UntilEvent;
             }
-            let (now, boot) = (self.clock.now(), self.clock.boot());
-            self.pacer.share_among(self.links.leadership.borrow().n_senders());
-            match self.pacer.admission(boot, self.n_in_flight()) {
+            self.lane.divide_among_senders();
+            match self.lane.admission() {
                 Admission::Now => {}
                 Admission::Wait(until) => return Stall::UntilInstant(until),
                 Admission::Full => return Stall::UntilEvent,
             }
-            let places = self.pacer.inflight_limit();
+            let (now, boot) = (self.clock.now(), self.clock.boot());
+            let places = self.lane.inflight_limit();
             let queue = &self.links.queue;
             let queued = match queue.pop((now, boot), places, &self.on_the_way) {
                 Ok(queued) => queued,
                 Err(token_at) => return token_at.map_or(Stall::UntilEvent, Stall::UntilInstant),
             };
-            match self.answer_instead_of_sending(&queued, now, boot) {
+            match self.answer_instead_of_sending(&queued, now) {
                 Some(answer) => self.answer(answer).await,
                 None => self.send(queued),
             }
@@ -212,9 +198,9 @@ impl<A: JobApi> Dispatcher<A> {
     }
 
     /// What is to be said of a request that must not be sent at this instant.
-    fn answer_instead_of_sending(&self, queued: &Queued, now: Timestamp, boot: BootInstant) -> Option<Input> {
+    fn answer_instead_of_sending(&self, queued: &Queued, now: Timestamp) -> Option<Input> {
         let request = &queued.request;
-        if !self.licence.is_led(queued, boot) {
+        if !self.lane.is_led(queued.mandate) {
             self.metrics.fenced.inc();
             return Some(request.abandoned());
         }
@@ -228,38 +214,27 @@ impl<A: JobApi> Dispatcher<A> {
     }
 
     fn send(&mut self, queued: Queued) {
-        let ticket = self.pacer.on_sent(self.clock.boot());
         self.on_the_way.enter(&queued);
         if queued.is_alone() {
             // The last that is named before a process dies is what it died of.
             tracing::info!(request = %queued.request, "sends a request of a shard in quarantine");
         }
         self.n_creates_in_flight += usize::from(queued.is_create());
-        let exchange = exchange(
-            self.api.clone(),
-            self.licence.clone(),
-            self.metrics.clone(),
-            queued,
-            ticket,
-        );
-        self.in_flight.push(Box::pin(exchange));
+        if let Some(slot) = queued.slot_of_first_attempt() {
+            let lateness = self.clock.now().duration_since(slot);
+            self.metrics.lateness.observe(lateness.as_secs_f64());
+        }
+        self.lane.send(queued);
     }
 
     /// Takes in what came of a request: an answer for the shard, or another try.
-    async fn settle(&mut self, exchanged: Exchanged) {
-        let Exchanged {
-            mut queued,
-            ticket,
-            answered,
-        } = exchanged;
+    async fn settle(&mut self, (mut queued, answer): Settled<Queued, Reply>) {
         self.n_creates_in_flight -= usize::from(queued.is_create());
         self.on_the_way.leave(&queued);
-        let Some((answered, duration)) = answered else {
+        let Some(answer) = answer else {
             return self.put_back(queued).await;
         };
-        let (now, n_in_flight) = (self.clock.boot(), self.n_in_flight());
-        self.pacer.on_answered(ticket, &answered, now, duration, n_in_flight);
-        match answered.answer {
+        match answer {
             Answer::Outcome(Reply::Fact(answer)) => {
                 self.record_creation(&answer);
                 self.answer(answer).await;
@@ -317,10 +292,6 @@ impl<A: JobApi> Dispatcher<A> {
         }
     }
 
-    fn n_in_flight(&self) -> u32 {
-        self.in_flight.len().try_into().unwrap_or(u32::MAX)
-    }
-
     /// Tells the gauges and the lanes behind us how much is going on.
     fn publish(&self) {
         let (n_creates, n_background) = {
@@ -329,8 +300,8 @@ impl<A: JobApi> Dispatcher<A> {
         };
         set(&self.metrics.creates_waiting, n_creates);
         set(&self.metrics.background_waiting, n_background);
-        set(&self.metrics.inflight, self.in_flight.len());
-        self.metrics.inflight_limit.set(self.pacer.inflight_limit().into());
+        self.metrics.inflight.set(self.lane.n_in_flight().into());
+        self.metrics.inflight_limit.set(self.lane.inflight_limit().into());
         self.links.burst.set(n_creates + self.n_creates_in_flight > BURST_MIN);
     }
 
@@ -338,16 +309,16 @@ impl<A: JobApi> Dispatcher<A> {
     async fn wind_up(mut self) {
         self.abandon_backlog().await;
         let deadline = self.clock.boot() + INFLIGHT_GRACE;
-        while !self.in_flight.is_empty() {
+        while self.lane.n_in_flight() > 0 {
             let remaining = deadline.since(self.clock.boot());
-            let Ok(Some(exchanged)) = tokio::time::timeout(remaining, self.in_flight.next()).await else {
+            let Ok(Some(settled)) = tokio::time::timeout(remaining, self.lane.next()).await else {
                 break;
             };
-            self.settle(exchanged).await;
+            self.settle(settled).await;
             // What would be tried again is not: it is back in the queue.
             self.abandon_backlog().await;
         }
-        tracing::debug!(n_unanswered = self.in_flight.len(), "dispatcher ended");
+        tracing::debug!(n_unanswered = self.lane.n_in_flight(), "dispatcher ended");
         self.publish();
         // Nobody would say so later.
         self.links.burst.set(false);

@@ -5,9 +5,8 @@
 //! behind bursts of creates for a while, as statuses do. Those of one CronJob are sent in order; one that gets no
 //! answer holds up no other CronJob's.
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::time::Duration;
 
-use futures::{StreamExt as _, stream::FuturesUnordered};
 use jiff::Timestamp;
 use tokio::sync::{
     mpsc::{self, error::TrySendError},
@@ -15,14 +14,14 @@ use tokio::sync::{
 };
 
 use super::{
-    ask::ask,
     clock::Clock,
-    metrics::{ApiCall, EventMetrics},
-    pacing::{Admission, Pacer, Ticket},
+    lane::{Lane, Settled},
+    metrics::EventMetrics,
+    pacing::Admission,
     shutdown::{EVENT_GRACE, Phase, PhaseReceiver},
 };
 use crate::{
-    cluster::{Answer, Answered, ClusterApi, EventAction, EventOutcome, watched::Watcher},
+    cluster::{Answer, EventOutcome, watched::Watcher},
     state::{
         CronJobEvent, EventType,
         sharding::{BootInstant, Leadership},
@@ -32,11 +31,14 @@ use crate::{
 mod backlog;
 mod budget;
 mod deliveries;
+mod request;
 
 use backlog::{Backlog, Namespaced, Priority};
 use budget::Share;
 pub use budget::{EventBudget, EventFilter};
-use deliveries::{Deliveries, DeliveryId};
+use deliveries::Deliveries;
+use request::Attempt;
+pub use request::EventApi;
 
 /// Events that can wait: those of a burst of some ten thousand runs, some 10 MiB. client-go keeps 1000.
 const QUEUE_MAX: usize = 1 << 14;
@@ -47,33 +49,6 @@ const BURST_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Requests on the way. Events are no burst to be got over quickly, and one that is not answered takes a place for as
 /// long as it is waited for.
 const INFLIGHT_MAX: u32 = 4;
-
-/// How long an answer is waited for: far longer than a server in good health takes. Whatever holds up Events longer, as
-/// a webhook, is waited for by the next try.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The calls about Events; a fake of it stands for the API server in tests.
-pub trait EventApi: Clone + Send + Sync + 'static {
-    /// Creates an Event.
-    fn post_event(&self, namespace: &str, body: Vec<u8>) -> impl Future<Output = Answered<EventOutcome>> + Send;
-    /// Patches an Event.
-    fn patch_event(
-        &self,
-        namespace: &str,
-        name: &str,
-        body: Vec<u8>,
-    ) -> impl Future<Output = Answered<EventOutcome>> + Send;
-}
-
-impl EventApi for ClusterApi {
-    async fn post_event(&self, namespace: &str, body: Vec<u8>) -> Answered<EventOutcome> {
-        ClusterApi::post_event(self, namespace, body).await
-    }
-
-    async fn patch_event(&self, namespace: &str, name: &str, body: Vec<u8>) -> Answered<EventOutcome> {
-        ClusterApi::patch_event(self, namespace, name, body).await
-    }
-}
 
 /// An Event and when it happened.
 #[derive(Debug)]
@@ -87,14 +62,6 @@ impl Namespaced for Happened {
     fn namespace(&self) -> &str {
         &self.event.cron_job.namespace
     }
-}
-
-/// What came of a request.
-struct Delivered {
-    id: DeliveryId,
-    ticket: Ticket,
-    answered: Answered<EventOutcome>,
-    duration: Duration,
 }
 
 /// The way into the lane. Clones are one queue.
@@ -135,16 +102,14 @@ pub struct EventLinks {
 }
 
 /// See the module.
-pub struct EventTask<A> {
-    api: A,
+pub struct EventTask<A: EventApi> {
+    lane: Lane<A, Attempt>,
     clock: Clock,
     links: EventLinks,
     events: mpsc::Receiver<Happened>,
     backlog: Backlog<Happened>,
     share: Share,
     deliveries: Deliveries,
-    in_flight: FuturesUnordered<Pin<Box<dyn Future<Output = Delivered> + Send>>>,
-    pacer: Pacer,
     metrics: EventMetrics,
 }
 
@@ -158,16 +123,21 @@ impl<A: EventApi> EventTask<A> {
             clock: clock.clone(),
             metrics: metrics.clone(),
         };
-        let task = EventTask {
+        let lane = Lane::new(
             api,
+            clock.clone(),
+            links.leadership.clone(),
+            metrics.api.clone(),
+            INFLIGHT_MAX,
+        );
+        let task = EventTask {
+            lane,
             backlog: Backlog::new(QUEUE_MAX),
             share: Share::new(links.budget, clock.boot()),
             clock,
             links,
             events,
             deliveries: Deliveries::new(metrics.clone()),
-            in_flight: FuturesUnordered::new(),
-            pacer: Pacer::new(INFLIGHT_MAX),
             metrics,
         };
         (queue, task)
@@ -201,7 +171,7 @@ impl<A: EventApi> EventTask<A> {
             }
             tokio::select! {
                 biased;
-                Some(delivered) = self.in_flight.next() => self.settle(delivered),
+                Some(settled) = self.lane.next() => self.settle(settled),
                 happened = self.events.recv(), if is_open => match happened {
                     Some(happened) => self.take_in(happened),
                     None => is_open = false,
@@ -245,9 +215,9 @@ impl<A: EventApi> EventTask<A> {
             if ready_at > now {
                 return Some(ready_at.since(now));
             }
-            let n_in_flight = self.in_flight.len().try_into().unwrap_or(u32::MAX);
-            match self.pacer.admission(now, n_in_flight) {
-                Admission::Now if n_in_flight < INFLIGHT_MAX => {}
+            match self.lane.admission() {
+                // A pause ends with a probe, whatever is in flight.
+                Admission::Now if self.lane.n_in_flight() < INFLIGHT_MAX => {}
                 Admission::Now | Admission::Full => return None,
                 Admission::Wait(until) => return Some(until.since(now)),
             }
@@ -256,76 +226,18 @@ impl<A: EventApi> EventTask<A> {
                 return Some(until.since(now));
             }
             let (id, action) = self.deliveries.next_ready(now, burst_wait)?;
-            let ticket = self.pacer.on_sent(now);
-            let request = send(self.api.clone(), self.clock.clone(), self.metrics.clone(), action);
-            self.in_flight.push(Box::pin(async move {
-                let (answered, duration) = request.await;
-                Delivered {
-                    id,
-                    ticket,
-                    answered,
-                    duration,
-                }
-            }));
+            self.lane.send(Attempt { id, action });
         }
     }
 
-    fn settle(&mut self, delivered: Delivered) {
-        let Delivered {
-            id,
-            ticket,
-            answered,
-            duration,
-        } = delivered;
-        let (now, n_in_flight) = (self.clock.boot(), self.in_flight.len());
-        let n_in_flight = n_in_flight.try_into().unwrap_or(u32::MAX);
-        self.pacer.on_answered(ticket, &answered, now, duration, n_in_flight);
-        match answered.answer {
-            Answer::Outcome(outcome) => self.deliveries.conclude(id, outcome, now),
-            Answer::Throttled { .. } | Answer::Unavailable { .. } => self.deliveries.put_back(id, now),
+    fn settle(&mut self, (attempt, answer): Settled<Attempt, EventOutcome>) {
+        let now = self.clock.boot();
+        match answer {
+            Some(Answer::Outcome(outcome)) => self.deliveries.conclude(attempt.id, outcome, now),
+            Some(Answer::Throttled { .. } | Answer::Unavailable { .. }) | None => {
+                self.deliveries.put_back(attempt.id, now);
+            }
         }
-    }
-}
-
-async fn send<A: EventApi>(
-    api: A,
-    clock: Clock,
-    metrics: EventMetrics,
-    action: EventAction,
-) -> (Answered<EventOutcome>, Duration) {
-    let metrics = &metrics.api;
-    match action {
-        EventAction::Create { namespace, body } => {
-            let request = in_time(api.post_event(&namespace, body));
-            ask(&clock, metrics, ApiCall::CreateEvent, request).await
-        }
-        EventAction::Patch {
-            namespace, name, body, ..
-        } => {
-            let request = in_time(api.patch_event(&namespace, &name, body));
-            ask(&clock, metrics, ApiCall::PatchEvent, request).await
-        }
-        EventAction::Drop => (answered(EventOutcome::Stored), Duration::ZERO),
-    }
-}
-
-/// The answer, or that there was none in time.
-async fn in_time(request: impl Future<Output = Answered<EventOutcome>>) -> Answered<EventOutcome> {
-    tokio::time::timeout(ANSWER_TIMEOUT, request).await.unwrap_or_else(|_| {
-        answered(EventOutcome::Unanswered {
-            message: format!("no answer within {} seconds", ANSWER_TIMEOUT.as_secs()),
-        })
-    })
-}
-
-/// An outcome that no answer gave.
-fn answered(outcome: EventOutcome) -> Answered<EventOutcome> {
-    Answered {
-        answer: Answer::Outcome(outcome),
-        code: None,
-        server_date: None,
-        not_permitted: None,
-        fenced_over: None,
     }
 }
 

@@ -6,31 +6,32 @@
 //! server are no answers: the newest write of that CronJob is sent again after a pause of the whole lane. A write is sent
 //! only inside the term in which it was ordered, which is asked for once more at the write; else it is given back.
 
-use std::{collections::HashSet, future::Future, pin::Pin, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
-use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::{mpsc, watch};
 
 use super::{
     clock::Clock,
+    lane::{Lane, Settled},
     metrics::StatusMetrics,
-    pacing::{Admission, Pacer, Ticket},
+    pacing::Admission,
     shutdown::{Phase, PhaseReceiver, STATUS_GRACE},
 };
 use crate::{
-    cluster::{Answer, Answered, ClusterApi, CronJobOutcome, watched::Watcher},
+    cluster::{Answer, watched::Watcher},
     state::{
-        CronJobIdentity, CronJobRecord, Input, StatusOutcome, StatusWrite, Uid,
-        sharding::{BootInstant, Leadership, WriteTerms},
+        Input, StatusOutcome, StatusWrite, Uid,
+        sharding::{BootInstant, Leadership},
     },
 };
 
-mod exchange;
 mod pending;
+mod request;
 
-use exchange::{Exchanged, Reply, exchange};
 pub use pending::StatusQueue;
 use pending::{FLUSH_SIZE, Pending, answer, came_by};
+use request::Reply;
+pub use request::StatusApi;
 
 /// The longest that a status waits behind a burst of creates. A bound, not an aim: until it is stored the cursor is
 /// not, and history may not delete.
@@ -48,34 +49,6 @@ const READING_MAX: usize = 8;
 /// How often one write is sent again before the shard is told that it failed: more than five minutes of pauses.
 const RETRIES_MAX: u32 = 64;
 
-/// The call that writes a status; a fake of it stands for the API server in tests.
-pub trait StatusApi: Clone + Send + Sync + 'static {
-    /// The same, whose requests are made under these terms.
-    #[must_use]
-    fn under(&self, terms: &WriteTerms) -> Self;
-    /// Writes a CronJob's status.
-    fn write_status(&self, write: &StatusWrite) -> impl Future<Output = Answered<StatusOutcome>> + Send;
-    /// Reads the CronJob of a write whose metadata is not kept.
-    fn read_cron_job(
-        &self,
-        cron_job: &CronJobIdentity,
-    ) -> impl Future<Output = Answered<CronJobOutcome<Box<CronJobRecord>>>> + Send;
-}
-
-impl StatusApi for ClusterApi {
-    fn under(&self, terms: &WriteTerms) -> ClusterApi {
-        ClusterApi::under(self, terms)
-    }
-
-    async fn write_status(&self, write: &StatusWrite) -> Answered<StatusOutcome> {
-        ClusterApi::write_status(self, write).await
-    }
-
-    async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
-        ClusterApi::read_cron_job(self, cron_job).await
-    }
-}
-
 /// What the batcher is connected to.
 #[derive(Debug)]
 pub struct StatusLinks {
@@ -92,13 +65,11 @@ pub struct StatusLinks {
 }
 
 /// See the module.
-pub struct StatusBatcher<A> {
-    api: A,
+pub struct StatusBatcher<A: StatusApi> {
+    lane: Lane<A, Pending>,
     clock: Clock,
     links: StatusLinks,
     flush_interval: Duration,
-    pacer: Pacer,
-    in_flight: FuturesUnordered<Exchange>,
     /// CronJobs with a write on the way.
     busy: HashSet<Uid>,
     /// Those of them whose next write is due.
@@ -107,18 +78,15 @@ pub struct StatusBatcher<A> {
     n_reading: usize,
 }
 
-type Exchange = Pin<Box<dyn Future<Output = Exchanged> + Send>>;
-
 impl<A: StatusApi> StatusBatcher<A> {
     /// A batcher that lets changes gather for `flush_interval`.
     pub fn new(api: A, clock: Clock, links: StatusLinks, flush_interval: Duration) -> StatusBatcher<A> {
+        let (leadership, metrics) = (links.leadership.clone(), links.queue.metrics().api.clone());
         StatusBatcher {
-            api,
+            lane: Lane::new(api, clock.clone(), leadership, metrics, INFLIGHT_MAX),
             clock,
             links,
             flush_interval,
-            pacer: Pacer::new(INFLIGHT_MAX),
-            in_flight: FuturesUnordered::new(),
             busy: HashSet::new(),
             parked: HashSet::new(),
             is_flushing: false,
@@ -135,7 +103,7 @@ impl<A: StatusApi> StatusBatcher<A> {
             tokio::select! {
                 biased;
                 () = phase.reached(Phase::FlushStatuses) => break,
-                Some(exchanged) = self.in_flight.next() => self.settle(exchanged).await,
+                Some(settled) = self.lane.next() => self.settle(settled).await,
                 () = queue.news() => {}
                 _ = self.links.burst.changed() => {}
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
@@ -150,17 +118,17 @@ impl<A: StatusApi> StatusBatcher<A> {
         loop {
             let pause = self.send_what_is_due().await.unwrap_or(STATUS_GRACE);
             let remaining = deadline.since(self.clock.boot());
-            let is_done = self.links.queue.is_empty() && self.in_flight.is_empty();
+            let is_done = self.links.queue.is_empty() && self.lane.n_in_flight() == 0;
             if is_done || remaining.is_zero() {
                 break;
             }
             tokio::select! {
                 biased;
-                Some(exchanged) = self.in_flight.next() => self.settle(exchanged).await,
+                Some(settled) = self.lane.next() => self.settle(settled).await,
                 () = tokio::time::sleep(pause.min(remaining)) => {}
             }
         }
-        let n_left = self.links.queue.len() + self.in_flight.len();
+        let n_left = self.links.queue.len() + self.busy.len();
         if n_left > 0 {
             tracing::warn!(
                 n_left,
@@ -173,9 +141,9 @@ impl<A: StatusApi> StatusBatcher<A> {
     async fn send_what_is_due(&mut self) -> Option<Duration> {
         loop {
             let now = self.clock.boot();
-            self.pacer.share_among(self.links.leadership.borrow().n_senders());
-            match self.pacer.admission(now, self.n_in_flight()) {
-                Admission::Now if self.n_in_flight() < self.inflight_max() => {}
+            self.lane.divide_among_senders();
+            match self.lane.admission() {
+                Admission::Now if self.lane.n_in_flight() < self.inflight_max() => {}
                 Admission::Now | Admission::Full => return None,
                 Admission::Wait(until) => return Some(until.since(now)),
             }
@@ -218,53 +186,38 @@ impl<A: StatusApi> StatusBatcher<A> {
     }
 
     async fn send(&mut self, pending: Pending, now: BootInstant) {
-        if !self.links.leadership.borrow().covers(pending.mandate, now) {
-            self.metrics().fenced.inc();
-            return self.answer(pending.write, StatusOutcome::Abandoned).await;
+        if !self.lane.is_led(pending.mandate) {
+            return self.abandon(pending).await;
         }
-        let ticket = self.pacer.on_sent(now);
         self.busy.insert(pending.write.cron_job.uid.clone());
-        self.n_reading += usize::from(pending.must_read());
-        let exchange = exchange(
-            self.api.clone(),
-            self.clock.clone(),
-            self.metrics().clone(),
-            self.links.leadership.clone(),
-            (pending, ticket),
-        );
-        self.in_flight.push(Box::pin(exchange));
+        if pending.must_read() {
+            self.n_reading += 1;
+        } else {
+            self.metrics().age.observe(now.since(pending.since).as_secs_f64());
+        }
+        self.lane.send(pending);
     }
 
-    async fn settle(&mut self, exchanged: Exchanged) {
-        let Exchanged {
-            pending,
-            ticket,
-            answered,
-        } = exchanged;
+    async fn abandon(&mut self, pending: Pending) {
+        self.metrics().fenced.inc();
+        self.answer(pending.write, StatusOutcome::Abandoned).await;
+    }
+
+    async fn settle(&mut self, (pending, answer): Settled<Pending, Reply>) {
         let uid = pending.write.cron_job.uid.clone();
         self.busy.remove(&uid);
         self.n_reading -= usize::from(pending.must_read());
-        if let Some((answered, duration)) = answered {
-            self.take_answer(pending, ticket, answered, duration).await;
-        } else {
-            self.metrics().fenced.inc();
-            self.answer(pending.write, StatusOutcome::Abandoned).await;
+        match answer {
+            Some(answer) => self.take_answer(pending, answer).await,
+            None => self.abandon(pending).await,
         }
         if self.parked.remove(&uid) {
             self.links.queue.make_due(uid);
         }
     }
 
-    async fn take_answer(
-        &mut self,
-        mut pending: Pending,
-        ticket: Ticket,
-        answered: Answered<Reply>,
-        duration: Duration,
-    ) {
-        let (now, n_in_flight) = (self.clock.boot(), self.n_in_flight());
-        self.pacer.on_answered(ticket, &answered, now, duration, n_in_flight);
-        match answered.answer {
+    async fn take_answer(&mut self, mut pending: Pending, answer: Answer<Reply>) {
+        match answer {
             Answer::Outcome(Reply::Metadata(metadata)) => {
                 pending.write.retained_metadata = metadata;
                 self.links.queue.put_back(pending);
@@ -317,10 +270,6 @@ impl<A: StatusApi> StatusBatcher<A> {
         }
         // Nobody listens any more when the shard has ended, and then nobody needs to know.
         let _ = self.links.answers.send(answer(write, outcome)).await;
-    }
-
-    fn n_in_flight(&self) -> u32 {
-        self.in_flight.len().try_into().unwrap_or(u32::MAX)
     }
 
     fn metrics(&self) -> &StatusMetrics {

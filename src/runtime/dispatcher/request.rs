@@ -4,23 +4,22 @@ use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::backlog::Queued;
 use crate::{
     cluster::{Answered, ClusterApi, CronJobOutcome},
-    runtime::metrics::ApiCall,
+    runtime::{
+        clock::{Clock, ClockVerdict},
+        lane::{LaneRequest, WriteApi},
+        metrics::ApiCall,
+    },
     state::{
         CreateOutcome, CronJobIdentity, CronJobRecord, DeleteOutcome, Input, JobDelete, JobLookUp, JobOrder,
-        JobTemplate, LookUpOutcome, sharding::WriteTerms,
+        JobTemplate, LookUpOutcome, Mandate,
     },
 };
 
 /// The calls about Jobs; a fake of it stands for the API server in tests.
-pub trait JobApi: Clone + Send + Sync + 'static {
-    /// The same, whose requests are made under these terms.
-    #[must_use]
-    fn under(&self, terms: &WriteTerms) -> Self;
-    /// The same, whose requests avoid a connection.
-    #[must_use]
-    fn beside(&self, connection: usize) -> Self;
+pub trait JobApi: WriteApi {
     /// Creates a Job.
     fn create_job(&self, order: &JobOrder) -> impl Future<Output = Answered<CreateOutcome>> + Send;
     /// Deletes a Job.
@@ -35,14 +34,6 @@ pub trait JobApi: Clone + Send + Sync + 'static {
 }
 
 impl JobApi for ClusterApi {
-    fn under(&self, terms: &WriteTerms) -> ClusterApi {
-        ClusterApi::under(self, terms)
-    }
-
-    fn beside(&self, connection: usize) -> ClusterApi {
-        ClusterApi::beside(self, connection)
-    }
-
     async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
         ClusterApi::create_job(self, order).await
     }
@@ -69,6 +60,15 @@ pub enum Request {
     Delete(JobDelete),
     /// Look it up.
     LookUp(JobLookUp),
+}
+
+/// What an answer is good for.
+#[derive(Debug)]
+pub(in crate::runtime) enum Reply {
+    /// The shard gets it.
+    Fact(Input),
+    /// The order waits for this template, and can be sent.
+    Template(Arc<JobTemplate>),
 }
 
 /// Which of the queues a request waits in.
@@ -141,14 +141,6 @@ impl Request {
         }
     }
 
-    pub(super) fn call(&self) -> ApiCall {
-        match self {
-            Request::Create(_) => ApiCall::CreateJob,
-            Request::Delete(_) => ApiCall::DeleteJob,
-            Request::LookUp(_) => ApiCall::LookUpJob,
-        }
-    }
-
     pub(super) fn namespace(&self) -> &str {
         match self {
             Request::Create(order) => &order.cron_job.namespace,
@@ -190,15 +182,6 @@ impl Request {
         }
     }
 
-    /// Sends it.
-    pub(super) async fn send<A: JobApi>(&self, api: &A) -> Answered<Input> {
-        match self {
-            Request::Create(order) => api.create_job(order).await.map(|answer| created(order, answer)),
-            Request::Delete(delete) => api.delete_job(delete).await.map(|answer| deleted(delete, answer)),
-            Request::LookUp(look_up) => api.look_up_job(look_up).await.map(|answer| looked_up(look_up, answer)),
-        }
-    }
-
     /// The answer to one that came up for sending too late.
     pub(super) fn expired(&self) -> Input {
         match self {
@@ -236,7 +219,42 @@ impl Request {
     }
 }
 
-pub(super) fn created(order: &JobOrder, answer: CreateOutcome) -> Input {
+impl<A: JobApi> LaneRequest<A> for Queued {
+    type Reply = Reply;
+
+    fn mandate(&self) -> Option<Mandate> {
+        Some(self.mandate)
+    }
+
+    fn may_be_sent(&self, clock: &Clock) -> bool {
+        let now = clock.now();
+        clock.verdict() == ClockVerdict::Fine && !self.request.is_early(now) && !self.request.is_expired(now)
+    }
+
+    fn call(&self) -> ApiCall {
+        match &self.request {
+            Request::Create(_) if self.request.without_template().is_some() => ApiCall::ReadCronJob,
+            Request::Create(_) => ApiCall::CreateJob,
+            Request::Delete(_) => ApiCall::DeleteJob,
+            Request::LookUp(_) => ApiCall::LookUpJob,
+        }
+    }
+
+    async fn send(&self, api: &A) -> Answered<Reply> {
+        if let Some(order) = self.request.without_template() {
+            let read = api.read_cron_job(&order.cron_job).await;
+            return read.map(|outcome| template_of(order, outcome));
+        }
+        let answered = match &self.request {
+            Request::Create(order) => api.create_job(order).await.map(|answer| created(order, answer)),
+            Request::Delete(delete) => api.delete_job(delete).await.map(|answer| deleted(delete, answer)),
+            Request::LookUp(look_up) => api.look_up_job(look_up).await.map(|answer| looked_up(look_up, answer)),
+        };
+        answered.map(Reply::Fact)
+    }
+}
+
+fn created(order: &JobOrder, answer: CreateOutcome) -> Input {
     Input::JobCreateAnswered {
         cron_job: order.cron_job.uid.clone(),
         slot: order.slot,
@@ -258,4 +276,20 @@ fn looked_up(look_up: &JobLookUp, answer: LookUpOutcome) -> Input {
         look_up: look_up.clone(),
         answer,
     }
+}
+
+/// The template of an order, or the answer to the order if it cannot be sent.
+fn template_of(order: &JobOrder, outcome: CronJobOutcome<Box<CronJobRecord>>) -> Reply {
+    // What the order was decided on.
+    let is_same = |record: &CronJobRecord| {
+        order.cron_job.uid == record.identity.uid && order.template.body.is_same(&record.template.body)
+    };
+    let answer = match outcome {
+        CronJobOutcome::Found(record) if is_same(&record) => return Reply::Template(record.template),
+        // Decided again, by when a watch has shown what changed.
+        CronJobOutcome::Found(_) | CronJobOutcome::Gone => CreateOutcome::Abandoned,
+        CronJobOutcome::NotPermitted { message } => CreateOutcome::NotPermitted { message },
+        CronJobOutcome::Failed { message, retry_after } => CreateOutcome::Failed { message, retry_after },
+    };
+    Reply::Fact(created(order, answer))
 }

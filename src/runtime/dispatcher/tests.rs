@@ -11,13 +11,14 @@ use crate::{
         watched::{Watched, Watcher},
     },
     runtime::{
+        lane::WriteApi,
         metrics::Metrics,
         shutdown::{PhaseSender, phases},
     },
     state::{
         CronJobIdentity, CronJobRecord, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome, Uid,
         held_shards::WHOLE,
-        sharding::{Mandate, Term, WriteTerms},
+        sharding::{Mandate, Term},
     },
 };
 
@@ -110,9 +111,6 @@ pub(super) fn look_up(namespace: &str, name: &str) -> Request {
 struct FakeApi {
     clock: Clock,
     seen: Arc<Mutex<Seen>>,
-    latency: Duration,
-    /// Names that begin with it are answered after five seconds.
-    slow_prefix: &'static str,
     avoided: Option<usize>,
 }
 
@@ -124,11 +122,14 @@ struct Seen {
     n_in_flight: usize,
     n_in_flight_max: usize,
     template: &'static str,
+    latency: Duration,
+    /// Names that begin with it are answered after five seconds.
+    slow_prefix: &'static str,
 }
 
 impl FakeApi {
     async fn ask<T>(&self, name: &str, success: T) -> Answered<T> {
-        let answer = {
+        let (answer, latency) = {
             let mut seen = self.seen.lock().unwrap();
             seen.requests.push((
                 self.clock.boot().since_boot().as_millis().try_into().unwrap(),
@@ -136,10 +137,10 @@ impl FakeApi {
             ));
             seen.n_in_flight += 1;
             seen.n_in_flight_max = seen.n_in_flight_max.max(seen.n_in_flight);
-            seen.script.pop_front()
+            let is_slow = !seen.slow_prefix.is_empty() && name.starts_with(seen.slow_prefix);
+            let latency = if is_slow { Duration::from_secs(5) } else { seen.latency };
+            (seen.script.pop_front(), latency)
         };
-        let is_slow = !self.slow_prefix.is_empty() && name.starts_with(self.slow_prefix);
-        let latency = if is_slow { Duration::from_secs(5) } else { self.latency };
         tokio::time::sleep(latency).await;
         self.seen.lock().unwrap().n_in_flight -= 1;
         let (code, answer) = match answer {
@@ -171,18 +172,16 @@ impl FakeApi {
     }
 }
 
-impl JobApi for FakeApi {
-    fn under(&self, _terms: &WriteTerms) -> FakeApi {
-        self.clone()
-    }
-
+impl WriteApi for FakeApi {
     fn beside(&self, connection: usize) -> FakeApi {
         FakeApi {
             avoided: Some(connection),
             ..self.clone()
         }
     }
+}
 
+impl JobApi for FakeApi {
     async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
         if order.name.starts_with("fenced") {
             return fence::answer(self, order).await;
@@ -209,6 +208,9 @@ impl JobApi for FakeApi {
     }
 }
 
+/// How long an answer takes.
+const LATENCY: Duration = Duration::from_millis(5);
+
 struct Bench {
     clock: Clock,
     api: FakeApi,
@@ -228,17 +230,20 @@ impl Bench {
         Bench::with_clock(clock, script)
     }
 
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.api.seen.lock().unwrap()
+    }
+
     fn with_clock(clock: Clock, script: Vec<Answer<()>>) -> Bench {
         let metrics = Metrics::register().unwrap();
         let seen = Seen {
             script: script.into(),
+            latency: LATENCY,
             ..Seen::default()
         };
         let api = FakeApi {
             clock: clock.clone(),
             seen: Arc::new(Mutex::new(seen)),
-            latency: Duration::from_millis(5),
-            slow_prefix: "",
             avoided: None,
         };
         let queue = DispatchQueue::new(metrics.dispatch.clone());
@@ -350,9 +355,7 @@ async fn every_request_is_answered_once_and_the_limit_is_kept() {
 #[tokio::test(start_paused = true)]
 async fn a_tenant_whose_creates_are_slow_does_not_take_the_places_of_others() {
     let mut bench = Bench::new(Vec::new());
-    if let Some(dispatcher) = &mut bench.dispatcher {
-        dispatcher.api.slow_prefix = "slow";
-    }
+    bench.seen().slow_prefix = "slow";
     for number in 0..200 {
         bench.push(create("slow", &format!("slow{number}"), 1));
         bench.push(create("b", &format!("b{number}"), 60));
@@ -550,9 +553,7 @@ async fn at_the_end_what_is_on_the_way_is_answered_and_what_waits_is_abandoned()
 #[tokio::test(start_paused = true)]
 async fn a_server_that_hangs_does_not_hold_up_the_end() {
     let mut bench = Bench::new(Vec::new());
-    if let Some(dispatcher) = &mut bench.dispatcher {
-        dispatcher.api.latency = Duration::from_hours(1);
-    }
+    bench.seen().latency = Duration::from_hours(1);
     bench.push(create("a", "one", 60));
     let dispatcher = bench.start();
     tokio::time::sleep(Duration::from_millis(1)).await;

@@ -7,8 +7,9 @@ use std::{
 
 use super::{deliveries::BEHIND_MAX, *};
 use crate::{
-    cluster::watched::Watched,
+    cluster::{Answered, watched::Watched},
     runtime::{
+        lane::WriteApi,
         metrics::Metrics,
         shutdown::{PhaseSender, phases},
     },
@@ -64,6 +65,8 @@ impl FakeApi {
         }
     }
 }
+
+impl WriteApi for FakeApi {}
 
 impl EventApi for FakeApi {
     async fn post_event(&self, namespace: &str, _body: Vec<u8>) -> Answered<EventOutcome> {

@@ -10,6 +10,7 @@ use crate::{
     runtime::{
         dispatcher::{Dispatcher, DispatcherLinks, JobApi},
         event_task::{EventApi, EventBudget, EventLinks, EventTask},
+        lane::WriteApi,
         metrics::Metrics,
         shutdown::{PhaseSender, phases},
     },
@@ -17,9 +18,7 @@ use crate::{
     state::{
         ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
         DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome, ResourceVersion, Scope, Uid,
-        held_shards::WHOLE,
-        record::RetainedMetadata,
-        sharding::{Leadership, WriteTerms},
+        held_shards::WHOLE, record::RetainedMetadata, sharding::Leadership,
     },
 };
 
@@ -65,15 +64,9 @@ struct FakeApi {
     creates: mpsc::Sender<(u128, String)>,
 }
 
+impl WriteApi for FakeApi {}
+
 impl JobApi for FakeApi {
-    fn under(&self, _terms: &WriteTerms) -> FakeApi {
-        self.clone()
-    }
-
-    fn beside(&self, _connection: usize) -> FakeApi {
-        self.clone()
-    }
-
     async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
         let at = self.clock.boot().since_boot().as_millis();
         self.creates.send((at, order.name.to_string())).await.unwrap();

@@ -9,13 +9,14 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::{
-    cluster::watched::Watched,
+    cluster::{Answered, CronJobOutcome, watched::Watched},
     runtime::{
+        lane::WriteApi,
         metrics::Metrics,
         shutdown::{PhaseSender, phases},
     },
     state::{
-        CronJobIdentity, CronJobStatus, ResourceVersion,
+        CronJobIdentity, CronJobRecord, CronJobStatus, ResourceVersion,
         held_shards::WHOLE,
         record::RetainedMetadata,
         shard_state::test_record,
@@ -81,11 +82,9 @@ struct Seen {
 /// When (milliseconds after the start), whose, on which version, with which cursor.
 type Request = (u128, String, u64, i64);
 
-impl StatusApi for FakeApi {
-    fn under(&self, _terms: &WriteTerms) -> FakeApi {
-        self.clone()
-    }
+impl WriteApi for FakeApi {}
 
+impl StatusApi for FakeApi {
     async fn write_status(&self, write: &StatusWrite) -> Answered<StatusOutcome> {
         let stored = ResourceVersion(write.resource_version.0 + 10);
         let answer = {

@@ -10,6 +10,7 @@ use crate::{
     cluster::{Answer, Answered, EventOutcome, watched::Watched},
     runtime::{
         event_task::{EventApi, EventBudget, EventLinks, EventTask},
+        lane::WriteApi,
         metrics::Metrics,
         shutdown::phases,
     },
@@ -19,6 +20,8 @@ use crate::{
 /// Keeps the Events that it is sent.
 #[derive(Clone, Default)]
 struct FakeApi(Arc<Mutex<Vec<serde_json::Value>>>);
+
+impl WriteApi for FakeApi {}
 
 impl EventApi for FakeApi {
     async fn post_event(&self, _namespace: &str, body: Vec<u8>) -> Answered<EventOutcome> {

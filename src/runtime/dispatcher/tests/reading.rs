@@ -59,7 +59,7 @@ async fn nothing_is_created_when_the_shard_was_lost_while_the_cron_job_was_read(
     let mut bench = Bench::new(Vec::new());
     bench.push(without_template("a", "large"));
     bench.start();
-    tokio::time::sleep(bench.api.latency / 2).await;
+    tokio::time::sleep(LATENCY / 2).await;
     bench.leadership.send_modify(|leadership| leadership.begin(of_term(2)));
     assert_eq!(bench.answer().await, "large Abandoned");
     assert_eq!(bench.api.requests(), ["read large"]);
@@ -82,8 +82,7 @@ async fn few_creates_that_read_their_cron_job_are_on_the_way_at_a_time() {
 #[tokio::test(start_paused = true)]
 async fn a_pause_of_the_lane_holds_back_a_create_whose_cron_job_was_read() {
     let mut bench = Bench::new(vec![Answer::Outcome(()), throttled(Some(10))]);
-    let dispatcher = bench.dispatcher.as_mut().unwrap();
-    dispatcher.api.slow_prefix = "read";
+    bench.seen().slow_prefix = "read";
     bench.push(without_template("a", "large"));
     bench.push(create("a", "small", 60));
     bench.start();
@@ -96,8 +95,7 @@ async fn a_pause_of_the_lane_holds_back_a_create_whose_cron_job_was_read() {
 #[tokio::test(start_paused = true)]
 async fn a_namespace_whose_webhooks_are_slow_takes_half_of_the_places_of_large_creates() {
     let mut bench = Bench::new(Vec::new());
-    let dispatcher = bench.dispatcher.as_mut().unwrap();
-    dispatcher.api.slow_prefix = "slow";
+    bench.seen().slow_prefix = "slow";
     for number in 0..20 {
         bench.push(without_template("tenant-slow", &format!("slow-{number}")));
     }

@@ -47,20 +47,19 @@ mod tokens;
 pub mod watch_task;
 mod watches;
 
-pub use self::connections::Connections;
 use self::{
     admin::Admin,
     clock::Clock,
     config::{RunConfig, RunSettings},
     dispatcher::{DispatchQueue, Dispatcher, DispatcherLinks},
     event_task::{EventLinks, EventQueue, EventTask},
-    lives::{Beginning, run_lives},
     metrics::Metrics,
     shard_task::{ShardLinks, ShardTask},
     shutdown::{Phase, PhaseSender, Signals},
     status_batcher::{StatusBatcher, StatusLinks, StatusQueue},
     tasks::Task,
 };
+pub use self::{connections::Connections, lives::Controller};
 use crate::{
     cluster::{ApiServer, ClusterApi, connection::ConnectError, kept::KEPT_BYTES_MAX, shown::Shown, watched::Watched},
     state::{
@@ -123,31 +122,15 @@ pub async fn run(config: RunConfig) -> Result<(), RuntimeError> {
     let mut signals = Signals::listen().map_err(RuntimeError::Signals)?;
     let clock = Clock::system(config.clock_offset, config.clock_skew_max);
     let connections = Connections::open(&config.kube).await?;
-    run_with(config.settings, clock, connections, async || signals.next().await).await
-}
-
-/// The same over connections and by a clock that are given, until `next_signal` names a signal; a second one ends it at
-/// once.
-pub async fn run_with(
-    settings: RunSettings,
-    clock: Clock,
-    connections: Connections,
-    next_signal: impl AsyncFnMut() -> &'static str,
-) -> Result<(), RuntimeError> {
-    let listener = bind(settings.listen).await?;
-    run_beside(settings, clock, connections, listener, |_| Vec::new(), next_signal).await
-}
-
-/// The same without endpoints, with metrics that are given: for whoever is in the same process and looks at them there.
-pub async fn run_observed(
-    settings: RunSettings,
-    clock: Clock,
-    connections: Connections,
-    metrics: Metrics,
-    next_signal: impl AsyncFnMut() -> &'static str,
-) -> Result<(), RuntimeError> {
-    let beginning = Beginning::new(settings, clock, connections, metrics);
-    run_lives(beginning, None, Vec::new(), next_signal).await
+    let endpoints = bind(config.settings.listen).await?;
+    let controller = Controller {
+        settings: config.settings,
+        clock,
+        connections,
+        metrics: Metrics::register()?,
+    };
+    let next_signal = async || signals.next().await;
+    controller.run(Some(endpoints), Vec::new(), next_signal).await
 }
 
 /// What runs beside the controller's tasks until these have ended. Its own end before that ends the run.
@@ -156,21 +139,6 @@ pub struct Companion {
     pub name: &'static str,
     /// What it does; dropped in the end.
     pub run: BoxFuture<'static, ()>,
-}
-
-/// The same with endpoints that are bound already, and with companions, which are shown the metrics.
-pub async fn run_beside(
-    settings: RunSettings,
-    clock: Clock,
-    connections: Connections,
-    listener: TcpListener,
-    companions: impl FnOnce(&Metrics) -> Vec<Companion>,
-    next_signal: impl AsyncFnMut() -> &'static str,
-) -> Result<(), RuntimeError> {
-    let metrics = Metrics::register()?;
-    let companions = companions(&metrics);
-    let beginning = Beginning::new(settings, clock, connections, metrics);
-    run_lives(beginning, Some(listener), companions, next_signal).await
 }
 
 /// Binds the endpoints.
@@ -204,14 +172,13 @@ struct Shell {
 }
 
 impl Shell {
-    fn new(beginning: Beginning) -> Shell {
-        let Beginning {
+    fn new(controller: Controller, phases: PhaseSender) -> Shell {
+        let Controller {
             settings,
             clock,
             connections,
             metrics,
-            phases,
-        } = beginning;
+        } = controller;
         let leadership = match (&settings.sharding, &settings.alone) {
             (Some(sharding), _) => Leadership::of_none_until(clock.boot(), 0, sharding.timing.write_life()),
             (None, Some(_)) => Leadership::of_one_until(WHOLE, clock.boot()),

@@ -40,8 +40,8 @@ use self::{
     view::{Face, View},
 };
 use super::{
-    Companion, Connections, RuntimeError, args::values::parse_run_time, bind, clock::Clock, config::RunSettings,
-    event_task::EventBudget, logging::LogLevel, metrics::Metrics, run_beside,
+    Companion, Connections, Controller, RuntimeError, args::values::parse_run_time, bind, clock::Clock,
+    config::RunSettings, event_task::EventBudget, logging::LogLevel, metrics::Metrics,
 };
 use crate::{
     schedule::{Zone, parse_standard},
@@ -158,19 +158,19 @@ pub async fn run(args: &DevArgs, output: Stdout) -> Result<(), DevError> {
         n_to_fill: Arc::new(AtomicU32::new(args.cronjobs)),
         output_is_gone,
     };
-    let outcome = run_beside(
-        settings(args.listen),
+    let controller = Controller {
+        settings: settings(args.listen),
         clock,
         connections,
-        endpoints,
-        |metrics| companions(args.seed, &api, server, view, metrics),
-        async || {
-            let reason = ending.next().await;
-            face.release();
-            reason
-        },
-    )
-    .await;
+        metrics: Metrics::register().map_err(RuntimeError::from)?,
+    };
+    let companions = companions(args.seed, &api, server, view, &controller.metrics);
+    let next_signal = async || {
+        let reason = ending.next().await;
+        face.release();
+        reason
+    };
+    let outcome = controller.run(Some(endpoints), companions, next_signal).await;
     face.end(outcome.is_err()).map_err(DevError::Output)?;
     Ok(outcome?)
 }

@@ -12,28 +12,62 @@ use super::{
     clock::Clock,
     config::RunSettings,
     metrics::Metrics,
-    shutdown::{PhaseSender, phases},
+    shutdown::phases,
     tasks::{Ended, end_at_once, supervise},
 };
 
-/// What every life begins with.
+/// A controller that has not begun: what every life of it begins with.
 #[derive(Clone)]
-pub(super) struct Beginning {
-    pub(super) settings: RunSettings,
-    pub(super) clock: Clock,
-    pub(super) connections: Connections,
-    pub(super) metrics: Metrics,
-    pub(super) phases: PhaseSender,
+pub struct Controller {
+    /// How it works.
+    pub settings: RunSettings,
+    /// The time.
+    pub clock: Clock,
+    /// The ways to the API server.
+    pub connections: Connections,
+    /// Where it counts.
+    pub metrics: Metrics,
 }
 
-impl Beginning {
-    pub(super) fn new(settings: RunSettings, clock: Clock, connections: Connections, metrics: Metrics) -> Beginning {
-        Beginning {
-            settings,
-            clock,
-            connections,
-            metrics,
-            phases: phases(),
+impl Controller {
+    /// Works until `next_signal` names a signal, or something fails; a second signal ends it at once. Serves its endpoints
+    /// where a listener is given.
+    pub async fn run(
+        self,
+        endpoints: Option<TcpListener>,
+        companions: Vec<Companion>,
+        mut next_signal: impl AsyncFnMut() -> &'static str,
+    ) -> Result<(), RuntimeError> {
+        if let Some(Ok(address)) = endpoints.as_ref().map(TcpListener::local_addr) {
+            tracing::info!(%address, "serves /healthz, /readyz and /metrics");
+        }
+        let phases = phases();
+        let mut shell = Shell::new(self.clone(), phases.clone());
+        // First, as the API server may be among them. They last through all lives.
+        let mut lasting = shell.spawn_companions(companions);
+        lasting.extend(endpoints.map(|listener| shell.spawn_admin(listener)));
+        loop {
+            let tasks = shell.spawn_life();
+            let mut went_back = shell.went_back.subscribe();
+            match supervise(lasting, tasks, &shell.phases, &mut went_back, &mut next_signal).await {
+                Ok(Ended::Process) => return Ok(()),
+                Ok(Ended::Life { lasting: still, ended }) => {
+                    end_at_once(ended).await;
+                    self.forget_last_life();
+                    self.metrics.start_overs.inc();
+                    tracing::warn!(
+                        "starts over: forgets everything, lists it anew and joins the election as a new member"
+                    );
+                    shell = Shell::new(self.clone(), phases.clone());
+                    lasting = still;
+                }
+                Err(error) => {
+                    if let RuntimeError::TaskFailed { .. } = &error {
+                        Box::pin(shell.abandon_membership()).await;
+                    }
+                    return Err(error);
+                }
+            }
         }
     }
 
@@ -42,42 +76,5 @@ impl Beginning {
         self.connections.writes.reset();
         self.metrics.watch_pulses.forget_all();
         self.metrics.status.pending.set(0);
-    }
-}
-
-/// Runs one life after the other until a signal or a failure ends the process.
-pub(super) async fn run_lives(
-    beginning: Beginning,
-    listener: Option<TcpListener>,
-    companions: Vec<Companion>,
-    mut next_signal: impl AsyncFnMut() -> &'static str,
-) -> Result<(), RuntimeError> {
-    if let Some(Ok(address)) = listener.as_ref().map(TcpListener::local_addr) {
-        tracing::info!(%address, "serves /healthz, /readyz and /metrics");
-    }
-    let mut shell = Shell::new(beginning.clone());
-    // First, as the API server may be among them. They last through all lives.
-    let mut lasting = shell.spawn_companions(companions);
-    lasting.extend(listener.map(|listener| shell.spawn_admin(listener)));
-    loop {
-        let tasks = shell.spawn_life();
-        let mut went_back = shell.went_back.subscribe();
-        match supervise(lasting, tasks, &shell.phases, &mut went_back, &mut next_signal).await {
-            Ok(Ended::Process) => return Ok(()),
-            Ok(Ended::Life { lasting: still, ended }) => {
-                end_at_once(ended).await;
-                beginning.forget_last_life();
-                beginning.metrics.start_overs.inc();
-                tracing::warn!("starts over: forgets everything, lists it anew and joins the election as a new member");
-                shell = Shell::new(beginning.clone());
-                lasting = still;
-            }
-            Err(error) => {
-                if let RuntimeError::TaskFailed { .. } = &error {
-                    Box::pin(shell.abandon_membership()).await;
-                }
-                return Err(error);
-            }
-        }
     }
 }

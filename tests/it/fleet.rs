@@ -1,7 +1,7 @@
 //! Fleets: several replicas that share CronJobs, in one process and by one virtual clock, on the in-memory API server, with
 //! everything that can happen to replicas, from a seed.
 //!
-//! A replica is a whole run but for its endpoints (`run_observed`) on a simulated machine of its own: its clock can be wrong, stepped or fast, its
+//! A replica is a whole controller without endpoints on a simulated machine of its own: its clock can be wrong, stepped or fast, its
 //! way to the API server cut, its process killed (the run is dropped), asked to end, or frozen. Frozen means that no task
 //! of it is polled while time goes on: [`SimulatedWall::freeze`](cronwheel::runtime::clock::SimulatedWall::freeze), through
 //! which `runtime.rs` passes every task that it spawns. What was handed to the network before arrives all the same, also

@@ -15,12 +15,11 @@ use apisim::{Api, Fault, Options, Rule, WallClock};
 use cronwheel::{
     cluster::WriteConnections,
     runtime::{
-        Connections,
+        Connections, Controller,
         clock::{Clock, SimulatedWall},
         config::{RunSettings, ShardingSettings},
         event_task::EventBudget,
         metrics::Metrics,
-        run_observed,
     },
     schedule::Zone,
     state::{
@@ -156,7 +155,13 @@ impl Cluster {
         let clock = Clock::of_simulated(SimulatedWall::starting_at(self.clock.now()));
         let shown = metrics.clone();
         let run = async move {
-            let ended = run_observed(settings, clock, connections, shown, async || pending().await).await;
+            let controller = Controller {
+                settings,
+                clock,
+                connections,
+                metrics: shown,
+            };
+            let ended = controller.run(None, Vec::new(), async || pending().await).await;
             unreachable!("nobody asked it to end: {ended:?}")
         };
         Replica {

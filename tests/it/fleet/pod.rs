@@ -13,13 +13,12 @@ use apisim::{Api, WallClock};
 use cronwheel::{
     cluster::{WriteConnections, watched::Watched},
     runtime::{
-        Connections, RuntimeError,
+        Connections, Controller, RuntimeError,
         admin::Admin,
         clock::{Clock, SimulatedWall},
         config::{RunSettings, ShardingSettings},
         event_task::EventBudget,
         metrics::{ElectionFigures, Metrics},
-        run_observed,
         shutdown::phases,
     },
     schedule::Zone,
@@ -145,8 +144,13 @@ impl Pod {
             "SIGTERM"
         };
         let run = async move {
-            let run = run_observed(settings, clock, connections, metrics, next_signal);
-            Box::pin(wall.run(run)).await
+            let controller = Controller {
+                settings,
+                clock,
+                connections,
+                metrics,
+            };
+            Box::pin(wall.run(controller.run(None, Vec::new(), next_signal))).await
         };
         self.process = Some(Process {
             number,

@@ -4,9 +4,7 @@ use std::{cell::RefCell, future::pending, time::Duration};
 
 use cronwheel::{
     cluster::WriteConnections,
-    runtime::{
-        Connections, clock::Clock, config::RunSettings, event_task::EventBudget, metrics::Metrics, run_observed,
-    },
+    runtime::{Connections, Controller, clock::Clock, config::RunSettings, event_task::EventBudget, metrics::Metrics},
     schedule::Zone,
     state::{Scope, TemplateMemory},
 };
@@ -43,10 +41,16 @@ async fn live(cluster: &Cluster, world: &RefCell<World>, end: Option<&Crash>) {
         wait_for(cluster, asked.take()).await;
         "SIGTERM"
     };
+    let controller = Controller {
+        settings: settings(number),
+        clock,
+        connections: connections(cluster, number),
+        metrics,
+    };
     tokio::select! {
         biased;
         () = wait_for(cluster, end.filter(|_| !is_asked)) => {}
-        ended = run_observed(settings(number), clock, connections(cluster, number), metrics, next_signal) => ended.unwrap(),
+        ended = controller.run(None, Vec::new(), next_signal) => ended.unwrap(),
     }
     world.borrow_mut().lives[number].until = cluster.now();
 }

@@ -6,12 +6,11 @@ use apisim::{Api, Fault, JobRunner, JobRunnerOptions, Options, Rule, RuleId, Wal
 use cronwheel::{
     cluster::WriteConnections,
     runtime::{
-        Connections,
+        Connections, Controller,
         clock::{Clock, SimulatedWall},
         config::{RunSettings, ShardingSettings},
         event_task::EventBudget,
         metrics::Metrics,
-        run_observed,
     },
     schedule::Zone,
     state::{
@@ -177,7 +176,13 @@ impl Cluster {
             alone: None,
         };
         configure(&mut settings);
-        let ended = run_observed(settings, clock, connections, metrics, async || pending().await).await;
+        let controller = Controller {
+            settings,
+            clock,
+            connections,
+            metrics,
+        };
+        let ended = controller.run(None, Vec::new(), async || pending().await).await;
         unreachable!("nobody asked the controller to end: {ended:?}")
     }
 }

@@ -1,7 +1,7 @@
 # Every command that a person or CI runs. `make` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check format lint test test-fast simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers versions
+.PHONY: help demo check format lint test test-fast simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers versions size
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,3 +80,6 @@ burst: ## Bursts of 1000 creates, by cronwheel and by a bare client in turn, and
 
 handovers: ## Five replicas that share 2000 minutely CronJobs, replaced and killed: the table of how long shards have no leader
 	cargo run --release --quiet --package loadtest -- handovers
+
+size: ## Lines and code tokens of the controller without tests, by folder; REVISION= for another commit
+	python3 tests/size.py $(REVISION)

@@ -5,6 +5,7 @@
 
 mod api_connection;
 mod api_server;
+mod credential_file;
 mod proxy;
 mod sockets;
 mod tls_files;
@@ -25,7 +26,8 @@ use tower::{
 
 pub use self::{
     api_connection::{ApiConnection, ConnectionId, ServerDate},
-    api_server::{ApiServer, CredentialFileError, Refreshed},
+    api_server::ApiServer,
+    credential_file::{CredentialFileError, Refreshed},
     proxy::exempt_from_proxy,
 };
 use self::{

@@ -32,10 +32,9 @@ mod backlog;
 mod fair_queue;
 mod request;
 
-pub use backlog::Queued;
 use backlog::{BACKLOG_MAX, Backlog, OnTheWay};
 use request::Reply;
-pub use request::{JobApi, Request};
+pub use request::{JobApi, Queued, Request};
 
 /// How often one request is sent again before the shard is told that it failed: more than five minutes of pauses, far
 /// beyond any slot's `expires_at`, which ends most of them earlier.

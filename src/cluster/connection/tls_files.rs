@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::{
     ConnectError,
-    api_server::{CredentialFileError, Refreshed, read},
+    credential_file::{CredentialFileError, Refreshed, read},
 };
 
 /// See the module.

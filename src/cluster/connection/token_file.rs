@@ -10,7 +10,7 @@ use kube::{Config, client::Body};
 use tokio::sync::watch;
 use tower::{Layer, Service};
 
-use super::api_server::{CredentialFileError, Refreshed, read};
+use super::credential_file::{CredentialFileError, Refreshed, read};
 
 /// A file and what it held.
 #[derive(Debug)]

@@ -5,19 +5,15 @@
 //! What is overdue goes by tokens: after an outage of many CronJobs the API server gets so many a second, and what
 //! becomes due meanwhile does not wait for them.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
     fair_queue::{FairQueue, Namespaced},
-    request::{Lane, Request},
+    request::{Lane, Queued},
 };
-use crate::runtime::tokens::Tokens;
-use crate::state::{
-    JobTemplate,
-    sharding::{BootInstant, Mandate},
-};
+use crate::{runtime::tokens::Tokens, state::sharding::BootInstant};
 
 /// Requests that can wait. A CronJob has at most one create waiting, so this is a million CronJobs due at one instant,
 /// the most that one shard is built for: some 300 MiB should it ever fill.
@@ -100,69 +96,6 @@ impl OnTheWay {
         if queued.is_reading() {
             self.reading.remove(queued.namespace());
         }
-    }
-}
-
-/// A request that waits.
-#[derive(Debug)]
-pub struct Queued {
-    pub(super) request: Request,
-    /// Under what it was ordered, and may be sent.
-    pub(super) mandate: Mandate,
-    /// Whether it is of a shard in quarantine.
-    is_quarantined: bool,
-    /// Whether its template was read for it.
-    is_completed: bool,
-    /// How many times it was sent and has to be sent again.
-    pub(super) n_retries: u32,
-}
-
-impl Queued {
-    /// One that was not sent yet, ordered under this mandate, whose shard may be in quarantine.
-    pub fn new(request: Request, mandate: Mandate, is_quarantined: bool) -> Queued {
-        Queued {
-            request,
-            mandate,
-            is_quarantined,
-            is_completed: false,
-            n_retries: 0,
-        }
-    }
-
-    /// Whether no other like it is on the way at the same time.
-    pub(super) fn is_alone(&self) -> bool {
-        self.is_quarantined && self.request.is_urgent()
-    }
-
-    /// Whether its CronJob is read before it is sent, or was.
-    fn is_reading(&self) -> bool {
-        self.is_completed || self.request.without_template().is_some()
-    }
-
-    /// Gives it the template that was read for it.
-    pub(super) fn complete(&mut self, template: Arc<JobTemplate>) {
-        self.request.complete(template);
-        self.is_completed = true;
-    }
-
-    pub(super) fn is_create(&self) -> bool {
-        matches!(self.request, Request::Create(_))
-    }
-
-    /// The slot whose create is sent for the first time and was not held back on purpose.
-    pub(super) fn slot_of_first_attempt(&self) -> Option<Timestamp> {
-        match &self.request {
-            Request::Create(order) if self.n_retries == 0 && order.n_attempts_before == 0 && order.is_on_time => {
-                Some(order.slot)
-            }
-            Request::Create(_) | Request::Delete(_) | Request::LookUp(_) => None,
-        }
-    }
-}
-
-impl Namespaced for Queued {
-    fn namespace(&self) -> &str {
-        self.request.namespace()
     }
 }
 

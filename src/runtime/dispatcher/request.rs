@@ -4,7 +4,7 @@ use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::backlog::Queued;
+use super::fair_queue::Namespaced;
 use crate::{
     cluster::{Answered, ClusterApi, CronJobOutcome},
     runtime::{
@@ -216,6 +216,69 @@ impl Request {
             Request::Delete(delete) => deleted(delete, DeleteOutcome::Failed { message, retry_after }),
             Request::LookUp(look_up) => looked_up(look_up, LookUpOutcome::Failed { message, retry_after }),
         }
+    }
+}
+
+/// A request that waits.
+#[derive(Debug)]
+pub struct Queued {
+    pub(super) request: Request,
+    /// Under what it was ordered, and may be sent.
+    pub(super) mandate: Mandate,
+    /// Whether it is of a shard in quarantine.
+    is_quarantined: bool,
+    /// Whether its template was read for it.
+    pub(super) is_completed: bool,
+    /// How many times it was sent and has to be sent again.
+    pub(super) n_retries: u32,
+}
+
+impl Queued {
+    /// One that was not sent yet, ordered under this mandate, whose shard may be in quarantine.
+    pub fn new(request: Request, mandate: Mandate, is_quarantined: bool) -> Queued {
+        Queued {
+            request,
+            mandate,
+            is_quarantined,
+            is_completed: false,
+            n_retries: 0,
+        }
+    }
+
+    /// Whether no other like it is on the way at the same time.
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_quarantined && self.request.is_urgent()
+    }
+
+    /// Whether its CronJob is read before it is sent, or was.
+    pub(super) fn is_reading(&self) -> bool {
+        self.is_completed || self.request.without_template().is_some()
+    }
+
+    /// Gives it the template that was read for it.
+    pub(super) fn complete(&mut self, template: Arc<JobTemplate>) {
+        self.request.complete(template);
+        self.is_completed = true;
+    }
+
+    pub(super) fn is_create(&self) -> bool {
+        matches!(self.request, Request::Create(_))
+    }
+
+    /// The slot whose create is sent for the first time and was not held back on purpose.
+    pub(super) fn slot_of_first_attempt(&self) -> Option<Timestamp> {
+        match &self.request {
+            Request::Create(order) if self.n_retries == 0 && order.n_attempts_before == 0 && order.is_on_time => {
+                Some(order.slot)
+            }
+            Request::Create(_) | Request::Delete(_) | Request::LookUp(_) => None,
+        }
+    }
+}
+
+impl Namespaced for Queued {
+    fn namespace(&self) -> &str {
+        self.request.namespace()
     }
 }
 

@@ -1,8 +1,13 @@
 //! Lanes, tokens and quarantine of what waits.
 
 use super::*;
-use crate::runtime::dispatcher::tests::{create, epoch, history_delete, look_up, replace_delete};
-use crate::state::{JobOrder, held_shards::WHOLE};
+use crate::{
+    runtime::dispatcher::{
+        request::Request,
+        tests::{create, epoch, history_delete, look_up, replace_delete},
+    },
+    state::{JobOrder, held_shards::WHOLE},
+};
 
 fn queued(request: Request) -> Queued {
     Queued::new(request, WHOLE, false)

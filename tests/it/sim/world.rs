@@ -10,18 +10,7 @@ use std::{
 use cronwheel::runtime::metrics::ShardBoard;
 use jiff::Timestamp;
 
-use super::{cluster::NAMESPACE, scenario::Spec};
-
-/// Jobs by the uid of the CronJob that they name as their controller.
-#[derive(Default)]
-pub(super) struct JobsByOwner<'a> {
-    /// In the namespace of the CronJob.
-    pub(super) owned: HashMap<&'a str, Vec<&'a Job>>,
-    /// In another namespace.
-    pub(super) strangers: HashMap<&'a str, Vec<&'a Job>>,
-    /// Those that name none.
-    pub(super) free: Vec<&'a Job>,
-}
+use super::scenario::Spec;
 
 /// Everything that is known about a simulated stretch.
 #[derive(Default)]
@@ -83,12 +72,11 @@ pub(super) enum Finish {
 
 /// A Job from its creation to its deletion.
 pub(super) struct Job {
-    pub(super) namespace: String,
     pub(super) name: String,
     pub(super) uid: String,
     /// The uid of the CronJob that controls it.
     pub(super) owner: Option<String>,
-    /// Its slot; a Job that a user or a stranger made has none.
+    /// Its slot; a Job that a user made has none.
     pub(super) slot: Option<Timestamp>,
     pub(super) created: Timestamp,
     pub(super) finished: Option<(Timestamp, Finish)>,
@@ -140,11 +128,6 @@ impl Status {
 }
 
 impl Job {
-    /// Whether it is in another namespace than the CronJobs.
-    fn is_strangers(&self) -> bool {
-        self.namespace != NAMESPACE
-    }
-
     /// When it ceased to run, if it did.
     pub(super) fn ended(&self) -> Option<Timestamp> {
         let finished = self.finished.map(|(at, _)| at);
@@ -212,17 +195,16 @@ impl World {
         }
     }
 
-    /// All Jobs that there ever were.
-    pub(super) fn jobs_by_owner(&self) -> JobsByOwner<'_> {
-        let mut jobs = JobsByOwner::default();
+    /// The Jobs that there ever were by the uid of the CronJob that controls them, and those that none does.
+    pub(super) fn jobs_by_owner(&self) -> (HashMap<&str, Vec<&Job>>, Vec<&Job>) {
+        let (mut by_owner, mut free): (HashMap<&str, Vec<&Job>>, _) = (HashMap::new(), Vec::new());
         for job in &self.jobs {
             match &job.owner {
-                Some(owner) if job.is_strangers() => jobs.strangers.entry(owner).or_default().push(job),
-                Some(owner) => jobs.owned.entry(owner).or_default().push(job),
-                None => jobs.free.push(job),
+                Some(owner) => by_owner.entry(owner).or_default().push(job),
+                None => free.push(job),
             }
         }
-        jobs
+        (by_owner, free)
     }
 
     /// Takes note of a new CronJob.

@@ -11,7 +11,7 @@ use crate::sim::world::{CronJob, Finish, Job, World};
 /// allow.
 pub(in crate::sim) fn unsettled(world: &World, objects: &[Value]) -> Vec<String> {
     let mut problems = Vec::new();
-    let mut jobs_by_owner = world.jobs_by_owner();
+    let (mut by_owner, _) = world.jobs_by_owner();
     for cron_job in world.cron_jobs.iter().filter(|cron_job| cron_job.deleted.is_none()) {
         let object = objects
             .iter()
@@ -20,7 +20,7 @@ pub(in crate::sim) fn unsettled(world: &World, objects: &[Value]) -> Vec<String>
             problems.push(format!("{} is gone", cron_job.name));
             continue;
         };
-        let jobs = jobs_by_owner.owned.remove(cron_job.uid.as_str()).unwrap_or_default();
+        let jobs = by_owner.remove(cron_job.uid.as_str()).unwrap_or_default();
         told_truly(cron_job, &jobs, &object["status"], &mut problems);
         kept(cron_job, &jobs, &mut problems);
     }

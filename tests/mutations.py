@@ -31,6 +31,7 @@ MUTATIONS = {
     "cursor-stays": (f"{STATE}/answers.rs", "        cron_job.advance_cursor(slot);\n        cron_job.note_short_life();", "        cron_job.note_short_life();"),
     "ended-job-stays-active": (f"{STATE}/active.rs", "            cron_job.remove_active(&uid);\n", ""),
     "gone-job-stays-active": (f"{STATE}/active.rs", "let was_active = cron_job.remove_active(&job.uid);", "let was_active = cron_job.is_listed_active(&job.uid);"),
+    "job-of-another-namespace-is-owned": ("src/state/index/job.rs", "        *self.namespace == *cron_job.namespace", "        *self.namespace == *cron_job.namespace || !self.namespace.is_empty()"),
     "manual-run-adopted": (f"{STATE}/active.rs", "(None, false) if self.is_ours(owner, index) => Finding::Adopt,", "(None, false) if self.is_ours(owner, index) || !job.is_told_unexpected => Finding::Adopt,"),
     "nothing-armed-after-a-start": (f"{STATE}/decision.rs", "        self.arm(owner, next);\n", "        self.arm(owner, next.filter(|_| self.index.n_jobs_of(owner) == 0));\n"),
     "no-catching-up": ("src/schedule/policy.rs", "    Ok(Due {\n        slot,\n", "    Ok(Due {\n        slot: slot.filter(|_| facts.armed.is_some()),\n"),

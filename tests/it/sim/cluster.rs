@@ -16,6 +16,9 @@ use super::scenario::Scenario;
 
 pub(super) const NAMESPACE: &str = "default";
 
+/// A namespace whose users have nothing to do with the CronJobs.
+pub(super) const STRANGERS_NAMESPACE: &str = "strangers";
+
 /// The client that the controller is.
 const CONTROLLER: &str = "controller";
 
@@ -146,9 +149,29 @@ impl Cluster {
         list["items"].as_array().unwrap().clone()
     }
 
+    /// Makes the namespace of the strangers.
+    pub(super) async fn let_strangers_in(&self) {
+        let namespace = serde_json::json!({"metadata": {"name": STRANGERS_NAMESPACE}});
+        let request = http::Request::post("/api/v1/namespaces").header("content-type", "application/json");
+        let request = request.body(namespace.to_string().into_bytes()).unwrap();
+        let _: Value = self.user.request(request).await.unwrap();
+    }
+
     /// Sends a user's request about CronJobs or Jobs.
     pub(super) async fn send(
         &self,
+        method: &str,
+        resource: &str,
+        name: &str,
+        object: Option<&Value>,
+    ) -> Result<Value, kube::Error> {
+        self.send_in(NAMESPACE, method, resource, name, object).await
+    }
+
+    /// The same in a namespace.
+    pub(super) async fn send_in(
+        &self,
+        namespace: &str,
         method: &str,
         resource: &str,
         name: &str,
@@ -158,7 +181,7 @@ impl Cluster {
             "PATCH" => "application/merge-patch+json",
             _ => "application/json",
         };
-        let path = format!("/apis/batch/v1/namespaces/{NAMESPACE}/{resource}/{name}");
+        let path = format!("/apis/batch/v1/namespaces/{namespace}/{resource}/{name}");
         let request = http::Request::builder()
             .method(method)
             .uri(path.trim_end_matches('/'))

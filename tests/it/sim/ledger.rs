@@ -13,7 +13,7 @@ use serde_json::Value;
 use tower::Service;
 
 use super::{
-    cluster::Cluster,
+    cluster::{Cluster, NAMESPACE},
     world::{Deleter, Deletion, Finish, Job, Status, Told, World},
 };
 
@@ -46,6 +46,7 @@ struct Seen<'a> {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata<'a> {
+    namespace: &'a str,
     name: &'a str,
     #[serde(default)]
     annotations: Annotations,
@@ -256,11 +257,14 @@ impl World {
 
 fn new_job(seen: &Seen<'_>, now: Timestamp) -> Job {
     let metadata: Metadata<'_> = first_value(seen.metadata);
+    // What a stranger writes into an annotation makes no slot.
+    let is_ours = metadata.namespace == NAMESPACE;
     Job {
+        namespace: metadata.namespace.to_owned(),
         name: metadata.name.to_owned(),
         uid: seen.uid.to_owned(),
         owner: metadata.owner_references.first().map(|owner| owner.uid.to_owned()),
-        slot: metadata.annotations.scheduled,
+        slot: metadata.annotations.scheduled.filter(|_| is_ours),
         created: now,
         finished: None,
         completed: None,

@@ -10,7 +10,18 @@ use std::{
 use cronwheel::runtime::metrics::ShardBoard;
 use jiff::Timestamp;
 
-use super::scenario::Spec;
+use super::{cluster::NAMESPACE, scenario::Spec};
+
+/// Jobs by the uid of the CronJob that they name as their controller.
+#[derive(Default)]
+pub(super) struct JobsByOwner<'a> {
+    /// In the namespace of the CronJob.
+    pub(super) owned: HashMap<&'a str, Vec<&'a Job>>,
+    /// In another namespace.
+    pub(super) strangers: HashMap<&'a str, Vec<&'a Job>>,
+    /// Those that name none.
+    pub(super) free: Vec<&'a Job>,
+}
 
 /// Everything that is known about a simulated stretch.
 #[derive(Default)]
@@ -72,11 +83,12 @@ pub(super) enum Finish {
 
 /// A Job from its creation to its deletion.
 pub(super) struct Job {
+    pub(super) namespace: String,
     pub(super) name: String,
     pub(super) uid: String,
     /// The uid of the CronJob that controls it.
     pub(super) owner: Option<String>,
-    /// Its slot; a Job that a user made has none.
+    /// Its slot; a Job that a user or a stranger made has none.
     pub(super) slot: Option<Timestamp>,
     pub(super) created: Timestamp,
     pub(super) finished: Option<(Timestamp, Finish)>,
@@ -114,6 +126,12 @@ impl CronJob {
         &self.specs.last().expect("that of its creation").1
     }
 
+    /// What its spec was at an instant of its life.
+    pub(super) fn spec_at(&self, instant: Timestamp) -> &Spec {
+        let n_since = self.specs.partition_point(|(since, _)| *since <= instant);
+        &self.specs[n_since.max(1) - 1].1
+    }
+
     /// When its status had reached a slot at the latest version before another.
     pub(super) fn cursor_before(&self, version: u64) -> Option<Timestamp> {
         let n_before = self.statuses.partition_point(|status| status.version < version);
@@ -128,6 +146,11 @@ impl Status {
 }
 
 impl Job {
+    /// Whether it is in another namespace than the CronJobs.
+    fn is_strangers(&self) -> bool {
+        self.namespace != NAMESPACE
+    }
+
     /// When it ceased to run, if it did.
     pub(super) fn ended(&self) -> Option<Timestamp> {
         let finished = self.finished.map(|(at, _)| at);
@@ -195,16 +218,17 @@ impl World {
         }
     }
 
-    /// The Jobs that there ever were by the uid of the CronJob that controls them, and those that none does.
-    pub(super) fn jobs_by_owner(&self) -> (HashMap<&str, Vec<&Job>>, Vec<&Job>) {
-        let (mut by_owner, mut free): (HashMap<&str, Vec<&Job>>, _) = (HashMap::new(), Vec::new());
+    /// All Jobs that there ever were.
+    pub(super) fn jobs_by_owner(&self) -> JobsByOwner<'_> {
+        let mut jobs = JobsByOwner::default();
         for job in &self.jobs {
             match &job.owner {
-                Some(owner) => by_owner.entry(owner).or_default().push(job),
-                None => free.push(job),
+                Some(owner) if job.is_strangers() => jobs.strangers.entry(owner).or_default().push(job),
+                Some(owner) => jobs.owned.entry(owner).or_default().push(job),
+                None => jobs.free.push(job),
             }
         }
-        (by_owner, free)
+        jobs
     }
 
     /// Takes note of a new CronJob.

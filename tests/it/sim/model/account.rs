@@ -82,6 +82,9 @@ impl Expected {
         for job in &view.by_hand {
             self.add_by_hand(case, job, life.from, until);
         }
+        for job in &view.strangers {
+            self.add_strangers(case, job, life.from, until);
+        }
     }
 
     /// A controller that did not see the schedule change counts what it says of the time before, back to the cursor
@@ -109,6 +112,20 @@ impl Expected {
                 .is_empty();
         self.by_hand.0 += u64::from(is_seen);
         self.by_hand.1 += u64::from(job.created <= until && ended >= case.hindrances.known_at(from));
+    }
+
+    /// One that has ended is unexpected too.
+    fn add_strangers(&mut self, case: &Case<'_>, job: &Job, from: Timestamp, until: Timestamp) {
+        let gone = job.deleted.map_or(case.end, |deletion| deletion.at);
+        let is_seen = job.created >= from + NEAR
+            && job.created + NEAR <= until
+            && gone >= job.created + NEAR
+            && case
+                .hindrances
+                .within(job.created - NEAR, job.created + NEAR)
+                .is_empty();
+        self.by_hand.0 += u64::from(is_seen);
+        self.by_hand.1 += u64::from(job.created <= until && gone >= case.hindrances.known_at(from));
     }
 
     fn differences(&self, tally: &Tally) -> Vec<String> {

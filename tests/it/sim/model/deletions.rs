@@ -16,6 +16,10 @@ enum Step<'a> {
 }
 
 pub(super) fn judge(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>) {
+    let by_controller = |job: &&&Job| job.deleted.is_some_and(|deletion| deletion.by == Deleter::Controller);
+    for job in view.strangers.iter().filter(by_controller) {
+        problems.push(format!("{}/{}: deleted, and is not ours", job.namespace, job.name));
+    }
     let mut steps: Vec<(Timestamp, u64, Step<'_>)> = Vec::new();
     for job in &view.jobs {
         if let Some((at, finish)) = job.finished {

@@ -8,9 +8,11 @@ use crate::sim::{
     world::{Life, World},
 };
 
-/// In order, apart from each other.
+/// Stretches of time, in order and apart from each other.
 pub(super) struct Hindrances {
     spans: Vec<(Timestamp, Timestamp)>,
+    /// When watches may be behind: during the hindrances, and while each watch ends after one event.
+    late_watches: Vec<(Timestamp, Timestamp)>,
 }
 
 impl Hindrances {
@@ -28,28 +30,24 @@ impl Hindrances {
                 spans.extend(begun_wrong.map(|from| (from, trouble.until + NEWS)));
             }
         }
-        spans.sort_unstable();
-        let mut apart: Vec<(Timestamp, Timestamp)> = Vec::new();
-        for span in spans {
-            match apart.last_mut() {
-                Some(last) if span.0 <= last.1 + NEWS => last.1 = last.1.max(span.1),
-                Some(_) | None => apart.push(span),
-            }
+        let ending = scenario.troubles.iter().filter(|trouble| trouble.ends_watches());
+        let ending = ending.map(|trouble| (trouble.from, trouble.until));
+        let late_watches = spans.iter().copied().chain(ending).collect();
+        Hindrances {
+            spans: merged(spans),
+            late_watches: merged(late_watches),
         }
-        Hindrances { spans: apart }
     }
 
     /// Those that touch a stretch of time.
     pub(super) fn within(&self, from: Timestamp, until: Timestamp) -> &[(Timestamp, Timestamp)] {
-        let begin = self.spans.partition_point(|span| span.1 < from);
-        let end = self.spans.partition_point(|span| span.0 <= until);
-        &self.spans[begin..end.max(begin)]
+        touching(&self.spans, from, until)
     }
 
     /// The instant of which a controller at `at` knows what was so, and since which it may not know what came.
     pub(super) fn known_at(&self, at: Timestamp) -> Timestamp {
         let since = at - NEWS;
-        self.within(since, at)
+        touching(&self.late_watches, since, at)
             .first()
             .map_or(since, |span| since.min(span.0 - NEWS))
     }
@@ -57,6 +55,28 @@ impl Hindrances {
     /// When what comes at `at` is known at the latest.
     pub(super) fn known_by(&self, at: Timestamp) -> Timestamp {
         let by = at + NEWS;
-        self.within(at, by).last().map_or(by, |span| by.max(span.1 + NEWS))
+        touching(&self.late_watches, at, by)
+            .last()
+            .map_or(by, |span| by.max(span.1 + NEWS))
     }
+}
+
+/// Spans that are closer to each other than news take become one.
+fn merged(mut spans: Vec<(Timestamp, Timestamp)>) -> Vec<(Timestamp, Timestamp)> {
+    spans.sort_unstable();
+    let mut apart: Vec<(Timestamp, Timestamp)> = Vec::new();
+    for span in spans {
+        match apart.last_mut() {
+            Some(last) if span.0 <= last.1 + NEWS => last.1 = last.1.max(span.1),
+            Some(_) | None => apart.push(span),
+        }
+    }
+    apart
+}
+
+/// Those of the merged spans that touch a stretch of time.
+fn touching(spans: &[(Timestamp, Timestamp)], from: Timestamp, until: Timestamp) -> &[(Timestamp, Timestamp)] {
+    let begin = spans.partition_point(|span| span.1 < from);
+    let end = spans.partition_point(|span| span.0 <= until);
+    &spans[begin..end.max(begin)]
 }

@@ -20,6 +20,8 @@ pub(super) struct View<'a> {
     last_slots: Vec<Option<Timestamp>>,
     /// Those that users made.
     pub(super) by_hand: Vec<&'a Job>,
+    /// Those in another namespace that name it as their controller.
+    pub(super) strangers: Vec<&'a Job>,
     /// Those that controllers started, by slot.
     pub(super) runs: BTreeMap<Timestamp, Vec<&'a Job>>,
     pub(super) epochs: Vec<Epoch>,
@@ -50,15 +52,16 @@ impl<'a> View<'a> {
     /// Of every CronJob that there ever was.
     pub(super) fn all(case: &Case<'a>) -> Vec<View<'a>> {
         let world = case.world;
-        let (mut by_owner, foreign) = world.jobs_by_owner();
+        let mut jobs_by_owner = world.jobs_by_owner();
         let mut by_name: BTreeMap<&str, Vec<&Job>> = BTreeMap::new();
-        for job in foreign {
+        for job in std::mem::take(&mut jobs_by_owner.free) {
             by_name.entry(&job.name).or_default().push(job);
         }
         // One for all; what a test leaks is little.
         let foreign: &BTreeMap<&str, Vec<&Job>> = Box::leak(Box::new(by_name));
         let view = |cron_job: &'a CronJob| {
-            let mut jobs = by_owner.remove(cron_job.uid.as_str()).unwrap_or_default();
+            let mut jobs = jobs_by_owner.owned.remove(cron_job.uid.as_str()).unwrap_or_default();
+            let strangers = jobs_by_owner.strangers.remove(cron_job.uid.as_str());
             jobs.sort_by_key(|job| job.created);
             let mut runs: BTreeMap<Timestamp, Vec<&Job>> = BTreeMap::new();
             for job in &jobs {
@@ -77,6 +80,7 @@ impl<'a> View<'a> {
                 cron_job,
                 last_slots: jobs.iter().map(&mut last_slot_up_to).collect(),
                 by_hand: jobs.iter().filter(|job| job.slot.is_none()).copied().collect(),
+                strangers: strangers.unwrap_or_default(),
                 jobs,
                 runs,
                 epochs,
@@ -189,6 +193,7 @@ fn the_name_of_a_slot_may_be_taken_twice() {
     let slot: Timestamp = "2026-03-08T04:24:00Z".parse().unwrap();
     let before = |seconds| slot - SignedDuration::from_secs(seconds);
     let taken = |uid: &str, from: i64, until: Option<i64>| Job {
+        namespace: "default".to_owned(),
         uid: uid.to_owned(),
         name: job_name("job-08", slot),
         owner: None,

@@ -28,6 +28,8 @@ pub(in crate::sim) enum EditKind {
     ManualJob,
     /// A Job of nobody's that has the name of the next slot's.
     ForeignJob,
+    /// A Job in another namespace that names the CronJob as its controller, and a slot of the far future.
+    StrangersJob,
     /// One of its Jobs is deleted, the one of this number.
     DeleteJob {
         number: usize,
@@ -97,6 +99,7 @@ pub(super) fn draw(
             | EditKind::Create(_)
             | EditKind::ManualJob
             | EditKind::ForeignJob
+            | EditKind::StrangersJob
             | EditKind::DeleteJob { .. } => continue,
         };
         let at = (at + SignedDuration::from_millis(away)).min(during.end);
@@ -113,7 +116,7 @@ fn near_a_minute(random: &mut Random, at: Timestamp) -> Timestamp {
 }
 
 fn draw_kind(random: &mut Random, calendars: &impl Fn(&mut Random) -> Calendar) -> EditKind {
-    match random.below(16) {
+    match random.below(17) {
         0..=2 => EditKind::Change(Change::Suspend(true)),
         3 | 4 => {
             // The grid of another anchor would hang on what was known of a change; `@every` comes with a new CronJob.
@@ -132,6 +135,7 @@ fn draw_kind(random: &mut Random, calendars: &impl Fn(&mut Random) -> Calendar) 
         9 | 10 => EditKind::Delete,
         11 => EditKind::ManualJob,
         12 | 13 => EditKind::ForeignJob,
+        14 => EditKind::StrangersJob,
         _ => EditKind::DeleteJob {
             number: random.below(1_000),
         },

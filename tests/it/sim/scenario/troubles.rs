@@ -75,6 +75,11 @@ impl Trouble {
         }
     }
 
+    /// Whether each watch brings one event and ends, so that a burst of events arrives seconds late.
+    pub(in crate::sim) fn ends_watches(&self) -> bool {
+        self.kind == TroubleKind::WatchesEnd
+    }
+
     /// Whether a controller that starts meanwhile must do nothing, as its clock is wrong.
     pub(in crate::sim) fn stops_beginners(&self) -> bool {
         matches!(self.kind, TroubleKind::ClockStep { millis } if millis.abs() > 1_000)

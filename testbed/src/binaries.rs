@@ -14,7 +14,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use go_build::{CLOCKED_REFERENCE, CONTROL_PLANE, Go, Module, SCHEDULE_ORACLE, build};
+use go_build::{CLOCKED_REFERENCE, CONTROL_PLANE, Go, HELM, Module, SCHEDULE_ORACLE, build};
 
 /// The folder of envtest: programs found there are used as they are.
 const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
@@ -156,6 +156,11 @@ pub fn find_or_build_schedule_oracle() -> Result<PathBuf, BinariesError> {
 /// built where it is missing, which takes seconds after the control plane, else minutes.
 pub fn find_or_build_clocked_reference() -> Result<PathBuf, BinariesError> {
     Ok(find_or_build_module(&CLOCKED_REFERENCE, &|_| false)?.join("clocked-reference"))
+}
+
+/// helm, which renders and installs the chart in `deploy/helm`; built where it is missing, which takes four minutes.
+pub fn find_or_build_helm() -> Result<PathBuf, BinariesError> {
+    Ok(find_or_build_module(&HELM, &|_| false)?.join("helm"))
 }
 
 /// The folder in the cache that holds every program of the module that is not found elsewhere.

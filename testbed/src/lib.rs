@@ -27,7 +27,9 @@ mod state_root;
 mod testbed;
 mod wire;
 
-pub use binaries::{Binaries, BinariesError, find_or_build_clocked_reference, find_or_build_schedule_oracle};
+pub use binaries::{
+    Binaries, BinariesError, find_or_build_clocked_reference, find_or_build_helm, find_or_build_schedule_oracle,
+};
 pub use component::{Component, JobLife, ReferenceLimits};
 pub use instance::{Instance, InstanceError};
 pub use kubectl::{Kubectl, KubectlError};

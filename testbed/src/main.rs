@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 use clap::{Parser, Subcommand};
 use testbed::{
     Binaries, Component, Instance, JobLife, Options, ReferenceLimits, StateRoot, Testbed,
-    find_or_build_clocked_reference, find_or_build_schedule_oracle,
+    find_or_build_clocked_reference, find_or_build_helm, find_or_build_schedule_oracle,
 };
 
 /// A real Kubernetes control plane on loopback: etcd, kube-apiserver, kube-controller-manager without its CronJob
@@ -50,6 +50,12 @@ enum Command {
     Status,
     /// Only builds the programs, where they are missing, and prints where they are.
     Build,
+    /// Runs helm against it: `testbed helm -- list -A`. `helm template` and `helm lint` need no control plane.
+    Helm {
+        /// Arguments of helm.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Runs kubectl against it: `testbed kubectl -- get jobs -A`.
     Kubectl {
         /// Arguments of kubectl.
@@ -87,7 +93,9 @@ fn main() -> anyhow::Result<ExitCode> {
             }
             println!("{}", find_or_build_clocked_reference()?.display());
             println!("{}", find_or_build_schedule_oracle()?.display());
+            println!("{}", find_or_build_helm()?.display());
         }
+        Command::Helm { arguments } => return helm(&name, &arguments),
         Command::Kubectl { arguments } => return kubectl(&name, &arguments),
         Command::Reference {
             command: ReferenceCommand::Up { limits },
@@ -157,14 +165,23 @@ fn status(name: &str) -> anyhow::Result<ExitCode> {
     })
 }
 
+fn helm(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    let mut command = std::process::Command::new(find_or_build_helm()?);
+    // Without a control plane there is nothing to reach: never the cluster of whoever runs this.
+    let kubeconfig = StateRoot::usual()?
+        .find(name)?
+        .map_or_else(|| "/dev/null".into(), |instance| instance.kubeconfig());
+    command.args(arguments).env("KUBECONFIG", kubeconfig);
+    exit_code_of(&mut command).context("cannot run helm")
+}
+
 fn kubectl(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let status = running(name)?
-        .kubectl()
-        .command()
-        .args(arguments)
-        .stdin(Stdio::inherit())
-        .status()
-        .context("cannot run kubectl")?;
+    let mut command = running(name)?.kubectl().command();
+    exit_code_of(command.args(arguments)).context("cannot run kubectl")
+}
+
+fn exit_code_of(command: &mut std::process::Command) -> anyhow::Result<ExitCode> {
+    let status = command.stdin(Stdio::inherit()).status()?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     Ok(ExitCode::from(code))
 }

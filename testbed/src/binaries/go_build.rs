@@ -119,6 +119,19 @@ pub(super) const CLOCKED_REFERENCE: Module = Module {
     }],
 };
 
+/// Renders the chart in `deploy/helm`.
+pub(super) const HELM: Module = Module {
+    name: "helm",
+    go_mod: module_text!("helm", "go.mod"),
+    go_sum: module_text!("helm", "go.sum"),
+    sources: &[],
+    ldflags: "-s -w -X helm.sh/helm/v4/internal/version.version=v4.3.1",
+    programs: &[Program {
+        file_name: "helm",
+        package: "helm.sh/helm/v4/cmd/helm",
+    }],
+};
+
 /// The Go of this machine.
 #[derive(Debug)]
 pub(super) struct Go {
@@ -313,7 +326,9 @@ mod tests {
     }
 
     fn all_modules() -> impl Iterator<Item = Module> {
-        CONTROL_PLANE.into_iter().chain([SCHEDULE_ORACLE, CLOCKED_REFERENCE])
+        CONTROL_PLANE
+            .into_iter()
+            .chain([SCHEDULE_ORACLE, CLOCKED_REFERENCE, HELM])
     }
 
     #[test]
@@ -345,6 +360,7 @@ mod tests {
         assert!(CONTROL_PLANE[2].go_mod.contains("k8s.io/kubernetes v1.36.3"));
         assert!(CONTROL_PLANE[2].ldflags.contains("gitVersion=v1.36.3"));
         assert!(CONTROL_PLANE[1].go_mod.contains("sigs.k8s.io/kwok v0.8.0"));
+        assert!(HELM.go_mod.contains("helm.sh/helm/v4 v4.3.1"));
     }
 
     #[test]

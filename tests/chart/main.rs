@@ -1,0 +1,122 @@
+//! The chart in `deploy/helm/cronwheel`, rendered by the helm of the test bed.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod manifests;
+mod objects;
+mod permissions;
+mod readme;
+mod schema;
+mod values;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::LazyLock,
+};
+
+use serde_json::{Value, json};
+
+/// Set to have files that are made from the chart written anew.
+const WRITE: &str = "CRONWHEEL_WRITE_DOCS";
+
+static HELM: LazyLock<PathBuf> = LazyLock::new(|| testbed::find_or_build_helm().unwrap());
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
+}
+
+fn chart() -> PathBuf {
+    root().join("deploy/helm/cronwheel")
+}
+
+/// Standard output of helm, or what it complains about.
+fn helm(arguments: &[&str]) -> Result<String, String> {
+    // No cluster and no settings of whoever runs this.
+    let output = Command::new(&*HELM)
+        .args(arguments)
+        .env("KUBECONFIG", "/dev/null")
+        .env("HELM_NAMESPACE", "")
+        .env("HELM_PLUGINS", "/dev/null")
+        .output()
+        .unwrap();
+    if output.status.success() {
+        Ok(String::from_utf8(output.stdout).unwrap())
+    } else {
+        Err(String::from_utf8(output.stderr).unwrap())
+    }
+}
+
+/// The text that a chart renders as a release in `kube-system`, with these values over its own.
+fn render_as(release: &str, chart: &Path, values: &Value, more: &[&str]) -> Result<String, String> {
+    let file = tempfile(&values.to_string());
+    let arguments = [
+        "template",
+        release,
+        chart.to_str().unwrap(),
+        "--namespace=kube-system",
+        "--values",
+        file.to_str().unwrap(),
+    ];
+    let rendered = helm(&[&arguments, more].concat());
+    fs::remove_file(file).unwrap();
+    rendered
+}
+
+fn render(values: &Value) -> Result<String, String> {
+    render_as("cronwheel", &chart(), values, &[])
+}
+
+/// The objects in a rendered text.
+fn objects(text: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple(text).unwrap()
+}
+
+/// The objects that these values render.
+fn objects_of(values: &Value) -> Vec<Value> {
+    objects(&render(values).unwrap())
+}
+
+/// The only object of a kind.
+fn the<'o>(objects: &'o [Value], kind: &str) -> &'o Value {
+    let mut found = objects.iter().filter(|object| object["kind"] == kind);
+    let only = found.next().unwrap_or_else(|| panic!("no {kind}"));
+    assert!(found.next().is_none(), "a second {kind}");
+    only
+}
+
+/// A file with a text, by a name that nobody else has.
+fn tempfile(text: &str) -> PathBuf {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static N_FILES: AtomicU32 = AtomicU32::new(0);
+    let number = N_FILES.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("cronwheel-chart-{}-{number}", std::process::id()));
+    fs::write(&path, text).unwrap();
+    path
+}
+
+/// Everything that is off by default is on.
+fn everything() -> Value {
+    json!({
+        "autoscaling": {"enabled": true},
+        "priorityClass": {"create": true, "name": "cronwheel"},
+        "metrics": {"podMonitor": {"enabled": true}, "prometheusRule": {"enabled": true}},
+        "networkPolicy": {"enabled": true},
+        "fencePolicy": {"enabled": true},
+    })
+}
+
+/// Holds a file to a text that is made, or writes it.
+fn hold(path: &Path, made: &str) {
+    if std::env::var_os(WRITE).is_some() {
+        fs::write(path, made).unwrap();
+        return;
+    }
+    let is_equal = fs::read_to_string(path).is_ok_and(|former| former == made);
+    assert!(
+        is_equal,
+        "{} is not what the chart says; write it: {WRITE}=1 cargo test --test chart",
+        path.display()
+    );
+}

@@ -1,0 +1,89 @@
+//! `deploy/manifests`: what the chart renders, for those who do without helm.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::{chart, hold, render_as, root};
+
+/// Files with what is in them, the templates that they are made of, and values.
+fn files() -> [(&'static str, &'static str, &'static [&'static str], Value); 4] {
+    [
+        (
+            "rbac.yaml",
+            "The account and its rights. It lives in kube-system: the API server's priority and fairness puts service accounts\n\
+             # of that namespace into `workload-high`, as the built-in controller's account is, and all others into\n\
+             # `workload-low`. To use another account, change it in all files of this folder.",
+            &["serviceaccount", "rbac"],
+            json!({}),
+        ),
+        (
+            "cronwheel.yaml",
+            "The replicas. Write the name of your image.",
+            &["deployment", "service", "poddisruptionbudget"],
+            json!({}),
+        ),
+        ("flow-schema.yaml", "Optional.", &["flowschema"], json!({})),
+        (
+            "fence-policy.yaml",
+            "Optional. The account is named in `by-cronwheel`.",
+            &["fencepolicy"],
+            json!({"fencePolicy": {"enabled": true}}),
+        ),
+    ]
+}
+
+/// A rendered text without what is only true of an installation by helm.
+fn without_helm(text: &str) -> String {
+    let is_ours = |line: &&str| {
+        let line = line.trim_start();
+        !line.starts_with("# Source: ")
+            && !line.starts_with("helm.sh/chart:")
+            && line != "app.kubernetes.io/managed-by: Helm"
+    };
+    let documents = text.split("---\n").map(|document| {
+        let lines: Vec<&str> = document.lines().filter(is_ours).collect();
+        lines.join("\n").trim().to_owned()
+    });
+    let documents: Vec<String> = documents.filter(|document| !document.is_empty()).collect();
+    documents.join("\n---\n")
+}
+
+#[test]
+fn the_manifests_are_what_the_chart_renders() {
+    for (file, purpose, templates, values) in files() {
+        let mut made =
+            format!("# {purpose}\n# Rendered from the chart in deploy/helm/cronwheel: change that instead.\n");
+        let shown: Vec<String> = templates
+            .iter()
+            .map(|template| format!("--show-only=templates/{template}.yaml"))
+            .collect();
+        let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
+        let rendered = render_as("cronwheel", &chart(), &values, &shown).unwrap();
+        writeln!(made, "{}", without_helm(&rendered)).unwrap();
+        hold(&root().join("deploy/manifests").join(file), &made);
+    }
+}
+
+#[test]
+fn the_manifests_have_everything_that_the_chart_installs_by_default() {
+    let by_default = super::objects_of(&json!({}));
+    let names = |object: &Value| (object["kind"].clone(), object["metadata"]["name"].clone());
+    let mut in_files = Vec::new();
+    for (file, ..) in files() {
+        let text = std::fs::read_to_string(root().join("deploy/manifests").join(file)).unwrap();
+        in_files.extend(super::objects(&text).iter().map(names));
+    }
+    for object in &by_default {
+        assert!(in_files.contains(&names(object)), "{:?}", names(object));
+    }
+}
+
+#[test]
+fn traces_of_helm_are_taken_out_and_all_else_stays() {
+    let text = "---\n# Source: a.yaml\nkind: A\nmetadata:\n  labels:\n    helm.sh/chart: c\n    a: b\n---\nkind: B\n\n";
+    assert_eq!(
+        without_helm(text),
+        "kind: A\nmetadata:\n  labels:\n    a: b\n---\nkind: B"
+    );
+}

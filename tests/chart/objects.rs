@@ -1,0 +1,209 @@
+//! What the objects promise.
+
+use std::fs;
+
+use clap::Parser as _;
+use cronwheel::runtime::{
+    args::{Cli, Command, RunArgs},
+    metrics::table,
+};
+use serde_json::{Value, json};
+
+use super::{chart, everything, objects, objects_of, render, render_as, the};
+
+fn container(objects: &[Value]) -> &Value {
+    let containers = &the(objects, "Deployment")["spec"]["template"]["spec"]["containers"];
+    assert_eq!(containers.as_array().unwrap().len(), 1);
+    &containers[0]
+}
+
+/// The command line of the container, as the program reads it.
+fn arguments(values: &Value) -> RunArgs {
+    let objects = objects_of(values);
+    let arguments = container(&objects)["args"].as_array().unwrap();
+    let arguments = arguments.iter().map(|argument| argument.as_str().unwrap());
+    let cli = Cli::try_parse_from(["cronwheel"].into_iter().chain(arguments)).unwrap();
+    match cli.command {
+        Command::Run(arguments) => arguments,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_default_values_are_the_defaults_of_the_program() {
+    let mut from_chart = arguments(&json!({}));
+    assert_eq!(from_chart.lease_namespace.take().as_deref(), Some("kube-system"));
+    let Command::Run(by_default) = Cli::try_parse_from(["cronwheel", "run"]).unwrap().command else {
+        panic!("not run");
+    };
+    let by_default = RunArgs {
+        lease_namespace: None,
+        ..by_default
+    };
+    assert_eq!(format!("{from_chart:#?}"), format!("{by_default:#?}"));
+}
+
+#[test]
+fn the_program_accepts_what_the_chart_passes() {
+    let controller = json!({
+        "namespaces": ["team-a", "team-b"], "defaultTimeZone": "Europe/Berlin", "shards": 64, "installation": "team",
+        "leaseNamespace": "leases", "timing": "safe", "maxInflight": 320, "maxTemplateMemory": 2048,
+        "statusFlushInterval": "500ms", "events": "none", "maxEventsPerSecond": 1, "maxClockSkew": "1m30s",
+        "logFormat": "json", "logLevel": "trace", "listenAddress": "[::]", "port": 9090,
+        "extraArgs": ["--pod-name=a"],
+    });
+    let read = arguments(&json!({"controller": controller}));
+    assert_eq!(read.namespaces, ["team-a", "team-b"]);
+    assert_eq!(read.lease_namespace.as_deref(), Some("leases"));
+    assert_eq!(read.listen.to_string(), "[::]:9090");
+    assert_eq!(read.max_template_memory, 2048);
+    assert_eq!(read.pod_name.as_deref(), Some("a"));
+}
+
+#[test]
+fn the_autoscaler_alone_sets_the_number_of_replicas() {
+    let fixed = objects_of(&json!({}));
+    assert_eq!(the(&fixed, "Deployment")["spec"]["replicas"], 3);
+    let scaled = objects_of(&everything());
+    assert!(the(&scaled, "Deployment")["spec"].get("replicas").is_none());
+    let spec = &the(&scaled, "HorizontalPodAutoscaler")["spec"];
+    assert_eq!(
+        spec["scaleTargetRef"]["name"],
+        the(&scaled, "Deployment")["metadata"]["name"]
+    );
+    let error = render(&json!({"autoscaling": {"enabled": true, "targetCPUUtilizationPercentage": 0}})).unwrap_err();
+    assert!(error.contains("autoscaling needs a metric"), "{error}");
+}
+
+#[test]
+fn ports_follow_the_one_value() {
+    let mut values = everything();
+    values["controller"] = json!({"port": 9090});
+    let objects = objects_of(&values);
+    let container = container(&objects);
+    assert_eq!(container["ports"], json!([{"name": "http", "containerPort": 9090}]));
+    assert_eq!(the(&objects, "Service")["spec"]["ports"][0]["targetPort"], "http");
+    assert_eq!(
+        the(&objects, "PodMonitor")["spec"]["podMetricsEndpoints"][0]["port"],
+        "http"
+    );
+    assert_eq!(
+        the(&objects, "NetworkPolicy")["spec"]["ingress"][0]["ports"][0]["port"],
+        "http"
+    );
+    for probe in ["livenessProbe", "readinessProbe"] {
+        assert_eq!(container[probe]["httpGet"]["port"], "http");
+    }
+}
+
+#[test]
+fn a_rolling_update_takes_no_replica_away_before_another_is_ready() {
+    let objects = objects_of(&json!({}));
+    let spec = &the(&objects, "Deployment")["spec"];
+    let expected = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}});
+    assert_eq!(spec["strategy"], expected);
+    let budget = &the(&objects, "PodDisruptionBudget")["spec"];
+    assert_eq!(budget["unhealthyPodEvictionPolicy"], "AlwaysAllow");
+    assert_eq!(budget["maxUnavailable"], 1);
+    for selecting in ["Deployment", "PodDisruptionBudget"] {
+        let selector = &the(&objects, selecting)["spec"]["selector"]["matchLabels"];
+        assert_eq!(*selector, spec["template"]["metadata"]["labels"], "{selecting}");
+    }
+    assert!(container(&objects)["resources"]["limits"].get("cpu").is_none());
+}
+
+#[test]
+fn nothing_runs_at_installation_and_nothing_depends_on_what_a_cluster_has() {
+    assert!(!chart().join("crds").exists());
+    for entry in fs::read_dir(chart().join("templates")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        for word in ["helm.sh/hook", "Capabilities", "lookup", "randAlpha", "now"] {
+            let is_there = text.split("}}").any(|part| {
+                part.split_once("{{")
+                    .is_some_and(|(_, action)| action.split_whitespace().any(|found| found.contains(word)))
+            });
+            assert!(
+                !is_there && !text.contains("helm.sh/hook"),
+                "{} has {word}",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn alerts_ask_for_metrics_that_there_are() {
+    let objects = objects_of(&everything());
+    let rules = the(&objects, "PrometheusRule")["spec"]["groups"][0]["rules"]
+        .as_array()
+        .unwrap();
+    assert_eq!(rules.len(), 4);
+    let known: Vec<&str> = table::ALL.iter().map(|metric| metric.name).collect();
+    for rule in rules {
+        let expression = rule["expr"].as_str().unwrap();
+        let words = expression.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        let asked: Vec<&str> = words.filter(|word| word.starts_with("cronwheel_")).collect();
+        assert!(!asked.is_empty(), "{expression}");
+        for metric in asked {
+            let parts = ["_bucket", "_count", "_sum"];
+            let name = parts
+                .iter()
+                .find_map(|part| metric.strip_suffix(part))
+                .unwrap_or(metric);
+            assert!(known.contains(&name), "{metric} in {expression}");
+        }
+    }
+}
+
+#[test]
+fn a_refusal_by_the_fence_names_it_whatever_the_release_is_called() {
+    for release in ["cronwheel", "other"] {
+        let rendered = render_as(release, &chart(), &everything(), &[]).unwrap();
+        let objects = objects(&rendered);
+        let policy = the(&objects, "ValidatingAdmissionPolicy");
+        let name = policy["metadata"]["name"].as_str().unwrap();
+        let message = policy["spec"]["validations"][0]["messageExpression"].as_str().unwrap();
+        // The API server writes the name of the policy in quotes, then the message.
+        let refusal = format!("ValidatingAdmissionPolicy '{name}' denied request: {message}");
+        assert!(refusal.contains("'cronwheel-fence'"), "{refusal}");
+        assert_eq!(
+            the(&objects, "ValidatingAdmissionPolicyBinding")["spec"]["policyName"],
+            name
+        );
+        let account = &the(&objects, "ServiceAccount")["metadata"]["name"];
+        let expected = format!("'system:serviceaccount:kube-system:{}'", account.as_str().unwrap());
+        assert!(
+            policy["spec"]["matchConditions"][0]["expression"]
+                .as_str()
+                .unwrap()
+                .ends_with(&expected)
+        );
+    }
+}
+
+#[test]
+fn the_notes_say_what_is_missing() {
+    let notes = |values: Value| {
+        let file = super::tempfile(&values.to_string());
+        let chart = chart();
+        let arguments = [
+            "install",
+            "cronwheel",
+            chart.to_str().unwrap(),
+            "--dry-run=client",
+            "--namespace=kube-system",
+            "--values",
+        ];
+        let told = super::helm(&[&arguments[..], &[file.to_str().unwrap()]].concat()).unwrap();
+        fs::remove_file(file).unwrap();
+        told.split_once("\nNOTES:\n").unwrap().1.to_owned()
+    };
+    let by_default = notes(json!({}));
+    assert!(by_default.contains("-cronjob-controller"));
+    assert!(by_default.contains("no fence"));
+    assert!(!by_default.contains("one replica"));
+    let complete = notes(json!({"fencePolicy": {"enabled": true}, "replicaCount": 1}));
+    assert!(!complete.contains("no fence"));
+    assert!(complete.contains("one replica"));
+}

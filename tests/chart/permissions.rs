@@ -1,0 +1,121 @@
+//! The rights that the chart gives, against the table that the program checks at start.
+
+use std::collections::BTreeSet;
+
+use cronwheel::runtime::permissions::{PERMISSIONS, Place};
+use serde_json::{Value, json};
+
+use super::{objects_of, the};
+
+/// Verb, API group, resource, name.
+type Right = (String, String, String, Option<String>);
+
+fn texts(list: &Value) -> Vec<String> {
+    let list = list.as_array().into_iter().flatten();
+    list.map(|text| text.as_str().unwrap().to_owned()).collect()
+}
+
+fn rights(role: &Value) -> BTreeSet<Right> {
+    let mut rights = BTreeSet::new();
+    for rule in role["rules"].as_array().unwrap() {
+        let name = texts(&rule["resourceNames"]).pop();
+        for verb in texts(&rule["verbs"]) {
+            for group in texts(&rule["apiGroups"]) {
+                for resource in texts(&rule["resources"]) {
+                    rights.insert((verb.clone(), group.clone(), resource, name.clone()));
+                }
+            }
+        }
+    }
+    rights
+}
+
+fn needed(is_of: impl Fn(Place) -> bool) -> BTreeSet<Right> {
+    let needed = PERMISSIONS.iter().filter(|permission| is_of(permission.place));
+    let right = needed.map(|permission| {
+        (
+            permission.verb.to_owned(),
+            permission.group.to_owned(),
+            permission.resource.to_owned(),
+            permission.name.map(str::to_owned),
+        )
+    });
+    right.collect()
+}
+
+fn named<'o>(objects: &'o [Value], kind: &str, name: &str) -> &'o Value {
+    let is_it = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
+    objects.iter().find(is_it).unwrap_or_else(|| panic!("no {kind} {name}"))
+}
+
+#[test]
+fn the_account_may_do_what_the_program_needs_and_no_more() {
+    let objects = objects_of(&json!({}));
+    assert_eq!(
+        rights(the(&objects, "ClusterRole")),
+        needed(|place| place != Place::LeaseNamespace)
+    );
+    assert_eq!(
+        rights(the(&objects, "Role")),
+        needed(|place| place == Place::LeaseNamespace)
+    );
+}
+
+#[test]
+fn with_namespaces_the_rights_on_cron_jobs_are_bound_in_these_alone() {
+    let objects = objects_of(&json!({"controller": {"namespaces": ["team-a", "team-b"]}}));
+    assert_eq!(
+        rights(named(&objects, "ClusterRole", "cronwheel")),
+        needed(|place| place == Place::Watched)
+    );
+    assert_eq!(
+        rights(named(&objects, "ClusterRole", "cronwheel-overlaps")),
+        needed(|place| place == Place::Cluster)
+    );
+    let bound = the(&objects, "ClusterRoleBinding");
+    assert_eq!(bound["roleRef"]["name"], "cronwheel-overlaps");
+    let bindings = objects
+        .iter()
+        .filter(|object| object["kind"] == "RoleBinding" && object["roleRef"]["kind"] == "ClusterRole");
+    let namespaces: Vec<&Value> = bindings.map(|binding| &binding["metadata"]["namespace"]).collect();
+    assert_eq!(namespaces, ["team-a", "team-b"]);
+    let role = rights(the(&objects, "Role"));
+    let may_tell = role
+        .iter()
+        .any(|(verb, _, resource, _)| verb == "create" && resource == "events");
+    assert!(
+        may_tell,
+        "Events about Leases are written in the namespace of the Leases"
+    );
+}
+
+#[test]
+fn every_binding_names_the_account_of_the_pods() {
+    let values = json!({"serviceAccount": {"name": "other"}, "controller": {"namespaces": ["team-a"]}});
+    let objects = objects_of(&values);
+    let account = &the(&objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"];
+    assert_eq!(account, "other");
+    let mut n_bindings = 0;
+    for binding in objects.iter().filter(|object| object["roleRef"].is_object()) {
+        let expected = json!([{"kind": "ServiceAccount", "name": "other", "namespace": "kube-system"}]);
+        assert_eq!(binding["subjects"], expected, "{}", binding["metadata"]["name"]);
+        n_bindings += 1;
+    }
+    assert_eq!(n_bindings, 3);
+}
+
+#[test]
+fn every_verb_has_its_reason() {
+    let text = std::fs::read_to_string(super::chart().join("templates/rbac.yaml")).unwrap();
+    let is_verb = |line: &&str| {
+        let verb = line.trim().strip_prefix("- ").unwrap_or_default();
+        let verb = verb.split([' ', '#']).next().unwrap_or_default();
+        ["get", "list", "watch", "create", "update", "patch", "delete"].contains(&verb)
+    };
+    let verbs: Vec<&str> = text.lines().filter(is_verb).collect();
+    assert!(verbs.len() >= PERMISSIONS.len());
+    for verb in verbs {
+        let reason = verb.split_once('#').map(|(_, reason)| reason.trim());
+        assert!(reason.is_some_and(|reason| !reason.is_empty()), "{verb}");
+    }
+}

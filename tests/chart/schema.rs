@@ -1,0 +1,115 @@
+//! `values.schema.json`: it knows exactly the values that there are, and refuses others.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{chart, render, render_as};
+
+/// Properties that need no default: a parent chart's, and parts of Kubernetes objects.
+const WITHOUT_DEFAULT: [&str; 8] = [
+    "enabled",
+    "livenessProbe.initialDelaySeconds",
+    "livenessProbe.successThreshold",
+    "livenessProbe.terminationGracePeriodSeconds",
+    "readinessProbe.initialDelaySeconds",
+    "readinessProbe.successThreshold",
+    "readinessProbe.terminationGracePeriodSeconds",
+    "resources.claims",
+];
+
+fn schema() -> Value {
+    serde_json::from_str(&fs::read_to_string(chart().join("values.schema.json")).unwrap()).unwrap()
+}
+
+fn values() -> Value {
+    serde_saphyr::from_str(&fs::read_to_string(chart().join("values.yaml")).unwrap()).unwrap()
+}
+
+/// Calls back for every object with known properties: its path, its schema, its value.
+fn walk(path: &str, schema: &Value, value: &Value, visit: &mut dyn FnMut(&str, &Value, &Value)) {
+    let Some(properties) = schema["properties"].as_object() else {
+        return;
+    };
+    visit(path, schema, value);
+    for (name, property) in properties {
+        let path = format!("{path}.{name}");
+        walk(path.trim_start_matches('.'), property, &value[name], visit);
+    }
+}
+
+#[test]
+fn it_names_the_values_that_there_are() {
+    let mut n_objects = 0;
+    walk("", &schema(), &values(), &mut |path, schema, value| {
+        n_objects += 1;
+        assert_eq!(schema["additionalProperties"], false, "{path} is open");
+        for name in schema["properties"].as_object().unwrap().keys() {
+            let path = format!("{path}.{name}");
+            let path = path.trim_start_matches('.');
+            let has_default = value.get(name).is_some();
+            assert!(has_default || WITHOUT_DEFAULT.contains(&path), "{path} has no default");
+        }
+    });
+    assert!(n_objects > 15, "{n_objects}");
+}
+
+#[test]
+fn a_typo_is_refused_wherever_it_is() {
+    let mut paths = Vec::new();
+    walk("", &schema(), &values(), &mut |path, _, _| paths.push(path.to_owned()));
+    for path in paths {
+        let parents = path.split('.').rev().filter(|name| !name.is_empty());
+        let typo = parents.fold(json!({"replicasCount": 1}), |inner, name| json!({ name: inner }));
+        let error = render(&typo).unwrap_err();
+        assert!(error.contains("'replicasCount' not allowed"), "{path}: {error}");
+    }
+}
+
+#[test]
+fn values_that_cannot_work_are_refused() {
+    for values in [
+        json!({"controller": {"shards": 100}}),
+        json!({"controller": {"installation": "Team_A"}}),
+        json!({"controller": {"timing": "slow"}}),
+        json!({"controller": {"maxInflight": 321}}),
+        json!({"controller": {"namespaces": ["a", "a"]}}),
+        json!({"controller": {"listenAddress": "localhost"}}),
+        json!({"image": {"digest": "latest"}}),
+        json!({"replicaCount": "3"}),
+        json!({"flowSchema": {"matchingPrecedence": 100}}),
+    ] {
+        let error = render(&values).unwrap_err();
+        assert!(
+            error.contains("values don't meet the specifications"),
+            "{values}: {error}"
+        );
+    }
+}
+
+#[test]
+fn it_can_be_a_subchart() {
+    let parent = super::tempfile("");
+    fs::remove_file(&parent).unwrap();
+    fs::create_dir_all(parent.join("charts")).unwrap();
+    let text = "apiVersion: v2\nname: parent\nversion: 1.0.0\ndependencies:\n\
+                - {name: cronwheel, version: 0.1.0, condition: cronwheel.enabled}\n";
+    fs::write(parent.join("Chart.yaml"), text).unwrap();
+    std::os::unix::fs::symlink(chart(), parent.join("charts/cronwheel")).unwrap();
+    let with = |is_enabled: bool| {
+        let values = json!({"global": {"registry": "example"}, "cronwheel": {"enabled": is_enabled}});
+        render_as("platform", &parent, &values, &[])
+    };
+    let (on, off) = (with(true), with(false));
+    fs::remove_dir_all(&parent).unwrap();
+    assert!(on.unwrap().contains("name: platform-cronwheel\n"));
+    assert!(!off.unwrap().contains("kind:"));
+}
+
+#[test]
+fn the_pods_have_longer_to_end_than_the_program_takes() {
+    use cronwheel::runtime::shutdown::{EVENT_GRACE, HANDOVER_GRACE, INFLIGHT_GRACE, STATUS_GRACE};
+    let graces = HANDOVER_GRACE + INFLIGHT_GRACE + STATUS_GRACE + EVENT_GRACE;
+    let least = schema()["properties"]["terminationGracePeriodSeconds"]["minimum"].as_u64();
+    assert!(least.unwrap() > graces.as_secs(), "{graces:?}");
+}

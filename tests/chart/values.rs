@@ -1,0 +1,120 @@
+//! Every value does something.
+
+use std::{collections::BTreeSet, fs, sync::LazyLock};
+
+use serde_json::{Value, json};
+
+use super::{chart, everything, render};
+
+static DEFAULTS: LazyLock<Value> =
+    LazyLock::new(|| serde_saphyr::from_str(&fs::read_to_string(chart().join("values.yaml")).unwrap()).unwrap());
+
+/// What chart values are read by nobody: it is the parent chart's.
+const UNUSED: [&str; 1] = ["global"];
+
+/// Other values for strings whose form is prescribed.
+const OTHERS: [(&str, &str); 16] = [
+    (
+        "image.digest",
+        "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    ),
+    ("image.pullPolicy", "Always"),
+    ("controller.defaultTimeZone", "Europe/Berlin"),
+    ("controller.timing", "safe"),
+    ("controller.statusFlushInterval", "500ms"),
+    ("controller.events", "warnings"),
+    ("controller.maxClockSkew", "1500ms"),
+    ("controller.logFormat", "json"),
+    ("controller.logLevel", "debug"),
+    ("controller.listenAddress", "[::]"),
+    ("topologySpread.zones", "DoNotSchedule"),
+    ("topologySpread.hosts", ""),
+    ("metrics.podMonitor.interval", "1m"),
+    ("metrics.podMonitor.scrapeTimeout", "5s"),
+    ("podSecurityContext.seccompProfile.type", "Localhost"),
+    ("resources.requests.memory", "1Gi"),
+];
+
+/// Other values for empty lists and objects, and for numbers of which not all will do.
+fn other_of(path: &str, value: &Value) -> Value {
+    let list_of_text = |text: &str| json!([text]);
+    match (path, value) {
+        ("controller.namespaces", _) => list_of_text("team-a"),
+        ("controller.extraArgs", _) => list_of_text("--pod-name=a"),
+        ("controller.shards", _) => json!(64),
+        ("priorityClass.value", _) => json!(1000),
+        ("securityContext.capabilities.drop", _) => list_of_text("NET_RAW"),
+        ("imagePullSecrets", _) => json!([{"name": "registry"}]),
+        ("tolerations", _) => json!([{"operator": "Exists"}]),
+        ("affinity", _) => json!({"nodeAffinity": {}}),
+        ("autoscaling.metrics", _) => json!([{"type": "External"}]),
+        ("networkPolicy.ingressFrom", _) => json!([{"podSelector": {}}]),
+        ("networkPolicy.egress", _) => json!([{"ports": [{"port": 6443}]}]),
+        (_, Value::Bool(is_on)) => json!(!is_on),
+        (_, Value::Number(number)) => json!(number.as_i64().unwrap() + 1),
+        (_, Value::String(_)) => json!(
+            OTHERS
+                .iter()
+                .find(|(known, _)| *known == path)
+                .map_or("other", |(_, other)| other)
+        ),
+        (_, Value::Object(map)) if map.is_empty() => json!({"example.com/a": "b"}),
+        (_, Value::Array(items)) => json!(items.iter().cycle().take(items.len() * 2).collect::<Vec<_>>()),
+        (_, Value::Object(_) | Value::Null) => panic!("{path} has no other value"),
+    }
+}
+
+/// Calls back for every value that is not an object with values in it.
+pub(super) fn for_each_leaf(mut visit: impl FnMut(&[&str], &Value)) {
+    fn walk<'v>(path: &mut Vec<&'v str>, value: &'v Value, visit: &mut dyn FnMut(&[&str], &Value)) {
+        match value.as_object() {
+            Some(map) if !map.is_empty() => {
+                for (name, inner) in map {
+                    path.push(name);
+                    walk(path, inner, visit);
+                    path.pop();
+                }
+            }
+            _ => visit(path, value),
+        }
+    }
+    walk(&mut Vec::new(), &DEFAULTS, &mut visit);
+}
+
+/// These values with one of them changed.
+fn changed(base: &Value, path: &[&str], other: Value) -> Value {
+    let mut values = base.clone();
+    let slot = path.iter().fold(&mut values, |inner, name| &mut inner[*name]);
+    *slot = other;
+    values
+}
+
+#[test]
+fn every_value_changes_what_is_rendered() {
+    let bases = [json!({}), everything()];
+    let before = bases.clone().map(|base| render(&base).unwrap());
+    let mut idle = BTreeSet::new();
+    let mut n_values = 0;
+    for_each_leaf(|path, value| {
+        let name = path.join(".");
+        let other = other_of(&name, value);
+        assert_ne!(other, *value, "{name}");
+        n_values += 1;
+        let has_effect = bases.iter().zip(&before).any(|(base, before)| {
+            let present = path.iter().fold(base, |inner, name| &inner[*name]);
+            // Where the base has it changed already, the default is the change.
+            let other = if *present == other {
+                value.clone()
+            } else {
+                other.clone()
+            };
+            let after = render(&changed(base, path, other)).unwrap_or_else(|error| panic!("{name}: {error}"));
+            after != *before
+        });
+        if !has_effect {
+            idle.insert(name);
+        }
+    });
+    assert!(n_values > 80, "{n_values}");
+    assert_eq!(idle, UNUSED.map(str::to_owned).into());
+}

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use testbed::{Binaries, Component, Kubectl, Options, Testbed};
 
 /// What cronwheel may do where it is installed, and so here.
-const RBAC: &str = include_str!("../../deploy/rbac.yaml");
+const RBAC: &str = include_str!("../../deploy/manifests/rbac.yaml");
 
 /// The account that [`RBAC`] makes.
 const ACCOUNT: &str = "cronwheel";

@@ -12,7 +12,7 @@ use testbed::{Options, Testbed, ask_to_end};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// The account, and what it may do.
-const RBAC: &str = include_str!("../../deploy/rbac.yaml");
+const RBAC: &str = include_str!("../../deploy/manifests/rbac.yaml");
 const EXAMPLE: &str = include_str!("../../examples/hello.yaml");
 
 /// How often we look whether the controller still runs.

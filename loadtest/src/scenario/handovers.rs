@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The priority of Lease requests, as it is installed.
-const FLOW_SCHEMA: &str = include_str!("../../../deploy/flow-schema.yaml");
+const FLOW_SCHEMA: &str = include_str!("../../../deploy/manifests/flow-schema.yaml");
 
 /// Seconds after the begin of a pass at which a replica is drained: each part of the minute comes once, and the instant
 /// at which everything is due. Between two the next replica starts.

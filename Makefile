@@ -1,7 +1,7 @@
 # Every command that a person or CI runs. `make` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check format lint test test-fast simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers versions size
+.PHONY: help demo check format lint test test-fast chart-test simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers versions size
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ test: ## All tests, those on a real kube-apiserver included
 test-fast: ## Tests that need neither network nor processes
 	cargo test --workspace --quiet --lib
 	cargo test --quiet --test it -- --skip cluster --skip differential
+
+chart-test: ## What the Helm chart renders; helm is built on first use, four minutes
+	cargo test --quiet --test chart
 
 simulate: ## The whole controller, simulated: SEEDS=50 from SEED=1, of MINUTES=1440 each
 	CRONWHEEL_SIM_SEEDS=$(or $(SEEDS),50) CRONWHEEL_SIM_SEED=$(or $(SEED),1) CRONWHEEL_SIM_MINUTES=$(or $(MINUTES),1440) \

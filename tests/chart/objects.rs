@@ -22,23 +22,24 @@ fn arguments(values: &Value) -> RunArgs {
     let objects = objects_of(values);
     let arguments = container(&objects)["args"].as_array().unwrap();
     let arguments = arguments.iter().map(|argument| argument.as_str().unwrap());
-    let cli = Cli::try_parse_from(["cronwheel"].into_iter().chain(arguments)).unwrap();
-    match cli.command {
-        Command::Run(arguments) => arguments,
-        other => panic!("{other:?}"),
-    }
+    read(&arguments.collect::<Vec<_>>())
+}
+
+fn read(arguments: &[&str]) -> RunArgs {
+    let cli = Cli::try_parse_from([&["cronwheel"], arguments].concat()).unwrap();
+    let Command::Run(arguments) = cli.command else {
+        panic!("not run: {arguments:?}");
+    };
+    arguments
 }
 
 #[test]
 fn the_default_values_are_the_defaults_of_the_program() {
     let mut from_chart = arguments(&json!({}));
     assert_eq!(from_chart.lease_namespace.take().as_deref(), Some("kube-system"));
-    let Command::Run(by_default) = Cli::try_parse_from(["cronwheel", "run"]).unwrap().command else {
-        panic!("not run");
-    };
     let by_default = RunArgs {
         lease_namespace: None,
-        ..by_default
+        ..read(&["run"])
     };
     assert_eq!(format!("{from_chart:#?}"), format!("{by_default:#?}"));
 }

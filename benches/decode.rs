@@ -8,9 +8,9 @@ use std::{hint::black_box, sync::Arc};
 
 use criterion::{Criterion, Throughput, criterion_group};
 use cronwheel::{
-    cluster::{Decoder, SlimCronJob, SlimJob, decode::UndecodedCronJob},
+    kube_api::{Decoder, SlimCronJob, SlimJob, objects::decode::UndecodedCronJob},
     schedule::Zone,
-    state::{CronJobRecord, JobRecord},
+    shard::{CronJobRecord, JobRecord},
 };
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use kube::core::WatchEvent;

@@ -12,11 +12,11 @@
 use std::{hint::black_box, time::Instant};
 
 use cronwheel::{
-    cluster::{Decoder, SlimCronJob},
+    kube_api::{Decoder, SlimCronJob},
     schedule::Zone,
-    state::{
-        Effect, Input, JobRecord, ResourceVersion, Scope, ShardConfig, ShardId, ShardState, Uid, naming,
-        sharding::{ShardCount, ShardLabels},
+    shard::{
+        Effect, Input, JobRecord, ResourceVersion, Scope, ShardConfig, ShardCount, ShardId, ShardLabels, ShardState,
+        Uid, naming,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -156,7 +156,7 @@ fn job(number: u32, run: u32) -> JobRecord {
         resource_version: ResourceVersion(u64::from(number)),
         controller: Some(Uid::new(&format!("0b1c2d3e-4f50-6172-8394-a5b6{number:08x}"))),
         scheduled: Some(slot),
-        finish: Some(cronwheel::state::Finish::Failed),
+        finish: Some(cronwheel::shard::Finish::Failed),
         started: Some(slot),
         completed: Some(slot),
         shard_labels: ShardLabels::of(ShardCount::default(), ShardId(0)),

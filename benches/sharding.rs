@@ -8,9 +8,9 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use cronwheel::state::{
-    Uid,
-    sharding::{Bucket, Candidate, MemberRing, Placement, Pull, ShardCount, ShardSet, Situation},
+use cronwheel::{
+    coordination::{Candidate, MemberRing, Placement, Pull, Situation},
+    shard::{Bucket, ShardCount, ShardSet, Uid},
 };
 
 const N_UIDS: u64 = 1_000;

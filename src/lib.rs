@@ -1,13 +1,18 @@
 //! cronwheel runs the `batch/v1` CronJobs of a Kubernetes cluster, at the instant.
 //!
-//! Four layers, each of which may use those before it and none after it; a test over the tree holds this.
+//! Six layers, each of which may use those before it and none after it; a test over the tree holds this.
 //!
 //! 1. [`schedule`]: schedule text, activations, the due slot, the decision, the timer wheel. Pure.
-//! 2. [`state`]: one shard of CronJobs and their Jobs: facts in, effects out. Pure.
-//! 3. [`cluster`]: Kubernetes objects to records, orders to requests, answers to outcomes.
-//! 4. [`runtime`]: tasks, queues, clocks, endpoints, the command line.
+//! 2. [`shard`]: one shard of CronJobs and their Jobs: facts in, effects out; the shards of a replica. Pure.
+//! 3. [`coordination`]: which replica leads which shard: placement, Leases, election. Pure.
+//! 4. [`kube_api`]: Kubernetes objects to records, orders to requests, answers to outcomes.
+//! 5. [`controller`]: tasks, queues, clocks; beside it [`telemetry`]: metrics, log, endpoints.
+//! 6. [`cli`]: the command line.
 
-pub mod cluster;
-pub mod runtime;
+pub mod cli;
+pub mod controller;
+pub mod coordination;
+pub mod kube_api;
 pub mod schedule;
-pub mod state;
+pub mod shard;
+pub mod telemetry;

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use cronwheel::{
-    cluster::classify::error_text,
-    runtime::{args::Cli, commands::execute, logging::escaped},
+    cli::{args::Cli, commands::execute},
+    kube_api::objects::classify::error_text,
+    telemetry::logging::escaped,
 };
 
 /// Many short-lived buffers on several threads: a third of the time of the system's allocator.

@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-STATE = "src/state/shard_state"
+STATE = "src/shard/state"
 # Name: file, what stands there, what is put in its place.
 MUTATIONS = {
     "delete-before-cursor": (f"{STATE}/history.rs", "if !is_waiting {", "if job < u32::MAX {"),
@@ -31,11 +31,11 @@ MUTATIONS = {
     "cursor-stays": (f"{STATE}/answers.rs", "        cron_job.advance_cursor(slot);\n        cron_job.note_short_life();", "        cron_job.note_short_life();"),
     "ended-job-stays-active": (f"{STATE}/active.rs", "            cron_job.remove_active(&uid);\n", ""),
     "gone-job-stays-active": (f"{STATE}/active.rs", "let was_active = cron_job.remove_active(&job.uid);", "let was_active = cron_job.is_listed_active(&job.uid);"),
-    "job-of-another-namespace-is-owned": ("src/state/index/job.rs", "        *self.namespace == *cron_job.namespace", "        *self.namespace == *cron_job.namespace || !self.namespace.is_empty()"),
+    "job-of-another-namespace-is-owned": ("src/shard/index/job.rs", "        *self.namespace == *cron_job.namespace", "        *self.namespace == *cron_job.namespace || !self.namespace.is_empty()"),
     "manual-run-adopted": (f"{STATE}/active.rs", "(None, false) if self.is_ours(owner, index) => Finding::Adopt,", "(None, false) if self.is_ours(owner, index) || !job.is_told_unexpected => Finding::Adopt,"),
     "nothing-armed-after-a-start": (f"{STATE}/decision.rs", "        self.arm(owner, next);\n", "        self.arm(owner, next.filter(|_| self.index.n_jobs_of(owner) == 0));\n"),
     "no-catching-up": ("src/schedule/policy.rs", "    Ok(Due {\n        slot,\n", "    Ok(Due {\n        slot: slot.filter(|_| facts.armed.is_some()),\n"),
-    "deadline-ignored": ("src/cluster/decode/cron_job.rs", "starting_deadline_seconds: deadline.map(|seconds| seconds.max(0)),", "starting_deadline_seconds: deadline.map(|seconds| seconds.max(900)),"),
+    "deadline-ignored": ("src/kube_api/objects/decode/cron_job.rs", "starting_deadline_seconds: deadline.map(|seconds| seconds.max(0)),", "starting_deadline_seconds: deadline.map(|seconds| seconds.max(900)),"),
     "suspend-ignored": ("src/schedule/policy.rs", "    if facts.is_suspended {\n", "    if facts.is_suspended && facts.armed.is_none() {\n"),
     "past-of-a-new-schedule-started": (f"{STATE}.rs", "cron_job.schedule_changed = Some(now);", "cron_job.schedule_changed = None;"),
     "relist-forgets-jobs": (f"{STATE}/relists.rs", "|job| job.mark < mark", "|job| job.mark <= mark"),
@@ -44,16 +44,16 @@ MUTATIONS = {
     "failed-create-not-repeated": (f"{STATE}/answers.rs", "                self.tell_failed_create(owner, &message);\n                self.retry_later(owner, retry_after, now);", "                self.tell_failed_create(owner, &message);\n                self.end_open(owner, InstantOutcome::Refused);"),
     "failed-status-write-forgotten": (f"{STATE}/status.rs", "                cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);", "                cron_job.record.status = sent;\n                cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);"),
     "conflict-taken-for-success": (f"{STATE}/status.rs", "            StatusOutcome::Conflict => {\n", "            StatusOutcome::Conflict => {\n                cron_job.record.status = sent;\n"),
-    "retry-after-ignored": ("src/runtime/pacing.rs", "let pause = retry_after.map_or(doubled.min(PAUSE_MAX), |asked| asked.clamp(PAUSE_MIN, RETRY_AFTER_MAX));", "let pause = doubled.min(PAUSE_MAX);"),
-    "late-orders-sent": ("src/runtime/dispatcher/request.rs", "order.expires_at.is_some_and(|expires_at| now >= expires_at)", "order.expires_at.is_some_and(|expires_at| now > expires_at + jiff::SignedDuration::from_hours(1))"),
-    "clock-steps-followed": ("src/runtime/clock/guard.rs", "pub const STEP_MAX: SignedDuration = SignedDuration::from_secs(1);", "pub const STEP_MAX: SignedDuration = SignedDuration::from_hours(2);"),
-    "wrong-clock-believed": ("src/runtime/clock/guard.rs", "server.excess_of(self.offset).abs() <= self.skew_max", "server.excess_of(self.offset).abs() <= self.skew_max || self.skew_max.is_positive()"),
-    "outcome-told-wrong": ("src/state/cron_job.rs", "Stage::Forbidden => InstantOutcome::Forbidden,", "Stage::Forbidden => InstantOutcome::Superseded,"),
-    "template-not-kept-is-no-template": ("src/runtime/dispatcher/request.rs", "CronJobOutcome::Found(record) if is_same(&record) =>", "CronJobOutcome::Found(record) if is_same(&record) && record.is_deleting =>"),
+    "retry-after-ignored": ("src/controller/pacing.rs", "let pause = retry_after.map_or(doubled.min(PAUSE_MAX), |asked| asked.clamp(PAUSE_MIN, RETRY_AFTER_MAX));", "let pause = doubled.min(PAUSE_MAX);"),
+    "late-orders-sent": ("src/controller/dispatcher/request.rs", "order.expires_at.is_some_and(|expires_at| now >= expires_at)", "order.expires_at.is_some_and(|expires_at| now > expires_at + jiff::SignedDuration::from_hours(1))"),
+    "clock-steps-followed": ("src/controller/clock/guard.rs", "pub const STEP_MAX: SignedDuration = SignedDuration::from_secs(1);", "pub const STEP_MAX: SignedDuration = SignedDuration::from_hours(2);"),
+    "wrong-clock-believed": ("src/controller/clock/guard.rs", "server.excess_of(self.offset).abs() <= self.skew_max", "server.excess_of(self.offset).abs() <= self.skew_max || self.skew_max.is_positive()"),
+    "outcome-told-wrong": ("src/shard/cron_job.rs", "Stage::Forbidden => InstantOutcome::Forbidden,", "Stage::Forbidden => InstantOutcome::Superseded,"),
+    "template-not-kept-is-no-template": ("src/controller/dispatcher/request.rs", "CronJobOutcome::Found(record) if is_same(&record) =>", "CronJobOutcome::Found(record) if is_same(&record) && record.is_deleting =>"),
     "foreign-job-waited-for": (f"{STATE}/look_ups.rs", "                    self.end_open(owner, InstantOutcome::ForeignJob);", "                    self.retry_later(owner, None, now);"),
 }
 
-ELECTION = "src/state/lease/election"
+ELECTION = "src/coordination/election"
 # Of sharding, with the scenario that is to be red; where that is not, all are played, and seeds.
 FLEET = {
     "fence-counted-from-the-answer": (f"{ELECTION}/guards.rs", "fence_from_send: true,", "fence_from_send: false,", "f_06_the_fence"),
@@ -61,38 +61,38 @@ FLEET = {
     "evicted-before-its-time": (f"{ELECTION}/guards.rs", "wait_out_duration: true,", "wait_out_duration: false,", "f_06_frozen_for_five"),
     "eviction-without-a-living-watch": (f"{ELECTION}/guards.rs", "trusted_watch: true,", "trusted_watch: false,", "f_08"),
     "no-settle-window": (f"{ELECTION}/roster.rs", "self.rings.at_rest_since.is_some_and(|since| now >= since + window);", "self.rings.at_rest_since.is_some_and(|since| now + window >= since);", "f_03"),
-    "pull-goes-on-in-a-rollout": ("src/state/sharding/placement.rs", "} else if n_revisions > 1 {", "} else if n_revisions > 99 {", "f_02"),
-    "seal-waits-for-nothing": ("src/state/shard_state/tenure.rs", "while let Some(owner) = unsettled.last() {", "while let Some(owner) = unsettled.last().filter(|_| false) {", "f_01"),
-    "transfer-before-the-statuses": ("src/state/shard_state/tenure.rs", "!is_asked_about && (cron_job.is_status_stored() || cron_job.is_undecodable || is_refused)", "let _ = is_refused;\n    !is_asked_about", "f_01"),
-    "adoption-without-a-list-of-jobs": ("src/runtime/list_task.rs", "            jobs(labelled),\n            jobs(unlabelled),\n", "            async { drop(jobs(labelled)); Ok::<_, Broken>((ResourceVersion(u64::MAX), SelectedBy::Server)) },\n            async { drop(jobs(unlabelled)); Ok::<_, Broken>(()) },\n", "f_05"),
-    "listed-from-before-the-watch": ("src/runtime/list_task.rs", "Freshness::NotOlderThan)", "|_| Freshness::NotOlderThan(ResourceVersion(1)))", "f_12"),
-    "kept-without-a-list-of-all": ("src/cluster/watch/selected.rs", "ListOf::All => Selector::default(),", "ListOf::All => self.kind.selector(&self.selected),", "f_08"),
-    "what-is-gone-stays-kept": ("src/cluster/watch/selected.rs", "                self.kind.forget(&object);\n", "", "f_14"),
-    "unlabelled-is-believed": ("src/state/shard_state/active.rs", "        if doubtful.is_empty() {\n", "        if doubtful.len() < 9_999 {\n", "f_14_a_job_that_goes"),
-    "handed-over-is-led-unseen": ("src/state/custody.rs", "written.is_some_and(|written| shards.has_seen(shard, &written));", "written.is_some();", "f_12"),
+    "pull-goes-on-in-a-rollout": ("src/coordination/placement.rs", "} else if n_revisions > 1 {", "} else if n_revisions > 99 {", "f_02"),
+    "seal-waits-for-nothing": ("src/shard/state/tenure.rs", "while let Some(owner) = unsettled.last() {", "while let Some(owner) = unsettled.last().filter(|_| false) {", "f_01"),
+    "transfer-before-the-statuses": ("src/shard/state/tenure.rs", "!is_asked_about && (cron_job.is_status_stored() || cron_job.is_undecodable || is_refused)", "let _ = is_refused;\n    !is_asked_about", "f_01"),
+    "adoption-without-a-list-of-jobs": ("src/controller/list_task.rs", "            jobs(labelled),\n            jobs(unlabelled),\n", "            async { drop(jobs(labelled)); Ok::<_, Broken>((ResourceVersion(u64::MAX), SelectedBy::Server)) },\n            async { drop(jobs(unlabelled)); Ok::<_, Broken>(()) },\n", "f_05"),
+    "listed-from-before-the-watch": ("src/controller/list_task.rs", "Freshness::NotOlderThan)", "|_| Freshness::NotOlderThan(ResourceVersion(1)))", "f_12"),
+    "kept-without-a-list-of-all": ("src/kube_api/watch/selected.rs", "ListOf::All => Selector::default(),", "ListOf::All => self.kind.selector(&self.selected),", "f_08"),
+    "what-is-gone-stays-kept": ("src/kube_api/watch/selected.rs", "                self.kind.forget(&object);\n", "", "f_14"),
+    "unlabelled-is-believed": ("src/shard/state/active.rs", "        if doubtful.is_empty() {\n", "        if doubtful.len() < 9_999 {\n", "f_14_a_job_that_goes"),
+    "handed-over-is-led-unseen": ("src/shard/lifecycle.rs", "written.is_some_and(|written| shards.has_seen(shard, &written));", "written.is_some();", "f_12"),
     "adoption-in-the-same-term": (f"{ELECTION}/adoption.rs", "        Term(last.0 + 1)\n    }", "        Term(last.0.max(1))\n    }", "f_05"),
     "transfer-in-the-same-term": (f"{ELECTION}/handover.rs", "heir.is_some().then_some(Term(tenure.term.0 + 1)),", "heir.is_some().then_some(tenure.term),", "f_01"),
-    "writes-without-a-precondition": ("src/cluster/leases/body.rs", '    let mut metadata = json!({\n        "resourceVersion": precondition.to_string(),\n', "    let _ = precondition;\n    let mut metadata = json!({\n", "f_20"),
-    "quarantine-never": ("src/state/lease/record.rs", "self.crashes >= Self::CRASHES_MAX", "self.crashes >= 1_000", "f_18"),
-    "quarantine-all-at-once": ("src/runtime/dispatcher/backlog.rs", "if on_the_way.n_alone == 0\n", "if on_the_way.n_alone < 99\n", "f_18"),
-    "tokens-without-limit": ("src/runtime/tokens.rs", "if beyond > Duration::ZERO {", "if beyond > Duration::from_hours(1) {", "f_07_what"),
-    "overdue-holds-up-its-next-slot": ("src/runtime/dispatcher/backlog.rs", "self.overdue.pop_until(now)", "self.overdue.pop_until(Timestamp::MIN)", "f_07_what"),
+    "writes-without-a-precondition": ("src/kube_api/leases/body.rs", '    let mut metadata = json!({\n        "resourceVersion": precondition.to_string(),\n', "    let _ = precondition;\n    let mut metadata = json!({\n", "f_20"),
+    "quarantine-never": ("src/coordination/record.rs", "self.crashes >= Self::CRASHES_MAX", "self.crashes >= 1_000", "f_18"),
+    "quarantine-all-at-once": ("src/controller/dispatcher/backlog.rs", "if on_the_way.n_alone == 0\n", "if on_the_way.n_alone < 99\n", "f_18"),
+    "tokens-without-limit": ("src/controller/tokens.rs", "if beyond > Duration::ZERO {", "if beyond > Duration::from_hours(1) {", "f_07_what"),
+    "overdue-holds-up-its-next-slot": ("src/controller/dispatcher/backlog.rs", "self.overdue.pop_until(now)", "self.overdue.pop_until(Timestamp::MIN)", "f_07_what"),
     "leads-beside-other-settings": (f"{ELECTION}/roster.rs", "let theirs = self.other_settings().min_by_key(ToString::to_string)?;", "let theirs = self.other_settings().min_by_key(ToString::to_string).filter(|_| false)?;", "settings::"),
     "lone-replica-beside-members": (f"{ELECTION}/roster.rs", "let is_comparable = is_any_alone || lease.installation == self.own_installation;", "let is_comparable = lease.installation == self.own_installation;", "alone::"),
     "shares-with-whom-it-cannot-follow": (f"{ELECTION}/roster.rs", "theirs.find(|theirs| theirs.max < min || theirs.min > max)?", "theirs.find(|theirs| theirs.max < min && theirs.min > max)?", "f_22"),
     "newcomer-who-cannot-follow-stays": (f"{ELECTION}/roster.rs", "(!is_incumbent || stranger.max < min).then_some(", "(!is_incumbent && stranger.max < min).then_some(", "f_22"),
-    "sent-without-asking-who-leads": ("src/runtime/lane.rs", "is_led.then(|| {", "(is_led || !now.since_boot().is_zero()).then(|| {", "f_06_frozen_for"),
-    "wrong-clock-leads-on": ("src/runtime/election.rs", "Some(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine))", "Some(ElectionInput::Willing(true))", "f_16"),
-    "one-wrong-api-server-alarms": ("src/runtime/clock/guard.rs", "2 * self.n_believed(is_so) > self.fresh().count()", "self.n_believed(is_so) > 0", "f_28"),
-    "fenced-create-is-not-sent-elsewhere": ("src/cluster/api.rs", "fenced_over: classify::is_fenced(&answer).then_some(connection)", "fenced_over: classify::is_fenced(&answer).then_some(connection).filter(|_| false)", "f_28"),
+    "sent-without-asking-who-leads": ("src/controller/lane.rs", "is_led.then(|| {", "(is_led || !now.since_boot().is_zero()).then(|| {", "f_06_frozen_for"),
+    "wrong-clock-leads-on": ("src/controller/election.rs", "Some(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine))", "Some(ElectionInput::Willing(true))", "f_16"),
+    "one-wrong-api-server-alarms": ("src/controller/clock/guard.rs", "2 * self.n_believed(is_so) > self.fresh().count()", "self.n_believed(is_so) > 0", "f_28"),
+    "fenced-create-is-not-sent-elsewhere": ("src/kube_api/client.rs", "fenced_over: classify::is_fenced(&answer).then_some(connection)", "fenced_over: classify::is_fenced(&answer).then_some(connection).filter(|_| false)", "f_28"),
 }
 
 # Of what neither plays: with the unit tests that are to be red.
 UNIT = {
-    "watch-resumed-in-another-history": ("src/cluster/history.rs", "current.is_some_and(|current| current < shown)", "current.is_some_and(|current| current < shown && shown.0 == 0)", "history::tests"),
+    "watch-resumed-in-another-history": ("src/kube_api/watch/history.rs", "current.is_some_and(|current| current < shown)", "current.is_some_and(|current| current < shown && shown.0 == 0)", "history::tests"),
     "leases-that-went-back-believed": (f"{ELECTION}/view.rs", "version < self.watched || leases.iter().any(is_older)", "version < self.watched && leases.iter().any(is_older)", "tests::history"),
-    "all-shards-sealed-at-once": ("src/state/custody.rs", "n_sealed < SEALED_MAX", "n_sealed < 9_999", "one_shard_at_a_time"),
-    "a-replica-that-may-not-act-judges": ("src/state/shard_state/tenure.rs", "        self.is_paused = true;", "        self.is_paused = false;", "while_it_may_not_act"),
+    "all-shards-sealed-at-once": ("src/shard/lifecycle.rs", "n_sealed < SEALED_MAX", "n_sealed < 9_999", "one_shard_at_a_time"),
+    "a-replica-that-may-not-act-judges": ("src/shard/state/tenure.rs", "        self.is_paused = true;", "        self.is_paused = false;", "while_it_may_not_act"),
     "lone-replica-beside-a-member-that-leaves": (f"{ELECTION}/roster.rs", "is_any_alone && (lease.is_draining || leads())", "is_any_alone && lease.is_draining && !leads()", "alone::"),
     "refused-look-up-stops-later-slots": (f"{STATE}/decision.rs", "Some(_) if cron_job.awaits_answer(now) => return false,", "Some(open) if open.is_in_flight() => return false,", "a_look_up_that_is_not_permitted"),
 }

@@ -16,7 +16,7 @@ use std::{
 };
 
 use clap::Parser as _;
-use cronwheel::runtime::next::{self, NextArgs};
+use cronwheel::cli::next::{self, NextArgs};
 use jiff::Timestamp;
 
 use self::{

@@ -3,7 +3,7 @@
 //!
 //! A replica is a whole controller without endpoints on a simulated machine of its own: its clock can be wrong, stepped or fast, its
 //! way to the API server cut, its process killed (the run is dropped), asked to end, or frozen. Frozen means that no task
-//! of it is polled while time goes on: [`SimulatedWall::freeze`](cronwheel::runtime::clock::SimulatedWall::freeze), through
+//! of it is polled while time goes on: [`SimulatedWall::freeze`](cronwheel::controller::clock::SimulatedWall::freeze), through
 //! which `runtime.rs` passes every task that it spawns. What was handed to the network before arrives all the same, also
 //! when its sender is gone, until the server's own time for it (`?timeout=`) is over. A cut line is a black hole, not an error.
 //!

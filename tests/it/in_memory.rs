@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use apisim::{Api, JobRunner, JobRunnerOptions, Options, Resource, WallClock};
 use cronwheel::{
-    cluster::{Answer, ClusterApi, Decoder, WatchItem, watch},
+    kube_api::{Answer, ClusterApi, Decoder, WatchItem, watch},
     schedule::Zone,
-    state::{Effect, Input, Scope, ShardConfig, ShardId, ShardState},
+    shard::{Effect, Input, Scope, ShardConfig, ShardId, ShardState},
 };
 use futures::StreamExt as _;
 use http::Request;

@@ -8,11 +8,9 @@ use std::time::Duration;
 
 use apisim::{Api, Options, Server, WallClock};
 use cronwheel::{
-    cluster::{ApiServer, LeaseApi, lease_client},
-    state::{
-        lease::{LeaseKey, LeaseWrite},
-        sharding::{ShardCount, ShardId},
-    },
+    coordination::{LeaseKey, LeaseWrite},
+    kube_api::{ApiServer, LeaseApi, lease_client},
+    shard::{ShardCount, ShardId},
 };
 use jiff::Timestamp;
 use kube::Client;

@@ -55,7 +55,7 @@ mod cli {
     use std::fmt::Write as _;
 
     use clap::{Command, CommandFactory};
-    use cronwheel::runtime::args::Cli;
+    use cronwheel::cli::args::Cli;
 
     #[test]
     fn the_page_of_commands_is_their_help() {
@@ -87,7 +87,7 @@ mod metrics {
 
     use std::fmt::Write as _;
 
-    use cronwheel::runtime::metrics::table::{ALL, MetricKind};
+    use cronwheel::telemetry::metrics::table::{ALL, MetricKind};
 
     #[test]
     fn the_page_of_metrics_is_their_table() {

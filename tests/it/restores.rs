@@ -13,20 +13,17 @@ use std::{
 
 use apisim::{Api, Fault, Options, Rule, WallClock};
 use cronwheel::{
-    cluster::WriteConnections,
-    runtime::{
+    controller::{
         Connections, Controller,
         clock::{Clock, SimulatedWall},
-        config::{RunSettings, ShardingSettings},
         event_task::EventBudget,
-        metrics::Metrics,
+        settings::{RunSettings, ShardingSettings},
     },
+    coordination::{InstallationName, Preset, ProtocolRange},
+    kube_api::WriteConnections,
     schedule::Zone,
-    state::{
-        Scope, TemplateMemory,
-        lease::{InstallationName, Preset, ProtocolRange},
-        sharding::ShardCount,
-    },
+    shard::{Scope, ShardCount, TemplateMemory},
+    telemetry::metrics::Metrics,
 };
 use jiff::Timestamp;
 use kube::Client;

@@ -7,17 +7,12 @@ use std::{pin::pin, time::Duration};
 
 use apisim::{Api, Fault, Options, Resource, Rule, WallClock};
 use cronwheel::{
-    cluster::{
+    kube_api::{
         WatchItem,
-        shown::ShownThrough,
-        watch::{Selection, selected_jobs},
-        watched::Watched,
+        ordered_watch::Watched,
+        watch::{Selection, progress::ShownThrough, selected_jobs},
     },
-    state::{
-        Input, ResourceVersion, Scope, ShardId, Uid,
-        input::SelectionStage,
-        sharding::{ShardCount, ShardSet},
-    },
+    shard::{Input, ResourceVersion, Scope, ShardCount, ShardId, ShardSet, Uid, input::SelectionStage},
 };
 use futures::{Stream, StreamExt};
 use http::Request;

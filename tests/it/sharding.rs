@@ -3,7 +3,10 @@
 mod fleet;
 mod table;
 
-use cronwheel::state::sharding::{Pull, ShardCount, ShardId};
+use cronwheel::{
+    coordination::Pull,
+    shard::{ShardCount, ShardId},
+};
 
 use super::random::Random;
 use fleet::Fleet;

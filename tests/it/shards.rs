@@ -9,15 +9,13 @@ use std::{
 use apisim::{Api, Fault, Options, Resource, Rule, WallClock};
 use clap::Parser as _;
 use cronwheel::{
-    runtime::{
+    cli::{
         args::{Cli, Command},
-        clock::Clock,
         shards::{self, ShardsArgs, ShardsError, Sources},
     },
-    state::{
-        lease::{Installation, annotation},
-        sharding::{ShardCount, Term},
-    },
+    controller::clock::Clock,
+    coordination::{Installation, annotation},
+    shard::{ShardCount, Term},
 };
 use http::Request;
 use jiff::Timestamp;

@@ -12,7 +12,7 @@ mod workload;
 
 use std::cell::RefCell;
 
-use cronwheel::runtime::{config::RunSettings, metrics::Metrics};
+use cronwheel::{controller::settings::RunSettings, telemetry::metrics::Metrics};
 use jiff::SignedDuration;
 
 use self::{cluster::Cluster, received::Received};

@@ -9,11 +9,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-// The path is said so that this file can also be compiled by itself.
+// The paths are said so that this file can also be compiled by itself.
+#[path = "tidy/examples.rs"]
+mod examples;
 #[path = "tidy/scanner.rs"]
 mod scanner;
 
-use scanner::{blanked, names_under, split_tests, stands, tokens};
+use scanner::{Token, blanked, names_under, split_tests, stands, tokens};
 
 /// The folders that are read, from the root of the workspace.
 const ROOTS: &[&str] = &[
@@ -29,17 +31,21 @@ const ROOTS: &[&str] = &[
     "apisim/benches",
 ];
 /// The layers; each may name itself and those before it.
-const LAYERS: &[&str] = &["schedule", "state", "cluster", "runtime"];
+const LAYERS: &[&str] = &["schedule", "shard", "coordination", "kube_api", "controller", "cli"];
 /// How many of the layers are pure.
-const PURE_LAYERS: usize = 2;
+const PURE_LAYERS: usize = 3;
+/// Stands beside the controller: that layer and the next may name it, and it may name those before them.
+const TELEMETRY: &str = "telemetry";
+/// What telemetry may name of the controller.
+const CONTROLLER_FOR_TELEMETRY: &[&str] = &["clock", "permissions", "shutdown"];
 /// Crates that do input and output, or bring the types of those that do.
 const IMPURE_CRATES: &[&str] = &["tokio", "kube", "k8s_openapi", "tracing", "hyper", "prometheus", "axum"];
 /// Types that read a clock, or whose order differs from run to run.
 const IMPURE_TYPES: &[&str] = &["Instant", "SystemTime", "HashMap", "HashSet"];
 /// The only file that spawns tasks.
-const SPAWNER: &str = "src/runtime.rs";
+const SPAWNER: &str = "src/controller.rs";
 /// The list of metrics.
-const METRICS: &str = "src/runtime/metrics/table.rs";
+const METRICS: &str = "src/telemetry/metrics/table.rs";
 /// No file of the product is longer, in lines.
 const LINES_MAX: usize = 600;
 /// A file of the product that is longer must be on the ratchet, in lines.
@@ -74,8 +80,14 @@ impl Source {
 
     /// The position in [`LAYERS`] of the layer that the file belongs to.
     fn layer(&self) -> Option<usize> {
-        let first = self.path.strip_prefix("src/")?.split('/').next()?;
-        LAYERS.iter().position(|layer| *layer == first.trim_end_matches(".rs"))
+        LAYERS.iter().position(|layer| self.is_in(layer))
+    }
+
+    /// Whether it belongs to a folder of `src/`, or is the file of its name.
+    fn is_in(&self, folder: &str) -> bool {
+        let path = self.path.strip_prefix("src/");
+        let first = path.and_then(|path| path.split('/').next());
+        first.is_some_and(|first| first.trim_end_matches(".rs") == folder)
     }
 
     fn finding(&self, line: usize, reason: impl AsRef<str>) -> String {
@@ -85,13 +97,30 @@ impl Source {
 
 /// A layer names itself and those before it.
 fn layer_findings(source: &Source) -> Vec<String> {
-    let Some(layer) = source.layer() else { return Vec::new() };
-    let code = blanked(&source.text);
-    names_under(&tokens(&code), "crate")
+    let controller = LAYERS
         .iter()
-        .filter(|name| !LAYERS[..=layer].contains(&name.text))
-        .map(|name| source.finding(name.line, format!("{} names crate::{}", LAYERS[layer], name.text)))
-        .collect()
+        .position(|layer| *layer == "controller")
+        .unwrap_or_default();
+    let code = blanked(&source.text);
+    let tokens = tokens(&code);
+    let finding = |name: &Token<'_>, path: &str| source.finding(name.line, format!("names {path}::{}", name.text));
+    let upward = |highest: usize, with_telemetry: bool| {
+        let may_be_named = move |name: &str| LAYERS[..=highest].contains(&name) || with_telemetry && name == TELEMETRY;
+        let names = names_under(&tokens, "crate").into_iter();
+        names
+            .filter(move |name| !may_be_named(name.text))
+            .map(|name| finding(&name, "crate"))
+    };
+    match source.layer() {
+        Some(layer) => upward(layer, layer >= controller).collect(),
+        None if source.is_in(TELEMETRY) => {
+            let named = names_under(&tokens, "controller").into_iter();
+            let others = named.filter(|name| !CONTROLLER_FOR_TELEMETRY.contains(&name.text));
+            let others: Vec<String> = others.map(|name| finding(&name, "controller")).collect();
+            upward(controller, true).chain(others).collect()
+        }
+        None => Vec::new(),
+    }
 }
 
 /// The lower layers do no input or output, read no clock and have no order that differs from run to run.
@@ -174,6 +203,39 @@ fn sleep_findings(source: &Source) -> Vec<String> {
     (0..tests.len())
         .filter(sleeps)
         .map(|at| source.finding(tests[at].line, "a test sleeps in real time"))
+        .collect()
+}
+
+/// A file that its parent does not declare is compiled by nobody.
+fn orphan_findings(sources: &[Source]) -> Vec<String> {
+    let texts: BTreeMap<&str, &str> = sources
+        .iter()
+        .map(|source| (source.path.as_str(), source.text.as_str()))
+        .collect();
+    let is_declared = |source: &&Source| {
+        let Some((folder, file)) = source.path.rsplit_once('/') else {
+            return true;
+        };
+        let module = file.trim_end_matches(".rs");
+        let parent = if folder == "src" {
+            "src/lib.rs".to_owned()
+        } else {
+            format!("{folder}.rs")
+        };
+        let declares = |text: &&str| {
+            let code = blanked(text);
+            let tokens = tokens(&code);
+            (0..tokens.len()).any(|at| stands(&tokens, at, &["mod", module, ";"]))
+        };
+        texts.get(parent.as_str()).is_some_and(declares)
+    };
+    let is_root = |source: &&Source| matches!(source.path.as_str(), "src/lib.rs" | "src/main.rs");
+    let product = sources
+        .iter()
+        .filter(|source| source.path.starts_with("src/") && !is_root(source));
+    let orphans = product.filter(|source| !is_declared(source));
+    orphans
+        .map(|source| source.finding(1, "no module declares it"))
         .collect()
 }
 
@@ -302,7 +364,7 @@ fn each_layer_names_only_itself_and_those_before_it() {
 }
 
 #[test]
-fn the_lower_two_layers_are_pure() {
+fn the_lower_three_layers_are_pure() {
     holds(purity_findings);
 }
 
@@ -319,6 +381,11 @@ fn every_file_begins_by_saying_what_it_owns() {
 #[test]
 fn no_file_is_too_long_and_the_ratchet_only_shrinks() {
     assert_none(&size_findings(&tree(), RATCHET));
+}
+
+#[test]
+fn every_file_of_the_product_is_a_module() {
+    assert_none(&orphan_findings(&tree()));
 }
 
 #[test]
@@ -344,205 +411,4 @@ fn every_metric_has_one_row() {
         .find(|source| source.path == METRICS)
         .expect("the table of metrics");
     assert_none(&metric_findings(table));
-}
-
-/// Checks which lines of `text`, as the file `path`, the check finds fault with.
-fn check(check: fn(&Source) -> Vec<String>, path: &str, text: &str, lines: &[usize]) {
-    let findings = check(&Source {
-        path: path.to_owned(),
-        text: text.to_owned(),
-    });
-    let line = |finding: &String| finding.split(':').nth(1).unwrap().parse::<usize>().unwrap();
-    assert_eq!(
-        findings.iter().map(line).collect::<Vec<_>>(),
-        lines,
-        "{path}\n{text}\n{findings:?}"
-    );
-}
-
-#[test]
-fn a_path_up_the_layers_is_found_inline_and_in_groups() {
-    check(layer_findings, "src/schedule.rs", "use crate::state::Input;", &[1]);
-    check(
-        layer_findings,
-        "src/schedule/due/tests.rs",
-        "fn f() {\n    crate::state::go()\n}",
-        &[2],
-    );
-    check(
-        layer_findings,
-        "src/state/a.rs",
-        "use crate::{\n  schedule::{b, cluster},\n  cluster::c,\n  runtime,\n};",
-        &[3, 4],
-    );
-    check(
-        layer_findings,
-        "src/cluster/a.rs",
-        "use crate::{cluster::b, schedule, state};",
-        &[],
-    );
-    check(
-        layer_findings,
-        "src/cluster/a.rs",
-        "pub(crate) fn f() {} // crate::runtime",
-        &[],
-    );
-    check(
-        layer_findings,
-        "src/runtime/a.rs",
-        "use crate::{cluster, runtime};",
-        &[],
-    );
-    check(layer_findings, "src/main.rs", "use crate::anything;", &[]);
-}
-
-#[test]
-fn impurity_is_found_in_the_lower_two_layers_alone() {
-    for text in [
-        "use tokio::sync;",
-        "use tracing;",
-        "kube::f()",
-        "Timestamp::now()",
-        "map(jiff::Zoned::now)",
-        "use std::time::{Duration, Instant};",
-        "let t: SystemTime;",
-        "use std::collections::HashMap;",
-        "HashSet::new()",
-    ] {
-        check(purity_findings, "src/state/a.rs", text, &[1]);
-        check(purity_findings, "src/schedule.rs", text, &[1]);
-        check(purity_findings, "src/state/a/tests.rs", text, &[]);
-        check(purity_findings, "src/cluster/a.rs", text, &[]);
-        check(
-            purity_findings,
-            "src/state/a.rs",
-            &format!("#[cfg(test)]\nmod tests {{ {text} }}\n"),
-            &[],
-        );
-    }
-    check(
-        purity_findings,
-        "src/state/a.rs",
-        "use hashbrown::HashTable; InstantOutcome::Created; now.kube",
-        &[],
-    );
-    check(
-        purity_findings,
-        "src/state/a.rs",
-        "#[cfg(test)]\nmod tests;\ntokio::f()",
-        &[3],
-    );
-}
-
-#[test]
-fn a_spawn_is_found_outside_the_one_file() {
-    check(
-        spawn_findings,
-        "src/runtime/a.rs",
-        "tokio::spawn(f());\ntask::spawn_blocking(g);",
-        &[1, 2],
-    );
-    check(
-        spawn_findings,
-        "src/cluster/a.rs",
-        "use tokio::{\n  sync,\n  spawn,\n};",
-        &[3],
-    );
-    check(
-        spawn_findings,
-        "src/runtime/a.rs",
-        "let mut set = JoinSet::new();\nset.spawn(f());",
-        &[2],
-    );
-    check(spawn_findings, "src/runtime/a.rs", "thread::scope(|s| s.spawn(f))", &[]);
-    check(
-        spawn_findings,
-        "src/runtime/a.rs",
-        "#[cfg(test)]\nmod tests { fn f() { tokio::spawn(g()); } }",
-        &[],
-    );
-    check(spawn_findings, SPAWNER, "tokio::spawn(f());", &[]);
-}
-
-#[test]
-fn heads_names_and_leftovers_are_found() {
-    check(head_findings, "src/a.rs", "// Not a head.\n", &[1]);
-    check(head_findings, "src/a.rs", "//! A head.\n", &[]);
-    for path in [
-        "src/utils.rs",
-        "src/a/mod.rs",
-        "tests/common/a.rs",
-        "benches/helpers.rs",
-    ] {
-        check(name_findings, path, "", &[1]);
-    }
-    check(name_findings, "src/model.rs", "", &[]);
-    check(
-        leftover_findings,
-        "src/a.rs",
-        "todo!()\nunimplemented!()\ndbg!(1)\n#[ignore = \"why\"]",
-        &[1, 2, 3, 4],
-    );
-    check(
-        leftover_findings,
-        "src/a.rs",
-        "// todo!()\nlet a = \"dbg!(1)\"; ignore[0]",
-        &[],
-    );
-}
-
-#[test]
-fn a_sleep_in_real_time_is_found_in_tests_alone() {
-    check(
-        sleep_findings,
-        "src/a/tests.rs",
-        "fn f() {\n  tokio::time::sleep(x).await }",
-        &[2],
-    );
-    check(
-        sleep_findings,
-        "src/a/tests.rs",
-        "start_paused = true\ntokio::time::sleep(x)\nthread::sleep(x)",
-        &[3],
-    );
-    check(
-        sleep_findings,
-        "src/a.rs",
-        "sleep(x);\n#[cfg(test)]\nmod tests { fn f() { sleep(x) } }",
-        &[3],
-    );
-    check(sleep_findings, "tests/it/http.rs", "thread::sleep(x)", &[1]);
-    check(sleep_findings, "tests/it/cluster/firing.rs", "sleep(x)", &[]);
-    check(sleep_findings, "tests/it/http.rs", "fn sleep() {}", &[]);
-}
-
-#[test]
-fn a_long_file_is_found_and_the_ratchet_turns_one_way() {
-    let cases: &[(&str, usize, &Ratchet, bool)] = &[
-        ("src/a.rs", 400, &[], true),
-        ("src/a.rs", 401, &[], false),
-        ("src/a.rs", 500, &[("src/a.rs", 500)], true),
-        ("src/a.rs", 499, &[("src/a.rs", 500)], true),
-        ("src/a.rs", 501, &[("src/a.rs", 500)], false),
-        ("src/a.rs", 400, &[("src/a.rs", 500)], false),
-        ("src/a.rs", 601, &[("src/a.rs", 601)], false),
-        ("src/b.rs", 10, &[("src/a.rs", 500)], false),
-        ("src/a/tests.rs", 700, &[], true),
-    ];
-    for (path, lines, ratchet, holds) in cases {
-        let source = Source {
-            path: (*path).to_owned(),
-            text: "\n".repeat(*lines),
-        };
-        let findings = size_findings(&[source], ratchet);
-        assert_eq!(findings.is_empty(), *holds, "{path} {lines} {ratchet:?}: {findings:?}");
-    }
-}
-
-#[test]
-fn a_metric_that_is_there_twice_is_found() {
-    let row = "    A: Gauge \"cronwheel_a\" []\n        \"Help on cronwheel_a\",\n";
-    check(metric_findings, METRICS, row, &[]);
-    check(metric_findings, METRICS, &format!("{row}{row}"), &[3]);
-    check(metric_findings, METRICS, "nothing", &[1]);
 }

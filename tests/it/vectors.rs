@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 
 use clap::Parser as _;
 use cronwheel::{
-    runtime::next::{self, NextArgs},
+    cli::next::{self, NextArgs},
     schedule::{
         Schedule, Zone,
         due::{self, Missed},
         tzdb_version,
     },
-    state::CronJobSchedule,
+    shard::CronJobSchedule,
 };
 use jiff::Timestamp;
 

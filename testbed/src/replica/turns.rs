@@ -183,7 +183,7 @@ mod tests {
     fn lines_of_the_log_are_understood() {
         let log = |message: &str, rest: &str| {
             format!(
-                r#"{{"timestamp":"2026-11-21T20:00:00.500000Z","level":"DEBUG","message":"{message}"{rest},"target":"cronwheel::runtime::election"}}"#
+                r#"{{"timestamp":"2026-11-21T20:00:00.500000Z","level":"DEBUG","message":"{message}"{rest},"target":"cronwheel::controller::election"}}"#
             )
         };
         let check = |line: String, expected: Turn| assert_eq!(Turn::parse(&line), Some(expected), "{line}");

@@ -8,11 +8,9 @@ use std::{
 };
 
 use cronwheel::{
-    cluster::{ApiServer, LeaseEvent, lease_client},
-    state::{
-        lease::{Installation, ReadAnswer},
-        sharding::ShardCount,
-    },
+    coordination::{Installation, ReadAnswer},
+    kube_api::{ApiServer, LeaseEvent, lease_client},
+    shard::ShardCount,
 };
 use futures::StreamExt as _;
 use http::Request;

@@ -6,11 +6,9 @@ use std::{
 };
 
 use cronwheel::{
-    cluster::{ApiServer, LeaseApi, LeaseEvent, OwnerPod, lease_client},
-    state::{
-        lease::{ReadAnswer, WriteAnswer},
-        sharding::ShardCount,
-    },
+    coordination::{ReadAnswer, WriteAnswer},
+    kube_api::{ApiServer, LeaseApi, LeaseEvent, OwnerPod, lease_client},
+    shard::ShardCount,
 };
 use futures::StreamExt as _;
 use kube::{

@@ -7,8 +7,9 @@ use std::{
 };
 
 use cronwheel::{
-    runtime::permissions::{PERMISSIONS, Permission, Place, Purpose},
-    state::{lease::Installation, sharding::ShardCount},
+    controller::permissions::{PERMISSIONS, Permission, Place, Purpose},
+    coordination::Installation,
+    shard::ShardCount,
 };
 use futures::future::join_all;
 use serde_json::{Value, json};

@@ -8,22 +8,20 @@ mod measured;
 use std::{path::Path, pin::pin, sync::Arc, time::Duration};
 
 use cronwheel::{
-    cluster::{
+    kube_api::{
         ApiServer, Decoder, WatchItem,
-        kept::KEPT_BYTES_MAX,
-        lists::{ListSource, list_cron_jobs},
-        selection::{Freshness, SelectedBy},
-        shown::Shown,
-        watch::held_cron_jobs,
+        ordered_watch::Watched,
+        watch::{
+            cron_job_cache::KEPT_BYTES_MAX,
+            held_cron_jobs,
+            lists::{ListSource, list_cron_jobs},
+            progress::Shown,
+            selection::{Freshness, SelectedBy},
+        },
         watch_client,
-        watched::Watched,
     },
     schedule::Zone,
-    state::{
-        Input, Partition, Scope, ShardId, Uid,
-        input::SelectionStage,
-        sharding::{ShardCount, ShardSet},
-    },
+    shard::{Input, Partition, Scope, ShardCount, ShardId, ShardSet, Uid, input::SelectionStage},
 };
 use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use kube::{

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cronwheel::state::{
-    Uid,
-    lease::ShardLease,
-    sharding::{Bucket, ShardCount},
+use cronwheel::{
+    coordination::ShardLease,
+    shard::{Bucket, ShardCount, Uid},
 };
 use jiff::Timestamp;
 

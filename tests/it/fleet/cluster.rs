@@ -12,7 +12,7 @@ use std::{
 };
 
 use apisim::{Api, Fault, JobRunner, JobRunnerOptions, Options, Rule, WallClock};
-use cronwheel::state::sharding::ShardCount;
+use cronwheel::shard::ShardCount;
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use apisim::{Fault, Rule, RuleId, Verb};
-use cronwheel::state::lease::ProtocolRange;
+use cronwheel::coordination::ProtocolRange;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 

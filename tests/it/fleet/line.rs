@@ -14,8 +14,8 @@ use std::{
 
 use apisim::{Api, ApiBody, ApiService, ConnectionLost, WallClock};
 use cronwheel::{
-    cluster::{connection::ApiConnection, watched::Watched},
-    runtime::clock::SimulatedWall,
+    controller::clock::SimulatedWall,
+    kube_api::{http::ApiConnection, ordered_watch::Watched},
 };
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;

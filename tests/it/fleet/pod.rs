@@ -11,21 +11,20 @@ use std::{
 
 use apisim::{Api, WallClock};
 use cronwheel::{
-    cluster::{WriteConnections, watched::Watched},
-    runtime::{
+    controller::{
         Connections, Controller, RuntimeError,
-        admin::Admin,
         clock::{Clock, SimulatedWall},
-        config::{RunSettings, ShardingSettings},
         event_task::EventBudget,
-        metrics::{ElectionFigures, Metrics},
+        settings::{RunSettings, ShardingSettings},
         shutdown::phases,
     },
+    coordination::{InstallationName, Preset, ProtocolRange, ShardStanding},
+    kube_api::{WriteConnections, ordered_watch::Watched},
     schedule::Zone,
-    state::{
-        Scope, TemplateMemory,
-        lease::{InstallationName, Preset, ProtocolRange, ShardStanding},
-        sharding::ShardCount,
+    shard::{Scope, ShardCount, TemplateMemory},
+    telemetry::{
+        admin::Admin,
+        metrics::{ElectionFigures, Metrics},
     },
 };
 use kube::Client;

@@ -1,12 +1,12 @@
 //! Any bytes as an object or an event of a watch: they are refused, or the record of them makes whole requests.
 
 use cronwheel::{
-    cluster::{
+    kube_api::objects::{
         decode::{Decoder, SlimCronJob, SlimJob},
         encode::{job_body, status_body},
     },
     schedule::Zone,
-    state::{CronJobRecord, JobOrder, StatusWrite},
+    shard::{CronJobRecord, JobOrder, StatusWrite},
 };
 use jiff::Timestamp;
 use kube::core::WatchEvent;

@@ -1,7 +1,7 @@
 //! Any text as a file for `explain`: it is refused with a reason, or answered, in JSON that can be read.
 
 use clap::Parser as _;
-use cronwheel::runtime::explain::{ExplainArgs, run as explain};
+use cronwheel::cli::explain::{ExplainArgs, run as explain};
 use jiff::Timestamp;
 use serde_json::Value;
 

@@ -3,13 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use cronwheel::{
-    cluster::{Answer, Answered, ClusterApi, CronJobOutcome, EventOutcome, connection::WriteConnections},
-    state::{
+    coordination::{Stamp, WriteTerms},
+    kube_api::{Answer, Answered, ClusterApi, CronJobOutcome, EventOutcome, http::WriteConnections},
+    shard::{
         CreateOutcome, CronJobIdentity, CronJobStatus, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate,
-        LookUpOutcome, ResourceVersion, StatusOutcome, StatusWrite, Uid,
-        held_shards::WHOLE,
-        record::RetainedMetadata,
-        sharding::{Stamp, WriteTerms},
+        LookUpOutcome, ResourceVersion, StatusOutcome, StatusWrite, Uid, held_shards::WHOLE, record::RetainedMetadata,
     },
 };
 use jiff::Timestamp;

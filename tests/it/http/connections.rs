@@ -10,12 +10,12 @@ use std::{
 use axum::body::Body;
 use bytes::Bytes;
 use cronwheel::{
-    cluster::{
+    kube_api::{
         ApiServer, ClusterApi, WatchItem, WriteConnections,
-        connection::{ConnectError, MAX_IN_FLIGHT_PER_CONNECTION},
+        http::{ConnectError, MAX_IN_FLIGHT_PER_CONNECTION},
         watch, watch_client,
     },
-    state::Scope,
+    shard::Scope,
 };
 use futures::{FutureExt, StreamExt, future::join_all, stream};
 use http::{HeaderMap, Uri};

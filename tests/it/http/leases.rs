@@ -1,17 +1,13 @@
 //! Leases as bytes: what is asked, and what is made of answers that no API server should give.
 
-use cronwheel::cluster::connection::ServerDate;
 use jiff::Timestamp;
 use std::{convert::Infallible, pin::pin, time::Duration};
 
 use bytes::Bytes;
 use cronwheel::{
-    cluster::{LeaseApi, LeaseError, LeaseEvent, OwnerPod},
-    state::{
-        ResourceVersion,
-        lease::{Installation, LeaseKey, ReadAnswer, WriteAnswer},
-        sharding::{ShardCount, ShardId},
-    },
+    coordination::{Installation, LeaseKey, ReadAnswer, WriteAnswer},
+    kube_api::{LeaseApi, LeaseError, LeaseEvent, OwnerPod, http::ServerDate},
+    shard::{ResourceVersion, ShardCount, ShardId},
 };
 use futures::StreamExt as _;
 use http::{Request, Response};

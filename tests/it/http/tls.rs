@@ -7,7 +7,7 @@ use std::{
 };
 
 use axum::serve::Listener;
-use cronwheel::cluster::{Answer, Answered, ApiServer, ClusterApi, EventOutcome, WriteConnections};
+use cronwheel::kube_api::{Answer, Answered, ApiServer, ClusterApi, EventOutcome, WriteConnections};
 use futures::future::join_all;
 use http::Version;
 use kube::Config;

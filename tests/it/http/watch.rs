@@ -6,12 +6,12 @@ use std::{
 };
 
 use cronwheel::{
-    cluster::{
+    kube_api::{
         Decoder, WatchItem,
         watch::{self, WatchObserver, WatchRequest},
     },
     schedule::Zone,
-    state::{Input, Scope},
+    shard::{Input, Scope},
 };
 use futures::{Stream, StreamExt};
 use serde_json::json;

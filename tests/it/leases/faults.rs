@@ -4,12 +4,9 @@ use std::{pin::pin, time::Duration};
 
 use apisim::{Fault, Options, Resource, Rule, Verb, WallClock};
 use cronwheel::{
-    cluster::{LeaseApi, LeaseError, LeaseEvent},
-    state::{
-        ResourceVersion,
-        lease::{ReadAnswer, WriteAnswer},
-        sharding::ShardCount,
-    },
+    coordination::{ReadAnswer, WriteAnswer},
+    kube_api::{LeaseApi, LeaseError, LeaseEvent},
+    shard::{ResourceVersion, ShardCount},
 };
 use futures::StreamExt as _;
 

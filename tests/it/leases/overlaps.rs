@@ -4,17 +4,13 @@ use std::time::Duration;
 
 use apisim::Api;
 use cronwheel::{
-    runtime::{
+    controller::{
         clock::Clock,
         overlap_task::OverlapTask,
         shutdown::{Phase, phases},
     },
-    state::{
-        Scope,
-        held_shards::WHOLE,
-        lease::{InstallationName, MemberSettings, annotation},
-        sharding::Leadership,
-    },
+    coordination::{InstallationName, Leadership, MemberSettings, annotation},
+    shard::{Scope, held_shards::WHOLE},
 };
 use jiff::Timestamp;
 use prometheus::IntGauge;

@@ -3,12 +3,9 @@
 use std::pin::pin;
 
 use cronwheel::{
-    cluster::{LeaseApi, LeaseError, LeaseEvent, LeaseReply},
-    state::{
-        ResourceVersion,
-        lease::{Installation, InstallationName, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer, annotation},
-        sharding::{ShardCount, Term},
-    },
+    coordination::{Installation, InstallationName, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer, annotation},
+    kube_api::{LeaseApi, LeaseError, LeaseEvent, LeaseReply},
+    shard::{ResourceVersion, ShardCount, Term},
 };
 use futures::StreamExt as _;
 use http::Request;

@@ -7,19 +7,19 @@ use std::{
 
 use apisim::{ApiService, Fault, Options, Resource, Rule};
 use cronwheel::{
-    cluster::{
+    kube_api::{
         Decoder, WatchItem,
-        kept::{KEPT_BYTES_MAX, KeptCronJobs},
-        lists::{ListSource, list_cron_jobs, recall_cron_jobs},
-        selection::{Freshness, SelectedBy},
-        shown::Shown,
-        watch::held_cron_jobs,
+        watch::{
+            cron_job_cache::{KEPT_BYTES_MAX, KeptCronJobs},
+            held_cron_jobs,
+            lists::{ListSource, list_cron_jobs, recall_cron_jobs},
+            progress::Shown,
+            selection::{Freshness, SelectedBy},
+        },
     },
     schedule::Zone,
-    state::{
-        Input, Listed, Partition, ResourceVersion, Scope, ShardId, Uid,
-        input::SelectionStage,
-        sharding::{ShardCount, ShardSet},
+    shard::{
+        Input, Listed, Partition, ResourceVersion, Scope, ShardCount, ShardId, ShardSet, Uid, input::SelectionStage,
     },
 };
 use futures::{Stream, StreamExt, TryStreamExt as _};

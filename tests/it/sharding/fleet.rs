@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use cronwheel::state::sharding::{Candidate, MemberRing, Placement, Pull, ShardCount, ShardId, ShardSet, Situation};
+use cronwheel::{
+    coordination::{Candidate, MemberRing, Placement, Pull, Situation},
+    shard::{ShardCount, ShardId, ShardSet},
+};
 
 use super::Random;
 

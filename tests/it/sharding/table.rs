@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use cronwheel::state::sharding::{MemberRing, ShardCount};
+use cronwheel::{coordination::MemberRing, shard::ShardCount};
 
 use super::{Fleet, count};
 use crate::pages;

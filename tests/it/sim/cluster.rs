@@ -6,7 +6,7 @@ mod troubles;
 use std::time::Duration;
 
 use apisim::{Api, ApiService, Fault, JobRunner, JobRunnerOptions, Options, Rule, RuleId, Verb, WallClock};
-use cronwheel::runtime::clock::SimulatedWall;
+use cronwheel::controller::clock::SimulatedWall;
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::Value;

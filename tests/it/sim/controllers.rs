@@ -3,10 +3,11 @@
 use std::{cell::RefCell, future::pending, time::Duration};
 
 use cronwheel::{
-    cluster::WriteConnections,
-    runtime::{Connections, Controller, clock::Clock, config::RunSettings, event_task::EventBudget, metrics::Metrics},
+    controller::{Connections, Controller, clock::Clock, event_task::EventBudget, settings::RunSettings},
+    kube_api::WriteConnections,
     schedule::Zone,
-    state::{Scope, TemplateMemory},
+    shard::{Scope, TemplateMemory},
+    telemetry::metrics::Metrics,
 };
 use jiff::Timestamp;
 

@@ -7,7 +7,7 @@ use std::{
     fmt::Write as _,
 };
 
-use cronwheel::runtime::metrics::ShardBoard;
+use cronwheel::telemetry::metrics::ShardBoard;
 use jiff::Timestamp;
 
 use super::{cluster::NAMESPACE, scenario::Spec};

@@ -4,10 +4,10 @@ use std::{fmt, sync::Arc};
 
 use cronwheel::{
     schedule::Zone,
-    state::{
+    shard::{
         ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
         DeleteOutcome, Effect, EventReason, Finish, Input, JobOrder, JobRecord, JobTemplate, ResourceVersion, Scope,
-        ShardConfig, ShardId, ShardState, StatusOutcome, Uid, naming, record::RetainedMetadata, sharding::ShardLabels,
+        ShardConfig, ShardId, ShardLabels, ShardState, StatusOutcome, Uid, naming, record::RetainedMetadata,
     },
 };
 use jiff::{SignedDuration, Timestamp};

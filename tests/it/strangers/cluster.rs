@@ -4,20 +4,17 @@ use std::{convert::Infallible, future::pending, sync::Arc, time::Duration};
 
 use apisim::{Api, Fault, JobRunner, JobRunnerOptions, Options, Rule, RuleId, WallClock};
 use cronwheel::{
-    cluster::WriteConnections,
-    runtime::{
+    controller::{
         Connections, Controller,
         clock::{Clock, SimulatedWall},
-        config::{RunSettings, ShardingSettings},
         event_task::EventBudget,
-        metrics::Metrics,
+        settings::{RunSettings, ShardingSettings},
     },
+    coordination::{Preset, ProtocolRange},
+    kube_api::WriteConnections,
     schedule::Zone,
-    state::{
-        Scope, TemplateMemory,
-        lease::{Preset, ProtocolRange},
-        sharding::ShardCount,
-    },
+    shard::{Scope, ShardCount, TemplateMemory},
+    telemetry::metrics::Metrics,
 };
 use jiff::Timestamp;
 use kube::Client;
@@ -39,7 +36,7 @@ const REQUEST_TIME: Duration = Duration::from_millis(5);
 /// The settings of a replica that shares CronJobs with others, which are not there.
 pub(super) fn sharding() -> ShardingSettings {
     ShardingSettings {
-        installation: cronwheel::state::lease::InstallationName::default(),
+        installation: cronwheel::coordination::InstallationName::default(),
         namespace: "default".into(),
         pod_name: "replica".into(),
         pod_uid: "uid-replica".into(),

@@ -1,7 +1,7 @@
 //! What offenders do, or what is refused for them: a scenario each.
 
 use apisim::{Fault, Resource, Rule, RuleId, Verb};
-use cronwheel::{runtime::config::RunSettings, state::Scope};
+use cronwheel::{controller::settings::RunSettings, shard::Scope};
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};

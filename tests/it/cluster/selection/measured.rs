@@ -14,20 +14,18 @@ use std::{
 };
 
 use cronwheel::{
-    cluster::{
+    kube_api::{
         WatchItem,
-        kept::KEPT_BYTES_MAX,
-        lists::{ListSource, list_cron_jobs},
-        selection::Freshness,
-        shown::Shown,
-        watch::held_cron_jobs,
-        watched::{self, Watched},
+        ordered_watch::{self, Watched},
+        watch::{
+            cron_job_cache::KEPT_BYTES_MAX,
+            held_cron_jobs,
+            lists::{ListSource, list_cron_jobs},
+            progress::Shown,
+            selection::Freshness,
+        },
     },
-    state::{
-        Input, Scope, ShardId,
-        input::SelectionStage,
-        sharding::{ShardCount, ShardSet},
-    },
+    shard::{Input, Scope, ShardCount, ShardId, ShardSet, input::SelectionStage},
 };
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http::Request;
@@ -106,7 +104,7 @@ impl Cost {
 struct Watcher {
     n_bytes: Arc<AtomicU64>,
     cpu_micros: Arc<AtomicU64>,
-    is_open: watched::Watcher<bool>,
+    is_open: ordered_watch::Watcher<bool>,
     end: Watched<bool>,
     thread: JoinHandle<()>,
 }

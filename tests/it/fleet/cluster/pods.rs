@@ -8,10 +8,10 @@ use std::{
 
 use apisim::{Fault, Rule, RuleId};
 use cronwheel::{
-    cluster::watched::Watched,
-    runtime::{RuntimeError, clock::SimulatedWall},
+    controller::{RuntimeError, clock::SimulatedWall},
+    coordination::{Preset, ProtocolRange},
+    kube_api::ordered_watch::Watched,
     schedule::Zone,
-    state::lease::{Preset, ProtocolRange},
 };
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cronwheel::state::sharding::ShardCount;
+use cronwheel::shard::ShardCount;
 use futures::future::join_all;
 use jiff::SignedDuration;
 use serde_json::json;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use apisim::{Fault, Resource, Rule, Verb};
-use cronwheel::runtime::clock::SimulatedWall;
+use cronwheel::controller::clock::SimulatedWall;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 

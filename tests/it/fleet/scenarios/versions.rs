@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cronwheel::state::lease::ProtocolRange;
+use cronwheel::coordination::ProtocolRange;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

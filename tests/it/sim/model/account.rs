@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use cronwheel::state::{InstantOutcome, Tally};
+use cronwheel::shard::{InstantOutcome, Tally};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{

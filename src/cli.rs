@@ -1,0 +1,10 @@
+//! Layer 6, the `cronwheel` command: arguments, configuration, and the commands. It uses the controller, never the reverse.
+
+pub mod args;
+pub mod commands;
+pub mod config;
+#[cfg(feature = "dev")]
+pub mod dev;
+pub mod explain;
+pub mod next;
+pub mod shards;

@@ -1,0 +1,72 @@
+//! Values of flags that several commands share or that have bounds: text to a type, or what to write instead.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+use crate::{coordination::InstallationName, schedule::Zone, shard::ShardCount};
+
+fn parse_duration(text: &str) -> Result<SignedDuration, String> {
+    text.parse()
+        .map_err(|_| "write a number with its unit, such as 500ms, 2s, 1m or 1h30m".to_owned())
+}
+
+fn parse_within(text: &str, least: SignedDuration, most: SignedDuration) -> Result<SignedDuration, String> {
+    let duration = parse_duration(text)?;
+    if duration < least || duration > most {
+        return Err(format!("give a duration from {least:#} to {most:#}"));
+    }
+    Ok(duration)
+}
+
+pub(in crate::cli) fn parse_flush_interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_within(text, SignedDuration::ZERO, SignedDuration::from_mins(1))?;
+    Ok(interval.unsigned_abs())
+}
+
+pub(in crate::cli) fn parse_shards(text: &str) -> Result<ShardCount, String> {
+    let count: u64 = text.parse().map_err(|_| "give a number, such as 256".to_owned())?;
+    ShardCount::new(count).map_err(|error| error.to_string())
+}
+
+/// Less than a second cannot be told by answers whose `Date` has whole seconds.
+pub(in crate::cli) fn parse_clock_skew(text: &str) -> Result<SignedDuration, String> {
+    parse_within(text, SignedDuration::from_secs(1), SignedDuration::from_hours(1))
+}
+
+/// A second is enough to see it begin and end.
+#[cfg(feature = "dev")]
+pub(in crate::cli) fn parse_run_time(text: &str) -> Result<Duration, String> {
+    let duration = parse_within(text, SignedDuration::from_secs(1), SignedDuration::from_hours(365 * 24))?;
+    Ok(duration.unsigned_abs())
+}
+
+pub(in crate::cli) fn parse_clock_offset(text: &str) -> Result<SignedDuration, String> {
+    let years = SignedDuration::from_hours(20 * 365 * 24);
+    parse_within(text, -years, years)
+}
+
+pub(in crate::cli) fn parse_zone(name: &str) -> Result<Zone, String> {
+    Zone::load(name).map_err(|error| match Zone::exact_name(name) {
+        Some(exact_name) => format!("{error}; names are case-sensitive, write {exact_name}"),
+        None => format!("{error}; write a name of the IANA database, such as UTC or Europe/Berlin"),
+    })
+}
+
+/// A DNS label, as a namespace's name is.
+pub(in crate::cli) fn parse_installation(name: &str) -> Result<InstallationName, String> {
+    InstallationName::new(name)
+        .ok_or_else(|| "write a name of lower-case letters, digits and '-', at most 63, such as team-a".to_owned())
+}
+
+pub(in crate::cli) fn parse_namespace(name: &str) -> Result<String, String> {
+    let is_alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let has_good_ends =
+        name.bytes().next().is_some_and(is_alphanumeric) && name.bytes().last().is_some_and(is_alphanumeric);
+    let is_label = has_good_ends && name.len() <= 63 && name.bytes().all(|byte| is_alphanumeric(byte) || byte == b'-');
+    if is_label {
+        Ok(name.to_owned())
+    } else {
+        Err("write the name of one namespace: lower-case letters, digits and '-', at most 63".to_owned())
+    }
+}

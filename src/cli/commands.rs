@@ -1,0 +1,138 @@
+//! From a parsed command line to its execution. The only place that writes to standard output.
+
+use std::io;
+
+use clap::CommandFactory;
+use jiff::SignedDuration;
+
+use super::{
+    args::{Cli, Command, RunArgs},
+    config::{ConfigError, RunConfig, kube_config},
+    explain::{self, ExplainArgs, ExplainError},
+    next::{self, NextError},
+    shards::{self, ShardsArgs, ShardsError},
+};
+use crate::{
+    controller::{Connections, Controller, RuntimeError, bind, clock::Clock, shutdown::Signals},
+    kube_api::{ApiServer, lease_client, watch_client},
+    telemetry::logging,
+    telemetry::metrics::Metrics,
+};
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// `run`, before it began.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// `run`.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// `next`.
+    #[error(transparent)]
+    Next(#[from] NextError),
+    /// `explain`.
+    #[error(transparent)]
+    Explain(#[from] ExplainError),
+    /// `shards`.
+    #[error(transparent)]
+    Shards(#[from] ShardsError),
+    /// `dev`.
+    #[cfg(feature = "dev")]
+    #[error(transparent)]
+    Dev(#[from] super::dev::DevError),
+    /// The threads for tasks cannot be started.
+    #[error("cannot start the async runtime")]
+    Threads(#[source] io::Error),
+}
+
+/// Executes a command line.
+pub fn execute(cli: Cli) -> Result<(), CommandError> {
+    match cli.command {
+        Command::Run(args) => run(&args),
+        #[cfg(feature = "dev")]
+        Command::Dev(args) => dev(&args),
+        Command::Next(args) => {
+            let now = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO).now();
+            next::run(args, now, io::stdin().lock(), io::stdout().lock())?;
+            Ok(())
+        }
+        Command::Explain(args) => explain(&args),
+        Command::Shards(args) => shards(&args),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "cronwheel", &mut io::stdout());
+            Ok(())
+        }
+    }
+}
+
+fn explain(args: &ExplainArgs) -> Result<(), CommandError> {
+    let now = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO).now();
+    let (output, notes) = (io::stdout().lock(), io::stderr().lock());
+    let Some(wanted) = args.wanted() else {
+        return Ok(explain::run(args, now, io::stdin().lock(), output, notes)?);
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(CommandError::Threads)?;
+    runtime.block_on(async {
+        let config = kube_config(wanted.kubeconfig, wanted.context).await?;
+        let namespace = wanted.namespace.unwrap_or(&config.default_namespace);
+        let server = ApiServer::open(&config).await.map_err(RuntimeError::Connect)?;
+        let client = watch_client(&server).map_err(RuntimeError::Connect)?;
+        Ok(explain::run_live(args, &client, (namespace, wanted.name), now, output, notes).await?)
+    })
+}
+
+fn shards(args: &ShardsArgs) -> Result<(), CommandError> {
+    on_threads(async {
+        let config = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+        let server = ApiServer::open(&config).await.map_err(RuntimeError::Connect)?;
+        let sources = shards::Sources {
+            leases: lease_client(&server).map_err(RuntimeError::Connect)?,
+            cron_jobs: watch_client(&server).map_err(RuntimeError::Connect)?,
+            namespaces: shards::namespaces(args.lease_namespace.as_deref(), &config.default_namespace),
+        };
+        let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);
+        Ok(shards::run(args, sources, &clock, io::stdout(), io::stderr()).await?)
+    })
+}
+
+fn run(args: &RunArgs) -> Result<(), CommandError> {
+    logging::start(args.log_format, args.log_level);
+    on_threads(async {
+        let config = RunConfig::load(args).await?;
+        config.tell();
+        Ok(run_until_signal(config).await?)
+    })
+}
+
+async fn run_until_signal(config: RunConfig) -> Result<(), RuntimeError> {
+    let mut signals = Signals::listen().map_err(RuntimeError::Signals)?;
+    let controller = Controller {
+        clock: Clock::system(config.clock_offset, config.clock_skew_max),
+        connections: Connections::open(&config.kube).await?,
+        metrics: Metrics::register()?,
+        settings: config.settings,
+    };
+    let endpoints = bind(controller.settings.listen).await?;
+    let next_signal = async || signals.next().await;
+    controller.run(Some(endpoints), Vec::new(), next_signal).await
+}
+
+#[cfg(feature = "dev")]
+fn dev(args: &super::dev::DevArgs) -> Result<(), CommandError> {
+    on_threads(async { Ok(super::dev::run(args, io::stdout()).await?) })
+}
+
+fn on_threads(task: impl Future<Output = Result<(), CommandError>>) -> Result<(), CommandError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(CommandError::Threads)?;
+    let result = runtime.block_on(task);
+    // What still runs now was not waited for on purpose.
+    runtime.shutdown_background();
+    result
+}

@@ -1,0 +1,295 @@
+//! What `cronwheel run` needs to know, checked once at the start and passed down.
+
+use std::{
+    collections::BTreeSet,
+    env,
+    ffi::OsString,
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use jiff::SignedDuration;
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+mod sharding;
+mod surroundings;
+
+pub use self::sharding::ShardingError;
+use self::sharding::sharding_settings;
+use self::surroundings::Surroundings;
+use super::args::RunArgs;
+use crate::{
+    controller::{
+        event_task::EventBudget,
+        settings::{RunSettings, ShardingSettings},
+    },
+    kube_api::http::exempt_from_proxy,
+    schedule::zone::tzdb_version,
+    shard::Scope,
+};
+
+/// Why there is no way to the API server.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// Neither a service account nor a kubeconfig.
+    #[error(
+        "no way to the API server: no service account of a Pod, since {not_in_pod}, and no kubeconfig in {kubeconfig}; \
+         give --kubeconfig FILE, or run in a Pod with a service account"
+    )]
+    Nowhere {
+        /// Why we are in no Pod.
+        not_in_pod: String,
+        /// Where a kubeconfig was looked for.
+        kubeconfig: String,
+        /// What is wrong there.
+        source: KubeconfigError,
+    },
+    /// We are in a Pod, and its service account is not whole.
+    #[error(
+        "the Pod's service account cannot be used; mount its token, ca.crt and namespace, set KUBERNETES_SERVICE_HOST and \
+         KUBERNETES_SERVICE_PORT, or give --kubeconfig FILE"
+    )]
+    ServiceAccount(#[source] InClusterError),
+    /// `--kubeconfig` cannot be read.
+    #[error("--kubeconfig {file}: cannot be used; give a kubeconfig that can be read")]
+    Read {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        source: KubeconfigError,
+    },
+    /// No kubeconfig where `--context` needs one.
+    #[error("--context {context}: there is no kubeconfig to find it in; give --kubeconfig FILE too")]
+    NoKubeconfig {
+        /// The context.
+        context: String,
+        /// Why not.
+        source: KubeconfigError,
+    },
+    /// `--context` is not in the kubeconfig.
+    #[error("--context {context}: not in the kubeconfig; it has {}", list(.known))]
+    UnknownContext {
+        /// The context.
+        context: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// The kubeconfig's context does not lead to an API server.
+    #[error("the kubeconfig's context cannot be used; check its cluster and its user")]
+    Context(#[source] KubeconfigError),
+    /// This replica cannot share CronJobs with others.
+    #[error(transparent)]
+    Sharding(#[from] ShardingError),
+}
+
+/// Everything that a run depends on.
+#[derive(Clone, Debug)]
+pub struct RunConfig {
+    /// The way to the API server.
+    pub kube: kube::Config,
+    /// The tolerance against the API server's clock.
+    pub clock_skew_max: SignedDuration,
+    /// By how much the controller's time runs ahead.
+    pub clock_offset: SignedDuration,
+    /// The rest.
+    pub settings: RunSettings,
+}
+
+impl RunConfig {
+    /// Checks what the flags name and finds the way to the API server.
+    pub async fn load(args: &RunArgs) -> Result<RunConfig, ConfigError> {
+        let kube = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+        let surroundings = if args.kubeconfig.is_none() && args.context.is_none() {
+            Surroundings::of_process(&kube.default_namespace)
+        } else {
+            Surroundings::host()
+        };
+        let membership = sharding_settings(args, &kube, &surroundings)?;
+        let (sharding, alone) = if args.alone {
+            (None, Some(membership))
+        } else {
+            (Some(membership), None)
+        };
+        Ok(RunConfig {
+            kube,
+            clock_skew_max: args.max_clock_skew,
+            clock_offset: args.clock_offset,
+            settings: RunSettings {
+                scopes: scopes(&args.namespaces),
+                listen: args.listen,
+                default_zone: args.default_time_zone.clone(),
+                status_flush_interval: args.status_flush_interval,
+                inflight_max: args.max_inflight,
+                template_memory_mib: args.max_template_memory,
+                events: EventBudget {
+                    filter: args.events,
+                    per_second_max: args.max_events_per_second,
+                },
+                sharding,
+                alone,
+            },
+        })
+    }
+
+    /// Tells the log, once, what the run goes by.
+    pub fn tell(&self) {
+        let settings = &self.settings;
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            time_zone_data = tzdb_version(),
+            api_server = %self.kube.cluster_url,
+            scopes = %Scopes(&settings.scopes),
+            listen = %settings.listen,
+            default_time_zone = settings.default_zone.name(),
+            status_flush_interval = ?settings.status_flush_interval,
+            max_inflight = settings.inflight_max,
+            max_template_memory_mib = settings.template_memory_mib,
+            events = ?settings.events.filter,
+            max_events_per_second = settings.events.per_second_max,
+            max_clock_skew = %format_args!("{:#}", self.clock_skew_max),
+            clock_offset = %format_args!("{:#}", self.clock_offset),
+            sharing = %Sharing(settings.sharding.as_ref()),
+            "cronwheel starts"
+        );
+    }
+}
+
+struct Sharing<'a>(Option<&'a ShardingSettings>);
+
+impl fmt::Display for Sharing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(sharding) = self.0 else {
+            return f.write_str("alone");
+        };
+        let ShardingSettings {
+            installation,
+            shard_count,
+            namespace,
+            pod_name,
+            ..
+        } = sharding;
+        let n_shards = shard_count.get();
+        write!(
+            f,
+            "{pod_name} of installation {installation}, {n_shards} shards, Leases in {namespace}"
+        )
+    }
+}
+
+struct Scopes<'a>(&'a [Scope]);
+
+impl fmt::Display for Scopes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, scope) in self.0.iter().enumerate() {
+            let separator = if position == 0 { "" } else { "," };
+            match scope {
+                Scope::Cluster => write!(f, "{separator}all namespaces")?,
+                Scope::Namespace(name) => write!(f, "{separator}{name}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn scopes(namespaces: &[String]) -> Vec<Scope> {
+    if namespaces.is_empty() {
+        return vec![Scope::Cluster];
+    }
+    let distinct: BTreeSet<&str> = namespaces.iter().map(String::as_str).collect();
+    distinct.into_iter().map(|name| Scope::Namespace(name.into())).collect()
+}
+
+/// The way to the API server, by the flags `--kubeconfig` and `--context`.
+pub async fn kube_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConfigError> {
+    let mut config = found_config(file, context).await?;
+    exempt_from_proxy(&mut config, |name| env::var(name).ok());
+    Ok(config)
+}
+
+/// The token of a Pod's service account, where Kubernetes mounts it.
+const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+
+/// Why we are not in a Pod with a service account; none if we are.
+fn not_in_pod(variable: impl Fn(&str) -> Option<OsString>, token: &Path) -> Option<String> {
+    const SERVICE_HOST: &str = "KUBERNETES_SERVICE_HOST";
+    if variable(SERVICE_HOST).is_none_or(|host| host.is_empty()) {
+        Some(format!("{SERVICE_HOST} is not set"))
+    } else if !token.exists() {
+        Some(format!("there is no token at {}", token.display()))
+    } else {
+        None
+    }
+}
+
+/// What the flags name; without any the Pod's service account, if we are in one: a kubeconfig that happens to lie in an
+/// image must not lead to another cluster; else the kubeconfig of whoever calls.
+async fn found_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConfigError> {
+    let kubeconfig = match (file, context) {
+        (Some(file), _) => Kubeconfig::read_from(file).map_err(|source| ConfigError::Read {
+            file: file.display().to_string(),
+            source,
+        })?,
+        (None, Some(context)) => Kubeconfig::read().map_err(|source| ConfigError::NoKubeconfig {
+            context: context.to_owned(),
+            source,
+        })?,
+        (None, None) => match not_in_pod(|name| env::var_os(name), Path::new(TOKEN_FILE)) {
+            None => return kube::Config::incluster().map_err(ConfigError::ServiceAccount),
+            Some(not_in_pod) => Kubeconfig::read().map_err(|source| ConfigError::Nowhere {
+                not_in_pod,
+                kubeconfig: kubeconfig_place(env::var_os("KUBECONFIG")),
+                source,
+            })?,
+        },
+    };
+    if let Some(context) = context
+        && !kubeconfig.contexts.iter().any(|known| known.name == context)
+    {
+        let known = kubeconfig.contexts.iter().map(|known| known.name.clone()).collect();
+        return Err(ConfigError::UnknownContext {
+            context: context.to_owned(),
+            known,
+        });
+    }
+    let options = KubeConfigOptions {
+        context: context.map(str::to_owned),
+        ..KubeConfigOptions::default()
+    };
+    let root_cert_file = authority_file(&kubeconfig, context);
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
+    let mut config = config.map_err(ConfigError::Context)?;
+    config.root_cert_file = root_cert_file;
+    Ok(config)
+}
+
+/// The file of the CA, which `kube` reads for a kubeconfig and does not name; none where the CA is inline or not given.
+fn authority_file(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<PathBuf> {
+    let context = context.or(kubeconfig.current_context.as_deref())?;
+    let context = kubeconfig.contexts.iter().find(|known| known.name == context)?;
+    let cluster = &context.context.as_ref()?.cluster;
+    let cluster = kubeconfig.clusters.iter().find(|known| known.name == *cluster)?;
+    let cluster = cluster.cluster.as_ref()?;
+    if cluster.certificate_authority_data.is_some() {
+        return None;
+    }
+    cluster.certificate_authority.as_deref().map(PathBuf::from)
+}
+
+/// Where `Kubeconfig::read` looks.
+fn kubeconfig_place(variable: Option<OsString>) -> String {
+    match variable.filter(|files| !files.is_empty()) {
+        Some(files) => format!("KUBECONFIG={}", files.display()),
+        None => "~/.kube/config (KUBECONFIG is not set)".to_owned(),
+    }
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests;

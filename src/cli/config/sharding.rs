@@ -1,0 +1,94 @@
+//! How a replica shares CronJobs with others, checked once at the start.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+};
+
+use super::surroundings::{PodIdentity, Surroundings, TokenFault};
+use crate::{
+    cli::args::{RunArgs, TimingPreset},
+    controller::settings::ShardingSettings,
+    coordination::{Preset, ProtocolRange},
+    kube_api::leases::OwnerPod,
+};
+
+/// Why a replica cannot share CronJobs with others.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShardingError {
+    /// Other replicas know this one by its Pod.
+    #[error(
+        "the Pod's name and uid cannot be read from its token: {fault}; give --pod-name and --pod-uid, or set POD_NAME and \
+         POD_UID from the Pod's own fields (`valueFrom.fieldRef`: metadata.name and metadata.uid)"
+    )]
+    Token {
+        /// What is wrong with the token.
+        fault: TokenFault,
+    },
+    /// Both are part of the text by which a Lease names its holder.
+    #[error("{flag} must not be empty or have a '/' in it")]
+    Text {
+        /// The flag.
+        flag: &'static str,
+    },
+}
+
+/// From flags and from where the process runs. A replica with `--alone` needs no token that names its Pod.
+pub(super) fn sharding_settings(
+    args: &RunArgs,
+    kube: &kube::Config,
+    surroundings: &Surroundings,
+) -> Result<ShardingSettings, ShardingError> {
+    let found = match (&args.pod_name, &args.pod_uid) {
+        (Some(name), Some(uid)) => Ok(PodIdentity::given(name, uid)),
+        _ => surroundings.identity(),
+    };
+    let found = match found {
+        Err(_) if args.alone => Surroundings::host().identity(),
+        found => found,
+    };
+    let found = found.map_err(|fault| ShardingError::Token { fault })?;
+    let pod_name = part("--pod-name", args.pod_name.as_deref().unwrap_or(&found.name))?;
+    let pod_uid = part("--pod-uid", args.pod_uid.as_deref().unwrap_or(&found.uid))?;
+    let namespace = args.lease_namespace.as_deref().unwrap_or(&kube.default_namespace);
+    // An owner that is not there, or is in another namespace, would have the Lease collected as garbage.
+    let owner = surroundings.is_pod_in(namespace).then(|| OwnerPod {
+        name: pod_name.clone(),
+        uid: pod_uid.clone(),
+    });
+    Ok(ShardingSettings {
+        installation: args.installation.clone(),
+        namespace: namespace.into(),
+        pod_name,
+        pod_uid,
+        owner,
+        revision: args.pod_revision.as_deref().unwrap_or_default().into(),
+        shard_count: args.shards,
+        protocol: ProtocolRange::OURS,
+        timing: preset(args.timing).timing(),
+        incarnations: Arc::new(random_number),
+    })
+}
+
+fn preset(named: TimingPreset) -> Preset {
+    match named {
+        TimingPreset::Default => Preset::Default,
+        TimingPreset::Fast => Preset::Fast,
+        TimingPreset::Safe => Preset::Safe,
+    }
+}
+
+fn part(flag: &'static str, text: &str) -> Result<Box<str>, ShardingError> {
+    if text.is_empty() || text.contains('/') {
+        return Err(ShardingError::Text { flag });
+    }
+    Ok(text.into())
+}
+
+/// A number that no other process has: what the standard library keys its maps with is drawn from the kernel's randomness.
+pub(super) fn random_number() -> u64 {
+    RandomState::new().hash_one(std::process::id())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! What a replica must be told before it shares CronJobs with others.
+
+use clap::Parser;
+
+use super::*;
+use crate::{
+    cli::args::{Cli, Command},
+    coordination::MemberSettings,
+    shard::{Scope, ShardCount},
+};
+
+fn args(flags: &[&str]) -> Result<RunArgs, String> {
+    let line = ["cronwheel", "run"].iter().chain(flags);
+    let Command::Run(args) = Cli::try_parse_from(line).map_err(|error| error.to_string())?.command else {
+        panic!("not run: {flags:?}");
+    };
+    Ok(args)
+}
+
+fn kube() -> kube::Config {
+    let mut kube = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+    kube.default_namespace = "kube-system".to_owned();
+    kube
+}
+
+const POD: [&str; 4] = ["--pod-name", "cronwheel-1", "--pod-uid", "uid-1"];
+
+fn host() -> Surroundings {
+    Surroundings::Host {
+        name: "worker-1".to_owned(),
+    }
+}
+
+fn pod() -> Surroundings {
+    Surroundings::Pod {
+        namespace: "kube-system".to_owned(),
+        token: None,
+    }
+}
+
+fn settings(flags: &[&str], surroundings: &Surroundings) -> Result<ShardingSettings, ShardingError> {
+    sharding_settings(&args(flags).unwrap(), &kube(), surroundings)
+}
+
+#[test]
+fn outside_a_pod_a_replica_has_the_name_of_the_host_and_no_owner() {
+    let shared = settings(&[], &host()).unwrap();
+    assert_eq!(
+        (shared.shard_count, &*shared.pod_name),
+        (ShardCount::default(), "worker-1")
+    );
+    assert_eq!(shared.owner, None);
+}
+
+#[test]
+fn a_replica_that_is_alone_has_no_shards() {
+    for flags in [["--alone", "--shards=64"], ["--alone", "--timing=fast"]] {
+        let refusal = args(&flags).unwrap_err();
+        assert!(
+            refusal.contains("--alone") && refusal.contains("cannot be used with"),
+            "{refusal}"
+        );
+    }
+}
+
+#[test]
+fn a_count_that_cannot_be_is_refused_with_one_that_can() {
+    for (count, fix) in [("100", "128"), ("8", "16"), ("2000", "1024"), ("some", "256")] {
+        let refusal = args(&["--shards", count]).unwrap_err();
+        assert!(refusal.contains("--shards") && refusal.contains(fix), "{refusal}");
+    }
+}
+
+#[test]
+fn in_a_pod_name_and_uid_must_be_known() {
+    assert!(settings(&["--alone"], &pod()).is_ok());
+    let error = settings(&["--pod-name", "a"], &pod()).unwrap_err().to_string();
+    for part in ["--pod-name", "--pod-uid", "POD_UID", "metadata.uid", "token"] {
+        assert!(error.contains(part), "{error}");
+    }
+    for (flag, values) in [("--pod-name", ["", "a/b"]), ("--pod-uid", ["", "a/b"])] {
+        for value in values {
+            let other = if flag == "--pod-uid" { "--pod-name" } else { "--pod-uid" };
+            let refused = settings(&[flag, value, other, "x"], &pod());
+            assert_eq!(refused.err(), Some(ShardingError::Text { flag }));
+        }
+    }
+}
+
+#[test]
+fn a_lease_is_owned_by_a_pod_beside_it_and_by_no_other() {
+    let with = |extra: &[&str], surroundings: &Surroundings| {
+        let flags: Vec<&str> = POD.iter().chain(extra).copied().collect();
+        let settings = settings(&flags, surroundings).unwrap();
+        (settings.namespace.to_string(), settings.owner.is_some())
+    };
+    assert_eq!(with(&[], &pod()), ("kube-system".to_owned(), true));
+    assert_eq!(with(&[], &host()), ("kube-system".to_owned(), false));
+    let elsewhere = with(&["--lease-namespace", "elsewhere"], &pod());
+    assert_eq!(elsewhere, ("elsewhere".to_owned(), false));
+}
+
+#[test]
+fn each_life_has_a_number_of_its_own() {
+    let settings = settings(&POD, &pod()).unwrap();
+    let agreed = MemberSettings::of(&[Scope::Cluster], "UTC");
+    let [first, second] = [settings.election(agreed.clone()), settings.election(agreed)];
+    assert_ne!(first.incarnation, second.incarnation);
+}

@@ -1,0 +1,172 @@
+//! Where the process runs, in a Pod or outside, and what it is called there.
+
+use std::{env, fs, path::Path};
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use serde::Deserialize;
+
+use super::{TOKEN_FILE, not_in_pod, sharding::random_number};
+
+/// Where the process runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Surroundings {
+    /// In a Pod, as its service account.
+    Pod {
+        /// The Pod's namespace.
+        namespace: String,
+        /// The token of its service account; none where it cannot be read.
+        token: Option<String>,
+    },
+    /// Outside a Pod, or with the account of a kubeconfig.
+    Host {
+        /// The name of the machine.
+        name: String,
+    },
+}
+
+/// What other replicas know this one by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PodIdentity {
+    /// The name, for people.
+    pub name: String,
+    /// The uid, after which its Lease is named.
+    pub uid: String,
+}
+
+impl PodIdentity {
+    pub(super) fn given(name: &str, uid: &str) -> PodIdentity {
+        PodIdentity {
+            name: name.to_owned(),
+            uid: uid.to_owned(),
+        }
+    }
+}
+
+/// Why a token does not name its Pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenFault {
+    /// There is no file, or none that can be read.
+    #[error("{TOKEN_FILE} cannot be read")]
+    Unreadable,
+    /// Its middle part is not base64url of JSON.
+    #[error("it is not a JSON Web Token")]
+    NoJsonWebToken,
+    /// It was not issued for a Pod, as the token of a Secret.
+    #[error("it has no claim kubernetes.io.pod, so it was not issued for this Pod")]
+    NotBound,
+}
+
+/// The claims of a token that is bound to a Pod (KEP-1205).
+#[derive(Deserialize)]
+struct Claims {
+    #[serde(rename = "kubernetes.io")]
+    kubernetes: Option<KubernetesClaims>,
+}
+
+#[derive(Deserialize)]
+struct KubernetesClaims {
+    pod: Option<PodClaim>,
+}
+
+#[derive(Deserialize)]
+struct PodClaim {
+    name: String,
+    uid: String,
+}
+
+impl Surroundings {
+    /// Those of this process, whose own namespace is given.
+    pub(super) fn of_process(namespace: &str) -> Surroundings {
+        match not_in_pod(|name| env::var_os(name), Path::new(TOKEN_FILE)) {
+            None => Surroundings::Pod {
+                namespace: namespace.to_owned(),
+                token: fs::read_to_string(TOKEN_FILE).ok(),
+            },
+            Some(_) => Surroundings::host(),
+        }
+    }
+
+    /// This machine.
+    pub(super) fn host() -> Surroundings {
+        let system = rustix::system::uname();
+        Surroundings::Host {
+            name: system.nodename().to_string_lossy().into_owned(),
+        }
+    }
+
+    /// Whether it is a Pod of this namespace.
+    pub(super) fn is_pod_in(&self, namespace: &str) -> bool {
+        matches!(self, Surroundings::Pod { namespace: own, .. } if own == namespace)
+    }
+
+    /// The Pod that its token names; outside a Pod the host's name and a uid that no other process has.
+    pub(super) fn identity(&self) -> Result<PodIdentity, TokenFault> {
+        match self {
+            Surroundings::Pod { token, .. } => named_in(token.as_deref().ok_or(TokenFault::Unreadable)?),
+            Surroundings::Host { name } => Ok(PodIdentity {
+                name: if name.is_empty() { "localhost" } else { name }.to_owned(),
+                uid: format!("{:016x}", random_number()),
+            }),
+        }
+    }
+}
+
+/// The signature is not checked: it is our own token, and the API server checks it at every request.
+fn named_in(token: &str) -> Result<PodIdentity, TokenFault> {
+    let payload = token.trim().split('.').nth(1).ok_or(TokenFault::NoJsonWebToken)?;
+    let payload = BASE64_URL_SAFE_NO_PAD
+        .decode(payload)
+        .map_err(|_| TokenFault::NoJsonWebToken)?;
+    let claims: Claims = serde_json::from_slice(&payload).map_err(|_| TokenFault::NoJsonWebToken)?;
+    let pod = claims.kubernetes.and_then(|claims| claims.pod);
+    let PodClaim { name, uid } = pod.ok_or(TokenFault::NotBound)?;
+    Ok(PodIdentity { name, uid })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(claims: &str) -> String {
+        format!("header.{}.signature\n", BASE64_URL_SAFE_NO_PAD.encode(claims))
+    }
+
+    #[test]
+    fn a_bound_token_names_its_pod() {
+        let claims = r#"{"aud":["https://kubernetes.default.svc"],"exp":1,"kubernetes.io":{"namespace":"kube-system",
+            "node":{"name":"n","uid":"1"},"pod":{"name":"cronwheel-7c9f-x2x9z","uid":"9f0c1a52-8d7e-4b1f-9a53-6c2d1e0b7f48"},
+            "serviceaccount":{"name":"cronwheel","uid":"2"}},"sub":"system:serviceaccount:kube-system:cronwheel"}"#;
+        let pod = PodIdentity::given("cronwheel-7c9f-x2x9z", "9f0c1a52-8d7e-4b1f-9a53-6c2d1e0b7f48");
+        assert_eq!(named_in(&token(claims)), Ok(pod));
+    }
+
+    #[test]
+    fn a_token_without_a_pod_is_refused_with_the_reason() {
+        let unbound = r#"{"kubernetes.io":{"namespace":"kube-system"}}"#;
+        for (text, fault) in [
+            (token("{}"), TokenFault::NotBound),
+            (token(unbound), TokenFault::NotBound),
+            (token("[1"), TokenFault::NoJsonWebToken),
+            ("opaque".to_owned(), TokenFault::NoJsonWebToken),
+            ("a.%%%.c".to_owned(), TokenFault::NoJsonWebToken),
+            (String::new(), TokenFault::NoJsonWebToken),
+        ] {
+            assert_eq!(named_in(&text), Err(fault), "{text}");
+        }
+        let unreadable = Surroundings::Pod {
+            namespace: "kube-system".to_owned(),
+            token: None,
+        };
+        assert_eq!(unreadable.identity(), Err(TokenFault::Unreadable));
+    }
+
+    #[test]
+    fn outside_a_pod_each_process_is_another_member() {
+        let host = Surroundings::Host {
+            name: "worker-1".to_owned(),
+        };
+        let [first, second] = [host.identity().unwrap(), host.identity().unwrap()];
+        assert_eq!((first.name.as_str(), second.name.as_str()), ("worker-1", "worker-1"));
+        assert_ne!(first.uid, second.uid);
+    }
+}

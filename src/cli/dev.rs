@@ -1,0 +1,292 @@
+//! The `dev` command: an in-memory API server on a loopback port, what runs its Jobs, and the real controller as a client
+//! of it, in one process, for a person with `kubectl` and without a cluster.
+//!
+//! Invariant: whatever ends it, but for SIGKILL, the port and the terminal are given back and the kubeconfig is gone.
+
+mod board;
+mod ending;
+mod faults;
+mod filling;
+mod kubeconfig;
+mod lateness;
+mod log_tail;
+mod population;
+mod screen;
+mod terminal;
+mod view;
+
+use std::{
+    io::{self, Stdout},
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicU32},
+    time::Duration,
+};
+
+use apisim::{Api, Checks, JobRunner, JobRunnerOptions, Options, Server, ServerError, WallClock};
+use clap::{Args, value_parser};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, pending},
+};
+use jiff::SignedDuration;
+use kube::{Client, Config};
+use tokio::sync::Notify;
+
+use self::{
+    ending::Ending,
+    kubeconfig::{KubeconfigError, KubeconfigFile},
+    screen::Guide,
+    view::{Face, View},
+};
+use super::args::values::parse_run_time;
+use crate::{
+    controller::{
+        Companion, Connections, Controller, RuntimeError, bind, clock::Clock, event_task::EventBudget,
+        settings::RunSettings,
+    },
+    schedule::{Zone, parse_standard},
+    shard::{Scope, TemplateMemory},
+    telemetry::{logging::LogLevel, metrics::Metrics},
+};
+
+/// Next to that of a Kubernetes API server, and given to nobody.
+const PORT: u16 = 6440;
+
+/// Ten times as many as the largest clusters have; they take 8 GB.
+const CRON_JOBS_MAX: i64 = 1_000_000;
+
+/// The example, where the repository is.
+const EXAMPLE: &str = "examples/hello.yaml";
+
+/// How long Jobs run that do not say; kubectl shall see them run and end.
+const RUN_FOR: std::ops::Range<Duration> = Duration::from_secs(2)..Duration::from_secs(5);
+
+/// How far the clock may be from the API server's, which is the same one.
+const SKEW_MAX: SignedDuration = SignedDuration::from_secs(2);
+
+/// As `run` has it unless told otherwise.
+const STATUS_FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+const INFLIGHT_MAX: u32 = 128;
+
+/// Runs everything in one process, without a cluster: an API server in memory for kubectl, Jobs that end, the controller.
+#[derive(Clone, Debug, Args)]
+pub struct DevArgs {
+    /// The port of the API server on 127.0.0.1; 0 takes any that is free
+    #[arg(long, value_name = "PORT", default_value_t = PORT)]
+    port: u16,
+
+    /// The kubeconfig file to write; it is removed in the end
+    #[arg(long, value_name = "FILE", default_value = "cronwheel-dev.kubeconfig")]
+    kubeconfig: PathBuf,
+
+    /// How many CronJobs to begin with, at most a million: schedules, policies, zones and Jobs as a cluster has them, in
+    /// namespaces of their own
+    #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = value_parser!(u32).range(..=CRON_JOBS_MAX))]
+    cronjobs: u32,
+
+    /// What those CronJobs and the lives of Jobs are drawn from
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+
+    /// Let things go wrong for the controller, as the seed has it: slow and lost answers, errors, watches that end
+    #[arg(long)]
+    faults: bool,
+
+    /// How long to run; until Ctrl-C without it
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_run_time)]
+    run_for: Option<Duration>,
+
+    /// Address and port of /healthz, /readyz and /metrics; port 0 takes any that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+
+    /// Which lines the log has; its last ones are on the screen, all of them go to standard error where that is no terminal
+    #[arg(long, value_enum, default_value_t)]
+    log_level: LogLevel,
+}
+
+/// Why `dev` does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum DevError {
+    /// Another program has the port.
+    #[error("--port {port}: the API server cannot listen there; give another port, or 0 for any that is free")]
+    Port {
+        /// As configured.
+        port: u16,
+        /// Why not.
+        source: ServerError,
+    },
+    /// The kubeconfig cannot be written.
+    #[error(transparent)]
+    Kubeconfig(#[from] KubeconfigError),
+    /// The way to our own API server.
+    #[error("cannot connect to our own API server")]
+    Address(#[source] http::uri::InvalidUri),
+    /// The terminal or the output.
+    #[error("cannot write to standard output")]
+    Output(#[source] io::Error),
+    /// The controller.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+}
+
+/// Runs until a signal or the end of its time. Within a tokio runtime of several threads only.
+pub async fn run(args: &DevArgs, output: Stdout) -> Result<(), DevError> {
+    let output_is_gone = Arc::new(Notify::new());
+    let mut ending = Ending::listen(args.run_for, Arc::clone(&output_is_gone)).map_err(RuntimeError::Signals)?;
+    let clock = Clock::system(SignedDuration::ZERO, SKEW_MAX);
+    let api = api(args, clock.clone());
+    let server = listen(args.port, &api).await?;
+    let endpoints = bind(args.listen).await?;
+    let connections = Connections::open(&config(server.address())?)
+        .await
+        .map_err(RuntimeError::Connect)?;
+    let _removed_in_the_end = KubeconfigFile::write(&args.kubeconfig, server.address())?;
+    let guide = Guide {
+        api_server: format!("http://{}", server.address()),
+        metrics: endpoints
+            .local_addr()
+            .map_or_else(|error| error.to_string(), |address| format!("http://{address}/metrics")),
+        commands: commands(args),
+    };
+    let face = Face::begin(output, &guide, args.log_level).map_err(DevError::Output)?;
+    let view = View {
+        face: face.clone(),
+        guide,
+        client: in_process(&api, "view"),
+        begun: clock.now(),
+        clock: clock.clone(),
+        n_to_fill: Arc::new(AtomicU32::new(args.cronjobs)),
+        output_is_gone,
+    };
+    let controller = Controller {
+        settings: settings(args.listen),
+        clock,
+        connections,
+        metrics: Metrics::register().map_err(RuntimeError::from)?,
+    };
+    let companions = companions(args.seed, &api, server, view, &controller.metrics);
+    let next_signal = async || {
+        let reason = ending.next().await;
+        face.release();
+        reason
+    };
+    let outcome = controller.run(Some(endpoints), companions, next_signal).await;
+    face.end(outcome.is_err()).map_err(DevError::Output)?;
+    Ok(outcome?)
+}
+
+fn api(args: &DevArgs, clock: Clock) -> Api {
+    let mut options = Options {
+        seed: args.seed,
+        checks: Checks {
+            schedule: |text| parse_standard(text).map(drop).map_err(|error| error.to_string()),
+            time_zone: |name| Zone::load(name).is_ok(),
+        },
+        ..Options::default()
+    };
+    if args.cronjobs > 0 {
+        options.namespaces.extend(population::namespaces().map(str::to_owned));
+    }
+    // The clock as it reads: held back by the guard, it could never tell the guard of a step.
+    let api = Api::new(options, WallClock::new(move || clock.wall()));
+    if args.faults {
+        for rule in faults::rules() {
+            api.faults().add(rule);
+        }
+    }
+    api
+}
+
+async fn listen(port: u16, api: &Api) -> Result<Server, DevError> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    Server::bind(address, api.client("kubectl").named_by_user_agent())
+        .await
+        .map_err(|source| DevError::Port { port, source })
+}
+
+/// The controller's way to the API server, through the port as everybody's.
+fn config(address: SocketAddr) -> Result<Config, DevError> {
+    let mut config = Config::new(format!("http://{address}").parse().map_err(DevError::Address)?);
+    config.proxy_url = None;
+    Ok(config)
+}
+
+fn in_process(api: &Api, name: &str) -> Client {
+    Client::new(api.client(name), "default")
+}
+
+fn settings(listen: SocketAddr) -> RunSettings {
+    RunSettings {
+        scopes: vec![Scope::Cluster],
+        listen,
+        default_zone: Zone::utc(),
+        status_flush_interval: STATUS_FLUSH_INTERVAL,
+        sharding: None,
+        alone: None,
+        inflight_max: INFLIGHT_MAX,
+        template_memory_mib: TemplateMemory::MIB_DEFAULT,
+        events: EventBudget::default(),
+    }
+}
+
+fn companions(seed: u64, api: &Api, server: Server, view: View, metrics: &Metrics) -> Vec<Companion> {
+    let job_lives = JobRunnerOptions {
+        seed,
+        run_for: RUN_FOR,
+        ..JobRunnerOptions::default()
+    };
+    let filling = filling::fill(in_process(api, "filling"), seed, Arc::clone(&view.n_to_fill));
+    let companion = |name, run: BoxFuture<'static, ()>| Companion { name, run };
+    vec![
+        companion("API server", server.run(pending()).boxed()),
+        companion("Job runner", JobRunner::new(api.clone(), job_lives).run().boxed()),
+        companion("view", view.run(metrics.clone()).boxed()),
+        companion("filling", filling.then(|()| pending()).boxed()),
+    ]
+}
+
+/// The two commands to try first.
+fn commands(args: &DevArgs) -> Vec<String> {
+    let kubectl = format!("kubectl --kubeconfig {}", quoted(&args.kubeconfig));
+    let begin = if Path::new(EXAMPLE).exists() {
+        format!("apply -f {EXAMPLE}")
+    } else {
+        "create cronjob hello --image=busybox --schedule='* * * * *' -- echo hello".to_owned()
+    };
+    let scope = if args.cronjobs > 0 { " -A" } else { "" };
+    vec![
+        format!("{kubectl} {begin}"),
+        format!("{kubectl} get cronjobs,jobs{scope}"),
+    ]
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |character: char| character.is_alphanumeric() || "-_./+,:@".contains(character);
+    if text.chars().all(is_plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_quoted_where_a_shell_would_take_it_apart() {
+        for (path, expected) in [
+            ("cronwheel-dev.kubeconfig", "cronwheel-dev.kubeconfig"),
+            ("/tmp/a_b/c+d", "/tmp/a_b/c+d"),
+            ("my files/k", "'my files/k'"),
+            ("it's", r"'it'\''s'"),
+            ("$HOME/k", "'$HOME/k'"),
+        ] {
+            assert_eq!(quoted(Path::new(path)), expected);
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! What the screen of `dev` knows: facts of the two watches in, figures out. It sees what any client of the API can see.
+//!
+//! Invariant: a look costs what has changed since the last, not what is kept.
+
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque},
+    sync::Arc,
+};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{
+    schedule::due,
+    shard::{CronJobRecord, CronJobSchedule, Finish, Input, JobRecord, Uid},
+};
+
+/// Fires are counted over so long.
+pub(super) const WINDOW: SignedDuration = SignedDuration::from_mins(1);
+
+/// The latest fires that are kept by name: a large screen full.
+const LATEST_MAX: usize = 50;
+
+/// Fires that are counted at once: a burst of all CronJobs of the largest clusters. Beyond it the count stands still.
+const FIRES_MAX: usize = 1_000_000;
+
+/// What is known of the cluster.
+pub(super) struct Board {
+    cron_jobs: HashMap<Uid, Listed>,
+    /// Each CronJob that will fire, by when next. Names alone do not tell one from its successor that a list shows.
+    agenda: BTreeSet<Planned>,
+    n_suspended: usize,
+    jobs: HashMap<Uid, Run>,
+    n_running: usize,
+    n_complete: u64,
+    n_failed: u64,
+    /// When each Job of a slot was first seen, oldest first.
+    fires: VecDeque<Timestamp>,
+    latest: VecDeque<Fire>,
+    lists: Lists,
+}
+
+type Planned = (Timestamp, Arc<str>, Uid);
+
+struct Listed {
+    /// Namespace and name.
+    name: Arc<str>,
+    schedule: CronJobSchedule,
+    is_suspended: bool,
+    /// From where `@every` counts.
+    anchor: Timestamp,
+    next: Option<Timestamp>,
+    list: u64,
+}
+
+struct Run {
+    finish: Option<Finish>,
+    list: u64,
+}
+
+struct Fire {
+    uid: Uid,
+    name: Box<str>,
+    slot: Timestamp,
+    finish: Option<Finish>,
+    is_gone: bool,
+}
+
+/// The numbers of the current lists: what bears an older one when a list is complete is gone.
+#[derive(Default)]
+struct Lists {
+    cron_jobs: u64,
+    jobs: u64,
+}
+
+/// What there is to show.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Figures {
+    pub(super) n_cron_jobs: usize,
+    pub(super) n_suspended: usize,
+    /// Within [`WINDOW`].
+    pub(super) n_fires: usize,
+    pub(super) n_running: usize,
+    /// Since the beginning, as the next.
+    pub(super) n_complete: u64,
+    pub(super) n_failed: u64,
+    /// The soonest first.
+    pub(super) next_fires: Vec<NextFire>,
+    /// The newest first.
+    pub(super) latest_fires: Vec<LatestFire>,
+}
+
+/// A CronJob that will fire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NextFire {
+    pub(super) name: String,
+    pub(super) schedule: String,
+    pub(super) at: Timestamp,
+}
+
+/// A Job that was started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LatestFire {
+    pub(super) name: String,
+    pub(super) slot: Timestamp,
+    pub(super) state: &'static str,
+}
+
+impl Board {
+    pub(super) fn new() -> Board {
+        Board {
+            cron_jobs: HashMap::new(),
+            agenda: BTreeSet::new(),
+            n_suspended: 0,
+            jobs: HashMap::new(),
+            n_running: 0,
+            n_complete: 0,
+            n_failed: 0,
+            fires: VecDeque::new(),
+            latest: VecDeque::new(),
+            lists: Lists::default(),
+        }
+    }
+
+    /// Takes in a fact of a watch.
+    pub(super) fn take(&mut self, input: Input, now: Timestamp) {
+        match input {
+            Input::CronJobApplied(record) => self.apply_cron_job(&record, now),
+            Input::CronJobDeleted(uid) => self.remove_cron_job(&uid),
+            Input::CronJobRelistBegun(_) => self.lists.cron_jobs += 1,
+            Input::CronJobRelistDone(_) => self.retire_cron_jobs(),
+            Input::CronJobSeen(uid) => {
+                if let Some(listed) = self.cron_jobs.get_mut(&uid) {
+                    listed.list = self.lists.cron_jobs;
+                }
+            }
+            Input::JobApplied(record) => self.apply_job(*record, now),
+            Input::JobDeleted(uid) | Input::JobUnselected(uid) => self.remove_job(&uid),
+            Input::JobRelistBegun(_) => self.lists.jobs += 1,
+            Input::JobRelistDone(_) => self.retire_jobs(),
+            Input::JobSeen(uid) => {
+                if let Some(run) = self.jobs.get_mut(&uid) {
+                    run.list = self.lists.jobs;
+                }
+            }
+            // A shard's own business.
+            Input::Selected(_)
+            | Input::JobCreateAnswered { .. }
+            | Input::JobDeleteAnswered { .. }
+            | Input::JobLookedUp { .. }
+            | Input::StatusAnswered { .. } => {}
+        }
+    }
+
+    /// What there is to show, with so many fires of each kind.
+    pub(super) fn figures(&mut self, now: Timestamp, n_listed: usize) -> Figures {
+        self.pass_time(now);
+        let next_fire = |(at, name, uid): &Planned| NextFire {
+            name: name.to_string(),
+            schedule: self.cron_jobs.get(uid).map(Listed::schedule_text).unwrap_or_default(),
+            at: *at,
+        };
+        Figures {
+            n_cron_jobs: self.cron_jobs.len(),
+            n_suspended: self.n_suspended,
+            n_fires: self.fires.len(),
+            n_running: self.n_running,
+            n_complete: self.n_complete,
+            n_failed: self.n_failed,
+            next_fires: self.agenda.iter().take(n_listed).map(next_fire).collect(),
+            latest_fires: self.latest.iter().take(n_listed).map(Fire::told).collect(),
+        }
+    }
+
+    fn pass_time(&mut self, now: Timestamp) {
+        while self.agenda.first().is_some_and(|(at, ..)| *at <= now) {
+            if let Some((_, _, uid)) = self.agenda.pop_first() {
+                self.plan(&uid, now);
+            }
+        }
+        while self
+            .fires
+            .front()
+            .is_some_and(|seen| now.duration_since(*seen) >= WINDOW)
+        {
+            self.fires.pop_front();
+        }
+    }
+
+    fn apply_cron_job(&mut self, record: &CronJobRecord, now: Timestamp) {
+        let identity = &record.identity;
+        self.remove_cron_job(&identity.uid);
+        let is_suspended = record.is_suspended || record.is_deleting;
+        self.n_suspended += usize::from(is_suspended);
+        let listed = Listed {
+            name: format!("{}/{}", identity.namespace, identity.name).into(),
+            schedule: record.schedule.clone(),
+            is_suspended,
+            anchor: record.status.last_schedule_time.unwrap_or(record.created),
+            next: None,
+            list: self.lists.cron_jobs,
+        };
+        self.cron_jobs.insert(identity.uid.clone(), listed);
+        self.plan(&identity.uid, now);
+    }
+
+    /// Puts a CronJob that is not on the agenda there, if it will fire.
+    fn plan(&mut self, uid: &Uid, now: Timestamp) {
+        let Some(listed) = self.cron_jobs.get_mut(uid) else {
+            return;
+        };
+        listed.next = listed.next_after(now);
+        if let Some(next) = listed.next {
+            self.agenda.insert((next, Arc::clone(&listed.name), uid.clone()));
+        }
+    }
+
+    fn remove_cron_job(&mut self, uid: &Uid) {
+        let Some(listed) = self.cron_jobs.remove(uid) else {
+            return;
+        };
+        self.n_suspended -= usize::from(listed.is_suspended);
+        if let Some(next) = listed.next {
+            self.agenda.remove(&(next, listed.name, uid.clone()));
+        }
+    }
+
+    fn retire_cron_jobs(&mut self) {
+        let current = self.lists.cron_jobs;
+        let gone = self.cron_jobs.iter().filter(|(_, listed)| listed.list != current);
+        let gone: Vec<Uid> = gone.map(|(uid, _)| uid.clone()).collect();
+        for uid in &gone {
+            self.remove_cron_job(uid);
+        }
+    }
+
+    /// Takes note of a Job of a CronJob; one of nobody is nobody's fire.
+    fn apply_job(&mut self, record: JobRecord, now: Timestamp) {
+        if record.controller.is_none() {
+            return;
+        }
+        let list = self.lists.jobs;
+        let finish = record.finish;
+        let former = self.jobs.insert(record.uid.clone(), Run { finish, list });
+        match &former {
+            Some(former) => self.n_running -= usize::from(former.finish.is_none()),
+            None => self.note_fire(&record, now),
+        }
+        self.n_running += usize::from(finish.is_none());
+        if former.is_none_or(|former| former.finish.is_none()) {
+            match finish {
+                Some(Finish::Complete) => self.n_complete += 1,
+                Some(Finish::Failed) => self.n_failed += 1,
+                None => return,
+            }
+            self.update_latest(&record.uid, |fire| fire.finish = finish);
+        }
+    }
+
+    fn note_fire(&mut self, record: &JobRecord, now: Timestamp) {
+        let Some(slot) = record.scheduled else { return };
+        if self.fires.len() < FIRES_MAX {
+            self.fires.push_back(now);
+        }
+        self.latest.truncate(LATEST_MAX - 1);
+        self.latest.push_front(Fire {
+            uid: record.uid.clone(),
+            name: format!("{}/{}", record.namespace, record.name).into(),
+            slot,
+            finish: record.finish,
+            is_gone: false,
+        });
+    }
+
+    fn update_latest(&mut self, uid: &Uid, change: impl FnOnce(&mut Fire)) {
+        if let Some(fire) = self.latest.iter_mut().find(|fire| fire.uid == *uid) {
+            change(fire);
+        }
+    }
+
+    fn remove_job(&mut self, uid: &Uid) {
+        if let Some(run) = self.jobs.remove(uid) {
+            self.n_running -= usize::from(run.finish.is_none());
+            self.update_latest(uid, |fire| fire.is_gone = true);
+        }
+    }
+
+    fn retire_jobs(&mut self) {
+        let current = self.lists.jobs;
+        let gone = self.jobs.iter().filter(|(_, run)| run.list != current);
+        let gone: Vec<Uid> = gone.map(|(uid, _)| uid.clone()).collect();
+        for uid in &gone {
+            self.remove_job(uid);
+        }
+    }
+}
+
+impl Listed {
+    fn next_after(&self, now: Timestamp) -> Option<Timestamp> {
+        let CronJobSchedule {
+            parsed, default_zone, ..
+        } = &self.schedule;
+        let is_good = !self.is_suspended && !matches!(self.schedule.zone, Some(Err(_)));
+        let schedule = parsed.as_ref().ok().filter(|_| is_good)?;
+        if schedule.is_every() {
+            due::next_in_chain(schedule, default_zone, self.anchor, now)
+        } else {
+            schedule.next_after(now, default_zone)
+        }
+    }
+
+    fn schedule_text(&self) -> String {
+        match &self.schedule.time_zone {
+            Some(zone) => format!("{} {zone}", self.schedule.text),
+            None => self.schedule.text.to_string(),
+        }
+    }
+}
+
+impl Fire {
+    fn told(&self) -> LatestFire {
+        LatestFire {
+            name: self.name.to_string(),
+            slot: self.slot,
+            state: match (self.finish, self.is_gone) {
+                (Some(finish), _) => finish.as_str(),
+                (None, false) => "Running",
+                (None, true) => "Deleted",
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+//! Facts in, figures out.
+
+use super::*;
+use crate::{
+    schedule::Zone,
+    shard::{CronJobIdentity, ResourceVersion, Scope, ShardLabels, state::test_record},
+};
+
+fn at(time: &str) -> Timestamp {
+    format!("2026-05-05T{time}Z").parse().unwrap()
+}
+
+fn uid(name: &str) -> Uid {
+    Uid::new(name)
+}
+
+fn cron_job(name: &str, schedule: &str) -> CronJobRecord {
+    let mut record = test_record(name);
+    record.schedule = CronJobSchedule::new(schedule, None, &Zone::utc());
+    record
+}
+
+fn applied(record: CronJobRecord) -> Input {
+    Input::CronJobApplied(Box::new(record))
+}
+
+fn job(name: &str, slot: &str, finish: Option<Finish>) -> Input {
+    let slot = at(slot);
+    Input::JobApplied(Box::new(JobRecord {
+        uid: uid(name),
+        namespace: "default".into(),
+        name: name.into(),
+        resource_version: ResourceVersion(1),
+        controller: Some(uid("owner")),
+        scheduled: Some(slot),
+        finish,
+        started: None,
+        completed: None,
+        shard_labels: ShardLabels::default(),
+    }))
+}
+
+fn next_fires(board: &mut Board, now: &str) -> Vec<String> {
+    let fires = board.figures(at(now), 10).next_fires;
+    fires
+        .iter()
+        .map(|fire| format!("{} {}", fire.name, fire.at.strftime("%T")))
+        .collect()
+}
+
+/// Running, complete, failed.
+fn jobs(board: &mut Board, now: &str) -> (usize, u64, u64) {
+    let figures = board.figures(at(now), 10);
+    (figures.n_running, figures.n_complete, figures.n_failed)
+}
+
+#[test]
+fn the_next_fires_are_the_soonest_and_move_on() {
+    let mut board = Board::new();
+    for (name, schedule) in [("hourly", "0 * * * *"), ("b", "* * * * *"), ("a", "* * * * *")] {
+        board.take(applied(cron_job(name, schedule)), at("10:00:30"));
+    }
+    assert_eq!(
+        next_fires(&mut board, "10:00:30"),
+        ["default/a 10:01:00", "default/b 10:01:00", "default/hourly 11:00:00"]
+    );
+    assert_eq!(next_fires(&mut board, "10:01:00")[0], "default/a 10:02:00");
+    let figures = board.figures(at("10:59:59"), 1);
+    assert_eq!((figures.n_cron_jobs, figures.next_fires.len()), (3, 1));
+    assert_eq!(
+        next_fires(&mut board, "10:59:59").last().unwrap(),
+        "default/hourly 11:00:00"
+    );
+}
+
+#[test]
+fn a_changed_schedule_replaces_the_former_and_a_deletion_ends_it() {
+    let mut board = Board::new();
+    board.take(applied(cron_job("a", "* * * * *")), at("10:00:30"));
+    board.take(applied(cron_job("a", "30 12 * * *")), at("10:00:31"));
+    assert_eq!(next_fires(&mut board, "10:00:31"), ["default/a 12:30:00"]);
+    board.take(
+        Input::CronJobDeleted(cron_job("a", "").identity.uid.clone()),
+        at("10:00:32"),
+    );
+    assert_eq!(next_fires(&mut board, "10:00:32"), [""; 0]);
+    assert_eq!(board.figures(at("10:00:32"), 10), Figures::default());
+}
+
+#[test]
+fn one_that_was_made_anew_while_no_watch_was_open_takes_the_place_of_the_former() {
+    let mut board = Board::new();
+    board.take(applied(cron_job("a", "* * * * *")), at("10:00:30"));
+    let mut anew = cron_job("a", "* * * * *");
+    anew.identity = Arc::new(CronJobIdentity {
+        uid: uid("anew"),
+        ..(*anew.identity).clone()
+    });
+    board.take(Input::CronJobRelistBegun(Scope::Cluster), at("10:00:40"));
+    board.take(applied(anew), at("10:00:40"));
+    board.take(Input::CronJobRelistDone(Scope::Cluster), at("10:00:40"));
+    assert_eq!(next_fires(&mut board, "10:00:40"), ["default/a 10:01:00"]);
+}
+
+#[test]
+fn b_9_1_every_counts_from_the_last_slot_or_the_creation() {
+    let mut board = Board::new();
+    let mut record = cron_job("a", "@every 45s");
+    record.status.last_schedule_time = None;
+    record.created = at("10:00:10");
+    board.take(applied(record.clone()), at("10:00:20"));
+    assert_eq!(next_fires(&mut board, "10:00:20"), ["default/a 10:00:55"]);
+    assert_eq!(next_fires(&mut board, "10:00:55"), ["default/a 10:01:40"]);
+    record.status.last_schedule_time = Some(at("10:00:55"));
+    board.take(applied(record), at("10:03:00"));
+    assert_eq!(next_fires(&mut board, "10:03:00"), ["default/a 10:03:10"]);
+}
+
+#[test]
+fn what_will_not_fire_is_not_among_the_next() {
+    let mut suspended = cron_job("suspended", "* * * * *");
+    suspended.is_suspended = true;
+    let mut zoneless = cron_job("zoneless", "* * * * *");
+    zoneless.schedule = CronJobSchedule::new("* * * * *", Some("Mars/Base"), &Zone::utc());
+    let mut board = Board::new();
+    for record in [
+        suspended,
+        zoneless,
+        cron_job("bad", "* * *"),
+        cron_job("never", "0 0 30 2 *"),
+    ] {
+        board.take(applied(record), at("10:00:00"));
+    }
+    let figures = board.figures(at("10:00:00"), 10);
+    assert_eq!((figures.n_cron_jobs, figures.n_suspended), (4, 1));
+    assert_eq!(figures.next_fires, []);
+    let mut awake = cron_job("suspended", "* * * * *");
+    awake.identity = Arc::new(CronJobIdentity {
+        namespace: "shop".into(),
+        ..(*awake.identity).clone()
+    });
+    awake.schedule = CronJobSchedule::new("* * * * *", Some("Asia/Tokyo"), &Zone::utc());
+    board.take(applied(awake), at("10:00:01"));
+    let figures = board.figures(at("10:00:01"), 10);
+    assert_eq!((figures.n_cron_jobs, figures.n_suspended), (4, 0));
+    assert_eq!(
+        figures.next_fires,
+        [NextFire {
+            name: "shop/suspended".to_owned(),
+            schedule: "* * * * * Asia/Tokyo".to_owned(),
+            at: at("10:01:00")
+        }]
+    );
+}
+
+#[test]
+fn a_job_runs_and_ends_once() {
+    let mut board = Board::new();
+    board.take(job("a-1", "10:00:00", None), at("10:00:00.002"));
+    board.take(job("b-1", "10:00:00", None), at("10:00:00.002"));
+    assert_eq!(jobs(&mut board, "10:00:01"), (2, 0, 0));
+    board.take(job("a-1", "10:00:00", Some(Finish::Complete)), at("10:00:02"));
+    board.take(job("a-1", "10:00:00", Some(Finish::Complete)), at("10:00:03"));
+    assert_eq!(jobs(&mut board, "10:00:04"), (1, 1, 0));
+    board.take(job("b-1", "10:00:00", Some(Finish::Failed)), at("10:00:05"));
+    board.take(Input::JobDeleted(uid("a-1")), at("10:00:06"));
+    board.take(Input::JobDeleted(uid("a-1")), at("10:00:06"));
+    assert_eq!(jobs(&mut board, "10:00:07"), (0, 1, 1));
+}
+
+#[test]
+fn a_running_job_that_is_deleted_runs_no_more() {
+    let mut board = Board::new();
+    board.take(job("a-1", "10:00:00", None), at("10:00:00.002"));
+    board.take(Input::JobDeleted(uid("a-1")), at("10:00:01"));
+    assert_eq!(jobs(&mut board, "10:00:02"), (0, 0, 0));
+    let latest = board.figures(at("10:00:02"), 10).latest_fires;
+    assert_eq!((latest[0].name.as_str(), latest[0].state), ("default/a-1", "Deleted"));
+}
+
+#[test]
+fn fires_count_for_a_minute_and_the_newest_are_listed_first() {
+    let mut board = Board::new();
+    board.take(job("a-1", "10:00:00", None), at("10:00:00"));
+    board.take(job("a-2", "10:00:30", None), at("10:00:30"));
+    // Another look at the same is no other fire.
+    board.take(job("a-1", "10:00:00", Some(Finish::Failed)), at("10:00:40"));
+    assert_eq!(board.figures(at("10:00:59"), 10).n_fires, 2);
+    let figures = board.figures(at("10:01:00"), 10);
+    assert_eq!(figures.n_fires, 1);
+    let latest: Vec<_> = figures
+        .latest_fires
+        .iter()
+        .map(|fire| (fire.name.as_str(), fire.state))
+        .collect();
+    assert_eq!(latest, [("default/a-2", "Running"), ("default/a-1", "Failed")]);
+    for number in 0..2 * LATEST_MAX {
+        board.take(job(&format!("b-{number}"), "10:01:00", None), at("10:01:00"));
+    }
+    assert_eq!(board.figures(at("10:01:00"), usize::MAX).latest_fires.len(), LATEST_MAX);
+}
+
+#[test]
+fn b_5_1_what_no_slot_started_is_no_fire_but_its_jobs_count_if_a_cron_job_has_them() {
+    fn without(input: Input, change: impl FnOnce(&mut JobRecord)) -> Input {
+        let Input::JobApplied(mut record) = input else {
+            return input;
+        };
+        change(&mut record);
+        Input::JobApplied(record)
+    }
+    let mut board = Board::new();
+    let manual = without(job("manual", "10:00:00", None), |job| job.scheduled = None);
+    let foreign = without(job("foreign", "10:00:00", None), |job| job.controller = None);
+    board.take(manual, at("10:00:00"));
+    board.take(foreign, at("10:00:00"));
+    assert_eq!(jobs(&mut board, "10:00:01"), (1, 0, 0));
+    let figures = board.figures(at("10:00:01"), 10);
+    assert_eq!((figures.n_fires, figures.latest_fires), (0, Vec::new()));
+}
+
+#[test]
+fn a_new_list_ends_what_is_not_in_it() {
+    let mut board = Board::new();
+    let scope = || Scope::Cluster;
+    for name in ["a", "b", "c"] {
+        board.take(applied(cron_job(name, "* * * * *")), at("10:00:00"));
+    }
+    board.take(job("a-1", "10:00:00", None), at("10:00:00"));
+    board.take(job("b-1", "10:00:00", None), at("10:00:00"));
+    for input in [
+        Input::CronJobRelistBegun(scope()),
+        applied(cron_job("b", "* * * * *")),
+        Input::CronJobSeen(cron_job("c", "").identity.uid.clone()),
+        Input::CronJobRelistDone(scope()),
+        Input::JobRelistBegun(scope()),
+        Input::JobSeen(uid("b-1")),
+        Input::JobRelistDone(scope()),
+    ] {
+        board.take(input, at("10:00:10"));
+    }
+    assert_eq!(
+        next_fires(&mut board, "10:00:10"),
+        ["default/b 10:01:00", "default/c 10:01:00"]
+    );
+    assert_eq!(jobs(&mut board, "10:00:10"), (1, 0, 0));
+}

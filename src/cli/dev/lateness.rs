@@ -1,0 +1,155 @@
+//! Lateness over the last minute, out of the histogram that the dispatcher keeps: so starts that were held back on
+//! purpose, or that are caught up on, do not count.
+
+use std::collections::VecDeque;
+
+use jiff::Timestamp;
+use prometheus::{Histogram, core::Metric as _};
+
+use super::board::WINDOW;
+
+/// A histogram as it stood: upper bounds in seconds, ascending, each with the number of values up to it. The last bound
+/// is infinite.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Buckets(pub(super) Vec<(f64, u64)>);
+
+impl Buckets {
+    pub(super) fn read(histogram: &Histogram) -> Buckets {
+        let metric = histogram.metric();
+        let histogram = metric.get_histogram();
+        let bounds = histogram.get_bucket().iter();
+        let mut buckets: Vec<_> = bounds
+            .map(|bucket| (bucket.upper_bound(), bucket.cumulative_count()))
+            .collect();
+        buckets.push((f64::INFINITY, histogram.get_sample_count()));
+        Buckets(buckets)
+    }
+}
+
+/// How late creates were, as well as buckets can tell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Lateness {
+    /// In seconds; half of the creates were no later.
+    pub(super) p50_seconds: f64,
+    /// In seconds; none was later. Infinite beyond the last bucket.
+    pub(super) max_seconds: f64,
+}
+
+/// The histogram as it stood at each look of the last minute, oldest first.
+#[derive(Default)]
+pub(super) struct LatenessWindow {
+    looks: VecDeque<(Timestamp, Buckets)>,
+}
+
+impl LatenessWindow {
+    /// Takes a look; those from before the window go, but for the last of them, from which on is counted.
+    pub(super) fn look(&mut self, now: Timestamp, buckets: Buckets) {
+        self.looks.push_back((now, buckets));
+        while self.looks.len() > 1
+            && self
+                .looks
+                .get(1)
+                .is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW)
+        {
+            self.looks.pop_front();
+        }
+    }
+
+    /// Of the creates within the window; none where there were none.
+    pub(super) fn lateness(&self) -> Option<Lateness> {
+        let (_, first) = self.looks.front()?;
+        let (_, last) = self.looks.back()?;
+        let since = |(&(bound, count), (_, before)): (&(f64, u64), &(f64, u64))| (bound, count.saturating_sub(*before));
+        let counts: Vec<(f64, u64)> = last.0.iter().zip(&first.0).map(since).collect();
+        let (_, n_values) = *counts.last()?;
+        let max = counts.iter().find(|(_, count)| *count == n_values)?;
+        (n_values > 0).then(|| Lateness {
+            p50_seconds: median(&counts, n_values),
+            max_seconds: max.0,
+        })
+    }
+}
+
+/// The median, taken to lie evenly within its bucket.
+#[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
+fn median(counts: &[(f64, u64)], n_values: u64) -> f64 {
+    let half = n_values as f64 / 2.0;
+    let mut below = (0.0, 0);
+    for &(bound, count) in counts {
+        if count as f64 >= half {
+            let share = (half - below.1 as f64) / (count - below.1) as f64;
+            return if bound.is_finite() {
+                below.0 + (bound - below.0) * share
+            } else {
+                below.0
+            };
+        }
+        below = (bound, count);
+    }
+    below.0
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
+    }
+
+    fn buckets(counts: [u64; 4]) -> Buckets {
+        Buckets([0.001, 0.01, 0.1, f64::INFINITY].into_iter().zip(counts).collect())
+    }
+
+    #[test]
+    fn the_histogram_of_the_dispatcher_is_read_with_all_its_values() {
+        let metrics = crate::telemetry::metrics::Metrics::register().unwrap();
+        let before = Buckets::read(&metrics.dispatch.lateness);
+        for seconds in [0.0004, 0.002, 100.0] {
+            metrics.dispatch.lateness.observe(seconds);
+        }
+        let mut window = LatenessWindow::default();
+        window.look(at(0), before);
+        assert_eq!(window.lateness(), None);
+        window.look(at(1), Buckets::read(&metrics.dispatch.lateness));
+        let lateness = window.lateness().unwrap();
+        assert!((0.001..=0.002).contains(&lateness.p50_seconds), "{lateness:?}");
+        assert!(lateness.max_seconds.is_infinite());
+    }
+
+    #[test]
+    fn the_median_lies_in_its_bucket_and_the_greatest_is_its_bound() {
+        #[track_caller]
+        fn check(counts: [u64; 4], p50_seconds: f64, max_seconds: f64) {
+            let mut window = LatenessWindow::default();
+            window.look(at(0), buckets([0; 4]));
+            window.look(at(1), buckets(counts));
+            let lateness = window.lateness().unwrap();
+            assert!((lateness.p50_seconds - p50_seconds).abs() < 1e-9, "{lateness:?}");
+            assert_eq!(lateness.max_seconds.to_bits(), max_seconds.to_bits(), "{lateness:?}");
+        }
+        check([4, 4, 4, 4], 0.0005, 0.001);
+        check([0, 4, 4, 4], 0.0055, 0.01);
+        check([1, 1, 1, 1], 0.0005, 0.001);
+        check([0, 0, 4, 8], 0.1, f64::INFINITY);
+        check([0, 0, 0, 8], 0.1, f64::INFINITY);
+    }
+
+    #[test]
+    fn only_the_last_minute_counts() {
+        let mut window = LatenessWindow::default();
+        window.look(at(0), buckets([0; 4]));
+        window.look(at(10), buckets([0, 0, 9, 9]));
+        window.look(at(30), buckets([2, 2, 11, 11]));
+        assert_eq!(window.lateness().map(|lateness| lateness.max_seconds), Some(0.1));
+        window.look(at(69), buckets([2, 2, 11, 11]));
+        assert_eq!(window.lateness().map(|lateness| lateness.max_seconds), Some(0.1));
+        window.look(at(70), buckets([2, 2, 11, 11]));
+        assert_eq!(window.lateness().map(|lateness| lateness.max_seconds), Some(0.001));
+        window.look(at(91), buckets([2, 2, 11, 11]));
+        assert_eq!(window.lateness(), None);
+        assert_eq!(window.looks.len(), 4, "the last before the window, and those within");
+    }
+}

@@ -1,0 +1,180 @@
+//! Shows what goes on, once a second on a screen or every ten in a line, from two watches like any client's and from the
+//! controller's metrics.
+
+use std::{
+    io::{self, Stdout, Write, stderr},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::{StreamExt, future::pending, stream};
+use jiff::Timestamp;
+use kube::Client;
+use tokio::{
+    sync::Notify,
+    task::block_in_place,
+    time::{MissedTickBehavior, interval},
+};
+
+use super::{
+    board::Board,
+    lateness::{Buckets, LatenessWindow},
+    log_tail::LogTail,
+    screen::{Guide, Picture},
+    terminal::{Terminal, can_draw},
+};
+use crate::{
+    controller::clock::Clock,
+    kube_api::{Decoder, WatchItem, watch},
+    schedule::Zone,
+    shard::Scope,
+    telemetry::{
+        logging::{self, LogFormat, LogLevel},
+        metrics::Metrics,
+    },
+};
+
+/// How often the screen is drawn, and the histogram of lateness is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// So many looks come to one line where there is no screen.
+const LOOKS_PER_LINE: u64 = 10;
+
+/// Facts that are taken in between two looks at the clock.
+const FACTS_MAX: usize = 512;
+
+/// Lines of the log that are asked for; a screen takes fewer.
+const LOG_LINES_MAX: usize = 10;
+
+/// Where it is shown.
+#[derive(Clone)]
+pub(super) enum Face {
+    /// On a screen of its own.
+    Screen(Terminal, LogTail),
+    /// Line by line.
+    Lines(Arc<Stdout>),
+}
+
+impl Face {
+    /// Begins the screen, or tells the guide where there can be none; and begins the log, which tears no screen.
+    pub(super) fn begin(output: Stdout, guide: &Guide, log_level: LogLevel) -> io::Result<Face> {
+        if can_draw(&output) {
+            let log = LogTail::new();
+            logging::start_to(LogFormat::Text, log_level, log.clone());
+            return Ok(Face::Screen(Terminal::open(output)?, log));
+        }
+        logging::start(LogFormat::Text, log_level);
+        for line in guide.lines(usize::MAX) {
+            writeln!(output.lock(), "{line}")?;
+        }
+        Ok(Face::Lines(Arc::new(output)))
+    }
+
+    /// Waits for nobody from here on who holds the terminal.
+    pub(super) fn release(&self) {
+        if let Face::Screen(..) = self {
+            Terminal::release();
+        }
+    }
+
+    /// Gives the terminal back; where something went wrong with the last of the log.
+    pub(super) fn end(&self, is_failed: bool) -> io::Result<()> {
+        let Face::Screen(terminal, log) = self else {
+            return Ok(());
+        };
+        terminal.close();
+        if is_failed {
+            for line in log.all() {
+                writeln!(stderr(), "{line}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the view looks at.
+pub(super) struct View {
+    pub(super) face: Face,
+    pub(super) guide: Guide,
+    pub(super) client: Client,
+    pub(super) clock: Clock,
+    pub(super) begun: Timestamp,
+    /// CronJobs still to be filled in.
+    pub(super) n_to_fill: Arc<AtomicU32>,
+    /// Told when nothing can be shown any more.
+    pub(super) output_is_gone: Arc<Notify>,
+}
+
+impl View {
+    /// Shows until it is dropped.
+    pub(super) async fn run(self, metrics: Metrics) {
+        let mut board = Board::new();
+        let mut window = LatenessWindow::default();
+        let decoder = Arc::new(Decoder {
+            default_zone: Zone::utc(),
+            shard_count: None,
+        });
+        let cron_jobs = watch::cron_jobs(self.client.clone(), Scope::Cluster, decoder).boxed();
+        let jobs = watch::jobs(self.client.clone(), Scope::Cluster).boxed();
+        let mut facts = stream::select(cron_jobs, jobs).ready_chunks(FACTS_MAX);
+        let mut looks = interval(LOOK_INTERVAL);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut n_looks = 0;
+        loop {
+            tokio::select! {
+                biased;
+                _ = looks.tick() => {
+                    window.look(self.clock.now(), Buckets::read(&metrics.dispatch.lateness));
+                    if self.show(&mut board, &window, &metrics, n_looks).is_err() {
+                        self.output_is_gone.notify_one();
+                        return pending().await;
+                    }
+                    n_looks += 1;
+                }
+                Some(items) = facts.next() => {
+                    let now = self.clock.now();
+                    for item in items {
+                        // The controller tells of what it cannot understand; what broke is begun anew.
+                        if let WatchItem::Input(input) = item {
+                            board.take(input, now);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn show(&self, board: &mut Board, window: &LatenessWindow, metrics: &Metrics, n_looks: u64) -> io::Result<()> {
+        match &self.face {
+            Face::Screen(terminal, log) => {
+                let size = terminal.size();
+                let mut picture = self.picture(board, window, metrics, Picture::n_listed(size, &self.guide));
+                picture.log = log.last(LOG_LINES_MAX);
+                let lines = picture.screen(&self.guide, size);
+                // A terminal may be held with Ctrl-S, and then takes its time.
+                block_in_place(|| terminal.draw(&lines))
+            }
+            Face::Lines(output) if n_looks > 0 && n_looks.is_multiple_of(LOOKS_PER_LINE) => {
+                let line = self.picture(board, window, metrics, 1).log_line();
+                block_in_place(|| writeln!(output.lock(), "{line}"))
+            }
+            Face::Lines(_) => Ok(()),
+        }
+    }
+
+    fn picture(&self, board: &mut Board, window: &LatenessWindow, metrics: &Metrics, n_listed: usize) -> Picture {
+        let now = self.clock.now();
+        Picture {
+            now,
+            up: now.duration_since(self.begun),
+            figures: board.figures(now, n_listed),
+            lateness: window.lateness(),
+            tally: metrics.shard.read().tally,
+            n_to_fill: self.n_to_fill.load(Ordering::Relaxed),
+            log: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The answer to one question, before it is written as JSON or as text.
+
+use jiff::Timestamp;
+use serde_json::{Value, value::RawValue};
+
+use super::reason::Reason;
+use crate::{
+    kube_api::DecodeError,
+    shard::{EventReason, EventType, JobDelete},
+};
+
+/// What the controller would do with a CronJob, and why.
+#[derive(Debug)]
+pub(super) struct Explanation {
+    pub(super) reason: Reason,
+    /// What a parser or a loader says, where that is the reason.
+    pub(super) detail: Option<String>,
+    pub(super) slot: Option<Timestamp>,
+    pub(super) job: Option<SentJob>,
+    pub(super) deletes: Vec<Deletion>,
+    pub(super) status: Option<Value>,
+    pub(super) events: Vec<EventLine>,
+    pub(super) next_wakeup: Option<Timestamp>,
+    /// Slots that were due before and that no Job is made for.
+    pub(super) n_passed: u64,
+}
+
+/// A Job whose create is sent.
+#[derive(Debug)]
+pub(super) struct SentJob {
+    pub(super) name: String,
+    /// The request's body, to the byte.
+    pub(super) body: Box<RawValue>,
+}
+
+/// A Job that is deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Deletion {
+    pub(super) name: String,
+    /// Because a new run takes its place; else because it is over a history limit.
+    pub(super) is_for_replace: bool,
+}
+
+/// An Event as it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct EventLine {
+    pub(super) event_type: EventType,
+    pub(super) reason: EventReason,
+    pub(super) message: String,
+}
+
+impl Explanation {
+    /// Of a CronJob that the controller cannot understand: the Event says why.
+    pub(super) fn undecodable(error: &DecodeError) -> Explanation {
+        Explanation {
+            reason: Reason::Undecodable,
+            detail: None,
+            slot: None,
+            job: None,
+            deletes: Vec::new(),
+            status: None,
+            events: vec![EventLine::new(EventReason::UndecodableCronJob, error.to_string())],
+            next_wakeup: None,
+            n_passed: 0,
+        }
+    }
+}
+
+impl EventLine {
+    pub(super) fn new(reason: EventReason, message: String) -> EventLine {
+        EventLine {
+            event_type: reason.event_type(),
+            reason,
+            message,
+        }
+    }
+}
+
+impl From<&JobDelete> for Deletion {
+    fn from(delete: &JobDelete) -> Deletion {
+        Deletion {
+            name: delete.name.to_string(),
+            is_for_replace: delete.is_for_replace,
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Why a CronJob fires or does not: one name, one sentence, one rule for each way.
+
+use crate::{
+    schedule::policy::{Decision as PolicyDecision, SkipReason},
+    shard::InstantOutcome,
+};
+
+/// What was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// The create of a Job is sent.
+    Fire,
+    /// None is.
+    Skip,
+}
+
+impl Decision {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Decision::Fire => "fire",
+            Decision::Skip => "skip",
+        }
+    }
+}
+
+/// Every way in which a question can end. The first four send a create.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    Created,
+    Adopted,
+    ForeignJob,
+    CreateFailed,
+    NotDue,
+    LookUpFailed,
+    Forbidden,
+    AlreadyActive,
+    DeadlineExceeded,
+    ScheduleChanged,
+    Suspended,
+    Deleting,
+    UnknownTimeZone,
+    UnparseableSchedule,
+    NeverRuns,
+    Undecodable,
+}
+
+/// What is said of a reason.
+pub(super) struct Meaning {
+    /// In JSON; never changes.
+    pub(super) name: &'static str,
+    /// The rules of the built-in controller's behaviour that it comes from.
+    pub(super) rules: &'static str,
+    /// What it means, as a sentence.
+    pub(super) sentence: &'static str,
+    /// What the built-in controller does instead, where that differs.
+    pub(super) difference: Option<&'static str>,
+}
+
+impl Reason {
+    /// All of them, in the order in which they are told.
+    pub(super) const ALL: [Reason; 16] = [
+        Reason::Created,
+        Reason::Adopted,
+        Reason::ForeignJob,
+        Reason::CreateFailed,
+        Reason::NotDue,
+        Reason::LookUpFailed,
+        Reason::Forbidden,
+        Reason::AlreadyActive,
+        Reason::DeadlineExceeded,
+        Reason::ScheduleChanged,
+        Reason::Suspended,
+        Reason::Deleting,
+        Reason::UnknownTimeZone,
+        Reason::UnparseableSchedule,
+        Reason::NeverRuns,
+        Reason::Undecodable,
+    ];
+
+    /// How an order ended.
+    pub(super) fn of_outcome(outcome: Option<InstantOutcome>) -> Reason {
+        match outcome {
+            Some(InstantOutcome::Created) => Reason::Created,
+            Some(InstantOutcome::Adopted) => Reason::Adopted,
+            Some(InstantOutcome::ForeignJob) => Reason::ForeignJob,
+            // Open still, or refused for good: the create did not come to a Job.
+            None
+            | Some(
+                InstantOutcome::Refused
+                | InstantOutcome::LookUpRefused
+                | InstantOutcome::Superseded
+                | InstantOutcome::Forbidden
+                | InstantOutcome::AlreadyActive
+                | InstantOutcome::DeadlineExceeded
+                | InstantOutcome::Suspended
+                | InstantOutcome::Deleted
+                | InstantOutcome::ScheduleChanged
+                | InstantOutcome::Unschedulable
+                | InstantOutcome::HandedOver,
+            ) => Reason::CreateFailed,
+        }
+    }
+
+    /// Why no order came of a decision, and the words of a parser or loader that belong to it.
+    pub(super) fn of_decision(decision: &PolicyDecision) -> (Reason, Option<String>) {
+        let PolicyDecision::Skip(skip) = decision else {
+            return (Reason::CreateFailed, None);
+        };
+        match skip {
+            SkipReason::Deleting => (Reason::Deleting, None),
+            SkipReason::UnknownTimeZone(text) => (Reason::UnknownTimeZone, Some(text.clone())),
+            SkipReason::Suspended => (Reason::Suspended, None),
+            SkipReason::Unparseable(text) => (Reason::UnparseableSchedule, Some(text.clone())),
+            SkipReason::NeverRuns(text) => (Reason::NeverRuns, Some(text.clone())),
+            SkipReason::NotDue => (Reason::NotDue, None),
+            SkipReason::ScheduleChanged { .. } => (Reason::ScheduleChanged, None),
+            SkipReason::DeadlineExceeded { .. } => (Reason::DeadlineExceeded, None),
+            SkipReason::AlreadyActive { .. } => (Reason::AlreadyActive, None),
+            SkipReason::Forbidden { .. } => (Reason::Forbidden, None),
+        }
+    }
+
+    pub(super) fn decision(self) -> Decision {
+        match self {
+            Reason::Created | Reason::Adopted | Reason::ForeignJob | Reason::CreateFailed => Decision::Fire,
+            Reason::NotDue
+            | Reason::LookUpFailed
+            | Reason::Forbidden
+            | Reason::AlreadyActive
+            | Reason::DeadlineExceeded
+            | Reason::ScheduleChanged
+            | Reason::Suspended
+            | Reason::Deleting
+            | Reason::UnknownTimeZone
+            | Reason::UnparseableSchedule
+            | Reason::NeverRuns
+            | Reason::Undecodable => Decision::Skip,
+        }
+    }
+
+    /// Whether the CronJob is looked at again for a slot: behind the gates of B-6 there is none.
+    pub(super) fn has_next_slot(self) -> bool {
+        match self {
+            Reason::Created
+            | Reason::Adopted
+            | Reason::ForeignJob
+            | Reason::CreateFailed
+            | Reason::NotDue
+            | Reason::Forbidden
+            | Reason::AlreadyActive
+            | Reason::DeadlineExceeded
+            | Reason::ScheduleChanged => true,
+            Reason::LookUpFailed
+            | Reason::Suspended
+            | Reason::Deleting
+            | Reason::UnknownTimeZone
+            | Reason::UnparseableSchedule
+            | Reason::NeverRuns
+            | Reason::Undecodable => false,
+        }
+    }
+
+    pub(super) fn meaning(self) -> Meaning {
+        match self {
+            Reason::Created => plain("Created", "B-9.2, B-12.1", "the slot is due and nothing holds it back"),
+            Reason::Adopted => plain(
+                "Adopted",
+                "B-12.3",
+                "the slot is due, and the create finds a Job of its name that is this CronJob's: it is taken as the slot's",
+            ),
+            Reason::ForeignJob => differing(
+                "ForeignJob",
+                "B-12.3",
+                "the slot is due, and the create finds a Job of its name that is not this CronJob's: the slot is given up",
+                "the built-in says nothing and does not look at the CronJob again before its next event",
+            ),
+            Reason::CreateFailed => differing(
+                "CreateFailed",
+                "B-12.4",
+                "the slot is due and the create does not come to a Job: it is tried again while the slot is the latest and in \
+                 its deadline",
+                "the built-in tries again after up to 1000 s, and does not wake for the next slot",
+            ),
+            Reason::NotDue => plain(
+                "NotDue",
+                "B-9.5",
+                "no slot has come since the last one that was started",
+            ),
+            Reason::LookUpFailed => plain(
+                "LookUpFailed",
+                "B-5.4",
+                "whether a Job of status.active still runs cannot be learnt: nothing starts before it can, and it is asked \
+                 for again and again",
+            ),
+            Reason::Forbidden => plain(
+                "Forbidden",
+                "B-10.3",
+                "a run before it has not ended and concurrencyPolicy is Forbid: the latest slot starts when that \
+                 run ends, within its deadline",
+            ),
+            Reason::AlreadyActive => plain("AlreadyActive", "B-10.2", "a running Job bears the slot's name"),
+            Reason::DeadlineExceeded => differing(
+                "DeadlineExceeded",
+                "B-10.1",
+                "the slot is older than startingDeadlineSeconds allows: it is lost",
+                "the built-in loses it in silence (B-9.7)",
+            ),
+            Reason::ScheduleChanged => differing(
+                "ScheduleChanged",
+                "B-2.2",
+                "the slot lies before the change of the schedule",
+                "the built-in may start it",
+            ),
+            Reason::Suspended => plain("Suspended", "B-6.3", "spec.suspend is true"),
+            Reason::Deleting => plain("Deleting", "B-6.1", "the CronJob is being deleted"),
+            Reason::UnknownTimeZone => plain("UnknownTimeZone", "B-6.2", "spec.timeZone does not load"),
+            Reason::UnparseableSchedule => plain("UnparseableSchedule", "B-6.4", "spec.schedule does not parse"),
+            Reason::NeverRuns => plain("NeverRuns", "B-6.5", "no instant matches spec.schedule"),
+            Reason::Undecodable => differing(
+                "Undecodable",
+                "cronwheel's own",
+                "the object cannot be understood, and an API server would not have taken it: it starts nothing until it can \
+                 be, then its latest slot",
+                "the built-in reads typed objects, and fails to read any while there is one like this",
+            ),
+        }
+    }
+}
+
+fn plain(name: &'static str, rules: &'static str, sentence: &'static str) -> Meaning {
+    Meaning {
+        name,
+        rules,
+        sentence,
+        difference: None,
+    }
+}
+
+fn differing(name: &'static str, rules: &'static str, sentence: &'static str, difference: &'static str) -> Meaning {
+    Meaning {
+        difference: Some(difference),
+        ..plain(name, rules, sentence)
+    }
+}

@@ -1,0 +1,303 @@
+//! An explanation as text, for a person who asks why.
+
+mod calendar;
+
+use std::{
+    fmt::{self, Display, Write as _},
+    io::{self, Write},
+};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use self::calendar::{Calendar, Local};
+use super::{
+    explanation::{EventLine, Explanation},
+    reason::Reason,
+    world::{Subject, World},
+};
+use crate::{
+    schedule::{describe::describe, policy::order_expiry},
+    shard::{CronJobRecord, EventReason},
+};
+
+/// Writes one block for each CronJob.
+pub(super) fn write(
+    world: &World,
+    explanations: &[Explanation],
+    now: Timestamp,
+    output: &mut impl Write,
+) -> io::Result<()> {
+    for (position, (subject, explanation)) in world.subjects.iter().zip(explanations).enumerate() {
+        if position > 0 {
+            writeln!(output)?;
+        }
+        let block = Block {
+            subject,
+            explanation,
+            now,
+        };
+        write!(output, "{block}")?;
+    }
+    Ok(())
+}
+
+struct Block<'a> {
+    subject: &'a Subject,
+    explanation: &'a Explanation,
+    now: Timestamp,
+}
+
+impl Display for Block<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Subject { namespace, name, .. } = self.subject;
+        writeln!(f, "CronJob {namespace}/{name} at {}", whole_seconds(self.now))?;
+        if let Ok(record) = &self.subject.record {
+            writeln!(f)?;
+            self.schedule(f, record)?;
+        }
+        self.decision(f)?;
+        self.consequences(f)?;
+        for note in &self.subject.notes {
+            line(f, "note", note)?;
+        }
+        Ok(())
+    }
+}
+
+fn whole_seconds(instant: Timestamp) -> Timestamp {
+    Timestamp::from_second(instant.as_second()).unwrap_or(instant)
+}
+
+fn line(f: &mut fmt::Formatter<'_>, label: &str, text: impl Display) -> fmt::Result {
+    writeln!(f, "{label:<13}{text}")
+}
+
+/// Lines of which only the first has the label.
+fn lines(f: &mut fmt::Formatter<'_>, label: &str, texts: &[String]) -> fmt::Result {
+    let labels = std::iter::once(label).chain(std::iter::repeat(""));
+    texts
+        .iter()
+        .zip(labels)
+        .try_for_each(|(text, label)| line(f, label, text))
+}
+
+impl Block<'_> {
+    fn schedule(&self, f: &mut fmt::Formatter<'_>, record: &CronJobRecord) -> fmt::Result {
+        let schedule = &record.schedule;
+        let text = schedule.text.escape_debug();
+        // What does not parse has no activations, nor has what is in no known zone.
+        let (Ok(parsed), None | Some(Ok(_))) = (&schedule.parsed, &schedule.zone) else {
+            return line(f, "schedule", text);
+        };
+        let calendar = Calendar::new(record, parsed, self.now);
+        let zone = calendar.zone_words();
+        line(f, "schedule", format_args!("{text}{zone}: {}", describe(parsed)))?;
+        line(f, "last", calendar.last())?;
+        lines(f, "next", &calendar.next())
+    }
+
+    fn decision(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let explanation = self.explanation;
+        let meaning = explanation.reason.meaning();
+        let slot = explanation.slot.map(|slot| self.slot_words(slot)).unwrap_or_default();
+        writeln!(f)?;
+        line(
+            f,
+            "decision",
+            format_args!("{}{slot}", explanation.reason.decision().as_str()),
+        )?;
+        let detail = explanation
+            .detail
+            .as_ref()
+            .map(|detail| format!(": {detail}"))
+            .unwrap_or_default();
+        line(
+            f,
+            "reason",
+            format_args!("{} ({}): {}{detail}", meaning.name, meaning.rules, meaning.sentence),
+        )?;
+        if explanation.n_passed > 0 {
+            let n_passed = explanation.n_passed;
+            let slots = if n_passed == 1 {
+                "1 slot".to_owned()
+            } else {
+                format!("{n_passed} slots")
+            };
+            line(
+                f,
+                "",
+                format_args!("{slots} before it: passed over, only the latest can start (B-9.4)"),
+            )?;
+        }
+        if explanation.deletes.iter().any(|deletion| deletion.is_for_replace) {
+            line(
+                f,
+                "",
+                "concurrencyPolicy is Replace: the runs before it are deleted first (B-10.4)",
+            )?;
+        }
+        if let Some(difference) = meaning.difference {
+            line(f, "difference", difference)?;
+        }
+        Ok(())
+    }
+
+    /// `, for the slot … (…), 5s late`.
+    fn slot_words(&self, slot: Timestamp) -> String {
+        let zone = self.subject.record.as_ref().map(calendar::zone_of);
+        let local = zone.map_or_else(|_| slot.to_string(), |zone| Local::new(slot, zone).to_string());
+        let late = self.now.duration_since(slot);
+        let late = jiff::SignedDuration::from_secs(late.as_secs());
+        if late.is_zero() {
+            format!(", slot {local}")
+        } else {
+            format!(", slot {local}, {late:#} ago")
+        }
+    }
+
+    fn consequences(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let explanation = self.explanation;
+        writeln!(f)?;
+        if let Some(job) = &explanation.job {
+            line(f, "creates", format_args!("Job {} (B-11)", job.name))?;
+        }
+        let deletes = explanation.deletes.iter().map(|deletion| {
+            let why = if deletion.is_for_replace {
+                "replaced, B-10.4"
+            } else {
+                "over the history limit, B-4.3"
+            };
+            format!("Job {} ({why})", deletion.name)
+        });
+        lines(f, "deletes", &deletes.collect::<Vec<_>>())?;
+        let events: Vec<String> = explanation.events.iter().map(event_words).collect();
+        lines(f, "events", &events)?;
+        lines(f, "status", &self.status_words())?;
+        let nothing = explanation.job.is_none()
+            && explanation.deletes.is_empty()
+            && events.is_empty()
+            && explanation.status.is_none();
+        if nothing {
+            line(f, "does", "nothing")?;
+        }
+        line(f, "looks again", self.next_look())
+    }
+
+    fn next_look(&self) -> String {
+        let next = self.explanation.next_wakeup;
+        match self.explanation.reason {
+            Reason::CreateFailed => format!("in 100 ms, then by back-off{}", self.end_of_tries()),
+            Reason::LookUpFailed => "in 1 s, then by back-off, until the Job can be looked up".to_owned(),
+            Reason::Created
+            | Reason::Adopted
+            | Reason::ForeignJob
+            | Reason::NotDue
+            | Reason::Forbidden
+            | Reason::AlreadyActive
+            | Reason::DeadlineExceeded
+            | Reason::ScheduleChanged
+            | Reason::Suspended
+            | Reason::Deleting
+            | Reason::UnknownTimeZone
+            | Reason::UnparseableSchedule
+            | Reason::NeverRuns
+            | Reason::Undecodable => next.map_or_else(
+                || "when the CronJob or one of its Jobs changes".to_owned(),
+                |next| next.to_string(),
+            ),
+        }
+    }
+
+    /// Until when a create is tried: the next slot takes its place, and it has a deadline (B-12.4 and its difference).
+    fn end_of_tries(&self) -> String {
+        let record = self.subject.record.as_ref().ok();
+        let deadline_secs = record.and_then(|record| record.starting_deadline_seconds);
+        let deadline = self.explanation.slot.and_then(|slot| order_expiry(slot, deadline_secs));
+        match (deadline, self.explanation.next_wakeup) {
+            (Some(deadline), Some(next)) if next <= deadline => format!(", until the next slot at {next}"),
+            (None, Some(next)) => format!(", until the next slot at {next}"),
+            (Some(deadline), _) => format!(", until the end of its deadline at {deadline}"),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// What the status write changes, member by member.
+    fn status_words(&self) -> Vec<String> {
+        let (Some(after), Ok(record)) = (&self.explanation.status, &self.subject.record) else {
+            return Vec::new();
+        };
+        let time = |time: Option<Timestamp>| time.map_or_else(|| "none".to_owned(), |time| time.to_string());
+        let after_time = |member: &str| after.get(member).and_then(Value::as_str).unwrap_or("none").to_owned();
+        let names = record.status.active.iter().map(|active| active.name.to_string());
+        let entries = after.get("active").and_then(Value::as_array).into_iter().flatten();
+        let after_names = entries.filter_map(|entry| entry.get("name")?.as_str().map(str::to_owned));
+        let members = [
+            ("active", list(names), list(after_names)),
+            (
+                "lastScheduleTime",
+                time(record.status.last_schedule_time),
+                after_time("lastScheduleTime"),
+            ),
+            (
+                "lastSuccessfulTime",
+                time(record.status.last_successful_time),
+                after_time("lastSuccessfulTime"),
+            ),
+        ];
+        let changed = members.into_iter().filter(|(_, before, after)| before != after);
+        changed
+            .map(|(member, before, after)| format!("{member}: {before} -> {after}"))
+            .collect()
+    }
+}
+
+fn list(names: impl Iterator<Item = String>) -> String {
+    let names: Vec<String> = names.collect();
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+fn event_words(event: &EventLine) -> String {
+    let mut words = String::new();
+    // Writing to a string does not fail.
+    let _ = write!(
+        words,
+        "{:<8} {}: {} ({})",
+        event.event_type.as_str(),
+        event.reason.as_str(),
+        event.message,
+        rule_of(event.reason)
+    );
+    words
+}
+
+/// The rule that an Event comes from, and where it is told otherwise than by the built-in controller.
+fn rule_of(reason: EventReason) -> &'static str {
+    match reason {
+        EventReason::UnexpectedJob => "B-5.1; the built-in repeats it at every look",
+        EventReason::SawCompletedJob => "B-5.1",
+        EventReason::MissingJob => "B-5.4",
+        EventReason::UnknownTimeZone => "B-6.2; the built-in repeats it at every look",
+        EventReason::UnsupportedSchedule => "B-7.1; the built-in repeats it at every look",
+        EventReason::UnparseableSchedule => "B-6.4; the built-in repeats it at every look",
+        EventReason::UnParseableCronJobSchedule => "B-2.2",
+        EventReason::InvalidSchedule => "B-6.5; the built-in repeats it at every look",
+        EventReason::TooManyMissedTimes => "B-9.4; it keeps no slot from starting",
+        EventReason::MissSchedule => "B-10.1; the built-in never tells it",
+        EventReason::JobAlreadyActive => "B-10.3; the built-in repeats it at every look",
+        EventReason::SuccessfulDelete | EventReason::FailedDelete => "B-4.4",
+        EventReason::SuccessfulCreate => "B-12.1",
+        EventReason::FailedCreate => "B-12.3, B-12.4",
+        EventReason::FailedLookUp | EventReason::UndecodableCronJob | EventReason::TemplateNotKept => {
+            "of cronwheel alone"
+        }
+        EventReason::FailedStatusUpdate => "B-13.1; the built-in logs it alone",
+        EventReason::ShardLabelMissing => "B-11.2; the built-in adds no label",
+        EventReason::ReservedAnnotations => "B-11.3; the built-in has no annotations of its own to protect",
+        EventReason::LastScheduleTimeInFuture => "B-9.1; the built-in waits in silence",
+    }
+}

@@ -1,0 +1,397 @@
+//! One CronJob put before a shard of its own: the code that a run uses, with a world that answers at once.
+//!
+//! Creates are answered by the world, and as assumed where it says nothing; deletes and status writes succeed. It goes
+//! on until nothing is asked for any more.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{
+    ExplainError,
+    explanation::{Deletion, EventLine, Explanation, SentJob},
+    reason::Reason,
+    world::{Subject, World},
+};
+use crate::{
+    kube_api::objects::encode,
+    schedule::policy::{Decision, SkipReason, Verdict},
+    shard::{
+        CreateOutcome, CronJobEvent, CronJobRecord, CronJobStatus, DeleteOutcome, Effect, EventReason, Input,
+        InstantOutcome, JobDelete, JobLookUp, JobOrder, JobRecord, LookUpOutcome, ResourceVersion, Scope, ShardConfig,
+        ShardId, ShardLabels, ShardState, StatusOutcome, StatusWrite, TemplateMemory, Uid,
+    },
+};
+
+/// The default of `--max-clock-skew`.
+const CLOCK_SKEW_MAX: SignedDuration = SignedDuration::from_secs(2);
+
+/// What the create of a Job is answered where the world does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum AssumedCreate {
+    /// It is created (B-12.1).
+    #[default]
+    Created,
+    /// A Job of its name that is this CronJob's exists (B-12.3).
+    Exists,
+    /// A Job of its name that is not this CronJob's exists (B-12.3).
+    Foreign,
+    /// It fails in a way that may pass (B-12.4).
+    Error,
+}
+
+/// Status writes in one trial: each round settles more, and there are few things to settle.
+const WRITES_MAX: usize = 16;
+
+/// Effects in one trial besides a few for each Job and each entry of the active list.
+const EFFECTS_MIN: usize = 64;
+const EFFECTS_EACH_MAX: usize = 8;
+
+/// The uid of a Job that the world does not know: of one that is only to be created, or assumed to exist.
+const UNKNOWN_JOB: &str = "explain: a Job of which only the name is known";
+
+/// Asks what would be done with the CronJob now.
+pub(super) fn explain(
+    subject: &Subject,
+    world: &World,
+    assumed: AssumedCreate,
+    now: Timestamp,
+) -> Result<Explanation, ExplainError> {
+    match &subject.record {
+        Ok(record) => Trial::new(record, world, assumed, now).run(),
+        Err(error) => Ok(Explanation::undecodable(error)),
+    }
+}
+
+struct Trial<'a> {
+    record: &'a CronJobRecord,
+    world: &'a World,
+    assumed: AssumedCreate,
+    now: Timestamp,
+    shard: ShardState,
+    seen: Seen,
+}
+
+/// What was asked for so far.
+#[derive(Default)]
+struct Seen {
+    order: Option<JobOrder>,
+    is_create_answered: bool,
+    /// Why the last look-up that failed did.
+    look_up_failure: Option<String>,
+    /// In their order, each with whether a create waits for it.
+    deletes: Vec<JobDelete>,
+    /// With the stage of a sync at which each belongs.
+    events: Vec<(SyncStage, EventLine)>,
+    written: Option<CronJobStatus>,
+    /// The write that is to be answered next: the last one takes the place of those before.
+    waiting: Option<StatusWrite>,
+}
+
+/// Where an Event stands in one sync of the built-in controller (B-14, "order inside one sync"). A run tells a delete
+/// when it is answered, which is later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum SyncStage {
+    History,
+    ActiveList,
+    Schedule,
+    Missed,
+    Decision,
+    /// Of a Job that the create found: the next sync's.
+    Later,
+}
+
+impl<'a> Trial<'a> {
+    fn new(record: &'a CronJobRecord, world: &'a World, assumed: AssumedCreate, now: Timestamp) -> Trial<'a> {
+        let config = ShardConfig {
+            clock_skew_max: CLOCK_SKEW_MAX,
+            shard: ShardId(0),
+            scopes: vec![Scope::Cluster],
+            count: None,
+        };
+        let mut shard = ShardState::new(config, now).with_template_memory(TemplateMemory::new(u64::MAX));
+        shard.keep_decisions();
+        Trial {
+            record,
+            world,
+            assumed,
+            now,
+            shard,
+            seen: Seen::default(),
+        }
+    }
+
+    fn run(mut self) -> Result<Explanation, ExplainError> {
+        self.list();
+        self.shard.handle_timeout(self.now);
+        let n_jobs = self.world.jobs_of(&self.record.identity.uid).len();
+        let n_things = n_jobs.saturating_add(self.record.status.active.len());
+        let effects_max = EFFECTS_MIN.saturating_add(n_things.saturating_mul(EFFECTS_EACH_MAX));
+        let mut n_effects = 0;
+        for _ in 0..WRITES_MAX {
+            while let Some(effect) = self.shard.poll_effect() {
+                n_effects += 1;
+                if n_effects > effects_max {
+                    return Err(self.unsettled());
+                }
+                self.perform(effect);
+            }
+            let Some(write) = self.seen.waiting.take() else {
+                return self.conclude();
+            };
+            self.answer_write(write);
+        }
+        Err(self.unsettled())
+    }
+
+    fn unsettled(&self) -> ExplainError {
+        let identity = &self.record.identity;
+        ExplainError::Unsettled {
+            name: format!("{}/{}", identity.namespace, identity.name),
+        }
+    }
+
+    /// The two lists, as at the start of a run.
+    fn list(&mut self) {
+        self.input(Input::CronJobRelistBegun(Scope::Cluster));
+        self.input(Input::CronJobApplied(Box::new(self.record.clone())));
+        self.input(Input::CronJobRelistDone(Scope::Cluster));
+        self.input(Input::JobRelistBegun(Scope::Cluster));
+        let world = self.world;
+        for job in world.jobs_of(&self.record.identity.uid) {
+            self.input(Input::JobApplied(Box::new(job.clone())));
+        }
+        self.input(Input::JobRelistDone(Scope::Cluster));
+    }
+
+    fn input(&mut self, input: Input) {
+        self.shard.handle(input, self.now);
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::CreateJob(order) => self.create(order),
+            Effect::DeleteJob(delete) => self.delete(delete),
+            Effect::LookUpJob(look_up) => self.look_up(look_up),
+            Effect::WriteStatus(write) => {
+                self.seen.written = Some(write.status.clone());
+                self.seen.waiting = Some(write);
+            }
+            Effect::EmitEvent(event) => self.note_event(event),
+            // Everything is answered at once, so nothing waits.
+        }
+    }
+
+    fn create(&mut self, order: JobOrder) {
+        let identity = &order.cron_job;
+        let exists = || CreateOutcome::AlreadyExists {
+            message: format!("jobs.batch {:?} already exists", order.name),
+        };
+        let answer = match self.assumed {
+            _ if self.world.job(&identity.namespace, &order.name).is_some() => exists(),
+            AssumedCreate::Created => CreateOutcome::Created {
+                shard_labels: Box::default(),
+                uid: Uid::new(UNKNOWN_JOB),
+                resource_version: "".into(),
+                created: self.now,
+            },
+            AssumedCreate::Exists | AssumedCreate::Foreign => exists(),
+            AssumedCreate::Error => CreateOutcome::Failed {
+                message: "the API server's error, as assumed".to_owned(),
+                retry_after: None,
+            },
+        };
+        let (cron_job, slot) = (identity.uid.clone(), order.slot);
+        self.seen.order = Some(order);
+        self.input(Input::JobCreateAnswered { cron_job, slot, answer });
+        self.seen.is_create_answered = true;
+    }
+
+    fn delete(&mut self, delete: JobDelete) {
+        let answer = Input::JobDeleteAnswered {
+            cron_job: delete.cron_job.uid.clone(),
+            job: delete.uid.clone(),
+            name: delete.name.clone(),
+            answer: DeleteOutcome::Deleted,
+        };
+        self.seen.deletes.push(delete);
+        self.input(answer);
+    }
+
+    fn look_up(&mut self, look_up: JobLookUp) {
+        let answer = match self.world.job(&look_up.namespace, &look_up.name) {
+            Some(Ok(job)) => LookUpOutcome::Found(Box::new(job.clone())),
+            Some(Err(error)) => {
+                self.seen.look_up_failure = Some(error.to_string());
+                LookUpOutcome::Failed {
+                    message: error.to_string(),
+                    retry_after: None,
+                }
+            }
+            None => self.assumed_job(&look_up),
+        };
+        self.input(Input::JobLookedUp { look_up, answer });
+    }
+
+    /// The Job that is assumed to exist under the slot's name.
+    fn assumed_job(&self, look_up: &JobLookUp) -> LookUpOutcome {
+        let Some(order) = self.seen.order.as_ref().filter(|order| order.name == look_up.name) else {
+            return LookUpOutcome::Gone;
+        };
+        let controller = match self.assumed {
+            AssumedCreate::Exists => Some(order.cron_job.uid.clone()),
+            AssumedCreate::Foreign => None,
+            AssumedCreate::Created | AssumedCreate::Error => return LookUpOutcome::Gone,
+        };
+        LookUpOutcome::Found(Box::new(JobRecord {
+            uid: Uid::new(UNKNOWN_JOB),
+            namespace: look_up.namespace.clone(),
+            name: look_up.name.clone(),
+            resource_version: ResourceVersion(0),
+            controller,
+            scheduled: Some(order.slot),
+            finish: None,
+            started: None,
+            completed: None,
+            shard_labels: ShardLabels::default(),
+        }))
+    }
+
+    fn answer_write(&mut self, write: StatusWrite) {
+        self.input(Input::StatusAnswered {
+            cron_job: write.cron_job.uid.clone(),
+            sent: Box::new(write.status),
+            answer: StatusOutcome::Stored {
+                resource_version: ResourceVersion(write.resource_version.0.saturating_add(1)),
+            },
+        });
+    }
+
+    fn note_event(&mut self, event: CronJobEvent) {
+        let line = EventLine::new(event.reason, event.message);
+        self.seen.events.push((self.stage_of(&line), line));
+    }
+
+    fn stage_of(&self, event: &EventLine) -> SyncStage {
+        match event.reason {
+            EventReason::SuccessfulDelete | EventReason::FailedDelete => {
+                let name = event.message.rsplit(' ').next().unwrap_or_default();
+                let is_for_replace = |delete: &JobDelete| delete.is_for_replace && *delete.name == *name;
+                if self.seen.deletes.iter().any(is_for_replace) {
+                    SyncStage::Decision
+                } else {
+                    SyncStage::History
+                }
+            }
+            EventReason::SawCompletedJob if self.seen.is_create_answered => SyncStage::Later,
+            EventReason::UnexpectedJob | EventReason::SawCompletedJob | EventReason::MissingJob => {
+                SyncStage::ActiveList
+            }
+            EventReason::UnknownTimeZone
+            | EventReason::UnsupportedSchedule
+            | EventReason::UnparseableSchedule
+            | EventReason::UnParseableCronJobSchedule
+            | EventReason::UndecodableCronJob
+            | EventReason::ReservedAnnotations
+            | EventReason::TemplateNotKept
+            | EventReason::ShardLabelMissing
+            | EventReason::LastScheduleTimeInFuture => SyncStage::Schedule,
+            EventReason::FailedStatusUpdate => SyncStage::Later,
+            EventReason::InvalidSchedule | EventReason::TooManyMissedTimes => SyncStage::Missed,
+            EventReason::MissSchedule
+            | EventReason::JobAlreadyActive
+            | EventReason::SuccessfulCreate
+            | EventReason::FailedCreate
+            | EventReason::FailedLookUp => SyncStage::Decision,
+        }
+    }
+
+    fn conclude(mut self) -> Result<Explanation, ExplainError> {
+        let decisions = self.shard.take_decisions();
+        let verdict = telling(
+            decisions.iter().map(|decided| &decided.verdict),
+            self.seen.order.as_ref(),
+        );
+        let failure = self.seen.look_up_failure.take();
+        let (reason, detail) = match (verdict, &self.seen.order) {
+            (Some(_), Some(_)) => {
+                let reason = Reason::of_outcome(self.outcome());
+                (reason, failure.filter(|_| reason == Reason::CreateFailed))
+            }
+            (Some(verdict), None) => Reason::of_decision(&verdict.decision),
+            (None, _) if failure.is_some() => (Reason::LookUpFailed, failure),
+            (None, _) => return Err(self.unsettled()),
+        };
+        self.seen.events.sort_by_key(|(stage, _)| *stage);
+        let written = self
+            .seen
+            .written
+            .as_ref()
+            .filter(|written| **written != self.record.status);
+        let job = self.seen.order.as_ref().map(sent_job).transpose()?;
+        Ok(Explanation {
+            reason,
+            detail,
+            slot: verdict.and_then(|verdict| verdict.decision.slot()),
+            job,
+            deletes: self.seen.deletes.iter().map(Deletion::from).collect(),
+            status: written.map(status).transpose()?,
+            events: self.seen.events.into_iter().map(|(_, event)| event).collect(),
+            n_passed: self.shard.tally().outcome(InstantOutcome::Superseded),
+            next_wakeup: verdict
+                .and_then(|verdict| verdict.next)
+                .filter(|_| reason.has_next_slot()),
+        })
+    }
+
+    /// How the slot that was ordered ended, or none while it is open.
+    fn outcome(&self) -> Option<InstantOutcome> {
+        let ended = [
+            InstantOutcome::Created,
+            InstantOutcome::ForeignJob,
+            InstantOutcome::Adopted,
+        ];
+        let tally = self.shard.tally();
+        ended.into_iter().find(|outcome| tally.outcome(*outcome) > 0)
+    }
+}
+
+/// The verdict that answers the question: the one of the order, else the last that has something to say.
+fn telling<'a>(
+    mut verdicts: impl DoubleEndedIterator<Item = &'a Verdict> + Clone,
+    order: Option<&JobOrder>,
+) -> Option<&'a Verdict> {
+    let is_telling = |verdict: &&Verdict| match (&verdict.decision, order) {
+        (Decision::Start { slot, .. }, Some(order)) => *slot == order.slot,
+        (Decision::Skip(SkipReason::NotDue), _) | (Decision::Skip(_), Some(_)) => false,
+        (Decision::Start { .. } | Decision::Skip(_), None) => true,
+    };
+    verdicts.clone().rev().find(is_telling).or_else(|| verdicts.next_back())
+}
+
+fn sent_job(order: &JobOrder) -> Result<SentJob, ExplainError> {
+    Ok(SentJob {
+        name: order.name.to_string(),
+        body: json(&encode::job_body(order, None).unwrap_or_default())?,
+    })
+}
+
+fn json<T: DeserializeOwned>(text: &[u8]) -> Result<T, ExplainError> {
+    serde_json::from_slice(text).map_err(ExplainError::Convert)
+}
+
+/// A status as it is written, where what is not known of a Job is null or left out.
+fn status(status: &CronJobStatus) -> Result<Value, ExplainError> {
+    let mut status: Value = json(&encode::status_json(status))?;
+    let entries = status.get_mut("active").and_then(Value::as_array_mut);
+    for entry in entries.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if entry.get("uid").and_then(Value::as_str) == Some(UNKNOWN_JOB) {
+            entry.insert("uid".to_owned(), Value::Null);
+        }
+        // What no API server gave.
+        if entry.get("resourceVersion").and_then(Value::as_str) == Some("0") {
+            entry.remove("resourceVersion");
+        }
+    }
+    Ok(status)
+}

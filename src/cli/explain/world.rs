@@ -1,0 +1,163 @@
+//! Objects to a world: what the API server would add is added, and nothing but what is given exists.
+
+mod gaps;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value, value::RawValue};
+
+use self::gaps::{Filled, name_of, namespace_of};
+use super::{
+    ExplainError,
+    objects::{Kind, Object},
+};
+use crate::{
+    kube_api::{DecodeError, Decoder, SlimCronJob, SlimJob},
+    schedule::Zone,
+    shard::{CronJobRecord, JobRecord, Uid},
+};
+
+/// All that exists.
+#[derive(Debug, Default)]
+pub(super) struct World {
+    /// In the order of the input.
+    pub(super) subjects: Vec<Subject>,
+    /// Jobs by the uid of the CronJob that controls them.
+    jobs_by_owner: BTreeMap<Uid, Vec<JobRecord>>,
+    jobs_by_name: BTreeMap<(Box<str>, Box<str>), Result<JobRecord, DecodeError>>,
+}
+
+/// A CronJob that is asked about.
+#[derive(Debug)]
+pub(super) struct Subject {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    /// As the controller understands it, or why it does not.
+    pub(super) record: Result<CronJobRecord, DecodeError>,
+    /// What was filled in and bears on the answer.
+    pub(super) notes: Vec<String>,
+}
+
+impl World {
+    /// Builds the world of these objects. CronJobs that say nothing of their creation are created `now`. `notes` tell of
+    /// Jobs that cannot be understood.
+    pub(super) fn new(
+        mut objects: Vec<Object>,
+        default_zone: &Zone,
+        now: Timestamp,
+        notes: &mut Vec<String>,
+    ) -> Result<World, ExplainError> {
+        refuse_repeats(&objects)?;
+        let filled = gaps::fill(&mut objects, now);
+        let decoder = Decoder {
+            default_zone: default_zone.clone(),
+            shard_count: None,
+        };
+        let mut world = World::default();
+        let mut job_uids = BTreeSet::new();
+        for (object, filled) in objects.into_iter().zip(filled) {
+            if object.kind == Kind::CronJob {
+                world.subjects.push(subject(&object, filled, &decoder)?);
+                continue;
+            }
+            let key = (namespace_of(&object.members).into(), name_of(&object.members).into());
+            match decoder.job(&decode::<SlimJob>(&object)?) {
+                Ok(record) if !job_uids.insert(record.uid.clone()) => {
+                    return Err(ExplainError::SameUid {
+                        name: record.name.into(),
+                        uid: record.uid.to_string(),
+                    });
+                }
+                Ok(record) => world.add_job(key, record),
+                Err(error) => {
+                    notes.push(format!(
+                        "{error}; the Job bears its name and may run, no more is known of it"
+                    ));
+                    world.jobs_by_name.insert(key, Err(error));
+                }
+            }
+        }
+        Ok(world)
+    }
+
+    fn add_job(&mut self, key: (Box<str>, Box<str>), record: JobRecord) {
+        if let Some(owner) = &record.controller {
+            let siblings = self.jobs_by_owner.entry(owner.clone()).or_default();
+            siblings.push(record.clone());
+        }
+        self.jobs_by_name.insert(key, Ok(record));
+    }
+
+    /// The Jobs that a CronJob controls, in the order of the input.
+    pub(super) fn jobs_of(&self, cron_job: &Uid) -> &[JobRecord] {
+        self.jobs_by_owner.get(cron_job).map_or(&[], Vec::as_slice)
+    }
+
+    /// The Job of a name, if there is one, or why it cannot be understood.
+    pub(super) fn job(&self, namespace: &str, name: &str) -> Option<Result<&JobRecord, &DecodeError>> {
+        let job = self.jobs_by_name.get(&(namespace.into(), name.into()))?;
+        Some(job.as_ref())
+    }
+}
+
+fn subject(object: &Object, filled: Filled, decoder: &Decoder) -> Result<Subject, ExplainError> {
+    Ok(Subject {
+        namespace: namespace_of(&object.members).to_owned(),
+        name: name_of(&object.members).to_owned(),
+        record: decoder.cron_job(&decode::<SlimCronJob>(object)?),
+        notes: filled.notes,
+    })
+}
+
+/// By way of text, since what is decoded borrows from it.
+fn decode<T: DeserializeOwned>(object: &Object) -> Result<T, ExplainError> {
+    let text = serde_json::to_string(&written(object)).map_err(ExplainError::Convert)?;
+    serde_json::from_str(&text).map_err(ExplainError::Convert)
+}
+
+/// A value, of which parts may be as they came.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Part<'a> {
+    AsCame(&'a RawValue),
+    Value(&'a Value),
+    Members(BTreeMap<&'a str, Part<'a>>),
+}
+
+/// The object, with the template as it came.
+fn written(object: &Object) -> Part<'_> {
+    let mut members = parts(&object.members);
+    let spec = object.members.get("spec").and_then(Value::as_object);
+    if let (Some(spec), Some(template)) = (spec, &object.template) {
+        let mut spec = parts(spec);
+        spec.insert("jobTemplate", Part::AsCame(template));
+        members.insert("spec", Part::Members(spec));
+    }
+    Part::Members(members)
+}
+
+fn parts(members: &Map<String, Value>) -> BTreeMap<&str, Part<'_>> {
+    let part = |(name, value)| (String::as_str(name), Part::Value(value));
+    members.iter().map(part).collect()
+}
+
+/// Every object has a name, and no other of its kind in its namespace has the same.
+fn refuse_repeats(objects: &[Object]) -> Result<(), ExplainError> {
+    let mut seen = BTreeSet::new();
+    for object in objects {
+        let kind = object.kind.as_str();
+        let (namespace, name) = (namespace_of(&object.members), name_of(&object.members));
+        if name.is_empty() {
+            return Err(ExplainError::NoName { kind });
+        }
+        if !seen.insert((kind, namespace, name)) {
+            return Err(ExplainError::Repeated {
+                kind,
+                name: format!("{namespace}/{name}"),
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! The `shards` command: who leads which shard, as the Leases say, and what is in the shards.
+//!
+//! It only reads. What is shown is worked out from what was read and an instant, by `view`; `text`, `json` and `changes`
+//! put it into words.
+
+mod changes;
+mod json;
+mod known;
+mod text;
+mod view;
+mod watch;
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    time::Duration,
+};
+
+use clap::{Args, ValueEnum};
+
+use self::{known::Known, view::View, watch::Gathering};
+use super::args::values::{parse_installation, parse_namespace, parse_zone};
+use crate::{
+    controller::clock::Clock,
+    coordination::InstallationName,
+    kube_api::{LeaseApi, LeaseError},
+    schedule::Zone,
+    shard::ShardCount,
+};
+
+/// How long one answer may take.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Shows who leads which shard.
+#[derive(Args, Debug)]
+pub struct ShardsArgs {
+    /// The kubeconfig to reach the API server by; without it and --context the Pod's service account, where there is
+    /// one, else KUBECONFIG, else ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig, of KUBECONFIG or ~/.kube/config without --kubeconfig; the current one without it
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// The namespace of the Leases; without it that of the kubeconfig's context, or of the service account, and if there
+    /// are none kube-system
+    #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", value_parser = parse_namespace)]
+    pub lease_namespace: Option<String>,
+    /// The name of the installation, as the replicas have it
+    #[arg(long, value_name = "NAME", value_parser = parse_installation, default_value_t)]
+    installation: InstallationName,
+    /// The time zone of schedules that name none, as the replicas have it, e.g. Europe/Berlin
+    #[arg(long, value_name = "ZONE", default_value = "UTC", value_parser = parse_zone)]
+    default_time_zone: Zone,
+    /// How to print them
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    output: OutputFormat,
+    /// Go on, and print every change as it comes
+    #[arg(short, long)]
+    watch: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OutputFormat {
+    /// For reading
+    Text,
+    /// The same with incarnations, hashes, handovers and revisions
+    Wide,
+    /// One JSON object; with --watch one for each change after it, one a line
+    Json,
+}
+
+/// Why `shards` shows nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum ShardsError {
+    /// There is nothing to show.
+    #[error(
+        "no replica of this installation has shared CronJobs out with its Leases in namespace {}; give --lease-namespace, or \
+         --installation where it has another name",
+        .namespaces.join(" or ")
+    )]
+    NoInstallation {
+        /// Where it was looked for.
+        namespaces: Vec<String>,
+    },
+    /// The Leases cannot be read.
+    #[error(
+        "cannot read the shards; the account needs get on configmaps, and list and watch on leases, in the namespace"
+    )]
+    Leases(#[from] LeaseError),
+    /// The CronJobs cannot be read.
+    #[error("cannot read the CronJobs: {message}; the account needs list and watch on cronjobs in all namespaces")]
+    CronJobs {
+        /// The server's text, or the transport's.
+        message: String,
+    },
+    /// The answer cannot be written.
+    #[error("cannot write the answer")]
+    Write(#[source] io::Error),
+}
+
+/// The ways to a cluster.
+pub struct Sources {
+    /// For Leases and the `ConfigMap` of the installation.
+    pub leases: kube::Client,
+    /// For CronJobs.
+    pub cron_jobs: kube::Client,
+    /// Where the Leases may be, the first that has any.
+    pub namespaces: Vec<String>,
+}
+
+/// Where the Leases may be: as the flag says, else as a run without it has them, else where the account is installed.
+pub fn namespaces(flag: Option<&str>, of_context: &str) -> Vec<String> {
+    let mut namespaces = match flag {
+        Some(flag) => vec![flag.to_owned()],
+        None => vec![of_context.to_owned(), "kube-system".to_owned()],
+    };
+    namespaces.dedup();
+    namespaces
+}
+
+/// Shows the shards, and with `--watch` what changes, for ever. Notes go to `notes`, one a line.
+///
+/// A reader that has seen enough and closes `output` ends the command, which is no error.
+pub async fn run(
+    args: &ShardsArgs,
+    sources: Sources,
+    clock: &Clock,
+    output: impl Write,
+    notes: impl Write,
+) -> Result<(), ShardsError> {
+    match show(args, sources, clock, output, notes).await {
+        Err(ShardsError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+async fn show(
+    args: &ShardsArgs,
+    sources: Sources,
+    clock: &Clock,
+    mut output: impl Write,
+    notes: impl Write,
+) -> Result<(), ShardsError> {
+    let Sources {
+        leases,
+        cron_jobs,
+        namespaces,
+    } = sources;
+    let (api, known) = find(&leases, &args.installation, namespaces).await?;
+    let mut gathering = Gathering::begin(api, cron_jobs, args.default_time_zone.clone(), known).await?;
+    write(&mut output, &listing(args.output, &gathering.known, clock)).map_err(ShardsError::Write)?;
+    if args.watch {
+        follow(args.output, &mut gathering, clock, output, notes).await?;
+    }
+    Ok(())
+}
+
+/// The installation of the first of these namespaces that has one.
+async fn find(
+    client: &kube::Client,
+    name: &InstallationName,
+    namespaces: Vec<String>,
+) -> Result<(LeaseApi, Known), ShardsError> {
+    for namespace in &namespaces {
+        let of_any_count =
+            LeaseApi::new(client.clone(), namespace, ShardCount::default(), None).of_installation(name.clone());
+        if let Some(installation) = of_any_count.known_installation(ANSWER_TIMEOUT).await? {
+            let api =
+                LeaseApi::new(client.clone(), namespace, installation.shard_count, None).of_installation(name.clone());
+            return Ok((api, Known::new(namespace, installation)));
+        }
+    }
+    Err(ShardsError::NoInstallation { namespaces })
+}
+
+/// Prints what changes, for ever.
+async fn follow(
+    format: OutputFormat,
+    gathering: &mut Gathering,
+    clock: &Clock,
+    mut output: impl Write,
+    mut notes: impl Write,
+) -> Result<(), ShardsError> {
+    loop {
+        let before = View::of(&gathering.known);
+        if let Some(trouble) = gathering.next().await {
+            // Nobody may be reading them.
+            let _ = writeln!(notes, "cronwheel: {trouble}; trying again");
+        }
+        for change in changes::between(&before, &View::of(&gathering.known)) {
+            let line = match format {
+                OutputFormat::Text | OutputFormat::Wide => change.to_text(clock.now()),
+                OutputFormat::Json => change.to_json(clock.now()),
+            };
+            write(&mut output, &line).map_err(ShardsError::Write)?;
+        }
+    }
+}
+
+fn listing(format: OutputFormat, known: &Known, clock: &Clock) -> String {
+    let (view, now) = (View::of(known), clock.now());
+    let next_fires = known.next_fires(now);
+    match format {
+        OutputFormat::Text => text::narrow(&view, &next_fires, now),
+        OutputFormat::Wide => text::wide(&view, &next_fires, now),
+        OutputFormat::Json => json::document(&view, &next_fires, now),
+    }
+}
+
+fn write(output: &mut impl Write, text: &str) -> io::Result<()> {
+    output.write_all(text.as_bytes())?;
+    output.flush()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! A listing for programs. Members are added, never taken away or given another meaning; `docs/sharding.md` lists them.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::view::{MemberRow, ShardRow, Standing, View};
+use crate::{
+    coordination::{Holder, MemberIdentity, ShardLease},
+    shard::ShardId,
+};
+
+/// The whole document.
+pub(super) fn document(view: &View, next_fires: &BTreeMap<ShardId, Timestamp>, now: Timestamp) -> String {
+    let member = |row| member(row, now);
+    let shard = |row: &ShardRow| shard(row, next_fires.get(&row.shard).copied());
+    let document = json!({
+        "at": now.to_string(),
+        "namespace": view.namespace,
+        "installation": {
+            "shardCount": view.installation.shard_count.get(),
+            "hashScheme": view.installation.hash_scheme,
+        },
+        "members": view.members.values().map(member).collect::<Vec<_>>(),
+        "shards": view.shards.iter().map(shard).collect::<Vec<_>>(),
+    });
+    format!("{document}\n")
+}
+
+fn member(row: &MemberRow, now: Timestamp) -> Value {
+    let lease = &row.lease;
+    json!({
+        "podUid": row.pod_uid,
+        "holder": identity(lease.holder.member()),
+        "shards": row.n_shards,
+        "renewedAt": time(lease.renewed_at),
+        "durationSeconds": lease.duration_secs,
+        "isSilent": row.is_silent(now),
+        "state": row.standing.name(),
+        "message": row.standing.to_string(),
+        "isDraining": lease.is_draining,
+        "installation": lease.installation,
+        "protocol": {"min": lease.protocol.min, "max": lease.protocol.max},
+        "revision": lease.revision,
+    })
+}
+
+fn shard(row: &ShardRow, next_fire: Option<Timestamp>) -> Value {
+    let lease = row.lease.as_ref();
+    let stranger = match lease.map(|lease| &lease.holder) {
+        Some(Holder::Stranger(text)) => Some(text),
+        None | Some(Holder::Nobody | Holder::Member(_)) => None,
+    };
+    json!({
+        "shard": row.shard.0,
+        "buckets": {"first": row.buckets.0, "last": row.buckets.1},
+        "hasLease": lease.is_some(),
+        "holder": identity(lease.and_then(|lease| lease.holder.member())),
+        "stranger": stranger,
+        "isLed": row.is_holder_member,
+        "epoch": lease.map(|lease| lease.term.0),
+        "cronJobs": row.n_cron_jobs,
+        "nextFire": time(next_fire),
+        "acquiredAt": time(lease.and_then(|lease| lease.acquired_at)),
+        "firedThrough": time(lease.and_then(|lease| lease.fired_through)),
+        "crashes": lease.map_or(0, |lease| lease.crashes),
+        "isQuarantined": lease.is_some_and(ShardLease::is_quarantined),
+    })
+}
+
+fn identity(member: Option<&MemberIdentity>) -> Value {
+    member.map_or(Value::Null, |member| {
+        json!({
+            "pod": member.pod_name,
+            "podUid": member.pod_uid,
+            "incarnation": member.incarnation.to_string(),
+        })
+    })
+}
+
+fn time(at: Option<Timestamp>) -> Option<String> {
+    at.map(|at| at.to_string())
+}
+
+impl Standing {
+    /// One word for programs.
+    fn name(&self) -> &'static str {
+        match self {
+            Standing::Takes => "Takes",
+            Standing::RunsAlone => "RunsAlone",
+            Standing::Starts => "Starts",
+            Standing::Drains => "Drains",
+            Standing::InstallationDiffers { .. } => "InstallationDiffers",
+            Standing::SettingsDiffer { .. } => "SettingsDiffer",
+            Standing::ProtocolDiffers { .. } => "ProtocolDiffers",
+            Standing::Declines => "Declines",
+            Standing::Left => "Left",
+            Standing::Evicted { .. } => "Evicted",
+            Standing::Usurped { .. } => "Usurped",
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What has been read of an installation: its Leases and its CronJobs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use crate::{
+    coordination::{Installation, LeaseKey, LeaseRecord},
+    schedule::due,
+    shard::{Bucket, CronJobRecord, CronJobSchedule, ShardId, Uid},
+};
+
+/// All that a listing is made from.
+pub(super) struct Known {
+    pub(super) namespace: Box<str>,
+    pub(super) installation: Installation,
+    pub(super) leases: BTreeMap<LeaseKey, LeaseRecord>,
+    cron_jobs: BTreeMap<Uid, Listed>,
+    /// Seen in a list that is not complete yet.
+    relisted: Option<BTreeSet<Uid>>,
+}
+
+/// A CronJob, as far as it is shown; without a plan it starts nothing.
+struct Listed {
+    shard: ShardId,
+    plan: Option<Plan>,
+}
+
+struct Plan {
+    schedule: CronJobSchedule,
+    /// What intervals are counted from.
+    anchor: Timestamp,
+}
+
+impl Known {
+    pub(super) fn new(namespace: &str, installation: Installation) -> Known {
+        Known {
+            namespace: namespace.into(),
+            installation,
+            leases: BTreeMap::new(),
+            cron_jobs: BTreeMap::new(),
+            relisted: None,
+        }
+    }
+
+    pub(super) fn list_leases(&mut self, leases: Vec<LeaseRecord>) {
+        self.leases = leases.into_iter().map(|record| (record.key.clone(), record)).collect();
+    }
+
+    pub(super) fn put_cron_job(&mut self, record: &CronJobRecord) {
+        let is_at_rest = record.is_suspended || record.is_deleting || matches!(record.schedule.zone, Some(Err(_)));
+        let plan = (!is_at_rest).then(|| Plan {
+            schedule: record.schedule.clone(),
+            anchor: record.status.last_schedule_time.unwrap_or(record.created),
+        });
+        self.put(&record.identity.uid, plan);
+    }
+
+    /// One that is there and cannot be understood.
+    pub(super) fn put_cron_job_without_plan(&mut self, uid: &Uid) {
+        self.put(uid, None);
+    }
+
+    fn put(&mut self, uid: &Uid, plan: Option<Plan>) {
+        if let Some(relisted) = &mut self.relisted {
+            relisted.insert(uid.clone());
+        }
+        let shard = Bucket::of(uid).shard(self.installation.shard_count);
+        self.cron_jobs.insert(uid.clone(), Listed { shard, plan });
+    }
+
+    pub(super) fn remove_cron_job(&mut self, uid: &Uid) {
+        self.cron_jobs.remove(uid);
+    }
+
+    /// A list begins; what is not in it is gone.
+    pub(super) fn begin_relist(&mut self) {
+        self.relisted = Some(BTreeSet::new());
+    }
+
+    pub(super) fn end_relist(&mut self) {
+        if let Some(relisted) = self.relisted.take() {
+            self.cron_jobs.retain(|uid, _| relisted.contains(uid));
+        }
+    }
+
+    /// How many CronJobs are in each shard that has any.
+    pub(super) fn n_cron_jobs(&self) -> BTreeMap<ShardId, usize> {
+        let mut counts = BTreeMap::new();
+        for listed in self.cron_jobs.values() {
+            *counts.entry(listed.shard).or_default() += 1;
+        }
+        counts
+    }
+
+    /// When each shard fires next, where it does.
+    pub(super) fn next_fires(&self, now: Timestamp) -> BTreeMap<ShardId, Timestamp> {
+        let mut next = BTreeMap::new();
+        for listed in self.cron_jobs.values() {
+            if let Some(at) = listed.plan.as_ref().and_then(|plan| plan.next_after(now)) {
+                let earliest = next.entry(listed.shard).or_insert(at);
+                *earliest = at.min(*earliest);
+            }
+        }
+        next
+    }
+}
+
+impl Plan {
+    fn next_after(&self, now: Timestamp) -> Option<Timestamp> {
+        let CronJobSchedule {
+            parsed, default_zone, ..
+        } = &self.schedule;
+        let schedule = parsed.as_ref().ok()?;
+        if schedule.is_every() {
+            due::next_in_chain(schedule, default_zone, self.anchor, now)
+        } else {
+            schedule.next_after(now, default_zone)
+        }
+    }
+}

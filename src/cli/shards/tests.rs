@@ -1,0 +1,292 @@
+//! Listings and changes, made from Leases that are written down.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{changes, json, known::Known, text, view::View};
+use crate::{
+    coordination::{Installation, LeaseKey, LeaseRecord, annotation},
+    shard::{ResourceVersion, ShardCount, ShardId},
+};
+
+fn now() -> Timestamp {
+    "2026-03-01T10:00:00Z".parse().unwrap()
+}
+
+fn ago(seconds: i64) -> Timestamp {
+    now() - jiff::SignedDuration::from_secs(seconds)
+}
+
+fn holder(pod: &str, incarnation: u8) -> String {
+    format!("cronwheel-{pod}/uid-{pod}/{incarnation:016x}")
+}
+
+fn record(key: LeaseKey, holder: &str, annotations: &[(&str, &str)]) -> LeaseRecord {
+    LeaseRecord {
+        key,
+        resource_version: ResourceVersion(1),
+        holder: holder.into(),
+        duration_secs: 10,
+        transitions: 3,
+        renewed_at: Some(ago(1)),
+        acquired_at: Some(ago(400)),
+        annotations: annotations
+            .iter()
+            .map(|(name, text)| ((*name).into(), (*text).into()))
+            .collect(),
+    }
+}
+
+fn member(pod: &str, annotations: &[(&str, &str)]) -> LeaseRecord {
+    let key = LeaseKey::Member(format!("uid-{pod}").into());
+    record(key, &holder(pod, 1), annotations)
+}
+
+fn shard(number: u16, holder: &str, annotations: &[(&str, &str)]) -> LeaseRecord {
+    record(LeaseKey::Shard(ShardId(number)), holder, annotations)
+}
+
+/// Of 16 shards.
+fn known(leases: Vec<LeaseRecord>) -> Known {
+    let count = ShardCount::new(16).unwrap();
+    let mut known = Known::new("kube-system", Installation::of(count));
+    known.list_leases(leases);
+    known
+}
+
+const TAKES: &[(&str, &str)] = &[
+    (annotation::ACCEPTS, "now"),
+    (annotation::INSTALLATION, "16/fnv1a64-uid-10"),
+    (annotation::PROTOCOL, "1-1"),
+    (annotation::REVISION, "7f9c"),
+];
+
+fn fleet() -> Vec<LeaseRecord> {
+    let mut silent = member("b", TAKES);
+    silent.renewed_at = Some(ago(75));
+    vec![
+        member("a", TAKES),
+        silent,
+        shard(0, &holder("a", 1), &[]),
+        shard(1, &holder("a", 1), &[(annotation::CRASHES, "1")]),
+        shard(
+            2,
+            &holder("b", 1),
+            &[
+                (annotation::CRASHES, "3"),
+                (annotation::FIRED_THROUGH, "2026-03-01T09:58:00Z"),
+            ],
+        ),
+        // The life before this one.
+        shard(3, &holder("b", 0), &[]),
+        shard(4, "", &[]),
+        shard(5, "somebody", &[]),
+    ]
+}
+
+fn next_fires() -> BTreeMap<ShardId, Timestamp> {
+    [(ShardId(0), "2026-03-01T10:01:00Z".parse().unwrap())].into()
+}
+
+/// The lines of a listing up to the seventh shard.
+fn first_lines(listing: &str) -> Vec<&str> {
+    listing.lines().take(13).collect()
+}
+
+#[test]
+fn a_listing_says_who_lives_and_who_leads_what() {
+    let listing = text::narrow(&View::of(&known(fleet())), &next_fires(), now());
+    assert_eq!(
+        first_lines(&listing),
+        [
+            "namespace kube-system: 16 shards, 3 of them led; 0 CronJobs, hashed by fnv1a64-uid-10",
+            "",
+            "MEMBER        SHARDS   RENEWED   STATE",
+            "cronwheel-a   2        1s        takes shards",
+            "cronwheel-b   1        75s       takes shards, silent",
+            "",
+            "SHARD   BUCKETS    HOLDER        EPOCH   CRONJOBS   NEXT FIRE              AGE     STATE",
+            "0       0-63       cronwheel-a   3       0          2026-03-01T10:01:00Z   6m40s   led",
+            "1       64-127     cronwheel-a   3       0          -                      6m40s   led, 1 crashed",
+            "2       128-191    cronwheel-b   3       0          -                      6m40s   led, quarantined",
+            "3       192-255    cronwheel-b   3       0          -                      6m40s   holder gone",
+            "4       256-319    -             3       0          -                      6m40s   nobody's",
+            "5       320-383    somebody      3       0          -                      6m40s   held by no member",
+        ]
+    );
+    assert!(
+        listing
+            .ends_with("15      960-1023   -             -       0          -                      -       no Lease\n")
+    );
+}
+
+#[test]
+fn a_wide_listing_has_more_columns() {
+    let listing = text::wide(&View::of(&known(fleet())), &next_fires(), now());
+    let lines = first_lines(&listing);
+    assert!(lines[2].ends_with("STATE                  INCARNATION        REVISION   PROTOCOL   POD UID"));
+    assert!(
+        lines[3].ends_with("takes shards           0000000000000001   7f9c       1-1        uid-a"),
+        "{}",
+        lines[3]
+    );
+    assert!(lines[6].ends_with("CRASHES   INCARNATION        FIRED THROUGH          HASHES FROM"));
+    assert!(lines[8].ends_with("1         0000000000000001   -                      0x1000000000000000"));
+    assert!(lines[9].ends_with("3         0000000000000001   2026-03-01T09:58:00Z   0x2000000000000000"));
+}
+
+#[test]
+fn a_member_that_takes_none_says_why() {
+    let of_installation = |installation| [(annotation::INSTALLATION, installation), (annotation::PROTOCOL, "3-4")];
+    let mut left = member("f", TAKES);
+    left.holder = "".into();
+    let mut evicted = member("g", &[(annotation::EVICTED_BY, "cronwheel-a")]);
+    evicted.holder = "".into();
+    let mut usurped = member("h", TAKES);
+    usurped.holder = "kubectl".into();
+    let drains = [TAKES, &[(annotation::DRAINING, "1")]].concat();
+    let starts = [(annotation::ACCEPTS, "soon")];
+    let declines = [TAKES[1], TAKES[2]];
+    let members = vec![
+        member("a", TAKES),
+        member("b", &of_installation("64/fnv1a64-uid-10")),
+        member("c", &of_installation("16/fnv1a64-uid-10")),
+        member("d", &drains),
+        member("e", &starts),
+        left,
+        evicted,
+        usurped,
+        member("i", &declines),
+    ];
+    let listing = text::narrow(&View::of(&known(members)), &next_fires(), now());
+    let states: Vec<&str> = listing.lines().skip(3).take(9).map(|line| line[33..].trim()).collect();
+    assert_eq!(
+        states,
+        [
+            "takes shards",
+            "takes none: configured with 64/fnv1a64-uid-10",
+            "takes none: others follow protocol 1-1",
+            "drains",
+            "starts",
+            "left",
+            "evicted by cronwheel-a",
+            "its Lease is held by kubectl",
+            "takes none: its /readyz says why",
+        ],
+        "{listing}"
+    );
+}
+
+#[test]
+fn a_member_that_waits_says_for_whom() {
+    let with = |settings| [TAKES, &[(annotation::SETTINGS, settings)]].concat();
+    let waits = [(annotation::SETTINGS, "time-zone=UTC namespaces=b"), TAKES[1], TAKES[2]];
+    let states = |members| {
+        let listing = text::narrow(&View::of(&known(members)), &next_fires(), now());
+        let lines = listing.lines().skip(3).take(2);
+        lines.map(|line| line[33..].trim().to_owned()).collect::<Vec<_>>()
+    };
+    let sharing = vec![member("a", &with("time-zone=UTC namespaces=a")), member("b", &waits)];
+    assert_eq!(
+        states(sharing),
+        [
+            "takes shards",
+            "takes none: waits until members with time-zone=UTC namespaces=a stop"
+        ]
+    );
+    let alone = vec![
+        member("a", &with("alone=uid-a time-zone=UTC namespaces=a")),
+        member("b", &waits),
+    ];
+    assert_eq!(
+        states(alone),
+        [
+            "runs every CronJob alone",
+            "takes none: waits until members with alone=uid-a time-zone=UTC namespaces=a stop"
+        ]
+    );
+}
+
+#[test]
+fn a_document_has_everything() {
+    let document = json::document(&View::of(&known(fleet())), &next_fires(), now());
+    let document: Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(
+        document["installation"],
+        json!({"shardCount": 16, "hashScheme": "fnv1a64-uid-10"})
+    );
+    assert_eq!(
+        document["members"][1],
+        json!({
+            "podUid": "uid-b",
+            "holder": {"pod": "cronwheel-b", "podUid": "uid-b", "incarnation": "0000000000000001"},
+            "shards": 1, "renewedAt": "2026-03-01T09:58:45Z", "durationSeconds": 10, "isSilent": true,
+            "state": "Takes", "message": "takes shards", "isDraining": false, "installation": "16/fnv1a64-uid-10",
+            "protocol": {"min": 1, "max": 1}, "revision": "7f9c",
+        })
+    );
+    assert_eq!(document["shards"].as_array().unwrap().len(), 16);
+    assert_eq!(
+        document["shards"][2],
+        json!({
+            "shard": 2, "buckets": {"first": 128, "last": 191}, "hasLease": true, "stranger": null, "isLed": true,
+            "holder": {"pod": "cronwheel-b", "podUid": "uid-b", "incarnation": "0000000000000001"},
+            "epoch": 3, "cronJobs": 0, "nextFire": null, "acquiredAt": "2026-03-01T09:53:20Z",
+            "firedThrough": "2026-03-01T09:58:00Z", "crashes": 3, "isQuarantined": true,
+        })
+    );
+    assert_eq!(document["shards"][5]["stranger"], "somebody");
+    assert_eq!(document["shards"][6]["epoch"], Value::Null);
+}
+
+#[test]
+fn only_what_does_not_change_by_itself_is_a_change() {
+    let before = View::of(&known(fleet()));
+    let mut leases = fleet();
+    leases[0].renewed_at = Some(now());
+    leases[0].resource_version = ResourceVersion(2);
+    assert!(changes::between(&before, &View::of(&known(leases.clone()))).is_empty());
+
+    leases[0].annotations.insert(annotation::DRAINING.into(), "1".into());
+    leases[2].holder = holder("b", 1).into();
+    leases[2].transitions = 4;
+    leases.remove(1);
+    let changes = changes::between(&before, &View::of(&known(leases)));
+    let lines: Vec<String> = changes.iter().map(|change| change.to_text(now())).collect();
+    assert_eq!(
+        lines,
+        [
+            "2026-03-01T10:00:00.000Z  member cronwheel-a: state takes shards -> drains\n",
+            "2026-03-01T10:00:00.000Z  member cronwheel-b: state takes shards -> -; incarnation 0000000000000001 -> -; \
+             revision 7f9c -> -\n",
+            "2026-03-01T10:00:00.000Z  shard 0: holder cronwheel-a -> cronwheel-b; epoch 3 -> 4; state led -> holder gone\n",
+            "2026-03-01T10:00:00.000Z  shard 2: state led, quarantined -> holder gone, quarantined\n",
+        ]
+    );
+    let line: Value = serde_json::from_str(&changes[0].to_json(now())).unwrap();
+    assert_eq!(
+        line,
+        json!({"at": "2026-03-01T10:00:00.000Z", "kind": "member", "name": "cronwheel-a",
+            "changes": [{"field": "state", "from": "takes shards", "to": "drains"}]})
+    );
+}
+
+#[test]
+fn an_age_has_the_two_largest_units_at_most() {
+    for (seconds, told) in [
+        (-5, "0s"),
+        (0, "0s"),
+        (119, "119s"),
+        (125, "2m5s"),
+        (660, "11m"),
+        (3 * 3_600 + 120, "3h2m"),
+        (9 * 3_600, "9h"),
+        (50 * 3_600, "2d2h"),
+        (9 * 86_400, "9d"),
+    ] {
+        assert_eq!(text::age(Some(ago(seconds)), now()), told, "{seconds}");
+    }
+    assert_eq!(text::age(None, now()), "-");
+}

@@ -1,0 +1,219 @@
+//! A listing for reading: the installation, its members, its shards.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::view::{MemberRow, ShardRow, Standing, View};
+use crate::{
+    coordination::{Holder, ShardLease},
+    shard::ShardId,
+};
+
+/// What stands where there is nothing to say.
+pub(super) const NOTHING: &str = "-";
+
+type NextFires = BTreeMap<ShardId, Timestamp>;
+
+/// The listing.
+pub(super) fn narrow(view: &View, next_fires: &NextFires, now: Timestamp) -> String {
+    let member = |row: &MemberRow| member_cells(row, now).to_vec();
+    let shard = |row: &ShardRow| shard_cells(row, next_fires, now).to_vec();
+    listing(
+        view,
+        table(&MEMBER_HEADS, view.members.values().map(member)),
+        table(&SHARD_HEADS, view.shards.iter().map(shard)),
+    )
+}
+
+/// The listing with everything.
+pub(super) fn wide(view: &View, next_fires: &NextFires, now: Timestamp) -> String {
+    let member = |row: &MemberRow| [member_cells(row, now).to_vec(), more_of_member(row).to_vec()].concat();
+    let shard = |row: &ShardRow| {
+        let more = more_of_shard(row, view).to_vec();
+        [shard_cells(row, next_fires, now).to_vec(), more].concat()
+    };
+    let (members, shards) = (view.members.values().map(member), view.shards.iter().map(shard));
+    listing(
+        view,
+        table(&[&MEMBER_HEADS[..], &MORE_MEMBER_HEADS].concat(), members),
+        table(&[&SHARD_HEADS[..], &MORE_SHARD_HEADS].concat(), shards),
+    )
+}
+
+fn listing(view: &View, members: String, shards: String) -> String {
+    let count = view.installation.shard_count.get();
+    let is_led = |row: &&ShardRow| row.is_holder_member;
+    let n_led = view.shards.iter().filter(is_led).count();
+    let n_cron_jobs: usize = view.shards.iter().map(|row| row.n_cron_jobs).sum();
+    let head = format!(
+        "namespace {}: {count} shards, {n_led} of them led; {n_cron_jobs} CronJobs, hashed by {}\n",
+        view.namespace, view.installation.hash_scheme
+    );
+    format!("{head}\n{members}\n{shards}")
+}
+
+const MEMBER_HEADS: [&str; 4] = ["MEMBER", "SHARDS", "RENEWED", "STATE"];
+
+fn member_cells(row: &MemberRow, now: Timestamp) -> [String; 4] {
+    let mut state = row.standing.to_string();
+    if row.is_silent(now) {
+        state += ", silent";
+    }
+    [
+        row.pod().to_owned(),
+        row.n_shards.to_string(),
+        age(row.lease.renewed_at, now),
+        state,
+    ]
+}
+
+const MORE_MEMBER_HEADS: [&str; 4] = ["INCARNATION", "REVISION", "PROTOCOL", "POD UID"];
+
+fn more_of_member(row: &MemberRow) -> [String; 4] {
+    let incarnation = row.lease.holder.member().map(|member| member.incarnation.to_string());
+    [
+        incarnation.unwrap_or_else(|| NOTHING.to_owned()),
+        or_nothing(&row.lease.revision),
+        row.lease.protocol.to_string(),
+        row.pod_uid.to_string(),
+    ]
+}
+
+const SHARD_HEADS: [&str; 8] = [
+    "SHARD",
+    "BUCKETS",
+    "HOLDER",
+    "EPOCH",
+    "CRONJOBS",
+    "NEXT FIRE",
+    "AGE",
+    "STATE",
+];
+
+fn shard_cells(row: &ShardRow, next_fires: &NextFires, now: Timestamp) -> [String; 8] {
+    let next_fire = next_fires.get(&row.shard).map(Timestamp::to_string);
+    let lease = row.lease.as_ref();
+    [
+        row.shard.0.to_string(),
+        format!("{}-{}", row.buckets.0, row.buckets.1),
+        holder(lease),
+        epoch(lease),
+        row.n_cron_jobs.to_string(),
+        next_fire.unwrap_or_else(|| NOTHING.to_owned()),
+        age(lease.and_then(|lease| lease.acquired_at), now),
+        row.state(),
+    ]
+}
+
+const MORE_SHARD_HEADS: [&str; 4] = ["CRASHES", "INCARNATION", "FIRED THROUGH", "HASHES FROM"];
+
+fn more_of_shard(row: &ShardRow, view: &View) -> [String; 4] {
+    let lease = row.lease.as_ref();
+    let member = lease.and_then(|lease| lease.holder.member());
+    let texts = [
+        lease.map(|lease| lease.crashes.to_string()),
+        member.map(|member| member.incarnation.to_string()),
+        lease.and_then(|lease| lease.fired_through).map(|at| at.to_string()),
+        Some(format!(
+            "{:#018x}",
+            view.installation.shard_count.hash_range(row.shard).start()
+        )),
+    ];
+    texts.map(|text| text.unwrap_or_else(|| NOTHING.to_owned()))
+}
+
+/// Who holds a shard.
+pub(super) fn holder(lease: Option<&ShardLease>) -> String {
+    match lease.map(|lease| &lease.holder) {
+        None | Some(Holder::Nobody) => NOTHING.to_owned(),
+        Some(Holder::Member(member)) => member.pod_name.to_string(),
+        Some(Holder::Stranger(text)) => text.to_string(),
+    }
+}
+
+/// In which term a shard is.
+pub(super) fn epoch(lease: Option<&ShardLease>) -> String {
+    lease.map_or_else(|| NOTHING.to_owned(), |lease| lease.term.0.to_string())
+}
+
+impl ShardRow {
+    /// Whether it is led, and what is remarkable.
+    pub(super) fn state(&self) -> String {
+        let Some(lease) = &self.lease else {
+            return "no Lease".to_owned();
+        };
+        let mut state = match &lease.holder {
+            Holder::Nobody => "nobody's",
+            Holder::Stranger(_) => "held by no member",
+            Holder::Member(_) if self.is_holder_member => "led",
+            Holder::Member(_) => "holder gone",
+        }
+        .to_owned();
+        if lease.is_quarantined() {
+            state += ", quarantined";
+        } else if lease.crashes > 0 {
+            let _ = write!(state, ", {} crashed", lease.crashes);
+        }
+        state
+    }
+}
+
+impl std::fmt::Display for Standing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Standing::Takes => f.write_str("takes shards"),
+            Standing::RunsAlone => f.write_str("runs every CronJob alone"),
+            Standing::Starts => f.write_str("starts"),
+            Standing::Drains => f.write_str("drains"),
+            Standing::InstallationDiffers { theirs } => write!(f, "takes none: configured with {theirs}"),
+            Standing::SettingsDiffer { others } => write!(f, "takes none: waits until members with {others} stop"),
+            Standing::ProtocolDiffers { others } => write!(f, "takes none: others follow protocol {others}"),
+            Standing::Declines => f.write_str("takes none: its /readyz says why"),
+            Standing::Left => f.write_str("left"),
+            Standing::Evicted { by } => write!(f, "evicted by {by}"),
+            Standing::Usurped { by } => write!(f, "its Lease is held by {by}"),
+        }
+    }
+}
+
+fn or_nothing(text: &str) -> String {
+    if text.is_empty() { NOTHING } else { text }.to_owned()
+}
+
+/// How long ago something was, as kubectl has it: the two largest units at most.
+pub(super) fn age(at: Option<Timestamp>, now: Timestamp) -> String {
+    let Some(at) = at else { return NOTHING.to_owned() };
+    let seconds = now.duration_since(at).max(SignedDuration::ZERO).as_secs();
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    match (days, hours, minutes) {
+        (0, 0, 0..2) => format!("{seconds}s"),
+        (0, 0, 0..10) => format!("{minutes}m{}s", seconds % 60),
+        (0, 0..3, _) => format!("{minutes}m"),
+        (0, 0..8, _) => format!("{hours}h{}m", minutes % 60),
+        (0..2, _, _) => format!("{hours}h"),
+        (0..8, _, _) => format!("{days}d{}h", hours % 24),
+        _ => format!("{days}d"),
+    }
+}
+
+/// Columns as wide as what is in them, three blanks apart.
+fn table(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let heads = heads.iter().map(|head| (*head).to_owned()).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
+    let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter()
+            .filter_map(|row| Some(row.get(column)?.chars().count()))
+            .max()
+    };
+    let widths: Vec<usize> = (0..n_columns).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in &rows {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        let line = cells.collect::<Vec<_>>().join("   ");
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,200 @@
+//! Who is a member and who leads what, worked out from Leases alone. No clock: what depends on the instant is for those
+//! who print.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::known::Known;
+use crate::{
+    coordination::{
+        Acceptance, Holder, Installation, LeaseKey, LeaseRecord, MemberIdentity, MemberLease, MemberSettings,
+        ProtocolRange, ShardLease, annotation,
+    },
+    shard::{Bucket, ShardId},
+};
+
+/// All that is shown.
+pub(super) struct View {
+    pub(super) namespace: Box<str>,
+    pub(super) installation: Installation,
+    /// By pod uid.
+    pub(super) members: BTreeMap<Box<str>, MemberRow>,
+    /// All that there can be.
+    pub(super) shards: Vec<ShardRow>,
+}
+
+/// A member.
+pub(super) struct MemberRow {
+    pub(super) pod_uid: Box<str>,
+    pub(super) lease: MemberLease,
+    pub(super) n_shards: usize,
+    pub(super) standing: Standing,
+}
+
+/// Whether a member takes shards, and why not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Takes,
+    /// It runs every CronJob by itself.
+    RunsAlone,
+    Starts,
+    Drains,
+    /// It knows the installation otherwise.
+    InstallationDiffers {
+        theirs: Box<str>,
+    },
+    /// No version of the protocol is common to it and to those that take shards.
+    ProtocolDiffers {
+        others: ProtocolRange,
+    },
+    /// Members with other settings take shards.
+    SettingsDiffer {
+        others: MemberSettings,
+    },
+    /// It does not say why.
+    Declines,
+    /// Nobody lives in it any more.
+    Left,
+    Evicted {
+        by: Box<str>,
+    },
+    /// Its Lease is held by what is no member.
+    Usurped {
+        by: Box<str>,
+    },
+}
+
+/// A shard.
+pub(super) struct ShardRow {
+    pub(super) shard: ShardId,
+    /// The first and the last of its buckets.
+    pub(super) buckets: (u16, u16),
+    pub(super) lease: Option<ShardLease>,
+    /// Whether its holder is the present life of a member.
+    pub(super) is_holder_member: bool,
+    pub(super) n_cron_jobs: usize,
+}
+
+impl View {
+    pub(super) fn of(known: &Known) -> View {
+        let count = known.installation.shard_count;
+        let shard_lease = |shard| known.leases.get(&LeaseKey::Shard(shard)).map(ShardLease::read);
+        let leases: BTreeMap<ShardId, ShardLease> = count
+            .shards()
+            .filter_map(|shard| Some((shard, shard_lease(shard)?)))
+            .collect();
+        let mut n_led: BTreeMap<&MemberIdentity, usize> = BTreeMap::new();
+        for holder in leases.values().filter_map(|lease| lease.holder.member()) {
+            *n_led.entry(holder).or_default() += 1;
+        }
+        let members = members(known, &n_led);
+        let n_cron_jobs = known.n_cron_jobs();
+        let shards = count.shards().map(|shard| {
+            let lease = leases.get(&shard).cloned();
+            let holder = lease.as_ref().and_then(|lease| lease.holder.member());
+            let is_present = |holder: &MemberIdentity| {
+                members
+                    .get(&holder.pod_uid)
+                    .is_some_and(|row: &MemberRow| row.lease.holder.is(holder))
+            };
+            let n_buckets = Bucket::COUNT / count.get();
+            ShardRow {
+                shard,
+                buckets: (shard.0 * n_buckets, shard.0 * n_buckets + n_buckets - 1),
+                is_holder_member: holder.is_some_and(is_present),
+                lease,
+                n_cron_jobs: n_cron_jobs.get(&shard).copied().unwrap_or(0),
+            }
+        });
+        View {
+            namespace: known.namespace.clone(),
+            installation: known.installation.clone(),
+            shards: shards.collect(),
+            members,
+        }
+    }
+}
+
+fn members(known: &Known, n_led: &BTreeMap<&MemberIdentity, usize>) -> BTreeMap<Box<str>, MemberRow> {
+    let read = |record: &LeaseRecord| MemberLease::read(record, known.installation.shard_count);
+    let records = known.leases.iter().filter_map(|(key, record)| match key {
+        LeaseKey::Member(pod_uid) => Some((pod_uid, record, read(record))),
+        LeaseKey::Shard(_) => None,
+    });
+    let records: Vec<_> = records.collect();
+    let takers = records.iter().filter(|(_, _, lease)| lease.accepts());
+    let takers: Vec<MemberLease> = takers.map(|(_, _, lease)| lease.clone()).collect();
+    let rows = records.into_iter().map(|(pod_uid, record, lease)| {
+        let n_shards = lease.holder.member().and_then(|member| n_led.get(member));
+        let row = MemberRow {
+            pod_uid: pod_uid.clone(),
+            n_shards: n_shards.copied().unwrap_or(0),
+            standing: standing(record, &lease, &known.installation, &takers),
+            lease,
+        };
+        (pod_uid.clone(), row)
+    });
+    rows.collect()
+}
+
+fn standing(
+    record: &LeaseRecord,
+    lease: &MemberLease,
+    installation: &Installation,
+    takers: &[MemberLease],
+) -> Standing {
+    match &lease.holder {
+        Holder::Member(_) => {}
+        Holder::Stranger(by) => return Standing::Usurped { by: by.clone() },
+        Holder::Nobody => {
+            let evicted_by = record.annotations.get(annotation::EVICTED_BY);
+            return evicted_by.map_or(Standing::Left, |by| Standing::Evicted { by: by.clone() });
+        }
+    }
+    if lease.is_draining {
+        return Standing::Drains;
+    }
+    let is_alone = lease.settings.as_ref().is_some_and(MemberSettings::is_alone);
+    match lease.acceptance {
+        Acceptance::Now if is_alone => return Standing::RunsAlone,
+        Acceptance::Now => return Standing::Takes,
+        Acceptance::Soon => return Standing::Starts,
+        Acceptance::No => {}
+    }
+    if !is_alone && *lease.installation != installation.to_string() {
+        return Standing::InstallationDiffers {
+            theirs: lease.installation.clone(),
+        };
+    }
+    let cannot_follow =
+        |others: &ProtocolRange| ProtocolRange::effective([*others, lease.protocol].into_iter()).is_none();
+    if let Some(others) = takers.iter().map(|taker| taker.protocol).find(cannot_follow) {
+        return Standing::ProtocolDiffers { others };
+    }
+    let mut other_settings = takers.iter().filter_map(|taker| taker.settings.as_ref());
+    let differing = lease
+        .settings
+        .as_ref()
+        .and_then(|ours| other_settings.find(|theirs| *theirs != ours));
+    differing.map_or(Standing::Declines, |others| Standing::SettingsDiffer {
+        others: others.clone(),
+    })
+}
+
+impl MemberRow {
+    /// Its pod's name where that is known, else its uid.
+    pub(super) fn pod(&self) -> &str {
+        self.lease
+            .holder
+            .member()
+            .map_or(&self.pod_uid, |member| &member.pod_name)
+    }
+
+    /// Whether it should have renewed by now, if our clock is its.
+    pub(super) fn is_silent(&self, now: Timestamp) -> bool {
+        let limit = SignedDuration::from_secs(self.lease.duration_secs.into());
+        let is_alive = self.lease.holder.member().is_some();
+        is_alive && self.lease.renewed_at.is_some_and(|at| now.duration_since(at) > limit)
+    }
+}

@@ -1,0 +1,139 @@
+//! What there is to know, read and kept up to date.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use futures::{Stream, StreamExt as _};
+
+use super::{ANSWER_TIMEOUT, Known, ShardsError};
+use crate::{
+    kube_api::{Decoder, LeaseApi, LeaseError, LeaseEvent, WatchItem, objects::classify::error_text, watch},
+    schedule::Zone,
+    shard::{Input, ResourceVersion, Scope},
+};
+
+/// Before something that failed, or ended, is tried again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+type LeaseEvents = Pin<Box<dyn Stream<Item = Result<LeaseEvent, LeaseError>> + Send>>;
+type CronJobEvents = Pin<Box<dyn Stream<Item = WatchItem> + Send>>;
+
+pub(super) struct Gathering {
+    pub(super) known: Known,
+    api: LeaseApi,
+    /// Shown up to here.
+    shown: ResourceVersion,
+    leases: LeaseEvents,
+    cron_jobs: CronJobEvents,
+}
+
+impl Gathering {
+    /// Reads everything once.
+    pub(super) async fn begin(
+        api: LeaseApi,
+        client: kube::Client,
+        default_zone: Zone,
+        mut known: Known,
+    ) -> Result<Gathering, ShardsError> {
+        let list = api.list(ANSWER_TIMEOUT).await?;
+        known.list_leases(list.leases);
+        let decoder = Arc::new(Decoder {
+            default_zone,
+            shard_count: None,
+        });
+        let mut gathering = Gathering {
+            known,
+            shown: list.resource_version,
+            leases: Box::pin(api.watch(list.resource_version, ANSWER_TIMEOUT)),
+            cron_jobs: Box::pin(watch::cron_jobs(client, Scope::Cluster, decoder)),
+            api,
+        };
+        while let Some(item) = gathering.cron_jobs.next().await {
+            if let WatchItem::Error { message, .. } = item {
+                return Err(ShardsError::CronJobs { message });
+            }
+            let is_complete = matches!(item, WatchItem::Input(Input::CronJobRelistDone(_)));
+            gathering.take_cron_job(item);
+            if is_complete {
+                break;
+            }
+        }
+        Ok(gathering)
+    }
+
+    /// Waits for the next fact; gives the trouble there is, if it is one.
+    pub(super) async fn next(&mut self) -> Option<String> {
+        tokio::select! {
+            event = self.leases.next() => self.take_lease(event).await,
+            Some(item) = self.cron_jobs.next() => self.take_cron_job(item),
+        }
+    }
+
+    async fn take_lease(&mut self, event: Option<Result<LeaseEvent, LeaseError>>) -> Option<String> {
+        match event {
+            Some(Ok(LeaseEvent::Applied(record))) => {
+                self.shown = record.resource_version;
+                self.known.leases.insert(record.key.clone(), record);
+                None
+            }
+            Some(Ok(LeaseEvent::Deleted(key, version))) => {
+                self.shown = version;
+                self.known.leases.remove(&key);
+                None
+            }
+            Some(Ok(LeaseEvent::Bookmark(version))) => {
+                self.shown = version;
+                None
+            }
+            Some(Err(LeaseError::Expired { .. })) => self.list_anew().await,
+            Some(Err(error)) => {
+                self.watch_on().await;
+                Some(error_text(&error))
+            }
+            None => {
+                self.watch_on().await;
+                None
+            }
+        }
+    }
+
+    async fn watch_on(&mut self) {
+        tokio::time::sleep(PAUSE).await;
+        self.leases = Box::pin(self.api.watch(self.shown, ANSWER_TIMEOUT));
+    }
+
+    async fn list_anew(&mut self) -> Option<String> {
+        let trouble = match self.api.list(ANSWER_TIMEOUT).await {
+            Ok(list) => {
+                self.shown = list.resource_version;
+                self.known.list_leases(list.leases);
+                None
+            }
+            Err(error) => Some(error_text(&error)),
+        };
+        // From where it was it expires again, and the list is tried again.
+        self.watch_on().await;
+        trouble
+    }
+
+    fn take_cron_job(&mut self, item: WatchItem) -> Option<String> {
+        match item {
+            WatchItem::Input(Input::CronJobApplied(record)) => self.known.put_cron_job(&record),
+            WatchItem::Input(Input::CronJobDeleted(uid)) => self.known.remove_cron_job(&uid),
+            WatchItem::Input(Input::CronJobSeen(uid))
+            | WatchItem::Undecodable {
+                input: Some(Input::CronJobSeen(uid)),
+                ..
+            } => self.known.put_cron_job_without_plan(&uid),
+            WatchItem::Input(Input::CronJobRelistBegun(_)) => self.known.begin_relist(),
+            WatchItem::Input(Input::CronJobRelistDone(_)) => self.known.end_relist(),
+            WatchItem::Error { message, .. } => return Some(format!("watching CronJobs: {message}")),
+            // Nothing else is told of CronJobs.
+            WatchItem::Input(_)
+            | WatchItem::Undecodable { .. }
+            | WatchItem::Listed(_)
+            | WatchItem::PassedOver
+            | WatchItem::KeepsNoMore => {}
+        }
+        None
+    }
+}

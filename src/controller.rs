@@ -1,0 +1,322 @@
+//! Layer 5, the shell: builds and joins every task. The only file that spawns.
+//!
+//! A task that ends before its phase of the shutdown ends the process: half a controller is worse than a restart.
+
+use std::net::SocketAddr;
+
+use futures::future::BoxFuture;
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, watch},
+    task::JoinError,
+};
+
+mod ask;
+pub mod clock;
+pub mod clock_task;
+pub mod connections;
+mod credential_task;
+pub mod dispatcher;
+pub mod election;
+pub mod event_task;
+pub mod label_task;
+mod lane;
+pub mod list_task;
+mod lives;
+pub mod overlap_task;
+pub mod pacing;
+pub mod permission_task;
+pub mod permissions;
+pub mod settings;
+pub mod shard_task;
+mod sharing;
+pub mod shutdown;
+pub mod status_batcher;
+mod tasks;
+mod tokens;
+pub mod watch_task;
+mod watches;
+
+use self::{
+    clock::Clock,
+    dispatcher::{DispatchQueue, Dispatcher, DispatcherLinks},
+    event_task::{EventLinks, EventQueue, EventTask},
+    settings::RunSettings,
+    shard_task::{ShardLinks, ShardTask},
+    shutdown::{Phase, PhaseSender},
+    status_batcher::{StatusBatcher, StatusLinks, StatusQueue},
+    tasks::Task,
+};
+pub use self::{connections::Connections, lives::Controller};
+use crate::{
+    coordination::Leadership,
+    kube_api::{
+        ApiServer, ClusterApi,
+        http::ConnectError,
+        ordered_watch::Watched,
+        watch::{cron_job_cache::KEPT_BYTES_MAX, progress::Shown},
+    },
+    shard::{HeldShards, Input, Partition, Scope, ShardSet, held_shards::WHOLE},
+    telemetry::{admin::Admin, metrics::Metrics},
+};
+
+/// Facts from watches on their way to the shard: one page of a list, so that decoding goes on during a turn; 8 MiB.
+const INPUTS_MAX: usize = 512;
+
+/// Answers on their way to the shard: those of all requests that can be in flight, so that no lane waits for a turn.
+const ANSWERS_MAX: usize = 1024;
+
+/// Why a run ended otherwise than it should.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    /// Signals cannot be received.
+    #[error("cannot listen for signals")]
+    Signals(#[source] std::io::Error),
+    /// Metrics cannot be registered.
+    #[error("cannot register metrics")]
+    Metrics(#[from] prometheus::Error),
+    /// The endpoints have no address.
+    #[error("--listen {address}: cannot listen there; give an address of this machine and a free port")]
+    Listen {
+        /// As configured.
+        address: SocketAddr,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The configuration does not allow connections.
+    #[error("cannot prepare connections to the API server")]
+    Connect(#[from] ConnectError),
+    /// A task ended while it was needed.
+    #[error("the {task} task ended unexpectedly")]
+    TaskEnded {
+        /// Which.
+        task: &'static str,
+    },
+    /// A task panicked.
+    #[error("the {task} task failed")]
+    TaskFailed {
+        /// Which.
+        task: &'static str,
+        /// The panic.
+        source: JoinError,
+    },
+    /// A second signal came while the process was going down.
+    #[error("{signal} while going down: ended at once")]
+    Interrupted {
+        /// Its name.
+        signal: &'static str,
+    },
+}
+
+/// What runs beside the controller's tasks until these have ended. Its own end before that ends the run.
+pub struct Companion {
+    /// Its name, for errors.
+    pub name: &'static str,
+    /// What it does; dropped in the end.
+    pub run: BoxFuture<'static, ()>,
+}
+
+/// Binds the address of the endpoints.
+///
+/// # Errors
+///
+/// [`RuntimeError::Listen`] if the address is not of this machine or the port is in use.
+pub async fn bind(address: SocketAddr) -> Result<TcpListener, RuntimeError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|source| RuntimeError::Listen { address, source })
+}
+
+/// What the tasks of one life share.
+struct Shell {
+    settings: RunSettings,
+    clock: Clock,
+    metrics: Metrics,
+    phases: PhaseSender,
+    leadership: watch::Sender<Leadership>,
+    /// Which shards are held, where they are shared with other replicas.
+    held_shards: Watched<ShardSet>,
+    /// What the watches of each scope have shown, where these are shared; the memory for it is divided between them.
+    shown: Vec<Shown>,
+    burst: Watched<bool>,
+    /// Whether a replica with `--alone` acts.
+    acts_alone: Watched<bool>,
+    /// Whether the history of the API server went back, which ends this life.
+    went_back: Watched<bool>,
+    api: ClusterApi,
+    event_api: ClusterApi,
+    watch_client: kube::Client,
+    lease_client: kube::Client,
+    api_server: Option<ApiServer>,
+}
+
+impl Shell {
+    fn new(controller: Controller, phases: PhaseSender) -> Shell {
+        let Controller {
+            settings,
+            clock,
+            connections,
+            metrics,
+        } = controller;
+        let leadership = match (&settings.sharding, &settings.alone) {
+            (Some(sharding), _) => Leadership::of_none_until(clock.boot(), 0, sharding.timing.write_life()),
+            (None, Some(_)) => Leadership::of_one_until(WHOLE, clock.boot()),
+            (None, None) => Leadership::of_one(WHOLE),
+        };
+        metrics.election.led.set(i64::from(leadership.until().is_none()));
+        let shown = settings.sharding.as_ref().map_or_else(Vec::new, |sharding| {
+            let bytes_max = KEPT_BYTES_MAX / settings.scopes.len().max(1);
+            let begin = |scope: &Scope| Shown::new(scope.clone(), sharding.shard_count, bytes_max);
+            settings.scopes.iter().map(begin).collect()
+        });
+        Shell {
+            shown,
+            settings,
+            clock,
+            metrics,
+            phases,
+            went_back: Watched::new(false),
+            leadership: watch::Sender::new(leadership),
+            held_shards: Watched::new(ShardSet::EMPTY),
+            burst: Watched::new(false),
+            acts_alone: Watched::new(false),
+            api: ClusterApi::new(connections.writes),
+            event_api: ClusterApi::new(connections.events),
+            watch_client: connections.watches,
+            lease_client: connections.leases,
+            api_server: connections.api_server,
+        }
+    }
+
+    /// The tasks that know something of the cluster.
+    fn spawn_life(&self) -> Vec<Task> {
+        let (inputs_in, inputs) = mpsc::channel(INPUTS_MAX);
+        let (answers_in, answers) = mpsc::channel(ANSWERS_MAX);
+        let dispatch = DispatchQueue::new(self.metrics.dispatch.clone());
+        let statuses = StatusQueue::new(self.metrics.status.clone());
+        let (events, event_task) = self.spawn_events();
+        let (custody, sharing_tasks) = self.spawn_sharing().unzip();
+        let mut tasks = vec![
+            self.spawn_clock(),
+            self.spawn_permissions(),
+            self.spawn_dispatcher(dispatch.clone(), answers_in.clone()),
+            self.spawn_status_batcher(statuses.clone(), answers_in),
+            event_task,
+            self.spawn_shard(ShardLinks {
+                inputs,
+                answers,
+                dispatch,
+                statuses,
+                events: events.clone(),
+                phase: self.phases.subscribe(),
+                board: self.metrics.shard.clone(),
+                leadership: self.leadership.subscribe(),
+                acts_alone: self.acts_alone.subscribe(),
+                custody,
+            }),
+        ];
+        tasks.extend(sharing_tasks.into_iter().flatten());
+        tasks.extend(self.spawn_announcement());
+        tasks.extend(self.spawn_overlaps());
+        tasks.extend(self.spawn_credentials());
+        tasks.extend(self.spawn_watches(&inputs_in, &events));
+        tasks
+    }
+
+    fn spawn_companions(&self, companions: Vec<Companion>) -> Vec<Task> {
+        let spawn_one = |Companion { name, run }| {
+            let mut phase = self.phases.subscribe();
+            self.start(name, Phase::End, async move {
+                tokio::select! {
+                    biased;
+                    () = phase.reached(Phase::End) => {}
+                    () = run => {}
+                }
+            })
+        };
+        companions.into_iter().map(spawn_one).collect()
+    }
+
+    fn spawn_admin(&self, listener: TcpListener) -> Task {
+        let admin = Admin {
+            metrics: self.metrics.clone(),
+            clock: self.clock.clone(),
+            phase: self.phases.subscribe(),
+        };
+        self.start("admin", Phase::End, admin.serve(listener))
+    }
+
+    fn spawn_dispatcher(&self, queue: DispatchQueue, answers: mpsc::Sender<Input>) -> Task {
+        let links = DispatcherLinks {
+            queue,
+            answers,
+            leadership: self.leadership.subscribe(),
+            phase: self.phases.subscribe(),
+            burst: self.burst.clone(),
+        };
+        let dispatcher = Dispatcher::new(
+            self.reading_api(),
+            self.clock.clone(),
+            links,
+            self.settings.inflight_max,
+        );
+        self.start("dispatcher", Phase::StopIntake, dispatcher.run())
+    }
+
+    fn spawn_status_batcher(&self, queue: StatusQueue, answers: mpsc::Sender<Input>) -> Task {
+        let links = StatusLinks {
+            queue,
+            answers,
+            leadership: self.leadership.subscribe(),
+            phase: self.phases.subscribe(),
+            burst: self.burst.subscribe(),
+        };
+        let flush_interval = self.settings.status_flush_interval;
+        let batcher = StatusBatcher::new(self.reading_api(), self.clock.clone(), links, flush_interval);
+        self.start("status batcher", Phase::FlushStatuses, batcher.run())
+    }
+
+    fn spawn_events(&self) -> (EventQueue, Task) {
+        let links = EventLinks {
+            phase: self.phases.subscribe(),
+            burst: self.burst.subscribe(),
+            leadership: self.leadership.subscribe(),
+            budget: self.settings.events,
+        };
+        let (queue, task) = EventTask::new(
+            self.event_api.clone(),
+            self.clock.clone(),
+            links,
+            self.metrics.events.clone(),
+        );
+        (queue, self.start("events", Phase::FlushEvents, task.run()))
+    }
+
+    fn spawn_shard(&self, links: ShardLinks) -> Task {
+        let now = self.clock.now();
+        let scopes = self.settings.scopes.clone();
+        let clock_skew_max = self.clock.skew_max();
+        let shards = match &self.settings.sharding {
+            None => HeldShards::whole(scopes, clock_skew_max, now),
+            Some(sharding) => HeldShards::new(Partition::Shards(sharding.shard_count), scopes, clock_skew_max),
+        };
+        let template_bytes_max = u64::from(self.settings.template_memory_mib) << 20;
+        shards.template_memory().set_bytes_max(template_bytes_max);
+        let task = ShardTask::new(shards, self.clock.clone(), now, links);
+        self.start("shard", Phase::EndShards, task.run())
+    }
+
+    /// Begins a task, which goes on when the machine does.
+    fn start(&self, name: &'static str, ends_in: Phase, task: impl Future<Output = ()> + Send + 'static) -> Task {
+        let clock = self.clock.clone();
+        spawn(name, ends_in, async move { clock.run_with(task).await })
+    }
+}
+
+fn spawn(name: &'static str, ends_in: Phase, task: impl Future<Output = ()> + Send + 'static) -> Task {
+    Task {
+        name,
+        ends_in,
+        handle: tokio::spawn(task),
+    }
+}

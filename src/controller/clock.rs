@@ -1,0 +1,400 @@
+//! Time: the only place that reads a clock.
+//!
+//! [`Clock::now`] is wall time as the [guard](guard::ClockGuard) lets it through, plus `--clock-offset`; durations are
+//! measured by the boot clock. A sleeper never returns before its instant, whatever the wall clock does meanwhile.
+
+use std::{
+    pin::pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use rustix::{
+    fd::OwnedFd,
+    time::{
+        ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+    },
+};
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    time::{Instant, sleep},
+};
+
+use crate::{
+    kube_api::{
+        http::{ApiConnection, ServerDate},
+        ordered_watch::{Watched, Watcher},
+    },
+    shard::BootInstant,
+};
+
+pub mod guard;
+
+use guard::ClockGuard;
+pub use guard::ClockVerdict;
+
+/// A sleeper looks at the clock at least so often, so that a step of the wall clock is noticed within it.
+const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(1);
+
+/// Of a clock that counts a second for each.
+const TRUE_RATE: u32 = 1_000_000;
+
+/// The clocks of this process and their guard. Clones are one clock.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    source: Source,
+    offset: SignedDuration,
+    guard: Mutex<ClockGuard>,
+    verdict: Watched<ClockVerdict>,
+    n_retired_connections: AtomicU64,
+}
+
+#[derive(Debug)]
+enum Source {
+    System,
+    Simulated(SimulatedWall),
+}
+
+impl Source {
+    fn read(&self) -> (Timestamp, BootInstant) {
+        match self {
+            Source::System => (system_wall(), system_boot()),
+            Source::Simulated(wall) => wall.read(),
+        }
+    }
+
+    fn boot(&self) -> BootInstant {
+        match self {
+            Source::System => system_boot(),
+            Source::Simulated(wall) => wall.boot_after(wall.start.elapsed()),
+        }
+    }
+}
+
+/// The wall clock of a simulated machine: it follows the timer of the async runtime, which tests can pause, and can be
+/// stepped. Clones are one clock.
+#[derive(Clone, Debug)]
+pub struct SimulatedWall {
+    epoch: Timestamp,
+    start: Instant,
+    /// By how many milliseconds it was stepped.
+    stepped_ms: Arc<AtomicI64>,
+    /// Whether the processes of the machine are stopped.
+    is_frozen: Watched<bool>,
+    /// How many seconds its boot clock counts in a million.
+    boot_rate: u32,
+}
+
+impl SimulatedWall {
+    /// A clock that reads `epoch` now; its machine was booted just now.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads clocks")]
+    pub fn starting_at(epoch: Timestamp) -> SimulatedWall {
+        SimulatedWall {
+            epoch,
+            start: Instant::now(),
+            stepped_ms: Arc::default(),
+            is_frozen: Watched::new(false),
+            boot_rate: TRUE_RATE,
+        }
+    }
+
+    /// The same on a machine whose boot clock counts so many seconds in a million.
+    #[must_use]
+    pub fn with_boot_rate(mut self, seconds_per_million: u32) -> SimulatedWall {
+        self.boot_rate = seconds_per_million;
+        self
+    }
+
+    /// As it reads.
+    pub fn now(&self) -> Timestamp {
+        self.wall_after(self.start.elapsed())
+    }
+
+    fn read(&self) -> (Timestamp, BootInstant) {
+        let elapsed = self.start.elapsed();
+        (self.wall_after(elapsed), self.boot_after(elapsed))
+    }
+
+    fn wall_after(&self, elapsed: Duration) -> Timestamp {
+        let stepped = SignedDuration::from_millis(self.stepped_ms.load(Ordering::Relaxed));
+        self.epoch + elapsed + stepped
+    }
+
+    /// Sets it forward, or back, by whole milliseconds.
+    pub fn step(&self, by: SignedDuration) {
+        let millis = by.as_millis().try_into().unwrap_or_default();
+        self.stepped_ms.fetch_add(millis, Ordering::Relaxed);
+    }
+
+    /// Stops the processes of the machine, as SIGSTOP does: time goes on without them.
+    pub fn freeze(&self) {
+        self.is_frozen.set(true);
+    }
+
+    /// Lets them go on.
+    pub fn thaw(&self) {
+        self.is_frozen.set(false);
+    }
+
+    /// Does something as a process of the machine: only while it is not frozen.
+    pub async fn run<T>(&self, task: impl Future<Output = T>) -> T {
+        let mut task = pin!(task);
+        let mut frozen = self.is_frozen.subscribe();
+        loop {
+            // Of a machine that is gone nobody asks.
+            let _ = frozen.wait_for(|is_frozen| !is_frozen).await;
+            tokio::select! {
+                biased;
+                _ = frozen.changed() => {}
+                output = &mut task => return output,
+            }
+        }
+    }
+
+    fn boot_after(&self, elapsed: Duration) -> BootInstant {
+        BootInstant::after_boot(if self.boot_rate == TRUE_RATE {
+            elapsed
+        } else {
+            elapsed * self.boot_rate / TRUE_RATE
+        })
+    }
+}
+
+impl Clock {
+    /// The machine's clocks. `offset` is by how much the controller's time runs ahead of them, `skew_max` how far they
+    /// may be from the API server's.
+    pub fn system(offset: SignedDuration, skew_max: SignedDuration) -> Clock {
+        Clock::over(Source::System, offset, skew_max)
+    }
+
+    /// A clock that starts at `epoch` and follows the async runtime's timer: for tests with paused time.
+    pub fn simulated(epoch: Timestamp) -> Clock {
+        Clock::of_simulated(SimulatedWall::starting_at(epoch))
+    }
+
+    /// The clocks of a simulated machine, which outlives this process: for tests with paused time.
+    pub fn of_simulated(wall: SimulatedWall) -> Clock {
+        Clock::over(
+            Source::Simulated(wall),
+            SignedDuration::ZERO,
+            SignedDuration::from_secs(2),
+        )
+    }
+
+    /// Steps the wall clock of a simulated one.
+    #[cfg(test)]
+    pub(super) fn step_wall(&self, by: SignedDuration) {
+        if let Source::Simulated(wall) = &self.shared.source {
+            wall.step(by);
+        }
+    }
+
+    /// The wall clock as it reads.
+    #[cfg(any(test, feature = "dev"))]
+    pub(crate) fn wall(&self) -> Timestamp {
+        self.shared.source.read().0
+    }
+
+    fn over(source: Source, offset: SignedDuration, skew_max: SignedDuration) -> Clock {
+        let (wall, boot) = source.read();
+        let guard = ClockGuard::new(skew_max, wall, boot);
+        let verdict = Watched::new(guard.verdict());
+        Clock {
+            shared: Arc::new(Shared {
+                source,
+                offset,
+                guard: Mutex::new(guard),
+                verdict,
+                n_retired_connections: AtomicU64::new(0),
+            }),
+        }
+    }
+
+    /// The controller's wall time.
+    pub fn now(&self) -> Timestamp {
+        let (wall, boot) = self.shared.source.read();
+        let trusted = self.guard().read(wall, boot);
+        trusted.saturating_add(self.shared.offset).unwrap_or(trusted)
+    }
+
+    /// The boot clock: for durations and leases.
+    pub fn boot(&self) -> BootInstant {
+        self.shared.source.boot()
+    }
+
+    /// How far it may be from the API server's clock (`--max-clock-skew`).
+    pub fn skew_max(&self) -> SignedDuration {
+        self.guard().skew_max()
+    }
+
+    /// By how much the controller's time runs ahead of the machine's (`--clock-offset`).
+    pub fn offset(&self) -> SignedDuration {
+        self.shared.offset
+    }
+
+    /// Takes note of an answer of the API server: when its request was sent, and its `Date`. The answer came just now.
+    /// May retire the connection that it came over.
+    pub fn observe_answer(&self, sent: BootInstant, date: Option<impl Into<ServerDate>>) {
+        let date: Option<ServerDate> = date.map(Into::into);
+        let (wall, boot) = self.shared.source.read();
+        let mut guard = self.guard();
+        guard.read(wall, boot);
+        let connection = date.as_ref().and_then(|date| date.connection.as_ref());
+        let dated = date.as_ref().map(|date| (connection.map(ApiConnection::id), date.at));
+        guard.observe(sent, boot, dated);
+        if let Some(connection) = connection
+            && guard.retire(connection.id(), boot)
+        {
+            connection.retire();
+            self.shared.n_retired_connections.fetch_add(1, Ordering::Relaxed);
+        }
+        // Still under the guard, so that of two answers the later one's verdict stays.
+        self.shared.verdict.set(guard.verdict());
+    }
+
+    /// How many connections were retired so far because their server's clock contradicts ours.
+    pub fn n_retired_connections(&self) -> u64 {
+        self.shared.n_retired_connections.load(Ordering::Relaxed)
+    }
+
+    /// Whether the controller may act by this clock.
+    pub fn verdict(&self) -> ClockVerdict {
+        self.shared.verdict.get()
+    }
+
+    /// The verdict, and a notice of each change of it.
+    pub fn watch_verdict(&self) -> Watcher<ClockVerdict> {
+        self.shared.verdict.subscribe()
+    }
+
+    /// Our clock minus the API server's, as well as it is known.
+    pub fn skew(&self) -> Option<SignedDuration> {
+        self.guard().skew()
+    }
+
+    /// Whether a step of the wall clock is being held.
+    pub fn is_holding_step(&self) -> bool {
+        self.guard().is_holding_step()
+    }
+
+    /// In which time an answer of the API server is wanted, if none comes by itself.
+    pub fn until_answer_wanted(&self) -> Duration {
+        let boot = self.boot();
+        self.guard().next_answer_wanted(boot).since(boot)
+    }
+
+    /// Something to sleep with until an instant of this clock.
+    pub fn sleeper(&self) -> Sleeper {
+        let timer = match self.shared.source {
+            Source::System => kernel_timer(),
+            Source::Simulated(_) => None,
+        };
+        Sleeper {
+            clock: self.clone(),
+            timer,
+        }
+    }
+
+    /// Does something as a process that goes by this clock: that of a simulated machine can be frozen.
+    pub(super) async fn run_with<T>(&self, task: impl Future<Output = T>) -> T {
+        match &self.shared.source {
+            Source::System => task.await,
+            Source::Simulated(wall) => wall.run(task).await,
+        }
+    }
+
+    /// The guard is consistent after every statement, so a panic elsewhere does not spoil it.
+    fn guard(&self) -> MutexGuard<'_, ClockGuard> {
+        self.shared.guard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sleeps until instants of wall time, to some tens of microseconds where the kernel's timers are to be had.
+///
+/// The async runtime's own timer counts whole milliseconds, upwards: too coarse for Jobs that are due now.
+#[derive(Debug)]
+pub struct Sleeper {
+    clock: Clock,
+    timer: Option<AsyncFd<OwnedFd>>,
+}
+
+impl Sleeper {
+    /// Returns at `instant` or as soon after it as can be, never before. May be dropped and called again.
+    pub async fn sleep_until(&mut self, instant: Timestamp) {
+        loop {
+            let remaining = instant.duration_since(self.clock.now());
+            let Ok(remaining) = Duration::try_from(remaining) else {
+                return;
+            };
+            if remaining.is_zero() {
+                return;
+            }
+            self.pause(remaining.min(LOOK_INTERVAL_MAX)).await;
+        }
+    }
+
+    async fn pause(&mut self, duration: Duration) {
+        let is_over = match &self.timer {
+            Some(timer) => wait_for_kernel_timer(timer, duration).await.is_ok(),
+            None => false,
+        };
+        if !is_over {
+            self.timer = None;
+            sleep(duration).await;
+        }
+    }
+}
+
+/// None where the kernel or a sandbox refuses: the coarser timer serves.
+fn kernel_timer() -> Option<AsyncFd<OwnedFd>> {
+    let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC).ok()?;
+    #[expect(
+        deprecated,
+        reason = "its successor is unsafe for the sake of types that do not own what they name"
+    )]
+    AsyncFd::with_interest(timer, Interest::READABLE).ok()
+}
+
+async fn wait_for_kernel_timer(timer: &AsyncFd<OwnedFd>, duration: Duration) -> std::io::Result<()> {
+    let never_again = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let once = Timespec::try_from(duration).map_err(|_| std::io::ErrorKind::InvalidInput)?;
+    // Setting the timer also forgets an expiry that nobody has read.
+    timerfd_settime(
+        timer,
+        TimerfdTimerFlags::empty(),
+        &Itimerspec {
+            it_interval: never_again,
+            it_value: once,
+        },
+    )?;
+    loop {
+        let mut readiness = timer.readable().await?;
+        let mut n_expiries = [0u8; 8];
+        match readiness.try_io(|timer| Ok(rustix::io::read(timer, &mut n_expiries)?)) {
+            Ok(read) => return read.map(drop),
+            Err(_would_block) => {}
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads clocks")]
+fn system_wall() -> Timestamp {
+    Timestamp::now()
+}
+
+fn system_boot() -> BootInstant {
+    let elapsed = rustix::time::clock_gettime(ClockId::Boottime);
+    BootInstant::after_boot(Duration::try_from(elapsed).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

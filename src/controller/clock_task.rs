@@ -1,0 +1,312 @@
+//! Keeps the clock guard supplied with answers, and tells what it finds.
+//!
+//! While requests flow their answers are enough for the clock; otherwise this task asks for one. While the clocks are in
+//! doubt it asks often, over every connection. At other times it asks over every connection at a fixed interval, so each
+//! is open when something is due, also after hours.
+
+use std::{future::Future, time::Duration};
+
+use futures::future::join_all;
+
+use super::{
+    Shell,
+    ask::ask,
+    clock::{Clock, ClockVerdict},
+    shutdown::{Phase, PhaseReceiver},
+    tasks::Task,
+};
+use crate::{
+    controller::connections::N_WRITE_CONNECTIONS,
+    kube_api::{Answered, ClusterApi},
+    shard::BootInstant,
+    telemetry::metrics::{ApiCall, ClockMetrics},
+};
+
+/// The least time between two questions, answered or not.
+const PROBE_INTERVAL_MIN: Duration = Duration::from_millis(250);
+
+/// How often every connection is asked over: well below the minutes after which proxies and balancers close an idle one.
+const CONNECTION_INTERVAL: Duration = Duration::from_secs(10);
+
+/// A question is given up after so long: on a dead connection it would hang for as long as a request may take.
+const PROBE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Connections may be replaced every few seconds for as long as one server's clock is wrong. One line a minute says so.
+const RETIRED_WARNING_INTERVAL: Duration = Duration::from_mins(1);
+
+/// The task looks at the clock at least so often, since a step of it makes an answer wanted at once.
+const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(1);
+
+/// The call that brings a `Date`; a fake of it stands for the API server in tests.
+pub trait ProbeApi: Clone + Send + Sync + 'static {
+    /// Asks something cheap, over the least busy connection.
+    fn probe(&self) -> impl Future<Output = Answered<()>> + Send;
+}
+
+impl ProbeApi for ClusterApi {
+    async fn probe(&self) -> Answered<()> {
+        ClusterApi::probe(self).await
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct ClockTask<A> {
+    api: A,
+    n_connections: usize,
+    clock: Clock,
+    phase: PhaseReceiver,
+    metrics: ClockMetrics,
+    /// No question before this.
+    not_before: BootInstant,
+    /// When every connection is asked over next.
+    connections_due: BootInstant,
+    told_verdict: ClockVerdict,
+    told_holding: bool,
+    n_retired_told: u64,
+    /// No warning about retired connections before this.
+    retired_due: BootInstant,
+}
+
+impl Shell {
+    pub(super) fn spawn_clock(&self) -> Task {
+        let metrics = self.metrics.clock.clone();
+        let task = ClockTask::new(
+            self.api.clone(),
+            N_WRITE_CONNECTIONS,
+            self.clock.clone(),
+            self.phases.subscribe(),
+            metrics,
+        );
+        self.start("clock", Phase::End, task.run())
+    }
+}
+
+impl<A: ProbeApi> ClockTask<A> {
+    /// A task for this clock, which asks over so many connections.
+    pub fn new(
+        api: A,
+        n_connections: usize,
+        clock: Clock,
+        phase: PhaseReceiver,
+        metrics: ClockMetrics,
+    ) -> ClockTask<A> {
+        let started = clock.boot();
+        ClockTask {
+            api,
+            n_connections,
+            clock,
+            phase,
+            metrics,
+            not_before: started,
+            connections_due: started,
+            told_verdict: ClockVerdict::Unknown,
+            told_holding: false,
+            n_retired_told: 0,
+            retired_due: started,
+        }
+    }
+
+    /// Works until the end.
+    pub async fn run(mut self) {
+        let mut phase = self.phase.clone();
+        let mut verdict = self.clock.watch_verdict();
+        loop {
+            // A step is noticed when the clock is read.
+            self.clock.now();
+            self.tell();
+            let pause = self.until_probe().min(LOOK_INTERVAL_MAX);
+            tokio::select! {
+                biased;
+                () = phase.reached(Phase::End) => return,
+                _ = verdict.changed() => {}
+                () = self.probe_after(pause) => {}
+            }
+        }
+    }
+
+    fn until_probe(&self) -> Duration {
+        let now = self.clock.boot();
+        let wanted = self.clock.until_answer_wanted().max(self.not_before.since(now));
+        wanted.min(self.connections_due.since(now))
+    }
+
+    /// May be dropped and called again.
+    async fn probe_after(&mut self, pause: Duration) {
+        tokio::time::sleep(pause).await;
+        if !self.until_probe().is_zero() {
+            return;
+        }
+        let now = self.clock.boot();
+        self.not_before = now + PROBE_INTERVAL_MIN;
+        let is_due = self.connections_due <= now;
+        if is_due {
+            self.connections_due = now + CONNECTION_INTERVAL;
+        }
+        // Sent at once, over the least busy connection each, they spread over all. In doubt the majority decides.
+        let is_in_doubt = self.clock.verdict() != ClockVerdict::Fine || self.clock.is_holding_step();
+        let n_probes = if is_due || is_in_doubt { self.n_connections } else { 1 };
+        let probes = join_all((0..n_probes).map(|_| self.probe()));
+        // Those that are not answered in time are asked again soon, since the clock still wants an answer.
+        let _ = tokio::time::timeout(PROBE_PATIENCE, probes).await;
+    }
+
+    async fn probe(&self) {
+        ask(&self.clock, &self.metrics.api, ApiCall::Probe, self.api.probe()).await;
+    }
+
+    fn tell(&mut self) {
+        let (verdict, skew) = (self.clock.verdict(), self.clock.skew());
+        let skew_seconds = skew.map_or(0.0, |skew| skew.as_secs_f64());
+        self.metrics.skew.set(skew_seconds);
+        self.metrics.alarm.set(i64::from(verdict == ClockVerdict::Alarm));
+        if verdict != self.told_verdict {
+            match verdict {
+                ClockVerdict::Alarm => {
+                    tracing::error!(
+                        skew_seconds,
+                        "clock differs from the API server's too much: nothing is fired"
+                    );
+                }
+                ClockVerdict::Fine => tracing::info!(skew_seconds, "clock agrees with the API server's"),
+                ClockVerdict::Unknown => {}
+            }
+            self.told_verdict = verdict;
+        }
+        let is_holding = self.clock.is_holding_step();
+        if is_holding && !self.told_holding {
+            tracing::warn!("wall clock was stepped: not followed until the API server's answers bear it out");
+        }
+        self.told_holding = is_holding;
+        self.tell_retired();
+    }
+
+    fn tell_retired(&mut self) {
+        let n_retired = self.clock.n_retired_connections();
+        let n_before = self.metrics.retired_connections.get();
+        self.metrics
+            .retired_connections
+            .inc_by(n_retired.saturating_sub(n_before));
+        let now = self.clock.boot();
+        if n_retired > self.n_retired_told && self.retired_due <= now {
+            tracing::warn!(
+                connections = n_retired - self.n_retired_told,
+                "an API server's clock contradicts ours: its connections are replaced, which may reach another server"
+            );
+            self.n_retired_told = n_retired;
+            self.retired_due = now + RETIRED_WARNING_INTERVAL;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use jiff::{SignedDuration, Timestamp};
+
+    use super::*;
+    use crate::{controller::shutdown::phases, kube_api::Answer, telemetry::metrics::Metrics};
+
+    #[derive(Clone)]
+    struct FakeApi {
+        clock: Clock,
+        n_probes: Arc<AtomicUsize>,
+        hangs: bool,
+    }
+
+    impl ProbeApi for FakeApi {
+        async fn probe(&self) -> Answered<()> {
+            self.n_probes.fetch_add(1, Ordering::Relaxed);
+            if self.hangs {
+                std::future::pending::<()>().await;
+            }
+            Answered {
+                answer: Answer::Outcome(()),
+                code: Some(200),
+                server_date: Some(self.clock.wall().into()),
+                not_permitted: None,
+                fenced_over: None,
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_asks_soon_until_the_clock_is_known_and_then_when_idle() {
+        let clock = Clock::simulated("2026-11-01T12:00:00Z".parse::<Timestamp>().unwrap());
+        let api = FakeApi {
+            clock: clock.clone(),
+            n_probes: Arc::default(),
+            hangs: false,
+        };
+        let phases = phases();
+        let metrics = Metrics::register().unwrap().clock;
+        let task = tokio::spawn(ClockTask::new(api.clone(), 1, clock.clone(), phases.subscribe(), metrics).run());
+        let n_probes = || api.n_probes.load(Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!((n_probes(), clock.verdict()), (2, ClockVerdict::Fine));
+        tokio::time::sleep(Duration::from_secs(100)).await;
+        assert!((10..=13).contains(&n_probes()), "{} probes", n_probes());
+
+        phases.advance(Phase::End);
+        task.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_connection_is_asked_over_whatever_is_answered_over_others() {
+        let clock = Clock::simulated("2026-11-01T12:00:00Z".parse::<Timestamp>().unwrap());
+        let api = FakeApi {
+            clock: clock.clone(),
+            n_probes: Arc::default(),
+            hangs: false,
+        };
+        let phases = phases();
+        let metrics = Metrics::register().unwrap().clock;
+        tokio::spawn(ClockTask::new(api.clone(), 4, clock.clone(), phases.subscribe(), metrics).run());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let before = api.n_probes.load(Ordering::Relaxed);
+        for _ in 0..100 {
+            clock.observe_answer(clock.boot(), Some(clock.now()));
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        assert_eq!(api.n_probes.load(Ordering::Relaxed) - before, 40);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_is_wanted_sooner_is_asked_for_within_a_second() {
+        let clock = Clock::simulated("2026-11-01T12:00:00Z".parse::<Timestamp>().unwrap());
+        let api = FakeApi {
+            clock: clock.clone(),
+            n_probes: Arc::default(),
+            hangs: false,
+        };
+        let phases = phases();
+        let metrics = Metrics::register().unwrap().clock;
+        tokio::spawn(ClockTask::new(api.clone(), 1, clock.clone(), phases.subscribe(), metrics).run());
+        tokio::time::sleep(Duration::from_millis(2_500)).await;
+        let before = api.n_probes.load(Ordering::Relaxed);
+        clock.step_wall(SignedDuration::from_secs(60));
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        assert!(api.n_probes.load(Ordering::Relaxed) > before, "the step is asked about");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!clock.is_holding_step(), "and borne out");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_that_hangs_is_given_up() {
+        let clock = Clock::simulated("2026-11-01T12:00:00Z".parse::<Timestamp>().unwrap());
+        let api = FakeApi {
+            clock: clock.clone(),
+            n_probes: Arc::default(),
+            hangs: true,
+        };
+        let phases = phases();
+        let metrics = Metrics::register().unwrap().clock;
+        tokio::spawn(ClockTask::new(api.clone(), 1, clock, phases.subscribe(), metrics).run());
+        tokio::time::sleep(Duration::from_secs(12)).await;
+        assert_eq!(api.n_probes.load(Ordering::Relaxed), 3);
+    }
+}

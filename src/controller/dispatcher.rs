@@ -1,0 +1,336 @@
+//! Sends what the shard orders about Jobs: creates by deadline and fairly between namespaces, everything else behind.
+//!
+//! One task drives all requests in flight. It keeps these promises: a request is sent only inside the term in which it
+//! was ordered, only while the clock may be acted by, never at or after its `expires_at`; every request that was taken
+//! in is answered exactly once with an [`Input`]. "Too many requests" and an unreachable server are no answers: the
+//! request goes back to its place in the queue and the whole lane pauses.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use tokio::sync::{Notify, mpsc, watch};
+
+use super::{
+    clock::{Clock, ClockVerdict},
+    lane::{Lane, Settled},
+    pacing::Admission,
+    shutdown::{INFLIGHT_GRACE, Phase, PhaseReceiver},
+};
+use crate::{
+    coordination::Leadership,
+    kube_api::{Answer, ordered_watch::Watched},
+    shard::{BootInstant, CreateOutcome, Input},
+    telemetry::metrics::DispatchMetrics,
+};
+
+mod backlog;
+mod fair_queue;
+mod request;
+
+use backlog::{BACKLOG_MAX, Backlog, OnTheWay};
+use request::Reply;
+pub use request::{JobApi, Queued, Request};
+
+/// How often one request is sent again before the shard is told that it failed: more than five minutes of pauses, far
+/// beyond any slot's `expires_at`, which ends most of them earlier.
+const RETRIES_MAX: u32 = 64;
+
+/// More creates than this at once are a burst, which statuses and Events stay behind.
+const BURST_MIN: usize = 8;
+
+/// The way into the dispatcher. Clones are one queue.
+#[derive(Clone, Debug)]
+pub struct DispatchQueue {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// Held for one insertion or removal, never across an await.
+    backlog: Mutex<Backlog>,
+    /// Told at each insertion.
+    arrivals: Notify,
+    metrics: DispatchMetrics,
+}
+
+impl DispatchQueue {
+    /// An empty queue.
+    pub fn new(metrics: DispatchMetrics) -> DispatchQueue {
+        let backlog = Mutex::new(Backlog::new(BACKLOG_MAX));
+        let shared = Shared {
+            backlog,
+            arrivals: Notify::new(),
+            metrics,
+        };
+        DispatchQueue {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Takes a request in without waiting. When there is no room its answer is given back at once.
+    pub fn push(&self, queued: Queued, now: Timestamp) -> Result<(), Input> {
+        self.backlog().push(queued, now).map_err(|queued| {
+            self.shared.metrics.overflows.inc();
+            queued.request.abandoned()
+        })?;
+        self.shared.arrivals.notify_one();
+        Ok(())
+    }
+
+    fn pop(
+        &self,
+        now: (Timestamp, BootInstant),
+        places: u32,
+        on_the_way: &OnTheWay,
+    ) -> Result<Queued, Option<BootInstant>> {
+        self.backlog().pop(now, places, on_the_way)
+    }
+
+    fn take_any(&self) -> Option<Queued> {
+        self.backlog().take_any()
+    }
+
+    /// The backlog is consistent after every statement, so a panic elsewhere does not spoil it.
+    fn backlog(&self) -> MutexGuard<'_, Backlog> {
+        self.shared.backlog.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the dispatcher is connected to.
+#[derive(Debug)]
+pub struct DispatcherLinks {
+    /// Where requests come from.
+    pub queue: DispatchQueue,
+    /// Where answers go.
+    pub answers: mpsc::Sender<Input>,
+    /// Whether we lead.
+    pub leadership: watch::Receiver<Leadership>,
+    /// When to end.
+    pub phase: PhaseReceiver,
+    /// Set while more creates are due than go at once, which statuses and Events stay behind.
+    pub burst: Watched<bool>,
+}
+
+/// See the module.
+pub struct Dispatcher<A: JobApi> {
+    lane: Lane<A, Queued>,
+    clock: Clock,
+    links: DispatcherLinks,
+    n_creates_in_flight: usize,
+    on_the_way: OnTheWay,
+    metrics: DispatchMetrics,
+}
+
+/// Why nothing more is sent at present.
+enum Stall {
+    /// Nothing waits, the limit is reached, or the clock is in doubt: an event will tell.
+    UntilEvent,
+    /// The lane pauses.
+    UntilInstant(BootInstant),
+}
+
+impl<A: JobApi> Dispatcher<A> {
+    /// A dispatcher that has at most `inflight_max` requests on the way.
+    pub fn new(api: A, clock: Clock, links: DispatcherLinks, inflight_max: u32) -> Dispatcher<A> {
+        let metrics = links.queue.shared.metrics.clone();
+        let leadership = links.leadership.clone();
+        Dispatcher {
+            lane: Lane::new(api, clock.clone(), leadership, metrics.api.clone(), inflight_max),
+            clock,
+            links,
+            n_creates_in_flight: 0,
+            on_the_way: OnTheWay::default(),
+            metrics,
+        }
+    }
+
+    /// Works until the intake stops, then sees to what is on the way and gives every other request back as abandoned.
+    pub async fn run(mut self) {
+        let queue = self.links.queue.clone();
+        let mut phase = self.links.phase.clone();
+        let mut verdict = self.clock.watch_verdict();
+        loop {
+            let stall = self.send_what_may_be_sent().await;
+            self.publish();
+            let pause = self.pause_of(&stall);
+            tokio::select! {
+                biased;
+                () = phase.reached(Phase::StopIntake) => break,
+                Some(settled) = self.lane.next() => self.settle(settled).await,
+                () = queue.shared.arrivals.notified() => {}
+                _ = verdict.changed() => {}
+                () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
+            }
+        }
+        self.wind_up().await;
+    }
+
+    /// Hands requests to connections until there is a reason not to.
+    async fn send_what_may_be_sent(&mut self) -> Stall {
+        loop {
+            if self.clock.verdict() != ClockVerdict::Fine {
+                return Stall::UntilEvent;
+            }
+            self.lane.divide_among_senders();
+            match self.lane.admission() {
+                Admission::Now => {}
+                Admission::Wait(until) => return Stall::UntilInstant(until),
+                Admission::Full => return Stall::UntilEvent,
+            }
+            let (now, boot) = (self.clock.now(), self.clock.boot());
+            let places = self.lane.inflight_limit();
+            let queue = &self.links.queue;
+            let queued = match queue.pop((now, boot), places, &self.on_the_way) {
+                Ok(queued) => queued,
+                Err(token_at) => return token_at.map_or(Stall::UntilEvent, Stall::UntilInstant),
+            };
+            match self.answer_instead_of_sending(&queued, now) {
+                Some(answer) => self.answer(answer).await,
+                None => self.send(queued),
+            }
+        }
+    }
+
+    /// What is to be said of a request that must not be sent at this instant.
+    fn answer_instead_of_sending(&self, queued: &Queued, now: Timestamp) -> Option<Input> {
+        let request = &queued.request;
+        if !self.lane.is_led(queued.mandate) {
+            self.metrics.fenced.inc();
+            return Some(request.abandoned());
+        }
+        if request.is_early(now) {
+            return Some(request.abandoned());
+        }
+        if !request.is_expired(now) {
+            return None;
+        }
+        Some(request.expired())
+    }
+
+    fn send(&mut self, queued: Queued) {
+        self.on_the_way.enter(&queued);
+        if queued.is_alone() {
+            // The last that is named before a process dies is what it died of.
+            tracing::info!(request = %queued.request, "sends a request of a shard in quarantine");
+        }
+        self.n_creates_in_flight += usize::from(queued.is_create());
+        if let Some(slot) = queued.slot_of_first_attempt() {
+            let lateness = self.clock.now().duration_since(slot);
+            self.metrics.lateness.observe(lateness.as_secs_f64());
+        }
+        self.lane.send(queued);
+    }
+
+    /// Takes in what came of a request: an answer for the shard, or another try.
+    async fn settle(&mut self, (mut queued, answer): Settled<Queued, Reply>) {
+        self.n_creates_in_flight -= usize::from(queued.is_create());
+        self.on_the_way.leave(&queued);
+        let Some(answer) = answer else {
+            return self.put_back(queued).await;
+        };
+        match answer {
+            Answer::Outcome(Reply::Fact(answer)) => {
+                self.record_creation(&answer);
+                self.answer(answer).await;
+            }
+            Answer::Outcome(Reply::Template(template)) => {
+                queued.complete(template);
+                self.put_back(queued).await;
+            }
+            Answer::Throttled { message, .. } => self.try_again(queued, message).await,
+            // A second POST could make a second Job: the shard asks for the first one. All else can be repeated.
+            Answer::Unavailable { message, .. } => match queued.request.unanswered(message.clone()) {
+                Some(answer) => self.answer(answer).await,
+                None => self.try_again(queued, message).await,
+            },
+        }
+    }
+
+    async fn try_again(&mut self, mut queued: Queued, message: String) {
+        queued.n_retries += 1;
+        if queued.n_retries > RETRIES_MAX {
+            return self.answer(queued.request.failed(message, None)).await;
+        }
+        self.put_back(queued).await;
+    }
+
+    async fn put_back(&mut self, queued: Queued) {
+        if let Err(answer) = self.links.queue.push(queued, self.clock.now()) {
+            self.answer(answer).await;
+        }
+    }
+
+    /// B-15.1, in the controller's time: the server knows nothing of `--clock-offset`.
+    fn record_creation(&self, answer: &Input) {
+        if let Input::JobCreateAnswered {
+            slot,
+            answer: CreateOutcome::Created { created, .. },
+            ..
+        } = answer
+        {
+            let skew = created.duration_since(*slot) + self.clock.offset();
+            self.metrics.creation_skew.observe(skew.as_secs_f64());
+        }
+    }
+
+    async fn answer(&mut self, answer: Input) {
+        // Nobody listens any more when the shard has ended, and then nobody needs to know.
+        let _ = self.links.answers.send(answer).await;
+    }
+
+    /// How long nothing more is sent, unless something happens.
+    fn pause_of(&self, stall: &Stall) -> Option<Duration> {
+        match stall {
+            Stall::UntilEvent => None,
+            Stall::UntilInstant(until) => Some(until.since(self.clock.boot())),
+        }
+    }
+
+    /// Tells the gauges and the lanes behind us how much is going on.
+    fn publish(&self) {
+        let (n_creates, n_background) = {
+            let backlog = self.links.queue.backlog();
+            (backlog.n_creates(), backlog.n_background())
+        };
+        set(&self.metrics.creates_waiting, n_creates);
+        set(&self.metrics.background_waiting, n_background);
+        self.metrics.inflight.set(self.lane.n_in_flight().into());
+        self.metrics.inflight_limit.set(self.lane.inflight_limit().into());
+        self.links.burst.set(n_creates + self.n_creates_in_flight > BURST_MIN);
+    }
+
+    /// Gives back what waits, and waits a while for what is on the way.
+    async fn wind_up(mut self) {
+        self.abandon_backlog().await;
+        let deadline = self.clock.boot() + INFLIGHT_GRACE;
+        while self.lane.n_in_flight() > 0 {
+            let remaining = deadline.since(self.clock.boot());
+            let Ok(Some(settled)) = tokio::time::timeout(remaining, self.lane.next()).await else {
+                break;
+            };
+            self.settle(settled).await;
+            // What would be tried again is not: it is back in the queue.
+            self.abandon_backlog().await;
+        }
+        tracing::debug!(n_unanswered = self.lane.n_in_flight(), "dispatcher ended");
+        self.publish();
+        // Nobody would say so later.
+        self.links.burst.set(false);
+    }
+
+    async fn abandon_backlog(&mut self) {
+        while let Some(queued) = self.links.queue.take_any() {
+            self.answer(queued.request.abandoned()).await;
+        }
+    }
+}
+
+fn set(gauge: &prometheus::IntGauge, value: usize) {
+    gauge.set(value.try_into().unwrap_or(i64::MAX));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+//! Lanes, tokens and quarantine of what waits.
+
+use super::*;
+use crate::{
+    controller::dispatcher::{
+        request::Request,
+        tests::{create, epoch, history_delete, look_up, replace_delete},
+    },
+    shard::{JobOrder, held_shards::WHOLE},
+};
+
+fn queued(request: Request) -> Queued {
+    Queued::new(request, WHOLE, false)
+}
+
+fn pop(backlog: &mut Backlog, now: Timestamp) -> Option<Queued> {
+    let boot = BootInstant::after_boot(Duration::from_hours(1));
+    backlog.pop((now, boot), 64, &OnTheWay::default()).ok()
+}
+
+/// A create that did not come off the wheel at its instant.
+fn of_slot(name: &str, slot: Timestamp) -> Request {
+    let Request::Create(order) = create("a", name, 7_200) else {
+        panic!("a create is one");
+    };
+    Request::Create(JobOrder {
+        slot,
+        is_on_time: false,
+        ..order
+    })
+}
+
+#[test]
+fn what_is_overdue_goes_by_tokens_and_behind_what_is_due() {
+    let now = epoch() + SignedDuration::from_hours(1);
+    let mut backlog = Backlog::new(10_000);
+    for position in 0..1_500 {
+        let overdue = of_slot(&format!("overdue{position}"), epoch());
+        backlog.push(queued(overdue), now).unwrap();
+    }
+    backlog.push(queued(history_delete("a", "old")), now).unwrap();
+    backlog.push(queued(of_slot("due", now)), now).unwrap();
+    assert_eq!(backlog.n_creates(), 1_501);
+    let mut boot = BootInstant::after_boot(Duration::from_hours(1));
+    let mut next = |boot| {
+        backlog
+            .pop((now, boot), 64, &OnTheWay::default())
+            .map(|queued| name(&queued))
+    };
+    assert_eq!(next(boot), Ok("due".to_owned()));
+    let at_once = std::iter::from_fn(|| next(boot).ok().filter(|name| name != "old")).count();
+    assert_eq!(at_once, 1_000, "what nobody waits for is not held up");
+    let at = next(boot).unwrap_err().expect("a token will come");
+    assert_eq!(at.since(boot), Duration::from_millis(2));
+    boot = boot + Duration::from_millis(100);
+    let later = std::iter::from_fn(|| next(boot).ok()).count();
+    assert_eq!(later, 50);
+}
+
+#[test]
+fn what_is_overdue_goes_back_without_a_token_when_its_next_slot_has_come() {
+    let boot = BootInstant::after_boot(Duration::from_hours(1));
+    let now = epoch() + SignedDuration::from_hours(1);
+    let next_slot = now + SignedDuration::from_secs(5);
+    let mut backlog = Backlog::new(10_000);
+    for position in 0..1_200 {
+        let Request::Create(order) = of_slot(&format!("overdue{position}"), epoch()) else {
+            panic!("a create is one");
+        };
+        // Every third has a long deadline, and a slot before that.
+        let expires_at = (position % 3 == 0).then_some(next_slot);
+        let order = JobOrder { expires_at, ..order };
+        backlog.push(queued(Request::Create(order)), now).unwrap();
+    }
+    let mut next = |now| backlog.pop((now, boot), 64, &OnTheWay::default());
+    let sent: Vec<_> = std::iter::from_fn(|| next(now).ok()).collect();
+    assert_eq!(sent.len(), 1_000);
+    assert!(sent.iter().take(400).all(|queued| !queued.request.is_expired(now)));
+    assert_eq!(
+        sent.iter()
+            .filter(|queued| queued.request.is_expired(next_slot))
+            .count(),
+        400,
+        "first what is futile first"
+    );
+    let mut backlog = Backlog::new(10);
+    backlog.tokens = Tokens::new(0, 1, boot);
+    let Request::Create(order) = of_slot("overdue", epoch()) else {
+        panic!("a create is one");
+    };
+    let order = JobOrder {
+        expires_at: Some(next_slot),
+        ..order
+    };
+    backlog.push(queued(Request::Create(order)), now).unwrap();
+    let mut next = |now| backlog.pop((now, boot), 64, &OnTheWay::default());
+    assert!(next(now).is_err(), "there is no token");
+    assert!(next(next_slot).is_ok_and(|queued| queued.request.is_expired(next_slot)));
+}
+
+fn name(queued: &Queued) -> String {
+    match &queued.request {
+        Request::Create(order) => order.name.to_string(),
+        Request::Delete(delete) => delete.name.to_string(),
+        Request::LookUp(look_up) => look_up.name.to_string(),
+    }
+}
+
+#[test]
+fn deletes_for_replace_go_with_creates_and_other_deletes_behind() {
+    let mut backlog = Backlog::new(10);
+    for request in [
+        history_delete("a", "old"),
+        create("a", "new", 60),
+        replace_delete("a", "running"),
+    ] {
+        backlog.push(queued(request), epoch()).unwrap();
+    }
+    let served: Vec<String> = std::iter::from_fn(|| pop(&mut backlog, epoch()))
+        .map(|queued| name(&queued))
+        .collect();
+    assert_eq!(served, ["running", "new", "old"]);
+}
+
+#[test]
+fn what_waits_behind_creates_for_long_gets_some_turns() {
+    let mut backlog = Backlog::new(1_000);
+    backlog.push(queued(history_delete("a", "old")), epoch()).unwrap();
+    for position in 0..100 {
+        backlog
+            .push(queued(create("a", &format!("new{position}"), 60)), epoch())
+            .unwrap();
+    }
+    let soon = epoch() + SignedDuration::from_secs(10);
+    assert!((0..50).all(|_| pop(&mut backlog, soon).is_some_and(|queued| name(&queued) != "old")));
+    let later = epoch() + SignedDuration::from_secs(11);
+    let turns = (0..8)
+        .filter(|_| pop(&mut backlog, later).is_some_and(|queued| name(&queued) == "old"))
+        .count();
+    assert_eq!(turns, 1);
+}
+
+#[test]
+fn look_ups_go_after_creates_and_before_deletions_from_history() {
+    let mut backlog = Backlog::new(10);
+    for request in [
+        history_delete("a", "old"),
+        look_up("a", "asked"),
+        create("a", "new", 60),
+    ] {
+        backlog.push(queued(request), epoch()).unwrap();
+    }
+    let served: Vec<String> = std::iter::from_fn(|| pop(&mut backlog, epoch()))
+        .map(|queued| name(&queued))
+        .collect();
+    assert_eq!(served, ["new", "asked", "old"]);
+}
+
+#[test]
+fn of_shards_in_quarantine_one_create_is_on_the_way_at_a_time_and_holds_nobody_up() {
+    let boot = BootInstant::after_boot(Duration::from_hours(1));
+    let (mut backlog, mut on_the_way) = (Backlog::new(100), OnTheWay::default());
+    for position in 0..3 {
+        let alone = create("a", &format!("alone{position}"), 60);
+        backlog.push(Queued::new(alone, WHOLE, true), epoch()).unwrap();
+        backlog
+            .push(queued(create("a", &format!("free{position}"), 60)), epoch())
+            .unwrap();
+    }
+    let mut next = |on_the_way: &mut OnTheWay| {
+        let queued = backlog.pop((epoch(), boot), 64, on_the_way).ok()?;
+        on_the_way.enter(&queued);
+        Some(queued)
+    };
+    let sent: Vec<Queued> = std::iter::from_fn(|| next(&mut on_the_way)).collect();
+    assert_eq!(
+        sent.iter().map(name).collect::<Vec<_>>(),
+        ["alone0", "free0", "free1", "free2"]
+    );
+    on_the_way.leave(&sent[0]);
+    let sent: Vec<Queued> = std::iter::from_fn(|| next(&mut on_the_way)).collect();
+    assert_eq!(sent.iter().map(name).collect::<Vec<_>>(), ["alone1"]);
+}
+
+#[test]
+fn a_full_backlog_gives_the_request_back() {
+    let mut backlog = Backlog::new(1);
+    backlog.push(queued(create("a", "first", 60)), epoch()).unwrap();
+    let refused = backlog.push(queued(create("a", "second", 1)), epoch()).unwrap_err();
+    assert_eq!(name(&refused), "second");
+}

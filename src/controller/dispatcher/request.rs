@@ -1,0 +1,358 @@
+//! What the dispatcher can be asked to do, and how each answer becomes a fact for the shard.
+
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::fair_queue::Namespaced;
+use crate::{
+    controller::{
+        clock::{Clock, ClockVerdict},
+        lane::{LaneRequest, WriteApi},
+    },
+    kube_api::{Answered, ClusterApi, CronJobOutcome},
+    shard::{
+        CreateOutcome, CronJobIdentity, CronJobRecord, DeleteOutcome, Input, JobDelete, JobLookUp, JobOrder,
+        JobTemplate, LookUpOutcome, Mandate,
+    },
+    telemetry::metrics::ApiCall,
+};
+
+/// The calls about Jobs; a fake of it stands for the API server in tests.
+pub trait JobApi: WriteApi {
+    /// Creates a Job.
+    fn create_job(&self, order: &JobOrder) -> impl Future<Output = Answered<CreateOutcome>> + Send;
+    /// Deletes a Job.
+    fn delete_job(&self, delete: &JobDelete) -> impl Future<Output = Answered<DeleteOutcome>> + Send;
+    /// Looks a Job up.
+    fn look_up_job(&self, look_up: &JobLookUp) -> impl Future<Output = Answered<LookUpOutcome>> + Send;
+    /// Reads the CronJob of an order whose template is not kept.
+    fn read_cron_job(
+        &self,
+        cron_job: &CronJobIdentity,
+    ) -> impl Future<Output = Answered<CronJobOutcome<Box<CronJobRecord>>>> + Send;
+}
+
+impl JobApi for ClusterApi {
+    async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
+        ClusterApi::create_job(self, order).await
+    }
+
+    async fn delete_job(&self, delete: &JobDelete) -> Answered<DeleteOutcome> {
+        ClusterApi::delete_job(self, delete).await
+    }
+
+    async fn look_up_job(&self, look_up: &JobLookUp) -> Answered<LookUpOutcome> {
+        ClusterApi::look_up_job(self, look_up).await
+    }
+
+    async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
+        ClusterApi::read_cron_job(self, cron_job).await
+    }
+}
+
+/// A request about one Job.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// Create it.
+    Create(JobOrder),
+    /// Delete it.
+    Delete(JobDelete),
+    /// Look it up.
+    LookUp(JobLookUp),
+}
+
+/// What an answer is good for.
+#[derive(Debug)]
+pub(in crate::controller) enum Reply {
+    /// The shard gets it.
+    Fact(Input),
+    /// The order waits for this template, and can be sent.
+    Template(Arc<JobTemplate>),
+}
+
+/// Which of the queues a request waits in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// Creates, and deletes that a create waits for.
+    Creates,
+    /// Creates whose slot is long past: many at once after an outage, and behind what is due now.
+    Overdue,
+    /// What a slot may wait for, if none has come yet: sent when no create waits.
+    LookUps,
+    /// What nobody waits for: behind all else.
+    Background,
+}
+
+/// A create whose slot is further back is overdue. Within it others take over a shard whose leader crashed, and what became
+/// due meanwhile is due now.
+const OVERDUE_AFTER: SignedDuration = SignedDuration::from_secs(15);
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (verb, name) = match self {
+            Request::Create(order) => ("create", &order.name),
+            Request::Delete(delete) => ("delete", &delete.name),
+            Request::LookUp(look_up) => ("look up", &look_up.name),
+        };
+        write!(f, "{verb} {}/{name}", self.namespace())
+    }
+}
+
+impl Request {
+    pub(super) fn lane(&self, now: Timestamp) -> Lane {
+        match self {
+            Request::Create(order) if !order.is_on_time && now.duration_since(order.slot) > OVERDUE_AFTER => {
+                Lane::Overdue
+            }
+            Request::Create(_)
+            | Request::Delete(JobDelete {
+                is_for_replace: true, ..
+            }) => Lane::Creates,
+            Request::LookUp(_) => Lane::LookUps,
+            Request::Delete(JobDelete {
+                is_for_replace: false, ..
+            }) => Lane::Background,
+        }
+    }
+
+    /// The order, if its CronJob must be read before it is sent.
+    pub(super) fn without_template(&self) -> Option<&JobOrder> {
+        match self {
+            Request::Create(order) if order.template.body.as_str().is_none() => Some(order),
+            Request::Create(_) | Request::Delete(_) | Request::LookUp(_) => None,
+        }
+    }
+
+    /// Gives an order its template.
+    pub(super) fn complete(&mut self, template: Arc<JobTemplate>) {
+        match self {
+            Request::Create(order) => order.template = template,
+            Request::Delete(_) | Request::LookUp(_) => {}
+        }
+    }
+
+    /// Whether a slot waits for it.
+    pub(super) fn is_urgent(&self) -> bool {
+        match self {
+            Request::Create(_) => true,
+            Request::Delete(delete) => delete.is_for_replace,
+            Request::LookUp(_) => false,
+        }
+    }
+
+    pub(super) fn namespace(&self) -> &str {
+        match self {
+            Request::Create(order) => &order.cron_job.namespace,
+            Request::Delete(delete) => &delete.namespace,
+            Request::LookUp(look_up) => &look_up.namespace,
+        }
+    }
+
+    /// What orders it within its lane: what has no deadline of its own is as urgent as its coming is early.
+    pub(super) fn deadline(&self, now: Timestamp) -> Timestamp {
+        match self {
+            Request::Create(order) => order.deadline,
+            Request::Delete(_) | Request::LookUp(_) => now,
+        }
+    }
+
+    /// From when on sending it would make no sense, if that is known: what is overdue goes by this, so that little of it
+    /// comes to nothing.
+    pub(super) fn futile_from(&self, now: Timestamp) -> Timestamp {
+        match self {
+            Request::Create(order) => order.expires_at.unwrap_or(Timestamp::MAX),
+            Request::Delete(_) | Request::LookUp(_) => now,
+        }
+    }
+
+    /// Whether it is too late to send it (B-9.7 and its difference).
+    pub(super) fn is_expired(&self, now: Timestamp) -> bool {
+        match self {
+            Request::Create(order) => order.expires_at.is_some_and(|expires_at| now >= expires_at),
+            Request::Delete(_) | Request::LookUp(_) => false,
+        }
+    }
+
+    /// Whether it is for a slot that has not come: it was decided by a clock that has been set back since.
+    pub(super) fn is_early(&self, now: Timestamp) -> bool {
+        match self {
+            Request::Create(order) => order.slot > now,
+            Request::Delete(_) | Request::LookUp(_) => false,
+        }
+    }
+
+    /// The answer to one that came up for sending too late.
+    pub(super) fn expired(&self) -> Input {
+        match self {
+            Request::Create(order) => created(order, CreateOutcome::Expired),
+            Request::Delete(_) | Request::LookUp(_) => self.abandoned(),
+        }
+    }
+
+    /// The answer to a create that was sent and of which nothing was heard; other requests may be repeated.
+    pub(super) fn unanswered(&self, message: String) -> Option<Input> {
+        match self {
+            Request::Create(order) if order.template.body.as_str().is_some() => {
+                Some(created(order, CreateOutcome::Unanswered { message }))
+            }
+            Request::Create(_) | Request::Delete(_) | Request::LookUp(_) => None,
+        }
+    }
+
+    /// The answer to one that is not sent, or whose answer is not waited for.
+    pub(super) fn abandoned(&self) -> Input {
+        match self {
+            Request::Create(order) => created(order, CreateOutcome::Abandoned),
+            Request::Delete(delete) => deleted(delete, DeleteOutcome::Abandoned),
+            Request::LookUp(look_up) => looked_up(look_up, LookUpOutcome::Abandoned),
+        }
+    }
+
+    /// The answer to one that did not get through.
+    pub(super) fn failed(&self, message: String, retry_after: Option<Duration>) -> Input {
+        match self {
+            Request::Create(order) => created(order, CreateOutcome::Failed { message, retry_after }),
+            Request::Delete(delete) => deleted(delete, DeleteOutcome::Failed { message, retry_after }),
+            Request::LookUp(look_up) => looked_up(look_up, LookUpOutcome::Failed { message, retry_after }),
+        }
+    }
+}
+
+/// A request that waits.
+#[derive(Debug)]
+pub struct Queued {
+    pub(super) request: Request,
+    /// Under what it was ordered, and may be sent.
+    pub(super) mandate: Mandate,
+    /// Whether it is of a shard in quarantine.
+    is_quarantined: bool,
+    /// Whether its template was read for it.
+    pub(super) is_completed: bool,
+    /// How many times it was sent and has to be sent again.
+    pub(super) n_retries: u32,
+}
+
+impl Queued {
+    /// One that was not sent yet, ordered under this mandate, whose shard may be in quarantine.
+    pub fn new(request: Request, mandate: Mandate, is_quarantined: bool) -> Queued {
+        Queued {
+            request,
+            mandate,
+            is_quarantined,
+            is_completed: false,
+            n_retries: 0,
+        }
+    }
+
+    /// Whether no other like it is on the way at the same time.
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_quarantined && self.request.is_urgent()
+    }
+
+    /// Whether its CronJob is read before it is sent, or was.
+    pub(super) fn is_reading(&self) -> bool {
+        self.is_completed || self.request.without_template().is_some()
+    }
+
+    /// Gives it the template that was read for it.
+    pub(super) fn complete(&mut self, template: Arc<JobTemplate>) {
+        self.request.complete(template);
+        self.is_completed = true;
+    }
+
+    pub(super) fn is_create(&self) -> bool {
+        matches!(self.request, Request::Create(_))
+    }
+
+    /// The slot whose create is sent for the first time and was not held back on purpose.
+    pub(super) fn slot_of_first_attempt(&self) -> Option<Timestamp> {
+        match &self.request {
+            Request::Create(order) if self.n_retries == 0 && order.n_attempts_before == 0 && order.is_on_time => {
+                Some(order.slot)
+            }
+            Request::Create(_) | Request::Delete(_) | Request::LookUp(_) => None,
+        }
+    }
+}
+
+impl Namespaced for Queued {
+    fn namespace(&self) -> &str {
+        self.request.namespace()
+    }
+}
+
+impl<A: JobApi> LaneRequest<A> for Queued {
+    type Reply = Reply;
+
+    fn mandate(&self) -> Option<Mandate> {
+        Some(self.mandate)
+    }
+
+    fn may_be_sent(&self, clock: &Clock) -> bool {
+        let now = clock.now();
+        clock.verdict() == ClockVerdict::Fine && !self.request.is_early(now) && !self.request.is_expired(now)
+    }
+
+    fn call(&self) -> ApiCall {
+        match &self.request {
+            Request::Create(_) if self.request.without_template().is_some() => ApiCall::ReadCronJob,
+            Request::Create(_) => ApiCall::CreateJob,
+            Request::Delete(_) => ApiCall::DeleteJob,
+            Request::LookUp(_) => ApiCall::LookUpJob,
+        }
+    }
+
+    async fn send(&self, api: &A) -> Answered<Reply> {
+        if let Some(order) = self.request.without_template() {
+            let read = api.read_cron_job(&order.cron_job).await;
+            return read.map(|outcome| template_of(order, outcome));
+        }
+        let answered = match &self.request {
+            Request::Create(order) => api.create_job(order).await.map(|answer| created(order, answer)),
+            Request::Delete(delete) => api.delete_job(delete).await.map(|answer| deleted(delete, answer)),
+            Request::LookUp(look_up) => api.look_up_job(look_up).await.map(|answer| looked_up(look_up, answer)),
+        };
+        answered.map(Reply::Fact)
+    }
+}
+
+fn created(order: &JobOrder, answer: CreateOutcome) -> Input {
+    Input::JobCreateAnswered {
+        cron_job: order.cron_job.uid.clone(),
+        slot: order.slot,
+        answer,
+    }
+}
+
+fn deleted(delete: &JobDelete, answer: DeleteOutcome) -> Input {
+    Input::JobDeleteAnswered {
+        cron_job: delete.cron_job.uid.clone(),
+        job: delete.uid.clone(),
+        name: delete.name.clone(),
+        answer,
+    }
+}
+
+fn looked_up(look_up: &JobLookUp, answer: LookUpOutcome) -> Input {
+    Input::JobLookedUp {
+        look_up: look_up.clone(),
+        answer,
+    }
+}
+
+/// The template of an order, or the answer to the order if it cannot be sent.
+fn template_of(order: &JobOrder, outcome: CronJobOutcome<Box<CronJobRecord>>) -> Reply {
+    // What the order was decided on.
+    let is_same = |record: &CronJobRecord| {
+        order.cron_job.uid == record.identity.uid && order.template.body.is_same(&record.template.body)
+    };
+    let answer = match outcome {
+        CronJobOutcome::Found(record) if is_same(&record) => return Reply::Template(record.template),
+        // Decided again, by when a watch has shown what changed.
+        CronJobOutcome::Found(_) | CronJobOutcome::Gone => CreateOutcome::Abandoned,
+        CronJobOutcome::NotPermitted { message } => CreateOutcome::NotPermitted { message },
+        CronJobOutcome::Failed { message, retry_after } => CreateOutcome::Failed { message, retry_after },
+    };
+    Reply::Fact(created(order, answer))
+}

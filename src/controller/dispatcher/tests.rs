@@ -1,0 +1,566 @@
+//! The dispatcher against a scripted API, in virtual time.
+
+use std::collections::VecDeque;
+
+use jiff::SignedDuration;
+
+use super::*;
+use crate::{
+    controller::{
+        lane::WriteApi,
+        shutdown::{PhaseSender, phases},
+    },
+    kube_api::{
+        Answered, CronJobOutcome,
+        ordered_watch::{Watched, Watcher},
+    },
+    shard::{
+        CronJobIdentity, CronJobRecord, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome,
+        Mandate, Term, Uid, held_shards::WHOLE,
+    },
+    telemetry::metrics::Metrics,
+};
+
+mod fence;
+mod reading;
+
+/// Of the same shard, and another time.
+const fn of_term(term: u64) -> Mandate {
+    Mandate {
+        shard: WHOLE.shard,
+        term: Term(term),
+    }
+}
+
+pub(super) fn epoch() -> Timestamp {
+    "2026-11-01T12:00:00Z".parse().unwrap()
+}
+
+fn after(seconds: i64) -> Timestamp {
+    epoch() + SignedDuration::from_secs(seconds)
+}
+
+fn identity(namespace: &str, name: &str) -> Arc<CronJobIdentity> {
+    Arc::new(CronJobIdentity {
+        namespace: namespace.into(),
+        name: name.into(),
+        uid: Uid::new(name),
+    })
+}
+
+fn order(namespace: &str, name: &str, deadline_secs: i64) -> JobOrder {
+    JobOrder {
+        cron_job: identity(namespace, name),
+        name: name.into(),
+        slot: epoch(),
+        scheduled_timestamp: "2026-11-01T12:00:00Z".into(),
+        template: Arc::new(JobTemplate {
+            body: "".into(),
+            splice_offsets: [0; 3],
+            ttl_seconds_after_finished: None,
+            had_reserved_annotations: false,
+        }),
+        deadline: after(deadline_secs),
+        expires_at: None,
+        n_attempts_before: 0,
+        is_on_time: true,
+    }
+}
+
+pub(super) fn create(namespace: &str, name: &str, deadline_secs: i64) -> Request {
+    Request::Create(order(namespace, name, deadline_secs))
+}
+
+fn expiring(name: &str, after_secs: i64) -> Request {
+    Request::Create(JobOrder {
+        expires_at: Some(after(after_secs)),
+        ..order("a", name, 60)
+    })
+}
+
+fn delete(namespace: &str, name: &str, is_for_replace: bool) -> Request {
+    Request::Delete(JobDelete {
+        cron_job: identity(namespace, name),
+        namespace: namespace.into(),
+        name: name.into(),
+        uid: Uid::new(name),
+        is_for_replace,
+    })
+}
+
+pub(super) fn replace_delete(namespace: &str, name: &str) -> Request {
+    delete(namespace, name, true)
+}
+
+pub(super) fn history_delete(namespace: &str, name: &str) -> Request {
+    delete(namespace, name, false)
+}
+
+pub(super) fn look_up(namespace: &str, name: &str) -> Request {
+    Request::LookUp(JobLookUp {
+        cron_job: identity(namespace, name),
+        namespace: namespace.into(),
+        name: name.into(),
+        listed_uid: None,
+    })
+}
+
+/// Answers after a while as the script says, and with success when the script is at its end.
+#[derive(Clone)]
+struct FakeApi {
+    clock: Clock,
+    seen: Arc<Mutex<Seen>>,
+    avoided: Option<usize>,
+}
+
+#[derive(Default)]
+struct Seen {
+    script: VecDeque<Answer<()>>,
+    /// Milliseconds after the start, and the Job's name.
+    requests: Vec<(i128, String)>,
+    n_in_flight: usize,
+    n_in_flight_max: usize,
+    template: &'static str,
+    latency: Duration,
+    /// Names that begin with it are answered after five seconds.
+    slow_prefix: &'static str,
+}
+
+impl FakeApi {
+    async fn ask<T>(&self, name: &str, success: T) -> Answered<T> {
+        let (answer, latency) = {
+            let mut seen = self.seen.lock().unwrap();
+            seen.requests.push((
+                self.clock.boot().since_boot().as_millis().try_into().unwrap(),
+                name.to_owned(),
+            ));
+            seen.n_in_flight += 1;
+            seen.n_in_flight_max = seen.n_in_flight_max.max(seen.n_in_flight);
+            let is_slow = !seen.slow_prefix.is_empty() && name.starts_with(seen.slow_prefix);
+            let latency = if is_slow { Duration::from_secs(5) } else { seen.latency };
+            (seen.script.pop_front(), latency)
+        };
+        tokio::time::sleep(latency).await;
+        self.seen.lock().unwrap().n_in_flight -= 1;
+        let (code, answer) = match answer {
+            Some(Answer::Throttled { retry_after, message }) => (Some(429), Answer::Throttled { retry_after, message }),
+            Some(Answer::Unavailable { retry_after, message }) => (None, Answer::Unavailable { retry_after, message }),
+            Some(Answer::Outcome(())) | None => (Some(201), Answer::Outcome(success)),
+        };
+        Answered {
+            answer,
+            code,
+            server_date: Some(self.clock.now().into()),
+            not_permitted: None,
+            fenced_over: None,
+        }
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.seen
+            .lock()
+            .unwrap()
+            .requests
+            .iter()
+            .map(|(_, name)| name.clone())
+            .collect()
+    }
+
+    fn requests_at(&self) -> Vec<i128> {
+        self.seen.lock().unwrap().requests.iter().map(|(at, _)| *at).collect()
+    }
+}
+
+impl WriteApi for FakeApi {
+    fn beside(&self, connection: usize) -> FakeApi {
+        FakeApi {
+            avoided: Some(connection),
+            ..self.clone()
+        }
+    }
+}
+
+impl JobApi for FakeApi {
+    async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
+        if order.name.starts_with("fenced") {
+            return fence::answer(self, order).await;
+        }
+        let success = CreateOutcome::Created {
+            shard_labels: Box::default(),
+            uid: Uid::new("u"),
+            resource_version: "1".into(),
+            created: after(0),
+        };
+        self.ask(&order.name, success).await
+    }
+
+    async fn delete_job(&self, delete: &JobDelete) -> Answered<DeleteOutcome> {
+        self.ask(&delete.name, DeleteOutcome::Deleted).await
+    }
+
+    async fn look_up_job(&self, look_up: &JobLookUp) -> Answered<LookUpOutcome> {
+        self.ask(&look_up.name, LookUpOutcome::Gone).await
+    }
+
+    async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
+        reading::answer(self, cron_job).await
+    }
+}
+
+/// How long an answer takes.
+const LATENCY: Duration = Duration::from_millis(5);
+
+struct Bench {
+    clock: Clock,
+    api: FakeApi,
+    queue: DispatchQueue,
+    answers: mpsc::Receiver<Input>,
+    leadership: watch::Sender<Leadership>,
+    phases: PhaseSender,
+    burst: Watcher<bool>,
+    metrics: Metrics,
+    dispatcher: Option<Dispatcher<FakeApi>>,
+}
+
+impl Bench {
+    fn new(script: Vec<Answer<()>>) -> Bench {
+        let clock = Clock::simulated(epoch());
+        trust(&clock);
+        Bench::with_clock(clock, script)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.api.seen.lock().unwrap()
+    }
+
+    fn with_clock(clock: Clock, script: Vec<Answer<()>>) -> Bench {
+        let metrics = Metrics::register().unwrap();
+        let seen = Seen {
+            script: script.into(),
+            latency: LATENCY,
+            ..Seen::default()
+        };
+        let api = FakeApi {
+            clock: clock.clone(),
+            seen: Arc::new(Mutex::new(seen)),
+            avoided: None,
+        };
+        let queue = DispatchQueue::new(metrics.dispatch.clone());
+        let (answers_in, answers) = mpsc::channel(1_024);
+        let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
+        let phases = phases();
+        let burst_in = Watched::new(false);
+        let burst = burst_in.subscribe();
+        let links = DispatcherLinks {
+            queue: queue.clone(),
+            answers: answers_in,
+            leadership: leadership.subscribe(),
+            phase: phases.subscribe(),
+            burst: burst_in,
+        };
+        let dispatcher = Some(Dispatcher::new(api.clone(), clock.clone(), links, 128));
+        Bench {
+            clock,
+            api,
+            queue,
+            answers,
+            leadership,
+            phases,
+            burst,
+            metrics,
+            dispatcher,
+        }
+    }
+
+    fn push(&self, request: Request) {
+        self.queue
+            .push(Queued::new(request, WHOLE, false), self.clock.now())
+            .unwrap();
+    }
+
+    fn start(&mut self) -> tokio::task::JoinHandle<()> {
+        tokio::spawn(self.dispatcher.take().unwrap().run())
+    }
+
+    async fn answer(&mut self) -> String {
+        let input = self.answers.recv().await.unwrap();
+        let (of, answer) = if let Input::JobCreateAnswered { cron_job, answer, .. } = input {
+            (cron_job.to_string(), format!("{answer:?}"))
+        } else if let Input::JobDeleteAnswered { name, answer, .. } = input {
+            (name.to_string(), format!("{answer:?}"))
+        } else if let Input::JobLookedUp { look_up, answer } = input {
+            (look_up.name.to_string(), format!("{answer:?}"))
+        } else {
+            panic!("not an answer about a Job: {input:?}")
+        };
+        format!("{of} {}", kind(&answer))
+    }
+
+    async fn n_answers(&mut self, count: usize) -> Vec<String> {
+        let mut answers = Vec::new();
+        for _ in 0..count {
+            answers.push(self.answer().await);
+        }
+        answers
+    }
+}
+
+/// The name of the variant.
+fn kind(debug: &str) -> &str {
+    debug.split([' ', '(']).next().unwrap()
+}
+
+fn trust(clock: &Clock) {
+    for _ in 0..2 {
+        clock.observe_answer(clock.boot(), Some(clock.now()));
+    }
+}
+
+fn throttled(retry_after_secs: Option<u64>) -> Answer<()> {
+    Answer::Throttled {
+        retry_after: retry_after_secs.map(Duration::from_secs),
+        message: "slow down".into(),
+    }
+}
+
+fn unavailable() -> Answer<()> {
+    Answer::Unavailable {
+        retry_after: None,
+        message: "connection refused".into(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_request_is_answered_once_and_the_limit_is_kept() {
+    let mut bench = Bench::new(Vec::new());
+    for number in 0..500 {
+        bench.push(create("a", &format!("job{number}"), 60));
+    }
+    bench.start();
+    let mut answers = bench.n_answers(500).await;
+    answers.sort();
+    answers.dedup();
+    assert_eq!(answers.len(), 500);
+    assert!(answers.iter().all(|answer| answer.ends_with("Created")));
+    assert!(bench.answers.try_recv().is_err());
+    let seen = bench.api.seen.lock().unwrap();
+    assert!(
+        (64..=128).contains(&seen.n_in_flight_max),
+        "{} in flight",
+        seen.n_in_flight_max
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tenant_whose_creates_are_slow_does_not_take_the_places_of_others() {
+    let mut bench = Bench::new(Vec::new());
+    bench.seen().slow_prefix = "slow";
+    for number in 0..200 {
+        bench.push(create("slow", &format!("slow{number}"), 1));
+        bench.push(create("b", &format!("b{number}"), 60));
+        bench.push(create("c", &format!("c{number}"), 60));
+    }
+    bench.start();
+    let mut n_quick = 0;
+    while n_quick < 400 {
+        n_quick += usize::from(!bench.answer().await.starts_with("slow"));
+    }
+    let took = bench.clock.boot().since_boot();
+    assert!(took < Duration::from_millis(500), "the others took {took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lateness_is_that_of_starts_that_were_not_held_back() {
+    let mut bench = Bench::new(Vec::new());
+    let held = JobOrder {
+        is_on_time: false,
+        ..order("a", "held", 60)
+    };
+    bench.push(Request::Create(held));
+    bench.push(create("a", "due", 60));
+    bench.start();
+    bench.n_answers(2).await;
+    let text = bench.metrics.render().unwrap();
+    assert!(text.contains("cronwheel_lateness_seconds_count 1"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_is_told_while_it_lasts() {
+    let mut bench = Bench::new(Vec::new());
+    for number in 0..100 {
+        bench.push(create("a", &format!("job{number}"), 60));
+    }
+    bench.start();
+    bench.burst.wait_for(|is_burst| *is_burst).await.unwrap();
+    bench.n_answers(100).await;
+    bench.burst.wait_for(|is_burst| !*is_burst).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_throttled_request_is_sent_again_when_the_server_said() {
+    let mut bench = Bench::new(vec![throttled(Some(3))]);
+    bench.push(create("a", "one", 60));
+    bench.start();
+    assert_eq!(bench.answer().await, "one Created");
+    assert_eq!(bench.api.requests_at(), [0, 3_005]);
+    let text = bench.metrics.render().unwrap();
+    assert!(text.contains(r#"cronwheel_api_requests_total{code="429",resource="jobs",verb="create"} 1"#));
+    assert!(
+        text.contains("cronwheel_lateness_seconds_count 1"),
+        "the first sending counts"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unreachable_server_is_probed_by_one_request_at_a_time() {
+    let mut bench = Bench::new((0..4).map(|_| unavailable()).collect());
+    bench.push(create("a", "one", 60));
+    bench.start();
+    // The first answer is awaited so that the others find the lane closed.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    for number in 0..40 {
+        bench.push(create("a", &format!("job{number}"), 61));
+    }
+    bench.n_answers(41).await;
+    let at = bench.api.requests_at();
+    assert_eq!(at[..5], [0, 105, 310, 715, 1_520]);
+    assert!(
+        at[5..].iter().all(|at| *at >= 1_525),
+        "the others go when the probe has come back: {at:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_that_was_never_sent_expires() {
+    let mut bench = Bench::new(vec![throttled(Some(20))]);
+    bench.push(expiring("one", 15));
+    bench.start();
+    assert_eq!(bench.answer().await, "one Expired");
+    assert_eq!(bench.api.requests().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_create_whose_sending_was_not_answered_is_not_sent_again() {
+    let mut bench = Bench::new(vec![unavailable()]);
+    bench.push(expiring("one", 15));
+    bench.start();
+    assert_eq!(bench.answer().await, "one Unanswered");
+    assert_eq!(bench.api.requests().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_without_an_end_fails_after_many_sendings() {
+    let mut bench = Bench::new((0..1_000).map(|_| throttled(None)).collect());
+    bench.push(create("a", "one", 60));
+    bench.start();
+    assert_eq!(bench.answer().await, "one Failed");
+    assert_eq!(bench.api.requests().len(), 65);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_outside_the_term_in_which_it_was_ordered() {
+    let mut bench = Bench::new(Vec::new());
+    bench.leadership.send_modify(|leadership| leadership.begin(of_term(2)));
+    bench.push(create("a", "one", 60));
+    bench.push(history_delete("a", "two"));
+    bench.start();
+    assert_eq!(bench.n_answers(2).await, ["one Abandoned", "two Abandoned"]);
+    assert!(bench.api.requests().is_empty());
+}
+
+/// The shard that does not take answers holds the task up between deciding and writing.
+#[tokio::test(start_paused = true)]
+async fn leadership_expiry_and_clock_are_asked_once_more_at_the_write() {
+    async fn check(spoil: impl FnOnce(&Bench), expected: &str) {
+        let mut bench = Bench::new(Vec::new());
+        let dispatcher = bench.dispatcher.take().unwrap();
+        let (answers_in, answers) = mpsc::channel(1);
+        let filler = history_delete("a", "filler").abandoned();
+        answers_in.try_send(filler).unwrap();
+        bench.answers = answers;
+        bench
+            .queue
+            .push(Queued::new(expiring("one", 15), WHOLE, false), epoch())
+            .unwrap();
+        bench
+            .queue
+            .push(Queued::new(create("a", "stale", 90), of_term(0), false), epoch())
+            .unwrap();
+        let links = DispatcherLinks {
+            answers: answers_in,
+            ..dispatcher.links
+        };
+        tokio::spawn(Dispatcher::new(bench.api.clone(), bench.clock.clone(), links, 128).run());
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert!(bench.api.requests().is_empty());
+        spoil(&bench);
+        assert_eq!(bench.n_answers(2).await, ["filler Abandoned", "stale Abandoned"]);
+        assert_eq!(bench.answer().await, expected);
+        assert!(bench.api.requests().is_empty());
+    }
+    check(|_| {}, "one Expired").await;
+    check(
+        |bench| bench.leadership.send_modify(|leadership| leadership.begin(of_term(2))),
+        "one Abandoned",
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_before_the_clock_may_be_acted_by() {
+    let mut bench = Bench::with_clock(Clock::simulated(epoch()), Vec::new());
+    bench.push(create("a", "one", 60));
+    bench.start();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(bench.api.requests().is_empty());
+    trust(&bench.clock);
+    assert_eq!(bench.answer().await, "one Created");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_of_a_clock_that_was_set_back_is_given_back() {
+    let mut bench = Bench::new(Vec::new());
+    let early = JobOrder {
+        slot: after(1),
+        ..order("a", "one", 60)
+    };
+    bench.push(Request::Create(early));
+    bench.start();
+    assert_eq!(bench.answer().await, "one Abandoned");
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_end_what_is_on_the_way_is_answered_and_what_waits_is_abandoned() {
+    let mut bench = Bench::new(vec![throttled(Some(1))]);
+    for number in 0..100 {
+        bench.push(create("a", &format!("job{number}"), 60));
+    }
+    let dispatcher = bench.start();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    bench.phases.advance(Phase::StopIntake);
+    dispatcher.await.unwrap();
+    let answers = bench.n_answers(100).await;
+    let n_created = answers.iter().filter(|answer| answer.ends_with("Created")).count();
+    let n_abandoned = answers.iter().filter(|answer| answer.ends_with("Abandoned")).count();
+    assert_eq!(
+        (n_created, n_abandoned),
+        (63, 37),
+        "64 were on the way, one of them was throttled"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_does_not_hold_up_the_end() {
+    let mut bench = Bench::new(Vec::new());
+    bench.seen().latency = Duration::from_hours(1);
+    bench.push(create("a", "one", 60));
+    let dispatcher = bench.start();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    bench.phases.advance(Phase::StopIntake);
+    dispatcher.await.unwrap();
+    let took = bench.clock.boot().since_boot();
+    assert!(
+        took >= INFLIGHT_GRACE && took < INFLIGHT_GRACE + Duration::from_secs(1),
+        "{took:?}"
+    );
+}

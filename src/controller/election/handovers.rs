@@ -1,0 +1,55 @@
+//! How long shards take to change hands, on both sides.
+
+use std::collections::BTreeMap;
+
+use prometheus::Histogram;
+
+use crate::shard::{BootInstant, ShardId};
+
+/// Shards on their way, and where their durations are counted.
+pub(super) struct Handovers {
+    /// Since when those that go have been sealed.
+    giving: BTreeMap<ShardId, BootInstant>,
+    /// Since when those that come have been ours.
+    taking: BTreeMap<ShardId, BootInstant>,
+    given: Histogram,
+    taken: Histogram,
+}
+
+impl Handovers {
+    pub(super) fn new(given: Histogram, taken: Histogram) -> Handovers {
+        Handovers {
+            giving: BTreeMap::new(),
+            taking: BTreeMap::new(),
+            given,
+            taken,
+        }
+    }
+
+    pub(super) fn sealed(&mut self, shard: ShardId, at: BootInstant) {
+        self.giving.entry(shard).or_insert(at);
+    }
+
+    /// A shard is ours no more; whether it was handed over.
+    pub(super) fn left(&mut self, shard: ShardId, is_handed_over: bool, now: BootInstant) {
+        self.taking.remove(&shard);
+        if let Some(since) = self.giving.remove(&shard).filter(|_| is_handed_over) {
+            self.given.observe(now.since(since).as_secs_f64());
+        }
+    }
+
+    pub(super) fn taking(&mut self, shard: ShardId, now: BootInstant) {
+        self.taking.insert(shard, now);
+    }
+
+    pub(super) fn leads(&mut self, shard: ShardId, now: BootInstant) {
+        if let Some(since) = self.taking.remove(&shard) {
+            self.taken.observe(now.since(since).as_secs_f64());
+        }
+    }
+
+    pub(super) fn forget_all(&mut self) {
+        self.giving.clear();
+        self.taking.clear();
+    }
+}

@@ -1,0 +1,201 @@
+//! Our Leases, listed once and watched from there, as facts for the election in their order.
+//!
+//! A watch that ends is begun again where it was; one whose version is too old, and whatever the election does not trust
+//! any more, is listed anew. Never ends.
+
+use std::{collections::VecDeque, pin::Pin, time::Duration};
+
+use futures::{Stream, StreamExt, future::BoxFuture};
+
+use super::refusals::Refusals;
+use crate::{
+    controller::clock::Clock,
+    coordination::ElectionInput,
+    kube_api::leases::{LeaseApi, LeaseError, LeaseEvent, LeaseList},
+    shard::{BootInstant, ResourceVersion},
+};
+
+/// After a failure, and before a watch that ended is begun again: as often as a fence can bear, and no more.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// After a list that was refused for lack of a right: about as often as a Lease is renewed.
+const REFUSED_PAUSE: Duration = Duration::from_secs(2);
+
+type Lines = Pin<Box<dyn Stream<Item = Result<LeaseEvent, LeaseError>> + Send>>;
+
+/// What we are at.
+enum Stage {
+    Listing {
+        asked_at: BootInstant,
+        answer: BoxFuture<'static, Result<LeaseList, LeaseError>>,
+    },
+    Watching {
+        lines: Lines,
+        /// Everything up to here was shown.
+        through: ResourceVersion,
+    },
+    Pausing {
+        until: BootInstant,
+        /// Where to go on; none to list anew.
+        from: Option<ResourceVersion>,
+    },
+}
+
+/// See the module.
+pub(super) struct LeaseWatch {
+    api: LeaseApi,
+    clock: Clock,
+    refusals: Refusals,
+    /// A list without an answer, and a watch that has not begun, is asked for again after this: well before a fence.
+    patience: Duration,
+    stage: Stage,
+    /// Whether the election believes that the watch goes on.
+    is_believed: bool,
+    /// What is to be told: the news that the watch goes on, and what it shows.
+    next: VecDeque<ElectionInput>,
+}
+
+impl LeaseWatch {
+    /// With replicas that are fenced so long after the last news.
+    pub(super) fn new(api: LeaseApi, clock: Clock, refusals: Refusals, fence_after: Duration) -> LeaseWatch {
+        let patience = fence_after / 2;
+        let stage = list(&api, &clock, patience);
+        LeaseWatch {
+            api,
+            clock,
+            refusals,
+            patience,
+            stage,
+            is_believed: false,
+            next: VecDeque::new(),
+        }
+    }
+
+    /// Lists anew, whatever goes on.
+    pub(super) fn relist(&mut self) {
+        self.next.clear();
+        self.stage = list(&self.api, &self.clock, self.patience);
+    }
+
+    /// The next fact. May be dropped and called again.
+    pub(super) async fn next(&mut self) -> ElectionInput {
+        loop {
+            if let Some(input) = self.next.pop_front() {
+                return input;
+            }
+            match &mut self.stage {
+                Stage::Listing { asked_at, answer } => {
+                    let asked_at = *asked_at;
+                    let answer = answer.await;
+                    let is_refused = self.refusals.note(["list", "leases"], &answer);
+                    match answer {
+                        Ok(list) => return self.listed(asked_at, list),
+                        Err(error) => {
+                            if is_refused {
+                                self.pause(None, REFUSED_PAUSE);
+                                self.is_believed = false;
+                                return ElectionInput::WatchLost;
+                            }
+                            self.pause(None, PAUSE);
+                            tracing::warn!(%error, "Leases cannot be listed");
+                        }
+                    }
+                }
+                Stage::Watching { lines, through } => {
+                    let through = *through;
+                    match lines.next().await {
+                        Some(Ok(event)) => self.take(event),
+                        broken => {
+                            let is_refused = broken
+                                .as_ref()
+                                .is_some_and(|it| self.refusals.note(["watch", "leases"], it));
+                            let from = goes_on_from(broken, through, is_refused);
+                            self.pause(from, if is_refused { REFUSED_PAUSE } else { PAUSE });
+                            if std::mem::take(&mut self.is_believed) {
+                                return ElectionInput::WatchLost;
+                            }
+                        }
+                    }
+                }
+                Stage::Pausing { until, from } => {
+                    let (remaining, from) = (until.since(self.clock.boot()), *from);
+                    tokio::time::sleep(remaining).await;
+                    self.stage = match from {
+                        Some(from) => watch(&self.api, from, self.patience),
+                        None => list(&self.api, &self.clock, self.patience),
+                    };
+                }
+            }
+        }
+    }
+
+    fn listed(&mut self, asked_at: BootInstant, list: LeaseList) -> ElectionInput {
+        let LeaseList {
+            resource_version,
+            leases,
+        } = list;
+        self.stage = watch(&self.api, resource_version, self.patience);
+        self.is_believed = true;
+        ElectionInput::Listed {
+            asked_at,
+            resource_version,
+            leases,
+        }
+    }
+
+    fn take(&mut self, event: LeaseEvent) {
+        self.refusals.note_answer(["watch", "leases"], None, None);
+        let (version, input) = match event {
+            LeaseEvent::Applied(record) => (record.resource_version, Some(ElectionInput::Applied(record))),
+            LeaseEvent::Deleted(key, version) => (version, Some(ElectionInput::Deleted(key, version))),
+            LeaseEvent::Bookmark(version) => (version, None),
+        };
+        if let Stage::Watching { through, .. } = &mut self.stage {
+            *through = version;
+        }
+        // Only what it shows is proof that it goes on.
+        if !std::mem::replace(&mut self.is_believed, true) {
+            self.next.push_back(ElectionInput::WatchResumed);
+        }
+        self.next.extend(input);
+    }
+
+    fn pause(&mut self, from: Option<ResourceVersion>, pause: Duration) {
+        self.stage = Stage::Pausing {
+            until: self.clock.boot() + pause,
+            from,
+        };
+    }
+}
+
+/// Where a watch that ended is begun again; none where it cannot be.
+fn goes_on_from(
+    broken: Option<Result<LeaseEvent, LeaseError>>,
+    through: ResourceVersion,
+    is_refused: bool,
+) -> Option<ResourceVersion> {
+    match broken {
+        Some(Err(LeaseError::Expired { .. })) => None,
+        Some(Err(_)) if is_refused => Some(through),
+        Some(Err(error)) => {
+            tracing::warn!(%error, "the watch of Leases broke, it is begun again");
+            Some(through)
+        }
+        Some(Ok(_)) | None => Some(through),
+    }
+}
+
+fn list(api: &LeaseApi, clock: &Clock, patience: Duration) -> Stage {
+    let api = api.clone();
+    Stage::Listing {
+        asked_at: clock.boot(),
+        answer: Box::pin(async move { api.list(patience).await }),
+    }
+}
+
+fn watch(api: &LeaseApi, from: ResourceVersion, patience: Duration) -> Stage {
+    Stage::Watching {
+        lines: Box::pin(api.watch(from, patience)),
+        through: from,
+    }
+}

@@ -1,0 +1,51 @@
+//! What people are told on Leases. Few at a time: what does not fit is in the log all the same.
+
+use std::time::Duration;
+
+use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+
+use crate::{controller::clock::Clock, coordination::LeaseKey, kube_api::leases::LeaseApi};
+
+/// Notices on their way.
+const IN_FLIGHT_MAX: usize = 16;
+
+/// How long one may take.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(super) struct Notices {
+    api: LeaseApi,
+    clock: Clock,
+    in_flight: FuturesUnordered<BoxFuture<'static, ()>>,
+}
+
+impl Notices {
+    pub(super) fn new(api: LeaseApi, clock: Clock) -> Notices {
+        Notices {
+            api,
+            clock,
+            in_flight: FuturesUnordered::new(),
+        }
+    }
+
+    /// A warning Event on a Lease.
+    pub(super) fn warn(&self, key: LeaseKey, reason: &'static str, message: String) {
+        if self.in_flight.len() >= IN_FLIGHT_MAX {
+            return;
+        }
+        let (api, now) = (self.api.clone(), self.clock.now());
+        self.in_flight.push(Box::pin(async move {
+            if let Err(error) = api.warn(&key, reason, &message, now, TIMEOUT).await {
+                tracing::debug!(%error, "Event not stored");
+            }
+        }));
+    }
+
+    /// Sees them on their way; never ends. May be dropped and called again.
+    pub(super) async fn deliver(&mut self) {
+        loop {
+            if self.in_flight.next().await.is_none() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}

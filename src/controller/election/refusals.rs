@@ -1,0 +1,175 @@
+//! What the API server does not allow this replica to do with Leases and the installation's ConfigMap.
+//!
+//! Without these rights a replica takes no shards, however long it waits. `/readyz` names them at every probe.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use crate::{
+    controller::{
+        clock::Clock,
+        permissions::{RefusalLog, Right},
+    },
+    kube_api::leases::LeaseError,
+    shard::BootInstant,
+    telemetry::metrics::ApiMetrics,
+};
+
+/// The requests that are refused at present. Clones are one.
+#[derive(Clone)]
+pub(super) struct Refusals {
+    messages: Arc<Mutex<BTreeMap<Right, String>>>,
+    log: RefusalLog,
+    clock: Clock,
+    /// A replica with `--alone` goes on without these rights, so the log has them once.
+    is_alone: bool,
+    is_told: bool,
+    /// Whether this replica has been a member, so the rights were there.
+    has_been_member: bool,
+    /// Since when something has been refused without a break.
+    refused_since: Option<BootInstant>,
+}
+
+impl Refusals {
+    /// None yet.
+    pub(super) fn new(metrics: &ApiMetrics, clock: &Clock, is_alone: bool) -> Refusals {
+        Refusals {
+            messages: Arc::default(),
+            log: metrics.refusals.clone(),
+            clock: clock.clone(),
+            is_alone,
+            is_told: false,
+            has_been_member: false,
+            refused_since: None,
+        }
+    }
+
+    /// Takes note of how a request went; whether it was refused for lack of a right.
+    pub(super) fn note<T>(&self, right: Right, result: &Result<T, LeaseError>) -> bool {
+        match result {
+            Err(LeaseError::Refused { code, message, .. }) => self.note_answer(right, Some(*code), Some(message)),
+            // No answer is no news of what is allowed.
+            Err(LeaseError::Unanswered { .. }) => false,
+            Ok(_) | Err(_) => self.note_answer(right, None, None),
+        }
+    }
+
+    /// The same for an answer with this status and this text.
+    pub(super) fn note_answer(&self, right: Right, code: Option<u16>, message: Option<&str>) -> bool {
+        if let Some(code @ (401 | 403)) = code {
+            let message = message.unwrap_or("no reason given");
+            if !self.is_alone {
+                self.log.note(right, code, message, self.clock.boot());
+            }
+            self.lock().insert(right, format!("{message} ({code})"));
+            return true;
+        }
+        self.lock().remove(&right);
+        false
+    }
+
+    /// What is missing, what follows from it, and how to give it; none while nothing is refused.
+    pub(super) fn text(&self, namespace: &str) -> Option<String> {
+        let messages = self.lock();
+        let ([verb, resource], message) = messages.first_key_value()?;
+        let role = "apply the Role cronwheel-leases and its RoleBinding of deploy/rbac.yaml there";
+        let remedy = if self.is_alone {
+            format!("other replicas cannot be seen, so make sure that none runs, or {role}")
+        } else {
+            format!("{role}, or run a single replica with --alone")
+        };
+        Some(format!(
+            "the account may not {verb} {resource} in namespace {namespace}: {message}; {remedy}"
+        ))
+    }
+
+    /// Whether a right is missing that this replica never had: it has been refused for `patience` and in every life. An API
+    /// server that has just started refuses everybody until it has read its Roles, and a refusal that passes must not end
+    /// the wait for another replica.
+    pub(super) fn were_always(&mut self, is_member: bool, patience: Duration) -> bool {
+        self.has_been_member |= is_member;
+        let now = self.clock.boot();
+        let is_refused = !self.lock().is_empty();
+        self.refused_since = is_refused.then(|| self.refused_since.unwrap_or(now));
+        let has_lasted = self.refused_since.is_some_and(|since| now.since(since) >= patience);
+        !self.has_been_member && has_lasted
+    }
+
+    /// Logs a text, the first time.
+    pub(super) fn tell_once(&mut self, text: &str) {
+        if !std::mem::replace(&mut self.is_told, true) {
+            tracing::warn!("{text}");
+        }
+    }
+
+    /// Held for one insertion, removal or copy.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Right, String>> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{kube_api::leases::ExchangeError, telemetry::metrics::Metrics};
+
+    fn forbidden() -> Result<(), LeaseError> {
+        Err(LeaseError::Refused {
+            request: "listing the Leases of kube-system".to_owned(),
+            code: 403,
+            message: "leases.coordination.k8s.io is forbidden".to_owned(),
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_missing_right_is_named_with_the_role_until_it_is_given() {
+        let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
+        let refusals = Refusals::new(&Metrics::register().unwrap().election.api, &clock, false);
+        assert_eq!(refusals.text("kube-system"), None);
+        assert!(refusals.note(["list", "leases"], &forbidden()));
+        let text = refusals.text("kube-system").unwrap();
+        for part in [
+            "may not list leases",
+            "kube-system",
+            "403",
+            "Role cronwheel-leases",
+            "--alone",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        let unanswered = LeaseError::Unanswered {
+            request: String::new(),
+            source: ExchangeError::Timeout(Duration::ZERO),
+        };
+        refusals.note::<()>(["list", "leases"], &Err(unanswered));
+        assert!(refusals.text("kube-system").is_some());
+        refusals.note(["list", "leases"], &Ok(()));
+        assert_eq!(refusals.text("kube-system"), None);
+    }
+    #[tokio::test(start_paused = true)]
+    async fn a_replica_with_alone_goes_on_without_rights_that_it_never_had() {
+        let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
+        let mut refusals = Refusals::new(&Metrics::register().unwrap().election.api, &clock, true);
+        let patience = Duration::from_secs(10);
+        assert!(!refusals.were_always(false, patience), "nothing is known yet");
+        refusals.note(["list", "leases"], &forbidden());
+        assert!(!refusals.were_always(false, patience), "it may pass");
+        tokio::time::advance(Duration::from_secs(9)).await;
+        refusals.note(["list", "leases"], &Ok(()));
+        assert!(!refusals.were_always(false, patience), "it has passed");
+        refusals.note(["list", "leases"], &forbidden());
+        assert!(!refusals.were_always(false, patience), "and begins anew");
+        tokio::time::advance(patience).await;
+        assert!(refusals.were_always(false, patience));
+        assert!(!refusals.were_always(true, patience));
+        refusals.note(["patch", "leases"], &forbidden());
+        tokio::time::advance(patience).await;
+        assert!(
+            !refusals.were_always(false, patience),
+            "it waits for other replicas as before"
+        );
+    }
+}

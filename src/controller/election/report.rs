@@ -1,0 +1,92 @@
+//! What an election says of itself: to the log, to people on its Lease, to metrics and probes.
+
+use super::ElectionTask;
+use crate::{
+    coordination::{LeaseKey, LeaseWrite, NotOwning, Overview, annotation},
+    telemetry::metrics::ElectionFigures,
+};
+
+impl ElectionTask {
+    /// Says how things stand, and tells the log when it begins or ceases to act.
+    pub(super) fn publish(&mut self) {
+        let mut overview = self.election.overview(self.clock.boot());
+        let refusal = self.refusals.text(self.asker.api.namespace());
+        if self.is_alone {
+            // Without the rights nothing is known of other replicas, so nothing holds it back. One that has had them, or
+            // sees another replica, waits.
+            // For as long a Lease of another replica may be silent.
+            let patience = self.config.timing.parts().evict_after;
+            let were_never_given = self.refusals.were_always(overview.act_until.is_some(), patience);
+            let is_unguarded = were_never_given && !self.election.sees_another_active();
+            if let Some(refusal) = &refusal {
+                self.refusals.tell_once(refusal);
+            }
+            if is_unguarded {
+                overview.not_owning = None;
+            }
+            self.act_alone(&overview, is_unguarded);
+        } else {
+            let n_senders = overview.n_takers.try_into().unwrap_or(u32::MAX);
+            self.links.leadership.send_if_modified(|it| it.share_among(n_senders));
+            let n_led = overview.led.len().try_into().unwrap_or(i64::MAX);
+            self.links.metrics.led.set(n_led);
+        }
+        if overview.not_owning != self.told_not_owning {
+            self.told_not_owning.clone_from(&overview.not_owning);
+            self.tell(&overview);
+        }
+        self.links.board.publish(ElectionFigures {
+            refusal,
+            overview,
+            fence_after: self.config.timing.parts().self_fence,
+            clock: self.clock.clone(),
+        });
+    }
+
+    /// A replica with `--alone` acts while its Lease is renewed and no other replica acts, and where Leases are refused.
+    fn act_alone(&self, overview: &Overview, is_unguarded: bool) {
+        let now = self.clock.boot();
+        let until = match &overview.not_owning {
+            None if is_unguarded => None,
+            None => overview.act_until.or(Some(now)),
+            Some(_) => Some(now),
+        };
+        let acts = until != Some(now);
+        self.links.metrics.led.set(i64::from(acts));
+        self.links.leadership.send_if_modified(|leadership| {
+            let is_over = until == Some(now) && !leadership.may_act(now);
+            !is_over && leadership.set_until(until)
+        });
+        self.links.acts_alone.set(acts);
+    }
+
+    pub(super) fn note_eviction(&self, write: &LeaseWrite) {
+        if let Some(Some(_)) = write.annotations.get(annotation::EVICTED_BY) {
+            tracing::warn!(member = ?write.key, "evicts a member that is silent");
+            let message = format!(
+                "{} saw nothing of it for longer than it advertises, and takes its shards",
+                self.config.pod_name
+            );
+            self.notices.warn(write.key.clone(), "MemberEvicted", message);
+            self.links.metrics.evictions.inc();
+        }
+    }
+
+    fn tell(&self, overview: &Overview) {
+        let what = if self.is_alone {
+            "starts no Jobs"
+        } else {
+            "takes no shards"
+        };
+        match &overview.not_owning {
+            None if self.is_alone => tracing::info!(identity = %overview.identity, "starts Jobs"),
+            None => tracing::info!(identity = %overview.identity, "takes shards"),
+            Some(reason) if reason.is_disagreement() => {
+                tracing::error!(%reason, "{what}");
+                let key = LeaseKey::Member(self.config.pod_uid.clone());
+                self.notices.warn(key, "TakesNoShards", NotOwning::to_string(reason));
+            }
+            Some(reason) => tracing::info!(%reason, "{what}"),
+        }
+    }
+}

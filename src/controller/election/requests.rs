@@ -1,0 +1,158 @@
+//! Requests about Leases: timed, counted, their `Date` shown to the clock, their answers inputs of the election.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+
+use super::{ElectionTask, refusals::Refusals};
+use crate::{
+    controller::clock::Clock,
+    coordination::{ElectionInput, Installation, LeaseKey, LeaseWrite, ReadAnswer, RequestId, WriteAnswer},
+    kube_api::leases::{LeaseApi, LeaseReply},
+    shard::{BootInstant, ResourceVersion},
+    telemetry::metrics::{ApiCall, ApiMetrics},
+};
+
+/// After a failure to read what the installation was made with.
+const INSTALLATION_PAUSE: Duration = Duration::from_secs(1);
+
+/// A request on its way.
+pub(super) type Asked = BoxFuture<'static, Told>;
+
+/// What an answer says.
+pub(super) struct Told {
+    pub(super) input: ElectionInput,
+    /// Where it was a renewal of ours that was done: an instant of the server's clock, not after it was sent.
+    pub(super) renewal_received: Option<Timestamp>,
+}
+
+impl From<ElectionInput> for Told {
+    fn from(input: ElectionInput) -> Told {
+        Told {
+            input,
+            renewal_received: None,
+        }
+    }
+}
+
+impl ElectionTask {
+    /// Takes in the answer to a request.
+    pub(super) fn told(&mut self, told: Told) -> ElectionInput {
+        // From the send, as the fence; a second is lost to a creation time of whole seconds.
+        if let Some(received) = told.renewal_received {
+            let self_fence = self.config.timing.parts().self_fence;
+            let lasts = self_fence.saturating_sub(Duration::from_secs(1));
+            if let Ok(until) = received.checked_add(lasts) {
+                self.links
+                    .leadership
+                    .send_modify(|leadership| leadership.allow_creates_before(until));
+            }
+        }
+        told.input
+    }
+}
+
+/// Sends requests.
+#[derive(Clone)]
+pub(super) struct Asker {
+    pub(super) api: LeaseApi,
+    pub(super) clock: Clock,
+    pub(super) metrics: ApiMetrics,
+    pub(super) refusals: Refusals,
+    /// How long an answer is waited for.
+    pub(super) timeout: Duration,
+}
+
+impl Asker {
+    pub(super) fn create(&self, request: RequestId, write: LeaseWrite) -> Asked {
+        let Asker { api, timeout, .. } = self.clone();
+        let (now, is_renewal) = (self.clock.now(), is_own_renewal(&write));
+        let reply = async move { api.create(&write, now, timeout).await };
+        self.written(ApiCall::CreateLease, request, is_renewal, reply)
+    }
+
+    pub(super) fn patch(&self, request: RequestId, precondition: ResourceVersion, write: LeaseWrite) -> Asked {
+        let Asker { api, timeout, .. } = self.clone();
+        let (now, is_renewal) = (self.clock.now(), is_own_renewal(&write));
+        let reply = async move { api.patch(&write, precondition, now, timeout).await };
+        self.written(ApiCall::PatchLease, request, is_renewal, reply)
+    }
+
+    pub(super) fn delete(&self, request: RequestId, precondition: ResourceVersion, key: LeaseKey) -> Asked {
+        let Asker { api, timeout, .. } = self.clone();
+        let reply = async move { api.delete(&key, precondition, timeout).await };
+        self.written(ApiCall::DeleteLease, request, false, reply)
+    }
+
+    pub(super) fn read(&self, request: RequestId, key: LeaseKey) -> Asked {
+        let asker = self.clone();
+        Box::pin(async move {
+            let sent = asker.clock.boot();
+            let reply = asker.api.read(&key, asker.timeout).await;
+            let answer: ReadAnswer = asker.note(ApiCall::GetLease, sent, reply);
+            ElectionInput::Read { request, answer }.into()
+        })
+    }
+
+    /// Reads what the installation was made with, or makes it; tries until it is known.
+    pub(super) fn installation(&self, ours: Installation) -> Asked {
+        let asker = self.clone();
+        Box::pin(async move {
+            loop {
+                let known = asker.api.installation(&ours, asker.timeout).await;
+                let is_refused = asker.refusals.note(["get or create", "configmaps"], &known);
+                match known {
+                    Ok(installation) => return ElectionInput::InstallationKnown(installation).into(),
+                    Err(_) if is_refused => {}
+                    Err(error) => tracing::warn!(%error, "what the installation was made with is not known yet"),
+                }
+                tokio::time::sleep(INSTALLATION_PAUSE).await;
+            }
+        })
+    }
+
+    fn written(
+        &self,
+        call: ApiCall,
+        request: RequestId,
+        is_renewal: bool,
+        reply: impl Future<Output = LeaseReply<WriteAnswer>> + Send + 'static,
+    ) -> Asked {
+        let asker = self.clone();
+        Box::pin(async move {
+            let sent = asker.clock.boot();
+            let reply = reply.await;
+            let is_done = matches!(reply.answer, WriteAnswer::Done(_));
+            let date = reply
+                .server_date
+                .as_ref()
+                .filter(|_| is_renewal && is_done)
+                .map(|date| date.at);
+            let answer = asker.note(call, sent, reply);
+            let round_trip = asker.clock.boot().since(sent);
+            Told {
+                input: ElectionInput::Written { request, answer },
+                renewal_received: date.and_then(|date| date.checked_sub(round_trip).ok()),
+            }
+        })
+    }
+
+    fn note<T>(&self, call: ApiCall, sent: BootInstant, reply: LeaseReply<T>) -> T {
+        self.metrics.record(call, reply.code, self.clock.boot().since(sent));
+        if reply.code.is_some() {
+            self.clock.observe_answer(sent, reply.server_date);
+        }
+        self.refusals
+            .note_answer(call.labels(), reply.code, reply.message.as_deref());
+        if let Some(message) = reply.message {
+            tracing::debug!(message, "a request about a Lease was not fulfilled");
+        }
+        reply.answer
+    }
+}
+
+/// Members write their own Leases; of another's, only its eviction is written, which renews nothing.
+fn is_own_renewal(write: &LeaseWrite) -> bool {
+    write.is_renewal && matches!(write.key, LeaseKey::Member(_))
+}

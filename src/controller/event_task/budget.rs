@@ -1,0 +1,130 @@
+//! How many Events an installation writes, and which: Events live in etcd beside everything else that a cluster has.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use crate::{
+    controller::tokens::Tokens,
+    shard::{BootInstant, EventReason, EventType},
+};
+
+/// Which Events are posted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum EventFilter {
+    /// All of them
+    #[default]
+    All,
+    /// Warnings alone
+    Warnings,
+    /// No Event about CronJobs
+    None,
+}
+
+impl EventFilter {
+    pub(super) fn admits(self, reason: EventReason) -> bool {
+        match self {
+            EventFilter::All => true,
+            EventFilter::Warnings => reason.event_type() == EventType::Warning,
+            EventFilter::None => false,
+        }
+    }
+}
+
+/// What an installation may spend on Events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventBudget {
+    /// Which Events are posted.
+    pub filter: EventFilter,
+    /// Writes of Events in a second, by all replicas together.
+    pub per_second_max: u32,
+}
+
+impl EventBudget {
+    /// An Event takes some 900 bytes of etcd and each write of one is a new revision: 60 a second are 194 MB in an hour.
+    pub const PER_SECOND_DEFAULT: u32 = 60;
+}
+
+impl Default for EventBudget {
+    fn default() -> EventBudget {
+        EventBudget {
+            filter: EventFilter::default(),
+            per_second_max: EventBudget::PER_SECOND_DEFAULT,
+        }
+    }
+}
+
+/// Most CronJobs fire at whole minutes: what a minute allows may be spent at its beginning.
+const AT_ONCE: Duration = Duration::from_mins(1);
+
+/// This replica's part of the budget.
+#[derive(Debug)]
+pub(super) struct Share {
+    budget: EventBudget,
+    n_replicas: u32,
+    tokens: Tokens,
+}
+
+impl Share {
+    /// All of it.
+    pub(super) fn new(budget: EventBudget, now: BootInstant) -> Share {
+        let (capacity, per_second) = part(budget, 1);
+        Share {
+            budget,
+            n_replicas: 1,
+            tokens: Tokens::new(capacity, per_second, now),
+        }
+    }
+
+    /// Takes note of how many replicas there are.
+    pub(super) fn divide_among(&mut self, n_replicas: u32, now: BootInstant) {
+        if n_replicas != self.n_replicas {
+            let (capacity, per_second) = part(self.budget, n_replicas);
+            self.n_replicas = n_replicas;
+            self.tokens = self.tokens.resized(capacity, per_second, now);
+        }
+    }
+
+    /// Spends one write, or says when there will be one to spend.
+    pub(super) fn spend(&mut self, now: BootInstant) -> Result<(), BootInstant> {
+        self.tokens.take(now)
+    }
+}
+
+/// Writes at once and in a second, of one of so many replicas.
+fn part(budget: EventBudget, n_replicas: u32) -> (u32, u32) {
+    let per_second = (budget.per_second_max / n_replicas.max(1)).max(1);
+    let at_once = u32::try_from(AT_ONCE.as_secs()).unwrap_or(u32::MAX);
+    (per_second.saturating_mul(at_once), per_second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replicas_divide_the_budget_and_nobody_spends_twice_what_was_saved() {
+        let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
+        let spend_all = |share: &mut Share, now| (0_u32..10_000).take_while(|_| share.spend(now).is_ok()).count();
+        let mut share = Share::new(EventBudget::default(), at(100));
+        assert_eq!(spend_all(&mut share, at(100)), 3_600);
+        assert_eq!(spend_all(&mut share, at(110)), 600);
+        share.divide_among(3, at(110));
+        assert_eq!(spend_all(&mut share, at(110)), 0);
+        assert_eq!(spend_all(&mut share, at(120)), 200);
+        share.divide_among(1, at(120));
+        assert_eq!(spend_all(&mut share, at(121)), 60);
+    }
+
+    #[test]
+    fn a_filter_leaves_out_what_it_says() {
+        for (filter, admitted) in [
+            (EventFilter::All, [true, true]),
+            (EventFilter::Warnings, [true, false]),
+            (EventFilter::None, [false, false]),
+        ] {
+            let reasons = [EventReason::FailedCreate, EventReason::SuccessfulCreate];
+            assert_eq!(reasons.map(|reason| filter.admits(reason)), admitted, "{filter:?}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! How an Event is sent.
+
+use std::{future::Future, time::Duration};
+
+use super::deliveries::DeliveryId;
+use crate::{
+    controller::{
+        clock::Clock,
+        lane::{LaneRequest, WriteApi},
+    },
+    kube_api::{Answer, Answered, ClusterApi, EventAction, EventOutcome},
+    shard::Mandate,
+    telemetry::metrics::ApiCall,
+};
+
+/// How long an answer is waited for: far longer than a server in good health takes. Whatever holds up Events longer, as
+/// a webhook, is waited for by the next try.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The calls about Events; a fake of it stands for the API server in tests.
+pub trait EventApi: WriteApi {
+    /// Creates an Event.
+    fn post_event(&self, namespace: &str, body: Vec<u8>) -> impl Future<Output = Answered<EventOutcome>> + Send;
+    /// Patches an Event.
+    fn patch_event(
+        &self,
+        namespace: &str,
+        name: &str,
+        body: Vec<u8>,
+    ) -> impl Future<Output = Answered<EventOutcome>> + Send;
+}
+
+impl EventApi for ClusterApi {
+    async fn post_event(&self, namespace: &str, body: Vec<u8>) -> Answered<EventOutcome> {
+        ClusterApi::post_event(self, namespace, body).await
+    }
+
+    async fn patch_event(&self, namespace: &str, name: &str, body: Vec<u8>) -> Answered<EventOutcome> {
+        ClusterApi::patch_event(self, namespace, name, body).await
+    }
+}
+
+/// One attempt to store an Event.
+pub(super) struct Attempt {
+    pub(super) id: DeliveryId,
+    pub(super) action: EventAction,
+}
+
+impl<A: EventApi> LaneRequest<A> for Attempt {
+    type Reply = EventOutcome;
+
+    fn mandate(&self) -> Option<Mandate> {
+        None
+    }
+
+    fn may_be_sent(&self, _clock: &Clock) -> bool {
+        true
+    }
+
+    fn call(&self) -> ApiCall {
+        match self.action {
+            EventAction::Patch { .. } => ApiCall::PatchEvent,
+            EventAction::Create { .. } | EventAction::Drop => ApiCall::CreateEvent,
+        }
+    }
+
+    async fn send(&self, api: &A) -> Answered<EventOutcome> {
+        match &self.action {
+            EventAction::Create { namespace, body } => in_time(api.post_event(namespace, body.clone())).await,
+            EventAction::Patch {
+                namespace, name, body, ..
+            } => in_time(api.patch_event(namespace, name, body.clone())).await,
+            EventAction::Drop => answered(EventOutcome::Stored),
+        }
+    }
+}
+
+/// The answer, or that there was none in time.
+async fn in_time(request: impl Future<Output = Answered<EventOutcome>>) -> Answered<EventOutcome> {
+    tokio::time::timeout(ANSWER_TIMEOUT, request).await.unwrap_or_else(|_| {
+        answered(EventOutcome::Unanswered {
+            message: format!("no answer within {} seconds", ANSWER_TIMEOUT.as_secs()),
+        })
+    })
+}
+
+/// An outcome that no answer gave.
+fn answered(outcome: EventOutcome) -> Answered<EventOutcome> {
+    Answered {
+        answer: Answer::Outcome(outcome),
+        code: None,
+        server_date: None,
+        not_permitted: None,
+        fenced_over: None,
+    }
+}

@@ -1,0 +1,390 @@
+//! The lane of Events against a scripted API, in virtual time.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
+
+use super::{deliveries::BEHIND_MAX, *};
+use crate::{
+    controller::{
+        lane::WriteApi,
+        shutdown::{PhaseSender, phases},
+    },
+    kube_api::{Answered, ordered_watch::Watched},
+    shard::{CronJobIdentity, EventReason, ResourceVersion, Uid, held_shards::WHOLE},
+    telemetry::metrics::Metrics,
+};
+
+#[derive(Clone)]
+struct FakeApi {
+    clock: Clock,
+    latency: Duration,
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Default)]
+struct Seen {
+    script: VecDeque<Answer<EventOutcome>>,
+    /// Milliseconds after the start, and the verb.
+    requests: Vec<(u128, &'static str)>,
+    /// Milliseconds after the start, and the namespace.
+    namespaces: Vec<(u128, String)>,
+    /// Requests about this namespace are never answered.
+    silent_namespace: &'static str,
+    /// The server cannot be reached until then, in milliseconds after the start.
+    down_until: u128,
+}
+
+impl FakeApi {
+    async fn ask(&self, verb: &'static str, namespace: &str) -> Answered<EventOutcome> {
+        let (answer, is_silent) = {
+            let mut seen = self.seen.lock().unwrap();
+            let now = self.clock.boot().since_boot().as_millis();
+            seen.requests.push((now, verb));
+            seen.namespaces.push((now, namespace.to_owned()));
+            let down = (now < seen.down_until).then(unavailable);
+            (
+                down.or_else(|| seen.script.pop_front()),
+                seen.silent_namespace == namespace,
+            )
+        };
+        if is_silent {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(self.latency).await;
+        let answer = answer.unwrap_or(Answer::Outcome(EventOutcome::Stored));
+        let is_answer =
+            matches!(&answer, Answer::Outcome(outcome) if !matches!(outcome, EventOutcome::Unanswered { .. }));
+        Answered {
+            answer,
+            code: is_answer.then_some(200),
+            server_date: None,
+            not_permitted: None,
+            fenced_over: None,
+        }
+    }
+}
+
+impl WriteApi for FakeApi {}
+
+impl EventApi for FakeApi {
+    async fn post_event(&self, namespace: &str, _body: Vec<u8>) -> Answered<EventOutcome> {
+        self.ask("post", namespace).await
+    }
+
+    async fn patch_event(&self, namespace: &str, _name: &str, _body: Vec<u8>) -> Answered<EventOutcome> {
+        self.ask("patch", namespace).await
+    }
+}
+
+struct Bench {
+    clock: Clock,
+    api: FakeApi,
+    queue: EventQueue,
+    phases: PhaseSender,
+    burst: Watched<bool>,
+    metrics: EventMetrics,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Bench {
+    fn new(script: Vec<Answer<EventOutcome>>, latency: Duration) -> Bench {
+        let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
+        let seen = Seen {
+            script: script.into(),
+            ..Seen::default()
+        };
+        let api = FakeApi {
+            clock: clock.clone(),
+            latency,
+            seen: Arc::new(Mutex::new(seen)),
+        };
+        let (phases, burst) = (phases(), Watched::new(false));
+        let metrics = Metrics::register().unwrap().events;
+        let links = EventLinks {
+            leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),
+            budget: EventBudget::default(),
+            phase: phases.subscribe(),
+            burst: burst.subscribe(),
+        };
+        let (queue, task) = EventTask::new(api.clone(), clock.clone(), links, metrics.clone());
+        Bench {
+            clock,
+            api,
+            queue,
+            phases,
+            burst,
+            metrics,
+            task: tokio::spawn(task.run()),
+        }
+    }
+
+    fn push(&self, cron_job: &str, message: &str) {
+        self.push_in("a", cron_job, message);
+    }
+
+    fn push_in(&self, namespace: &str, cron_job: &str, message: &str) {
+        self.push_as(EventReason::SuccessfulCreate, namespace, cron_job, message);
+    }
+
+    fn push_as(&self, reason: EventReason, namespace: &str, cron_job: &str, message: &str) {
+        let identity = CronJobIdentity {
+            namespace: namespace.into(),
+            name: cron_job.into(),
+            uid: Uid::new(cron_job),
+        };
+        let event = CronJobEvent {
+            cron_job: Arc::new(identity),
+            resource_version: ResourceVersion(1),
+            reason,
+            message: message.to_owned(),
+        };
+        self.queue.push(event, self.clock.now());
+    }
+
+    fn requests(&self) -> Vec<(u128, &'static str)> {
+        self.api.seen.lock().unwrap().requests.clone()
+    }
+}
+
+fn unavailable() -> Answer<EventOutcome> {
+    Answer::Unavailable {
+        retry_after: None,
+        message: "connection refused".into(),
+    }
+}
+
+fn unanswered() -> Answer<EventOutcome> {
+    Answer::Outcome(EventOutcome::Unanswered {
+        message: "no answer within 35 seconds".into(),
+    })
+}
+
+async fn pass(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_of_a_cron_job_are_sent_one_after_the_other_and_equal_ones_raise_a_count() {
+    let bench = Bench::new(Vec::new(), Duration::from_millis(5));
+    bench.push("one", "Created job x");
+    bench.push("two", "Created job y");
+    bench.push("one", "Created job x");
+    pass(1).await;
+    assert_eq!(bench.requests(), [(0, "post"), (0, "post"), (5, "patch")]);
+    assert_eq!((bench.metrics.created.get(), bench.metrics.raised.get()), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn few_events_are_on_the_way_at_a_time() {
+    let bench = Bench::new(Vec::new(), Duration::from_millis(5));
+    for number in 0..10 {
+        bench.push(&format!("job{number}"), "Created job x");
+    }
+    pass(1).await;
+    let sent: Vec<u128> = bench.requests().iter().map(|(at, _)| *at).collect();
+    assert_eq!(sent, [0, 0, 0, 0, 5, 5, 5, 5, 10, 10]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn b_14_1_events_without_an_answer_hold_up_no_others() {
+    let bench = Bench::new(Vec::new(), Duration::from_millis(5));
+    bench.api.seen.lock().unwrap().silent_namespace = "silent";
+    for number in 0..8 {
+        bench.push_in("silent", &format!("silent{number}"), "Created job x");
+    }
+    for number in 0..50 {
+        bench.push(&format!("job{number}"), "Created job x");
+    }
+    pass(11).await;
+    assert_eq!(bench.metrics.created.get(), 50);
+    bench.api.seen.lock().unwrap().silent_namespace = "";
+    pass(30).await;
+    assert_eq!(
+        (bench.metrics.created.get(), bench.metrics.dropped_failed.get()),
+        (58, 0)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn b_14_1_what_is_told_behind_an_event_without_an_answer_keeps_its_order_and_is_bounded() {
+    let bench = Bench::new(Vec::new(), Duration::from_millis(5));
+    bench.api.seen.lock().unwrap().silent_namespace = "silent";
+    for _ in 0..=BEHIND_MAX + 1 {
+        bench.push_in("silent", "one", "Created job x");
+    }
+    pass(4).await;
+    assert_eq!(bench.requests(), [(0, "post")]);
+    assert_eq!(bench.metrics.dropped_queue_full.get(), 1);
+    bench.api.seen.lock().unwrap().silent_namespace = "";
+    pass(30).await;
+    // Of all that came at once, the last is one more than a CronJob may tell.
+    let verbs: Vec<&str> = bench.requests().iter().map(|(_, verb)| *verb).collect();
+    assert_eq!(verbs[..3], ["post", "post", "patch"]);
+    assert_eq!(bench.metrics.created.get(), 1);
+    assert_eq!(
+        bench.metrics.raised.get() + bench.metrics.dropped_too_many.get(),
+        BEHIND_MAX as u64
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn b_14_1_of_a_long_outage_only_the_events_that_were_begun_are_dropped() {
+    let bench = Bench::new(Vec::new(), Duration::from_millis(5));
+    bench.api.seen.lock().unwrap().down_until = 300_000;
+    for number in 0..1_000 {
+        bench.push(&format!("job{number}"), "Created job x");
+    }
+    pass(400).await;
+    let (n_created, n_dropped) = (bench.metrics.created.get(), bench.metrics.dropped_failed.get());
+    assert_eq!(n_created + n_dropped, 1_000);
+    assert!(n_dropped <= 6, "{n_dropped} were dropped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_to_patch_that_is_gone_is_created() {
+    let script = vec![
+        Answer::Outcome(EventOutcome::Stored),
+        Answer::Outcome(EventOutcome::Gone),
+    ];
+    let bench = Bench::new(script, Duration::from_millis(5));
+    bench.push("one", "Created job x");
+    bench.push("one", "Created job x");
+    pass(1).await;
+    assert_eq!(bench.requests(), [(0, "post"), (5, "patch"), (10, "post")]);
+    assert_eq!(bench.metrics.created.get(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn b_14_1_an_event_that_is_not_answered_is_sent_again() {
+    let script = vec![
+        unanswered(),
+        Answer::Outcome(EventOutcome::Stored),
+        unanswered(),
+        Answer::Outcome(EventOutcome::Stored),
+    ];
+    let bench = Bench::new(script, Duration::from_secs(3));
+    bench.push("one", "Created job x");
+    bench.push("one", "Created job x");
+    pass(300).await;
+    assert_eq!(
+        bench.requests(),
+        [(0, "post"), (13_000, "post"), (16_000, "patch"), (29_000, "patch")]
+    );
+    assert_eq!((bench.metrics.created.get(), bench.metrics.raised.get()), (1, 1));
+    assert_eq!(bench.metrics.dropped_failed.get(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn b_14_1_an_event_that_an_unanswered_try_has_stored_is_created() {
+    let script = vec![unanswered(), Answer::Outcome(EventOutcome::Exists)];
+    let bench = Bench::new(script, Duration::from_millis(5));
+    bench.push("one", "Created job x");
+    pass(60).await;
+    assert_eq!(bench.requests(), [(0, "post"), (10_005, "post")]);
+    assert_eq!(
+        (bench.metrics.created.get(), bench.metrics.dropped_failed.get()),
+        (1, 0)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn b_14_1_a_refusal_is_not_sent_again() {
+    let message = "no".to_owned();
+    let bench = Bench::new(
+        vec![Answer::Outcome(EventOutcome::Rejected { message })],
+        Duration::from_millis(5),
+    );
+    bench.push("one", "Created job x");
+    pass(60).await;
+    assert_eq!(bench.requests(), [(0, "post")]);
+    assert_eq!(bench.metrics.dropped_failed.get(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn b_14_1_an_event_that_does_not_get_through_is_tried_for_two_minutes_dropped_and_counted() {
+    for failure in [unavailable, unanswered] {
+        let bench = Bench::new((0..1_000).map(|_| failure()).collect(), Duration::from_millis(5));
+        bench.push("one", "Created job x");
+        bench.push("two", "Created job y");
+        pass(115).await;
+        assert_eq!(bench.metrics.dropped_failed.get(), 0);
+        pass(20).await;
+        assert_eq!(bench.metrics.dropped_failed.get(), 2);
+        let n_requests = bench.requests().len();
+        assert!((12 * 2..=40 * 2).contains(&n_requests), "{n_requests}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_wait_behind_a_burst_but_not_for_ever() {
+    let bench = Bench::new(Vec::new(), Duration::from_millis(5));
+    bench.burst.set(true);
+    bench.push("one", "Created job x");
+    pass(4).await;
+    bench.push("two", "Created job y");
+    pass(7).await;
+    assert_eq!(bench.requests(), [(10_000, "post")]);
+    bench.burst.set(false);
+    pass(1).await;
+    assert_eq!(bench.requests()[1..], [(11_000, "post")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_queue_cannot_hold_is_dropped_and_counted() {
+    let bench = Bench::new(Vec::new(), Duration::from_millis(5));
+    for number in 0..=QUEUE_MAX {
+        bench.push(&format!("job{number}"), "Created job x");
+    }
+    assert_eq!(bench.metrics.dropped_queue_full.get(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_end_what_is_left_is_sent_for_a_short_time() {
+    let mut bench = Bench::new(Vec::new(), Duration::from_millis(300));
+    for number in 0..90 {
+        bench.push(&format!("job{number}"), "Created job x");
+    }
+    bench.phases.advance(Phase::FlushEvents);
+    (&mut bench.task).await.unwrap();
+    assert_eq!(bench.clock.boot().since_boot(), EVENT_GRACE);
+    assert_eq!(
+        (bench.metrics.created.get(), bench.metrics.dropped_shutdown.get()),
+        (3 * u64::from(INFLIGHT_MAX), 78)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn five_thousand_failing_cron_jobs_stay_within_the_budget_and_hide_no_other_tenant() {
+    const MINUTES: u64 = 20;
+    let bench = Bench::new(Vec::new(), Duration::from_millis(5));
+    for minute in 0..MINUTES {
+        for number in 0..5_000 {
+            bench.push_as(EventReason::FailedCreate, "offender", &format!("job{number}"), "quota");
+        }
+        pass(30).await;
+        bench.push_as(EventReason::FailedCreate, "innocent", &format!("one{minute}"), "no");
+        bench.push_as(EventReason::FailedCreate, "innocent", "again", "no");
+        pass(30).await;
+    }
+    let namespaces = bench.api.seen.lock().unwrap().namespaces.clone();
+    let per_second_max = u64::from(EventBudget::PER_SECOND_DEFAULT);
+    let n_allowed = per_second_max * 60 * (MINUTES + 1);
+    assert!(
+        namespaces.len() as u64 <= n_allowed,
+        "{} of {n_allowed}",
+        namespaces.len()
+    );
+    assert!(bench.metrics.dropped_over_budget.get() > 5_000);
+    let of_innocent: Vec<u128> = namespaces
+        .iter()
+        .filter(|(_, namespace)| namespace == "innocent")
+        .map(|(at, _)| at % 60_000)
+        .collect();
+    assert!(of_innocent.len() >= 40, "{of_innocent:?}");
+    assert!(
+        of_innocent.iter().all(|at| (30_000..35_000).contains(at)),
+        "{of_innocent:?}"
+    );
+}

@@ -1,0 +1,181 @@
+//! Jobs whose label was refused and that are tried again later, so that they hold up no other Job.
+//!
+//! Bounded: where the queue is full a Job is dropped and counted; the next list of Jobs without a label brings it back.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use crate::shard::{BootInstant, JobRecord, Uid};
+
+/// The pause after the first refusal. Each further one doubles it.
+const PAUSE_MIN: Duration = Duration::from_millis(250);
+
+/// The longest pause: a policy that refuses for good costs one request for each of its Jobs in this time.
+pub(super) const PAUSE_MAX: Duration = Duration::from_mins(5);
+
+/// Jobs that can wait. With names of the greatest length they take about 2 MiB.
+pub(super) const WAITING_MAX: usize = 4096;
+
+/// A Job and how often its label was refused.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) job: JobRecord,
+    pub(super) n_refusals: u32,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct RefusedJobs {
+    by_uid: BTreeMap<Uid, (BootInstant, Refused)>,
+    by_instant: BTreeSet<(BootInstant, Uid)>,
+}
+
+impl RefusedJobs {
+    /// Jobs that wait.
+    pub(super) fn len(&self) -> usize {
+        self.by_uid.len()
+    }
+
+    /// Takes in a Job whose label was refused so often; false where one was dropped. It is one of the namespace with the most
+    /// Jobs that wait, so that a tenant whose policy refuses every label keeps no other out.
+    pub(super) fn put(&mut self, refused: Refused, now: BootInstant) -> bool {
+        let uid = refused.job.uid.clone();
+        self.forget(&uid);
+        let again_at = now + pause(refused.n_refusals);
+        self.by_instant.insert((again_at, uid.clone()));
+        self.by_uid.insert(uid, (again_at, refused));
+        if self.len() <= WAITING_MAX {
+            return true;
+        }
+        let crowded = self.most_crowded_namespace();
+        let last = self.by_instant.iter().rev().find(|(_, uid)| {
+            let waiting = self.by_uid.get(uid);
+            waiting.is_some_and(|(_, refused)| Some(&refused.job.namespace) == crowded.as_ref())
+        });
+        if let Some((_, uid)) = last.cloned() {
+            self.forget(&uid);
+        }
+        false
+    }
+
+    fn most_crowded_namespace(&self) -> Option<Box<str>> {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for (_, refused) in self.by_uid.values() {
+            *counts.entry(&*refused.job.namespace).or_default() += 1;
+        }
+        counts
+            .into_iter()
+            .max_by_key(|(_, count)| *count)
+            .map(|(namespace, _)| namespace.into())
+    }
+
+    /// Forgets a Job that a watch shows in a newer form: how often it was refused.
+    pub(super) fn take(&mut self, uid: &Uid) -> u32 {
+        self.forget(uid).map_or(0, |refused| refused.n_refusals)
+    }
+
+    /// When the first Job is due.
+    pub(super) fn next_at(&self) -> Option<BootInstant> {
+        self.by_instant.first().map(|(at, _)| *at)
+    }
+
+    /// The Job that is due for longest.
+    pub(super) fn pop_due(&mut self, now: BootInstant) -> Option<Refused> {
+        let (_, uid) = self.by_instant.first().filter(|(at, _)| *at <= now)?;
+        let uid = uid.clone();
+        self.forget(&uid)
+    }
+
+    fn forget(&mut self, uid: &Uid) -> Option<Refused> {
+        let (at, refused) = self.by_uid.remove(uid)?;
+        self.by_instant.remove(&(at, uid.clone()));
+        Some(refused)
+    }
+}
+
+fn pause(n_refusals: u32) -> Duration {
+    let doublings = n_refusals.saturating_sub(1).min(16);
+    (PAUSE_MIN * (1 << doublings)).min(PAUSE_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::{ResourceVersion, ShardLabels};
+
+    fn refused(name: &str, n_refusals: u32) -> Refused {
+        Refused {
+            job: JobRecord {
+                uid: Uid::new(name),
+                namespace: "default".into(),
+                name: name.into(),
+                resource_version: ResourceVersion(1),
+                controller: None,
+                scheduled: None,
+                finish: None,
+                started: None,
+                completed: None,
+                shard_labels: ShardLabels::default(),
+            },
+            n_refusals,
+        }
+    }
+
+    fn at(millis: u64) -> BootInstant {
+        BootInstant::after_boot(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn a_job_comes_back_after_a_pause_that_doubles_up_to_its_maximum() {
+        for (n_refusals, millis) in [
+            (1, 250),
+            (2, 500),
+            (3, 1_000),
+            (11, 256_000),
+            (12, 300_000),
+            (99, 300_000),
+        ] {
+            let mut jobs = RefusedJobs::default();
+            assert!(jobs.put(refused("a", n_refusals), at(0)));
+            assert_eq!(jobs.next_at(), Some(at(millis)), "{n_refusals}");
+            assert!(jobs.pop_due(at(millis - 1)).is_none(), "{n_refusals}");
+            assert_eq!(jobs.pop_due(at(millis)).unwrap().n_refusals, n_refusals);
+            assert_eq!((jobs.len(), jobs.next_at()), (0, None));
+        }
+    }
+
+    #[test]
+    fn a_job_waits_once_and_the_one_that_is_due_for_longest_comes_first() {
+        let mut jobs = RefusedJobs::default();
+        jobs.put(refused("a", 3), at(0));
+        jobs.put(refused("b", 1), at(0));
+        jobs.put(refused("b", 2), at(0));
+        assert_eq!(jobs.len(), 2);
+        assert_eq!(&*jobs.pop_due(at(5_000)).unwrap().job.name, "b");
+        assert_eq!(jobs.take(&Uid::new("a")), 3);
+        assert_eq!(jobs.take(&Uid::new("a")), 0);
+        assert!(jobs.pop_due(at(5_000)).is_none());
+    }
+
+    #[test]
+    fn a_full_queue_drops_a_job_of_the_namespace_with_the_most() {
+        let mut jobs = RefusedJobs::default();
+        for number in 0..WAITING_MAX {
+            assert!(jobs.put(refused(&number.to_string(), 1), at(0)));
+        }
+        assert!(jobs.put(refused("0", 2), at(0)), "it waits already");
+        let mut other = refused("other", 9);
+        other.job.namespace = "shop".into();
+        assert!(!jobs.put(other, at(0)));
+        assert_eq!(
+            jobs.take(&Uid::new("other")),
+            9,
+            "it waits in the place of one of the others"
+        );
+        assert!(jobs.put(refused("one more", 1), at(0)));
+        assert!(!jobs.put(refused("yet one more", 1), at(0)));
+        assert_eq!(jobs.len(), WAITING_MAX);
+    }
+}

@@ -1,0 +1,211 @@
+//! One lane of requests to the API server: what is in flight, how many may be, and the one check before a request is
+//! written to a connection.
+//!
+//! A request is sent only inside the term in which it was ordered and only while it [may be sent](LaneRequest::may_be_sent).
+//! Time passes between the decision to send it and its turn on a connection, so the lane checks both when the request is
+//! polled for the first time.
+
+use std::{future::Future, pin::Pin, time::Duration};
+
+use futures::{StreamExt, stream::FuturesUnordered};
+use tokio::sync::watch;
+
+use super::{
+    ask::ask,
+    clock::Clock,
+    pacing::{Admission, Pacer, Ticket},
+};
+use crate::{
+    coordination::{Leadership, WriteTerms},
+    kube_api::{Answer, Answered, ClusterApi},
+    shard::Mandate,
+    telemetry::metrics::{ApiCall, ApiMetrics},
+};
+
+/// The API server as a lane writes to it.
+pub trait WriteApi: Clone + Send + Sync + 'static {
+    /// The same, whose requests are made under these terms.
+    #[must_use]
+    fn under(&self, _terms: &WriteTerms) -> Self {
+        self.clone()
+    }
+
+    /// The same, whose requests avoid a connection.
+    #[must_use]
+    fn beside(&self, _connection: usize) -> Self {
+        self.clone()
+    }
+}
+
+impl WriteApi for ClusterApi {
+    fn under(&self, terms: &WriteTerms) -> ClusterApi {
+        ClusterApi::under(self, terms)
+    }
+
+    fn beside(&self, connection: usize) -> ClusterApi {
+        ClusterApi::beside(self, connection)
+    }
+}
+
+/// A request from its order to its answer.
+pub(super) trait LaneRequest<A>: Send + Sync + Sized + 'static {
+    /// What an answer means.
+    type Reply: Send + 'static;
+
+    /// The term in which it was ordered; none where it does not depend on who leads.
+    fn mandate(&self) -> Option<Mandate>;
+    /// Whether its time has come and has not passed.
+    fn may_be_sent(&self, clock: &Clock) -> bool;
+    /// Under which name it is counted.
+    fn call(&self) -> ApiCall;
+    /// Sends it.
+    fn send(&self, api: &A) -> impl Future<Output = Answered<Self::Reply>> + Send;
+}
+
+/// A request with the answer to it; none where it was not sent after all.
+pub(super) type Settled<R, Reply> = (R, Option<Answer<Reply>>);
+
+/// Requests of one kind on their way.
+pub(super) struct Lane<A, R: LaneRequest<A>> {
+    api: A,
+    clock: Clock,
+    leadership: watch::Receiver<Leadership>,
+    metrics: ApiMetrics,
+    pacer: Pacer,
+    in_flight: FuturesUnordered<Exchange<R, R::Reply>>,
+}
+
+type Exchange<R, Reply> = Pin<Box<dyn Future<Output = Exchanged<R, Reply>> + Send>>;
+
+struct Exchanged<R, Reply> {
+    request: R,
+    ticket: Ticket,
+    answered: Option<(Answered<Reply>, Duration)>,
+}
+
+impl<A: WriteApi, R: LaneRequest<A>> Lane<A, R> {
+    /// A lane that never has more than `inflight_max` requests in flight.
+    pub(super) fn new(
+        api: A,
+        clock: Clock,
+        leadership: watch::Receiver<Leadership>,
+        metrics: ApiMetrics,
+        inflight_max: u32,
+    ) -> Lane<A, R> {
+        Lane {
+            api,
+            clock,
+            leadership,
+            metrics,
+            pacer: Pacer::new(inflight_max),
+            in_flight: FuturesUnordered::new(),
+        }
+    }
+
+    /// Divides what the API server can carry among the replicas that send.
+    pub(super) fn divide_among_senders(&mut self) {
+        self.pacer.share_among(self.leadership.borrow().n_senders());
+    }
+
+    /// Whether one more request may be sent now.
+    pub(super) fn admission(&self) -> Admission {
+        self.pacer.admission(self.clock.boot(), self.n_in_flight())
+    }
+
+    /// How many requests may be in flight at present.
+    pub(super) fn inflight_limit(&self) -> u32 {
+        self.pacer.inflight_limit()
+    }
+
+    pub(super) fn n_in_flight(&self) -> u32 {
+        self.in_flight.len().try_into().unwrap_or(u32::MAX)
+    }
+
+    /// Whether this replica leads the shard at this instant, in the term of the mandate.
+    pub(super) fn is_led(&self, mandate: Mandate) -> bool {
+        self.leadership.borrow().covers(mandate, self.clock.boot())
+    }
+
+    /// Sends a request that was admitted.
+    pub(super) fn send(&mut self, request: R) {
+        let ticket = self.pacer.on_sent(self.clock.boot());
+        let guard = Guard {
+            clock: self.clock.clone(),
+            leadership: self.leadership.clone(),
+            metrics: self.metrics.clone(),
+        };
+        let api = self.api.clone();
+        self.in_flight.push(Box::pin(async move {
+            let answered = guard.exchange(&api, &request).await;
+            Exchanged {
+                request,
+                ticket,
+                answered,
+            }
+        }));
+    }
+
+    /// The next request that is answered, or that could not be sent; none while none is in flight.
+    pub(super) async fn next(&mut self) -> Option<Settled<R, R::Reply>> {
+        let Exchanged {
+            request,
+            ticket,
+            answered,
+        } = self.in_flight.next().await?;
+        let answer = answered.map(|(answered, duration)| {
+            let (now, n_in_flight) = (self.clock.boot(), self.n_in_flight());
+            self.pacer.on_answered(ticket, &answered, now, duration, n_in_flight);
+            answered.answer
+        });
+        Some((request, answer))
+    }
+}
+
+/// What must hold when a request is written to a connection.
+struct Guard {
+    clock: Clock,
+    leadership: watch::Receiver<Leadership>,
+    metrics: ApiMetrics,
+}
+
+impl Guard {
+    async fn exchange<A: WriteApi, R: LaneRequest<A>>(
+        &self,
+        api: &A,
+        request: &R,
+    ) -> Option<(Answered<R::Reply>, Duration)> {
+        let (answered, duration) = self.send(api, request).await?;
+        let Some(connection) = answered.fenced_over else {
+            return Some((answered, duration));
+        };
+        // Of several API servers one may have a wrong clock.
+        let again = self.send(&api.beside(connection), request).await;
+        Some(again.unwrap_or((answered, duration)))
+    }
+
+    async fn send<A: WriteApi, R: LaneRequest<A>>(
+        &self,
+        api: &A,
+        request: &R,
+    ) -> Option<(Answered<R::Reply>, Duration)> {
+        if !request.may_be_sent(&self.clock) {
+            return None;
+        }
+        let api = match request.mandate() {
+            Some(mandate) => self.under_terms(api, mandate)?,
+            None => api.clone(),
+        };
+        Some(ask(&self.clock, &self.metrics, request.call(), request.send(&api)).await)
+    }
+
+    /// The API for a request that is sent now, if its shard is still led: the longer ago our Lease was renewed, the shorter
+    /// the request may live.
+    fn under_terms<A: WriteApi>(&self, api: &A, mandate: Mandate) -> Option<A> {
+        let (leadership, now) = (self.leadership.borrow(), self.clock.boot());
+        let is_led = leadership.covers(mandate, now);
+        is_led.then(|| {
+            let terms = leadership.write_terms(mandate, now);
+            terms.map_or_else(|| api.clone(), |terms| api.under(&terms))
+        })
+    }
+}

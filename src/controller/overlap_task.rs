@@ -1,0 +1,190 @@
+//! Notices installations that work in the same namespaces as ours, and reports them.
+//!
+//! Two such installations start every run of these namespaces twice, with the name of the Job as the only lock. Nothing is
+//! held back: which of them should go on is for people to say. The leader of shard 0 looks once a minute.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use prometheus::IntGauge;
+use tokio::sync::watch;
+
+use super::{
+    clock::Clock,
+    shutdown::{Phase, PhaseReceiver},
+};
+use crate::{
+    coordination::{Leadership, LeaseKey, MemberSettings},
+    kube_api::leases::{LeaseApi, LeaseError, LeaseScope, OverlappingInstallation},
+    shard::{BootInstant, ShardId},
+};
+
+/// How often it looks.
+const INTERVAL: Duration = Duration::from_mins(1);
+
+/// How long an answer is waited for.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An overlap that lasts is reported again after this, and so is a look that fails.
+const REPORT_INTERVAL: Duration = Duration::from_hours(1);
+
+/// So many overlaps are reported within [`REPORT_INTERVAL`]. Leases elsewhere may be forged, and each report is an Event.
+const REPORTS_MAX: usize = 16;
+
+/// See the module.
+pub struct OverlapTask {
+    /// For Leases.
+    pub api: LeaseApi,
+    /// Our own settings.
+    pub settings: MemberSettings,
+    /// The uid of our Pod, whose Lease bears the Event.
+    pub pod_uid: Box<str>,
+    /// The clock.
+    pub clock: Clock,
+    /// Whether we lead shard 0.
+    pub leadership: watch::Receiver<Leadership>,
+    /// How many installations overlap.
+    pub overlapping: IntGauge,
+    /// When to end.
+    pub phase: PhaseReceiver,
+}
+
+impl OverlapTask {
+    /// Works until the intake stops.
+    pub async fn run(self) {
+        let mut phase = self.phase.clone();
+        tokio::select! {
+            biased;
+            () = phase.reached(Phase::StopIntake) => {}
+            () = self.look_for_ever() => {}
+        }
+    }
+
+    async fn look_for_ever(&self) {
+        let mut scope = LeaseScope::AllNamespaces;
+        let mut reports = Reports::default();
+        loop {
+            tokio::time::sleep(INTERVAL).await;
+            let is_ours = self
+                .leadership
+                .borrow()
+                .mandate(ShardId(0), self.clock.boot())
+                .is_some();
+            let found = if is_ours {
+                self.look(&mut scope, &mut reports).await
+            } else {
+                Vec::new()
+            };
+            self.overlapping.set(i64::try_from(found.len()).unwrap_or(i64::MAX));
+            for overlapping in found {
+                if reports.is_due(&overlapping, self.clock.boot()) {
+                    self.report(&overlapping).await;
+                }
+            }
+        }
+    }
+
+    /// The installations that overlap, as far as that can be known.
+    async fn look(&self, scope: &mut LeaseScope, reports: &mut Reports) -> Vec<OverlappingInstallation> {
+        let mut found = self.list(*scope).await;
+        if let Err(LeaseError::Refused { code: 403, .. }) = &found
+            && *scope == LeaseScope::AllNamespaces
+        {
+            tracing::info!(
+                "the account may not list leases in all namespaces: installations with Leases elsewhere are not compared \
+                 with ours"
+            );
+            *scope = LeaseScope::OwnNamespace;
+            found = self.list(*scope).await;
+        }
+        match found {
+            Ok(found) => found.into_iter().collect(),
+            Err(error) => {
+                if reports.is_failure_due(self.clock.boot()) {
+                    tracing::warn!(%error, "other installations cannot be compared with ours");
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    async fn list(&self, scope: LeaseScope) -> Result<BTreeSet<OverlappingInstallation>, LeaseError> {
+        let now = self.clock.now();
+        self.api.overlapping(scope, &self.settings, now, TIMEOUT).await
+    }
+
+    async fn report(&self, overlapping: &OverlappingInstallation) {
+        let OverlappingInstallation {
+            namespace,
+            installation,
+        } = overlapping;
+        let message = format!(
+            "a Lease of installation {installation} in namespace {namespace} says that it works in namespaces of this one: \
+             both start the runs there; give each of them other --namespace flags, or delete the Lease if it is forged"
+        );
+        tracing::error!("{message}");
+        let key = LeaseKey::Member(self.pod_uid.clone());
+        let told = self
+            .api
+            .warn(&key, "InstallationsOverlap", &message, self.clock.now(), TIMEOUT);
+        if let Err(error) = told.await {
+            tracing::debug!(%error, "Event not stored");
+        }
+    }
+}
+
+/// What was reported within the last [`REPORT_INTERVAL`].
+#[derive(Default)]
+struct Reports {
+    overlaps: BTreeMap<OverlappingInstallation, BootInstant>,
+    failure: Option<BootInstant>,
+}
+
+impl Reports {
+    /// Whether an overlap is to be reported now; then it counts as reported.
+    fn is_due(&mut self, overlapping: &OverlappingInstallation, now: BootInstant) -> bool {
+        self.overlaps
+            .retain(|_, reported| now.since(*reported) < REPORT_INTERVAL);
+        if self.overlaps.len() >= REPORTS_MAX || self.overlaps.contains_key(overlapping) {
+            return false;
+        }
+        self.overlaps.insert(overlapping.clone(), now);
+        true
+    }
+
+    /// The same of a look that failed.
+    fn is_failure_due(&mut self, now: BootInstant) -> bool {
+        let is_due = self
+            .failure
+            .is_none_or(|reported| now.since(reported) >= REPORT_INTERVAL);
+        if is_due {
+            self.failure = Some(now);
+        }
+        is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overlap_is_reported_once_an_hour_and_no_more_than_sixteen_are() {
+        let at = |minutes| BootInstant::after_boot(Duration::from_mins(minutes));
+        let installation = |number: usize| OverlappingInstallation {
+            namespace: format!("team-{number}"),
+            installation: "cronwheel".to_owned(),
+        };
+        let mut reports = Reports::default();
+        assert!(reports.is_due(&installation(0), at(1)));
+        assert!(!reports.is_due(&installation(0), at(60)));
+        assert!(reports.is_due(&installation(0), at(61)));
+        let n_reported = (1..1_000)
+            .filter(|number| reports.is_due(&installation(*number), at(62)))
+            .count();
+        assert_eq!(n_reported, 15);
+        assert!(reports.is_failure_due(at(62)) && !reports.is_failure_due(at(63)) && reports.is_failure_due(at(122)));
+    }
+}

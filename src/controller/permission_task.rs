@@ -1,0 +1,212 @@
+//! Checks at the start whether the account has the permissions that this replica needs, and reports those that it lacks.
+//!
+//! Each permission is a `SelfSubjectAccessReview`; rules reviews are incomplete where a webhook authorizes. An API server
+//! that does not review holds nothing up: the log says so once, and refused requests are reported as they come.
+
+use std::{collections::BTreeMap, future::Future, time::Duration};
+
+use super::{
+    Shell,
+    ask::ask,
+    clock::Clock,
+    permissions::{MissingPermission, PERMISSIONS, Permission, Place, Purpose},
+    shutdown::{Phase, PhaseReceiver},
+    tasks::Task,
+};
+use crate::{
+    kube_api::{
+        Answer, Answered, ClusterApi,
+        access_review::{AccessAnswer, AccessQuestion},
+    },
+    shard::Scope,
+    telemetry::metrics::{ApiCall, ApiMetrics, PermissionBoard},
+};
+
+/// A permission that is given shows in `/readyz` and in metrics within this time, and so does one that is taken away.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The review of one permission; a fake of it stands for the API server in tests.
+pub trait AccessApi: Clone + Send + Sync + 'static {
+    /// Asks whether the account may make a kind of request.
+    fn review_access(&self, question: &AccessQuestion<'_>) -> impl Future<Output = Answered<AccessAnswer>> + Send;
+}
+
+impl AccessApi for ClusterApi {
+    async fn review_access(&self, question: &AccessQuestion<'_>) -> Answered<AccessAnswer> {
+        ClusterApi::review_access(self, question).await
+    }
+}
+
+/// See the module.
+pub struct PermissionTask<A> {
+    /// Over which it asks.
+    pub api: A,
+    /// The namespaces that are watched.
+    pub scopes: Vec<Scope>,
+    /// The namespace of the Leases; none for a replica that runs alone.
+    pub lease_scope: Option<Scope>,
+    /// The `ConfigMap` of the installation.
+    pub config_map: String,
+    /// The time.
+    pub clock: Clock,
+    /// Requests and answers, and the log of refusals.
+    pub api_metrics: ApiMetrics,
+    /// Where missing permissions are published.
+    pub board: PermissionBoard,
+    /// When to end.
+    pub phase: PhaseReceiver,
+}
+
+impl Shell {
+    pub(super) fn spawn_permissions(&self) -> Task {
+        let sharding = self.settings.sharding.as_ref();
+        let task = PermissionTask {
+            // Beside the connections of Jobs and Leases.
+            api: self.event_api.clone(),
+            scopes: self.settings.scopes.clone(),
+            config_map: sharding.map(|it| it.installation.config_map()).unwrap_or_default(),
+            lease_scope: sharding.map(|sharding| Scope::Namespace(sharding.namespace.clone().into())),
+            clock: self.clock.clone(),
+            api_metrics: self.metrics.events.api.clone(),
+            board: self.metrics.permissions.clone(),
+            phase: self.phases.subscribe(),
+        };
+        self.start("permissions", Phase::StopIntake, task.run())
+    }
+}
+
+/// The API server did not review a permission.
+struct NotReviewed {
+    message: String,
+}
+
+/// What is known of permissions, by verb, resource and scope.
+type Allowed = BTreeMap<(&'static str, &'static str, Scope), bool>;
+
+fn key(permission: &Permission, scope: &Scope) -> (&'static str, &'static str, Scope) {
+    (permission.verb, permission.resource, scope.clone())
+}
+
+impl<A: AccessApi> PermissionTask<A> {
+    /// Works until the intake stops.
+    pub async fn run(self) {
+        let mut phase = self.phase.clone();
+        tokio::select! {
+            biased;
+            () = phase.reached(Phase::StopIntake) => {}
+            () = self.work() => {}
+        }
+    }
+
+    /// Checks again while a permission is missing, and when a request was refused.
+    async fn work(&self) {
+        let mut is_told_not_reviewed = false;
+        let mut allowed = Allowed::new();
+        loop {
+            let n_refused = self.api_metrics.refusals.n_total();
+            let checked = self.check(&mut allowed).await;
+            let is_settled = checked.is_ok() && self.missing(&allowed).is_empty();
+            self.report(self.missing(&allowed));
+            if let Err(NotReviewed { message }) = checked
+                && !std::mem::replace(&mut is_told_not_reviewed, true)
+            {
+                tracing::warn!(
+                    error = message,
+                    "permissions cannot be checked: the API server does not review them"
+                );
+            }
+            tokio::time::sleep(CHECK_INTERVAL).await;
+            while is_settled && self.api_metrics.refusals.n_total() == n_refused {
+                tokio::time::sleep(CHECK_INTERVAL).await;
+            }
+            if self.api_metrics.refusals.n_total() != n_refused {
+                // Which of them was taken away is not known.
+                allowed.retain(|_, is_allowed| !*is_allowed);
+            }
+        }
+    }
+
+    /// Asks for what is not known to be allowed, one permission after another, so that the connection has room for other
+    /// requests. What was learnt stays where a review fails.
+    async fn check(&self, allowed: &mut Allowed) -> Result<(), NotReviewed> {
+        for permission in PERMISSIONS {
+            for scope in self.scopes_of(&permission) {
+                let key = key(&permission, scope);
+                if allowed.get(&key) != Some(&true) {
+                    let is_allowed = self.is_allowed(&permission, scope).await?;
+                    allowed.insert(key, is_allowed);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The permissions that are known to be missing.
+    fn missing(&self, allowed: &Allowed) -> Vec<MissingPermission> {
+        let missing = PERMISSIONS.into_iter().map(|permission| {
+            let needed = self.scopes_of(&permission);
+            let is_missing = |scope: &&Scope| allowed.get(&key(&permission, scope)) == Some(&false);
+            MissingPermission {
+                permission,
+                scopes: needed.iter().filter(is_missing).cloned().collect(),
+                n_needed: needed.len(),
+            }
+        });
+        missing.filter(|missing| !missing.scopes.is_empty()).collect()
+    }
+
+    /// Where this replica needs a permission.
+    fn scopes_of(&self, permission: &Permission) -> &[Scope] {
+        let is_needed = match permission.purpose {
+            Purpose::Run => true,
+            Purpose::Sharing => self.lease_scope.is_some(),
+            Purpose::Optional => false,
+        };
+        match permission.place {
+            Place::Watched if is_needed => &self.scopes,
+            Place::LeaseNamespace if is_needed => self.lease_scope.as_slice(),
+            Place::Watched | Place::LeaseNamespace | Place::Cluster => &[],
+        }
+    }
+
+    async fn is_allowed(&self, permission: &Permission, scope: &Scope) -> Result<bool, NotReviewed> {
+        let question = AccessQuestion {
+            verb: permission.verb,
+            group: permission.group,
+            resource: permission.resource,
+            name: permission.name.and(Some(&self.config_map)),
+            namespace: match scope {
+                Scope::Cluster => None,
+                Scope::Namespace(name) => Some(name),
+            },
+        };
+        let review = self.api.review_access(&question);
+        let (answered, _) = ask(&self.clock, &self.api_metrics, ApiCall::ReviewAccess, review).await;
+        match answered.answer {
+            Answer::Outcome(AccessAnswer::Allowed) => Ok(true),
+            Answer::Outcome(AccessAnswer::Denied) => Ok(false),
+            Answer::Outcome(AccessAnswer::Unknown { message })
+            | Answer::Throttled { message, .. }
+            | Answer::Unavailable { message, .. } => Err(NotReviewed { message }),
+        }
+    }
+
+    /// The log has a change, `/readyz` and metrics have what is missing.
+    fn report(&self, missing: Vec<MissingPermission>) {
+        if missing != self.board.read() {
+            if missing.is_empty() {
+                tracing::info!("the account has all permissions");
+            } else {
+                let texts: Vec<String> = missing.iter().map(ToString::to_string).collect();
+                tracing::warn!(
+                    "the account lacks permissions of deploy/rbac.yaml: {}",
+                    texts.join("; ")
+                );
+            }
+        }
+        self.board.publish(missing);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! The checks of permissions, against an API server that denies what a test names.
+
+use std::sync::{Arc, Mutex};
+
+use super::*;
+use crate::{
+    controller::shutdown::{PhaseSender, phases},
+    shard::BootInstant,
+    telemetry::metrics::Metrics,
+};
+
+/// Denies the questions that are listed, as verb, resource and namespace.
+#[derive(Clone, Default)]
+struct FakeApi(Arc<Mutex<Fake>>);
+
+#[derive(Default)]
+struct Fake {
+    denied: Vec<[&'static str; 3]>,
+    does_not_review: bool,
+    asked: Vec<String>,
+}
+
+impl AccessApi for FakeApi {
+    async fn review_access(&self, question: &AccessQuestion<'_>) -> Answered<AccessAnswer> {
+        let mut fake = self.0.lock().unwrap();
+        let namespace = question.namespace.unwrap_or_default();
+        let asked = [question.verb, question.resource, namespace];
+        fake.asked.push(asked.join(" "));
+        let is_named = (question.verb, question.resource) == ("get", "configmaps");
+        assert_eq!(question.name, is_named.then_some("other-installation"));
+        let answer = if fake.does_not_review {
+            AccessAnswer::Unknown {
+                message: "no such resource".to_owned(),
+            }
+        } else if fake.denied.contains(&asked) {
+            AccessAnswer::Denied
+        } else {
+            AccessAnswer::Allowed
+        };
+        Answered {
+            answer: Answer::Outcome(answer),
+            code: Some(201),
+            server_date: None,
+            not_permitted: None,
+            fenced_over: None,
+        }
+    }
+}
+
+struct Bench {
+    api: FakeApi,
+    metrics: Metrics,
+    clock: Clock,
+    phases: PhaseSender,
+}
+
+impl Bench {
+    /// With the task at work.
+    fn start(scopes: &[Scope], lease_scope: Option<Scope>, denied: &[[&'static str; 3]]) -> Bench {
+        let bench = Bench {
+            api: FakeApi::default(),
+            metrics: Metrics::register().unwrap(),
+            clock: Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap()),
+            phases: phases(),
+        };
+        bench.api.0.lock().unwrap().denied = denied.to_vec();
+        let task = PermissionTask {
+            api: bench.api.clone(),
+            scopes: scopes.to_vec(),
+            lease_scope,
+            config_map: "other-installation".to_owned(),
+            clock: bench.clock.clone(),
+            api_metrics: bench.metrics.dispatch.api.clone(),
+            board: bench.metrics.permissions.clone(),
+            phase: bench.phases.subscribe(),
+        };
+        tokio::spawn(task.run());
+        bench
+    }
+
+    fn missing(&self) -> Vec<String> {
+        self.metrics
+            .permissions
+            .read()
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.api.0.lock().unwrap().asked)
+    }
+}
+
+async fn pass(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+fn namespace(name: &str) -> Scope {
+    Scope::Namespace(name.into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_permission_is_published_until_it_is_given() {
+    let denied = [["create", "jobs", "b"]];
+    let bench = Bench::start(&[namespace("a"), namespace("b")], None, &denied);
+    pass(1).await;
+    assert_eq!(bench.missing(), ["create jobs in namespace b: no Job starts"]);
+    let series = "cronwheel_permissions_missing{resource=\"jobs\",verb=\"create\"}";
+    assert!(bench.metrics.render().unwrap().contains(&format!("{series} 1")));
+    bench.api.0.lock().unwrap().denied.clear();
+    pass(11).await;
+    assert_eq!(bench.missing(), Vec::<String>::new());
+    assert!(bench.metrics.render().unwrap().contains(&format!("{series} 0")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_runs_alone_needs_no_leases_and_one_that_shares_does() {
+    let alone = Bench::start(&[Scope::Cluster], None, &[]);
+    pass(1).await;
+    let asked = alone.asked();
+    assert!(asked.contains(&"create jobs ".to_owned()), "{asked:?}");
+    assert!(!asked.iter().any(|asked| asked.contains("leases")), "{asked:?}");
+
+    let shared = Bench::start(&[Scope::Cluster], Some(namespace("kube-system")), &[]);
+    pass(1).await;
+    let asked = shared.asked();
+    for needed in ["patch leases kube-system", "get configmaps kube-system", "patch jobs "] {
+        assert!(asked.contains(&needed.to_owned()), "{needed}: {asked:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_nothing_is_missing_only_a_refused_request_causes_another_check() {
+    let bench = Bench::start(&[Scope::Cluster], None, &[]);
+    pass(1).await;
+    bench.asked();
+    pass(3_600).await;
+    assert_eq!(bench.asked(), Vec::<String>::new());
+    bench.api.0.lock().unwrap().denied = vec![["watch", "jobs", ""]];
+    let refusals = &bench.metrics.dispatch.api.refusals;
+    refusals.note(["watch", "jobs"], 403, "no", BootInstant::after_boot(Duration::ZERO));
+    pass(11).await;
+    assert_eq!(bench.missing(), ["watch jobs in all namespaces: no Job starts"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_review_costs_one_request_a_check_and_takes_nothing_for_missing() {
+    let bench = Bench::start(&[Scope::Cluster], None, &[["create", "jobs", ""]]);
+    bench.api.0.lock().unwrap().does_not_review = true;
+    pass(15).await;
+    assert!(bench.missing().is_empty());
+    assert_eq!(bench.asked().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_one_namespace_is_forbidden_only_that_is_asked_for_again() {
+    let scopes: Vec<Scope> = (0..100).map(|number| namespace(&format!("team-{number}"))).collect();
+    let bench = Bench::start(&scopes, None, &[["create", "jobs", "team-7"]]);
+    pass(1).await;
+    assert!(bench.asked().len() > 1_000);
+    pass(60).await;
+    let asked = bench.asked();
+    assert!(
+        asked.iter().all(|asked| asked == "create jobs team-7") && asked.len() <= 6,
+        "{asked:?}"
+    );
+    bench.api.0.lock().unwrap().does_not_review = true;
+    pass(20).await;
+    assert_eq!(bench.missing().len(), 1, "what is known stays");
+}

@@ -1,0 +1,191 @@
+//! The permissions that cronwheel needs: one table, equal to the rules of `deploy/rbac.yaml`.
+
+mod refusal_log;
+
+use std::fmt;
+
+pub use self::refusal_log::{RefusalLog, Right};
+use crate::shard::Scope;
+
+/// Where a permission is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In every namespace that is watched.
+    Watched,
+    /// In the namespace of the Leases.
+    LeaseNamespace,
+    /// In all namespaces.
+    Cluster,
+}
+
+/// What a permission is needed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// By every replica.
+    Run,
+    /// By replicas that share the CronJobs.
+    Sharing,
+    /// By a part that reports itself that it lacks it, and without which all others go on.
+    Optional,
+}
+
+/// One verb on one resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permission {
+    /// The verb.
+    pub verb: &'static str,
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The plural of the resource, with `/` and the subresource where it is about one.
+    pub resource: &'static str,
+    /// The name of the one object that it is limited to, for an installation without a name of its own.
+    pub name: Option<&'static str>,
+    /// Where it is needed.
+    pub place: Place,
+    /// What it is needed for.
+    pub purpose: Purpose,
+    /// Whether no Job starts without it.
+    pub is_required: bool,
+    /// The consequence of its absence.
+    pub consequence: &'static str,
+}
+
+/// A permission for one verb on a resource of the watched namespaces.
+const fn watched(
+    verb: &'static str,
+    resource: &'static str,
+    purpose: Purpose,
+    consequence: &'static str,
+) -> Permission {
+    Permission {
+        verb,
+        group: "batch",
+        resource,
+        name: None,
+        place: Place::Watched,
+        purpose,
+        is_required: false,
+        consequence,
+    }
+}
+
+/// The same for Events.
+const fn event(verb: &'static str, consequence: &'static str) -> Permission {
+    Permission {
+        group: "",
+        ..watched(verb, "events", Purpose::Run, consequence)
+    }
+}
+
+/// A permission for one verb on Leases.
+const fn lease(verb: &'static str, consequence: &'static str) -> Permission {
+    Permission {
+        group: "coordination.k8s.io",
+        place: Place::LeaseNamespace,
+        ..watched(verb, "leases", Purpose::Sharing, consequence)
+    }
+}
+
+/// The same without which no Job starts.
+const fn required(permission: Permission) -> Permission {
+    Permission {
+        is_required: true,
+        ..permission
+    }
+}
+
+const NO_JOB_STARTS: &str = "no Job starts";
+const TAKES_NO_SHARDS: &str = "this replica takes no shards";
+
+/// Every permission of `deploy/rbac.yaml`.
+#[rustfmt::skip]
+pub const PERMISSIONS: [Permission; 22] = [
+    watched("get", "cronjobs", Purpose::Run, "CronJobs whose template is too large to be kept start nothing"),
+    required(watched("list", "cronjobs", Purpose::Run, NO_JOB_STARTS)),
+    required(watched("watch", "cronjobs", Purpose::Run, NO_JOB_STARTS)),
+    watched("update", "cronjobs/status", Purpose::Run, "statuses are not stored, and finished Jobs are kept"),
+    watched("update", "cronjobs/finalizers", Purpose::Run, "Jobs are refused where OwnerReferencesPermissionEnforcement is enabled"),
+    watched("get", "jobs", Purpose::Run, "under Forbid and Replace a create without an answer holds later slots back"),
+    required(watched("list", "jobs", Purpose::Run, NO_JOB_STARTS)),
+    required(watched("watch", "jobs", Purpose::Run, NO_JOB_STARTS)),
+    required(watched("create", "jobs", Purpose::Run, NO_JOB_STARTS)),
+    watched("patch", "jobs", Purpose::Sharing, "Jobs without the label of their shard are not counted"),
+    watched("delete", "jobs", Purpose::Run, "finished Jobs are kept, and Replace cannot replace"),
+    event("create", "no Events are written"),
+    event("patch", "repeated Events are not counted"),
+    Permission { place: Place::Cluster, purpose: Purpose::Optional, ..lease("list", "installations with overlapping namespaces are not reported") },
+    lease("get", "silent replicas are not evicted"),
+    required(lease("list", TAKES_NO_SHARDS)),
+    required(lease("watch", TAKES_NO_SHARDS)),
+    required(lease("create", TAKES_NO_SHARDS)),
+    required(lease("patch", TAKES_NO_SHARDS)),
+    lease("delete", "the Lease of a replica that left stays"),
+    required(Permission { group: "", resource: "configmaps", name: Some("cronwheel-installation"), ..lease("get", TAKES_NO_SHARDS) }),
+    Permission { group: "", resource: "configmaps", ..lease("create", "the first replica of an installation takes no shards") },
+];
+
+impl Place {
+    /// The Role that gives the permissions of the place.
+    fn remedy(self) -> &'static str {
+        match self {
+            Place::Watched | Place::Cluster => "apply the ClusterRole cronwheel of deploy/rbac.yaml and a binding",
+            Place::LeaseNamespace => {
+                "apply the Role cronwheel-leases and its RoleBinding of deploy/rbac.yaml there, or run a single replica with --alone"
+            }
+        }
+    }
+}
+
+/// How the permissions that a run needs on a resource are given.
+fn remedy(resource: &str) -> &'static str {
+    let is_it = |it: &&Permission| it.resource == resource && it.purpose != Purpose::Optional;
+    let permission = PERMISSIONS.iter().find(is_it);
+    permission.map_or("check the credentials", |permission| permission.place.remedy())
+}
+
+/// Namespaces that a message names; of the others it says how many they are.
+const NAMED_MAX: usize = 3;
+
+/// A permission that the account lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingPermission {
+    /// Which.
+    pub permission: Permission,
+    /// Where it is missing; never empty.
+    pub scopes: Vec<Scope>,
+    /// Of how many namespaces in which it is needed, or 1 for all at once.
+    pub n_needed: usize,
+}
+
+impl MissingPermission {
+    /// Whether no Job starts anywhere without it. Where it is missing in one of several namespaces, the others go on.
+    pub fn stops_everything(&self) -> bool {
+        self.permission.is_required && self.scopes.len() >= self.n_needed
+    }
+
+    /// The whole message: what is missing, the consequence, and how to give it.
+    pub fn explanation(&self) -> String {
+        format!("the account may not {self}; {}", self.permission.place.remedy())
+    }
+}
+
+impl fmt::Display for MissingPermission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Permission {
+            verb,
+            resource,
+            consequence,
+            ..
+        } = self.permission;
+        let named: Vec<String> = self.scopes.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+        write!(f, "{verb} {resource} in {}", named.join(", "))?;
+        let n_others = self.scopes.len() - named.len();
+        if n_others > 0 {
+            write!(f, " and {n_others} others")?;
+        }
+        write!(f, ": {consequence}")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,318 @@
+//! The event loop around the shards of a replica: facts in, effects out, and the passing of time.
+//!
+//! One turn takes what has come (the passing of time first, so that a flood of events does not hold up what is due),
+//! hands every effect to its lane without waiting, and publishes figures. While the clock is in doubt the shards' time
+//! stands still: facts are taken in, nothing becomes due. So it does while another replica acts, or could.
+
+mod custody_links;
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::{mpsc, watch};
+
+use self::custody_links::CustodyNews;
+pub use self::custody_links::{COMMANDS_MAX, CustodyLinks};
+use super::{
+    clock::{Clock, ClockVerdict, Sleeper},
+    dispatcher::{DispatchQueue, Queued, Request},
+    event_task::EventQueue,
+    list_task::ListNews,
+    shutdown::{Phase, PhaseReceiver},
+    status_batcher::StatusQueue,
+};
+use crate::{
+    coordination::Leadership,
+    kube_api::ordered_watch::Watcher,
+    shard::{Custody, Effect, HeldShards, Input, Moment, Ordered, Wakeup},
+    telemetry::metrics::ShardBoard,
+};
+
+/// Facts taken in one turn: some hundred microseconds of work, the most by which a due instant can wait for them.
+const BATCH_MAX: usize = 128;
+
+/// A turn at least so often: what a health check goes by.
+const TURN_INTERVAL_MAX: Duration = Duration::from_secs(1);
+
+/// A clock that falls back by no more than this is waited for; further back the shard follows it.
+const FALL_BACK_MAX: SignedDuration = SignedDuration::from_secs(1);
+
+/// What the shards are connected to.
+#[derive(Debug)]
+pub struct ShardLinks {
+    /// What watches see.
+    pub inputs: mpsc::Receiver<Input>,
+    /// What our requests were answered.
+    pub answers: mpsc::Receiver<Input>,
+    /// Where requests about Jobs go.
+    pub dispatch: DispatchQueue,
+    /// Where statuses go.
+    pub statuses: StatusQueue,
+    /// Where Events go.
+    pub events: EventQueue,
+    /// When to end.
+    pub phase: PhaseReceiver,
+    /// Where figures go.
+    pub board: ShardBoard,
+    /// Until when anything may be done.
+    pub leadership: watch::Receiver<Leadership>,
+    /// Whether a replica with `--alone` acts; never set elsewhere.
+    pub acts_alone: Watcher<bool>,
+    /// Whose shards they are, where they are shared with other replicas.
+    pub custody: Option<CustodyLinks>,
+}
+
+/// See the module.
+pub struct ShardTask {
+    shards: HeldShards,
+    clock: Clock,
+    sleeper: Sleeper,
+    /// The shards' time: the clock's, unless that is in doubt.
+    time: Timestamp,
+    links: ShardLinks,
+    custody: Custody,
+    /// Facts taken from their queues in this turn.
+    answers: Vec<Input>,
+    inputs: Vec<Input>,
+    was_synced: bool,
+}
+
+/// Why a turn is taken.
+enum Turn {
+    End,
+    Due,
+    Facts,
+    Custody(CustodyNews),
+    Look,
+}
+
+impl ShardTask {
+    /// The loop around shards that start at `time`.
+    pub fn new(shards: HeldShards, clock: Clock, time: Timestamp, links: ShardLinks) -> ShardTask {
+        let sleeper = clock.sleeper();
+        ShardTask {
+            shards,
+            clock,
+            sleeper,
+            time,
+            links,
+            custody: Custody::default(),
+            answers: Vec::new(),
+            inputs: Vec::new(),
+            was_synced: false,
+        }
+    }
+
+    /// Works until the intake stops, then takes in what is still answered.
+    pub async fn run(mut self) {
+        if !self.wait_for_clock().await {
+            return;
+        }
+        let mut phase = self.links.phase.clone();
+        let mut verdict = self.clock.watch_verdict();
+        let mut acts_alone = self.links.acts_alone.clone();
+        loop {
+            let wakeup = self.wakeup();
+            let due_at = wakeup.map(|wakeup| wakeup.at);
+            let pause = self.custody_pause();
+            let turn = tokio::select! {
+                biased;
+                () = phase.reached(Phase::StopIntake) => Turn::End,
+                () = self.sleeper.sleep_until(due_at.unwrap_or_default()), if due_at.is_some() => Turn::Due,
+                news = CustodyLinks::next(self.links.custody.as_mut()) => Turn::Custody(news),
+                1.. = self.links.answers.recv_many(&mut self.answers, BATCH_MAX) => Turn::Facts,
+                1.. = self.links.inputs.recv_many(&mut self.inputs, BATCH_MAX) => Turn::Facts,
+                _ = verdict.changed() => Turn::Look,
+                Ok(()) = acts_alone.changed() => Turn::Look,
+                () = tokio::time::sleep(pause) => Turn::Look,
+            };
+            match turn {
+                Turn::End => break,
+                Turn::Due => {
+                    tracing::debug!(timer = wakeup.map(|wakeup| wakeup.timer), "woken");
+                    self.pass_time();
+                }
+                Turn::Look => self.pass_time(),
+                Turn::Facts => self.take_facts(),
+                Turn::Custody(news) => self.take_custody(news),
+            }
+            self.attend();
+            if self.perform_effects() {
+                // What is answered at once may be what a shard was waited for.
+                self.attend();
+            }
+            self.publish();
+        }
+        self.wind_up().await;
+    }
+
+    /// Waits until there is a time to go by at all; says whether there is, or the end has come before.
+    async fn wait_for_clock(&mut self) -> bool {
+        let mut verdict = self.clock.watch_verdict();
+        let is_fine = tokio::select! {
+            biased;
+            () = self.links.phase.reached(Phase::StopIntake) => false,
+            known = verdict.wait_for(|verdict| *verdict == ClockVerdict::Fine) => known.is_ok(),
+        };
+        self.time = self.clock.now();
+        is_fine
+    }
+
+    /// When to wake for the shards; not at all while nothing may be done.
+    fn wakeup(&mut self) -> Option<Wakeup> {
+        let wakeup = self.shards.next_wakeup()?;
+        self.may_act().then_some(wakeup)
+    }
+
+    /// Whether the clock can be acted by, and others would let us.
+    fn may_act(&self) -> bool {
+        self.clock.verdict() == ClockVerdict::Fine && self.links.leadership.borrow().may_act(self.clock.boot())
+    }
+
+    /// How long a turn may be waited for.
+    fn custody_pause(&self) -> Duration {
+        let wakeup = self.custody.next_wakeup();
+        let pause = wakeup.map(|at| at.since(self.clock.boot()));
+        pause.unwrap_or(TURN_INTERVAL_MAX).min(TURN_INTERVAL_MAX)
+    }
+
+    fn update_time(&mut self) {
+        if !self.may_act() {
+            return self.shards.pause();
+        }
+        let now = self.clock.now();
+        let fall_back = self.time.duration_since(now);
+        if fall_back <= SignedDuration::ZERO || fall_back > FALL_BACK_MAX {
+            self.time = now;
+        }
+        self.shards.resume(self.time);
+    }
+
+    fn pass_time(&mut self) {
+        self.update_time();
+        if self.may_act() {
+            self.shards.handle_timeout(self.time);
+        }
+    }
+
+    fn now(&self) -> Moment {
+        Moment {
+            wall: self.time,
+            boot: self.clock.boot(),
+        }
+    }
+
+    /// Takes in what the election wants, or what a list found.
+    fn take_custody(&mut self, news: CustodyNews) {
+        self.update_time();
+        let now = self.now();
+        match news {
+            CustodyNews::Command(command) => self.custody.command(&mut self.shards, command, now),
+            CustodyNews::List(ListNews::Again) => self.custody.list_again(&mut self.shards, now),
+            CustodyNews::List(ListNews::Found(found)) => {
+                for listed in found {
+                    self.custody.take_listed(&mut self.shards, listed, now);
+                }
+            }
+            CustodyNews::List(ListNews::LeftOut(scope)) => self.custody.leave_out(&mut self.shards, &scope),
+            CustodyNews::List(ListNews::Complete(through)) => self.custody.listed(&mut self.shards, &through, now),
+        }
+    }
+
+    /// Sees to what has become possible for shards that come and go, and tells whom it concerns.
+    fn attend(&mut self) {
+        let now = self.now();
+        let Some(links) = &self.links.custody else { return };
+        self.custody.follow(&mut self.shards, now);
+        links.tell_held(&self.shards.shards().collect());
+        links.tell(&mut self.custody);
+    }
+
+    fn take_facts(&mut self) {
+        self.update_time();
+        for input in self.answers.drain(..).chain(self.inputs.drain(..)) {
+            self.shards.handle(input, self.time);
+        }
+    }
+
+    /// Hands every effect to its lane. A lane that is full answers at once, which may have effects in turn; whether any did.
+    fn perform_effects(&mut self) -> bool {
+        let mut is_answered = false;
+        while let Some(ordered) = self.shards.poll_effect() {
+            for answer in self.perform(ordered) {
+                is_answered = true;
+                self.shards.handle(answer, self.time);
+            }
+        }
+        is_answered
+    }
+
+    /// What is answered at once.
+    fn perform(&self, ordered: Ordered) -> Vec<Input> {
+        let Ordered { mandate, effect } = ordered;
+        let is_quarantined = || self.links.leadership.borrow().is_quarantined(mandate.shard);
+        let dispatch = |request| {
+            let order = Queued::new(request, mandate, is_quarantined());
+            self.links.dispatch.push(order, self.time)
+        };
+        let performed = match effect {
+            Effect::CreateJob(order) => dispatch(Request::Create(order)),
+            Effect::DeleteJob(delete) => dispatch(Request::Delete(delete)),
+            Effect::LookUpJob(look_up) => dispatch(Request::LookUp(look_up)),
+            Effect::WriteStatus(write) => self.links.statuses.push(mandate, write, self.clock.boot()),
+            Effect::EmitEvent(event) => {
+                self.links.events.push(event, self.time);
+                Ok(())
+            }
+        };
+        performed.err().into_iter().collect()
+    }
+
+    fn publish(&mut self) {
+        let (shards, turned) = (&self.shards, self.clock.boot());
+        // Shards that come and go are listed one by one, and that is no reason not to be ready. Nor is a namespace that may
+        // not be listed, where others may.
+        let is_synced = if self.links.custody.is_some() {
+            shards.are_permitted_watches_synced()
+        } else {
+            shards.is_synced()
+        };
+        self.links.board.publish(|figures| {
+            figures.tally = shards.tally();
+            figures.sizes = shards.sizes();
+            figures.template_use = shards.template_memory().in_use();
+            figures.is_synced = is_synced;
+            figures.turned = Some(turned);
+        });
+        if is_synced && !self.was_synced {
+            self.was_synced = true;
+            let sizes = shards.sizes();
+            tracing::info!(
+                n_cron_jobs = sizes.cron_jobs,
+                n_jobs = sizes.jobs,
+                "all listed: Jobs are started from here on"
+            );
+        }
+    }
+
+    /// Takes in answers until every lane that gives them an outcome has ended: they are statuses still to be written.
+    async fn wind_up(mut self) {
+        let mut phase = self.links.phase.clone();
+        loop {
+            let is_over = tokio::select! {
+                biased;
+                1.. = self.links.answers.recv_many(&mut self.answers, BATCH_MAX) => false,
+                () = phase.reached(Phase::EndShards) => true,
+            };
+            self.take_facts();
+            self.perform_effects();
+            self.publish();
+            if is_over {
+                break;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! The shard's loop on a simulated clock.
+
+use std::sync::Arc;
+
+use tokio::{sync::watch, task::JoinHandle};
+
+use super::*;
+use crate::{
+    controller::{
+        dispatcher::{Dispatcher, DispatcherLinks, JobApi},
+        event_task::{EventApi, EventBudget, EventLinks, EventTask},
+        lane::WriteApi,
+        shutdown::{PhaseSender, phases},
+    },
+    coordination::Leadership,
+    kube_api::{Answered, CronJobOutcome, EventOutcome, ordered_watch::Watched},
+    schedule::Zone,
+    shard::{
+        ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
+        DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome, ResourceVersion, Scope, Uid,
+        held_shards::WHOLE, record::RetainedMetadata,
+    },
+    telemetry::metrics::Metrics,
+};
+
+fn epoch() -> Timestamp {
+    "2026-11-01T12:00:30Z".parse().unwrap()
+}
+
+fn cron_job(name: &str, schedule: &str) -> Input {
+    let identity = CronJobIdentity {
+        namespace: "a".into(),
+        name: name.into(),
+        uid: Uid::new(name),
+    };
+    Input::CronJobApplied(Box::new(CronJobRecord {
+        identity: Arc::new(identity),
+        resource_version: ResourceVersion(1),
+        created: epoch() - SignedDuration::from_hours(1),
+        is_deleting: false,
+        schedule: CronJobSchedule::new(schedule, None, &Zone::utc()),
+        starting_deadline_seconds: None,
+        concurrency_policy: ConcurrencyPolicy::Allow,
+        is_suspended: false,
+        successful_jobs_history_limit: Some(3),
+        failed_jobs_history_limit: Some(1),
+        template: Arc::new(JobTemplate {
+            body: "{}".into(),
+            splice_offsets: [0; 3],
+            ttl_seconds_after_finished: None,
+            had_reserved_annotations: false,
+        }),
+        retained_metadata: Arc::new(RetainedMetadata { members: "".into() }),
+        status: CronJobStatus {
+            last_schedule_time: Some(epoch() - SignedDuration::from_secs(30)),
+            ..CronJobStatus::default()
+        },
+    }))
+}
+
+/// Tells which Jobs it was asked to create, and when (milliseconds after the start).
+#[derive(Clone)]
+struct FakeApi {
+    clock: Clock,
+    creates: mpsc::Sender<(u128, String)>,
+}
+
+impl WriteApi for FakeApi {}
+
+impl JobApi for FakeApi {
+    async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
+        let at = self.clock.boot().since_boot().as_millis();
+        self.creates.send((at, order.name.to_string())).await.unwrap();
+        let answer = CreateOutcome::Created {
+            shard_labels: Box::default(),
+            uid: Uid::new(&order.name),
+            resource_version: "5".into(),
+            created: self.clock.now(),
+        };
+        answered(answer)
+    }
+
+    async fn delete_job(&self, _delete: &JobDelete) -> Answered<DeleteOutcome> {
+        answered(DeleteOutcome::Deleted)
+    }
+
+    async fn look_up_job(&self, _look_up: &JobLookUp) -> Answered<LookUpOutcome> {
+        answered(LookUpOutcome::Gone)
+    }
+
+    async fn read_cron_job(&self, _cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
+        answered(CronJobOutcome::Gone)
+    }
+}
+
+impl EventApi for FakeApi {
+    async fn post_event(&self, _namespace: &str, _body: Vec<u8>) -> Answered<EventOutcome> {
+        answered(EventOutcome::Stored)
+    }
+
+    async fn patch_event(&self, _namespace: &str, _name: &str, _body: Vec<u8>) -> Answered<EventOutcome> {
+        answered(EventOutcome::Stored)
+    }
+}
+
+fn answered<T>(outcome: T) -> Answered<T> {
+    Answered {
+        answer: crate::kube_api::Answer::Outcome(outcome),
+        code: None,
+        server_date: None,
+        not_permitted: None,
+        fenced_over: None,
+    }
+}
+
+struct Bench {
+    clock: Clock,
+    inputs: mpsc::Sender<Input>,
+    creates: mpsc::Receiver<(u128, String)>,
+    statuses: StatusQueue,
+    phases: PhaseSender,
+    board: ShardBoard,
+    shard: JoinHandle<()>,
+    dispatcher: JoinHandle<()>,
+    _leadership: watch::Sender<Leadership>,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let clock = Clock::simulated(epoch());
+        let metrics = Metrics::register().unwrap();
+        let (inputs, inputs_out) = mpsc::channel(16);
+        let (answers_in, answers) = mpsc::channel(16);
+        let (creates_in, creates) = mpsc::channel(16);
+        let phases = phases();
+        let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
+        let burst = Watched::new(false);
+        let dispatch = DispatchQueue::new(metrics.dispatch.clone());
+        let statuses = StatusQueue::new(metrics.status.clone());
+        let api = FakeApi {
+            clock: clock.clone(),
+            creates: creates_in,
+        };
+        let event_links = EventLinks {
+            leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),
+            budget: EventBudget::default(),
+            phase: phases.subscribe(),
+            burst: burst.subscribe(),
+        };
+        let (events, _) = EventTask::new(api.clone(), clock.clone(), event_links, metrics.events.clone());
+        let dispatcher_links = DispatcherLinks {
+            queue: dispatch.clone(),
+            answers: answers_in,
+            leadership: leadership.subscribe(),
+            phase: phases.subscribe(),
+            burst,
+        };
+        let dispatcher = Dispatcher::new(api, clock.clone(), dispatcher_links, 8);
+        let links = ShardLinks {
+            inputs: inputs_out,
+            answers,
+            dispatch,
+            statuses: statuses.clone(),
+            events,
+            phase: phases.subscribe(),
+            board: metrics.shard.clone(),
+            leadership: leadership.subscribe(),
+            acts_alone: crate::kube_api::ordered_watch::Watched::new(false).subscribe(),
+            custody: None,
+        };
+        let shards = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), epoch());
+        let shard = ShardTask::new(shards, clock.clone(), epoch(), links);
+        Bench {
+            clock,
+            inputs,
+            creates,
+            statuses,
+            phases,
+            board: metrics.shard,
+            shard: tokio::spawn(shard.run()),
+            dispatcher: tokio::spawn(dispatcher.run()),
+            _leadership: leadership,
+        }
+    }
+
+    async fn list(&self, cron_jobs: Vec<Input>) {
+        let begun = [
+            Input::CronJobRelistBegun(Scope::Cluster),
+            Input::JobRelistBegun(Scope::Cluster),
+        ];
+        let done = [
+            Input::CronJobRelistDone(Scope::Cluster),
+            Input::JobRelistDone(Scope::Cluster),
+        ];
+        for input in begun.into_iter().chain(cron_jobs).chain(done) {
+            self.inputs.send(input).await.unwrap();
+        }
+    }
+
+    /// Answers that put the server's clock so far ahead of ours.
+    fn compare_clocks(&self, server_ahead: SignedDuration) {
+        for _ in 0..2 {
+            self.clock
+                .observe_answer(self.clock.boot(), Some(self.clock.now() + server_ahead));
+        }
+    }
+}
+
+async fn pass(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_is_created_at_the_slot_and_its_status_follows() {
+    let mut bench = Bench::new();
+    bench.compare_clocks(SignedDuration::ZERO);
+    bench
+        .list(vec![cron_job("one", "* * * * *"), cron_job("two", "*/5 * * * *")])
+        .await;
+    let (at, name) = bench.creates.recv().await.unwrap();
+    assert!((30_000..=30_002).contains(&at), "{at} ms");
+    assert!(name.starts_with("one-"), "{name}");
+    pass(1).await;
+    assert_eq!(bench.statuses.len(), 1);
+    let figures = bench.board.read();
+    assert!(figures.is_synced);
+    assert_eq!((figures.sizes.cron_jobs, figures.sizes.jobs), (2, 1));
+    assert_eq!((figures.tally.due_instants, figures.tally.open_instants), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_becomes_due_while_the_clock_is_in_doubt() {
+    let mut bench = Bench::new();
+    bench.list(vec![cron_job("one", "* * * * *")]).await;
+    pass(120).await;
+    assert!(!bench.board.read().is_synced, "the shard has no time to go by yet");
+    bench.compare_clocks(SignedDuration::ZERO);
+    let (at, _) = bench.creates.recv().await.unwrap();
+    assert!(
+        (120_000..121_000).contains(&at),
+        "the slot missed meanwhile is started: {at} ms"
+    );
+
+    bench.compare_clocks(SignedDuration::from_hours(1));
+    pass(300).await;
+    assert!(bench.creates.try_recv().is_err(), "the alarm holds everything");
+    bench.compare_clocks(SignedDuration::ZERO);
+    let (at, _) = bench.creates.recv().await.unwrap();
+    assert!((420_000..422_000).contains(&at), "{at} ms");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_waits_for_answers_and_starts_nothing_new() {
+    let mut bench = Bench::new();
+    bench.compare_clocks(SignedDuration::ZERO);
+    bench.list(vec![cron_job("one", "* * * * *")]).await;
+    pass(1).await;
+    bench.phases.advance(Phase::StopIntake);
+    bench.dispatcher.await.unwrap();
+    pass(120).await;
+    assert!(bench.creates.try_recv().is_err());
+    assert!(!bench.shard.is_finished(), "answers may still come");
+    bench.phases.advance(Phase::EndShards);
+    bench.shard.await.unwrap();
+}

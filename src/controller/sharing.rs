@@ -1,0 +1,177 @@
+//! The tasks of a replica that shares CronJobs with others, and the ways between them.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::mpsc;
+
+use super::{
+    Shell,
+    election::{ElectionLinks, ElectionTask},
+    label_task::LabelTask,
+    list_task::ListTask,
+    overlap_task::OverlapTask,
+    shard_task::{COMMANDS_MAX, CustodyLinks},
+    shutdown::Phase,
+    tasks::Task,
+};
+use crate::{
+    controller::settings::ShardingSettings,
+    coordination::{LeaseKey, LeaseWrite, MemberSettings, ReadAnswer, WriteAnswer},
+    kube_api::{leases::LeaseApi, watch::bounded_pages::bounded_pages},
+    shard::{Bucket, ShardCommand, ShardReport},
+};
+
+/// Pages of a list on their way to the shards: a list is held up, not they.
+const NEWS_MAX: usize = 4;
+
+/// Reports on their way to the election: for each shard one that it is loaded and one that it is sealed.
+const REPORTS_MAX: usize = 2 * Bucket::COUNT as usize;
+
+/// For so long a process of which a task failed tries to give its membership up before it ends.
+const ABANDON_TIMEOUT: Duration = Duration::from_millis(500);
+
+impl Shell {
+    /// The election and the lists, and what links the shards with them; none where this is the only replica.
+    pub(super) fn spawn_sharing(&self) -> Option<(CustodyLinks, Vec<Task>)> {
+        let sharding = self.settings.sharding.as_ref()?;
+        let (commands_in, commands) = mpsc::channel(COMMANDS_MAX);
+        let (reports_in, reports) = mpsc::channel(REPORTS_MAX);
+        let (lists, wanted) = mpsc::channel(1);
+        let (news_in, news) = mpsc::channel(NEWS_MAX);
+        let settings = MemberSettings::of(&self.settings.scopes, self.settings.default_zone.name());
+        let election = self.election(sharding, settings, commands_in, reports);
+        let election = self.start("election", Phase::HandOver, election.run());
+        let list = ListTask {
+            client: bounded_pages(self.watch_client.clone()),
+            decoder: self.decoder(),
+            shown: self.shown.clone(),
+            count: sharding.shard_count,
+            wanted,
+            news: news_in,
+            selection: self.metrics.selection.clone(),
+            refusals: self.metrics.dispatch.api.refusals.clone(),
+            clock: self.clock.clone(),
+            phase: self.phases.subscribe(),
+        };
+        let label = LabelTask {
+            client: bounded_pages(self.watch_client.clone()),
+            api: self.api.clone(),
+            scopes: self.settings.scopes.clone(),
+            count: sharding.shard_count,
+            leadership: self.leadership.subscribe(),
+            clock: self.clock.clone(),
+            api_metrics: self.metrics.election.api.clone(),
+            labelled: self.metrics.election.labelled.clone(),
+            dropped: self.metrics.election.labels_dropped.clone(),
+            phase: self.phases.subscribe(),
+        };
+        let links = CustodyLinks {
+            commands,
+            reports: reports_in,
+            lists,
+            held: self.held_shards.clone(),
+            news,
+        };
+        let list = self.start("shard lists", Phase::StopIntake, list.run());
+        let label = self.start("Job labels", Phase::StopIntake, label.run());
+        Some((links, vec![election, list, label]))
+    }
+
+    /// A task failed and the process ends: others take its shards now, and not when it has been silent for its time. As far
+    /// as that goes at once; nothing of the process writes any more.
+    pub(super) async fn abandon_membership(&self) {
+        let figures = self.metrics.election_board.read();
+        let membership = self.settings.sharding.as_ref().or(self.settings.alone.as_ref());
+        let (Some(sharding), Some(figures)) = (membership, figures) else {
+            return;
+        };
+        self.api.reset_connections();
+        let (api, identity) = (self.lease_api(sharding), figures.overview.identity);
+        let key = LeaseKey::Member(identity.pod_uid.clone());
+        let abandon = async {
+            let ReadAnswer::Found(record) = api.read(&key, ABANDON_TIMEOUT).await.answer else {
+                return false;
+            };
+            if *record.holder != *identity.to_string() {
+                return false;
+            }
+            // Not as one who drains: if a shard was the reason, this counts.
+            let write = LeaseWrite::without_holder(key.clone());
+            let version = record.resource_version;
+            let reply = api.patch(&write, version, self.clock.now(), ABANDON_TIMEOUT).await;
+            matches!(reply.answer, WriteAnswer::Done(_))
+        };
+        match tokio::time::timeout(ABANDON_TIMEOUT, abandon).await {
+            Ok(true) => tracing::warn!("a task failed: gave the membership up, so that others take our shards"),
+            Ok(false) | Err(_) => {
+                tracing::warn!("a task failed, and others will take our shards when our Lease is old");
+            }
+        }
+    }
+
+    fn lease_api(&self, sharding: &ShardingSettings) -> LeaseApi {
+        LeaseApi::new(
+            self.lease_client.clone(),
+            &sharding.namespace,
+            sharding.shard_count,
+            sharding.owner.clone(),
+        )
+        .of_installation(sharding.installation.clone())
+    }
+
+    /// The election by which a replica with `--alone` and other replicas know of each other; none without `--alone`.
+    pub(super) fn spawn_announcement(&self) -> Option<Task> {
+        let alone = self.settings.alone.as_ref()?;
+        let (scopes, zone) = (&self.settings.scopes, self.settings.default_zone.name());
+        let settings = MemberSettings::alone(&alone.pod_uid, scopes, zone);
+        // It has no shards to command, and none report.
+        let (commands, _) = mpsc::channel(1);
+        let (_, reports) = mpsc::channel(1);
+        let election = self.election(alone, settings, commands, reports);
+        Some(self.start("election", ElectionTask::ENDS_ALONE_IN, election.run()))
+    }
+
+    /// The look for installations that overlap with ours; none where nobody can know of us.
+    pub(super) fn spawn_overlaps(&self) -> Option<Task> {
+        let membership = self.settings.sharding.as_ref().or(self.settings.alone.as_ref())?;
+        let task = OverlapTask {
+            api: self.lease_api(membership),
+            settings: MemberSettings::of(&self.settings.scopes, self.settings.default_zone.name()),
+            pod_uid: membership.pod_uid.clone(),
+            clock: self.clock.clone(),
+            leadership: self.leadership.subscribe(),
+            overlapping: self.metrics.election.overlapping.clone(),
+            phase: self.phases.subscribe(),
+        };
+        Some(self.start("overlaps", Phase::StopIntake, task.run()))
+    }
+
+    fn election(
+        &self,
+        sharding: &ShardingSettings,
+        settings: MemberSettings,
+        commands: mpsc::Sender<ShardCommand>,
+        reports: mpsc::Receiver<ShardReport>,
+    ) -> ElectionTask {
+        let links = ElectionLinks {
+            commands,
+            reports,
+            leadership: self.leadership.clone(),
+            acts_alone: self.acts_alone.clone(),
+            went_back: self.went_back.clone(),
+            writes: self.api.clone(),
+            phase: self.phases.subscribe(),
+            board: self.metrics.election_board.clone(),
+            metrics: self.metrics.election.clone(),
+        };
+        let api = self.lease_api(sharding);
+        let incarnations = Arc::clone(&sharding.incarnations);
+        ElectionTask::new(
+            sharding.election(settings),
+            incarnations,
+            api,
+            self.clock.clone(),
+            links,
+        )
+    }
+}

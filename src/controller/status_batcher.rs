@@ -1,0 +1,279 @@
+//! Writes statuses: merged per CronJob, behind the burst, one at a time for each CronJob.
+//!
+//! A status write costs the API server as much as starting the Job, so what changes within the flush interval becomes
+//! one write, and while creates wait statuses wait too, up to [`AGE_MAX`]. Urgent ones go at once. A conflict or any
+//! other refusal goes back to the shard, which knows what to write instead; "too many requests" and an unreachable
+//! server are no answers: the newest write of that CronJob is sent again after a pause of the whole lane. A write is sent
+//! only inside the term in which it was ordered, which is asked for once more at the write; else it is given back.
+
+use std::{collections::HashSet, time::Duration};
+
+use tokio::sync::{mpsc, watch};
+
+use super::{
+    clock::Clock,
+    lane::{Lane, Settled},
+    pacing::Admission,
+    shutdown::{Phase, PhaseReceiver, STATUS_GRACE},
+};
+use crate::{
+    coordination::Leadership,
+    kube_api::{Answer, ordered_watch::Watcher},
+    shard::{BootInstant, Input, StatusOutcome, StatusWrite, Uid},
+    telemetry::metrics::StatusMetrics,
+};
+
+mod pending;
+mod request;
+
+pub use pending::StatusQueue;
+use pending::{FLUSH_SIZE, Pending, answer, came_by};
+use request::Reply;
+pub use request::StatusApi;
+
+/// The longest that a status waits behind a burst of creates. A bound, not an aim: until it is stored the cursor is
+/// not, and history may not delete.
+pub const AGE_MAX: Duration = Duration::from_secs(10);
+
+/// Writes on the way: enough to keep the API server of a small cluster busy.
+const INFLIGHT_MAX: u32 = 32;
+
+/// Writes on the way during a burst, when only urgent and old ones go at all.
+const INFLIGHT_MAX_IN_BURST: u32 = 8;
+
+/// CronJobs that are read for the metadata of their status writes at a time: each may have 1.5 MiB.
+const READING_MAX: usize = 8;
+
+/// How often one write is sent again before the shard is told that it failed: more than five minutes of pauses.
+const RETRIES_MAX: u32 = 64;
+
+/// What the batcher is connected to.
+#[derive(Debug)]
+pub struct StatusLinks {
+    /// Where writes come from.
+    pub queue: StatusQueue,
+    /// Where answers go.
+    pub answers: mpsc::Sender<Input>,
+    /// Whether we lead.
+    pub leadership: watch::Receiver<Leadership>,
+    /// When to end.
+    pub phase: PhaseReceiver,
+    /// Whether what is not urgent stays behind: in a burst of creates.
+    pub burst: Watcher<bool>,
+}
+
+/// See the module.
+pub struct StatusBatcher<A: StatusApi> {
+    lane: Lane<A, Pending>,
+    clock: Clock,
+    links: StatusLinks,
+    flush_interval: Duration,
+    /// CronJobs with a write on the way.
+    busy: HashSet<Uid>,
+    /// Those of them whose next write is due.
+    parked: HashSet<Uid>,
+    is_flushing: bool,
+    n_reading: usize,
+}
+
+impl<A: StatusApi> StatusBatcher<A> {
+    /// A batcher that lets changes gather for `flush_interval`.
+    pub fn new(api: A, clock: Clock, links: StatusLinks, flush_interval: Duration) -> StatusBatcher<A> {
+        let (leadership, metrics) = (links.leadership.clone(), links.queue.metrics().api.clone());
+        StatusBatcher {
+            lane: Lane::new(api, clock.clone(), leadership, metrics, INFLIGHT_MAX),
+            clock,
+            links,
+            flush_interval,
+            busy: HashSet::new(),
+            parked: HashSet::new(),
+            is_flushing: false,
+            n_reading: 0,
+        }
+    }
+
+    /// Works until statuses are to be flushed, then writes what is left, for a limited time.
+    pub async fn run(mut self) {
+        let queue = self.links.queue.clone();
+        let mut phase = self.links.phase.clone();
+        loop {
+            let pause = self.send_what_is_due().await;
+            tokio::select! {
+                biased;
+                () = phase.reached(Phase::FlushStatuses) => break,
+                Some(settled) = self.lane.next() => self.settle(settled).await,
+                () = queue.news() => {}
+                _ = self.links.burst.changed() => {}
+                () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
+            }
+        }
+        self.flush().await;
+    }
+
+    async fn flush(mut self) {
+        self.is_flushing = true;
+        let deadline = self.clock.boot() + STATUS_GRACE;
+        loop {
+            let pause = self.send_what_is_due().await.unwrap_or(STATUS_GRACE);
+            let remaining = deadline.since(self.clock.boot());
+            let is_done = self.links.queue.is_empty() && self.lane.n_in_flight() == 0;
+            if is_done || remaining.is_zero() {
+                break;
+            }
+            tokio::select! {
+                biased;
+                Some(settled) = self.lane.next() => self.settle(settled).await,
+                () = tokio::time::sleep(pause.min(remaining)) => {}
+            }
+        }
+        let n_left = self.links.queue.len() + self.busy.len();
+        if n_left > 0 {
+            tracing::warn!(
+                n_left,
+                "ended before every status was written; the next leader derives them anew"
+            );
+        }
+    }
+
+    /// Sends until nothing is due or nothing may be sent; says after which time there may be more, unless told before.
+    async fn send_what_is_due(&mut self) -> Option<Duration> {
+        loop {
+            let now = self.clock.boot();
+            self.lane.divide_among_senders();
+            match self.lane.admission() {
+                Admission::Now if self.lane.n_in_flight() < self.inflight_max() => {}
+                Admission::Now | Admission::Full => return None,
+                Admission::Wait(until) => return Some(until.since(now)),
+            }
+            let age = self.age_when_due();
+            let Some(uid) = self.links.queue.next_due(came_by(now, age), came_by(now, AGE_MAX)) else {
+                return self.links.queue.oldest().map(|oldest| (oldest + age).since(now));
+            };
+            if self.busy.contains(&uid) {
+                self.parked.insert(uid);
+            } else if let Some(pending) = self.links.queue.take(&uid) {
+                if pending.must_read() && self.n_reading >= READING_MAX {
+                    // It goes first when one of them is answered.
+                    self.links.queue.put_back(pending);
+                    return None;
+                }
+                self.send(pending, now).await;
+            }
+        }
+    }
+
+    /// How old a write that is not urgent must be at present.
+    fn age_when_due(&self) -> Duration {
+        if self.is_flushing {
+            Duration::ZERO
+        } else if self.links.burst.get() {
+            AGE_MAX.max(self.flush_interval)
+        } else if self.links.queue.len() > FLUSH_SIZE {
+            Duration::ZERO
+        } else {
+            self.flush_interval
+        }
+    }
+
+    fn inflight_max(&self) -> u32 {
+        if self.links.burst.get() {
+            INFLIGHT_MAX_IN_BURST
+        } else {
+            INFLIGHT_MAX
+        }
+    }
+
+    async fn send(&mut self, pending: Pending, now: BootInstant) {
+        if !self.lane.is_led(pending.mandate) {
+            return self.abandon(pending).await;
+        }
+        self.busy.insert(pending.write.cron_job.uid.clone());
+        if pending.must_read() {
+            self.n_reading += 1;
+        } else {
+            self.metrics().age.observe(now.since(pending.since).as_secs_f64());
+        }
+        self.lane.send(pending);
+    }
+
+    async fn abandon(&mut self, pending: Pending) {
+        self.metrics().fenced.inc();
+        self.answer(pending.write, StatusOutcome::Abandoned).await;
+    }
+
+    async fn settle(&mut self, (pending, answer): Settled<Pending, Reply>) {
+        let uid = pending.write.cron_job.uid.clone();
+        self.busy.remove(&uid);
+        self.n_reading -= usize::from(pending.must_read());
+        match answer {
+            Some(answer) => self.take_answer(pending, answer).await,
+            None => self.abandon(pending).await,
+        }
+        if self.parked.remove(&uid) {
+            self.links.queue.make_due(uid);
+        }
+    }
+
+    async fn take_answer(&mut self, mut pending: Pending, answer: Answer<Reply>) {
+        match answer {
+            Answer::Outcome(Reply::Metadata(metadata)) => {
+                pending.write.retained_metadata = metadata;
+                self.links.queue.put_back(pending);
+            }
+            Answer::Outcome(Reply::Outcome(outcome)) => {
+                self.follow_up(&pending.write, &outcome).await;
+                self.answer(pending.write, outcome).await;
+            }
+            Answer::Throttled { message, .. } | Answer::Unavailable { message, .. } => {
+                self.try_again(pending, message).await;
+            }
+        }
+    }
+
+    /// Brings what waits for the same CronJob in line with the answer to the write before it.
+    async fn follow_up(&mut self, sent: &StatusWrite, outcome: &StatusOutcome) {
+        let doomed = match outcome {
+            StatusOutcome::Stored { resource_version } => {
+                self.links.queue.rebase(sent, *resource_version);
+                None
+            }
+            StatusOutcome::Conflict => self
+                .links
+                .queue
+                .take_if_built_on(&sent.cron_job.uid, sent.resource_version),
+            StatusOutcome::Gone => self.links.queue.take(&sent.cron_job.uid),
+            StatusOutcome::Failed { .. } | StatusOutcome::Abandoned => None,
+        };
+        if let Some(doomed) = doomed {
+            self.answer(doomed.write, outcome.clone()).await;
+        }
+    }
+
+    async fn try_again(&mut self, mut pending: Pending, message: String) {
+        pending.n_retries += 1;
+        if pending.n_retries > RETRIES_MAX {
+            let failed = StatusOutcome::Failed {
+                message,
+                retry_after: None,
+            };
+            return self.answer(pending.write, failed).await;
+        }
+        self.links.queue.put_back(pending);
+    }
+
+    async fn answer(&mut self, write: StatusWrite, outcome: StatusOutcome) {
+        if let StatusOutcome::Failed { message, .. } = &outcome {
+            let (namespace, name) = (&*write.cron_job.namespace, &*write.cron_job.name);
+            tracing::debug!(namespace, name, message, "status not stored");
+        }
+        // Nobody listens any more when the shard has ended, and then nobody needs to know.
+        let _ = self.links.answers.send(answer(write, outcome)).await;
+    }
+
+    fn metrics(&self) -> &StatusMetrics {
+        self.links.queue.metrics()
+    }
+}
+
+#[cfg(test)]
+mod tests;

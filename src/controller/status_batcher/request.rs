@@ -1,0 +1,90 @@
+//! How a status write is sent, and what its answer means.
+
+use std::{future::Future, sync::Arc};
+
+use super::pending::Pending;
+use crate::{
+    controller::{
+        clock::Clock,
+        lane::{LaneRequest, WriteApi},
+    },
+    kube_api::{Answered, ClusterApi, CronJobOutcome},
+    shard::{CronJobIdentity, CronJobRecord, Mandate, StatusOutcome, StatusWrite, record::RetainedMetadata},
+    telemetry::metrics::ApiCall,
+};
+
+/// The call that writes a status; a fake of it stands for the API server in tests.
+pub trait StatusApi: WriteApi {
+    /// Writes a CronJob's status.
+    fn write_status(&self, write: &StatusWrite) -> impl Future<Output = Answered<StatusOutcome>> + Send;
+    /// Reads the CronJob of a write whose metadata is not kept.
+    fn read_cron_job(
+        &self,
+        cron_job: &CronJobIdentity,
+    ) -> impl Future<Output = Answered<CronJobOutcome<Box<CronJobRecord>>>> + Send;
+}
+
+impl StatusApi for ClusterApi {
+    async fn write_status(&self, write: &StatusWrite) -> Answered<StatusOutcome> {
+        ClusterApi::write_status(self, write).await
+    }
+
+    async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
+        ClusterApi::read_cron_job(self, cron_job).await
+    }
+}
+
+/// What an answer is good for.
+pub(in crate::controller) enum Reply {
+    /// The shard gets it.
+    Outcome(StatusOutcome),
+    /// The write waits for this metadata, and can be sent.
+    Metadata(Arc<RetainedMetadata>),
+}
+
+impl<A: StatusApi> LaneRequest<A> for Pending {
+    type Reply = Reply;
+
+    fn mandate(&self) -> Option<Mandate> {
+        Some(self.mandate)
+    }
+
+    fn may_be_sent(&self, _clock: &Clock) -> bool {
+        true
+    }
+
+    fn call(&self) -> ApiCall {
+        if self.must_read() {
+            ApiCall::ReadCronJob
+        } else {
+            ApiCall::WriteStatus
+        }
+    }
+
+    async fn send(&self, api: &A) -> Answered<Reply> {
+        let write = &self.write;
+        if self.must_read() {
+            let read = api.read_cron_job(&write.cron_job).await;
+            read.map(|outcome| metadata_of(write, outcome))
+        } else {
+            api.write_status(write).await.map(Reply::Outcome)
+        }
+    }
+}
+
+/// The metadata for a write, or the answer to the write if it cannot be sent.
+fn metadata_of(write: &StatusWrite, outcome: CronJobOutcome<Box<CronJobRecord>>) -> Reply {
+    Reply::Outcome(match outcome {
+        CronJobOutcome::Found(record) if record.identity.uid != write.cron_job.uid => StatusOutcome::Gone,
+        CronJobOutcome::Found(record) if record.resource_version == write.resource_version => {
+            return Reply::Metadata(record.retained_metadata);
+        }
+        CronJobOutcome::Found(_) => StatusOutcome::Conflict,
+        CronJobOutcome::Gone => StatusOutcome::Gone,
+        CronJobOutcome::NotPermitted { message } => StatusOutcome::Failed {
+            message,
+            retry_after: None,
+        },
+        CronJobOutcome::Failed { message, retry_after } => StatusOutcome::Failed { message, retry_after },
+    })
+}

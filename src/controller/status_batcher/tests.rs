@@ -1,0 +1,508 @@
+//! The batcher against a scripted API, in virtual time.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
+
+use jiff::Timestamp;
+
+use super::*;
+use crate::{
+    controller::{
+        lane::WriteApi,
+        shutdown::{PhaseSender, phases},
+    },
+    kube_api::{Answered, CronJobOutcome, ordered_watch::Watched},
+    shard::{
+        CronJobIdentity, CronJobRecord, CronJobStatus, Mandate, ResourceVersion, Term, held_shards::WHOLE,
+        record::RetainedMetadata, state::test_record,
+    },
+    telemetry::metrics::Metrics,
+};
+
+/// Of the same shard, and another time.
+const fn of_term(term: u64) -> Mandate {
+    Mandate {
+        shard: WHOLE.shard,
+        term: Term(term),
+    }
+}
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A status that is told apart by its cursor.
+fn status(cursor: i64) -> CronJobStatus {
+    CronJobStatus {
+        last_schedule_time: Some(Timestamp::from_second(cursor).unwrap()),
+        ..CronJobStatus::default()
+    }
+}
+
+fn write(name: &str, version: u64, cursor: i64) -> StatusWrite {
+    StatusWrite {
+        cron_job: Arc::new(CronJobIdentity {
+            namespace: "a".into(),
+            name: name.into(),
+            uid: Uid::new(name),
+        }),
+        resource_version: ResourceVersion(version),
+        retained_metadata: Arc::new(RetainedMetadata { members: "".into() }),
+        status: status(cursor),
+        is_urgent: false,
+    }
+}
+
+fn urgent(name: &str, version: u64, cursor: i64) -> StatusWrite {
+    StatusWrite {
+        is_urgent: true,
+        ..write(name, version, cursor)
+    }
+}
+
+/// Answers as the script says, and stores under the next version when the script is at its end.
+#[derive(Clone)]
+struct FakeApi {
+    clock: Clock,
+    latency: Duration,
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Default)]
+struct Seen {
+    script: VecDeque<Answer<StatusOutcome>>,
+    requests: Vec<Request>,
+    n_in_flight: usize,
+    n_in_flight_max: usize,
+    read_version: u64,
+}
+
+/// When (milliseconds after the start), whose, on which version, with which cursor.
+type Request = (u128, String, u64, i64);
+
+impl WriteApi for FakeApi {}
+
+impl StatusApi for FakeApi {
+    async fn write_status(&self, write: &StatusWrite) -> Answered<StatusOutcome> {
+        let stored = ResourceVersion(write.resource_version.0 + 10);
+        let answer = {
+            let mut seen = self.seen.lock().unwrap();
+            let cursor = write.status.last_schedule_time.unwrap().as_second();
+            let at = self.clock.boot().since_boot().as_millis();
+            seen.requests
+                .push((at, write.cron_job.name.to_string(), write.resource_version.0, cursor));
+            seen.n_in_flight += 1;
+            seen.n_in_flight_max = seen.n_in_flight_max.max(seen.n_in_flight);
+            seen.script.pop_front()
+        };
+        tokio::time::sleep(self.latency).await;
+        self.seen.lock().unwrap().n_in_flight -= 1;
+        let answer = answer.unwrap_or(Answer::Outcome(StatusOutcome::Stored {
+            resource_version: stored,
+        }));
+        Answered {
+            answer,
+            code: Some(200),
+            server_date: None,
+            not_permitted: None,
+            fenced_over: None,
+        }
+    }
+
+    /// Gives the version that the test says, and metadata that is empty.
+    async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
+        tokio::time::sleep(self.latency).await;
+        let mut record = test_record(&cron_job.name);
+        record.identity = Arc::new(cron_job.clone());
+        record.resource_version = ResourceVersion(self.seen.lock().unwrap().read_version);
+        Answered {
+            answer: Answer::Outcome(CronJobOutcome::Found(Box::new(record))),
+            code: Some(200),
+            server_date: None,
+            not_permitted: None,
+            fenced_over: None,
+        }
+    }
+}
+
+struct Bench {
+    clock: Clock,
+    api: FakeApi,
+    queue: StatusQueue,
+    answers: mpsc::Receiver<Input>,
+    leadership: watch::Sender<Leadership>,
+    phases: PhaseSender,
+    burst: Watched<bool>,
+    batcher: tokio::task::JoinHandle<()>,
+}
+
+impl Bench {
+    fn new(script: Vec<Answer<StatusOutcome>>) -> Bench {
+        Bench::with_latency(script, Duration::from_millis(5))
+    }
+
+    fn with_latency(script: Vec<Answer<StatusOutcome>>, latency: Duration) -> Bench {
+        let clock = Clock::simulated(Timestamp::UNIX_EPOCH);
+        let seen = Seen {
+            script: script.into(),
+            ..Seen::default()
+        };
+        let api = FakeApi {
+            clock: clock.clone(),
+            latency,
+            seen: Arc::new(Mutex::new(seen)),
+        };
+        let queue = StatusQueue::new(Metrics::register().unwrap().status);
+        let (answers_in, answers) = mpsc::channel(1_024);
+        let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
+        let phases = phases();
+        let burst = Watched::new(false);
+        let links = StatusLinks {
+            queue: queue.clone(),
+            answers: answers_in,
+            leadership: leadership.subscribe(),
+            phase: phases.subscribe(),
+            burst: burst.subscribe(),
+        };
+        let batcher = StatusBatcher::new(api.clone(), clock.clone(), links, FLUSH_INTERVAL);
+        let batcher = tokio::spawn(batcher.run());
+        Bench {
+            clock,
+            api,
+            queue,
+            answers,
+            leadership,
+            phases,
+            burst,
+            batcher,
+        }
+    }
+
+    fn push(&self, write: StatusWrite) {
+        self.queue.push(WHOLE, write, self.clock.boot()).unwrap();
+    }
+
+    async fn pass(&self, millis: u64) {
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+    }
+
+    fn requests(&self) -> Vec<Request> {
+        self.api.seen.lock().unwrap().requests.clone()
+    }
+
+    /// The cursors of the answers so far, with the kind of each.
+    fn answers(&mut self) -> Vec<String> {
+        let mut answers = Vec::new();
+        while let Ok(Input::StatusAnswered { sent, answer, .. }) = self.answers.try_recv() {
+            let cursor = sent.last_schedule_time.unwrap().as_second();
+            let answer = format!("{answer:?}");
+            answers.push(format!("{cursor} {}", answer.split(' ').next().unwrap()));
+        }
+        answers
+    }
+}
+
+fn request(at: u128, name: &str, version: u64, cursor: i64) -> Request {
+    (at, name.to_owned(), version, cursor)
+}
+
+fn throttled(seconds: u64) -> Answer<StatusOutcome> {
+    Answer::Throttled {
+        retry_after: Some(Duration::from_secs(seconds)),
+        message: "slow down".into(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_within_the_flush_interval_are_one_write_and_the_last_wins() {
+    let mut bench = Bench::new(Vec::new());
+    bench.push(write("one", 7, 1));
+    bench.pass(400).await;
+    bench.push(write("one", 7, 2));
+    bench.pass(400).await;
+    bench.push(write("one", 8, 3));
+    bench.pass(10_000).await;
+    assert_eq!(bench.requests(), [request(1_000, "one", 8, 3)]);
+    assert_eq!(bench.answers(), ["3 Stored"]);
+    assert!(bench.queue.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_urgent_write_goes_at_once_and_urgency_is_not_lost_by_merging() {
+    let bench = Bench::new(Vec::new());
+    bench.push(urgent("one", 7, 1));
+    bench.push(write("one", 7, 2));
+    bench.push(write("two", 7, 3));
+    bench.pass(100).await;
+    bench.push(urgent("two", 7, 4));
+    bench.pass(10_000).await;
+    assert_eq!(bench.requests(), [request(0, "one", 7, 2), request(100, "two", 7, 4)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn statuses_wait_behind_a_burst_but_not_for_ever() {
+    let bench = Bench::new(Vec::new());
+    bench.burst.set(true);
+    bench.push(write("one", 7, 1));
+    bench.pass(5_000).await;
+    bench.push(write("two", 7, 2));
+    bench.push(urgent("three", 7, 3));
+    bench.pass(8_000).await;
+    assert_eq!(
+        bench.requests(),
+        [request(5_000, "three", 7, 3), request(10_000, "one", 7, 1)]
+    );
+    bench.burst.set(false);
+    bench.pass(1_000).await;
+    assert_eq!(bench.requests()[2..], [request(13_000, "two", 7, 2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_burst_of_creates_fewer_urgent_statuses_are_in_flight() {
+    for (is_burst, n_at_once) in [(true, 8), (false, 32)] {
+        let bench = Bench::with_latency(Vec::new(), Duration::from_secs(5));
+        bench.burst.set(is_burst);
+        for number in 0..100 {
+            bench.push(urgent(&format!("urgent{number}"), 7, number));
+        }
+        bench.pass(100).await;
+        assert_eq!(bench.requests().len(), n_at_once, "{is_burst}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn old_statuses_take_turns_with_urgent_ones() {
+    let bench = Bench::new(Vec::new());
+    bench.burst.set(true);
+    for number in 0..20 {
+        bench.push(write(&format!("old{number}"), 7, number));
+    }
+    bench.pass(9_990).await;
+    for number in 0..2_000 {
+        bench.push(urgent(&format!("urgent{number}"), 7, number));
+    }
+    bench.pass(100).await;
+    let requests = bench.requests();
+    let n_before = requests.iter().filter(|(at, ..)| *at < 10_000).count();
+    let names: Vec<&str> = requests[n_before..].iter().map(|(_, name, ..)| name.as_str()).collect();
+    let last_old = names.iter().rposition(|name| name.starts_with("old"));
+    assert!(last_old.is_some_and(|position| position < 40), "{names:?}");
+    assert!(names.len() > 80, "urgent ones go on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cron_job_has_one_write_on_the_way_and_the_next_is_built_on_it() {
+    let mut bench = Bench::with_latency(Vec::new(), Duration::from_secs(3));
+    bench.push(write("one", 7, 1));
+    bench.pass(1_500).await;
+    bench.push(write("one", 7, 2));
+    bench.pass(20_000).await;
+    assert_eq!(
+        bench.requests(),
+        [request(1_000, "one", 7, 1), request(4_000, "one", 17, 2)]
+    );
+    assert_eq!(bench.answers(), ["1 Stored", "2 Stored"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_says_what_has_just_been_stored_is_not_sent() {
+    let mut bench = Bench::with_latency(Vec::new(), Duration::from_secs(3));
+    bench.push(write("one", 7, 1));
+    bench.pass(1_500).await;
+    bench.push(write("one", 9, 1));
+    bench.pass(20_000).await;
+    assert_eq!(bench.requests().len(), 1);
+    assert_eq!(bench.answers(), ["1 Stored"]);
+    assert!(bench.queue.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_is_the_answer_to_what_is_built_on_the_same_version_too() {
+    let conflict = || vec![Answer::Outcome(StatusOutcome::Conflict)];
+    for (version, n_requests, expected) in [(7, 1, ["2 Conflict", "1 Conflict"]), (8, 2, ["1 Conflict", "2 Stored"])] {
+        let mut bench = Bench::with_latency(conflict(), Duration::from_secs(3));
+        bench.push(write("one", 7, 1));
+        bench.pass(1_500).await;
+        bench.push(write("one", version, 2));
+        bench.pass(20_000).await;
+        assert_eq!(bench.requests().len(), n_requests);
+        assert_eq!(bench.answers(), expected);
+        assert!(bench.queue.is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_throttled_write_is_sent_again_as_the_newest_that_waits() {
+    let mut bench = Bench::new(vec![throttled(4), throttled(1)]);
+    bench.push(write("one", 7, 1));
+    bench.pass(3_000).await;
+    bench.push(write("one", 8, 2));
+    bench.pass(20_000).await;
+    assert_eq!(
+        bench.requests(),
+        [
+            request(1_000, "one", 7, 1),
+            request(5_005, "one", 8, 2),
+            request(6_010, "one", 8, 2)
+        ]
+    );
+    assert_eq!(bench.answers(), ["2 Stored"], "what was not sent whole is not answered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_never_gets_through_fails_at_last() {
+    let mut bench = Bench::new((0..100).map(|_| throttled(1)).collect());
+    bench.push(write("one", 7, 1));
+    bench.pass(200_000).await;
+    assert_eq!(bench.requests().len(), 65);
+    assert_eq!(bench.answers(), ["1 Failed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_writes_keep_within_their_limit() {
+    let mut bench = Bench::new(Vec::new());
+    for number in 0..300 {
+        bench.push(write(&format!("job{number}"), 7, number));
+    }
+    bench.pass(5_000).await;
+    assert_eq!(bench.answers().len(), 300);
+    assert_eq!(bench.api.seen.lock().unwrap().n_in_flight_max, 32);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_outside_the_term_in_which_it_was_ordered() {
+    let mut bench = Bench::new(Vec::new());
+    bench.push(write("one", 7, 1));
+    bench.leadership.send_modify(|leadership| leadership.begin(of_term(2)));
+    bench.pass(5_000).await;
+    assert!(bench.requests().is_empty());
+    assert_eq!(bench.answers(), ["1 Abandoned"]);
+}
+
+/// The shard that does not take answers holds the task up between deciding and writing.
+#[tokio::test(start_paused = true)]
+async fn leadership_is_asked_once_more_at_the_write() {
+    let bench = Bench::new(Vec::new());
+    bench.batcher.abort();
+    let (answers_in, mut answers) = mpsc::channel(1);
+    let queue = StatusQueue::new(Metrics::register().unwrap().status);
+    let links = StatusLinks {
+        queue: queue.clone(),
+        answers: answers_in.clone(),
+        leadership: bench.leadership.subscribe(),
+        phase: bench.phases.subscribe(),
+        burst: bench.burst.subscribe(),
+    };
+    answers_in
+        .try_send(answer(write("filler", 7, 1), StatusOutcome::Gone))
+        .unwrap();
+    queue.push(WHOLE, urgent("one", 7, 2), bench.clock.boot()).unwrap();
+    queue
+        .push(of_term(0), urgent("stale", 7, 3), bench.clock.boot())
+        .unwrap();
+    tokio::spawn(StatusBatcher::new(bench.api.clone(), bench.clock.clone(), links, FLUSH_INTERVAL).run());
+    bench.pass(1_000).await;
+    assert!(bench.requests().is_empty(), "held up");
+    bench.leadership.send_modify(|leadership| leadership.begin(of_term(2)));
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        let Some(Input::StatusAnswered { cron_job, answer, .. }) = answers.recv().await else {
+            panic!("no answer about a status");
+        };
+        told.push(format!("{cron_job} {answer:?}"));
+    }
+    assert_eq!(told, ["filler Gone", "stale Abandoned", "one Abandoned"]);
+    assert!(bench.requests().is_empty());
+    assert!(queue.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_end_everything_is_written_whatever_its_age() {
+    let mut bench = Bench::new(vec![throttled(1)]);
+    for number in 0..100 {
+        bench.push(write(&format!("job{number}"), 7, number));
+    }
+    bench.phases.advance(Phase::FlushStatuses);
+    (&mut bench.batcher).await.unwrap();
+    assert_eq!(bench.answers().len(), 100);
+    let took = bench.clock.boot().since_boot();
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_does_not_hold_up_the_end() {
+    let mut bench = Bench::with_latency(Vec::new(), Duration::from_hours(1));
+    bench.push(write("one", 7, 1));
+    bench.phases.advance(Phase::FlushStatuses);
+    (&mut bench.batcher).await.unwrap();
+    let took = bench.clock.boot().since_boot();
+    assert!(
+        took >= STATUS_GRACE && took < STATUS_GRACE + Duration::from_secs(1),
+        "{took:?}"
+    );
+}
+
+/// A write whose metadata is not kept.
+fn without_metadata(name: &str, version: u64, cursor: i64) -> StatusWrite {
+    let mut record = test_record(name);
+    record.drop_metadata();
+    StatusWrite {
+        retained_metadata: record.retained_metadata,
+        ..urgent(name, version, cursor)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_whose_metadata_is_not_kept_reads_the_cron_job_first() {
+    let mut bench = Bench::new(Vec::new());
+    bench.api.seen.lock().unwrap().read_version = 7;
+    bench.push(without_metadata("one", 7, 1));
+    bench.pass(100).await;
+    assert_eq!(
+        bench.requests(),
+        [request(5, "one", 7, 1)],
+        "after the answer to the read"
+    );
+    assert_eq!(bench.answers(), ["1 Stored"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_is_not_sent_when_the_cron_job_that_was_read_is_another_version() {
+    let mut bench = Bench::new(Vec::new());
+    bench.api.seen.lock().unwrap().read_version = 8;
+    bench.push(without_metadata("one", 7, 1));
+    bench.pass(100).await;
+    assert_eq!(bench.requests(), []);
+    assert_eq!(bench.answers(), ["1 Conflict"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_is_not_sent_when_the_shard_was_lost_while_the_cron_job_was_read() {
+    let mut bench = Bench::new(Vec::new());
+    bench.api.seen.lock().unwrap().read_version = 7;
+    bench.push(without_metadata("one", 7, 1));
+    bench.pass(2).await;
+    bench.leadership.send_modify(|leadership| leadership.begin(of_term(2)));
+    bench.pass(100).await;
+    assert_eq!(bench.requests(), []);
+    assert_eq!(bench.answers(), ["1 Abandoned"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_urgent_writes_that_read_their_cron_jobs_few_hold_metadata_at_a_time() {
+    let bench = Bench::with_latency(Vec::new(), Duration::from_millis(100));
+    bench.api.seen.lock().unwrap().read_version = 7;
+    for number in 0..40 {
+        bench.push(StatusWrite {
+            is_urgent: true,
+            ..without_metadata(&format!("large{number}"), 7, number)
+        });
+    }
+    bench.pass(10_000).await;
+    let requests = bench.requests();
+    assert_eq!(requests.len(), 40);
+    let writes_begun_at = |at| requests.iter().filter(|request| request.0 == at).count();
+    assert!(
+        requests.iter().all(|request| writes_begun_at(request.0) <= 8),
+        "{requests:?}"
+    );
+}

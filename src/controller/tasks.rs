@@ -1,0 +1,111 @@
+//! The tasks of a run: what happens when one ends, and the order in which all do.
+//!
+//! Invariant: no task outlives the run that it belongs to, however that ends.
+
+use futures::future::select_all;
+use tokio::task::JoinHandle;
+
+use super::{
+    RuntimeError,
+    shutdown::{Phase, PhaseSender},
+};
+use crate::kube_api::ordered_watch::Watcher;
+
+/// A task that runs, and ends at once when it is dropped.
+pub(super) struct Task {
+    pub(super) name: &'static str,
+    /// The phase of the shutdown in which it ends.
+    pub(super) ends_in: Phase,
+    pub(super) handle: JoinHandle<()>,
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.handle.abort();
+    }
+}
+
+/// What came to an end as it should.
+pub(super) enum Ended {
+    /// The process, after a signal.
+    Process,
+    /// A life: another begins, beside the tasks that last.
+    Life { lasting: Vec<Task>, ended: Vec<Task> },
+}
+
+/// Waits for the end of this life, or for a signal, which takes the process through the phases of its end.
+pub(super) async fn supervise(
+    lasting: Vec<Task>,
+    mut tasks: Vec<Task>,
+    phases: &PhaseSender,
+    went_back: &mut Watcher<bool>,
+    mut next_signal: impl AsyncFnMut() -> &'static str,
+) -> Result<Ended, RuntimeError> {
+    let n_of_life = tasks.len();
+    tasks.extend(lasting);
+    let signal = tokio::select! {
+        biased;
+        error = first_to_end(&mut tasks) => return Err(error),
+        signal = next_signal() => signal,
+        Ok(()) = went_back.wait_for(|went_back| *went_back) => {
+            let lasting = tasks.split_off(n_of_life);
+            return Ok(Ended::Life { lasting, ended: tasks });
+        }
+    };
+    tracing::info!(signal, "going down");
+    tokio::select! {
+        biased;
+        result = wind_down(tasks, phases) => result.map(|()| Ended::Process),
+        signal = next_signal() => Err(RuntimeError::Interrupted { signal }),
+    }
+}
+
+/// Ends tasks as a crash does, and returns when nothing of them runs any more.
+pub(super) async fn end_at_once(tasks: Vec<Task>) {
+    for task in &tasks {
+        task.handle.abort();
+    }
+    for mut task in tasks {
+        // That it was aborted is no news, nor that it failed in that instant: it is forgotten either way.
+        let _ = (&mut task.handle).await;
+    }
+}
+
+async fn first_to_end(tasks: &mut [Task]) -> RuntimeError {
+    let (result, position, _) = select_all(tasks.iter_mut().map(|task| &mut task.handle)).await;
+    let task = tasks[position].name;
+    match result {
+        Ok(()) => RuntimeError::TaskEnded { task },
+        Err(source) => RuntimeError::TaskFailed { task, source },
+    }
+}
+
+/// Every task bounds its own end in time.
+async fn wind_down(tasks: Vec<Task>, phases: &PhaseSender) -> Result<(), RuntimeError> {
+    let mut left = tasks;
+    let all = [
+        Phase::HandOver,
+        Phase::StopIntake,
+        Phase::EndShards,
+        Phase::FlushStatuses,
+        Phase::FlushEvents,
+        Phase::End,
+    ];
+    for phase in all {
+        phases.advance(phase);
+        let (ending, later): (Vec<Task>, Vec<Task>) = left.into_iter().partition(|task| task.ends_in == phase);
+        for mut task in ending {
+            let name = task.name;
+            (&mut task.handle)
+                .await
+                .map_err(|source| RuntimeError::TaskFailed { task: name, source })?;
+            tracing::debug!(task = name, "ended");
+        }
+        left = later;
+    }
+    tracing::info!("ended");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! How a run ends: by a signal, by a second one, by a task that ends on its own.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::{
+    controller::{clock::Clock, shutdown::phases, spawn},
+    kube_api::ordered_watch::Watched,
+};
+
+/// A process of two tasks and a list of what happened.
+struct Bench {
+    phases: PhaseSender,
+    log: Arc<Mutex<Vec<&'static str>>>,
+    signals: mpsc::Sender<&'static str>,
+    received: mpsc::Receiver<&'static str>,
+    went_back: Watched<bool>,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let (signals, received) = mpsc::channel(2);
+        Bench {
+            phases: phases(),
+            log: Arc::default(),
+            signals,
+            received,
+            went_back: Watched::new(false),
+        }
+    }
+
+    /// Ends `patience` after its phase has come.
+    fn task(&self, name: &'static str, ends_in: Phase, patience: Duration) -> Task {
+        let (mut phase, log) = (self.phases.subscribe(), Arc::clone(&self.log));
+        spawn(name, ends_in, async move {
+            phase.reached(ends_in).await;
+            tokio::time::sleep(patience).await;
+            log.lock().unwrap().push(name);
+        })
+    }
+
+    async fn supervise(&mut self, tasks: Vec<Task>) -> Result<(), RuntimeError> {
+        let ended = self.supervise_beside(Vec::new(), tasks).await?;
+        assert!(matches!(ended, Ended::Process));
+        Ok(())
+    }
+
+    async fn supervise_beside(&mut self, lasting: Vec<Task>, tasks: Vec<Task>) -> Result<Ended, RuntimeError> {
+        let (received, mut went_back) = (&mut self.received, self.went_back.subscribe());
+        let next_signal = async || received.recv().await.unwrap();
+        supervise(lasting, tasks, &self.phases, &mut went_back, next_signal).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_signal_each_phase_ends_before_the_next_begins() {
+    let mut bench = Bench::new();
+    let tasks = vec![
+        bench.task("last", Phase::End, Duration::ZERO),
+        bench.task("first", Phase::StopIntake, Duration::from_secs(5)),
+    ];
+    bench.signals.try_send("SIGTERM").unwrap();
+    bench.supervise(tasks).await.unwrap();
+    assert_eq!(*bench.log.lock().unwrap(), ["first", "last"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_signal_ends_the_process_at_once() {
+    let mut bench = Bench::new();
+    let hanging = bench.task("hanging", Phase::StopIntake, Duration::from_hours(1));
+    let signals = bench.signals.clone();
+    let watcher = bench.phases.subscribe();
+    let second = tokio::spawn(async move {
+        signals.send("SIGTERM").await.unwrap();
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert!(watcher.has_reached(Phase::StopIntake), "the first begins the end");
+        signals.send("SIGINT").await.unwrap();
+    });
+    let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
+    let error = bench.supervise(vec![hanging]).await.unwrap_err();
+    assert_eq!(error.to_string(), "SIGINT while going down: ended at once");
+    assert_eq!(clock.boot().since_boot(), Duration::from_secs(3));
+    assert!(!bench.phases.subscribe().has_reached(Phase::EndShards));
+    second.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_ends_by_itself_ends_the_process() {
+    let mut bench = Bench::new();
+    let lasting = bench.task("lasting", Phase::End, Duration::ZERO);
+    let ending = spawn("brief", Phase::End, async {});
+    let error = bench.supervise(vec![lasting, ending]).await.unwrap_err();
+    assert_eq!(error.to_string(), "the brief task ended unexpectedly");
+    let failing = spawn("failing", Phase::End, async { panic!("on purpose") });
+    let error = bench.supervise(vec![failing]).await.unwrap_err();
+    assert_eq!(error.to_string(), "the failing task failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_life_that_ends_leaves_the_tasks_that_last() {
+    let mut bench = Bench::new();
+    let lasting = bench.task("lasting", Phase::End, Duration::ZERO);
+    let (alive, mut ended) = mpsc::channel::<()>(1);
+    let of_life = spawn("of a life", Phase::End, async move {
+        let _alive = alive;
+        std::future::pending::<()>().await;
+    });
+    bench.went_back.set(true);
+    let outcome = bench.supervise_beside(vec![lasting], vec![of_life]).await.unwrap();
+    let Ended::Life { lasting, ended: tasks } = outcome else {
+        panic!("the process goes on");
+    };
+    end_at_once(tasks).await;
+    assert_eq!(ended.try_recv(), Err(mpsc::error::TryRecvError::Disconnected));
+    bench.went_back.set(false);
+    bench.signals.try_send("SIGTERM").unwrap();
+    let next_life = bench.task("next life", Phase::StopIntake, Duration::ZERO);
+    let outcome = bench.supervise_beside(lasting, vec![next_life]).await.unwrap();
+    assert!(matches!(outcome, Ended::Process));
+    assert_eq!(*bench.log.lock().unwrap(), ["next life", "lasting"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_dropped_ends() {
+    let (alive, mut ended) = tokio::sync::mpsc::channel::<()>(1);
+    let handle = tokio::spawn(async move {
+        let _alive = alive;
+        std::future::pending::<()>().await;
+    });
+    drop(Task {
+        name: "endless",
+        ends_in: Phase::End,
+        handle,
+    });
+    assert_eq!(ended.recv().await, None);
+}

@@ -1,0 +1,69 @@
+//! Tokens for what may be done many times at once, and then so many times a second. Pure.
+
+use std::time::Duration;
+
+use crate::shard::BootInstant;
+
+/// A bucket of tokens that fills with time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in crate::controller) struct Tokens {
+    capacity: u32,
+    interval: Duration,
+    /// When the bucket is full if nothing more is taken.
+    full_at: BootInstant,
+}
+
+impl Tokens {
+    /// A full bucket. `per_second` is at least one.
+    pub(in crate::controller) fn new(capacity: u32, per_second: u32, now: BootInstant) -> Tokens {
+        Tokens {
+            capacity,
+            interval: Duration::from_secs(1) / per_second.max(1),
+            full_at: now,
+        }
+    }
+
+    /// A bucket of another size with as many tokens as there are, where they fit.
+    pub(in crate::controller) fn resized(&self, capacity: u32, per_second: u32, now: BootInstant) -> Tokens {
+        let n_missing = self
+            .full_at
+            .since(now)
+            .as_nanos()
+            .div_ceil(self.interval.as_nanos().max(1));
+        let n_missing = u32::try_from(n_missing).unwrap_or(u32::MAX);
+        let n_tokens = self.capacity.saturating_sub(n_missing).min(capacity);
+        let full = Tokens::new(capacity, per_second, now);
+        Tokens {
+            full_at: now + full.interval * (capacity - n_tokens),
+            ..full
+        }
+    }
+
+    /// Takes a token, or says when there will be one.
+    pub(in crate::controller) fn take(&mut self, now: BootInstant) -> Result<(), BootInstant> {
+        let full_at = self.full_at.max(now) + self.interval;
+        let beyond = full_at.since(now).saturating_sub(self.interval * self.capacity);
+        if beyond > Duration::ZERO {
+            return Err(now + beyond);
+        }
+        self.full_at = full_at;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_gives_what_it_holds_and_then_what_comes() {
+        let at = |millis| BootInstant::after_boot(Duration::from_millis(millis));
+        let mut tokens = Tokens::new(3, 10, at(100_000));
+        let taken: Vec<_> = (0..4).map(|_| tokens.take(at(100_000))).collect();
+        assert_eq!(taken, [Ok(()), Ok(()), Ok(()), Err(at(100_100))]);
+        assert_eq!(tokens.take(at(100_100)), Ok(()));
+        assert_eq!(tokens.take(at(100_150)), Err(at(100_200)));
+        let later: Vec<_> = (0..4).map(|_| tokens.take(at(200_000)).is_ok()).collect();
+        assert_eq!(later, [true, true, true, false], "it holds no more than its capacity");
+    }
+}

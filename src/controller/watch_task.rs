@@ -1,0 +1,219 @@
+//! Brings what a watch sees to the shard, and tells what cannot be understood. A full queue holds the watch up.
+
+use std::pin::pin;
+
+use futures::{Stream, StreamExt};
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+
+use super::{
+    clock::Clock,
+    event_task::EventQueue,
+    shutdown::{Phase, PhaseReceiver},
+};
+use crate::{
+    kube_api::{
+        DecodeError, WatchItem,
+        watch::{WatchObserver, WatchRequest, selection::SelectedBy},
+    },
+    shard::{CronJobEvent, CronJobIdentity, EventReason, Input, ResourceVersion, input::SelectionStage},
+    telemetry::metrics::{SelectionMetrics, WatchMetrics, WatchPulse},
+};
+
+/// What a watch is connected to.
+#[derive(Debug)]
+pub struct WatchLinks {
+    /// The resource, for the log.
+    pub resource: &'static str,
+    /// Where facts go.
+    pub inputs: mpsc::Sender<Input>,
+    /// Where complaints about objects go.
+    pub events: EventQueue,
+    /// When to end.
+    pub phase: PhaseReceiver,
+    /// Counters.
+    pub metrics: WatchMetrics,
+    /// Who selects CronJobs.
+    pub selection: SelectionMetrics,
+    /// Where signs of life go.
+    pub pulse: WatchPulse,
+    /// The time of complaints.
+    pub clock: Clock,
+}
+
+impl WatchLinks {
+    /// What the requests of the watch are to be observed by.
+    pub fn observer(&self) -> RequestObserver {
+        RequestObserver {
+            metrics: self.metrics.clone(),
+            pulse: self.pulse.clone(),
+            clock: self.clock.clone(),
+        }
+    }
+
+    /// Forwards a watch until the intake stops.
+    pub async fn run(mut self, items: impl Stream<Item = WatchItem> + Send) {
+        let mut phase = self.phase.clone();
+        tokio::select! {
+            biased;
+            () = phase.reached(Phase::StopIntake) => {}
+            () = self.forward(items) => {}
+        }
+    }
+
+    async fn forward(&mut self, items: impl Stream<Item = WatchItem> + Send) {
+        let mut items = pin!(items);
+        let mut told = None;
+        while let Some(item) = items.next().await {
+            if let WatchItem::Listed(selected_by) = item
+                && told.replace(selected_by) != Some(selected_by)
+            {
+                tell_selection(selected_by);
+            }
+            let Some(input) = self.take(item) else { continue };
+            if self.inputs.send(input).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn take(&self, item: WatchItem) -> Option<Input> {
+        match item {
+            WatchItem::Input(input) => {
+                self.note_relist(&input);
+                Some(input)
+            }
+            WatchItem::Undecodable { error, cron_job, input } => {
+                self.metrics.undecodable.inc();
+                tracing::debug!(resource = self.resource, %error, "object not understood");
+                if let Some((identity, version)) = cron_job {
+                    let event = undecodable_event(identity, version, &error);
+                    self.events.push(event, self.now());
+                }
+                input
+            }
+            WatchItem::Listed(selected_by) => {
+                self.selection.note_list(selected_by);
+                None
+            }
+            WatchItem::PassedOver => {
+                self.selection.passed_over.inc();
+                None
+            }
+            WatchItem::KeepsNoMore => {
+                self.selection.keep_overflows.inc();
+                tracing::info!(
+                    "there are more CronJobs than are kept: shards that are taken over are listed, until another list of all"
+                );
+                None
+            }
+            WatchItem::Error { message, code } => {
+                self.metrics.errors.inc();
+                // Where it is not permitted the log has it already.
+                if !matches!(code, Some(401 | 403)) {
+                    tracing::warn!(
+                        resource = self.resource,
+                        error = message,
+                        "watch broke, it is begun again"
+                    );
+                }
+                self.pulse.failed(message);
+                None
+            }
+        }
+    }
+
+    fn note_relist(&self, input: &Input) {
+        match input {
+            Input::CronJobRelistBegun(scope) | Input::JobRelistBegun(scope) => {
+                self.metrics.relists.inc();
+                tracing::info!(resource = self.resource, ?scope, "list begun");
+            }
+            Input::CronJobRelistDone(scope) | Input::JobRelistDone(scope) => {
+                tracing::info!(resource = self.resource, ?scope, "list complete");
+            }
+            Input::Selected(selected) => {
+                self.metrics
+                    .relists
+                    .inc_by(u64::from(selected.stage == SelectionStage::ListBegun));
+                let n_shards = selected.shards.len();
+                tracing::debug!(resource = self.resource, n_shards, stage = ?selected.stage, "shards selected");
+            }
+            Input::CronJobApplied(_)
+            | Input::CronJobSeen(_)
+            | Input::CronJobDeleted(_)
+            | Input::JobApplied(_)
+            | Input::JobSeen(_)
+            | Input::JobDeleted(_)
+            | Input::JobUnselected(_)
+            | Input::JobCreateAnswered { .. }
+            | Input::JobDeleteAnswered { .. }
+            | Input::JobLookedUp { .. }
+            | Input::StatusAnswered { .. } => {}
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+}
+
+/// Counts and times the requests of one watch, and takes its pulse.
+#[derive(Clone, Debug)]
+pub struct RequestObserver {
+    metrics: WatchMetrics,
+    pulse: WatchPulse,
+    clock: Clock,
+}
+
+impl WatchObserver for RequestObserver {
+    fn asked(&self, request: WatchRequest) -> impl FnOnce(Option<u16>) + Send + 'static {
+        let RequestObserver { metrics, clock, .. } = self.clone();
+        let call = match request {
+            WatchRequest::List => metrics.list,
+            WatchRequest::Watch => metrics.watch,
+        };
+        let sent = clock.boot();
+        let scope = self.pulse.scope().clone();
+        move |code| {
+            let now = clock.boot();
+            metrics.api.record(call, code, now.since(sent));
+            if let Some(code @ (401 | 403)) = code {
+                metrics
+                    .api
+                    .refusals
+                    .note(call.labels(), code, &format!("in {scope}"), now);
+            }
+        }
+    }
+
+    fn heard(&self) {
+        self.pulse.heard();
+    }
+}
+
+/// Once, and when it changes.
+fn tell_selection(selected_by: SelectedBy) {
+    match selected_by {
+        SelectedBy::Server => tracing::info!("the API server selects CronJobs by shard"),
+        SelectedBy::Replica => tracing::info!(
+            "the API server sends the CronJobs of all shards, as it has no ShardedListAndWatch: those of others are passed over"
+        ),
+    }
+}
+
+fn undecodable_event(
+    cron_job: std::sync::Arc<CronJobIdentity>,
+    resource_version: ResourceVersion,
+    error: &DecodeError,
+) -> CronJobEvent {
+    CronJobEvent {
+        cron_job,
+        resource_version,
+        reason: EventReason::UndecodableCronJob,
+        message: error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! What the shell makes of a watch, in virtual time.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use super::*;
+use crate::{
+    controller::{
+        event_task::{EventApi, EventBudget, EventLinks, EventTask},
+        lane::WriteApi,
+        shutdown::phases,
+    },
+    coordination::Leadership,
+    kube_api::{Answer, Answered, EventOutcome, ordered_watch::Watched},
+    shard::{Scope, Uid, held_shards::WHOLE},
+    telemetry::metrics::Metrics,
+};
+
+/// Keeps the Events that it is sent.
+#[derive(Clone, Default)]
+struct FakeApi(Arc<Mutex<Vec<serde_json::Value>>>);
+
+impl WriteApi for FakeApi {}
+
+impl EventApi for FakeApi {
+    async fn post_event(&self, _namespace: &str, body: Vec<u8>) -> Answered<EventOutcome> {
+        self.0.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
+        Answered {
+            answer: Answer::Outcome(EventOutcome::Stored),
+            code: Some(201),
+            server_date: None,
+            not_permitted: None,
+            fenced_over: None,
+        }
+    }
+
+    async fn patch_event(&self, namespace: &str, _name: &str, body: Vec<u8>) -> Answered<EventOutcome> {
+        self.post_event(namespace, body).await
+    }
+}
+
+fn clock() -> Clock {
+    Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_requests_of_a_watch_are_counted_by_verb_resource_and_code_and_timed() {
+    let metrics = Metrics::register().unwrap();
+    let pulses = &metrics.watch_pulses;
+    let observer = |metrics: &WatchMetrics| RequestObserver {
+        metrics: metrics.clone(),
+        pulse: pulses.begin("jobs", Scope::Cluster, clock()),
+        clock: clock(),
+    };
+    let cron_jobs = observer(&metrics.cron_job_watch);
+    for request in [WatchRequest::List, WatchRequest::List, WatchRequest::Watch] {
+        let answered = cron_jobs.asked(request);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        answered(Some(200));
+    }
+    cron_jobs.asked(WatchRequest::Watch)(Some(410));
+    observer(&metrics.job_watch).asked(WatchRequest::List)(None);
+    let text = metrics.render().unwrap();
+    for line in [
+        r#"cronwheel_api_requests_total{code="200",resource="cronjobs",verb="list"} 2"#,
+        r#"cronwheel_api_requests_total{code="200",resource="cronjobs",verb="watch"} 1"#,
+        r#"cronwheel_api_requests_total{code="410",resource="cronjobs",verb="watch"} 1"#,
+        r#"cronwheel_api_requests_total{code="none",resource="jobs",verb="list"} 1"#,
+        r#"cronwheel_api_request_duration_seconds_sum{resource="cronjobs",verb="list"} 4"#,
+    ] {
+        assert!(text.lines().any(|have| have == line), "{line} is not in\n{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cron_job_that_cannot_be_understood_is_told_on_itself_counted_and_handed_on_as_seen() {
+    let metrics = Metrics::register().unwrap();
+    let (phases, burst, api) = (phases(), Watched::new(false), FakeApi::default());
+    let event_links = EventLinks {
+        leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),
+        budget: EventBudget::default(),
+        phase: phases.subscribe(),
+        burst: burst.subscribe(),
+    };
+    let (events, task) = EventTask::new(api.clone(), clock(), event_links, metrics.events.clone());
+    tokio::spawn(task.run());
+    let (inputs, mut received) = mpsc::channel(8);
+    let links = WatchLinks {
+        resource: "cronjobs",
+        inputs,
+        events,
+        phase: phases.subscribe(),
+        metrics: metrics.cron_job_watch.clone(),
+        selection: metrics.selection.clone(),
+        pulse: metrics.watch_pulses.begin("cronjobs", Scope::Cluster, clock()),
+        clock: clock(),
+    };
+    let identity = CronJobIdentity {
+        namespace: "shop".into(),
+        name: "backup".into(),
+        uid: Uid::new("c1"),
+    };
+    let error = DecodeError {
+        kind: "CronJob",
+        namespace: "shop".into(),
+        name: "backup".into(),
+        field: "spec.suspend",
+        problem: "expected a boolean, found a string".into(),
+    };
+    let item = WatchItem::Undecodable {
+        error,
+        cron_job: Some((Arc::new(identity), ResourceVersion(7))),
+        input: Some(Input::CronJobSeen(Uid::new("c1"))),
+    };
+    links.run(futures::stream::iter([item])).await;
+    let input = received.try_recv().unwrap();
+    assert!(
+        matches!(&input, Input::CronJobSeen(uid) if *uid == Uid::new("c1")),
+        "{input:?}"
+    );
+    assert_eq!(metrics.cron_job_watch.undecodable.get(), 1);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let posted = api.0.lock().unwrap();
+    assert_eq!(posted.len(), 1);
+    assert_eq!(
+        (&posted[0]["reason"], &posted[0]["type"]),
+        (&"UndecodableCronJob".into(), &"Warning".into())
+    );
+    assert_eq!(
+        posted[0]["message"],
+        "CronJob shop/backup cannot be understood: spec.suspend: expected a boolean, found a string"
+    );
+    assert_eq!(posted[0]["involvedObject"]["uid"], "c1");
+}

@@ -1,0 +1,394 @@
+//! One replica's part in the election: its own life, what it sees of the others, what it leads.
+//!
+//! Verbs as in [`crate::shard::ShardState`]: [`Election::handle`] takes a fact, [`Election::handle_timeout`] the passing of
+//! time, both give what is to be done, and [`Election::next_wakeup`] says when to come back. A fact changes what is known;
+//! what follows from it is worked out anew each time from all that is known, so that a fact that comes late, twice or in
+//! another form (an answer, an event, a list) leads to the same.
+
+mod adoption;
+mod eviction;
+mod guards;
+mod handover;
+mod leaving;
+mod life;
+mod not_owning;
+mod renewal;
+mod requests;
+mod roster;
+mod tenure;
+mod view;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use self::{
+    guards::Guards,
+    handover::Look,
+    life::{Life, Standing},
+    requests::{Purpose, Requests},
+    roster::Rings,
+    tenure::Tenure,
+    view::View,
+};
+pub use self::{leaving::CLOSE_MAX, not_owning::NotOwning};
+use super::{
+    Adoption, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, MemberIdentity, MemberSettings,
+    ProtocolRange, ReadAnswer, RejoinReason, Timing, WriteAnswer,
+};
+use crate::shard::{BootInstant, ShardId, ShardReport, ShardSet, Term};
+
+/// What a replica that runs alone publishes as its installation: it has no shards, so it shares none out with any other.
+const ALONE: &str = "alone";
+
+/// What an election is told once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ElectionConfig {
+    /// The name of our pod.
+    pub pod_name: Box<str>,
+    /// The uid of our pod, after which our Lease is named.
+    pub pod_uid: Box<str>,
+    /// Our first life, drawn at random.
+    pub incarnation: Incarnation,
+    /// The revision of our pod's template; members of one Deployment that differ in it are in a rollout.
+    pub revision: Box<str>,
+    /// What we can follow.
+    pub protocol: ProtocolRange,
+    /// What we were configured with.
+    pub installation: Installation,
+    /// Our scope and default time zone.
+    pub settings: MemberSettings,
+    /// How long everything takes.
+    pub timing: Timing,
+}
+
+/// What a led shard is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShardStanding {
+    /// Led.
+    Led,
+    /// Led, and announced to another member.
+    Offered,
+    /// To be sealed, and not reported as sealed yet: it acts until what it began is answered.
+    Sealing,
+    /// Sealed, and on its way.
+    Sealed,
+}
+
+/// How things stand, for readiness, metrics and people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overview {
+    /// Who we are.
+    pub identity: MemberIdentity,
+    /// Why we take no shards, if so.
+    pub not_owning: Option<NotOwning>,
+    /// Until when led shards may act.
+    pub act_until: Option<BootInstant>,
+    /// The shards that we lead, with their terms.
+    pub led: BTreeMap<ShardId, (Term, ShardStanding)>,
+    /// The shards that no live member holds, and since when.
+    pub unowned: BTreeMap<ShardId, BootInstant>,
+    /// The shards in quarantine.
+    pub quarantined: ShardSet,
+    /// How many members take shards.
+    pub n_takers: usize,
+}
+
+/// The election of one replica.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Election {
+    config: ElectionConfig,
+    guards: Guards,
+    identity: MemberIdentity,
+    /// What we were configured with, as others show theirs.
+    own_installation: Box<str>,
+    standing: Standing,
+    view: View,
+    requests: Requests,
+    /// What we lead.
+    tenures: BTreeMap<ShardId, Tenure>,
+    /// How a shard that we ask for came to be had.
+    taking: BTreeMap<ShardId, (Term, Adoption)>,
+    /// Shards that we led and whose Leases were deleted: ours to make anew at once.
+    recreating: ShardSet,
+    /// Shards that we load for a handover, and whether they are loaded.
+    warming: BTreeMap<ShardId, bool>,
+    rings: Rings,
+    /// What the last look at what should be given away went by.
+    last_look: Option<Look>,
+    /// What the installation was made with, when it is known.
+    installation: Option<Installation>,
+    is_synced: bool,
+    is_willing: bool,
+    /// When this replica began to leave.
+    drain: Option<BootInstant>,
+    last_handled: Option<BootInstant>,
+    wakeup: BootInstant,
+    effects: Vec<ElectionEffect>,
+}
+
+impl Election {
+    /// One that knows nothing yet. The first list of Leases makes it join.
+    pub fn new(config: ElectionConfig, now: BootInstant) -> Election {
+        Election {
+            guards: Guards::ALL,
+            identity: MemberIdentity {
+                pod_name: config.pod_name.clone(),
+                pod_uid: config.pod_uid.clone(),
+                incarnation: config.incarnation,
+            },
+            own_installation: if config.settings.is_alone() {
+                ALONE.into()
+            } else {
+                config.installation.to_string().into()
+            },
+            standing: Standing::Listing,
+            view: View::new(config.installation.shard_count, now),
+            requests: Requests::default(),
+            tenures: BTreeMap::new(),
+            taking: BTreeMap::new(),
+            recreating: ShardSet::EMPTY,
+            warming: BTreeMap::new(),
+            rings: Rings::default(),
+            last_look: None,
+            installation: None,
+            is_synced: false,
+            is_willing: true,
+            drain: None,
+            last_handled: None,
+            wakeup: now,
+            effects: Vec::new(),
+            config,
+        }
+    }
+
+    /// Takes in a fact, and says what is to be done, in order.
+    pub fn handle(&mut self, input: ElectionInput, now: BootInstant) -> Vec<ElectionEffect> {
+        self.notice_thaw(now);
+        match input {
+            ElectionInput::Listed {
+                asked_at,
+                resource_version,
+                leases,
+            } => self.listed(asked_at, resource_version, &leases, now),
+            ElectionInput::Applied(record) => {
+                self.view.apply(&record, now);
+                self.view.watched(record.resource_version);
+                self.echoed(&record, now);
+            }
+            ElectionInput::Deleted(key, version) => {
+                self.view.delete(&key, version, now);
+                self.view.watched(version);
+            }
+            ElectionInput::WatchLost => self.view.is_connected = false,
+            ElectionInput::WatchResumed => self.view.is_connected = true,
+            ElectionInput::Written { request, answer } => self.written(request, answer, now),
+            ElectionInput::Read { request, answer } => self.read(request, answer, now),
+            ElectionInput::InstallationKnown(installation) => self.installation = Some(installation),
+            ElectionInput::Shards(report) => self.take_report(report),
+            ElectionInput::Willing(is_willing) => self.set_willing(is_willing, now),
+            ElectionInput::DrainRequested => self.drain(now),
+            ElectionInput::Rejoined(incarnation) => self.rejoined(incarnation, now),
+        }
+        self.work_out(now);
+        std::mem::take(&mut self.effects)
+    }
+
+    fn take_report(&mut self, report: ShardReport) {
+        match report {
+            ShardReport::Synced => self.is_synced = true,
+            ShardReport::Loaded(shard) => {
+                if let Some(is_loaded) = self.warming.get_mut(&shard) {
+                    *is_loaded = true;
+                }
+            }
+            ShardReport::Leading(_) => {}
+            ShardReport::Sealed {
+                mandate,
+                fired_through,
+                written_through,
+                ..
+            } => self.sealed(mandate, fired_through, written_through),
+        }
+    }
+
+    /// Whether a consistent list of Leases proves that the history of the API server went back. Then nothing that is known
+    /// here may be relied on.
+    pub fn is_contradicted_by(&self, input: &ElectionInput) -> bool {
+        let ElectionInput::Listed {
+            asked_at,
+            resource_version,
+            leases,
+        } = input
+        else {
+            return false;
+        };
+        self.view.is_contradicted_by(*asked_at, *resource_version, leases)
+    }
+
+    /// Takes in that it is `now`. Calling it early or twice does no harm.
+    pub fn handle_timeout(&mut self, now: BootInstant) -> Vec<ElectionEffect> {
+        self.notice_thaw(now);
+        self.work_out(now);
+        std::mem::take(&mut self.effects)
+    }
+
+    /// When time alone will next change something; it may be early, never late.
+    pub fn next_wakeup(&self) -> BootInstant {
+        self.wakeup
+    }
+
+    /// Until when the shards that we lead may act; none when they may not.
+    pub fn act_until(&self) -> Option<BootInstant> {
+        self.standing
+            .life()
+            .map(|life| life.act_until(self.fence_after(), self.guards))
+    }
+
+    /// The shards in quarantine.
+    pub fn quarantined(&self) -> ShardSet {
+        self.view.quarantined()
+    }
+
+    /// How things stand.
+    pub fn overview(&self, now: BootInstant) -> Overview {
+        let vacancies = self.vacancies();
+        Overview {
+            identity: self.identity.clone(),
+            not_owning: self.not_owning(now),
+            act_until: self.act_until(),
+            led: self
+                .tenures
+                .iter()
+                .map(|(shard, tenure)| (*shard, (tenure.term, tenure.standing())))
+                .collect(),
+            unowned: vacancies
+                .into_iter()
+                .map(|(shard, vacancy)| (shard, vacancy.since))
+                .collect(),
+            quarantined: self.view.quarantined(),
+            n_takers: self.roster().filter(|(_, lease)| lease.accepts()).count(),
+        }
+    }
+
+    /// What follows from all that is known.
+    fn work_out(&mut self, now: BootInstant) {
+        self.wakeup = now + self.config.timing.parts().renew_interval;
+        for purpose in self.requests.expire(now, self.config.timing.parts().attempt_timeout) {
+            self.unanswered(&purpose, now);
+        }
+        self.judge_own_lease();
+        self.refresh_trust(now);
+        self.settle_roster(now);
+        self.follow_leases(now);
+        if self.may_act(now) {
+            self.evict_silent(now);
+            if !self.config.settings.is_alone() {
+                self.adopt(now);
+                self.hand_over(now);
+                self.warm();
+                self.pardon(now);
+            }
+        }
+        self.live(now);
+        if let Some(expiry) = self.requests.next_expiry(self.config.timing.parts().attempt_timeout) {
+            self.wake_at(expiry);
+        }
+        self.last_handled = Some(now);
+    }
+
+    /// A process that did not run for as long as its fence may not go on as the life that it was: what it holds in queues
+    /// and sockets is from before.
+    fn notice_thaw(&mut self, now: BootInstant) {
+        let is_thaw = self
+            .last_handled
+            .is_some_and(|last| now.since(last) > self.fence_after());
+        if is_thaw && self.standing.is_joined_or_joining() {
+            self.end_life(RejoinReason::Thawed);
+        }
+    }
+
+    /// Wakes at an instant, if that is before the next wake-up.
+    fn wake_at(&mut self, at: BootInstant) {
+        self.wakeup = self.wakeup.min(at);
+    }
+
+    /// Whether our shards may act, and we on theirs.
+    fn may_act(&self, now: BootInstant) -> bool {
+        self.act_until().is_some_and(|until| now < until)
+    }
+
+    /// Whether we were asked to end.
+    fn is_draining(&self) -> bool {
+        self.drain.is_some()
+    }
+
+    /// Whether we give away what we have.
+    fn is_leaving(&self) -> bool {
+        self.is_draining() || !self.is_willing || self.disagreement().is_some() || self.settings_differ().is_some()
+    }
+
+    fn fence_after(&self) -> Duration {
+        self.config.timing.parts().self_fence
+    }
+
+    fn own_key(&self) -> LeaseKey {
+        LeaseKey::Member(self.config.pod_uid.clone())
+    }
+
+    fn life(&self) -> Option<&Life> {
+        self.standing.life()
+    }
+
+    fn written(&mut self, request: super::RequestId, answer: WriteAnswer, now: BootInstant) {
+        let Some(pending) = self.requests.answered(request) else {
+            return;
+        };
+        if let WriteAnswer::Done(record) = &answer
+            && !matches!(pending.purpose, Purpose::Leave { .. })
+        {
+            self.view.apply(record, now);
+        }
+        match pending.purpose {
+            Purpose::Join | Purpose::Renew { .. } | Purpose::Leave { .. } => {
+                self.own_write_answered(&pending, &answer, now);
+            }
+            Purpose::Evict(victim) => match answer {
+                WriteAnswer::Done(_) => {}
+                WriteAnswer::Missing => self.view.missing(&LeaseKey::Member(victim), now),
+                WriteAnswer::Conflict | WriteAnswer::Exists | WriteAnswer::Unknown | WriteAnswer::Refused => {
+                    self.retry_victim_later(&victim, now);
+                }
+            },
+            Purpose::Take(shard) | Purpose::HandOver(shard) | Purpose::Pardon(shard) => {
+                self.shard_write_answered(shard, &answer, now);
+            }
+            Purpose::ReadOwn | Purpose::ReadShard(_) | Purpose::ReadVictim { .. } => {}
+        }
+    }
+
+    fn read(&mut self, request: super::RequestId, answer: ReadAnswer, now: BootInstant) {
+        let Some(pending) = self.requests.answered(request) else {
+            return;
+        };
+        let key = match (pending.purpose.shard(), pending.purpose.victim()) {
+            (Some(shard), _) => LeaseKey::Shard(shard),
+            (None, Some(victim)) => LeaseKey::Member(victim.into()),
+            (None, None) => self.own_key(),
+        };
+        match &answer {
+            ReadAnswer::Found(record) => {
+                self.view.apply(record, now);
+                self.renew_soon_after_reading(&pending.purpose, now);
+            }
+            ReadAnswer::Missing => self.view.missing(&key, now),
+            ReadAnswer::Unknown => self.unanswered(&pending.purpose, now),
+        }
+        if let Purpose::ReadVictim { victim, version } = pending.purpose
+            && matches!(&answer, ReadAnswer::Found(record) if record.resource_version == version)
+        {
+            self.evict(&victim, now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! Members that are silent: when they may be evicted, and by whom first.
+
+use std::time::Duration;
+
+use super::{Election, ElectionEffect, LeaseKey, MemberIdentity, Purpose, view::SeenMember};
+use crate::{
+    coordination::{LeaseWrite, annotation},
+    shard::{BootInstant, fnv1a_64},
+};
+
+impl Election {
+    /// Begins to evict every member that has been silent for its own advertised duration, by our clock, in time through
+    /// which our watch lived, when it is our turn.
+    pub(super) fn evict_silent(&mut self, now: BootInstant) {
+        let others = self
+            .view
+            .members
+            .iter()
+            .filter(|(pod_uid, _)| **pod_uid != self.config.pod_uid);
+        let candidates: Vec<(Box<str>, Option<BootInstant>)> = others
+            .map(|(pod_uid, seen)| (pod_uid.clone(), self.evictable_at(pod_uid, seen)))
+            .collect();
+        for (pod_uid, at) in candidates {
+            let Some(at) = at else { continue };
+            if at > now {
+                self.wake_at(at);
+            } else if !self.requests.is_victim_busy(&pod_uid) {
+                self.begin_eviction(pod_uid, now);
+            }
+        }
+    }
+
+    fn begin_eviction(&mut self, victim: Box<str>, now: BootInstant) {
+        if !self.guards.quorum_read {
+            return self.evict(&victim, now);
+        }
+        let Some(version) = self.view.members.get(&victim).map(|seen| seen.lease.resource_version) else {
+            return;
+        };
+        let key = LeaseKey::Member(victim.clone());
+        let request = self.requests.sent(Purpose::ReadVictim { victim, version }, now);
+        self.effects.push(ElectionEffect::Read { request, key });
+    }
+
+    /// When a member may be evicted by us; none while it lives not, or while our view is not trusted.
+    fn evictable_at(&self, pod_uid: &str, seen: &SeenMember) -> Option<BootInstant> {
+        let victim = seen.lease.holder.member()?;
+        let silent_since = if self.guards.trusted_watch {
+            seen.changed_at.max(self.view.trusted_since?)
+        } else {
+            seen.changed_at
+        };
+        let duration = if self.guards.wait_out_duration {
+            Duration::from_secs(seen.lease.duration_secs.into())
+        } else {
+            self.config.timing.parts().renew_interval
+        };
+        let at = silent_since + duration + self.config.timing.parts().stagger * self.eviction_turn(pod_uid, victim);
+        Some(at.max(seen.retry_at))
+    }
+
+    pub(super) fn retry_victim_later(&mut self, victim: &str, now: BootInstant) {
+        let retry_at = now + self.config.timing.parts().attempt_timeout;
+        if let Some(seen) = self.view.members.get_mut(victim) {
+            seen.retry_at = retry_at;
+        }
+    }
+
+    /// How many others come before us in evicting this life of a member, by an order that differs from victim to victim.
+    fn eviction_turn(&self, pod_uid: &str, victim: &MemberIdentity) -> u32 {
+        let order = |other: &str| fnv1a_64(format!("{other} evicts {victim}").as_bytes());
+        let ours = order(&self.config.pod_uid);
+        let others = self.view.members.iter().filter(|(other, seen)| {
+            other.as_ref() != pod_uid && **other != self.config.pod_uid && seen.lease.holder.member().is_some()
+        });
+        let n_before = others.filter(|(other, _)| order(other) < ours).count();
+        u32::try_from(n_before).unwrap_or(u32::MAX)
+    }
+
+    /// Takes a member's Lease from it, if it has still not changed.
+    pub(super) fn evict(&mut self, victim: &str, now: BootInstant) {
+        let Some(seen) = self.view.members.get(victim) else {
+            return;
+        };
+        if !self.may_act(now) || self.evictable_at(victim, seen).is_none_or(|at| at > now) {
+            return;
+        }
+        let precondition = seen.lease.resource_version;
+        let write = LeaseWrite::without_holder(LeaseKey::Member(victim.into()));
+        let request = self.requests.sent(Purpose::Evict(victim.into()), now);
+        self.effects.push(ElectionEffect::Patch {
+            request,
+            precondition,
+            write: write.annotate(annotation::EVICTED_BY, Some(self.identity.to_string())),
+        });
+    }
+}

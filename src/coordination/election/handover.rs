@@ -1,0 +1,346 @@
+//! Giving a shard to another: announce, let it warm, seal, hand over with one write. And the other side: warming.
+//!
+//! Only we move what we lead. A drain moves everything at once and finds another target when one does not answer; a member
+//! that has too much moves a few at a time, and keeps what its target does not want.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+
+use super::{
+    Election, ElectionEffect, LeaseKey, Purpose,
+    tenure::{Stage, Tenure},
+};
+use crate::{
+    coordination::{LeaseWrite, MemberIdentity, Plan, Pull, annotation},
+    shard::{BootInstant, Horizon, Mandate, SealOrder, ShardCommand, ShardId, ShardSet, Term},
+};
+
+/// So many shards are on their way from one member that has too many, at a time.
+const PULLS_MAX: usize = 8;
+
+/// A target that has not warmed a shard after this is not waited for by one that leaves.
+const WARM_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Nor by one that stays, which leads meanwhile and is in no hurry: in a large cluster a list takes long.
+const PULL_WARM_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// So many targets are waited for. Where all are slow, as when everything is due at once, none is faster than the last one,
+/// and whoever takes a shard that is free lists it as well.
+const TARGETS_MAX: usize = 2;
+
+/// What decides what we should give away; while it is the same, so is the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Look {
+    generation: u64,
+    pull: Pull,
+    is_leaving: bool,
+    n_moving: usize,
+    n_may_go: usize,
+}
+
+impl Election {
+    /// What we have announced.
+    pub(super) fn plan(&self) -> Plan {
+        let entries = self
+            .tenures
+            .iter()
+            .filter_map(|(shard, tenure)| Some((*shard, tenure.target()?.into())));
+        Plan(entries.collect())
+    }
+
+    /// Whether every shard that we have is sealed, and there is nobody to give any to.
+    pub(super) fn all_sealed_for_nobody(&self) -> bool {
+        let is_for_nobody = |tenure: &Tenure| matches!(&tenure.stage, Stage::Sealed { target: None, .. });
+        self.tenures.values().all(is_for_nobody) && !self.is_there_a_taker()
+    }
+
+    pub(super) fn is_there_a_taker(&self) -> bool {
+        self.roster()
+            .any(|(pod_uid, lease)| *pod_uid != *self.config.pod_uid && lease.accepts())
+    }
+
+    /// Moves every shard that is to go one step further.
+    pub(super) fn hand_over(&mut self, now: BootInstant) {
+        if self.is_leaving() {
+            self.withdraw_offers();
+            self.seal_without_successor(now);
+        }
+        self.announce(now);
+        let is_moving = |tenure: &Tenure| tenure.stage != Stage::Leading;
+        let moving: Vec<ShardId> = self
+            .tenures
+            .iter()
+            .filter(|(_, tenure)| is_moving(tenure))
+            .map(|(shard, _)| *shard)
+            .collect();
+        if moving.is_empty() {
+            return;
+        }
+        let busy = self.requests.busy_shards();
+        for shard in moving {
+            self.follow_offer(shard, now);
+            if !busy.contains(shard) {
+                self.transfer(shard, now);
+            }
+        }
+    }
+
+    /// Takes back what was offered to members that take nothing any more: they are placed anew, so that who is left gets
+    /// an even share. Several that leave at once offer to each other before they know it.
+    fn withdraw_offers(&mut self) {
+        let takers: BTreeSet<Box<str>> = self
+            .roster()
+            .filter(|(_, lease)| lease.accepts())
+            .map(|(pod_uid, _)| pod_uid.into())
+            .collect();
+        for tenure in self.tenures.values_mut() {
+            if matches!(&tenure.stage, Stage::Offered { target, .. } if !takers.contains(target)) {
+                tenure.stage = Stage::Leading;
+                self.last_look = None;
+            }
+        }
+    }
+
+    /// The shards that may be offered now: all when we leave, else those that we have led for a while.
+    fn may_go(&self, now: BootInstant) -> Vec<ShardId> {
+        let window = self.config.timing.parts().settle_window;
+        let is_leaving = self.is_leaving();
+        let may_go = |tenure: &Tenure| tenure.stage == Stage::Leading && (is_leaving || now >= tenure.since + window);
+        self.tenures
+            .iter()
+            .filter(|(_, tenure)| may_go(tenure))
+            .map(|(shard, _)| *shard)
+            .collect()
+    }
+
+    /// Offers what should go, as many as may go at a time.
+    fn announce(&mut self, now: BootInstant) {
+        let may_go = self.may_go(now);
+        let look = Look {
+            generation: self.view.generation,
+            pull: self.pull(now),
+            is_leaving: self.is_leaving(),
+            n_moving: self
+                .tenures
+                .values()
+                .filter(|tenure| tenure.stage != Stage::Leading)
+                .count(),
+            n_may_go: may_go.len(),
+        };
+        let has_reason = look.is_leaving || look.pull == Pull::Allowed || !self.view.quarantined().is_empty();
+        if may_go.is_empty() || !has_reason || self.last_look == Some(look) {
+            return;
+        }
+        self.last_look = Some(look);
+        let placed = self.place(false, now);
+        let Some(us) = placed.member(&self.config.pod_uid) else {
+            return;
+        };
+        let moves = placed.placement.moves_from(us, &placed.holders);
+        let targets: BTreeMap<ShardId, usize> = moves.into_iter().collect();
+        let room = if look.is_leaving {
+            usize::MAX
+        } else {
+            PULLS_MAX.saturating_sub(look.n_moving)
+        };
+        let mut n_offered = 0;
+        for shard in may_go {
+            let target = targets
+                .get(&shard)
+                .and_then(|target| placed.pod_uid(*target))
+                .map(Into::into);
+            if n_offered < room && (target.is_some() || look.is_leaving) {
+                n_offered += 1;
+                self.offer(shard, target, Vec::new(), now);
+            }
+        }
+    }
+
+    /// Announces a shard, or seals it at once where there is nobody to warm it.
+    fn offer(&mut self, shard: ShardId, target: Option<Box<str>>, passed_over: Vec<Box<str>>, now: BootInstant) {
+        let can_transfer = self.can_transfer();
+        match (target, self.tenures.get_mut(&shard)) {
+            (Some(target), Some(tenure)) if can_transfer => {
+                tenure.stage = Stage::Offered {
+                    target,
+                    since: now,
+                    passed_over,
+                };
+            }
+            _ => self.seal(shard, None, now),
+        }
+    }
+
+    fn seal(&mut self, shard: ShardId, target: Option<Box<str>>, now: BootInstant) {
+        let (close_by, has_successor) = (self.close_by(now), self.is_there_a_taker());
+        if let Some(tenure) = self.tenures.get_mut(&shard) {
+            tenure.stage = Stage::Sealing { target, has_successor };
+            let mandate = Mandate {
+                shard,
+                term: tenure.term,
+            };
+            let order = SealOrder {
+                mandate,
+                close_by,
+                has_successor,
+            };
+            self.effects.push(ElectionEffect::Shards(ShardCommand::Seal(order)));
+        }
+    }
+
+    /// Seals a shard that its target has loaded, and finds another target, or none, for one that it does not load in time.
+    fn follow_offer(&mut self, shard: ShardId, now: BootInstant) {
+        let Some(Tenure {
+            stage:
+                Stage::Offered {
+                    target,
+                    since,
+                    passed_over,
+                },
+            ..
+        }) = self.tenures.get(&shard)
+        else {
+            return;
+        };
+        let patience = if self.is_leaving() {
+            WARM_TIMEOUT
+        } else {
+            PULL_WARM_TIMEOUT
+        };
+        let (target, late_at) = (target.clone(), *since + patience);
+        let lease = self
+            .roster()
+            .find(|(pod_uid, lease)| **pod_uid == *target && lease.accepts())
+            .map(|(_, lease)| lease);
+        if !self.can_transfer() {
+            // Somebody came who cannot follow it.
+            self.seal(shard, None, now);
+        } else if lease.is_some_and(|lease| lease.warmed.contains(shard)) {
+            self.seal(shard, Some(target), now);
+        } else if lease.is_some() && now < late_at {
+            self.wake_at(late_at);
+        } else if self.is_leaving() {
+            let mut passed_over = passed_over.clone();
+            passed_over.push(target);
+            let next = (passed_over.len() < TARGETS_MAX)
+                .then(|| self.place(false, now).next_target(shard, &passed_over))
+                .flatten();
+            self.offer(shard, next, passed_over, now);
+        } else if let Some(tenure) = self.tenures.get_mut(&shard) {
+            tenure.stage = Stage::Leading;
+            tenure.since = now;
+        }
+    }
+
+    pub(super) fn sealed(&mut self, mandate: Mandate, fired_through: Option<Timestamp>, written_through: Horizon) {
+        if let Some(tenure) = self.tenures.get_mut(&mandate.shard)
+            && tenure.term == mandate.term
+            && let Stage::Sealing { target, .. } = &mut tenure.stage
+        {
+            tenure.stage = Stage::Sealed {
+                target: target.take(),
+                fired_through,
+                written_through,
+            };
+        }
+    }
+
+    /// Hands a sealed shard over: one write, and it is another's, or nobody's.
+    fn transfer(&mut self, shard: ShardId, now: BootInstant) {
+        let Some(Tenure {
+            stage: Stage::Sealed { target, .. },
+            ..
+        }) = self.tenures.get(&shard)
+        else {
+            return;
+        };
+        if target.is_none() && self.is_draining() && !self.is_there_a_taker() {
+            // All of these go at once, with our own Lease.
+            return;
+        }
+        let Some((precondition, retry_at)) = self
+            .view
+            .shard(shard)
+            .and_then(|seen| Some((seen.lease.as_ref()?.resource_version, seen.retry_at)))
+        else {
+            return;
+        };
+        if retry_at > now {
+            return self.wake_at(retry_at);
+        }
+        let Some(write) = self.transfer_write(shard) else {
+            return;
+        };
+        let request = self.requests.sent(Purpose::HandOver(shard), now);
+        self.effects.push(ElectionEffect::Patch {
+            request,
+            precondition,
+            write,
+        });
+    }
+
+    /// What hands a sealed shard over.
+    fn transfer_write(&self, shard: ShardId) -> Option<LeaseWrite> {
+        let tenure = self.tenures.get(&shard)?;
+        let Stage::Sealed {
+            target,
+            fired_through,
+            written_through,
+        } = &tenure.stage
+        else {
+            return None;
+        };
+        let target = target.as_deref().filter(|_| self.can_transfer());
+        let heir = target.and_then(|target| self.live_identity(target));
+        let write = LeaseWrite {
+            holder: Some(heir.as_ref().map(ToString::to_string).unwrap_or_default().into()),
+            term: heir.is_some().then_some(Term(tenure.term.0 + 1)),
+            is_renewal: heir.is_some(),
+            is_acquisition: heir.is_some(),
+            ..LeaseWrite::to(LeaseKey::Shard(shard))
+        }
+        .annotate(annotation::WRITTEN_THROUGH, Some(written_through.to_string()));
+        Some(match fired_through {
+            Some(through) => write.annotate(annotation::FIRED_THROUGH, Some(through.to_string())),
+            None => write,
+        })
+    }
+
+    /// Who lives in a pod, if it takes shards.
+    fn live_identity(&self, pod_uid: &str) -> Option<MemberIdentity> {
+        let (_, lease) = self
+            .roster()
+            .find(|(other, lease)| *other == pod_uid && lease.accepts())?;
+        lease.holder.member().cloned()
+    }
+
+    /// Warms what was announced to us, and lets go of what will not come.
+    pub(super) fn warm(&mut self) {
+        let announced = self.announced_to_us();
+        let takes = self.is_synced && !self.is_leaving();
+        let is_wanted = |shard: ShardId| takes && announced.contains(shard);
+        let unwanted: Vec<ShardId> = self
+            .warming
+            .keys()
+            .copied()
+            .filter(|shard| !is_wanted(*shard))
+            .collect();
+        for shard in unwanted {
+            self.warming.remove(&shard);
+            self.effects.push(ElectionEffect::Shards(ShardCommand::Release(shard)));
+        }
+        let is_new = |shard: &ShardId| !self.warming.contains_key(shard) && !self.tenures.contains_key(shard);
+        let wanted: ShardSet = announced
+            .iter()
+            .filter(|shard| is_wanted(*shard) && is_new(shard))
+            .collect();
+        if !wanted.is_empty() {
+            self.warming.extend(wanted.iter().map(|shard| (shard, false)));
+            self.effects.push(ElectionEffect::Shards(ShardCommand::Load(wanted)));
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Writing our own Lease: joining, renewing, leaving; what others are told by it.
+
+use super::{
+    Election, ElectionEffect, LeaseKey, Purpose,
+    life::{Life, Published, Standing},
+    requests::Pending,
+};
+use crate::{
+    coordination::{Acceptance, LeaseRecord, LeaseWrite, MemberLease, WriteAnswer, annotation},
+    shard::BootInstant,
+};
+
+impl Election {
+    /// What others should know of us.
+    pub(super) fn publication(&self) -> Published {
+        Published {
+            accepts: self.is_synced && !self.is_leaving(),
+            is_draining: self.is_draining(),
+            plan: self.plan(),
+            warmed: self
+                .warming
+                .iter()
+                .filter(|(_, is_loaded)| **is_loaded)
+                .map(|(shard, _)| *shard)
+                .collect(),
+        }
+    }
+
+    /// The whole of our Lease.
+    fn own_write(&self, number: u64, published: &Published) -> LeaseWrite {
+        let config = &self.config;
+        let count = config.installation.shard_count;
+        let flag = |is_set: bool| is_set.then_some("true");
+        let text = |text: String| (!text.is_empty()).then_some(text);
+        let acceptance = match (published.accepts, self.is_leaving()) {
+            (true, _) => Acceptance::Now,
+            (false, false) => Acceptance::Soon,
+            (false, true) => Acceptance::No,
+        };
+        let warmed = (!published.warmed.is_empty()).then(|| published.warmed.to_hex(count));
+        LeaseWrite {
+            holder: Some(self.identity.to_string().into()),
+            duration_secs: Some(config.timing.duration_secs()),
+            is_renewal: true,
+            ..LeaseWrite::to(self.own_key())
+        }
+        .annotate(annotation::RENEWAL, Some(number.to_string()))
+        .annotate(annotation::PROTOCOL, Some(config.protocol.to_string()))
+        .annotate(annotation::REVISION, Some(config.revision.clone()))
+        .annotate(annotation::INSTALLATION, Some(self.own_installation.clone()))
+        .annotate(annotation::SETTINGS, Some(config.settings.to_string()))
+        .annotate(annotation::ACCEPTS, acceptance.text())
+        .annotate(annotation::DRAINING, flag(published.is_draining))
+        .annotate(annotation::GENESIS, flag(self.view.is_genesis))
+        .annotate(annotation::PLAN, text(published.plan.to_text(count)))
+        .annotate(annotation::WARMED, warmed)
+        .annotate(annotation::EVICTED_BY, None::<&str>)
+    }
+
+    pub(super) fn join(&mut self, now: BootInstant) {
+        let write = LeaseWrite {
+            is_acquisition: true,
+            ..self.own_write(1, &self.publication())
+        };
+        let former = self
+            .view
+            .members
+            .get(&self.config.pod_uid)
+            .map(|seen| seen.lease.resource_version);
+        let request = self.requests.sent(Purpose::Join, now);
+        self.effects.push(match former {
+            Some(precondition) => ElectionEffect::Patch {
+                request,
+                precondition,
+                write,
+            },
+            None => ElectionEffect::Create { request, write },
+        });
+    }
+
+    pub(super) fn renew(&mut self, now: BootInstant) {
+        let published = self.publication();
+        let interval = self.config.timing.parts().renew_interval;
+        let Standing::Member(life) = &mut self.standing else {
+            return;
+        };
+        let (number, precondition) = life.sent(now, interval);
+        let write = self.own_write(number, &published);
+        let request = self.requests.sent(Purpose::Renew { number }, now);
+        self.effects.push(ElectionEffect::Patch {
+            request,
+            precondition,
+            write,
+        });
+    }
+
+    /// Whether nothing is left to be handed over.
+    pub(super) fn may_leave(&self) -> bool {
+        self.is_draining() && (self.tenures.is_empty() || self.all_sealed_for_nobody())
+    }
+
+    /// Gives our Lease up. With shards that nobody would take, it stays without a holder, and they with it: free for all.
+    pub(super) fn leave(&mut self, now: BootInstant) {
+        let is_delete = self.tenures.is_empty();
+        let Standing::Member(life) = &self.standing else {
+            return;
+        };
+        let precondition = life.version;
+        let request = self.requests.sent(Purpose::Leave { is_delete }, now);
+        let key = self.own_key();
+        self.effects.push(if is_delete {
+            ElectionEffect::Delete {
+                request,
+                precondition,
+                key,
+            }
+        } else {
+            let write = LeaseWrite::without_holder(key);
+            ElectionEffect::Patch {
+                request,
+                precondition,
+                write: write
+                    .annotate(annotation::DRAINING, Some("true"))
+                    .annotate(annotation::ACCEPTS, None::<&str>),
+            }
+        });
+    }
+
+    pub(super) fn own_write_answered(&mut self, pending: &Pending, answer: &WriteAnswer, now: BootInstant) {
+        match (&pending.purpose, answer) {
+            (Purpose::Join, WriteAnswer::Done(record)) => self.joined(record, pending.sent_at, now),
+            (Purpose::Renew { number }, WriteAnswer::Done(record)) => {
+                self.renewed(*number, record, pending.sent_at, now);
+            }
+            (Purpose::Leave { .. }, WriteAnswer::Done(_)) => {
+                self.drop_everything();
+                self.standing = Standing::Gone;
+                self.effects.push(ElectionEffect::Left);
+            }
+            (purpose, WriteAnswer::Conflict) => {
+                if let (Purpose::Renew { number }, Standing::Member(life)) = (purpose, &mut self.standing) {
+                    life.failed(*number);
+                }
+                self.read_own(now);
+            }
+            (_, WriteAnswer::Exists) => self.read_own(now),
+            (_, WriteAnswer::Missing) => self.view.missing(&self.own_key(), now),
+            (_, WriteAnswer::Unknown | WriteAnswer::Refused) => self.try_own_again(now),
+            (_, WriteAnswer::Done(_)) => {}
+        }
+    }
+
+    fn joined(&mut self, record: &LeaseRecord, sent_at: BootInstant, now: BootInstant) {
+        if let Standing::Joining { seen_from, .. } = self.standing {
+            let from = if self.guards.fence_from_send { sent_at } else { now };
+            let mut life = Life::new(record.resource_version, sent_at, from, seen_from);
+            life.renew_at = sent_at + self.config.timing.parts().renew_interval;
+            life.published = self.published(record);
+            self.standing = Standing::Member(Box::new(life));
+            // The watch may have been faster than the answer.
+            if self.view.has_shown(record.resource_version) {
+                self.echoed(record, now);
+            }
+        }
+    }
+
+    fn renewed(&mut self, number: u64, record: &LeaseRecord, sent_at: BootInstant, now: BootInstant) {
+        let from = if self.guards.fence_from_send { sent_at } else { now };
+        let published = self.published(record);
+        if let Standing::Member(life) = &mut self.standing {
+            life.succeeded(number, from, record.resource_version, published);
+        }
+    }
+
+    /// What a write of ours made known.
+    fn published(&self, record: &LeaseRecord) -> Published {
+        let lease = MemberLease::read(record, self.config.installation.shard_count);
+        Published {
+            accepts: lease.accepts(),
+            is_draining: lease.is_draining,
+            plan: lease.plan,
+            warmed: lease.warmed,
+        }
+    }
+
+    fn read_own(&mut self, now: BootInstant) {
+        let request = self.requests.sent(Purpose::ReadOwn, now);
+        let key = LeaseKey::Member(self.config.pod_uid.clone());
+        self.effects.push(ElectionEffect::Read { request, key });
+    }
+
+    /// Our own Lease was read, since a write to it was in conflict: the next one is based on what was read.
+    pub(super) fn renew_soon_after_reading(&mut self, purpose: &Purpose, now: BootInstant) {
+        if let (Purpose::ReadOwn, Standing::Member(life)) = (purpose, &mut self.standing) {
+            life.renew_at = life.renew_at.min(now);
+        }
+    }
+
+    /// A request about our own Lease had no answer: it may have been carried out or not.
+    pub(super) fn try_own_again(&mut self, now: BootInstant) {
+        let soon = now + self.config.timing.parts().renew_interval / 4;
+        match &mut self.standing {
+            Standing::Joining { retry_at, .. } => *retry_at = soon,
+            Standing::Member(life) => {
+                life.renew_at = life.renew_at.min(soon);
+                life.retry_at = soon;
+            }
+            Standing::Listing | Standing::Over | Standing::Gone => {}
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Who takes part: the members that shards are placed on, whether we are one of them, and whether they have come to rest.
+
+use super::{Election, MemberIdentity, NotOwning, ProtocolRange, life::Standing};
+use crate::{
+    coordination::{
+        Acceptance, Candidate, Installation, MemberLease, MemberRing, MemberSettings, Placement, Pull, Situation,
+    },
+    shard::{BootInstant, ShardCount, ShardId, ShardSet},
+};
+
+/// What of a member decides where shards should be; when one of these changes, the members are not at rest.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Participant {
+    identity: MemberIdentity,
+    revision: Box<str>,
+    accepts: bool,
+    is_draining: bool,
+}
+
+/// The members at the last look, the ring that they are on, and since when it has been so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Rings {
+    participants: Vec<Participant>,
+    at_rest_since: Option<BootInstant>,
+    ring: Option<MemberRing>,
+}
+
+impl Rings {}
+
+/// A placement with what it was computed from: indices are into the pod uids.
+pub(super) struct Placed {
+    pub(super) pod_uids: Vec<Box<str>>,
+    pub(super) ring: MemberRing,
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) holders: Vec<Option<usize>>,
+    pub(super) quarantined: ShardSet,
+    pub(super) pull: Pull,
+    pub(super) placement: Placement,
+}
+
+impl Placed {
+    pub(super) fn member(&self, pod_uid: &str) -> Option<usize> {
+        self.pod_uids.iter().position(|other| other.as_ref() == pod_uid)
+    }
+
+    pub(super) fn pod_uid(&self, member: usize) -> Option<&str> {
+        self.pod_uids.get(member).map(AsRef::as_ref)
+    }
+
+    /// The turn of a member to take a shard that nobody holds.
+    pub(super) fn turn(&self, shard: ShardId, member: usize) -> Option<usize> {
+        let situation = Situation {
+            ring: &self.ring,
+            members: &self.candidates,
+            holders: &self.holders,
+            quarantined: &self.quarantined,
+            pull: self.pull,
+        };
+        self.placement.adoption_turn(shard, member, &situation)
+    }
+
+    /// The member that a shard prefers of those that take shards and have not been passed over; none when all have been.
+    pub(super) fn next_target(&self, shard: ShardId, passed_over: &[Box<str>]) -> Option<Box<str>> {
+        let takes = |member: &usize| {
+            self.candidates
+                .get(*member)
+                .is_some_and(|candidate| !candidate.is_leaving)
+        };
+        let mut others = self
+            .ring
+            .preference(shard)
+            .filter(takes)
+            .filter_map(|member| self.pod_uid(member));
+        others
+            .find(|pod_uid| !passed_over.iter().any(|other| other.as_ref() == *pod_uid))
+            .map(Into::into)
+    }
+}
+
+impl Election {
+    /// The live members of our installation, in order of their pod uids, ourselves included.
+    pub(super) fn roster(&self) -> impl Iterator<Item = (&str, &MemberLease)> {
+        let leases = self
+            .view
+            .members
+            .iter()
+            .map(|(pod_uid, seen)| (pod_uid.as_ref(), &seen.lease));
+        leases.filter(|(_, lease)| lease.holder.member().is_some() && lease.installation == self.own_installation)
+    }
+
+    /// Why we take no shards; none when we do.
+    pub(super) fn not_owning(&self, now: BootInstant) -> Option<NotOwning> {
+        if let Some(disagreement) = self.disagreement() {
+            return Some(disagreement);
+        }
+        if self.is_draining() {
+            Some(NotOwning::Draining)
+        } else if !self.is_willing {
+            Some(NotOwning::Unwilling)
+        } else if !matches!(self.standing, Standing::Member(_)) {
+            Some(NotOwning::NoMember)
+        } else if !self.may_act(now) {
+            Some(NotOwning::Fenced)
+        } else if !self.is_synced {
+            Some(NotOwning::NotSynced)
+        } else if let Some(differ) = self.settings_differ() {
+            Some(differ)
+        } else if !self.is_shown_to_accept() {
+            Some(NotOwning::NotAnnounced)
+        } else {
+            None
+        }
+    }
+
+    /// Whether our own watch shows that we take shards, so that those of others do, or are about to.
+    fn is_shown_to_accept(&self) -> bool {
+        let seen = self.view.members.get(&self.config.pod_uid);
+        seen.is_some_and(|seen| seen.lease.holder.is(&self.identity) && seen.lease.accepts())
+    }
+
+    /// In what we do not agree with the installation, or with those that take shards already.
+    pub(super) fn disagreement(&self) -> Option<NotOwning> {
+        if self.config.settings.is_alone() {
+            return None;
+        }
+        let ours = self.config.installation.clone();
+        let Some(theirs) = self.installation.clone() else {
+            return Some(NotOwning::InstallationUnknown);
+        };
+        let known = Installation::of(ours.shard_count);
+        if theirs != ours || ours != known {
+            let ours = if theirs == ours { known } else { ours };
+            return Some(NotOwning::InstallationDiffers { ours, theirs });
+        }
+        let (min, max) = (self.config.protocol.min, self.config.protocol.max);
+        let others = self
+            .roster()
+            .filter(|(pod_uid, lease)| lease.accepts() && **pod_uid != *self.config.pod_uid);
+        let mut theirs = others.map(|(_, lease)| lease.protocol);
+        let stranger = theirs.find(|theirs| theirs.max < min || theirs.min > max)?;
+        // Who takes shards stays; who comes and cannot follow gives way. Of two that came at once the newer one does: the
+        // older one cannot know of it.
+        let is_incumbent = self.life().is_some_and(|life| life.published.accepts);
+        (!is_incumbent || stranger.max < min).then_some(NotOwning::ProtocolDiffers {
+            ours: self.config.protocol,
+            theirs: stranger,
+        })
+    }
+
+    /// The settings of the members that take shards, other than ourselves, where they are not ours. A member of a version
+    /// that publishes none counts as agreeing. A replica that runs alone has no shards in common with any other, so it
+    /// counts whatever the installation's constants are.
+    fn other_settings(&self) -> impl Iterator<Item = &MemberSettings> {
+        let ours = &self.config.settings;
+        let others = self
+            .view
+            .members
+            .iter()
+            .filter(|(pod_uid, _)| **pod_uid != self.config.pod_uid);
+        others
+            .map(|(_, seen)| &seen.lease)
+            .filter_map(|lease| Some((lease, lease.settings.as_ref()?)))
+            .filter(|(lease, theirs)| {
+                let is_any_alone = ours.is_alone() || theirs.is_alone();
+                let is_comparable = is_any_alone || lease.installation == self.own_installation;
+                is_comparable && self.is_active(lease, is_any_alone)
+            })
+            .map(|(_, theirs)| theirs)
+            .filter(move |theirs| *theirs != ours)
+    }
+
+    /// Whether a member starts Jobs, or is about to. Where one of the two runs alone, no shard Lease keeps the other from a
+    /// CronJob of a member that is leaving, so that member counts until it has gone or leads no shard.
+    fn is_active(&self, lease: &MemberLease, is_any_alone: bool) -> bool {
+        let Some(member) = lease.holder.member() else {
+            return false;
+        };
+        let leads = || {
+            let mut shards = self.view.shards();
+            shards.any(|(_, seen)| seen.lease.as_ref().is_some_and(|shard| shard.holder.is(member)))
+        };
+        lease.accepts() || is_any_alone && (lease.is_draining || leads())
+    }
+
+    /// Why our settings keep us from taking shards. A member that takes shards goes on, and a newcomer that differs waits.
+    /// Of two that start at once, the one whose Lease said so first goes on.
+    pub(super) fn settings_differ(&self) -> Option<NotOwning> {
+        let is_established = self.life().is_some_and(|life| life.is_established);
+        if self.is_draining() || is_established {
+            return None;
+        }
+        let theirs = self.other_settings().min_by_key(ToString::to_string)?;
+        Some(NotOwning::SettingsDiffer {
+            ours: self.config.settings.clone(),
+            theirs: theirs.clone(),
+        })
+    }
+
+    /// Whether a replica is active that cannot be so together with this one, as far as our view goes.
+    pub fn sees_another_active(&self) -> bool {
+        !self.is_without_other_settings()
+    }
+
+    /// Whether no member with other settings takes shards, as far as our view goes.
+    pub(super) fn is_without_other_settings(&self) -> bool {
+        self.other_settings().next().is_none()
+    }
+
+    /// Whether a shard may be handed over: those that take shards, and we, have a protocol version in common and the same
+    /// settings.
+    pub(super) fn can_transfer(&self) -> bool {
+        self.is_without_other_settings() && self.effective_protocol().is_some()
+    }
+
+    /// The version of the protocol that those that take shards, and we, can all follow; none where there is no such version.
+    fn effective_protocol(&self) -> Option<u16> {
+        let takers = self
+            .roster()
+            .filter(|(_, lease)| lease.accepts())
+            .map(|(_, lease)| lease.protocol);
+        let ranges = takers.chain([self.config.protocol]);
+        ProtocolRange::effective(ranges)
+    }
+
+    /// Notes who takes part, and since when nothing has changed in that.
+    pub(super) fn settle_roster(&mut self, now: BootInstant) {
+        let participant = |lease: &MemberLease| {
+            Some(Participant {
+                identity: lease.holder.member()?.clone(),
+                revision: lease.revision.clone(),
+                accepts: lease.accepts(),
+                is_draining: lease.is_draining,
+            })
+        };
+        let participants: Vec<Participant> = self.roster().filter_map(|(_, lease)| participant(lease)).collect();
+        if participants != self.rings.participants || self.rings.at_rest_since.is_none() {
+            let is_same_ring = participants.len() == self.rings.participants.len()
+                && participants
+                    .iter()
+                    .zip(&self.rings.participants)
+                    .all(|(a, b)| a.identity.pod_uid == b.identity.pod_uid);
+            if !is_same_ring {
+                self.rings.ring = None;
+            }
+            self.rings.participants = participants;
+            self.rings.at_rest_since = Some(now);
+        }
+        if let Some(since) = self.rings.at_rest_since {
+            let settled_at = since + self.config.timing.parts().settle_window;
+            if settled_at > now {
+                self.wake_at(settled_at);
+            }
+        }
+    }
+
+    pub(super) fn pull(&self, now: BootInstant) -> Pull {
+        let window = self.config.timing.parts().settle_window;
+        let is_settled = self.rings.at_rest_since.is_some_and(|since| now >= since + window);
+        let mut revisions: Vec<&str> = self.roster().map(|(_, lease)| lease.revision.as_ref()).collect();
+        revisions.sort_unstable();
+        revisions.dedup();
+        let is_anyone_leaving = self.is_draining() || self.roster().any(|(_, lease)| lease.is_draining);
+        Pull::when(is_settled, revisions.len(), is_anyone_leaving)
+    }
+
+    /// Where each shard should be, by what we see; announced handovers count as done. In the first moments of an
+    /// installation only those that saw it empty can take anything, so only they are targets.
+    pub(super) fn place(&mut self, is_genesis: bool, now: BootInstant) -> Placed {
+        let count = self.config.installation.shard_count;
+        let pod_uids: Vec<Box<str>> = self.roster().map(|(pod_uid, _)| pod_uid.into()).collect();
+        let ring = self.ring(&pod_uids, count);
+        let candidates: Vec<Candidate> = self
+            .roster()
+            .map(|(pod_uid, lease)| self.candidate(pod_uid, lease, is_genesis))
+            .collect();
+        let member = |pod_uid: &str| pod_uids.iter().position(|other| other.as_ref() == pod_uid);
+        let holders: Vec<Option<usize>> = count
+            .shards()
+            .map(|shard| member(self.expected_holder(shard)?))
+            .collect();
+        let quarantined = self.view.quarantined();
+        let pull = self.pull(now);
+        let placement = Placement::desired(&Situation {
+            ring: &ring,
+            members: &candidates,
+            holders: &holders,
+            quarantined: &quarantined,
+            pull,
+        });
+        Placed {
+            pod_uids,
+            ring,
+            candidates,
+            holders,
+            quarantined,
+            pull,
+            placement,
+        }
+    }
+
+    fn candidate(&self, pod_uid: &str, lease: &MemberLease, is_genesis: bool) -> Candidate {
+        let is_us = *pod_uid == *self.config.pod_uid;
+        let accepts = lease.accepts() && !(is_us && self.is_leaving());
+        Candidate {
+            is_leaving: !accepts || is_genesis && !lease.is_genesis,
+            is_coming: lease.acceptance == Acceptance::Soon && !(is_us && self.is_leaving()),
+        }
+    }
+
+    /// The ring of these members, made anew only when they change.
+    fn ring(&mut self, pod_uids: &[Box<str>], count: ShardCount) -> MemberRing {
+        let identities: Vec<&str> = pod_uids.iter().map(AsRef::as_ref).collect();
+        self.rings
+            .ring
+            .get_or_insert_with(|| MemberRing::new(&identities, count))
+            .clone()
+    }
+
+    /// The pod uid of the member that holds a shard, or that its holder is about to hand it to: us, if we have asked for it.
+    fn expected_holder(&self, shard: ShardId) -> Option<&str> {
+        if self.requests.is_taking(shard) {
+            return Some(&self.config.pod_uid);
+        }
+        let holder = self.view.lease(shard)?.holder.member()?;
+        let lease = &self.view.members.get(&holder.pod_uid)?.lease;
+        if !lease.holder.is(holder) {
+            return None;
+        }
+        let announced = if *holder == self.identity {
+            self.tenures.get(&shard).and_then(|tenure| tenure.target())
+        } else {
+            lease.plan.0.get(&shard).map(AsRef::as_ref)
+        };
+        let is_there = |pod_uid: &&str| self.roster().any(|(other, lease)| other == *pod_uid && lease.accepts());
+        Some(announced.filter(is_there).unwrap_or(&holder.pod_uid))
+    }
+}

@@ -1,0 +1,198 @@
+//! What we lead, and what Leases say about it: the Lease is the truth, and a tenure follows it.
+
+use jiff::Timestamp;
+
+use super::{Adoption, Election, ElectionEffect, LeaseKey, Purpose, ShardStanding, WriteAnswer};
+use crate::{
+    coordination::{ShardLease, StopReason},
+    shard::{BootInstant, Horizon, ShardId, Term},
+};
+
+/// One unbroken leadership of a shard.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Tenure {
+    pub(super) term: Term,
+    pub(super) since: BootInstant,
+    pub(super) stage: Stage,
+}
+
+/// How far a shard is on its way to another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Stage {
+    /// It stays.
+    Leading,
+    /// Announced to a target, which warms it; others did not.
+    Offered {
+        target: Box<str>,
+        since: BootInstant,
+        passed_over: Vec<Box<str>>,
+    },
+    /// Acting until what it began is answered, and sealed then. Without a target it is left to whoever takes it.
+    Sealing {
+        target: Option<Box<str>>,
+        /// Whether another member takes shards.
+        has_successor: bool,
+    },
+    /// It has fired its last, and acts no more.
+    Sealed {
+        target: Option<Box<str>>,
+        fired_through: Option<Timestamp>,
+        written_through: Horizon,
+    },
+}
+
+impl Tenure {
+    /// The pod uid of the member that it goes to.
+    pub(super) fn target(&self) -> Option<&str> {
+        match &self.stage {
+            Stage::Leading => None,
+            Stage::Offered { target, .. } => Some(target),
+            Stage::Sealing { target, .. } | Stage::Sealed { target, .. } => target.as_deref(),
+        }
+    }
+
+    pub(super) fn standing(&self) -> ShardStanding {
+        match self.stage {
+            Stage::Leading => ShardStanding::Led,
+            Stage::Offered { .. } => ShardStanding::Offered,
+            Stage::Sealing { .. } => ShardStanding::Sealing,
+            Stage::Sealed { .. } => ShardStanding::Sealed,
+        }
+    }
+}
+
+/// What a Lease says about a shard, seen from us.
+enum Verdict {
+    Ours(Term),
+    Another,
+    Deleted,
+}
+
+impl Election {
+    /// Begins and ends tenures as Leases say. Nothing begins while we may not act: what is ours waits.
+    pub(super) fn follow_leases(&mut self, now: BootInstant) {
+        if self.life().is_none() {
+            return;
+        }
+        let may_begin = self.may_act(now) && self.is_synced;
+        let verdict = |lease: Option<&ShardLease>| match lease {
+            None => Verdict::Deleted,
+            Some(lease) if lease.holder.is(&self.identity) => Verdict::Ours(lease.term),
+            Some(_) => Verdict::Another,
+        };
+        let verdicts: Vec<(ShardId, Verdict)> = self
+            .view
+            .shards()
+            .map(|(shard, seen)| (shard, verdict(seen.lease.as_ref())))
+            .collect();
+        for (shard, verdict) in verdicts {
+            let tenure = self.tenures.get(&shard).map(|tenure| tenure.term);
+            match (verdict, tenure) {
+                (Verdict::Ours(term), Some(led)) if term == led => {}
+                (Verdict::Ours(term), led) => {
+                    if led.is_some() {
+                        self.stop(shard, StopReason::Lost);
+                    }
+                    if may_begin {
+                        self.begin(shard, term, now);
+                    }
+                }
+                (Verdict::Another, Some(_)) => self.stop_as_handed_over(shard),
+                (Verdict::Deleted, Some(_)) => {
+                    self.stop(shard, StopReason::LeaseDeleted);
+                    self.recreating.insert(shard);
+                }
+                (Verdict::Another, None) => {
+                    self.recreating.remove(shard);
+                }
+                (Verdict::Deleted, None) => {}
+            }
+        }
+    }
+
+    fn begin(&mut self, shard: ShardId, term: Term, now: BootInstant) {
+        let lease = self.view.lease(shard);
+        let fired_through = lease.and_then(|lease| lease.fired_through);
+        let written_through = lease.and_then(|lease| lease.written_through);
+        let is_quarantined = lease.is_some_and(ShardLease::is_quarantined);
+        let adoption = match self.taking.remove(&shard) {
+            Some((taken, adoption)) if taken == term => adoption,
+            _ => Adoption::HandedOver {
+                fired_through,
+                written_through,
+            },
+        };
+        self.recreating.remove(shard);
+        self.warming.remove(&shard);
+        let tenure = Tenure {
+            term,
+            since: now,
+            stage: Stage::Leading,
+        };
+        self.tenures.insert(shard, tenure);
+        self.effects.push(ElectionEffect::Lead {
+            shard,
+            term,
+            adoption,
+            is_quarantined,
+        });
+    }
+
+    fn stop(&mut self, shard: ShardId, reason: StopReason) {
+        if let Some(tenure) = self.tenures.remove(&shard) {
+            let term = tenure.term;
+            self.effects.push(ElectionEffect::Stop { shard, term, reason });
+        }
+    }
+
+    /// Another holder, or none: as we wrote it, or not.
+    fn stop_as_handed_over(&mut self, shard: ShardId) {
+        let stage = self.tenures.get(&shard).map(|tenure| &tenure.stage);
+        let holder = self.view.lease(shard).and_then(|lease| lease.holder.member());
+        let reason = match (stage, holder) {
+            (Some(Stage::Sealed { .. }), None) => StopReason::Released,
+            (
+                Some(Stage::Sealed {
+                    target: Some(target), ..
+                }),
+                Some(holder),
+            ) if holder.pod_uid == *target => StopReason::HandedOver,
+            _ => StopReason::Lost,
+        };
+        self.stop(shard, reason);
+    }
+
+    /// The answer to a write to a shard's Lease. Where it was done, the view has it; where not, the Lease is read, since
+    /// the write may have been carried out, or the view is behind.
+    pub(super) fn shard_write_answered(&mut self, shard: ShardId, answer: &WriteAnswer, now: BootInstant) {
+        match answer {
+            WriteAnswer::Done(_) => {}
+            WriteAnswer::Conflict | WriteAnswer::Exists | WriteAnswer::Unknown => self.read_shard(shard, now),
+            WriteAnswer::Missing => self.view.missing(&LeaseKey::Shard(shard), now),
+            WriteAnswer::Refused => self.retry_shard_later(shard, now),
+        }
+    }
+
+    fn read_shard(&mut self, shard: ShardId, now: BootInstant) {
+        let request = self.requests.sent(Purpose::ReadShard(shard), now);
+        let key = LeaseKey::Shard(shard);
+        self.effects.push(ElectionEffect::Read { request, key });
+    }
+
+    fn retry_shard_later(&mut self, shard: ShardId, now: BootInstant) {
+        let retry_at = now + self.config.timing.parts().attempt_timeout;
+        if let Some(seen) = self.view.shard_mut(shard) {
+            seen.retry_at = retry_at;
+        }
+    }
+
+    /// A request had no answer in time, or none that says anything.
+    pub(super) fn unanswered(&mut self, purpose: &Purpose, now: BootInstant) {
+        match purpose {
+            Purpose::Join | Purpose::Renew { .. } | Purpose::Leave { .. } | Purpose::ReadOwn => self.try_own_again(now),
+            Purpose::Take(shard) | Purpose::HandOver(shard) | Purpose::Pardon(shard) => self.read_shard(*shard, now),
+            Purpose::ReadShard(shard) => self.retry_shard_later(*shard, now),
+            Purpose::ReadVictim { victim, .. } | Purpose::Evict(victim) => self.retry_victim_later(victim, now),
+        }
+    }
+}

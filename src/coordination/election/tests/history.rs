@@ -1,0 +1,61 @@
+//! A consistent list of Leases that can only be of another history, as after a restore of etcd.
+
+use super::{
+    super::Election,
+    stale_view::{at, config, lease},
+};
+use crate::{
+    coordination::{ElectionInput, LeaseKey, LeaseRecord},
+    shard::{ResourceVersion, ShardId},
+};
+
+fn listed(asked_at: u64, version: u64, leases: Vec<LeaseRecord>) -> ElectionInput {
+    ElectionInput::Listed {
+        asked_at: at(asked_at),
+        resource_version: ResourceVersion(version),
+        leases,
+    }
+}
+
+fn them(version: u64) -> LeaseRecord {
+    lease(LeaseKey::Member("them".into()), version, "pod/them/0000000000000002")
+}
+
+fn shard(version: u64) -> LeaseRecord {
+    lease(LeaseKey::Shard(ShardId(0)), version, "")
+}
+
+/// One whose first list, at version 60, showed the other member at 50 and the shard at 55.
+fn election() -> Election {
+    let mut election = Election::new(config(), at(100));
+    let first = listed(100, 60, vec![them(50), shard(55)]);
+    assert!(!election.is_contradicted_by(&first), "nothing was known before");
+    election.handle(first, at(101));
+    election
+}
+
+#[test]
+fn a_list_that_is_older_than_what_was_shown_is_of_another_history() {
+    let election = election();
+    assert!(election.is_contradicted_by(&listed(102, 59, vec![them(50), shard(55)])));
+    assert!(!election.is_contradicted_by(&listed(102, 60, vec![them(50), shard(55)])));
+    assert!(
+        !election.is_contradicted_by(&listed(102, 70, Vec::new())),
+        "Leases may be deleted"
+    );
+}
+
+#[test]
+fn a_lease_that_went_back_is_of_another_history_although_versions_were_bumped() {
+    let election = election();
+    assert!(election.is_contradicted_by(&listed(102, 1_000_060, vec![them(49), shard(55)])));
+    assert!(election.is_contradicted_by(&listed(102, 1_000_060, vec![them(50), shard(54)])));
+}
+
+#[test]
+fn a_change_that_came_after_the_list_was_requested_proves_nothing() {
+    let mut election = election();
+    election.view.apply(&shard(65), at(104));
+    assert!(!election.is_contradicted_by(&listed(103, 62, vec![them(50), shard(55)])));
+    assert!(election.is_contradicted_by(&listed(105, 66, vec![them(50), shard(55)])));
+}

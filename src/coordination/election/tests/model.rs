@@ -1,0 +1,714 @@
+//! A model check of the protocol: the very elections, one shard, time in whole seconds, and faults in every place that a
+//! budget allows. It shows that two leaders at a time cannot be reached, and that each guard is needed: without it, the
+//! check finds how.
+//!
+//! A step is a second: timers run, then everything that travels arrives, one replica's first. Requests, answers and the
+//! watch of a replica can each be stalled and let go, a replica can be frozen, restarted, told to drain, and Leases can be
+//! deleted; each of these costs one of the budget, and letting go is free. `CRONWHEEL_MODEL_FAULTS=2` spends two faults of
+//! any kind, which takes minutes. All clocks go at the same rate; the slack for
+//! rates that differ is in [`crate::coordination::Timing`], and the simulation draws rates.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    hash::Hash,
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use stateright::{Checker, HasDiscoveries, Model, Property};
+
+use super::{
+    super::{Election, ElectionConfig, Guards},
+    store::{Event, Store},
+};
+use crate::{
+    coordination::{
+        ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings, ProtocolRange,
+        Timing, TimingParts,
+    },
+    shard::{BootInstant, Horizon, ResourceVersion, ShardCommand, ShardCount, ShardId, ShardReport, Term},
+};
+
+const SHARD: ShardId = ShardId(0);
+/// The only leader at the start.
+const LEADER: usize = 0;
+/// A step that delivers more than this goes round in circles.
+const DELIVERIES_MAX: usize = 200;
+
+/// The smallest whole seconds that keep the invariant and leave room for a late answer.
+fn timing() -> Timing {
+    let seconds = Duration::from_secs;
+    Timing::new(TimingParts {
+        renew_interval: seconds(2),
+        attempt_timeout: seconds(3),
+        self_fence: seconds(8),
+        write_life_min: seconds(1),
+        evict_after: seconds(10),
+        stagger: seconds(1),
+        settle_window: seconds(1_000),
+    })
+    .unwrap()
+}
+
+/// What can be done to a replica, or to what it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Fault {
+    /// Its requests do not arrive.
+    StallRequests(usize),
+    /// Answers to it do not arrive.
+    StallAnswers(usize),
+    /// Its watch shows nothing, and does not say so; lists have no answer.
+    StallWatch(usize),
+    /// Answers to it do not arrive, and its watch shows nothing.
+    Slow(usize),
+    /// Nothing comes from it or gets to it.
+    Cut(usize),
+    /// It does not run.
+    Freeze(usize),
+    /// The API server answers nobody and shows nothing.
+    Outage,
+    /// Its process is killed, and starts again.
+    Restart(usize),
+    /// It is told to drain.
+    Drain(usize),
+    /// Somebody deletes its Lease.
+    DeleteMember(usize),
+    /// Somebody deletes the shard's Lease.
+    DeleteShard,
+}
+
+impl Fault {
+    /// Whether it lasts until it is ended.
+    fn lasts(self) -> bool {
+        matches!(
+            self,
+            Fault::StallRequests(_)
+                | Fault::StallAnswers(_)
+                | Fault::StallWatch(_)
+                | Fault::Slow(_)
+                | Fault::Cut(_)
+                | Fault::Freeze(_)
+                | Fault::Outage
+        )
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Action {
+    Begin(Fault),
+    End(Fault),
+    /// A second passes; what travels arrives, this replica's first.
+    Step {
+        first: usize,
+    },
+}
+
+/// What is on its way from a replica.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Request {
+    Write(ElectionEffect),
+    List { asked_at: BootInstant },
+}
+
+/// One replica.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Node {
+    election: Option<Election>,
+    acting: Option<Term>,
+    act_until: u64,
+    incarnation: u64,
+    requests: VecDeque<Request>,
+    answers: VecDeque<ElectionInput>,
+    watch: VecDeque<Event>,
+    has_listed: bool,
+}
+
+/// When a Lease changed, from which version, and how many seconds of outage there had been.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Change {
+    from: ResourceVersion,
+    at: u64,
+    outage_secs: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct State {
+    now: u64,
+    store: Store,
+    nodes: Vec<Node>,
+    faults: Vec<Fault>,
+    budget: usize,
+    /// The last changes of each Lease: as far back as an answer takes, and one at least.
+    changes: BTreeMap<LeaseKey, Vec<Change>>,
+    outage_secs: u64,
+    /// A member was evicted that could not have renewed: the server had not been up for its duration.
+    is_evicted_unheard: bool,
+    /// An eviction was sent against a member that the server had known to live for longer than an answer takes.
+    is_eviction_blind: bool,
+}
+
+/// What is checked.
+#[derive(Clone, Debug)]
+struct Protocol {
+    guards: Guards,
+    /// Whether the server looks at preconditions.
+    has_preconditions: bool,
+    n_nodes: usize,
+    faults: Vec<Fault>,
+    budget: usize,
+    /// A fault that has lasted for so many steps when the search begins.
+    former: Option<(Fault, u64)>,
+    /// Whether it is tried which replica is served first; else it is always the same.
+    has_orders: bool,
+    /// Faults begin before this.
+    faults_until: u64,
+    horizon: u64,
+}
+
+fn wall(now: u64) -> Timestamp {
+    Timestamp::from_second(1_767_225_600 + i64::try_from(now).unwrap()).unwrap()
+}
+
+/// The time of the world by the clock of a replica; clocks are at odds.
+fn local(node: usize, now: u64) -> BootInstant {
+    BootInstant::after_boot(Duration::from_secs(1_000 * (node as u64 + 1) + now))
+}
+
+fn global(node: usize, local: BootInstant) -> u64 {
+    local.since_boot().as_secs() - 1_000 * (node as u64 + 1)
+}
+
+fn member_key(node: usize) -> LeaseKey {
+    LeaseKey::Member(format!("uid-{node}").into())
+}
+
+impl Protocol {
+    fn new(budget: usize, faults: &[Fault]) -> Protocol {
+        Protocol {
+            guards: Guards::ALL,
+            has_preconditions: true,
+            n_nodes: 2,
+            faults: faults.to_vec(),
+            budget,
+            former: None,
+            has_orders: false,
+            faults_until: 9,
+            horizon: 26,
+        }
+    }
+
+    fn boot(&self, node: usize, incarnation: u64, now: u64) -> Election {
+        let config = ElectionConfig {
+            pod_name: format!("pod-{node}").into(),
+            pod_uid: format!("uid-{node}").into(),
+            incarnation: Incarnation(incarnation),
+            revision: "one".into(),
+            protocol: ProtocolRange::OURS,
+            installation: Installation::of(ShardCount::ONE),
+            settings: MemberSettings::of(&[crate::shard::Scope::Cluster], "UTC"),
+            timing: timing(),
+        };
+        let mut election = Election::new(config, local(node, now));
+        election.guards = self.guards;
+        election
+    }
+
+    /// A fleet at rest that the first replica leads.
+    fn at_rest(&self) -> State {
+        let node = |_| Node {
+            election: None,
+            acting: None,
+            act_until: 0,
+            incarnation: 0,
+            requests: VecDeque::new(),
+            answers: VecDeque::new(),
+            watch: VecDeque::new(),
+            has_listed: false,
+        };
+        let mut state = State {
+            now: 0,
+            store: Store {
+                is_lax: !self.has_preconditions,
+                ..Store::default()
+            },
+            nodes: (0..self.n_nodes).map(node).collect(),
+            faults: Vec::new(),
+            budget: self.budget,
+            changes: BTreeMap::new(),
+            outage_secs: 0,
+            is_evicted_unheard: false,
+            is_eviction_blind: false,
+        };
+        for node in 0..self.n_nodes {
+            self.start(&mut state, node);
+            for _ in 0..3 {
+                self.step(&mut state, 0);
+            }
+        }
+        assert_eq!(state.nodes[LEADER].acting, Some(Term(1)), "{state:#?}");
+        state
+    }
+
+    fn start(&self, state: &mut State, at: usize) {
+        let now = state.now;
+        let node = &mut state.nodes[at];
+        node.incarnation += 1;
+        node.election = Some(self.boot(at, node.incarnation, now));
+        node.acting = None;
+        node.answers.clear();
+        node.watch.clear();
+        node.has_listed = false;
+        let asked_at = local(at, now);
+        node.requests.push_back(Request::List { asked_at });
+        let installation = Installation::of(ShardCount::ONE);
+        self.input(state, at, ElectionInput::InstallationKnown(installation));
+        self.input(state, at, ElectionInput::Shards(ShardReport::Synced));
+    }
+
+    fn step(&self, state: &mut State, first: usize) {
+        state.now += 1;
+        state.outage_secs += u64::from(state.faults.contains(&Fault::Outage));
+        for at in 0..state.nodes.len() {
+            if !state.faults.contains(&Fault::Freeze(at)) {
+                self.wake(state, at);
+            }
+        }
+        for _ in 0..DELIVERIES_MAX {
+            let n_nodes = state.nodes.len();
+            let mut order = (0..n_nodes).map(|offset| (first + offset) % n_nodes);
+            if !order.any(|at| self.deliver_one(state, at)) {
+                return;
+            }
+        }
+        panic!("it goes round in circles: {state:#?}");
+    }
+
+    /// Delivers one thing to or from a replica; whether there was any.
+    fn deliver_one(&self, state: &mut State, at: usize) -> bool {
+        let is_stalled = |fault| state.faults.contains(&fault);
+        let is_outage = is_stalled(Fault::Outage);
+        let is_cut = is_outage || is_stalled(Fault::Cut(at));
+        let is_deaf = is_cut || is_stalled(Fault::Slow(at));
+        let has_requests = !is_cut && !is_stalled(Fault::StallRequests(at));
+        let is_awake = !is_stalled(Fault::Freeze(at));
+        let has_answers = is_awake && !is_deaf && !is_stalled(Fault::StallAnswers(at));
+        let has_watch = is_awake && !is_deaf && !is_stalled(Fault::StallWatch(at));
+        let node = &mut state.nodes[at];
+        if has_requests && let Some(request) = node.requests.pop_front() {
+            state.serve(at, request);
+        } else if has_answers && let Some(answer) = node.answers.pop_front() {
+            self.input(state, at, answer);
+        } else if has_watch && let Some(event) = node.watch.pop_front() {
+            self.input(state, at, event.into_input());
+        } else {
+            return false;
+        }
+        true
+    }
+
+    fn wake(&self, state: &mut State, at: usize) {
+        let now = local(at, state.now);
+        if let Some(election) = &mut state.nodes[at].election {
+            let effects = election.handle_timeout(now);
+            self.carry_out(state, at, effects);
+        }
+    }
+
+    fn input(&self, state: &mut State, at: usize, input: ElectionInput) {
+        let now = local(at, state.now);
+        if let Some(election) = &mut state.nodes[at].election {
+            let effects = election.handle(input, now);
+            self.carry_out(state, at, effects);
+        }
+    }
+
+    fn carry_out(&self, state: &mut State, at: usize, effects: Vec<ElectionEffect>) {
+        for effect in effects {
+            let now = state.now;
+            let node = &mut state.nodes[at];
+            match effect {
+                ElectionEffect::Create { .. }
+                | ElectionEffect::Patch { .. }
+                | ElectionEffect::Delete { .. }
+                | ElectionEffect::Read { .. } => {
+                    node.requests.push_back(Request::Write(effect.clone()));
+                    state.judge_request(at, &effect);
+                }
+                ElectionEffect::Relist => node.requests.push_back(Request::List {
+                    asked_at: local(at, now),
+                }),
+                ElectionEffect::ActUntil(until) => node.act_until = global(at, until),
+                ElectionEffect::Lead { term, .. } => node.acting = Some(term),
+                ElectionEffect::Stop { .. } => node.acting = None,
+                ElectionEffect::Shards(ShardCommand::Load(shards)) => {
+                    for shard in shards.iter() {
+                        self.input(state, at, ElectionInput::Shards(ShardReport::Loaded(shard)));
+                    }
+                }
+                ElectionEffect::Shards(ShardCommand::Seal(order)) => {
+                    node.acting = None;
+                    let report = ShardReport::Sealed {
+                        mandate: order.mandate,
+                        at: local(at, now),
+                        fired_through: Some(wall(now)),
+                        written_through: Horizon::default(),
+                    };
+                    self.input(state, at, ElectionInput::Shards(report));
+                }
+                ElectionEffect::Rejoin(_) => {
+                    node.acting = None;
+                    node.incarnation += 1;
+                    let incarnation = Incarnation(node.incarnation);
+                    self.input(state, at, ElectionInput::Rejoined(incarnation));
+                    self.input(state, at, ElectionInput::Shards(ShardReport::Synced));
+                }
+                ElectionEffect::Left | ElectionEffect::Exit(_) => {
+                    node.election = None;
+                    node.acting = None;
+                }
+                ElectionEffect::Fence | ElectionEffect::Shards(_) => {}
+            }
+        }
+    }
+
+    fn begin(&self, state: &mut State, fault: Fault) {
+        state.budget -= 1;
+        if fault.lasts() {
+            state.faults.push(fault);
+            state.faults.sort_unstable();
+        }
+        let before = state.store.leases.clone();
+        match fault {
+            Fault::Restart(at) => self.start(state, at),
+            Fault::Drain(at) => self.input(state, at, ElectionInput::DrainRequested),
+            Fault::DeleteMember(at) => {
+                state.store.delete(&member_key(at));
+            }
+            Fault::DeleteShard => {
+                state.store.delete(&LeaseKey::Shard(SHARD));
+            }
+            Fault::StallRequests(_)
+            | Fault::StallAnswers(_)
+            | Fault::StallWatch(_)
+            | Fault::Slow(_)
+            | Fault::Cut(_)
+            | Fault::Freeze(_)
+            | Fault::Outage => {}
+        }
+        state.spread(&before);
+    }
+}
+
+impl State {
+    fn serve(&mut self, at: usize, request: Request) {
+        match request {
+            Request::List { .. } if self.faults.contains(&Fault::StallWatch(at)) => {}
+            Request::List { asked_at } => {
+                self.nodes[at].has_listed = true;
+                let leases: Vec<LeaseRecord> = self.store.leases.values().cloned().collect();
+                let resource_version = ResourceVersion(self.store.version);
+                self.nodes[at].answers.push_back(ElectionInput::Listed {
+                    asked_at,
+                    resource_version,
+                    leases,
+                });
+            }
+            Request::Write(effect) => {
+                let before = self.store.leases.clone();
+                let answer = self.store.carry_out(&effect, wall(self.now));
+                if let ElectionEffect::Patch { write, .. } = &effect
+                    && write.key != member_key(at)
+                    && matches!(write.key, LeaseKey::Member(_))
+                    && self.store.leases.get(&write.key) != before.get(&write.key)
+                {
+                    self.judge_eviction(&write.key);
+                }
+                self.nodes[at].answers.extend(answer);
+                self.spread(&before);
+            }
+        }
+    }
+
+    /// A member may be evicted when it did not renew for its duration, and could have: seconds of an outage count only as
+    /// far as a trusted view spans them.
+    fn judge_eviction(&mut self, victim: &LeaseKey) {
+        let last = self.changes.get(victim).and_then(|changes| changes.last());
+        let (changed_at, outage_before) = last.map_or((0, 0), |change| (change.at, change.outage_secs));
+        let heard_for = (self.now - changed_at) - (self.outage_secs - outage_before);
+        let spanned = 2 * timing().parts().renew_interval;
+        self.is_evicted_unheard |= heard_for < timing().parts().evict_after.saturating_sub(spanned).as_secs();
+    }
+
+    /// Notes what changed, and has every watch show it.
+    fn spread(&mut self, before: &BTreeMap<LeaseKey, LeaseRecord>) {
+        for event in std::mem::take(&mut self.store.log) {
+            let key = match &event {
+                Event::Applied(record) => &record.key,
+                Event::Deleted(key, _) => key,
+            };
+            let from = before
+                .get(key)
+                .map_or(ResourceVersion(0), |lease| lease.resource_version);
+            let (now, outage_secs) = (self.now, self.outage_secs);
+            let changes = self.changes.entry(key.clone()).or_default();
+            changes.retain(|change| now - change.at < timing().parts().attempt_timeout.as_secs());
+            changes.push(Change {
+                from,
+                at: now,
+                outage_secs,
+            });
+            for node in self.nodes.iter_mut().filter(|node| node.has_listed) {
+                node.watch.push_back(event.clone());
+            }
+        }
+        self.store.moves.clear();
+        self.store.n_writes = [0, 0];
+    }
+
+    /// An eviction is blind when the version that it takes for the last has not been that for longer than an answer takes.
+    fn judge_request(&mut self, at: usize, effect: &ElectionEffect) {
+        let ElectionEffect::Patch {
+            precondition, write, ..
+        } = effect
+        else {
+            return;
+        };
+        let LeaseKey::Member(_) = write.key else { return };
+        if write.key == member_key(at) {
+            return;
+        }
+        let current = self.store.leases.get(&write.key).map(|lease| lease.resource_version);
+        if current == Some(*precondition) {
+            return;
+        }
+        let is_recent = self.changes.get(&write.key).is_some_and(|changes| {
+            changes.iter().any(|change| {
+                change.from == *precondition && self.now - change.at < timing().parts().attempt_timeout.as_secs()
+            })
+        });
+        self.is_eviction_blind |= !is_recent;
+    }
+}
+
+/// Whether two replicas lead the shard, or one does while what another sent can be alive.
+fn has_two_leaders(state: &State) -> bool {
+    let write_life = timing().parts().write_life_min.as_secs();
+    let leads = |node: &Node| node.acting.is_some() && state.now < node.act_until;
+    let may_be_heard = |node: &Node| node.acting.is_some() && state.now < node.act_until + write_life;
+    (0..state.nodes.len()).any(|at| {
+        leads(&state.nodes[at]) && (0..state.nodes.len()).any(|other| other != at && may_be_heard(&state.nodes[other]))
+    })
+}
+
+impl Model for Protocol {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        let mut state = self.at_rest();
+        if let Some((fault, steps)) = self.former {
+            state.faults.push(fault);
+            for _ in 0..steps {
+                self.step(&mut state, 0);
+            }
+        }
+        vec![state]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.budget > 0 && state.now < self.faults_until {
+            let is_new = |fault: &&Fault| !state.faults.contains(fault);
+            actions.extend(self.faults.iter().filter(is_new).copied().map(Action::Begin));
+        }
+        actions.extend(state.faults.iter().copied().map(Action::End));
+        let n_orders = if self.has_orders { state.nodes.len() } else { 1 };
+        actions.extend((0..n_orders).map(|first| Action::Step { first }));
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        let mut next = state.clone();
+        match action {
+            Action::Begin(fault) => self.begin(&mut next, fault),
+            Action::End(fault) => {
+                next.faults.retain(|other| *other != fault);
+            }
+            Action::Step { first } => self.step(&mut next, first),
+        }
+        Some(next)
+    }
+
+    fn within_boundary(&self, state: &State) -> bool {
+        state.now <= self.horizon
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("one leader", |_, state: &State| !has_two_leaders(state)),
+            Property::always("terms go up by one", |_, state: &State| {
+                state.store.wrong_term.is_none()
+            }),
+            Property::always("nobody is evicted unheard", |_, state: &State| {
+                !state.is_evicted_unheard
+            }),
+            Property::always("no eviction is blind", |_, state: &State| !state.is_eviction_blind),
+            Property::sometimes("another takes over", |_, state: &State| {
+                state.nodes[LEADER].acting.is_none() && state.nodes.iter().any(|node| node.acting.is_some())
+            }),
+        ]
+    }
+}
+
+const ALL_FAULTS: &[Fault] = &[
+    Fault::StallRequests(0),
+    Fault::StallAnswers(0),
+    Fault::StallWatch(0),
+    Fault::Slow(0),
+    Fault::Cut(0),
+    Fault::Freeze(0),
+    Fault::Restart(0),
+    Fault::Drain(0),
+    Fault::DeleteMember(0),
+    Fault::DeleteShard,
+    Fault::Outage,
+    Fault::StallRequests(1),
+    Fault::StallAnswers(1),
+    Fault::StallWatch(1),
+    Fault::Cut(1),
+    Fault::Freeze(1),
+    Fault::Restart(1),
+];
+
+/// Checks everything within reach, and says how much that was.
+#[track_caller]
+fn holds(protocol: Protocol) {
+    let checker = protocol.checker().threads(2).spawn_dfs().join();
+    eprintln!(
+        "{} states, {} different",
+        checker.state_count(),
+        checker.unique_state_count()
+    );
+    checker.assert_properties();
+}
+
+/// Checks that a property fails, and says how.
+#[track_caller]
+fn finds(protocol: Protocol, property: &'static str) {
+    let stops = HasDiscoveries::AnyOf(std::iter::once(property).collect());
+    let checker = protocol.checker().threads(2).finish_when(stops).spawn_dfs().join();
+    let path = checker.discovery(property).map(stateright::Path::into_actions);
+    eprintln!("{property}: {} states, {path:?}", checker.state_count());
+    assert!(path.is_some(), "without the guard, {property:?} holds all the same");
+}
+
+#[test]
+fn two_leaders_cannot_be_reached_by_any_fault() {
+    let deep = std::env::var("CRONWHEEL_MODEL_FAULTS")
+        .ok()
+        .and_then(|budget| budget.parse().ok());
+    holds(Protocol {
+        has_orders: deep.is_none(),
+        ..Protocol::new(deep.unwrap_or(1), ALL_FAULTS)
+    });
+}
+
+/// Checks that without a guard there are two leaders, and that the same faults do no harm while it is there.
+#[track_caller]
+fn is_needed(guards: Guards, protocol: Protocol) {
+    finds(
+        Protocol {
+            guards,
+            ..protocol.clone()
+        },
+        "one leader",
+    );
+    holds(protocol);
+}
+
+#[test]
+fn without_the_wait_for_the_duration_there_are_two_leaders() {
+    let guards = Guards {
+        wait_out_duration: false,
+        ..Guards::ALL
+    };
+    is_needed(guards, Protocol::new(1, &[Fault::Cut(0)]));
+}
+
+#[test]
+fn without_a_fence_from_the_send_there_are_two_leaders() {
+    let guards = Guards {
+        fence_from_send: false,
+        ..Guards::ALL
+    };
+    let protocol = Protocol {
+        faults_until: 12,
+        ..Protocol::new(2, &[Fault::Slow(0), Fault::Cut(0)])
+    };
+    is_needed(guards, protocol);
+}
+
+#[test]
+fn without_a_fence_from_the_view_there_are_two_leaders() {
+    let guards = Guards {
+        fence_from_view: false,
+        ..Guards::ALL
+    };
+    is_needed(guards, Protocol::new(2, &[Fault::StallWatch(0), Fault::DeleteShard]));
+}
+
+/// The leader has been unheard for seven seconds, and may be heard again just when the other has read its Lease.
+fn heard_again(faults: &[Fault]) -> Protocol {
+    Protocol {
+        former: Some((Fault::StallRequests(0), 7)),
+        faults_until: 18,
+        horizon: 20,
+        ..Protocol::new(2, faults)
+    }
+}
+
+#[test]
+fn without_preconditions_there_are_two_leaders() {
+    let protocol = heard_again(&[Fault::Slow(1), Fault::StallWatch(0)]);
+    finds(
+        Protocol {
+            has_preconditions: false,
+            ..protocol.clone()
+        },
+        "one leader",
+    );
+    holds(protocol);
+}
+
+/// The precondition makes an eviction fail that is based on an old view; the read keeps it from being sent.
+#[test]
+fn without_the_read_from_the_quorum_evictions_are_blind() {
+    let guards = Guards {
+        quorum_read: false,
+        ..Guards::ALL
+    };
+    let protocol = heard_again(&[Fault::StallWatch(1)]);
+    finds(
+        Protocol {
+            guards,
+            ..protocol.clone()
+        },
+        "no eviction is blind",
+    );
+    holds(protocol);
+}
+
+#[test]
+fn without_a_trusted_watch_an_outage_evicts_who_could_not_be_heard() {
+    let guards = Guards {
+        trusted_watch: false,
+        ..Guards::ALL
+    };
+    let protocol = Protocol::new(2, &[Fault::Outage, Fault::StallRequests(0)]);
+    finds(
+        Protocol {
+            guards,
+            ..protocol.clone()
+        },
+        "nobody is evicted unheard",
+    );
+    holds(protocol);
+}

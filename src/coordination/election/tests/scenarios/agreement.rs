@@ -1,0 +1,151 @@
+//! Replicas of several versions and configurations.
+
+use super::{
+    super::world::{Journal, World},
+    assert_balanced, fleet,
+};
+use crate::{
+    coordination::{Adoption, ElectionInput, Installation, MemberSettings, NotOwning, ProtocolRange, annotation},
+    shard::{Scope, ShardCount},
+};
+
+#[test]
+fn f22_of_two_that_come_at_once_and_cannot_follow_each_other_the_newer_gives_way() {
+    for seed in 0..8 {
+        let mut world = World::new(16, seed);
+        for (name, min, max) in [("pod-a", 2, 3), ("pod-b", 1, 1)] {
+            let mut config = world.config(name);
+            config.protocol = ProtocolRange { min, max };
+            world.start_with(config);
+        }
+        world.run(20_000);
+        assert_eq!(world.load(), [0, 16], "seed {seed}");
+    }
+}
+
+#[test]
+fn f22_a_replica_that_no_member_can_follow_owns_nothing_and_says_so() {
+    let mut world = fleet(16, 2, 47);
+    let mut config = world.config("newer");
+    config.protocol = ProtocolRange { min: 3, max: 4 };
+    let newer = world.start_with(config);
+    world.run(40_000);
+    assert_eq!(world.load()[newer], 0);
+    assert_balanced(&world, &[0, 1]);
+    let reason = world.overview(newer).not_owning.unwrap();
+    assert_eq!(
+        reason.to_string(),
+        "it can follow protocol versions 3-4, and members follow 1-1: roll out a version between them first"
+    );
+}
+
+#[test]
+fn a_replica_with_another_shard_count_or_hash_owns_nothing_and_says_so() {
+    let mut world = fleet(16, 2, 53);
+    let mut config = world.config("wrong");
+    config.installation = Installation::of(ShardCount::new(32).unwrap());
+    let wrong = world.start_with(config);
+    world.run(40_000);
+    assert_balanced(&world, &[0, 1]);
+    assert_eq!(
+        world.overview(wrong).not_owning.unwrap().to_string(),
+        "it was configured with 32/fnv1a64-uid-10 (shard count/hash scheme), and the installation was made with \
+         16/fnv1a64-uid-10: configure 16/fnv1a64-uid-10; to change it scale to zero, change it everywhere, scale up"
+    );
+    let theirs = Installation {
+        hash_scheme: "another".into(),
+        ..Installation::of(world.count)
+    };
+    world.input(0, ElectionInput::InstallationKnown(theirs));
+    world.run(2_000);
+    assert!(matches!(
+        world.overview(0).not_owning,
+        Some(NotOwning::InstallationDiffers { .. })
+    ));
+    assert_eq!(world.load(), [0, 16, 0], "it gave what it had to one that agrees");
+}
+
+fn settings(zone: &str) -> MemberSettings {
+    MemberSettings::of(&[Scope::Cluster], zone)
+}
+
+#[test]
+fn a_newcomer_with_another_time_zone_takes_no_shards_beside_members() {
+    // Both orders of the two texts.
+    for zone in ["Europe/Berlin", "Zulu"] {
+        let mut world = fleet(16, 2, 61);
+        let mut config = world.config("other-zone");
+        config.settings = settings(zone);
+        let newcomer = world.start_with(config);
+        world.run(40_000);
+        assert_balanced(&world, &[0, 1]);
+        assert_eq!(world.load()[newcomer], 0);
+        let reason = world.overview(newcomer).not_owning.unwrap();
+        assert_eq!(reason.name(), "settings_differ");
+    }
+}
+
+#[test]
+fn a_rolling_update_of_the_time_zone_ends_and_hands_nothing_over_between_two_zones() {
+    for (zone, seed) in [("Europe/Berlin", 0), ("Zulu", 1), ("Europe/Berlin", 2), ("Zulu", 3)] {
+        let mut world = fleet(16, 3, seed);
+        for old in 0..3 {
+            let mut config = world.config(&format!("new-{old}"));
+            config.settings = settings(zone);
+            world.start_with(config);
+            world.run(15_000);
+            world.journal = Journal::default();
+            world.drain(old);
+            world.run(12_000);
+            assert!(world.replicas[old].has_left, "seed {seed}, replica {old}");
+            world.run_until_led(2_000);
+            let n_new = world.load()[3..].iter().sum::<usize>();
+            assert_eq!(n_new, if old == 2 { 16 } else { 0 }, "seed {seed}, replica {old}");
+        }
+        let handed_over = |adoption: &Adoption| matches!(adoption, Adoption::HandedOver { .. });
+        let leads = &world.journal.leads;
+        assert!(
+            !leads.iter().take(16).any(|(_, _, _, how)| handed_over(how)),
+            "seed {seed}: {leads:?}"
+        );
+        world.run(40_000);
+        assert_balanced(&world, &[3, 4, 5]);
+    }
+}
+
+#[test]
+fn of_two_zones_that_start_at_once_one_leads_everything() {
+    for seed in 0..8 {
+        let mut world = World::new(16, seed);
+        for zone in ["UTC", "Europe/Berlin"] {
+            let mut config = world.config(zone);
+            config.pod_name = "pod".into();
+            config.pod_uid = format!("{:08x}-uid", world.random.below(1 << 32)).into();
+            config.settings = settings(zone);
+            world.start_with(config);
+        }
+        world.run(20_000);
+        let mut load = world.load();
+        load.sort_unstable();
+        assert_eq!(load, [0, 16], "seed {seed}");
+    }
+}
+
+#[test]
+fn annotations_of_others_survive_our_writes() {
+    let mut world = fleet(16, 2, 83);
+    let key = world.member_key(0);
+    let mut lease = world.store.leases[&key].clone();
+    world.store.version += 1;
+    lease.resource_version.0 = world.store.version;
+    lease.annotations.insert("example.com/note".into(), "kept".into());
+    world.store.put(lease);
+    world.run(10_000);
+    let lease = &world.store.leases[&key];
+    assert_eq!(&*lease.annotations["example.com/note"], "kept");
+    assert!(
+        lease.annotations[annotation::RENEWAL].parse::<u64>().unwrap() > 5,
+        "and it goes on renewing"
+    );
+    assert_eq!((world.n_moves(), world.replicas[0].exits), (0, 0));
+}

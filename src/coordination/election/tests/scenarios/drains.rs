@@ -1,0 +1,139 @@
+//! Replicas that leave: how their shards go, how long that takes, and what the others do meanwhile.
+
+use super::{super::world::World, assert_balanced, fleet};
+use crate::coordination::{Adoption, ElectionInput, StopReason};
+
+#[test]
+fn f1_a_replica_that_drains_hands_everything_over_and_is_gone_within_five_seconds() {
+    for seed in 0..2 {
+        let mut world = fleet(64, 5, seed);
+        let had = world.load()[2];
+        world.drain(2);
+        world.run(5_000);
+        assert!(world.replicas[2].has_left, "seed {seed}");
+        assert_eq!(world.n_moves(), had);
+        assert_balanced(&world, &[0, 1, 3, 4]);
+        let is_handed_over = |adoption: &Adoption| {
+            matches!(
+                adoption,
+                Adoption::HandedOver {
+                    fired_through: Some(_),
+                    written_through: Some(_)
+                }
+            )
+        };
+        assert!(
+            world
+                .journal
+                .leads
+                .iter()
+                .all(|(_, _, _, adoption)| is_handed_over(adoption))
+        );
+        assert!(
+            world
+                .journal
+                .stops
+                .iter()
+                .all(|(_, _, _, reason)| *reason == StopReason::HandedOver)
+        );
+        assert!(!world.store.leases.contains_key(&world.member_key(2)));
+        world.run(30_000);
+        assert_eq!(world.n_moves(), had, "nothing moves again");
+    }
+}
+
+fn drained(world: &mut World, leaver: usize) -> u64 {
+    let begun = world.now;
+    world.drain(leaver);
+    while !world.replicas[leaver].has_left {
+        world.run(1);
+    }
+    world.now - begun
+}
+
+#[test]
+fn f1_a_drain_at_a_slow_server_is_done_within_five_seconds() {
+    for latency_max in [4, 40, 400] {
+        let mut world = fleet(256, 5, 3);
+        world.latency_max = latency_max;
+        let took = drained(&mut world, 1);
+        assert!(took < 5_000, "{took} ms at {latency_max} ms");
+    }
+}
+
+#[test]
+fn f4_shards_that_fire_their_last_for_long_keep_no_others_from_being_sealed() {
+    let mut world = fleet(256, 5, 3);
+    world.replicas[1].seal_delay = 2_000;
+    let took = drained(&mut world, 1);
+    assert!((2_000..2_450).contains(&took), "{took} ms");
+}
+
+#[test]
+fn f4_a_replica_with_many_shards_gives_more_of_them_at_a_time() {
+    let mut world = fleet(512, 2, 3);
+    world.replicas[1].seal_delay = 2_000;
+    let begun = world.now;
+    world.input(1, ElectionInput::Willing(false));
+    while world.load()[1] > 0 {
+        world.run(10);
+    }
+    let took = world.now - begun;
+    assert!(took < 5_500, "{took} ms");
+}
+
+#[test]
+fn a_target_that_warms_nothing_is_passed_over_after_three_seconds() {
+    let mut world = fleet(16, 3, 67);
+    world.replicas[1].warms_nothing = true;
+    world.drain(0);
+    world.run(2_900);
+    assert!(!world.replicas[0].has_left);
+    world.run(500);
+    assert!(world.replicas[0].has_left);
+    world.run_until_led(1_000);
+    assert!(
+        world.journal.leads.iter().all(|(_, at, _, _)| *at == 2),
+        "{:?}",
+        world.journal.leads
+    );
+}
+
+#[test]
+fn a_leaver_whose_targets_are_all_slow_waits_for_two_and_leaves_the_shards_to_whoever_takes_them() {
+    let mut world = fleet(16, 5, 69);
+    for slow in 1..5 {
+        world.replicas[slow].warms_nothing = true;
+    }
+    world.drain(0);
+    world.run(5_900);
+    assert!(!world.replicas[0].has_left);
+    world.run(600);
+    assert!(world.replicas[0].has_left);
+    let after = world.run_until_led(2_000);
+    assert!(after < 1_000, "{after} ms");
+    assert_balanced(&world, &[1, 2, 3, 4]);
+}
+
+#[test]
+fn the_last_replica_leaves_with_one_write_and_the_next_takes_all_at_once() {
+    let mut world = fleet(64, 1, 71);
+    world.store.n_writes = [0, 0];
+    world.drain(0);
+    world.run(100);
+    assert!(world.replicas[0].has_left);
+    assert_eq!(world.store.n_writes[1], 0, "no shard's Lease is written");
+    let next = world.start("next");
+    let after = world.run_until_led(2_000);
+    assert!(after < 500, "{after} ms");
+    assert_eq!(world.load()[next], 64);
+    let is_released = |adoption: &Adoption| matches!(adoption, Adoption::Released { .. });
+    assert!(
+        world
+            .journal
+            .leads
+            .iter()
+            .all(|(_, _, _, adoption)| is_released(adoption)),
+        "it is no crash"
+    );
+}

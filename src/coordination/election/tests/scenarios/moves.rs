@@ -1,0 +1,184 @@
+//! Replicas that come and go, and what moves then.
+
+use super::{super::world::World, assert_balanced, fleet};
+use crate::coordination::MemberLease;
+
+#[test]
+fn f27_five_replicas_that_start_at_once_lead_everything_within_two_seconds() {
+    for seed in 0..2 {
+        let mut world = World::new(64, seed);
+        for number in 0..5 {
+            world.start(&format!("pod-{number}"));
+            let gap = world.random.below(200);
+            world.run(gap);
+        }
+        world.run_until_led(2_000);
+        assert!(
+            world.store.terms.values().all(|term| term.0 == 1),
+            "seed {seed}: each was made once"
+        );
+        world.run(30_000);
+        assert_balanced(&world, &[0, 1, 2, 3, 4]);
+    }
+}
+
+#[test]
+fn at_rest_members_are_renewed_and_nothing_else_is_written() {
+    let mut world = fleet(64, 5, 1);
+    world.store.n_writes = [0, 0];
+    world.run(60_000);
+    let [members, shards] = world.store.n_writes;
+    assert_eq!(shards, 0);
+    assert!((140..=155).contains(&members), "{members} in a minute");
+    assert_eq!(world.journal.relists, 0);
+}
+
+#[test]
+fn f2_a_rolling_update_moves_each_shard_once() {
+    let mut world = fleet(64, 4, 7);
+    for former in 0..4 {
+        let mut config = world.config(&format!("new-{former}"));
+        config.revision = "two".into();
+        world.start_with(config);
+        world.run(5_000);
+        world.drain(former);
+        world.run(2_000);
+        assert!(world.replicas[former].has_left);
+    }
+    world.run(30_000);
+    assert_eq!(world.n_moves(), 64);
+    assert!(
+        world.store.moves.values().all(|moves| *moves == 1),
+        "{:?}",
+        world.store.moves
+    );
+    assert_balanced(&world, &[4, 5, 6, 7]);
+}
+
+#[test]
+fn f2_a_newcomer_is_ready_when_those_who_leave_then_can_give_theirs_to_it() {
+    for seed in 0..8 {
+        let mut world = fleet(64, 3, seed);
+        let newcomer = world.start("new");
+        while world.overview(newcomer).not_owning.is_some() {
+            world.run(1);
+        }
+        let shown = &world.store.leases[&world.member_key(newcomer)];
+        assert!(MemberLease::read(shown, world.count).accepts(), "seed {seed}");
+    }
+}
+
+#[test]
+fn f3_those_who_leave_together_leave_even_shares() {
+    let (mut n_uneven, n_seeds) = (0, 60);
+    for seed in 0..n_seeds {
+        let mut world = fleet(64, 6, seed);
+        for leaver in 2..6 {
+            world.drain(leaver);
+            let gap = world.random.below(20);
+            world.run(gap);
+        }
+        world.run(3_000);
+        let difference = world.load()[0].abs_diff(world.load()[1]);
+        // Each gives by what it knows of the others, and what is uneven then is pulled later.
+        assert!(difference <= 10, "seed {seed}: {:?}", world.load());
+        n_uneven += u64::from(difference > 2);
+    }
+    assert!(n_uneven * 5 <= n_seeds, "{n_uneven} of {n_seeds}");
+}
+
+#[test]
+fn f3_replicas_that_come_take_their_share_and_those_that_go_leave_it() {
+    let mut world = fleet(64, 1, 3);
+    for number in 1..5 {
+        world.start(&format!("pod-{number}"));
+    }
+    world.run(40_000);
+    assert_balanced(&world, &[0, 1, 2, 3, 4]);
+    assert!((51..=52).contains(&world.n_moves()), "{}", world.n_moves());
+    let before = world.n_moves();
+    for leaver in 2..5 {
+        world.drain(leaver);
+    }
+    world.run(3_000);
+    let n_moves = world.n_moves() - before;
+    assert!(
+        (38..=39).contains(&n_moves),
+        "each of theirs once, none to another leaver"
+    );
+    // What each gave without knowing of the others evens out.
+    world.run(30_000);
+    assert_balanced(&world, &[0, 1]);
+    assert!(world.n_moves() - before <= n_moves + 2);
+}
+
+#[test]
+fn a_member_that_comes_waits_for_the_settle_window_and_then_gets_floor_of_its_share() {
+    let mut world = fleet(64, 4, 5);
+    let came = world.now;
+    world.start("pod-4");
+    world.run(9_000);
+    assert_eq!(world.n_moves(), 0);
+    world.run(11_000);
+    assert_eq!(world.n_moves(), 64 / 5);
+    let first = world.journal.leads.iter().map(|(at, ..)| at - came).min().unwrap();
+    assert!((10_000..12_000).contains(&first), "{first}");
+}
+
+#[test]
+fn f20_random_changes_of_the_members_end_in_rest_with_few_moves() {
+    for seed in 0..2 {
+        let mut world = fleet(32, 4, seed);
+        let mut live: Vec<usize> = (0..4).collect();
+        let mut bound = 0;
+        for change in 0..50 {
+            let shards = usize::from(world.count.get());
+            if live.len() < 2 || live.len() < 8 && world.random.below(2) == 0 {
+                live.push(world.start(&format!("more-{change}")));
+            } else {
+                let at = usize::try_from(world.random.below(live.len() as u64)).unwrap();
+                let leaver = live.remove(at);
+                bound += world.load()[leaver].max(shards.div_ceil(live.len() + 1));
+                world.drain(leaver);
+            }
+            world.run(1_200);
+        }
+        let before = world.n_moves();
+        assert!(before <= bound + 8 * 4, "seed {seed}: {before} of {bound}");
+        world.run(11_000 + 2_000);
+        assert_balanced(&world, &live);
+        let settled = world.n_moves();
+        assert!(settled - before <= 32, "seed {seed}");
+        world.run(60_000);
+        assert_eq!(world.n_moves(), settled, "seed {seed}: no oscillation");
+    }
+}
+
+#[test]
+fn a_newcomer_that_loads_slowly_gets_its_share_all_the_same() {
+    let mut world = fleet(16, 2, 5);
+    let newcomer = world.start("new");
+    world.replicas[newcomer].warm_delay = 20_000;
+    world.run(90_000);
+    assert_balanced(&world, &[0, 1, newcomer]);
+    assert_eq!(world.n_moves(), 5);
+}
+
+#[test]
+fn at_most_eight_shards_are_on_their_way_from_one_member() {
+    let mut world = fleet(64, 1, 89);
+    world.start("pod-1");
+    for replica in &mut world.replicas {
+        replica.warms_nothing = true;
+    }
+    world.run(12_000);
+    let overview = world.overview(0);
+    let n_offered = overview
+        .led
+        .values()
+        .filter(|(_, standing)| *standing != crate::coordination::ShardStanding::Led)
+        .count();
+    assert_eq!(n_offered, 8);
+    world.run(60_000);
+    assert_eq!(world.n_moves(), 0, "what its target does not warm it keeps");
+}

@@ -1,0 +1,146 @@
+//! Fleets under faults of every kind at random, from seeds: the world checks that no two replicas act on one shard and that
+//! terms go up by one; here it is checked that the fleet comes to rest when the faults end.
+//!
+//! `CRONWHEEL_LEASE_SEEDS` and `CRONWHEEL_LEASE_SEED` (the first of them) run more; each seed is printed when it fails.
+
+use super::world::World;
+use crate::{
+    coordination::{LeaseKey, ShardLease, annotation},
+    shard::ShardId,
+};
+
+/// How many fleets each run of the tests simulates.
+const N_SEEDS: u64 = 4;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+#[test]
+fn fleets_under_random_faults_never_lead_a_shard_twice_and_come_to_rest() {
+    let first = number("CRONWHEEL_LEASE_SEED").unwrap_or(1);
+    let n_seeds = number("CRONWHEEL_LEASE_SEEDS").unwrap_or(N_SEEDS);
+    for seed in first..first + n_seeds {
+        eprintln!("CRONWHEEL_LEASE_SEED={seed}");
+        simulate(seed);
+    }
+}
+
+fn simulate(seed: u64) {
+    let mut world = World::new(16, seed);
+    world.trace = number("CRONWHEEL_LEASE_TRACE").is_some();
+    let n_replicas = 2 + world.random.below(4);
+    for number in 0..n_replicas {
+        let at = world.start(&format!("pod-{number}"));
+        world.replicas[at].rate = 955 + world.random.below(90);
+    }
+    world.latency_max = [5, 50, 400][below(&mut world, 3)];
+    for _ in 0..25 {
+        disturb(&mut world);
+        let millis = world.random.below(6_000);
+        world.run(millis);
+    }
+    calm(&mut world);
+    world.run_until_led(16_000);
+    world.run(60_000);
+    let live: Vec<usize> = (0..world.replicas.len())
+        .filter(|at| world.replicas[*at].process.is_some())
+        .collect();
+    let load = world.load();
+    let n_quarantined = world.store.leases.values().filter(|lease| {
+        lease
+            .annotations
+            .get(annotation::CRASHES)
+            .is_some_and(|crashes| crashes.parse::<u32>().unwrap() >= ShardLease::CRASHES_MAX)
+    });
+    let n_quarantined = n_quarantined.count();
+    let share = |n_shards: usize, n_members: usize| n_shards / n_members..=n_shards.div_ceil(n_members);
+    let in_share = live
+        .iter()
+        .filter(|at| share(16, live.len()).contains(&load[**at]))
+        .count();
+    if n_quarantined == 0 {
+        assert_eq!(in_share, live.len(), "seed {seed}: {load:?}");
+    } else if live.len() > 1 {
+        let ordinary = share(16 - n_quarantined, live.len() - 1);
+        let in_share = live.iter().filter(|at| ordinary.contains(&load[**at])).count();
+        assert!(
+            in_share >= live.len() - 1,
+            "seed {seed}: {load:?}, {n_quarantined} in quarantine"
+        );
+        assert!(
+            live.iter().any(|at| load[*at] == n_quarantined),
+            "seed {seed}: {load:?}, {n_quarantined} in quarantine"
+        );
+    }
+    let moves = world.n_moves();
+    world.run(40_000);
+    assert_eq!(world.n_moves(), moves, "seed {seed}: it comes to rest");
+}
+
+fn below(world: &mut World, bound: usize) -> usize {
+    usize::try_from(world.random.below(bound as u64)).unwrap()
+}
+
+/// One fault, or a replica that comes or goes.
+fn disturb(world: &mut World) {
+    let at = below(world, world.replicas.len());
+    let now = world.now;
+    let millis = world.random.below(20_000);
+    let kind = below(world, 14);
+    if world.replicas[at].process.is_none() {
+        if !world.replicas[at].has_left {
+            world.boot(at);
+        }
+        return;
+    }
+    match kind {
+        0 => world.kill(at),
+        1 => {
+            world.kill(at);
+            world.boot(at);
+        }
+        2 | 3 => world.replicas[at].frozen_until = now + millis,
+        4 | 5 => world.replicas[at].cut_until = now + millis,
+        6 => world.replicas[at].watch_lag = world.random.below(6_000),
+        7 => world.break_watch(at, millis),
+        8 => world.replicas[at].loss = 2 + world.random.below(8),
+        9 => {
+            let key = world.member_key(at);
+            world.delete(&key);
+        }
+        10 => {
+            let shard = ShardId(u16::try_from(world.random.below(16)).unwrap());
+            world.delete(&LeaseKey::Shard(shard));
+        }
+        11 if world.n_live() > 1 => world.drain(at),
+        12 if world.n_live() < 6 => {
+            world.start(&format!("pod-at-{now}"));
+        }
+        _ => {
+            for replica in &mut world.replicas {
+                replica.cut_until = now + millis;
+            }
+        }
+    }
+}
+
+/// No fault any more, and every process that died back.
+fn calm(world: &mut World) {
+    let now = world.now;
+    for at in 0..world.replicas.len() {
+        let replica = &mut world.replicas[at];
+        replica.cut_until = now;
+        replica.frozen_until = replica.frozen_until.min(now);
+        replica.watch_lag = 0;
+        replica.loss = 0;
+        if replica.process.is_none() && !replica.has_left {
+            world.boot(at);
+        }
+    }
+    world.latency_max = 5;
+    if world.n_live() == 0 {
+        world.start("last");
+    }
+    world.run(20_000);
+}

@@ -1,0 +1,113 @@
+//! An answer shows one Lease ahead of the watch: the life that it names may have begun since.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::super::{Election, ElectionConfig, Guards};
+use crate::{
+    coordination::{
+        ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings, Preset,
+        ProtocolRange, ReadAnswer, RequestId, WriteAnswer, annotation,
+    },
+    shard::{BootInstant, ResourceVersion, ShardCount, ShardId, ShardReport},
+};
+
+pub(super) fn at(seconds: u64) -> BootInstant {
+    BootInstant::after_boot(Duration::from_secs(seconds))
+}
+
+pub(super) fn lease(key: LeaseKey, version: u64, holder: &str) -> LeaseRecord {
+    let installation = Installation::of(ShardCount::ONE).to_string();
+    let annotations = [
+        (annotation::ACCEPTS, "now"),
+        (annotation::INSTALLATION, &installation),
+        (annotation::RENEWAL, "1"),
+    ];
+    LeaseRecord {
+        key,
+        resource_version: ResourceVersion(version),
+        holder: holder.into(),
+        duration_secs: 10,
+        transitions: version,
+        renewed_at: None,
+        acquired_at: None,
+        annotations: BTreeMap::from(annotations.map(|(name, text)| (name.into(), text.into()))),
+    }
+}
+
+/// The request among these that is about a Lease.
+fn request(effects: &[ElectionEffect], wanted: &LeaseKey) -> Option<RequestId> {
+    effects.iter().find_map(|effect| {
+        let (request, key) = match effect {
+            ElectionEffect::Create { request, write } | ElectionEffect::Patch { request, write, .. } => {
+                (request, &write.key)
+            }
+            ElectionEffect::Read { request, key } | ElectionEffect::Delete { request, key, .. } => (request, key),
+            ElectionEffect::Relist
+            | ElectionEffect::ActUntil(_)
+            | ElectionEffect::Fence
+            | ElectionEffect::Lead { .. }
+            | ElectionEffect::Stop { .. }
+            | ElectionEffect::Shards(_)
+            | ElectionEffect::Rejoin(_)
+            | ElectionEffect::Left
+            | ElectionEffect::Exit(_) => return None,
+        };
+        (key == wanted).then_some(*request)
+    })
+}
+
+pub(super) fn config() -> ElectionConfig {
+    ElectionConfig {
+        pod_name: "pod".into(),
+        pod_uid: "us".into(),
+        incarnation: Incarnation(1),
+        revision: "one".into(),
+        protocol: ProtocolRange::OURS,
+        installation: Installation::of(ShardCount::ONE),
+        settings: MemberSettings::of(&[crate::shard::Scope::Cluster], "UTC"),
+        timing: Preset::Default.timing(),
+    }
+}
+
+/// Whether a replica takes a shard from a life that began after what its watch has shown.
+fn takes_from_the_living(guards: Guards) -> bool {
+    let us = LeaseKey::Member("us".into());
+    let them = LeaseKey::Member("them".into());
+    let shard = LeaseKey::Shard(ShardId(0));
+    let mut election = Election::new(config(), at(100));
+    election.guards = guards;
+    let installation = Installation::of(ShardCount::ONE);
+    election.handle(ElectionInput::InstallationKnown(installation), at(100));
+    election.handle(ElectionInput::Shards(ShardReport::Synced), at(100));
+    // Another leads in its second life. It leaves the shard, and we ask for it.
+    let listed = ElectionInput::Listed {
+        asked_at: at(100),
+        resource_version: ResourceVersion(10),
+        leases: vec![lease(them, 9, "pod/them/0000000000000002"), lease(shard.clone(), 8, "")],
+    };
+    let join = request(&election.handle(listed, at(100)), &us).unwrap();
+    let joined = lease(us, 11, "pod/us/0000000000000001");
+    let answer = WriteAnswer::Done(Box::new(joined.clone()));
+    let mut effects = election.handle(ElectionInput::Written { request: join, answer }, at(100));
+    effects.extend(election.handle(ElectionInput::Applied(joined), at(100)));
+    effects.extend(election.handle_timeout(at(101)));
+    let take = request(&effects, &shard).unwrap();
+    // The other, in its third life, was first. A read shows that before the watch shows the third life.
+    let answer = WriteAnswer::Conflict;
+    let effects = election.handle(ElectionInput::Written { request: take, answer }, at(101));
+    let read = request(&effects, &shard).unwrap();
+    let answer = ReadAnswer::Found(Box::new(lease(shard.clone(), 14, "pod/them/0000000000000003")));
+    let mut effects = election.handle(ElectionInput::Read { request: read, answer }, at(101));
+    effects.extend(election.handle_timeout(at(103)));
+    request(&effects, &shard).is_some()
+}
+
+#[test]
+fn a_life_that_the_watch_has_not_shown_yet_is_not_taken_for_gone() {
+    assert!(!takes_from_the_living(Guards::ALL));
+    let guards = Guards {
+        whole_view: false,
+        ..Guards::ALL
+    };
+    assert!(takes_from_the_living(guards), "the guard is what it hangs on");
+}

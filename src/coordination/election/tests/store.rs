@@ -1,0 +1,156 @@
+//! An API server for Leases, as much of one as the protocol can see: versions, preconditions, an ordered log.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::{
+    coordination::{
+        ElectionEffect, ElectionInput, LeaseKey, LeaseRecord, LeaseWrite, ReadAnswer, RequestId, WriteAnswer,
+    },
+    shard::{ResourceVersion, ShardId, Term},
+};
+
+/// One entry of the log.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Event {
+    Applied(LeaseRecord),
+    Deleted(LeaseKey, ResourceVersion),
+}
+
+impl Event {
+    pub(super) fn into_input(self) -> ElectionInput {
+        match self {
+            Event::Applied(record) => ElectionInput::Applied(record),
+            Event::Deleted(key, version) => ElectionInput::Deleted(key, version),
+        }
+    }
+}
+
+/// All Leases and everything that happened to them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Store {
+    pub(super) leases: BTreeMap<LeaseKey, LeaseRecord>,
+    pub(super) version: u64,
+    pub(super) log: Vec<Event>,
+    /// Whether preconditions are looked at: a guard of the protocol.
+    pub(super) is_lax: bool,
+    /// What went wrong with a term, if anything did.
+    pub(super) wrong_term: Option<String>,
+    /// The highest term that each shard ever had.
+    pub(super) terms: BTreeMap<ShardId, Term>,
+    /// How often each shard came to another holder.
+    pub(super) moves: BTreeMap<ShardId, usize>,
+    /// Writes by kind: of members, of shards.
+    pub(super) n_writes: [usize; 2],
+}
+
+impl Store {
+    /// Carries out a request, and says what is answered; none for what is no request.
+    pub(super) fn carry_out(&mut self, effect: &ElectionEffect, wall: Timestamp) -> Option<ElectionInput> {
+        match effect {
+            ElectionEffect::Create { request, write } => {
+                let answer = if self.leases.contains_key(&write.key) {
+                    WriteAnswer::Exists
+                } else {
+                    self.write(write, wall)
+                };
+                Some(written(*request, answer))
+            }
+            ElectionEffect::Patch {
+                request,
+                precondition,
+                write,
+            } => {
+                let answer = match self.leases.get(&write.key) {
+                    None => WriteAnswer::Missing,
+                    Some(lease) if lease.resource_version != *precondition && !self.is_lax => WriteAnswer::Conflict,
+                    Some(_) => self.write(write, wall),
+                };
+                Some(written(*request, answer))
+            }
+            ElectionEffect::Delete {
+                request,
+                precondition,
+                key,
+            } => {
+                let answer = match self.leases.get(key) {
+                    None => WriteAnswer::Missing,
+                    Some(lease) if lease.resource_version != *precondition => WriteAnswer::Conflict,
+                    Some(_) => WriteAnswer::Done(Box::new(self.delete(key)?)),
+                };
+                Some(written(*request, answer))
+            }
+            ElectionEffect::Read { request, key } => {
+                let lease = self.leases.get(key).cloned();
+                let answer = lease.map_or(ReadAnswer::Missing, |lease| ReadAnswer::Found(Box::new(lease)));
+                Some(ElectionInput::Read {
+                    request: *request,
+                    answer,
+                })
+            }
+            ElectionEffect::Relist
+            | ElectionEffect::ActUntil(_)
+            | ElectionEffect::Fence
+            | ElectionEffect::Lead { .. }
+            | ElectionEffect::Stop { .. }
+            | ElectionEffect::Shards(_)
+            | ElectionEffect::Rejoin(_)
+            | ElectionEffect::Left
+            | ElectionEffect::Exit(_) => None,
+        }
+    }
+
+    fn write(&mut self, write: &LeaseWrite, wall: Timestamp) -> WriteAnswer {
+        self.version += 1;
+        let former = self.leases.get(&write.key);
+        let record = write.applied_to(former, ResourceVersion(self.version), wall);
+        if let LeaseKey::Shard(shard) = record.key {
+            self.note_term(shard, former.cloned().as_ref(), &record);
+            self.n_writes[1] += 1;
+        } else {
+            self.n_writes[0] += 1;
+        }
+        self.put(record.clone());
+        WriteAnswer::Done(Box::new(record))
+    }
+
+    /// A term stays while its holder does, or while nobody comes after it; another holder is one more. A Lease that was
+    /// deleted begins anew above.
+    fn note_term(&mut self, shard: ShardId, former: Option<&LeaseRecord>, record: &LeaseRecord) {
+        let term = Term(record.transitions);
+        let last = self.terms.entry(shard).or_insert(Term(0));
+        let is_same_holder = former.is_some_and(|former| former.holder == record.holder) || record.holder.is_empty();
+        let is_right = if is_same_holder {
+            former.is_some_and(|former| Term(former.transitions) == term)
+        } else if former.is_some() {
+            term.0 == last.0 + 1
+        } else {
+            term > *last
+        };
+        if !is_right {
+            self.wrong_term = Some(format!("{shard:?}: {former:?} became {record:?} after {last:?}"));
+        }
+        if !is_same_holder {
+            *self.moves.entry(shard).or_insert(0) += 1;
+        }
+        *last = (*last).max(term);
+    }
+
+    pub(super) fn put(&mut self, record: LeaseRecord) {
+        self.log.push(Event::Applied(record.clone()));
+        self.leases.insert(record.key.clone(), record);
+    }
+
+    pub(super) fn delete(&mut self, key: &LeaseKey) -> Option<LeaseRecord> {
+        let lease = self.leases.remove(key)?;
+        self.version += 1;
+        self.log
+            .push(Event::Deleted(key.clone(), ResourceVersion(self.version)));
+        Some(lease)
+    }
+}
+
+fn written(request: RequestId, answer: WriteAnswer) -> ElectionInput {
+    ElectionInput::Written { request, answer }
+}

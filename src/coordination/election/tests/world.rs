@@ -1,0 +1,608 @@
+//! A cluster in one thread: replicas with clocks of their own, a store, messages that take time or get lost.
+//!
+//! It checks all the while that no shard acts in two replicas, that nothing that one sent can live when another takes the
+//! shard, and that terms only go up by one.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+
+use super::store::Store;
+use crate::{
+    coordination::{
+        Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey,
+        MemberSettings, Overview, Preset, ProtocolRange, RejoinReason, StopReason,
+    },
+    shard::{BootInstant, Horizon, ResourceVersion, ShardCommand, ShardCount, ShardId, ShardReport, ShardSet, Term},
+};
+
+/// A small generator with a seed (`SplitMix64`).
+#[derive(Clone, Debug)]
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}
+
+/// What travels, and to which replica.
+#[derive(Clone, Debug)]
+enum Message {
+    /// A request on its way to the store.
+    Request(ElectionEffect),
+    /// An answer, or a word of a shard, on its way back.
+    Input(ElectionInput),
+    /// A list of all Leases is asked for.
+    List { asked_at: BootInstant },
+    /// It comes back, with where the log stood.
+    Listed { input: ElectionInput, cursor: usize },
+    /// The watch shows the log up to here.
+    Watch { upto: usize },
+    /// A broken watch goes on.
+    Resume,
+    /// A wake-up, for an instant.
+    Wake { due: u64 },
+}
+
+/// One process of a pod; another comes after a restart.
+#[derive(Clone, Debug)]
+pub(super) struct Process {
+    pub(super) election: Election,
+    /// Shards that act, with their terms.
+    pub(super) acting: BTreeMap<ShardId, Term>,
+    /// Shards that are sealed or were told to be.
+    pub(super) act_until: BootInstant,
+    cursor: usize,
+    /// Whether the watch goes on; before the first list it does not.
+    is_watching: bool,
+    woken_at: u64,
+}
+
+/// A pod.
+#[derive(Clone, Debug)]
+pub(super) struct Replica {
+    pub(super) config: ElectionConfig,
+    pub(super) process: Option<Process>,
+    /// Its boot clock: when it started, and how fast it goes, in parts of a thousand.
+    offset: u64,
+    pub(super) rate: u64,
+    pub(super) frozen_until: u64,
+    pub(super) cut_until: u64,
+    /// Its watch is this much behind.
+    pub(super) watch_lag: u64,
+    /// How often it may lose a message, once in so many; none for 0.
+    pub(super) loss: u64,
+    /// Whether it says nothing of shards that it was told to warm.
+    pub(super) warms_nothing: bool,
+    /// How long it takes to load shards, in milliseconds.
+    pub(super) warm_delay: u64,
+    /// How long its shards go on to act once they are told to be sealed, if they may, in milliseconds.
+    pub(super) seal_delay: u64,
+    /// A number for each process, so that messages to former ones are not delivered.
+    generation: u64,
+    pub(super) has_left: bool,
+    pub(super) exits: usize,
+}
+
+/// What happened, for tests to look at.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Journal {
+    pub(super) leads: Vec<(u64, usize, ShardId, Adoption)>,
+    pub(super) stops: Vec<(u64, usize, ShardId, StopReason)>,
+    pub(super) rejoins: Vec<(u64, usize, RejoinReason)>,
+    pub(super) fences: Vec<(u64, usize)>,
+    /// For each lead, whether the shard is in quarantine.
+    pub(super) quarantined: Vec<bool>,
+    pub(super) evictions: usize,
+    pub(super) relists: usize,
+}
+
+/// Everything.
+pub(super) struct World {
+    pub(super) now: u64,
+    pub(super) store: Store,
+    pub(super) replicas: Vec<Replica>,
+    queue: BTreeMap<(u64, u64), (usize, u64, Message)>,
+    sequence: u64,
+    n_shown: usize,
+    pub(super) random: Random,
+    /// The longest that a message takes, in milliseconds.
+    pub(super) latency_max: u64,
+    pub(super) count: ShardCount,
+    pub(super) journal: Journal,
+    pub(super) trace: bool,
+    /// Whether two replicas are one by their own account: both act, and no protocol could know.
+    pub(super) is_twinned: bool,
+}
+
+impl World {
+    pub(super) fn new(count: u64, seed: u64) -> World {
+        World {
+            now: 1_000_000,
+            store: Store::default(),
+            replicas: Vec::new(),
+            queue: BTreeMap::new(),
+            sequence: 0,
+            n_shown: 0,
+            random: Random(seed),
+            latency_max: 5,
+            count: ShardCount::new(count).unwrap(),
+            journal: Journal::default(),
+            trace: false,
+            is_twinned: false,
+        }
+    }
+
+    pub(super) fn config(&mut self, name: &str) -> ElectionConfig {
+        ElectionConfig {
+            pod_name: name.into(),
+            pod_uid: format!("{:08x}-{name}", self.random.below(1 << 32)).into(),
+            incarnation: Incarnation(self.random.below(u64::MAX)),
+            revision: "one".into(),
+            protocol: ProtocolRange::OURS,
+            installation: Installation::of(self.count),
+            settings: MemberSettings::of(&[crate::shard::Scope::Cluster], "UTC"),
+            timing: Preset::Default.timing(),
+        }
+    }
+
+    /// Starts a replica in a pod of its own.
+    pub(super) fn start(&mut self, name: &str) -> usize {
+        let config = self.config(name);
+        self.start_with(config)
+    }
+
+    pub(super) fn start_with(&mut self, config: ElectionConfig) -> usize {
+        let offset = self.random.below(900_000);
+        self.replicas.push(Replica {
+            config,
+            process: None,
+            offset,
+            rate: 1000,
+            frozen_until: 0,
+            cut_until: 0,
+            watch_lag: 0,
+            loss: 0,
+            warms_nothing: false,
+            warm_delay: 0,
+            seal_delay: 0,
+            generation: 0,
+            has_left: false,
+            exits: 0,
+        });
+        let at = self.replicas.len() - 1;
+        self.boot(at);
+        at
+    }
+
+    /// Starts the next process in a pod.
+    pub(super) fn boot(&mut self, at: usize) {
+        let now = self.local(at);
+        let incarnation = Incarnation(self.random.below(u64::MAX));
+        let replica = &mut self.replicas[at];
+        replica.generation += 1;
+        replica.config.incarnation = incarnation;
+        replica.frozen_until = 0;
+        replica.process = Some(Process {
+            election: Election::new(replica.config.clone(), now),
+            acting: BTreeMap::new(),
+            act_until: now,
+            cursor: 0,
+            is_watching: false,
+            woken_at: 0,
+        });
+        let installation = Installation::of(self.count);
+        self.post(at, 1, Message::List { asked_at: now });
+        self.input(at, ElectionInput::InstallationKnown(installation));
+        self.post(at, 50, Message::Input(ElectionInput::Shards(ShardReport::Synced)));
+    }
+
+    /// Kills the process of a pod.
+    pub(super) fn kill(&mut self, at: usize) {
+        self.replicas[at].process = None;
+        self.replicas[at].generation += 1;
+    }
+
+    /// Time by a replica's boot clock.
+    pub(super) fn local(&self, at: usize) -> BootInstant {
+        let replica = &self.replicas[at];
+        let millis = replica.offset + self.now * replica.rate / 1000;
+        BootInstant::after_boot(Duration::from_millis(millis))
+    }
+
+    /// The instant at which a replica's boot clock will show a time.
+    fn when(&self, at: usize, local: BootInstant) -> u64 {
+        let replica = &self.replicas[at];
+        let millis = u64::try_from(local.since_boot().as_millis()).unwrap() + 1;
+        (millis.saturating_sub(replica.offset) * 1000)
+            .div_ceil(replica.rate)
+            .max(self.now)
+    }
+
+    fn wall(&self) -> Timestamp {
+        Timestamp::from_millisecond(1_767_225_600_000 + i64::try_from(self.now).unwrap()).unwrap()
+    }
+
+    fn post(&mut self, at: usize, delay: u64, message: Message) {
+        let generation = self.replicas[at].generation;
+        self.sequence += 1;
+        self.queue
+            .insert((self.now + delay, self.sequence), (at, generation, message));
+    }
+
+    fn latency(&mut self) -> u64 {
+        1 + self.random.below(self.latency_max)
+    }
+
+    /// Runs for so many milliseconds.
+    pub(super) fn run(&mut self, millis: u64) {
+        let end = self.now + millis;
+        while let Some((&(at, sequence), _)) = self.queue.first_key_value() {
+            if at > end {
+                break;
+            }
+            let Some((replica, generation, message)) = self.queue.remove(&(at, sequence)) else {
+                break;
+            };
+            self.now = at;
+            if self.replicas[replica].generation == generation && self.replicas[replica].process.is_some() {
+                self.deliver(replica, message);
+            } else if let Message::Request(effect) = message {
+                // A process that is gone does not call its requests back.
+                self.ask_store(&effect);
+            }
+        }
+        self.now = end;
+    }
+
+    /// Has the store carry out a request, and lets every watch show what it changed.
+    fn ask_store(&mut self, effect: &ElectionEffect) -> Option<ElectionInput> {
+        let answer = self.store.carry_out(effect, self.wall());
+        assert_eq!(self.store.wrong_term, None);
+        self.show_log();
+        answer
+    }
+
+    fn show_log(&mut self) {
+        let upto = self.store.log.len();
+        if upto > self.n_shown {
+            self.n_shown = upto;
+            for at in 0..self.replicas.len() {
+                let delay = self.replicas[at].watch_lag + self.latency();
+                self.post(at, delay, Message::Watch { upto });
+            }
+        }
+    }
+
+    fn deliver(&mut self, at: usize, message: Message) {
+        let is_cut = self.now < self.replicas[at].cut_until;
+        let loss = self.replicas[at].loss;
+        let is_lost = |random: &mut Random| loss > 0 && random.below(loss) == 0;
+        match message {
+            // What is sent before a freeze arrives all the same.
+            Message::Request(effect) => {
+                if is_cut || is_lost(&mut self.random) {
+                    return;
+                }
+                if let Some(answer) = self.ask_store(&effect)
+                    && !is_lost(&mut self.random)
+                {
+                    let delay = self.latency();
+                    self.post(at, delay, Message::Input(answer));
+                }
+            }
+            Message::List { asked_at } => {
+                if is_cut {
+                    let retry = self.local(at);
+                    return self.post(at, 500, Message::List { asked_at: retry });
+                }
+                let input = ElectionInput::Listed {
+                    asked_at,
+                    resource_version: ResourceVersion(self.store.version),
+                    leases: self.store.leases.values().cloned().collect(),
+                };
+                let cursor = self.store.log.len();
+                let delay = self.latency();
+                self.post(at, delay, Message::Listed { input, cursor });
+            }
+            message if self.now < self.replicas[at].frozen_until => {
+                let delay = self.replicas[at].frozen_until - self.now + 1;
+                self.post(at, delay, message);
+            }
+            Message::Input(input) => self.input(at, input),
+            Message::Listed { input, cursor } => {
+                let process = self.process(at);
+                process.cursor = process.cursor.max(cursor);
+                process.is_watching = true;
+                self.input(at, input);
+                let upto = self.store.log.len();
+                self.post(at, 1, Message::Watch { upto });
+            }
+            Message::Watch { upto } if is_cut => {
+                let delay = self.replicas[at].cut_until - self.now + 1;
+                self.post(at, delay, Message::Watch { upto });
+            }
+            Message::Watch { upto } => self.watch(at, upto),
+            Message::Resume => {
+                self.process(at).is_watching = true;
+                self.input(at, ElectionInput::WatchResumed);
+                let upto = self.store.log.len();
+                self.post(at, 1, Message::Watch { upto });
+            }
+            Message::Wake { due } => {
+                if self.process(at).woken_at == due {
+                    let now = self.local(at);
+                    let effects = self.process(at).election.handle_timeout(now);
+                    self.carry_out(at, effects);
+                }
+            }
+        }
+    }
+
+    fn process(&mut self, at: usize) -> &mut Process {
+        self.replicas[at].process.as_mut().unwrap()
+    }
+
+    /// Shows a replica what happened, in order.
+    fn watch(&mut self, at: usize, upto: usize) {
+        while let Some(process) = &mut self.replicas[at].process {
+            if !process.is_watching || process.cursor >= upto {
+                return;
+            }
+            let Some(event) = self.store.log.get(process.cursor).cloned() else {
+                return;
+            };
+            process.cursor += 1;
+            self.input(at, event.into_input());
+        }
+    }
+
+    /// Breaks a replica's watch off, and lets it go on after so many milliseconds.
+    pub(super) fn break_watch(&mut self, at: usize, millis: u64) {
+        self.process(at).is_watching = false;
+        self.input(at, ElectionInput::WatchLost);
+        self.post(at, millis, Message::Resume);
+    }
+
+    /// Hands a replica a fact.
+    pub(super) fn input(&mut self, at: usize, input: ElectionInput) {
+        let now = self.local(at);
+        if self.trace && !matches!(input, ElectionInput::Applied(_)) {
+            eprintln!("{} <- {at} {input:?}", self.now);
+        }
+        if let Some(process) = &mut self.replicas[at].process {
+            if let ElectionInput::Shards(ShardReport::Sealed { mandate, .. }) = &input {
+                let sealed = (&mandate.shard, &mandate.term);
+                process.acting.retain(|acting, led| (acting, &*led) != sealed);
+            }
+            let effects = process.election.handle(input, now);
+            self.carry_out(at, effects);
+        }
+    }
+
+    fn carry_out(&mut self, at: usize, effects: Vec<ElectionEffect>) {
+        for effect in effects {
+            if self.trace {
+                eprintln!("{} -> {at} {effect:?}", self.now);
+            }
+            self.carry_out_one(at, effect);
+            if self.replicas[at].process.is_none() {
+                return;
+            }
+        }
+        let wakeup = self.process(at).election.next_wakeup();
+        let when = self.when(at, wakeup).max(self.now + 1);
+        self.process(at).woken_at = when;
+        self.post(at, when - self.now, Message::Wake { due: when });
+    }
+
+    fn carry_out_one(&mut self, at: usize, effect: ElectionEffect) {
+        let delay = self.latency();
+        match effect {
+            ElectionEffect::Patch { ref write, .. } if matches!(&write.key, LeaseKey::Member(uid) if *uid != self.replicas[at].config.pod_uid) =>
+            {
+                self.journal.evictions += 1;
+                self.post(at, delay, Message::Request(effect));
+            }
+            ElectionEffect::Create { .. }
+            | ElectionEffect::Patch { .. }
+            | ElectionEffect::Delete { .. }
+            | ElectionEffect::Read { .. } => self.post(at, delay, Message::Request(effect)),
+            ElectionEffect::Relist => {
+                self.journal.relists += 1;
+                let asked_at = self.local(at);
+                self.post(at, delay, Message::List { asked_at });
+            }
+            ElectionEffect::ActUntil(until) => {
+                self.process(at).act_until = until;
+                self.check_alone(at);
+            }
+            ElectionEffect::Fence => self.journal.fences.push((self.now, at)),
+            ElectionEffect::Lead {
+                shard,
+                term,
+                adoption,
+                is_quarantined,
+            } => {
+                self.journal.quarantined.push(is_quarantined);
+                self.lead(at, shard, term, adoption);
+            }
+            ElectionEffect::Stop { shard, term, reason } => {
+                self.journal.stops.push((self.now, at, shard, reason));
+                let acting = self.process(at).acting.remove(&shard);
+                assert!(
+                    acting.is_none_or(|acting| acting == term),
+                    "{shard:?} {acting:?} {term:?}"
+                );
+            }
+            ElectionEffect::Shards(ShardCommand::Load(shards)) => self.load_shards(at, shards, delay),
+            ElectionEffect::Shards(ShardCommand::Seal(order)) => {
+                let input = ElectionInput::Shards(ShardReport::Sealed {
+                    mandate: order.mandate,
+                    at: self.local(at),
+                    fired_through: Some(self.wall()),
+                    written_through: Horizon::default(),
+                });
+                let closing = (self.when(at, order.close_by) - self.now).min(self.replicas[at].seal_delay);
+                self.post(at, delay + closing, Message::Input(input));
+            }
+            ElectionEffect::Shards(_) => {}
+            ElectionEffect::Rejoin(reason) => self.rejoin(at, reason, delay),
+            ElectionEffect::Left => {
+                self.replicas[at].has_left = true;
+                self.kill(at);
+            }
+            ElectionEffect::Exit(_) => {
+                self.replicas[at].exits += 1;
+                self.kill(at);
+            }
+        }
+    }
+
+    fn load_shards(&mut self, at: usize, shards: ShardSet, delay: u64) {
+        let replica = &self.replicas[at];
+        let delay = delay + replica.warm_delay;
+        let n_loaded = if replica.warms_nothing { 0 } else { usize::MAX };
+        for shard in shards.iter().take(n_loaded) {
+            self.post(
+                at,
+                delay,
+                Message::Input(ElectionInput::Shards(ShardReport::Loaded(shard))),
+            );
+        }
+    }
+
+    fn rejoin(&mut self, at: usize, reason: RejoinReason, delay: u64) {
+        self.journal.rejoins.push((self.now, at, reason));
+        self.process(at).acting.clear();
+        let incarnation = Incarnation(self.random.below(u64::MAX));
+        self.post(at, delay, Message::Input(ElectionInput::Rejoined(incarnation)));
+        self.post(
+            at,
+            delay + 20,
+            Message::Input(ElectionInput::Shards(ShardReport::Synced)),
+        );
+    }
+
+    fn lead(&mut self, at: usize, shard: ShardId, term: Term, adoption: Adoption) {
+        self.journal.leads.push((self.now, at, shard, adoption));
+        let former = self.process(at).acting.insert(shard, term);
+        assert_eq!(former, None, "{shard:?} was led already");
+        self.check_alone(at);
+    }
+
+    /// No shard that acts here can act elsewhere, and nothing that was sent for it elsewhere can be alive.
+    fn check_alone(&self, at: usize) {
+        let Some(process) = &self.replicas[at].process else {
+            return;
+        };
+        if self.is_twinned || self.local(at) >= process.act_until {
+            return;
+        }
+        for (other, replica) in self.replicas.iter().enumerate().filter(|(other, _)| *other != at) {
+            let Some(rival) = &replica.process else { continue };
+            let write_life = replica.config.timing.parts().write_life_min;
+            if self.local(other) >= rival.act_until + write_life {
+                continue;
+            }
+            let shared = process
+                .acting
+                .iter()
+                .find(|(shard, _)| rival.acting.contains_key(shard));
+            assert!(
+                shared.is_none(),
+                "at {}: {shared:?} acts in {at} and can act in {other} until {:?}, where it is {:?}: {:?}",
+                self.now,
+                rival.act_until,
+                self.local(other),
+                rival.acting
+            );
+        }
+    }
+
+    /// The replica in which each shard acts now.
+    /// Why a replica that runs takes no shards.
+    pub(super) fn overview(&self, at: usize) -> Overview {
+        let process = self.replicas[at].process.as_ref().unwrap();
+        process.election.overview(self.local(at))
+    }
+
+    pub(super) fn leaders(&self) -> BTreeMap<ShardId, usize> {
+        let mut leaders = BTreeMap::new();
+        for (at, replica) in self.replicas.iter().enumerate() {
+            let Some(process) = &replica.process else { continue };
+            if self.now >= replica.frozen_until && self.local(at) < process.act_until {
+                leaders.extend(process.acting.keys().map(|shard| (*shard, at)));
+            }
+        }
+        leaders
+    }
+
+    /// How many shards act in each replica.
+    pub(super) fn load(&self) -> Vec<usize> {
+        let mut load = vec![0; self.replicas.len()];
+        for at in self.leaders().into_values() {
+            load[at] += 1;
+        }
+        load
+    }
+
+    pub(super) fn n_live(&self) -> usize {
+        self.replicas.iter().filter(|replica| replica.process.is_some()).count()
+    }
+
+    pub(super) fn n_moves(&self) -> usize {
+        self.store.moves.values().sum()
+    }
+
+    /// Runs until every shard is led, and says how many milliseconds that took; it must within `max`.
+    pub(super) fn run_until_led(&mut self, max: u64) -> u64 {
+        let start = self.now;
+        while self.leaders().len() < usize::from(self.count.get()) {
+            assert!(
+                self.now - start < max,
+                "not all led after {max} ms: {:?} {:#?}",
+                self.load(),
+                self.unled()
+            );
+            self.run(10);
+        }
+        self.now - start
+    }
+
+    fn unled(&self) -> BTreeSet<ShardId> {
+        let leaders = self.leaders();
+        self.count
+            .shards()
+            .filter(|shard| !leaders.contains_key(shard))
+            .take(3)
+            .collect()
+    }
+
+    pub(super) fn delete(&mut self, key: &LeaseKey) {
+        self.store.delete(key);
+        self.show_log();
+    }
+
+    pub(super) fn member_key(&self, at: usize) -> LeaseKey {
+        LeaseKey::Member(self.replicas[at].config.pod_uid.clone())
+    }
+
+    /// Sets a replica going that was copied.
+    pub(super) fn wake(&mut self, at: usize) {
+        let upto = self.store.log.len();
+        self.post(at, 1, Message::Watch { upto });
+        self.carry_out(at, Vec::new());
+    }
+
+    pub(super) fn drain(&mut self, at: usize) {
+        self.input(at, ElectionInput::DrainRequested);
+    }
+}

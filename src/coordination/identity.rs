@@ -1,0 +1,201 @@
+//! Who a member is, and what its Leases are called.
+
+use std::fmt;
+
+use crate::shard::{ShardCount, ShardId};
+
+/// The label of every Lease of ours, with the name of the installation as value: one watch on it shows them all.
+pub const LEASE_LABEL: &str = "cronwheel.dev/lease";
+
+/// The name of an installation. Replicas of one name share CronJobs out; those of other names have Leases of their own,
+/// also in the same namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct InstallationName(Box<str>);
+
+impl InstallationName {
+    /// From a text; none where it is no DNS label (RFC 1123), as the value of a label and a part of names must be.
+    pub fn new(text: &str) -> Option<InstallationName> {
+        let is_alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let bytes = text.as_bytes();
+        let has_good_ends = bytes.first().is_some_and(is_alphanumeric) && bytes.last().is_some_and(is_alphanumeric);
+        let is_label =
+            has_good_ends && bytes.len() <= 63 && bytes.iter().all(|byte| is_alphanumeric(byte) || *byte == b'-');
+        is_label.then(|| InstallationName(text.into()))
+    }
+
+    /// The name of the `ConfigMap` with what the installation was made with.
+    pub fn config_map(&self) -> String {
+        format!("{self}-installation")
+    }
+}
+
+impl Default for InstallationName {
+    fn default() -> InstallationName {
+        InstallationName("cronwheel".into())
+    }
+}
+
+impl fmt::Display for InstallationName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What the Leases of an installation with so many shards are called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseNames {
+    /// The name of the installation.
+    pub installation: InstallationName,
+    /// How many shards.
+    pub count: ShardCount,
+}
+
+/// One life of a member: drawn at random when a process joins, and anew when it joins again. A shard is held by one life of
+/// one process, so that neither a restart nor a thaw goes on where it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Incarnation(pub u64);
+
+impl fmt::Display for Incarnation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// Who holds a Lease: `pod name/pod uid/incarnation`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemberIdentity {
+    /// The name of its pod, for people.
+    pub pod_name: Box<str>,
+    /// The uid of its pod: what it is sorted and placed by.
+    pub pod_uid: Box<str>,
+    /// Which life.
+    pub incarnation: Incarnation,
+}
+
+impl fmt::Display for MemberIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.pod_name, self.pod_uid, self.incarnation)
+    }
+}
+
+impl MemberIdentity {
+    /// From the text of a holder; none where it is not of this form.
+    pub fn parse(text: &str) -> Option<MemberIdentity> {
+        let mut parts = text.split('/');
+        let (pod_name, pod_uid, incarnation) = (parts.next()?, parts.next()?, parts.next()?);
+        if parts.next().is_some() || pod_name.is_empty() || pod_uid.is_empty() || incarnation.len() != 16 {
+            return None;
+        }
+        Some(MemberIdentity {
+            pod_name: pod_name.into(),
+            pod_uid: pod_uid.into(),
+            incarnation: Incarnation(u64::from_str_radix(incarnation, 16).ok()?),
+        })
+    }
+}
+
+/// Which Lease.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LeaseKey {
+    /// That of the member in the pod with this uid.
+    Member(Box<str>),
+    /// That of a shard.
+    Shard(ShardId),
+}
+
+impl LeaseNames {
+    /// The name of a Lease. A shard's has the level in it: those of another count are other Leases.
+    pub fn name(&self, key: &LeaseKey) -> String {
+        let installation = &self.installation;
+        match key {
+            LeaseKey::Member(pod_uid) => format!("{installation}-member-{pod_uid}"),
+            LeaseKey::Shard(shard) => format!("{installation}-shard-{}-{}", self.count.level(), shard.0),
+        }
+    }
+
+    /// The Lease of this name; none where it is no Lease of this installation under this count.
+    pub fn parse(&self, name: &str) -> Option<LeaseKey> {
+        let name_of_kind = name.strip_prefix(&*self.installation.0)?;
+        if let Some(pod_uid) = name_of_kind.strip_prefix("-member-") {
+            return (!pod_uid.is_empty()).then(|| LeaseKey::Member(pod_uid.into()));
+        }
+        let (level, shard) = name_of_kind.strip_prefix("-shard-")?.split_once('-')?;
+        let shard = ShardId(shard.parse().ok()?);
+        let key = LeaseKey::Shard(shard);
+        (level.parse() == Ok(self.count.level()) && self.name(&key) == name && self.count.has(shard)).then_some(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_read_as_it_was_written() {
+        let identity = MemberIdentity {
+            pod_name: "cronwheel-6d5f7-abcde".into(),
+            pod_uid: "9f0c1a52-8d7e-4b1f-9a53-6c2d1e0b7f48".into(),
+            incarnation: Incarnation(0x0a1b),
+        };
+        let text = identity.to_string();
+        assert_eq!(
+            text,
+            "cronwheel-6d5f7-abcde/9f0c1a52-8d7e-4b1f-9a53-6c2d1e0b7f48/0000000000000a1b"
+        );
+        assert_eq!(MemberIdentity::parse(&text), Some(identity));
+        for text in [
+            "",
+            "a/b",
+            "a/b/c",
+            "a/b/00000000000000001",
+            "/b/0000000000000001",
+            "a//0000000000000001",
+            "a/b/0000000000000001/d",
+        ] {
+            assert_eq!(MemberIdentity::parse(text), None, "{text}");
+        }
+    }
+
+    fn names(installation: &str) -> LeaseNames {
+        LeaseNames {
+            installation: InstallationName::new(installation).unwrap(),
+            count: ShardCount::default(),
+        }
+    }
+
+    #[test]
+    fn a_lease_has_one_name_and_that_of_another_count_is_not_ours() {
+        let names = names("cronwheel");
+        for (key, name) in [
+            (LeaseKey::Member("uid".into()), "cronwheel-member-uid"),
+            (LeaseKey::Shard(ShardId(0)), "cronwheel-shard-8-0"),
+            (LeaseKey::Shard(ShardId(255)), "cronwheel-shard-8-255"),
+        ] {
+            assert_eq!(names.name(&key), name);
+            assert_eq!(names.parse(name), Some(key));
+        }
+        for name in [
+            "",
+            "cronwheel-member-",
+            "cronwheel-shard-8-256",
+            "cronwheel-shard-9-1",
+            "cronwheel-shard-8-01",
+            "cronwheel-shard-08-1",
+            "other",
+        ] {
+            assert_eq!(names.parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn installations_have_leases_and_a_config_map_of_their_own() {
+        let (ours, theirs) = (names("team-a"), names("team-a-b"));
+        let name = theirs.name(&LeaseKey::Member("uid".into()));
+        assert_eq!(name, "team-a-b-member-uid");
+        assert_eq!(ours.parse(&name), None);
+        assert_eq!(ours.installation.config_map(), "team-a-installation");
+        for text in ["", "-a", "a-", "A", "a.b", "a/b", &"a".repeat(64)] {
+            assert_eq!(InstallationName::new(text), None, "{text}");
+        }
+    }
+}

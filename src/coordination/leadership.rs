@@ -1,0 +1,276 @@
+//! What this replica may do and until when: nothing that was decided is sent unless this says so at that moment.
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use jiff::Timestamp;
+
+use crate::shard::{BootInstant, Mandate, ShardId, ShardSet, Term};
+
+/// Under what something is written, where others might lead: how long it may live, and what it says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteTerms {
+    /// After this it must be dead, answered or not.
+    pub life: Duration,
+    /// What a new Job says.
+    pub stamp: Stamp,
+}
+
+/// Who created a Job, for audits, and until when that could be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// For which shard, in which term.
+    pub mandate: Mandate,
+    /// The number of its creator's life.
+    pub incarnation: u64,
+    /// Until when it may be created, by the API server's clock; none where that is not known yet.
+    pub create_before: Option<Timestamp>,
+}
+
+/// `shard/term/incarnation`.
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mandate { shard, term } = self.mandate;
+        write!(f, "{}/{}/{:016x}", shard.0, term.0, self.incarnation)
+    }
+}
+
+/// How long a write may live that is sent at some instant, so that it is dead before anybody else may lead its shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteLife {
+    /// From a renewal to the end of what it allows.
+    pub fence_after: Duration,
+    /// From a renewal to the earliest instant at which another may lead, by a clock that runs slow.
+    pub dead_after: Duration,
+    /// Of a write that is sent just before the end.
+    pub least: Duration,
+}
+
+impl WriteLife {
+    fn with_left(&self, left: Duration) -> Duration {
+        let since_renewal = self.fence_after.saturating_sub(left);
+        self.dead_after.saturating_sub(since_renewal).max(self.least)
+    }
+}
+
+/// The shards that this replica leads, and the instant at which it must stop unless it is heard of before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Leadership {
+    terms: BTreeMap<ShardId, Term>,
+    /// Those in quarantine: one create at a time.
+    quarantined: ShardSet,
+    /// The first instant at which all of it is over unless it is renewed; none where nobody competes for it.
+    until: Option<BootInstant>,
+    rival: Option<Rivalry>,
+    /// How many replicas, this one included, send what is due.
+    n_senders: u32,
+}
+
+/// What a leader goes by that others might follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rivalry {
+    write_life: WriteLife,
+    incarnation: u64,
+    create_before: Option<Timestamp>,
+}
+
+impl Leadership {
+    /// Of one shard, for as long as the process lives.
+    pub fn of_one(mandate: Mandate) -> Leadership {
+        Leadership {
+            terms: BTreeMap::from([(mandate.shard, mandate.term)]),
+            quarantined: ShardSet::EMPTY,
+            until: None,
+            rival: None,
+            n_senders: 1,
+        }
+    }
+
+    /// Of one shard until this instant, which others may move.
+    pub fn of_one_until(mandate: Mandate, until: BootInstant) -> Leadership {
+        Leadership {
+            until: Some(until),
+            ..Leadership::of_one(mandate)
+        }
+    }
+
+    /// Whether anything may be done at all at this instant.
+    pub fn may_act(&self, now: BootInstant) -> bool {
+        self.until.is_none_or(|until| now < until)
+    }
+
+    /// Of no shard, and of any only until this instant, by this life of a replica, with writes that live by this rule.
+    pub fn of_none_until(until: BootInstant, incarnation: u64, write_life: WriteLife) -> Leadership {
+        Leadership {
+            terms: BTreeMap::new(),
+            quarantined: ShardSet::EMPTY,
+            until: Some(until),
+            rival: Some(Rivalry {
+                write_life,
+                incarnation,
+                create_before: None,
+            }),
+            n_senders: 1,
+        }
+    }
+
+    /// Among how many replicas what the API server can carry is shared out.
+    pub fn n_senders(&self) -> u32 {
+        self.n_senders
+    }
+
+    /// Takes note of how many replicas send; whether that is new.
+    pub fn share_among(&mut self, n_senders: u32) -> bool {
+        std::mem::replace(&mut self.n_senders, n_senders.max(1)) != n_senders.max(1)
+    }
+
+    /// Under what a write is sent now; none where nobody competes.
+    pub fn write_terms(&self, mandate: Mandate, now: BootInstant) -> Option<WriteTerms> {
+        let rival = self.rival?;
+        Some(WriteTerms {
+            life: rival.write_life.with_left(self.until?.since(now)),
+            stamp: Stamp {
+                mandate,
+                incarnation: rival.incarnation,
+                create_before: rival.create_before,
+            },
+        })
+    }
+
+    /// Jobs may be created until this instant of the API server's clock; never earlier than was said before.
+    pub fn allow_creates_before(&mut self, instant: Timestamp) {
+        if let Some(rival) = &mut self.rival {
+            rival.create_before = rival.create_before.max(Some(instant));
+        }
+    }
+
+    /// Whether what was decided under a mandate may be done at this instant.
+    pub fn covers(&self, mandate: Mandate, now: BootInstant) -> bool {
+        self.terms.get(&mandate.shard) == Some(&mandate.term) && self.until.is_none_or(|until| now < until)
+    }
+
+    /// Under what a shard is led at this instant, if it is.
+    pub fn mandate(&self, shard: ShardId, now: BootInstant) -> Option<Mandate> {
+        let term = *self.terms.get(&shard)?;
+        let mandate = Mandate { shard, term };
+        self.covers(mandate, now).then_some(mandate)
+    }
+
+    /// Leads a shard from now on, in this term and no earlier one.
+    pub fn begin(&mut self, mandate: Mandate) {
+        self.terms.insert(mandate.shard, mandate.term);
+    }
+
+    /// Says which shards are in quarantine, whoever leads them, and whether that is news.
+    pub fn quarantine(&mut self, shards: &ShardSet) -> bool {
+        std::mem::replace(&mut self.quarantined, *shards) != *shards
+    }
+
+    /// Whether of this shard one Job at a time is created: somebody died of it.
+    pub fn is_quarantined(&self, shard: ShardId) -> bool {
+        self.quarantined.contains(shard)
+    }
+
+    /// Leads a shard no more in this term. A later one goes on: word of the former may come late.
+    pub fn end(&mut self, mandate: Mandate) {
+        if self.terms.get(&mandate.shard) == Some(&mandate.term) {
+            self.terms.remove(&mandate.shard);
+        }
+    }
+
+    /// Moves the instant at which it is over.
+    pub fn renew(&mut self, until: BootInstant) {
+        self.until = Some(until);
+    }
+
+    /// Lasts until this instant, or for as long as the process lives; whether that is new.
+    pub fn set_until(&mut self, until: Option<BootInstant>) -> bool {
+        std::mem::replace(&mut self.until, until) != until
+    }
+
+    /// The first instant at which it is over; none where nobody competes.
+    pub fn until(&self) -> Option<BootInstant> {
+        self.until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIFE: WriteLife = WriteLife {
+        fence_after: Duration::from_secs(7),
+        dead_after: Duration::from_secs(9),
+        least: Duration::from_secs(2),
+    };
+
+    #[test]
+    fn a_write_is_dead_before_another_may_lead() {
+        let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
+        let leadership = Leadership::of_none_until(at(107), 1, LIFE);
+        let life = |now| leadership.write_terms(mandate(0, 1), at(now)).unwrap().life;
+        for (now, expected) in [(100, 9), (103, 6), (107, 2), (120, 2)] {
+            assert_eq!(life(now), Duration::from_secs(expected), "{now}");
+        }
+        let alone = Leadership::of_one(mandate(0, 1));
+        assert_eq!(alone.write_terms(mandate(0, 1), at(100)), None);
+    }
+
+    #[test]
+    fn a_job_says_who_made_it_and_until_when_that_could_be() {
+        let at = BootInstant::after_boot(Duration::from_secs(100));
+        let mut leadership = Leadership::of_none_until(at, 0xab, LIFE);
+        let stamp = |leadership: &Leadership| leadership.write_terms(mandate(7, 3), at).unwrap().stamp;
+        assert_eq!(stamp(&leadership).create_before, None);
+        assert_eq!(stamp(&leadership).to_string(), "7/3/00000000000000ab");
+        let [early, late] = ["2026-01-01T00:00:05Z", "2026-01-01T00:00:07Z"].map(|time| time.parse().unwrap());
+        leadership.allow_creates_before(late);
+        leadership.allow_creates_before(early);
+        assert_eq!(stamp(&leadership).create_before, Some(late));
+    }
+
+    fn mandate(shard: u16, term: u64) -> Mandate {
+        Mandate {
+            shard: ShardId(shard),
+            term: Term(term),
+        }
+    }
+
+    #[test]
+    fn what_is_in_quarantine_is_so_until_another_word() {
+        let mut leadership = Leadership::of_none_until(BootInstant::after_boot(Duration::ZERO), 1, LIFE);
+        let shards: ShardSet = [ShardId(3), ShardId(5)].into_iter().collect();
+        assert!(leadership.quarantine(&shards) && !leadership.quarantine(&shards));
+        leadership.begin(mandate(5, 1));
+        assert!(leadership.is_quarantined(ShardId(5)) && !leadership.is_quarantined(ShardId(4)));
+        assert!(leadership.quarantine(&ShardSet::EMPTY));
+        assert!(!leadership.is_quarantined(ShardId(5)));
+    }
+
+    #[test]
+    fn it_covers_the_terms_that_it_is_of_until_its_end() {
+        let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
+        let lasting = Leadership::of_one(mandate(0, 3));
+        let mut ending = Leadership::of_none_until(at(10), 1, LIFE);
+        ending.begin(mandate(0, 3));
+        ending.begin(mandate(5, 9));
+        for (leadership, mandate, now, is_covered) in [
+            (&lasting, mandate(0, 3), at(0), true),
+            (&lasting, mandate(0, 2), at(0), false),
+            (&lasting, mandate(0, 4), at(0), false),
+            (&lasting, mandate(1, 3), at(0), false),
+            (&ending, mandate(0, 3), at(9), true),
+            (&ending, mandate(5, 9), at(9), true),
+            (&ending, mandate(5, 9), at(10), false),
+        ] {
+            let is = leadership.covers(mandate, now);
+            assert_eq!(is, is_covered, "{leadership:?} {mandate:?} {now:?}");
+        }
+        ending.renew(at(20));
+        assert!(ending.covers(mandate(5, 9), at(19)));
+        ending.end(mandate(5, 8));
+        assert!(ending.covers(mandate(5, 9), at(19)), "word of a former term came late");
+        ending.end(mandate(5, 9));
+        assert!(!ending.covers(mandate(5, 9), at(19)));
+        assert!(ending.covers(mandate(0, 3), at(19)));
+    }
+}

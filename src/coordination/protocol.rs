@@ -1,0 +1,256 @@
+//! What members must agree on before they share shards out, and what they may do only when all can.
+
+use std::{collections::BTreeSet, fmt};
+
+use crate::shard::{HASH_SCHEME, Scope, ShardCount, fnv1a_64};
+
+/// What was fixed at installation. A replica that has it otherwise owns nothing, since its shards are other CronJobs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Installation {
+    /// How many shards.
+    pub shard_count: ShardCount,
+    /// How a CronJob's bucket is found.
+    pub hash_scheme: Box<str>,
+}
+
+impl Installation {
+    /// One with the hash that this program knows.
+    pub fn of(shard_count: ShardCount) -> Installation {
+        Installation {
+            shard_count,
+            hash_scheme: HASH_SCHEME.into(),
+        }
+    }
+}
+
+impl fmt::Display for Installation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.shard_count.get(), self.hash_scheme)
+    }
+}
+
+/// What stands in the text of [`MemberSettings`] before the namespaces.
+const NAMESPACES: &str = "namespaces=";
+
+/// What stands there for all namespaces.
+const ALL_NAMESPACES: &str = "*";
+
+/// The scope and the default time zone of a replica, as one text. Members whose texts differ never lead shards together:
+/// each would skip CronJobs of the other's scope, or start them by another zone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MemberSettings(Box<str>);
+
+impl MemberSettings {
+    /// A longer text is cut and ends with its length and hash: every renewal repeats it. Room for 256 namespaces, whose names
+    /// have at most 63 characters.
+    const TEXT_MAX_BYTES: usize = 16 << 10;
+
+    /// What stands before the text of a replica that runs alone: a word and the uid of its Pod.
+    const ALONE_MAX_BYTES: usize = 256;
+
+    /// How the text of a replica begins that runs every CronJob by itself.
+    const ALONE: &str = "alone=";
+
+    /// The settings of a replica that runs every CronJob of these scopes by itself. They differ from those of any other.
+    pub fn alone(pod_uid: &str, scopes: &[Scope], default_time_zone: &str) -> MemberSettings {
+        let shared = MemberSettings::of(scopes, default_time_zone);
+        MemberSettings(format!("{}{pod_uid} {shared}", Self::ALONE).into())
+    }
+
+    /// Whether they are those of a replica that runs every CronJob by itself.
+    pub fn is_alone(&self) -> bool {
+        self.0.starts_with(Self::ALONE)
+    }
+
+    /// The settings of a replica with these scopes, in any order, and this zone.
+    pub fn of(scopes: &[Scope], default_time_zone: &str) -> MemberSettings {
+        let mut names: Vec<&str> = scopes
+            .iter()
+            .map(|scope| match scope {
+                Scope::Cluster => ALL_NAMESPACES,
+                Scope::Namespace(name) => name,
+            })
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        let text = format!("time-zone={default_time_zone} {NAMESPACES}{}", names.join(","));
+        if text.len() <= Self::TEXT_MAX_BYTES {
+            return MemberSettings(text.into());
+        }
+        let start: String = text.chars().take(Self::TEXT_MAX_BYTES / 2).collect();
+        let (n_bytes, hash) = (text.len(), fnv1a_64(text.as_bytes()));
+        MemberSettings(
+            format!(
+                "{start}... ({} namespaces, {n_bytes} bytes, hash {hash:016x})",
+                names.len()
+            )
+            .into(),
+        )
+    }
+
+    /// Whether a CronJob can be in the scope of both. Of a text that was cut, the namespaces that it names are compared.
+    pub fn may_overlap(&self, other: &MemberSettings) -> bool {
+        let (ours, theirs) = (self.namespaces(), other.namespaces());
+        let is_all = |names: &BTreeSet<&str>| names.contains(ALL_NAMESPACES);
+        is_all(&ours) || is_all(&theirs) || !ours.is_disjoint(&theirs)
+    }
+
+    fn namespaces(&self) -> BTreeSet<&str> {
+        let names = self.0.rsplit_once(NAMESPACES).map_or("", |(_, names)| names);
+        match names.split_once("...") {
+            // The last name may be cut.
+            Some((whole, _)) => whole
+                .rsplit_once(',')
+                .map_or("", |(names, _)| names)
+                .split(',')
+                .collect(),
+            None => names.split(',').collect(),
+        }
+    }
+
+    /// The settings that an annotation names.
+    pub fn read(text: &str) -> MemberSettings {
+        MemberSettings(text.into())
+    }
+
+    /// The same; none where the text is longer than any that a replica writes.
+    pub fn read_bounded(text: &str) -> Option<MemberSettings> {
+        (text.len() <= Self::TEXT_MAX_BYTES + Self::ALONE_MAX_BYTES).then(|| MemberSettings::read(text))
+    }
+}
+
+impl fmt::Display for MemberSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The versions of this protocol that a member can follow, both included. There is one version so far; a later program
+/// says here which of the versions before it can still follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ProtocolRange {
+    /// The oldest.
+    pub min: u16,
+    /// The newest.
+    pub max: u16,
+}
+
+impl ProtocolRange {
+    /// What this program can.
+    pub const OURS: ProtocolRange = ProtocolRange { min: 1, max: 1 };
+
+    /// The newest version that all of these can follow; none where there is no such version.
+    pub fn effective(ranges: impl Iterator<Item = ProtocolRange>) -> Option<u16> {
+        let common = ranges.reduce(|common, range| ProtocolRange {
+            min: common.min.max(range.min),
+            max: common.max.min(range.max),
+        })?;
+        (common.min <= common.max).then_some(common.max)
+    }
+
+    /// From the text of an annotation.
+    pub(super) fn parse(text: &str) -> Option<ProtocolRange> {
+        let (min, max) = text.split_once('-')?;
+        Some(ProtocolRange {
+            min: min.parse().ok()?,
+            max: max.parse().ok()?,
+        })
+    }
+}
+
+impl fmt::Display for ProtocolRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.min, self.max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_version_that_all_can_follow_is_followed() {
+        let range = |(min, max)| ProtocolRange { min, max };
+        for (ranges, effective) in [
+            (vec![], None),
+            (vec![(1, 2)], Some(2)),
+            (vec![(1, 2), (1, 1), (1, 3)], Some(1)),
+            (vec![(1, 2), (2, 3)], Some(2)),
+            (vec![(1, 1), (2, 2)], None),
+        ] {
+            assert_eq!(
+                ProtocolRange::effective(ranges.iter().copied().map(range)),
+                effective,
+                "{ranges:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn settings_are_equal_when_scope_and_zone_are() {
+        let scopes =
+            |names: &[&str]| -> Vec<Scope> { names.iter().map(|name| Scope::Namespace((*name).into())).collect() };
+        let of = |names: &[&str], zone: &str| MemberSettings::of(&scopes(names), zone);
+        assert_eq!(of(&["a", "b"], "UTC"), of(&["b", "a", "b"], "UTC"));
+        assert_ne!(of(&["a"], "UTC"), of(&["a", "b"], "UTC"));
+        assert_ne!(of(&["a"], "UTC"), of(&["a"], "Europe/Berlin"));
+        assert_ne!(of(&["a"], "UTC"), MemberSettings::of(&[Scope::Cluster], "UTC"));
+        assert_eq!(
+            MemberSettings::of(&[Scope::Cluster], "UTC").to_string(),
+            "time-zone=UTC namespaces=*"
+        );
+    }
+
+    #[test]
+    fn scopes_overlap_where_a_namespace_is_in_both() {
+        let of = |names: &[&str]| {
+            let scopes: Vec<Scope> = names.iter().map(|name| Scope::Namespace((*name).into())).collect();
+            MemberSettings::of(&scopes, "UTC")
+        };
+        let all = MemberSettings::of(&[Scope::Cluster], "Europe/Berlin");
+        let alone = MemberSettings::alone("uid", &[Scope::Namespace("b".into())], "UTC");
+        for (one, other, may_overlap) in [
+            (of(&["a", "b"]), of(&["b", "c"]), true),
+            (of(&["a", "b"]), of(&["c"]), false),
+            (of(&["a"]), all.clone(), true),
+            (all.clone(), all, true),
+            (alone.clone(), of(&["a", "b"]), true),
+            (alone, of(&["a"]), false),
+        ] {
+            assert_eq!(one.may_overlap(&other), may_overlap, "{one} and {other}");
+            assert_eq!(other.may_overlap(&one), may_overlap, "{other} and {one}");
+        }
+        let many: Vec<String> = (0..1000).map(|number| format!("tenant-{number:04}")).collect();
+        let many = of(&many.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(many.may_overlap(&of(&["tenant-0003"])));
+        assert!(!many.may_overlap(&of(&["tenant"])), "a name that is cut is no name");
+    }
+
+    #[test]
+    fn settings_of_many_namespaces_are_short_and_still_differ() {
+        let scopes = |last: &str| -> Vec<Scope> {
+            let names = (0..1000).map(|number| format!("tenant-{number:04}"));
+            names
+                .chain([last.to_owned()])
+                .map(|name| Scope::Namespace(name.into()))
+                .collect()
+        };
+        let one = MemberSettings::of(&scopes("zone-a"), "UTC");
+        assert!(one.to_string().len() <= MemberSettings::TEXT_MAX_BYTES, "{one}");
+        assert_ne!(one, MemberSettings::of(&scopes("zone-b"), "UTC"));
+        assert_eq!(one, MemberSettings::read(&one.to_string()));
+    }
+
+    #[test]
+    fn what_must_agree_is_read_as_it_was_written() {
+        assert_eq!(
+            Installation::of(ShardCount::default()).to_string(),
+            "256/fnv1a64-uid-10"
+        );
+        assert_eq!(
+            ProtocolRange::parse(&ProtocolRange::OURS.to_string()),
+            Some(ProtocolRange::OURS)
+        );
+        assert_eq!(ProtocolRange::parse("2"), None);
+    }
+}

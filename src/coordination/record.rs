@@ -1,0 +1,379 @@
+//! Leases as they were read: what `cluster` decodes, and what it says to us. What does not parse is what it would be if it
+//! were not there, so that a foreign hand can cost a shard its hint, not the replica its life.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::{LeaseKey, MemberIdentity, MemberSettings, ProtocolRange};
+use crate::shard::{Horizon, ResourceVersion, ShardCount, ShardId, ShardSet, Term};
+
+/// The annotations that we read and write; all others are preserved.
+pub mod annotation {
+    /// Member: the protocol versions that it can follow.
+    pub const PROTOCOL: &str = "cronwheel.dev/protocol";
+    /// Member: the revision of its pod's template.
+    pub const REVISION: &str = "cronwheel.dev/revision";
+    /// Member: what was fixed at installation, as it knows it.
+    pub const INSTALLATION: &str = "cronwheel.dev/installation";
+    /// Member: its scope and its default time zone.
+    pub const SETTINGS: &str = "cronwheel.dev/settings";
+    /// Member: that it takes shards, or soon will.
+    pub const ACCEPTS: &str = "cronwheel.dev/accepts";
+    /// Member: that it gives its shards away and goes.
+    pub const DRAINING: &str = "cronwheel.dev/draining";
+    /// Member: that it found no Lease at all when it started.
+    pub const GENESIS: &str = "cronwheel.dev/genesis";
+    /// Member: what it is about to hand over, and to whom.
+    pub const PLAN: &str = "cronwheel.dev/plan";
+    /// Member: which shards it has loaded, ready to lead.
+    pub const WARMED: &str = "cronwheel.dev/warmed";
+    /// Member: the number of its last renewal.
+    pub const RENEWAL: &str = "cronwheel.dev/renewal";
+    /// Member: who evicted it.
+    pub const EVICTED_BY: &str = "cronwheel.dev/evicted-by";
+    /// Shard: up to when its last leader fired everything; for audits.
+    pub const FIRED_THROUGH: &str = "cronwheel.dev/fired-through";
+    /// Shard: the latest versions that its last leader wrote or went by, which the next one must have seen.
+    pub const WRITTEN_THROUGH: &str = "cronwheel.dev/written-through";
+    /// Shard: how many leaders in a row crashed soon after they took it.
+    pub const CRASHES: &str = "cronwheel.dev/crashes";
+}
+
+/// Whether a member takes shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Acceptance {
+    /// It does not: it drains, or may not own.
+    No,
+    /// It will, when it has listed what it needs.
+    Soon,
+    /// It does.
+    Now,
+}
+
+impl Acceptance {
+    /// The value of [`annotation::ACCEPTS`].
+    pub fn text(self) -> Option<&'static str> {
+        match self {
+            Acceptance::No => None,
+            Acceptance::Soon => Some("soon"),
+            Acceptance::Now => Some("now"),
+        }
+    }
+
+    fn parse(text: Option<&str>) -> Acceptance {
+        let values = [Acceptance::Now, Acceptance::Soon];
+        values
+            .into_iter()
+            .find(|value| value.text() == text)
+            .unwrap_or(Acceptance::No)
+    }
+}
+
+/// A Lease as it was read, whichever kind it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LeaseRecord {
+    /// Which.
+    pub key: LeaseKey,
+    /// Of this version.
+    pub resource_version: ResourceVersion,
+    /// `spec.holderIdentity`, empty where there is none.
+    pub holder: Box<str>,
+    /// `spec.leaseDurationSeconds`.
+    pub duration_secs: u32,
+    /// `spec.leaseTransitions`.
+    pub transitions: u64,
+    /// `spec.renewTime`, by the holder's clock.
+    pub renewed_at: Option<Timestamp>,
+    /// `spec.acquireTime`, by the holder's clock.
+    pub acquired_at: Option<Timestamp>,
+    /// The annotations of [`annotation`].
+    pub annotations: BTreeMap<Box<str>, Box<str>>,
+}
+
+/// Who holds a Lease.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// Nobody.
+    Nobody,
+    /// A life of a member.
+    Member(MemberIdentity),
+    /// Somebody who is no member of ours.
+    Stranger(Box<str>),
+}
+
+impl Holder {
+    fn parse(text: &str) -> Holder {
+        if text.is_empty() {
+            return Holder::Nobody;
+        }
+        MemberIdentity::parse(text).map_or_else(|| Holder::Stranger(text.into()), Holder::Member)
+    }
+
+    /// The member, if it is one.
+    pub fn member(&self) -> Option<&MemberIdentity> {
+        match self {
+            Holder::Member(identity) => Some(identity),
+            Holder::Nobody | Holder::Stranger(_) => None,
+        }
+    }
+
+    /// Whether it is this life of this member.
+    pub fn is(&self, identity: &MemberIdentity) -> bool {
+        self.member() == Some(identity)
+    }
+}
+
+/// A member's Lease.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MemberLease {
+    /// Of this version.
+    pub resource_version: ResourceVersion,
+    /// Who lives in the pod; nobody after it left or was evicted.
+    pub holder: Holder,
+    /// After how many seconds without a change it may be evicted.
+    pub duration_secs: u32,
+    /// When it was renewed, by its own clock.
+    pub renewed_at: Option<Timestamp>,
+    /// The number of its last renewal.
+    pub renewal: u64,
+    /// The versions that it can follow.
+    pub protocol: ProtocolRange,
+    /// Of which revision it is.
+    pub revision: Box<str>,
+    /// What it knows of the installation, as text: members whose texts are equal share shards out.
+    pub installation: Box<str>,
+    /// Its scope and default time zone; none where its version does not publish them.
+    pub settings: Option<MemberSettings>,
+    /// Whether it takes shards.
+    pub acceptance: Acceptance,
+    /// Whether it gives its shards away and goes.
+    pub is_draining: bool,
+    /// Whether it found no Lease at all when it started.
+    pub is_genesis: bool,
+    /// What it is about to hand over.
+    pub plan: Plan,
+    /// What it has loaded.
+    pub warmed: ShardSet,
+}
+
+impl MemberLease {
+    /// Reads a record, with sets of shards under this count.
+    pub fn read(record: &LeaseRecord, count: ShardCount) -> MemberLease {
+        let text = |name: &str| record.annotations.get(name).map(AsRef::as_ref);
+        let number = |name: &str| text(name).and_then(|text| text.parse::<u64>().ok());
+        let sets = |name: &str| ShardSet::from_hex(text(name)?, count);
+        MemberLease {
+            resource_version: record.resource_version,
+            holder: Holder::parse(&record.holder),
+            duration_secs: record.duration_secs,
+            renewed_at: record.renewed_at,
+            renewal: number(annotation::RENEWAL).unwrap_or(0),
+            protocol: text(annotation::PROTOCOL)
+                .and_then(ProtocolRange::parse)
+                .unwrap_or(ProtocolRange { min: 1, max: 1 }),
+            revision: text(annotation::REVISION).unwrap_or_default().into(),
+            installation: text(annotation::INSTALLATION).unwrap_or_default().into(),
+            settings: text(annotation::SETTINGS).map(MemberSettings::read),
+            acceptance: Acceptance::parse(text(annotation::ACCEPTS)),
+            is_draining: text(annotation::DRAINING).is_some(),
+            is_genesis: text(annotation::GENESIS).is_some(),
+            plan: text(annotation::PLAN)
+                .map(|text| Plan::parse(text, count))
+                .unwrap_or_default(),
+            warmed: sets(annotation::WARMED).unwrap_or_default(),
+        }
+    }
+}
+
+impl MemberLease {
+    /// Whether it takes shards now.
+    pub fn accepts(&self) -> bool {
+        self.acceptance == Acceptance::Now
+    }
+
+    /// Whether another version of it says nothing new but that its member lives.
+    pub(super) fn is_renewed_by(&self, other: &MemberLease) -> bool {
+        let MemberLease {
+            resource_version,
+            renewed_at,
+            renewal,
+            ..
+        } = self;
+        let same_but = MemberLease {
+            resource_version: *resource_version,
+            renewed_at: *renewed_at,
+            renewal: *renewal,
+            ..other.clone()
+        };
+        *self == same_but
+    }
+}
+
+/// A shard's Lease.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ShardLease {
+    /// Of this version.
+    pub resource_version: ResourceVersion,
+    /// Who leads it.
+    pub holder: Holder,
+    /// After how many seconds its holder may be taken for dead when that has no Lease any more.
+    pub duration_secs: u32,
+    /// In which term; each is one more than the last, or above all that there were where the Lease was gone.
+    pub term: Term,
+    /// When its leader took it, by the leader's clock.
+    pub acquired_at: Option<Timestamp>,
+    /// Up to when its last leader fired everything.
+    pub fired_through: Option<Timestamp>,
+    /// What its last leader wrote last, where it handed the shard over.
+    pub written_through: Option<Horizon>,
+    /// How many leaders in a row crashed soon after they took it.
+    pub crashes: u32,
+}
+
+impl ShardLease {
+    /// So many leaders may die of a shard; then it is in quarantine.
+    pub const CRASHES_MAX: u32 = 3;
+
+    /// Reads a record.
+    pub fn read(record: &LeaseRecord) -> ShardLease {
+        let text = |name: &str| record.annotations.get(name).map(AsRef::as_ref);
+        ShardLease {
+            resource_version: record.resource_version,
+            holder: Holder::parse(&record.holder),
+            duration_secs: record.duration_secs,
+            term: Term(record.transitions),
+            acquired_at: record.acquired_at,
+            fired_through: text(annotation::FIRED_THROUGH).and_then(|text| text.parse().ok()),
+            written_through: text(annotation::WRITTEN_THROUGH).and_then(Horizon::parse),
+            crashes: text(annotation::CRASHES)
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(0),
+        }
+    }
+
+    /// Whether it killed so many leaders that only one replica may lead it.
+    pub fn is_quarantined(&self) -> bool {
+        self.crashes >= Self::CRASHES_MAX
+    }
+}
+
+/// Which shards a member is about to hand over, and to which members, by pod uid.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Plan(pub BTreeMap<ShardId, Box<str>>);
+
+impl Plan {
+    /// The shards for one target.
+    pub fn for_target<'a>(&'a self, pod_uid: &'a str) -> impl Iterator<Item = ShardId> + 'a {
+        self.0
+            .iter()
+            .filter(move |(_, target)| target.as_ref() == pod_uid)
+            .map(|(shard, _)| *shard)
+    }
+
+    /// `uid=1,2;uid=#80c1…`: for each target its shards by number, or as bits where that is shorter, so that no plan is
+    /// long: with 1024 shards less than 64 KiB whatever the targets.
+    pub fn to_text(&self, count: ShardCount) -> String {
+        let mut by_target: BTreeMap<&str, Vec<ShardId>> = BTreeMap::new();
+        for (shard, target) in &self.0 {
+            by_target.entry(target).or_default().push(*shard);
+        }
+        let entries = by_target.into_iter().map(|(target, shards)| {
+            let numbers = shards
+                .iter()
+                .map(|shard| shard.0.to_string())
+                .collect::<Vec<_>>()
+                .join(",");
+            let bits = format!("#{}", shards.into_iter().collect::<ShardSet>().to_hex(count));
+            format!("{target}={}", if bits.len() < numbers.len() { bits } else { numbers })
+        });
+        entries.collect::<Vec<_>>().join(";")
+    }
+
+    /// What of a text is a plan; the rest is left out.
+    fn parse(text: &str, count: ShardCount) -> Plan {
+        let mut plan = Plan::default();
+        for (target, shards) in text.split(';').filter_map(|entry| entry.split_once('=')) {
+            let set = match shards.strip_prefix('#') {
+                Some(bits) => ShardSet::from_hex(bits, count).unwrap_or_default(),
+                None => shards
+                    .split(',')
+                    .filter_map(|number| number.parse().ok().map(ShardId))
+                    .collect(),
+            };
+            plan.0.extend(
+                set.iter()
+                    .filter(|shard| count.has(*shard))
+                    .map(|shard| (shard, target.into())),
+            );
+        }
+        plan
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNT: ShardCount = ShardCount::MAX;
+    /// What the API server allows all annotations of an object together.
+    const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
+
+    #[test]
+    fn a_plan_is_read_as_it_was_written_and_is_never_long() {
+        for n_targets in [1, 2, 5, 50, 300, 1024] {
+            let target = |shard: ShardId| format!("9f0c1a52-8d7e-4b1f-9a53-{:012}", usize::from(shard.0) % n_targets);
+            let plan = Plan(COUNT.shards().map(|shard| (shard, target(shard).into())).collect());
+            let text = plan.to_text(COUNT);
+            assert_eq!(Plan::parse(&text, COUNT), plan, "{n_targets} targets");
+            let warmed = ShardSet::all(COUNT).to_hex(COUNT);
+            assert!(
+                text.len() + warmed.len() < ANNOTATIONS_MAX_BYTES / 4,
+                "{n_targets}: {} bytes",
+                text.len()
+            );
+        }
+        assert_eq!(Plan::default().to_text(COUNT), "");
+    }
+
+    #[test]
+    fn what_is_no_plan_plans_nothing() {
+        for text in ["", "a", "a=", "a=x", "a=#12", "=;;=", "a=1024,70000"] {
+            assert_eq!(Plan::parse(text, COUNT), Plan::default(), "{text}");
+        }
+        let some = Plan::parse("a=1,x,2;b", COUNT);
+        assert_eq!(some.to_text(COUNT), "a=1,2");
+        assert_eq!(some.for_target("a").collect::<Vec<_>>(), [ShardId(1), ShardId(2)]);
+        assert_eq!(some.for_target("b").count(), 0);
+    }
+
+    #[test]
+    fn a_lease_with_foreign_annotations_is_one_without() {
+        let annotations = [
+            (annotation::PROTOCOL, "two"),
+            (annotation::INSTALLATION, "17/x"),
+            (annotation::WARMED, "ff"),
+            (annotation::RENEWAL, "-1"),
+            (annotation::CRASHES, "many"),
+            (annotation::FIRED_THROUGH, "noon"),
+            ("example.com/other", "1"),
+        ];
+        let record = LeaseRecord {
+            key: LeaseKey::Member("uid".into()),
+            resource_version: ResourceVersion(7),
+            holder: "somebody_else".into(),
+            duration_secs: 15,
+            transitions: 3,
+            renewed_at: None,
+            acquired_at: None,
+            annotations: annotations.map(|(name, text)| (name.into(), text.into())).into(),
+        };
+        let member = MemberLease::read(&record, COUNT);
+        assert_eq!(member.holder, Holder::Stranger("somebody_else".into()));
+        assert_eq!(member.protocol, ProtocolRange { min: 1, max: 1 });
+        assert_eq!((&*member.installation, member.renewal), ("17/x", 0));
+        assert!(!member.accepts() && !member.is_draining && member.warmed.is_empty());
+        let shard = ShardLease::read(&record);
+        assert_eq!((shard.term, shard.crashes, shard.fired_through), (Term(3), 0, None));
+    }
+}

@@ -1,0 +1,273 @@
+//! How long everything takes, and the one inequality that makes it safe.
+
+use std::time::Duration;
+
+use crate::coordination::WriteLife;
+
+/// By how much a clock may run faster than another, in percent, before the protocol is unsafe.
+const CLOCK_RATE_SLACK_PERCENT: u32 = 10;
+
+/// A set of constants that was checked: whatever a replica sent before its fence is dead before anybody may take its
+/// shards, by clocks that differ by a tenth in rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Timing(TimingParts);
+
+/// The constants. All durations are of the boot clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TimingParts {
+    /// From one renewal to the next.
+    pub renew_interval: Duration,
+    /// After which an answer is not waited for any more.
+    pub attempt_timeout: Duration,
+    /// From the send of the last renewal that succeeded to the fence.
+    pub self_fence: Duration,
+    /// The least time that a write to the cluster is given; what is sent just before the fence may live so long.
+    pub write_life_min: Duration,
+    /// Without a change of its Lease, a member is evicted by others after this; advertised in whole seconds.
+    pub evict_after: Duration,
+    /// Between those who would all evict the same member or take the same shard.
+    pub stagger: Duration,
+    /// Without a change of the members, until those with too many shards give.
+    pub settle_window: Duration,
+}
+
+/// Timings that were tried together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preset {
+    /// A dead node's shards are led again after 8 to 10.5 s.
+    #[default]
+    Default,
+    /// After 5 to 6.5 s, at nearly twice the Lease writes.
+    Fast,
+    /// After 12 to 16 s; for API servers that are slow to write.
+    Safe,
+}
+
+/// Why constants do not go together. Each names the field and the value that would do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TimingError {
+    /// A field is zero.
+    #[error("timing: {field} is zero; give a duration")]
+    Zero {
+        /// Which.
+        field: &'static str,
+    },
+    /// The advertised duration has whole seconds alone.
+    #[error("timing: evict_after is {evict_after:?}, and a Lease knows whole seconds alone; give {fix:?}")]
+    Fraction {
+        /// As given.
+        evict_after: Duration,
+        /// The next whole second.
+        fix: Duration,
+    },
+    /// A renewal that fails once would fence.
+    #[error(
+        "timing: self_fence is {self_fence:?}, which is no more than two renewals (renew_interval) and an answer \
+         (attempt_timeout); give more than {fix:?}"
+    )]
+    Renewal {
+        /// As given.
+        self_fence: Duration,
+        /// Their sum.
+        fix: Duration,
+    },
+    /// The invariant.
+    #[error(
+        "timing: evict_after is {evict_after:?}, and must be more than 1.1 x (self_fence + write_life_min), or others take \
+         a shard while its former leader's writes live; give {fix:?}, or a self_fence of less"
+    )]
+    Invariant {
+        /// As given.
+        evict_after: Duration,
+        /// The least whole number of seconds that would do.
+        fix: Duration,
+    },
+}
+
+impl Preset {
+    /// Its constants.
+    pub fn timing(self) -> Timing {
+        let [renew, attempt, fence, write, evict, stagger, settle] = match self {
+            Preset::Default => [2_000, 1_500, 7_000, 2_000, 10_000, 500, 10_000],
+            Preset::Fast => [1_200, 1_000, 4_000, 1_200, 6_000, 300, 5_000],
+            Preset::Safe => [3_000, 3_000, 10_000, 3_000, 15_000, 1_000, 20_000],
+        }
+        .map(Duration::from_millis);
+        Timing(TimingParts {
+            renew_interval: renew,
+            attempt_timeout: attempt,
+            self_fence: fence,
+            write_life_min: write,
+            evict_after: evict,
+            stagger,
+            settle_window: settle,
+        })
+    }
+}
+
+impl Timing {
+    /// Checks that the constants go together.
+    pub fn new(parts: TimingParts) -> Result<Timing, TimingError> {
+        let fields = [
+            ("renew_interval", parts.renew_interval),
+            ("attempt_timeout", parts.attempt_timeout),
+            ("self_fence", parts.self_fence),
+            ("write_life_min", parts.write_life_min),
+            ("evict_after", parts.evict_after),
+            ("stagger", parts.stagger),
+            ("settle_window", parts.settle_window),
+        ];
+        if let Some((field, _)) = fields.into_iter().find(|(_, duration)| duration.is_zero()) {
+            return Err(TimingError::Zero { field });
+        }
+        let evict_after = parts.evict_after;
+        let next_second = |duration: Duration| Duration::from_secs(duration.as_secs() + 1);
+        if evict_after.subsec_nanos() != 0 {
+            return Err(TimingError::Fraction {
+                evict_after,
+                fix: next_second(evict_after),
+            });
+        }
+        let renewal = parts.renew_interval * 2 + parts.attempt_timeout;
+        if parts.self_fence <= renewal {
+            return Err(TimingError::Renewal {
+                self_fence: parts.self_fence,
+                fix: renewal,
+            });
+        }
+        let alive_until = slowed(parts.self_fence + parts.write_life_min);
+        if alive_until >= evict_after {
+            return Err(TimingError::Invariant {
+                evict_after,
+                fix: next_second(alive_until),
+            });
+        }
+        Ok(Timing(parts))
+    }
+
+    /// The constants.
+    pub fn parts(&self) -> &TimingParts {
+        &self.0
+    }
+
+    /// How long a write to the cluster may live: it must be dead, by a clock that runs slow, before others may take the
+    /// shard.
+    pub fn write_life(&self) -> WriteLife {
+        WriteLife {
+            fence_after: self.0.self_fence,
+            dead_after: self.0.evict_after * 100 / (100 + CLOCK_RATE_SLACK_PERCENT),
+            least: self.0.write_life_min,
+        }
+    }
+
+    /// What a Lease advertises.
+    pub fn duration_secs(&self) -> u32 {
+        u32::try_from(self.0.evict_after.as_secs()).unwrap_or(u32::MAX)
+    }
+
+    /// How old a view may be that is trusted to say who is silent.
+    pub(super) fn trusted_age(&self) -> Duration {
+        self.0.renew_interval * 2
+    }
+}
+
+/// The longest that this can take by the clock of another.
+fn slowed(duration: Duration) -> Duration {
+    duration * (100 + CLOCK_RATE_SLACK_PERCENT) / 100
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        coordination::Leadership,
+        shard::{BootInstant, Mandate, ShardId, Term},
+    };
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn the_presets_hold_their_invariant() {
+        for preset in [Preset::Default, Preset::Fast, Preset::Safe] {
+            let timing = preset.timing();
+            assert_eq!(Timing::new(*timing.parts()), Ok(timing), "{preset:?}");
+        }
+    }
+
+    #[test]
+    fn constants_that_do_not_go_together_are_refused_with_the_fix() {
+        let parts = *Preset::Default.timing().parts();
+        for (parts, message) in [
+            (
+                TimingParts {
+                    stagger: Duration::ZERO,
+                    ..parts
+                },
+                "timing: stagger is zero; give a duration",
+            ),
+            (
+                TimingParts {
+                    evict_after: Duration::from_millis(10_500),
+                    ..parts
+                },
+                "timing: evict_after is 10.5s, and a Lease knows whole seconds alone; give 11s",
+            ),
+            (
+                TimingParts {
+                    self_fence: seconds(5),
+                    ..parts
+                },
+                "timing: self_fence is 5s, which is no more than two renewals (renew_interval) and an answer \
+                 (attempt_timeout); give more than 5.5s",
+            ),
+            (
+                TimingParts {
+                    self_fence: seconds(8),
+                    ..parts
+                },
+                "timing: evict_after is 10s, and must be more than 1.1 x (self_fence + write_life_min), or others take a \
+                 shard while its former leader's writes live; give 12s, or a self_fence of less",
+            ),
+        ] {
+            assert_eq!(Timing::new(parts).unwrap_err().to_string(), message);
+        }
+        let mended = TimingParts {
+            self_fence: seconds(8),
+            evict_after: seconds(12),
+            ..parts
+        };
+        assert!(Timing::new(mended).is_ok());
+    }
+
+    /// Of a write that is sent so long after the last renewal.
+    fn life_at(timing: &Timing, age: Duration) -> Duration {
+        let renewed = BootInstant::after_boot(seconds(1_000));
+        let until = renewed + timing.parts().self_fence;
+        let leadership = Leadership::of_none_until(until, 1, timing.write_life());
+        let mandate = Mandate {
+            shard: ShardId(0),
+            term: Term(1),
+        };
+        leadership.write_terms(mandate, renewed + age).unwrap().life
+    }
+
+    #[test]
+    fn a_write_lives_as_long_as_nobody_may_take_the_shard() {
+        let timing = Preset::Default.timing();
+        let life = |age: u64| life_at(&timing, Duration::from_millis(age)).as_millis();
+        assert_eq!([life(0), life(2_200), life(7_000)], [9_090, 6_890, 2_090]);
+        for preset in [Preset::Default, Preset::Fast, Preset::Safe] {
+            let timing = preset.timing();
+            let parts = timing.parts();
+            for age in (0..parts.self_fence.as_millis()).step_by(100) {
+                let age = Duration::from_millis(u64::try_from(age).unwrap());
+                assert!(
+                    slowed(age + life_at(&timing, age)) <= parts.evict_after,
+                    "{preset:?} {age:?}"
+                );
+            }
+        }
+    }
+}

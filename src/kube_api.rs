@@ -1,0 +1,26 @@
+//! Layer 4, adapters: Kubernetes bytes to records, orders to requests, answers to outcomes.
+//!
+//! [`objects`] and [`events`] are pure. [`http`] holds the connections, [`client`] the calls about CronJobs, Jobs and
+//! Events, [`leases`] those about Leases, and [`watch`] lists and watches. [`ordered_watch`] holds values that tasks wait
+//! for: this is the lowest layer that waits.
+//! Most objects are never typed: what cronwheel does not know it passes on as the bytes that came.
+
+pub mod access_review;
+pub mod client;
+pub mod events;
+pub mod http;
+pub mod leases;
+pub mod objects;
+pub mod ordered_watch;
+mod paths;
+pub mod watch;
+
+pub use client::{Answered, ClusterApi};
+pub use events::{EventAction, EventAggregator};
+pub use http::{ApiServer, WriteConnections, lease_client, watch_client};
+pub use leases::{LeaseApi, LeaseError, LeaseEvent, LeaseList, LeaseReply, OwnerPod};
+pub use objects::{
+    classify::{Answer, CronJobOutcome, EventOutcome, LabelOutcome},
+    decode::{DecodeError, Decoder, SlimCronJob, SlimJob},
+};
+pub use watch::WatchItem;

@@ -1,0 +1,153 @@
+//! `SelfSubjectAccessReview`: asks the API server whether our account may make a kind of request.
+
+use http::{Method, StatusCode};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::kube_api::{
+    client::{Answered, ClusterApi, request},
+    objects::classify::{Answer, RawAnswer, Refusal},
+};
+
+/// A kind of request, as a rule of a Role names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessQuestion<'a> {
+    /// The verb.
+    pub verb: &'a str,
+    /// The API group; empty for the core group.
+    pub group: &'a str,
+    /// The plural of the resource, with `/` and the subresource where it is about one.
+    pub resource: &'a str,
+    /// The name of one object; none for all.
+    pub name: Option<&'a str>,
+    /// The namespace; none for all.
+    pub namespace: Option<&'a str>,
+}
+
+/// The answer to an [`AccessQuestion`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessAnswer {
+    /// The account may make such requests.
+    Allowed,
+    /// It may not.
+    Denied,
+    /// The API server did not review it.
+    Unknown {
+        /// The server's text, or the transport's.
+        message: String,
+    },
+}
+
+/// The path that reviews are posted to.
+const PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+
+impl ClusterApi {
+    /// Asks whether our account may make a kind of request.
+    pub async fn review_access(&self, question: &AccessQuestion<'_>) -> Answered<AccessAnswer> {
+        let review = body(question);
+        let request = request(self.life(), Method::POST, PATH.to_owned(), "application/json", review);
+        self.ask(request, answer).await
+    }
+}
+
+/// The body of the review.
+fn body(question: &AccessQuestion<'_>) -> Vec<u8> {
+    let AccessQuestion {
+        verb,
+        group,
+        resource,
+        name,
+        namespace,
+    } = *question;
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {
+            "verb": verb,
+            "group": group,
+            "resource": resource,
+            "subresource": subresource,
+            "name": name.unwrap_or_default(),
+            "namespace": namespace.unwrap_or_default(),
+        }},
+    });
+    review.to_string().into_bytes()
+}
+
+#[derive(Deserialize)]
+struct Review {
+    status: ReviewStatus,
+}
+
+#[derive(Deserialize)]
+struct ReviewStatus {
+    allowed: bool,
+}
+
+/// Whatever the answer is, it says nothing about other requests.
+fn answer(answer: &RawAnswer) -> Answer<AccessAnswer> {
+    let is_reviewed = matches!(answer.status, StatusCode::OK | StatusCode::CREATED);
+    let review = is_reviewed.then(|| serde_json::from_slice::<Review>(&answer.body));
+    Answer::Outcome(match review {
+        Some(Ok(review)) if review.status.allowed => AccessAnswer::Allowed,
+        Some(Ok(_)) => AccessAnswer::Denied,
+        Some(Err(error)) => AccessAnswer::Unknown {
+            message: error.to_string(),
+        },
+        None => AccessAnswer::Unknown {
+            message: Refusal::read(answer).message,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn classified(status: u16, body: &'static str) -> AccessAnswer {
+        let raw = RawAnswer {
+            status: StatusCode::from_u16(status).unwrap(),
+            retry_after: None,
+            body: Bytes::from_static(body.as_bytes()),
+        };
+        match answer(&raw) {
+            Answer::Outcome(answer) => answer,
+            other @ (Answer::Throttled { .. } | Answer::Unavailable { .. }) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn only_what_the_server_says_counts_as_denied() {
+        assert_eq!(classified(201, r#"{"status":{"allowed":true}}"#), AccessAnswer::Allowed);
+        let denied = r#"{"status":{"allowed":false,"evaluationError":"role not found"}}"#;
+        assert_eq!(classified(201, denied), AccessAnswer::Denied);
+        for (status, body) in [
+            (201, "{}"),
+            (403, r#"{"kind":"Status","message":"no"}"#),
+            (404, ""),
+            (503, ""),
+        ] {
+            let answer = classified(status, body);
+            assert!(matches!(answer, AccessAnswer::Unknown { .. }), "{status}: {answer:?}");
+        }
+    }
+
+    #[test]
+    fn a_subresource_has_a_field_of_its_own() {
+        let question = AccessQuestion {
+            verb: "update",
+            group: "batch",
+            resource: "cronjobs/status",
+            name: None,
+            namespace: Some("shop"),
+        };
+        let review: Value = serde_json::from_slice(&body(&question)).unwrap();
+        let expected = json!({"verb": "update", "group": "batch", "resource": "cronjobs", "subresource": "status",
+            "name": "", "namespace": "shop"});
+        assert_eq!(review["spec"]["resourceAttributes"], expected);
+    }
+}

@@ -1,0 +1,344 @@
+//! The few calls that we make, as bytes: requests come ready from `encode`, answers are sorted by `classify`.
+//!
+//! No retries: whoever asked decides, knowing the deadline and the leadership.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, header};
+use http_body_util::{BodyExt, Limited};
+use kube::client::Body;
+
+use crate::{
+    coordination::WriteTerms,
+    kube_api::{
+        http::{ServerDate, USER_AGENT, WriteConnections, retry_after, server_date},
+        objects::{
+            classify::{self, Answer, CronJobOutcome, EventOutcome, LabelOutcome, OrderOutcome, RawAnswer},
+            decode::{Decoder, SlimCronJob},
+            encode,
+        },
+        paths::{cron_job_path, events_path, job_path, jobs_path, push_segment},
+    },
+    shard::{
+        CreateOutcome, CronJobIdentity, CronJobRecord, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobRecord,
+        LookUpOutcome, StatusOutcome, StatusWrite,
+    },
+};
+
+mod send_error;
+
+use send_error::SendError;
+
+/// How long an answer may take. An API server lets an admission webhook take 30 seconds.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(35);
+
+/// Longest body of an answer. A longer one is not read: the request counts as unanswered, and says nothing of the server.
+const BODY_MAX_BYTES: usize = 4 << 20;
+
+/// Longest body of a CronJob that is read for its template: etcd stores 1.5 MiB, of which an API server writes each `<`,
+/// `>` and `&` as six bytes.
+const CRON_JOB_MAX_BYTES: usize = 10 << 20;
+
+/// An answer with what it says beyond its outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered<T> {
+    /// What it means.
+    pub answer: Answer<T>,
+    /// The HTTP status, if there was an answer.
+    pub code: Option<u16>,
+    /// The `Date` header, with the connection that the answer came over.
+    pub server_date: Option<ServerDate>,
+    /// The server's text, where its authorizer refused the request or it does not know who we are.
+    pub not_permitted: Option<String>,
+    /// The connection over which the fence policy refused a create: its API server may have a wrong clock.
+    pub fenced_over: Option<usize>,
+}
+
+impl<T> Answered<T> {
+    /// The answer to a request that cannot be built.
+    fn not_sent(outcome: T) -> Answered<T> {
+        Answered {
+            answer: Answer::Outcome(outcome),
+            code: None,
+            server_date: None,
+            not_permitted: None,
+            fenced_over: None,
+        }
+    }
+
+    /// The same answer with another outcome.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Answered<U> {
+        let answer = match self.answer {
+            Answer::Outcome(outcome) => Answer::Outcome(change(outcome)),
+            Answer::Throttled { retry_after, message } => Answer::Throttled { retry_after, message },
+            Answer::Unavailable { retry_after, message } => Answer::Unavailable { retry_after, message },
+        };
+        Answered {
+            answer,
+            code: self.code,
+            server_date: self.server_date,
+            not_permitted: self.not_permitted,
+            fenced_over: self.fenced_over,
+        }
+    }
+}
+
+/// The API server, for writing. Cheap to clone.
+#[derive(Clone)]
+pub struct ClusterApi {
+    connections: WriteConnections,
+    /// Under what is written; none where nobody competes.
+    terms: Option<WriteTerms>,
+    /// A connection that is used only where no other has room.
+    avoided: Option<usize>,
+    /// How the CronJobs that are read become records.
+    decoder: Decoder,
+}
+
+impl ClusterApi {
+    /// Over these connections.
+    pub fn new(connections: WriteConnections) -> ClusterApi {
+        ClusterApi {
+            connections,
+            terms: None,
+            avoided: None,
+            decoder: Decoder::default(),
+        }
+    }
+
+    /// The same, which decodes the CronJobs that it reads like the watches.
+    #[must_use]
+    pub fn with_decoder(self, decoder: Decoder) -> ClusterApi {
+        ClusterApi { decoder, ..self }
+    }
+
+    /// Over one client, as tests do.
+    pub fn from_client(client: kube::Client) -> ClusterApi {
+        ClusterApi::new(WriteConnections::from_client(client))
+    }
+
+    /// The same, whose requests are dead when they must be: the server is told, and the answer not waited for.
+    #[must_use]
+    pub fn under(&self, terms: &WriteTerms) -> ClusterApi {
+        ClusterApi {
+            terms: Some(*terms),
+            ..self.clone()
+        }
+    }
+
+    pub(super) fn life(&self) -> Option<Duration> {
+        self.terms.map(|terms| terms.life.min(REQUEST_TIMEOUT))
+    }
+
+    /// The same, whose requests avoid a connection where another has room.
+    #[must_use]
+    pub fn beside(&self, connection: usize) -> ClusterApi {
+        ClusterApi {
+            avoided: Some(connection),
+            ..self.clone()
+        }
+    }
+
+    /// Closes every connection, whatever is under way on it: what the kernel still holds is not delivered later.
+    pub fn reset_connections(&self) {
+        self.connections.reset();
+    }
+
+    /// Creates a Job (B-12).
+    pub async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
+        let Some(body) = encode::job_body(order, self.terms.map(|terms| terms.stamp)) else {
+            return Answered::not_sent(CreateOutcome::Abandoned);
+        };
+        let path = jobs_path(&order.cron_job.namespace);
+        let request = request(self.life(), Method::POST, path, "application/json", body);
+        self.ask(request, classify::create).await
+    }
+
+    /// Deletes a Job (B-4.4).
+    pub async fn delete_job(&self, delete: &JobDelete) -> Answered<DeleteOutcome> {
+        let path = job_path(&delete.namespace, &delete.name);
+        let request = request(
+            self.life(),
+            Method::DELETE,
+            path,
+            "application/json",
+            encode::delete_body(delete),
+        );
+        self.ask(request, classify::delete).await
+    }
+
+    /// Labels a Job, if it is still this one.
+    pub async fn label_job(&self, job: &JobRecord, key: &str, value: &str) -> Answered<LabelOutcome> {
+        let path = job_path(&job.namespace, &job.name);
+        let body = encode::label_patch(&job.uid, key, value);
+        let request = request(self.life(), Method::PATCH, path, "application/merge-patch+json", body);
+        self.ask(request, classify::label).await
+    }
+
+    /// Looks a Job up by name (B-5.4, B-12.3).
+    pub async fn look_up_job(&self, look_up: &JobLookUp) -> Answered<LookUpOutcome> {
+        let path = job_path(&look_up.namespace, &look_up.name);
+        let request = request(self.life(), Method::GET, path, "", Vec::new());
+        self.ask(request, classify::look_up).await
+    }
+
+    /// Writes a CronJob's status (B-13).
+    pub async fn write_status(&self, write: &StatusWrite) -> Answered<StatusOutcome> {
+        let Some(body) = encode::status_body(write) else {
+            return Answered::not_sent(StatusOutcome::Abandoned);
+        };
+        let path = cron_job_path(&write.cron_job) + "/status";
+        let request = request(self.life(), Method::PUT, path, "application/json", body);
+        self.ask(request, classify::status_write).await
+    }
+
+    /// Reads a CronJob of which not everything is kept.
+    pub async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
+        let request = request(self.life(), Method::GET, cron_job_path(cron_job), "", Vec::new());
+        let answered = answered(self.send(request, CRON_JOB_MAX_BYTES).await, classify::read_cron_job);
+        answered.map(|outcome| self.decoded(outcome))
+    }
+
+    fn decoded(&self, outcome: CronJobOutcome<SlimCronJob>) -> CronJobOutcome<Box<CronJobRecord>> {
+        match outcome {
+            CronJobOutcome::Found(slim) => match slim.into_record(&self.decoder) {
+                Ok(record) => CronJobOutcome::Found(Box::new(record)),
+                Err(error) => OrderOutcome::failed(classify::error_text(&error), None),
+            },
+            CronJobOutcome::Gone => CronJobOutcome::Gone,
+            CronJobOutcome::NotPermitted { message } => CronJobOutcome::NotPermitted { message },
+            CronJobOutcome::Failed { message, retry_after } => CronJobOutcome::Failed { message, retry_after },
+        }
+    }
+
+    /// Creates an Event (B-14).
+    pub async fn post_event(&self, namespace: &str, body: Vec<u8>) -> Answered<EventOutcome> {
+        let request = request(
+            self.life(),
+            Method::POST,
+            events_path(namespace),
+            "application/json",
+            body,
+        );
+        self.ask(request, classify::event).await
+    }
+
+    /// Patches an Event (B-14.1).
+    pub async fn patch_event(&self, namespace: &str, name: &str, body: Vec<u8>) -> Answered<EventOutcome> {
+        let mut path = events_path(namespace);
+        path.push('/');
+        push_segment(&mut path, name);
+        let request = request(self.life(), Method::PATCH, path, "application/merge-patch+json", body);
+        self.ask(request, classify::event).await
+    }
+
+    /// Asks for the server's version, for the sake of the answer's `Date`: any answer will do.
+    pub async fn probe(&self) -> Answered<()> {
+        let request = request(self.life(), Method::GET, "/version".to_owned(), "", Vec::new());
+        self.ask(request, |_| Answer::Outcome(())).await
+    }
+
+    pub(super) async fn ask<T: OrderOutcome>(
+        &self,
+        request: Result<Request<Body>, http::Error>,
+        classify: fn(&RawAnswer) -> Answer<T>,
+    ) -> Answered<T> {
+        answered(self.send(request, BODY_MAX_BYTES).await, classify)
+    }
+
+    /// Sends a request over the least busy connection, over the avoided one only where no other has room.
+    async fn send(
+        &self,
+        request: Result<Request<Body>, http::Error>,
+        body_max_bytes: usize,
+    ) -> Result<Sent, SendError> {
+        let request = request?;
+        let life = self.life().unwrap_or(REQUEST_TIMEOUT);
+        let permit = self.connections.acquire_beside(self.avoided).await;
+        let exchange = async {
+            let response = permit.client().send(request).await.map_err(SendError::Transport)?;
+            let (parts, body) = response.into_parts();
+            let body = Limited::new(body, body_max_bytes)
+                .collect()
+                .await
+                .map_err(SendError::of_body)?;
+            Ok::<_, SendError>((parts, body.to_bytes()))
+        };
+        let (parts, body) = tokio::time::timeout(life, exchange)
+            .await
+            .map_err(|_| SendError::Timeout(life))??;
+        let answer = RawAnswer {
+            status: parts.status,
+            retry_after: retry_after(&parts.headers),
+            body,
+        };
+        Ok(Sent {
+            answer,
+            server_date: server_date(&parts),
+            connection: permit.connection(),
+        })
+    }
+}
+
+/// An answer as it came, and over which connection.
+struct Sent {
+    answer: RawAnswer,
+    server_date: Option<ServerDate>,
+    connection: usize,
+}
+
+fn answered<T: OrderOutcome>(
+    sent: Result<Sent, SendError>,
+    classify: impl FnOnce(&RawAnswer) -> Answer<T>,
+) -> Answered<T> {
+    match sent {
+        Ok(Sent {
+            answer,
+            server_date,
+            connection,
+        }) => Answered {
+            answer: classify(&answer),
+            code: Some(answer.status.as_u16()),
+            server_date,
+            not_permitted: classify::not_permitted(&answer),
+            fenced_over: classify::is_fenced(&answer).then_some(connection),
+        },
+        Err(error) => Answered {
+            answer: match &error {
+                SendError::Request(_) => classify::failed(&error),
+                // The connection is alive, or its keep-alive would have ended it: this request alone has no answer.
+                SendError::Timeout(_) | SendError::TooLong(_) => classify::stuck(&error),
+                SendError::Transport(_) | SendError::Body(_) => classify::unanswered(&error),
+            },
+            code: None,
+            server_date: None,
+            not_permitted: None,
+            fenced_over: None,
+        },
+    }
+}
+
+pub(super) fn request(
+    life: Option<Duration>,
+    method: Method,
+    mut path: String,
+    content_type: &str,
+    body: impl Into<Bytes>,
+) -> Result<Request<Body>, http::Error> {
+    if let Some(life) = life {
+        path.push_str("?timeout=");
+        path.push_str(&life.as_millis().to_string());
+        path.push_str("ms");
+    }
+
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::ACCEPT, "application/json")
+        .header(header::USER_AGENT, USER_AGENT);
+    if !content_type.is_empty() {
+        request = request.header(header::CONTENT_TYPE, content_type);
+    }
+    request.body(Body::from(body.into()))
+}

@@ -1,0 +1,197 @@
+//! B-14.1: what is raised, merged and dropped.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::*;
+use crate::shard::{CronJobIdentity, ResourceVersion};
+
+fn event(name: &str, reason: EventReason, message: &str) -> CronJobEvent {
+    CronJobEvent {
+        cron_job: Arc::new(CronJobIdentity {
+            namespace: "shop".into(),
+            name: name.into(),
+            uid: Uid::new(&format!("uid of {name}")),
+        }),
+        resource_version: ResourceVersion(1),
+        reason,
+        message: message.into(),
+    }
+}
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_776_000_000 + seconds).unwrap()
+}
+
+/// What became of an event, in a word: its message and count, or `dropped`.
+fn told(action: &EventAction) -> String {
+    match action {
+        EventAction::Create { body, .. } => format!("create {}", message_and_count(body)),
+        EventAction::Patch { body, create_body, .. } => {
+            assert_eq!(message_and_count(body), message_and_count(create_body));
+            format!("patch {}", message_and_count(body))
+        }
+        EventAction::Drop => "dropped".to_owned(),
+    }
+}
+
+fn message_and_count(body: &[u8]) -> String {
+    let body: Value = serde_json::from_slice(body).unwrap();
+    format!("{} x{}", body["message"].as_str().unwrap(), body["count"])
+}
+
+fn name_of(action: &EventAction) -> String {
+    match action {
+        EventAction::Create { body, .. } => {
+            let body: Value = serde_json::from_slice(body).unwrap();
+            body["metadata"]["name"].as_str().unwrap().to_owned()
+        }
+        EventAction::Patch { name, .. } => name.to_string(),
+        EventAction::Drop => panic!("dropped"),
+    }
+}
+
+#[test]
+fn b_14_1_the_same_event_again_raises_the_count_of_the_first() {
+    // B-14.1
+    let mut events = EventAggregator::new();
+    let failed = event("a", EventReason::FailedCreate, "m");
+    let first = events.admit(&failed, at(0));
+    assert_eq!(told(&first), "create m x1");
+    assert_eq!(name_of(&first), "a.18a59e9721180000");
+    let second = events.admit(&failed, at(60));
+    assert_eq!(told(&second), "patch m x2");
+    assert_eq!(name_of(&second), name_of(&first));
+    let EventAction::Patch { create_body, .. } = &second else {
+        panic!("{second:?}");
+    };
+    let body: Value = serde_json::from_slice(create_body).unwrap();
+    assert_eq!(body["firstTimestamp"], at(0).to_string());
+    assert_eq!(body["lastTimestamp"], at(60).to_string());
+    for other in [
+        event("b", EventReason::FailedCreate, "m"),
+        event("a", EventReason::FailedDelete, "m"),
+        event("a", EventReason::FailedCreate, "n"),
+    ] {
+        assert!(told(&events.admit(&other, at(60))).starts_with("create"));
+    }
+}
+
+#[test]
+fn b_14_1_more_than_ten_differing_messages_of_one_reason_are_merged() {
+    // B-14.1
+    let mut events = EventAggregator::new();
+    let mut admit = |number: i64, seconds: i64| {
+        let event = event("a", EventReason::SuccessfulCreate, &format!("m{number}"));
+        told(&events.admit(&event, at(seconds)))
+    };
+    for number in 0..10 {
+        assert_eq!(admit(number, number), format!("create m{number} x1"));
+    }
+    assert_eq!(admit(10, 10), "create (combined from similar events): m10 x1");
+    assert_eq!(admit(11, 11), "patch (combined from similar events): m11 x2");
+    assert_eq!(admit(3, 12), "patch (combined from similar events): m3 x3");
+    assert_eq!(admit(12, 612), "patch (combined from similar events): m12 x4");
+    assert_eq!(admit(13, 1213), "create m13 x1");
+}
+
+#[test]
+fn b_14_1_one_cron_job_has_twenty_five_events_at_once_and_one_more_every_five_minutes() {
+    // B-14.1
+    let mut events = EventAggregator::new();
+    let failed = event("a", EventReason::FailedCreate, "m");
+    for _ in 0..25 {
+        assert_ne!(events.admit(&failed, at(0)), EventAction::Drop);
+    }
+    assert_eq!(events.admit(&failed, at(299)), EventAction::Drop);
+    assert_eq!(told(&events.admit(&failed, at(301))), "patch m x27");
+    assert_eq!(events.admit(&failed, at(599)), EventAction::Drop);
+    let other = event("a", EventReason::FailedCreate, "n");
+    assert_eq!(events.admit(&other, at(599)), EventAction::Drop);
+    assert_eq!(told(&events.admit(&other, at(600))), "create n x1");
+    assert_eq!(
+        told(&events.admit(&event("b", EventReason::FailedCreate, "m"), at(600))),
+        "create m x1"
+    );
+}
+
+#[test]
+fn a_bucket_is_full_again_after_a_long_time_and_survives_a_clock_that_goes_back() {
+    let mut bucket = Bucket {
+        tokens: 3,
+        refilled: at(0),
+    };
+    bucket.refill(at(-10_000));
+    assert_eq!((bucket.tokens, bucket.refilled), (3, at(-10_000)));
+    bucket.refill(Timestamp::MAX);
+    assert_eq!(bucket.tokens, BUCKET_TOKENS);
+}
+
+#[test]
+fn names_differ_at_one_instant_and_fit() {
+    let mut events = EventAggregator::new();
+    let one = events.admit(&event("a", EventReason::FailedCreate, "m"), at(0));
+    let other = events.admit(&event("a", EventReason::FailedCreate, "n"), at(0));
+    assert_eq!(name_of(&one), "a.18a59e9721180000");
+    assert_eq!(name_of(&other), "a.18a59e9721180001");
+    let long = format!("{}.x", "a".repeat(235));
+    let name = name_of(&events.admit(&event(&long, EventReason::FailedCreate, "m"), at(1)));
+    assert_eq!(name, format!("{}.18a59e975cb2ca00", "a".repeat(235)));
+}
+
+#[test]
+fn any_number_of_cron_jobs_is_merged_and_forgotten_after_an_hour_without_events() {
+    let mut events = EventAggregator::new();
+    let mut admit = |number: usize, seconds: i64| {
+        let event = event(&number.to_string(), EventReason::FailedCreate, "m");
+        told(&events.admit(&event, at(seconds)))
+    };
+    for number in 0..20_000 {
+        assert_eq!(admit(number, 0), "create m x1");
+    }
+    for number in 0..20_000 {
+        assert_eq!(admit(number, 60), "patch m x2");
+    }
+    assert_eq!(admit(0, 3_000), "patch m x3");
+    assert_eq!(admit(1, 6_000), "create m x1");
+    assert_eq!(admit(0, 6_000), "patch m x4");
+    assert_eq!(events.recent.len(), 2);
+}
+
+#[test]
+fn an_event_that_is_not_sent_is_counted_by_the_next() {
+    let mut events = EventAggregator::new();
+    let failed = event("a", EventReason::FailedCreate, "m");
+    events.count(&failed);
+    assert!(!events.is_repeat(&failed));
+    events.admit(&failed, at(0));
+    assert!(events.is_repeat(&failed));
+    events.count(&failed);
+    events.count(&failed);
+    assert_eq!(told(&events.admit(&failed, at(60))), "patch m x4");
+}
+
+#[test]
+fn what_is_remembered_of_a_cron_job_that_runs_every_minute_is_small() {
+    let n_kinds = 2;
+    // A key and a record in a table that is at least seven sixteenths full, and what they point to.
+    let table = (size_of::<(Uid, Recent)>() + 1) * 16 / 7;
+    let bytes = table + n_kinds * size_of::<Kind>();
+    // While messages are counted one by one, for the first minutes.
+    let first_minutes = bytes + n_kinds * SIMILAR_MAX * size_of::<(u32, Sent)>();
+    assert!(bytes <= 512 && first_minutes <= 1_024, "{bytes}, {first_minutes}");
+}
+
+#[test]
+fn events_about_jobs_of_strangers_take_nothing_from_the_cron_job_s_own() {
+    let mut events = EventAggregator::new();
+    for number in 0..10_000 {
+        events.admit(
+            &event("a", EventReason::UnexpectedJob, &format!("job {number}")),
+            at(number / 100),
+        );
+    }
+    let failed = events.admit(&event("a", EventReason::FailedCreate, "m"), at(100));
+    assert_eq!(told(&failed), "create m x1");
+}

@@ -1,0 +1,382 @@
+//! Leases, and the `ConfigMap` of the installation, on a connection of their own: a burst of Jobs holds no renewal up.
+//!
+//! Every write but a create carries the version that it is based on, and is a merge patch, so what we do not know in a
+//! Lease survives. Nothing is retried and nothing outlives the time that it is given: whoever asked decides what comes
+//! next. A Lease of ours is one with [`LEASE_LABEL`] and a name that [`LeaseNames::parse`] knows.
+//!
+//! [`LEASE_LABEL`]: crate::coordination::LEASE_LABEL
+
+mod answer;
+mod body;
+mod event;
+mod exchange;
+mod installation;
+mod object;
+mod takers;
+mod watch;
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures::Stream;
+use http::{Method, StatusCode};
+use jiff::Timestamp;
+use tokio::sync::Semaphore;
+
+use self::{
+    answer::{Sorted, WriteKind},
+    exchange::{Exchange, Request, Sent},
+    object::{LeasePage, selector},
+};
+pub use self::{
+    exchange::ExchangeError,
+    takers::{LeaseScope, OverlappingInstallation},
+};
+use crate::{
+    coordination::{InstallationName, LeaseKey, LeaseNames, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer},
+    kube_api::{http::ServerDate, objects::classify::RawAnswer, paths::push_segment},
+    shard::{ResourceVersion, ShardCount},
+};
+
+/// Requests about shards in flight, of the 100 that an API server lets one connection have: renewals and the watch never
+/// wait for a stream.
+const SHARD_REQUESTS_MAX: usize = 64;
+
+/// Leases in one page of a list.
+const PAGE_SIZE: u32 = 500;
+
+/// Longest body of one Lease: its annotations are at most 256 KiB, and its managed fields not many times that.
+const LEASE_MAX_BYTES: usize = 2 << 20;
+
+/// Longest body of a page: 500 Leases with the longest plans and what is known of their fields.
+const PAGE_MAX_BYTES: usize = 64 << 20;
+
+/// Lists have more pages than this only when something is wrong: members are few, and shards at most 1024.
+const PAGES_MAX: usize = 100;
+
+/// The Leases of one installation, on a connection of their own. Cheap to clone.
+#[derive(Clone)]
+pub struct LeaseApi {
+    exchange: Exchange,
+    namespace: Arc<str>,
+    names: Arc<LeaseNames>,
+    owner: Option<Arc<OwnerPod>>,
+    shard_requests: Arc<Semaphore>,
+}
+
+/// The pod that owns our member Lease, so that the Lease goes with it. It must be in the namespace of the Leases: an owner
+/// elsewhere is none, and the Lease would be taken for an orphan and deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnerPod {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its uid.
+    pub uid: Box<str>,
+}
+
+/// An answer with what it says beyond its meaning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseReply<T> {
+    /// What it means.
+    pub answer: T,
+    /// The HTTP status, if there was an answer.
+    pub code: Option<u16>,
+    /// The `Date` header, with the connection that the answer came over.
+    pub server_date: Option<ServerDate>,
+    /// The server's text or the transport's, where the request was not fulfilled.
+    pub message: Option<String>,
+}
+
+/// All Leases of ours at one version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseList {
+    /// Of the list; a watch goes on from it.
+    pub resource_version: ResourceVersion,
+    /// Those of this shard count, and all members.
+    pub leases: Vec<LeaseRecord>,
+}
+
+/// What a watch shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaseEvent {
+    /// A Lease that is new or has changed.
+    Applied(LeaseRecord),
+    /// A Lease that is gone, and when.
+    Deleted(LeaseKey, ResourceVersion),
+    /// Everything up to this version was shown; also in place of what is no Lease of ours.
+    Bookmark(ResourceVersion),
+}
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// 410: that version is no longer known. List anew.
+    #[error("{request}: the version is too old")]
+    Expired {
+        /// What was asked.
+        request: String,
+    },
+    /// The server said no, or not now.
+    #[error("{request}: {message} ({code})")]
+    Refused {
+        /// What was asked.
+        request: String,
+        /// The HTTP status.
+        code: u16,
+        /// The server's text.
+        message: String,
+    },
+    /// No answer, or one that broke off.
+    #[error("{request}")]
+    Unanswered {
+        /// What was asked.
+        request: String,
+        /// Why.
+        source: ExchangeError,
+    },
+    /// An answer that is none.
+    #[error("{request}: the answer cannot be read: {message}")]
+    Unreadable {
+        /// What was asked.
+        request: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The installation's constants are not as anybody wrote them.
+    #[error(
+        "ConfigMap {config_map}: data.{key} {fault}; scale to zero, delete the ConfigMap and scale up: it is made anew"
+    )]
+    Installation {
+        /// Its namespace and name.
+        config_map: String,
+        /// Of its data.
+        key: &'static str,
+        /// What is wrong there.
+        fault: String,
+    },
+}
+
+impl LeaseApi {
+    /// The Leases of a namespace, of the installation with the default name; the owner is none where we do not run in the
+    /// cluster.
+    pub fn new(client: kube::Client, namespace: &str, count: ShardCount, owner: Option<OwnerPod>) -> LeaseApi {
+        LeaseApi {
+            exchange: Exchange::new(client),
+            namespace: namespace.into(),
+            names: Arc::new(LeaseNames {
+                installation: InstallationName::default(),
+                count,
+            }),
+            owner: owner.map(Arc::new),
+            shard_requests: Arc::new(Semaphore::new(SHARD_REQUESTS_MAX)),
+        }
+    }
+
+    /// Creates a Lease; `now` is the wall time that it tells.
+    pub async fn create(&self, write: &LeaseWrite, now: Timestamp, timeout: Duration) -> LeaseReply<WriteAnswer> {
+        let body = body::create(write, &self.names, self.owner.as_deref(), now);
+        let request = Request::new(Method::POST, self.path(None)).json(body).lives(timeout);
+        let answer = self.send(&write.key, request, timeout).await;
+        written(&write.key, WriteKind::Create, answer)
+    }
+
+    /// Patches a Lease, if it still has this version; `now` is the wall time that it tells.
+    pub async fn patch(
+        &self,
+        write: &LeaseWrite,
+        precondition: ResourceVersion,
+        now: Timestamp,
+        timeout: Duration,
+    ) -> LeaseReply<WriteAnswer> {
+        let body = body::patch(write, &self.names, precondition, now);
+        let request = Request::new(Method::PATCH, self.path(Some(&write.key)));
+        let request = request.merge_patch(body).lives(timeout);
+        let answer = self.send(&write.key, request, timeout).await;
+        written(&write.key, WriteKind::Patch, answer)
+    }
+
+    /// Deletes a Lease, if it still has this version. The server does not say what it was.
+    pub async fn delete(
+        &self,
+        key: &LeaseKey,
+        precondition: ResourceVersion,
+        timeout: Duration,
+    ) -> LeaseReply<WriteAnswer> {
+        let body = body::delete(precondition);
+        let request = Request::new(Method::DELETE, self.path(Some(key)));
+        let answer = self.send(key, request.json(body).lives(timeout), timeout).await;
+        written(key, WriteKind::Delete(precondition), answer)
+    }
+
+    /// Reads a Lease from the quorum.
+    pub async fn read(&self, key: &LeaseKey, timeout: Duration) -> LeaseReply<ReadAnswer> {
+        let request = Request::new(Method::GET, self.path(Some(key))).lives(timeout);
+        match self.send(key, request, timeout).await {
+            Ok(sent) => reply(answer::read(&sent.answer, key), &sent),
+            Err(error) => unanswered(ReadAnswer::Unknown, &error),
+        }
+    }
+
+    /// Lists our Leases at one version, which is no older than the request.
+    pub async fn list(&self, timeout: Duration) -> Result<LeaseList, LeaseError> {
+        let what = format!("listing the Leases of {}", self.namespace);
+        let pages = self.all_pages(&what, timeout);
+        match tokio::time::timeout(timeout, pages).await {
+            Ok(list) => list,
+            Err(_) => Err(LeaseError::Unanswered {
+                request: what,
+                source: ExchangeError::Timeout(timeout),
+            }),
+        }
+    }
+
+    async fn all_pages(&self, what: &str, timeout: Duration) -> Result<LeaseList, LeaseError> {
+        let mut leases = Vec::new();
+        let mut next = None;
+        for _ in 0..PAGES_MAX {
+            let page = self.page(what, next.as_deref(), timeout).await?;
+            leases.extend(page.leases);
+            match page.next {
+                Some(token) => next = Some(token),
+                None => {
+                    return Ok(LeaseList {
+                        resource_version: page.resource_version,
+                        leases,
+                    });
+                }
+            }
+        }
+        Err(LeaseError::Unreadable {
+            request: what.to_owned(),
+            message: format!("it has more than {PAGES_MAX} pages"),
+        })
+    }
+
+    async fn page(&self, what: &str, next: Option<&str>, timeout: Duration) -> Result<LeasePage, LeaseError> {
+        let mut path = format!(
+            "{}?labelSelector={}&limit={PAGE_SIZE}",
+            self.path(None),
+            selector(&self.names.installation)
+        );
+        if let Some(token) = next {
+            path.push_str("&continue=");
+            push_segment(&mut path, token);
+        }
+        let request = Request::new(Method::GET, path).lives(timeout);
+        let sent = self.exchange.send(request, PAGE_MAX_BYTES, timeout).await;
+        let answer = answered(what, sent)?;
+        object::page(&answer.body, &self.names).map_err(|error| unreadable(what, &error))
+    }
+
+    /// One watch on our Leases from a version on; it ends when the server ends it, and with the first error. A peer that
+    /// has vanished ends it by keep-alives; a server that only says nothing does not, once it has begun the watch, within
+    /// `opens_within`.
+    pub fn watch(
+        &self,
+        from: ResourceVersion,
+        opens_within: Duration,
+    ) -> impl Stream<Item = Result<LeaseEvent, LeaseError>> + Send + 'static {
+        let path = format!(
+            "{}?labelSelector={}&watch=true&allowWatchBookmarks=true&resourceVersion={from}",
+            self.path(None),
+            selector(&self.names.installation)
+        );
+        watch::watch(
+            self.exchange.clone(),
+            path,
+            &self.namespace,
+            Arc::clone(&self.names),
+            opens_within,
+        )
+    }
+
+    /// Sends a request about one Lease.
+    async fn send(&self, key: &LeaseKey, request: Request, timeout: Duration) -> Result<Sent, ExchangeError> {
+        let exchange = async {
+            let _permit = match key {
+                LeaseKey::Member(_) => None,
+                LeaseKey::Shard(_) => self.shard_requests.acquire().await.ok(),
+            };
+            self.exchange.send(request, LEASE_MAX_BYTES, timeout).await
+        };
+        match tokio::time::timeout(timeout, exchange).await {
+            Ok(sent) => sent,
+            Err(_) => Err(ExchangeError::Timeout(timeout)),
+        }
+    }
+
+    /// Of all our Leases, or of one.
+    fn path(&self, key: Option<&LeaseKey>) -> String {
+        let mut path = String::from("/apis/coordination.k8s.io/v1/namespaces/");
+        push_segment(&mut path, &self.namespace);
+        path.push_str("/leases");
+        if let Some(key) = key {
+            path.push('/');
+            push_segment(&mut path, &self.names.name(key));
+        }
+        path
+    }
+}
+
+fn written(key: &LeaseKey, kind: WriteKind, sent: Result<Sent, ExchangeError>) -> LeaseReply<WriteAnswer> {
+    match sent {
+        Ok(sent) => reply(answer::write(&sent.answer, kind, key), &sent),
+        Err(error @ ExchangeError::Request(_)) => unanswered(WriteAnswer::Refused, &error),
+        Err(error) => unanswered(WriteAnswer::Unknown, &error),
+    }
+}
+
+fn reply<T>(sorted: Sorted<T>, sent: &Sent) -> LeaseReply<T> {
+    LeaseReply {
+        answer: sorted.answer,
+        code: Some(sent.answer.status.as_u16()),
+        server_date: sent.server_date.clone(),
+        message: sorted.message,
+    }
+}
+
+fn unanswered<T>(answer: T, error: &ExchangeError) -> LeaseReply<T> {
+    LeaseReply {
+        answer,
+        code: None,
+        server_date: None,
+        message: Some(crate::kube_api::objects::classify::error_text(error)),
+    }
+}
+
+/// The answer, if the server did what was asked.
+fn answered(what: &str, sent: Result<Sent, ExchangeError>) -> Result<RawAnswer, LeaseError> {
+    let request = what.to_owned();
+    let sent = match sent {
+        Ok(sent) => sent,
+        Err(source) => return Err(LeaseError::Unanswered { request, source }),
+    };
+    match sent.answer.status {
+        status if status.is_success() => Ok(sent.answer),
+        StatusCode::GONE => Err(LeaseError::Expired { request }),
+        status => Err(LeaseError::Refused {
+            request,
+            code: status.as_u16(),
+            message: answer::message(&sent.answer),
+        }),
+    }
+}
+
+fn unreadable(what: &str, error: &object::ObjectError) -> LeaseError {
+    LeaseError::Unreadable {
+        request: what.to_owned(),
+        message: crate::kube_api::objects::classify::error_text(error),
+    }
+}
+
+/// An answer as it would have come, for errors of parts of it.
+fn raw(status: StatusCode, body: Bytes) -> RawAnswer {
+    RawAnswer {
+        status,
+        retry_after: None,
+        body,
+    }
+}
+
+#[cfg(test)]
+mod tests;

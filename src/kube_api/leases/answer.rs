@@ -1,0 +1,105 @@
+//! What answers about one Lease mean. Pure.
+//!
+//! What says nothing certain is unknown: only the API server's own word, a `Status`, says that a Lease has changed, is
+//! there or is not. A proxy's page says nothing.
+
+use std::collections::BTreeMap;
+
+use http::StatusCode;
+
+use super::object;
+use crate::{
+    coordination::{LeaseKey, LeaseRecord, ReadAnswer, WriteAnswer},
+    kube_api::objects::classify::{RawAnswer, Refusal, error_text},
+    shard::ResourceVersion,
+};
+
+/// Which write was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WriteKind {
+    Create,
+    Patch,
+    /// Of the version that it had to have.
+    Delete(ResourceVersion),
+}
+
+/// An answer sorted, with the text of one that did not do what was asked.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Sorted<T> {
+    pub(super) answer: T,
+    pub(super) message: Option<String>,
+}
+
+impl<T> Sorted<T> {
+    fn plainly(answer: T) -> Sorted<T> {
+        Sorted { answer, message: None }
+    }
+
+    fn with(answer: T, message: String) -> Sorted<T> {
+        Sorted {
+            answer,
+            message: Some(message),
+        }
+    }
+}
+
+/// The answer to a write.
+pub(super) fn write(answer: &RawAnswer, kind: WriteKind, key: &LeaseKey) -> Sorted<WriteAnswer> {
+    if answer.status.is_success() {
+        return match done(answer, kind, key) {
+            Ok(record) => Sorted::plainly(WriteAnswer::Done(Box::new(record))),
+            Err(error) => Sorted::with(WriteAnswer::Unknown, error_text(&error)),
+        };
+    }
+    let refusal = Refusal::read(answer);
+    let meaning = match (answer.status, kind) {
+        (StatusCode::CONFLICT | StatusCode::NOT_FOUND, _) if !refusal.is_status => WriteAnswer::Unknown,
+        (StatusCode::CONFLICT, WriteKind::Create) if refusal.reason == "AlreadyExists" => WriteAnswer::Exists,
+        (StatusCode::CONFLICT, WriteKind::Patch | WriteKind::Delete(_)) => WriteAnswer::Conflict,
+        (StatusCode::NOT_FOUND, WriteKind::Patch | WriteKind::Delete(_)) => WriteAnswer::Missing,
+        (StatusCode::CONFLICT | StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS, _) => WriteAnswer::Unknown,
+        // A 404 to a create speaks of the namespace.
+        (status, _) if status.is_client_error() => WriteAnswer::Refused,
+        _ => WriteAnswer::Unknown,
+    };
+    Sorted::with(meaning, refusal.message)
+}
+
+fn done(answer: &RawAnswer, kind: WriteKind, key: &LeaseKey) -> Result<LeaseRecord, object::ObjectError> {
+    match kind {
+        WriteKind::Create | WriteKind::Patch => object::record(&answer.body, key),
+        // The server answers with a `Status`, or with the Lease while somebody's finalizer holds it.
+        WriteKind::Delete(version) => Ok(LeaseRecord {
+            key: key.clone(),
+            resource_version: version,
+            holder: "".into(),
+            duration_secs: 0,
+            transitions: 0,
+            renewed_at: None,
+            acquired_at: None,
+            annotations: BTreeMap::new(),
+        }),
+    }
+}
+
+/// The answer to a read.
+pub(super) fn read(answer: &RawAnswer, key: &LeaseKey) -> Sorted<ReadAnswer> {
+    if answer.status.is_success() {
+        return match object::record(&answer.body, key) {
+            Ok(record) => Sorted::plainly(ReadAnswer::Found(Box::new(record))),
+            Err(error) => Sorted::with(ReadAnswer::Unknown, error_text(&error)),
+        };
+    }
+    let refusal = Refusal::read(answer);
+    let meaning = if answer.status == StatusCode::NOT_FOUND && refusal.is_status {
+        ReadAnswer::Missing
+    } else {
+        ReadAnswer::Unknown
+    };
+    Sorted::with(meaning, refusal.message)
+}
+
+/// The text of an answer that did not do what was asked.
+pub(super) fn message(answer: &RawAnswer) -> String {
+    Refusal::read(answer).message
+}

@@ -1,0 +1,61 @@
+//! Events on Leases, for whoever looks at one with `kubectl describe`.
+
+use std::time::Duration;
+
+use http::Method;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::{LEASE_MAX_BYTES, LeaseApi, LeaseError, answered, exchange::Request};
+use crate::{coordination::LeaseKey, kube_api::paths::push_segment};
+
+/// Where Events on Leases come from.
+const COMPONENT: &str = "cronwheel";
+
+impl LeaseApi {
+    /// Creates a warning Event on a Lease, which need not be there.
+    pub async fn warn(
+        &self,
+        key: &LeaseKey,
+        reason: &str,
+        message: &str,
+        now: Timestamp,
+        timeout: Duration,
+    ) -> Result<(), LeaseError> {
+        let lease = self.names.name(key);
+        let seen = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let body = json!({
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {
+                // Distinct for each instant: nobody tells two things of one Lease within a nanosecond.
+                "name": format!("{lease}.{:x}", now.as_nanosecond()),
+                "namespace": &*self.namespace,
+            },
+            "involvedObject": {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "namespace": &*self.namespace,
+                "name": lease,
+            },
+            "type": "Warning",
+            "reason": reason,
+            "message": message,
+            "source": {"component": COMPONENT},
+            "reportingComponent": COMPONENT,
+            "reportingInstance": "",
+            "firstTimestamp": seen,
+            "lastTimestamp": seen,
+            "count": 1,
+        });
+        let mut path = String::from("/api/v1/namespaces/");
+        push_segment(&mut path, &self.namespace);
+        path.push_str("/events");
+        let request = Request::new(Method::POST, path).json(body.to_string().into_bytes());
+        let sent = self
+            .exchange
+            .send(request.lives(timeout), LEASE_MAX_BYTES, timeout)
+            .await;
+        answered(&format!("telling of Lease {lease}"), sent).map(drop)
+    }
+}

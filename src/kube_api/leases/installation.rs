@@ -1,0 +1,137 @@
+//! What the installation was made with, in a `ConfigMap`: whoever comes first writes it, all others read it.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use http::{Method, StatusCode};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{LEASE_MAX_BYTES, LeaseApi, LeaseError, answered, exchange::Request};
+use crate::{
+    coordination::{Installation, InstallationName, LeaseNames},
+    kube_api::{objects::classify::Refusal, paths::push_segment},
+    shard::ShardCount,
+};
+
+const SHARD_COUNT: &str = "shard-count";
+const HASH_SCHEME: &str = "hash-scheme";
+
+#[derive(Deserialize)]
+struct ConfigMapObject {
+    #[serde(default)]
+    data: Option<BTreeMap<String, String>>,
+}
+
+impl LeaseApi {
+    /// The same of the installation with this name.
+    #[must_use]
+    pub fn of_installation(self, installation: InstallationName) -> LeaseApi {
+        let count = self.names.count;
+        LeaseApi {
+            names: Arc::new(LeaseNames { installation, count }),
+            ..self
+        }
+    }
+
+    /// The name of the installation.
+    pub fn installation_name(&self) -> &InstallationName {
+        &self.names.installation
+    }
+
+    /// The namespace of the Leases.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// What the installation was made with: with `ours`, where nobody has made it yet.
+    pub async fn installation(&self, ours: &Installation, timeout: Duration) -> Result<Installation, LeaseError> {
+        if let Some(known) = self.known_installation(timeout).await? {
+            return Ok(known);
+        }
+        if self.make_installation(ours, timeout).await? {
+            return Ok(ours.clone());
+        }
+        // Another was faster.
+        let known = self.known_installation(timeout).await?;
+        known.ok_or_else(|| LeaseError::Unreadable {
+            request: format!("creating ConfigMap {}", self.config_map()),
+            message: "it is there and is not there".to_owned(),
+        })
+    }
+
+    /// What the installation was made with; none where nobody has made it yet.
+    pub async fn known_installation(&self, timeout: Duration) -> Result<Option<Installation>, LeaseError> {
+        let what = format!("reading ConfigMap {}", self.config_map());
+        let mut path = self.config_maps_path();
+        path.push('/');
+        path.push_str(&self.names.installation.config_map());
+        let request = Request::new(Method::GET, path).lives(timeout);
+        let sent = self.exchange.send(request, LEASE_MAX_BYTES, timeout).await;
+        if let Ok(sent) = &sent
+            && sent.answer.status == StatusCode::NOT_FOUND
+            && Refusal::read(&sent.answer).is_status
+        {
+            return Ok(None);
+        }
+        let answer = answered(&what, sent)?;
+        let object: ConfigMapObject =
+            serde_json::from_slice(&answer.body).map_err(|error| super::unreadable(&what, &error.into()))?;
+        self.read_installation(&object.data.unwrap_or_default()).map(Some)
+    }
+
+    /// Whether it was made by this; not where it is there already.
+    async fn make_installation(&self, ours: &Installation, timeout: Duration) -> Result<bool, LeaseError> {
+        let what = format!("creating ConfigMap {}", self.config_map());
+        let body = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": self.names.installation.config_map()},
+            "data": {SHARD_COUNT: ours.shard_count.get().to_string(), HASH_SCHEME: ours.hash_scheme},
+            // It holds for as long as the installation does.
+            "immutable": true,
+        });
+        let request = Request::new(Method::POST, self.config_maps_path());
+        let request = request.json(body.to_string().into_bytes()).lives(timeout);
+        let sent = self.exchange.send(request, LEASE_MAX_BYTES, timeout).await;
+        if let Ok(sent) = &sent
+            && sent.answer.status == StatusCode::CONFLICT
+            && Refusal::read(&sent.answer).reason == "AlreadyExists"
+        {
+            return Ok(false);
+        }
+        answered(&what, sent).map(|_| true)
+    }
+
+    fn read_installation(&self, data: &BTreeMap<String, String>) -> Result<Installation, LeaseError> {
+        let value = |key: &'static str| data.get(key).ok_or_else(|| self.fault(key, "is missing".to_owned()));
+        let text = value(SHARD_COUNT)?;
+        let number = text
+            .parse()
+            .map_err(|_| self.fault(SHARD_COUNT, format!("is {text:?}, and must be a number")))?;
+        let shard_count = ShardCount::new(number)
+            .map_err(|error| self.fault(SHARD_COUNT, format!("is {text:?}, and cannot be: {error}")))?;
+        Ok(Installation {
+            shard_count,
+            hash_scheme: value(HASH_SCHEME)?.as_str().into(),
+        })
+    }
+
+    fn fault(&self, key: &'static str, fault: String) -> LeaseError {
+        LeaseError::Installation {
+            config_map: self.config_map(),
+            key,
+            fault,
+        }
+    }
+
+    fn config_map(&self) -> String {
+        format!("{}/{}", self.namespace, self.names.installation.config_map())
+    }
+
+    fn config_maps_path(&self) -> String {
+        let mut path = String::from("/api/v1/namespaces/");
+        push_segment(&mut path, &self.namespace);
+        path.push_str("/configmaps");
+        path
+    }
+}

@@ -1,0 +1,153 @@
+//! Lease objects as they come, and what they say to us. What is ours in a Lease is its name under our shard count and the
+//! annotations under our prefix; all else is left where it is.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use crate::{
+    coordination::{InstallationName, LEASE_LABEL, LeaseKey, LeaseNames, LeaseRecord},
+    kube_api::paths::push_segment,
+    shard::ResourceVersion,
+};
+
+/// All annotations of ours begin so.
+const ANNOTATION_PREFIX: &str = "cronwheel.dev/";
+
+/// Why bytes are no Lease, list or event.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ObjectError {
+    #[error("it is not what was asked for")]
+    Json(#[from] serde_json::Error),
+    #[error("metadata.resourceVersion is {0:?}")]
+    ResourceVersion(String),
+}
+
+/// A Lease, as far as we read it.
+#[derive(Deserialize)]
+pub(super) struct LeaseObject<'a> {
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
+    #[serde(borrow, default)]
+    spec: Option<Spec<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'a> {
+    #[serde(borrow, default)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    resource_version: Cow<'a, str>,
+    #[serde(borrow, default)]
+    annotations: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec<'a> {
+    #[serde(borrow)]
+    holder_identity: Option<Cow<'a, str>>,
+    lease_duration_seconds: Option<i64>,
+    lease_transitions: Option<i64>,
+    #[serde(borrow)]
+    renew_time: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    acquire_time: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct ListObject<'a> {
+    #[serde(borrow)]
+    metadata: ListMetadata<'a>,
+    #[serde(borrow, default)]
+    items: Option<Vec<LeaseObject<'a>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ListMetadata<'a> {
+    #[serde(borrow)]
+    resource_version: Cow<'a, str>,
+    #[serde(rename = "continue", borrow, default)]
+    next: Option<Cow<'a, str>>,
+}
+
+/// One page of a list.
+pub(super) struct LeasePage {
+    pub(super) resource_version: ResourceVersion,
+    pub(super) leases: Vec<LeaseRecord>,
+    /// The token of the next page.
+    pub(super) next: Option<String>,
+}
+
+/// A label selector for our Leases, fit for a query.
+pub(super) fn selector(installation: &InstallationName) -> String {
+    let mut text = String::new();
+    push_segment(&mut text, LEASE_LABEL);
+    text.push_str("%3D");
+    push_segment(&mut text, &installation.to_string());
+    text
+}
+
+/// Reads the Lease of this key.
+pub(super) fn record(body: &[u8], key: &LeaseKey) -> Result<LeaseRecord, ObjectError> {
+    let object: LeaseObject<'_> = serde_json::from_slice(body)?;
+    object.into_record(key.clone())
+}
+
+/// Reads a page; Leases that are not ours by their names are left out.
+pub(super) fn page(body: &[u8], names: &LeaseNames) -> Result<LeasePage, ObjectError> {
+    let list: ListObject<'_> = serde_json::from_slice(body)?;
+    let ours = list.items.into_iter().flatten().filter_map(|object| {
+        let key = object.key(names)?;
+        Some(object.into_record(key))
+    });
+    Ok(LeasePage {
+        leases: ours.collect::<Result<_, _>>()?,
+        resource_version: version(&list.metadata.resource_version)?,
+        next: list
+            .metadata
+            .next
+            .filter(|token| !token.is_empty())
+            .map(Cow::into_owned),
+    })
+}
+
+impl LeaseObject<'_> {
+    /// Which of ours it is.
+    pub(super) fn key(&self, names: &LeaseNames) -> Option<LeaseKey> {
+        names.parse(&self.metadata.name)
+    }
+
+    pub(super) fn resource_version(&self) -> Result<ResourceVersion, ObjectError> {
+        version(&self.metadata.resource_version)
+    }
+
+    pub(super) fn into_record(self, key: LeaseKey) -> Result<LeaseRecord, ObjectError> {
+        let resource_version = self.resource_version()?;
+        let spec = self.spec.unwrap_or_default();
+        let time = |text: Option<Cow<'_, str>>| text.and_then(|text| text.parse::<Timestamp>().ok());
+        let number = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok()).unwrap_or(0);
+        let annotations = self.metadata.annotations.into_iter().flatten();
+        Ok(LeaseRecord {
+            key,
+            resource_version,
+            holder: spec.holder_identity.unwrap_or_default().into(),
+            duration_secs: u32::try_from(number(spec.lease_duration_seconds)).unwrap_or(u32::MAX),
+            transitions: number(spec.lease_transitions),
+            renewed_at: time(spec.renew_time),
+            acquired_at: time(spec.acquire_time),
+            annotations: annotations
+                .filter(|(name, _)| name.starts_with(ANNOTATION_PREFIX))
+                .map(|(name, text)| (name.into(), text.into()))
+                .collect(),
+        })
+    }
+}
+
+fn version(text: &str) -> Result<ResourceVersion, ObjectError> {
+    let number = text.parse().map_err(|_| ObjectError::ResourceVersion(text.to_owned()));
+    number.map(ResourceVersion)
+}

@@ -1,0 +1,208 @@
+//! Other installations that work in our namespaces, as their members' Leases say.
+//!
+//! Whoever may create Leases in some namespace, as with the role `edit`, can write what looks like a member's Lease.
+//! So what is read is bounded at every step, and nothing that a Lease says is kept but the names of its namespace and
+//! installation, which the API server has checked.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use http::Method;
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+
+use super::{LeaseApi, LeaseError, PAGE_MAX_BYTES, PAGES_MAX, answered, exchange::Request, unreadable};
+use crate::{
+    coordination::{Acceptance, LEASE_LABEL, MemberSettings, annotation},
+    kube_api::paths::push_segment,
+};
+
+/// An installation that works in namespaces of ours, as a Lease says.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OverlappingInstallation {
+    /// The namespace of its Leases.
+    pub namespace: String,
+    /// Its name.
+    pub installation: String,
+}
+
+/// So many Leases of a page fit into its limit, whatever is in them: an object in etcd has at most 1.5 MiB.
+const PAGE_SIZE: u32 = 40;
+
+/// So many installations are told apart. One is too many already.
+pub(super) const OVERLAPPING_MAX: usize = 16;
+
+/// A member that renewed its Lease longer ago is gone: twice the longest duration of a Lease, and some for its clock.
+const SILENCE_MAX: SignedDuration = SignedDuration::from_mins(1);
+
+/// Where to look for members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseScope {
+    /// In all namespaces.
+    AllNamespaces,
+    /// In the namespace of our Leases.
+    OwnNamespace,
+}
+
+#[derive(Deserialize)]
+struct List<'a> {
+    #[serde(borrow)]
+    metadata: ListMetadata<'a>,
+    #[serde(borrow, default)]
+    items: Option<Vec<Lease<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct ListMetadata<'a> {
+    #[serde(rename = "continue", borrow, default)]
+    next: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Lease<'a> {
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
+    #[serde(borrow, default)]
+    spec: Option<Spec<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Metadata<'a> {
+    #[serde(borrow, default)]
+    namespace: Cow<'a, str>,
+    #[serde(borrow, default)]
+    labels: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
+    #[serde(borrow, default)]
+    annotations: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Spec<'a> {
+    #[serde(borrow, default)]
+    holder_identity: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    renew_time: Option<Cow<'a, str>>,
+}
+
+impl Lease<'_> {
+    /// The installation of a live member that takes shards in namespaces of ours.
+    fn overlapping(self, settings: &MemberSettings, now: Timestamp) -> Option<OverlappingInstallation> {
+        let annotations = self.metadata.annotations?;
+        let spec = self.spec?;
+        let accepts = annotations.get(annotation::ACCEPTS).map(Cow::as_ref) == Acceptance::Now.text();
+        if !accepts || spec.holder_identity.is_none_or(|holder| holder.is_empty()) {
+            return None;
+        }
+        let renewed_at: Timestamp = spec.renew_time?.parse().ok()?;
+        let is_live = now.duration_since(renewed_at).abs() < SILENCE_MAX;
+        let theirs = MemberSettings::read_bounded(annotations.get(annotation::SETTINGS)?)?;
+        (is_live && theirs.may_overlap(settings)).then_some(OverlappingInstallation {
+            namespace: self.metadata.namespace.into_owned(),
+            installation: self.metadata.labels?.remove(LEASE_LABEL)?.into_owned(),
+        })
+    }
+}
+
+impl LeaseApi {
+    /// The installations, sixteen at most and ours left out, that work in namespaces of a member with these
+    /// settings. The first 4,000 Leases are looked at.
+    ///
+    /// # Errors
+    ///
+    /// As for [`LeaseApi::list`].
+    pub async fn overlapping(
+        &self,
+        scope: LeaseScope,
+        settings: &MemberSettings,
+        now: Timestamp,
+        timeout: Duration,
+    ) -> Result<BTreeSet<OverlappingInstallation>, LeaseError> {
+        let (what, path) = match scope {
+            LeaseScope::AllNamespaces => (
+                "listing the Leases of all installations".to_owned(),
+                "/apis/coordination.k8s.io/v1/leases".to_owned(),
+            ),
+            LeaseScope::OwnNamespace => (format!("listing the Leases of {}", self.namespace), self.path(None)),
+        };
+        let ours = OverlappingInstallation {
+            namespace: self.namespace().to_owned(),
+            installation: self.installation_name().to_string(),
+        };
+        let mut found = BTreeSet::new();
+        let mut next: Option<String> = None;
+        for _ in 0..PAGES_MAX {
+            let mut path = format!("{path}?limit={PAGE_SIZE}&labelSelector=");
+            push_segment(&mut path, LEASE_LABEL);
+            if let Some(token) = &next {
+                path.push_str("&continue=");
+                push_segment(&mut path, token);
+            }
+            let request = Request::new(Method::GET, path).lives(timeout);
+            let sent = self.exchange.send(request, PAGE_MAX_BYTES, timeout).await;
+            let answer = answered(&what, sent)?;
+            let list: List<'_> =
+                serde_json::from_slice(&answer.body).map_err(|error| unreadable(&what, &error.into()))?;
+            let leases = list.items.into_iter().flatten();
+            for overlapping in leases.filter_map(|lease| lease.overlapping(settings, now)) {
+                if overlapping != ours && found.len() < OVERLAPPING_MAX {
+                    found.insert(overlapping);
+                }
+            }
+            next = list
+                .metadata
+                .next
+                .filter(|token| !token.is_empty())
+                .map(Cow::into_owned);
+            if next.is_none() || found.len() == OVERLAPPING_MAX {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::shard::Scope;
+
+    const NOW: &str = "2026-11-01T12:00:00Z";
+
+    /// Whether a Lease with these settings, renewed at this time, overlaps with a replica of the namespace `shop`.
+    fn overlaps(settings: &str, renewed_at: &str, accepts: &str) -> bool {
+        let lease = json!({
+            "metadata": {
+                "namespace": "team-a",
+                "labels": {"cronwheel.dev/lease": "cronwheel"},
+                "annotations": {"cronwheel.dev/accepts": accepts, "cronwheel.dev/settings": settings},
+            },
+            "spec": {"holderIdentity": "a/b/c", "renewTime": renewed_at},
+        });
+        let text = lease.to_string();
+        let lease: Lease<'_> = serde_json::from_str(&text).unwrap();
+        let ours = MemberSettings::of(&[Scope::Namespace("shop".into())], "UTC");
+        lease.overlapping(&ours, NOW.parse().unwrap()).is_some()
+    }
+
+    #[test]
+    fn a_live_member_of_the_same_namespace_overlaps() {
+        let settings = "time-zone=UTC namespaces=shop";
+        assert!(overlaps(settings, NOW, "now"));
+        assert!(overlaps("time-zone=UTC namespaces=*", NOW, "now"));
+        assert!(!overlaps("time-zone=UTC namespaces=office", NOW, "now"));
+        assert!(!overlaps(settings, "2026-11-01T11:58:59Z", "now"), "it is silent");
+        assert!(!overlaps(settings, NOW, "no"));
+    }
+
+    #[test]
+    fn settings_that_no_replica_writes_are_not_read() {
+        let forged = format!("time-zone=UTC namespaces=shop,{}", "x".repeat(1 << 18));
+        assert!(!overlaps(&forged, NOW, "now"));
+    }
+}

@@ -1,0 +1,71 @@
+//! What the outcomes of all orders have in common.
+
+use std::time::Duration;
+
+use super::{CronJobOutcome, EventOutcome, LabelOutcome};
+use crate::{
+    kube_api::access_review::AccessAnswer,
+    shard::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome},
+};
+
+/// What the outcomes of all orders can say: this one failed, whatever the state of the server.
+pub trait OrderOutcome {
+    /// The order failed; it backs off by itself.
+    fn failed(message: String, retry_after: Option<Duration>) -> Self;
+
+    /// Nobody can say whether the order was carried out. For creates and Events that differs from a failure.
+    fn unanswered(message: String, retry_after: Option<Duration>) -> Self
+    where
+        Self: Sized,
+    {
+        Self::failed(message, retry_after)
+    }
+}
+
+macro_rules! failed_outcome {
+    ($($outcome:ident),*) => {$(
+        impl OrderOutcome for $outcome {
+            fn failed(message: String, retry_after: Option<Duration>) -> $outcome {
+                $outcome::Failed { message, retry_after }
+            }
+        }
+    )*};
+}
+
+failed_outcome!(DeleteOutcome, LabelOutcome, LookUpOutcome, StatusOutcome);
+
+impl<T> OrderOutcome for CronJobOutcome<T> {
+    fn failed(message: String, retry_after: Option<Duration>) -> CronJobOutcome<T> {
+        CronJobOutcome::Failed { message, retry_after }
+    }
+}
+
+impl OrderOutcome for CreateOutcome {
+    fn failed(message: String, retry_after: Option<Duration>) -> CreateOutcome {
+        CreateOutcome::Failed { message, retry_after }
+    }
+
+    fn unanswered(message: String, _: Option<Duration>) -> CreateOutcome {
+        CreateOutcome::Unanswered { message }
+    }
+}
+
+impl OrderOutcome for EventOutcome {
+    fn failed(message: String, _: Option<Duration>) -> EventOutcome {
+        EventOutcome::Rejected { message }
+    }
+
+    fn unanswered(message: String, _: Option<Duration>) -> EventOutcome {
+        EventOutcome::Unanswered { message }
+    }
+}
+
+impl OrderOutcome for AccessAnswer {
+    fn failed(message: String, _: Option<Duration>) -> AccessAnswer {
+        AccessAnswer::Unknown { message }
+    }
+}
+
+impl OrderOutcome for () {
+    fn failed(_: String, _: Option<Duration>) {}
+}

@@ -1,0 +1,118 @@
+//! What the API server says about a request that it did not fulfil, as far as it can be read.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use serde::Deserialize;
+
+use super::{MESSAGE_MAX_BYTES, RETRY_AFTER_MAX, RawAnswer, bounded, is_not_permitted};
+
+/// What the server says about a request that it did not fulfil.
+pub(in crate::kube_api) struct Refusal {
+    /// The body is a `Status`, so the API server wrote it and not a proxy.
+    pub(in crate::kube_api) is_status: bool,
+    pub(in crate::kube_api) reason: String,
+    pub(in crate::kube_api) message: String,
+    pub(super) is_namespace_terminating: bool,
+    pub(super) denied_by: Option<DeniedBy>,
+    pub(super) retry_after: Option<Duration>,
+}
+
+/// Whether the fence of `deploy/fence-policy.yaml` refused a create: by its API server's clock it came too late.
+pub(in crate::kube_api) fn is_fenced(answer: &RawAnswer) -> bool {
+    answer.status == StatusCode::FORBIDDEN && Refusal::read(answer).message.contains("'cronwheel-fence'")
+}
+
+/// What in admission denied a request; only the server's text tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DeniedBy {
+    /// A webhook, which chooses the code.
+    Webhook,
+    /// A `ValidatingAdmissionPolicy`, or what words itself like a webhook.
+    Policy,
+}
+
+impl DeniedBy {
+    fn read(message: &str) -> Option<DeniedBy> {
+        let is_denied = message.contains("denied the request");
+        if is_denied && message.contains("admission webhook") {
+            Some(DeniedBy::Webhook)
+        } else {
+            (is_denied || message.contains("denied request")).then_some(DeniedBy::Policy)
+        }
+    }
+}
+
+/// A `Status`, as far as it is there: a proxy may answer anything.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StatusBody {
+    kind: Option<String>,
+    reason: Option<String>,
+    message: Option<String>,
+    details: Option<StatusDetails>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct StatusDetails {
+    causes: Option<Vec<StatusCause>>,
+    retry_after_seconds: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StatusCause {
+    reason: Option<String>,
+}
+
+impl Refusal {
+    pub(in crate::kube_api) fn read(answer: &RawAnswer) -> Refusal {
+        let body: StatusBody = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let details = body.details.unwrap_or_default();
+        let message = match body.message {
+            Some(message) if !message.is_empty() => message,
+            _ => plain_text(answer),
+        };
+        Refusal {
+            is_status: body.kind.as_deref() == Some("Status"),
+            denied_by: DeniedBy::read(&message),
+            reason: body.reason.unwrap_or_default(),
+            message: bounded(&message),
+            is_namespace_terminating: details
+                .causes
+                .iter()
+                .flatten()
+                .any(|cause| cause.reason.as_deref() == Some("NamespaceTerminating")),
+            retry_after: answer
+                .retry_after
+                .or_else(|| {
+                    details
+                        .retry_after_seconds
+                        .filter(|&seconds| seconds > 0)
+                        .map(Duration::from_secs)
+                })
+                .map(|asked| asked.min(RETRY_AFTER_MAX)),
+        }
+    }
+}
+
+/// The text of an answer without a `Status` message.
+fn plain_text(answer: &RawAnswer) -> String {
+    let text = String::from_utf8_lossy(&answer.body[..answer.body.len().min(MESSAGE_MAX_BYTES)]);
+    let text = text.trim();
+    if text.is_empty() || text.starts_with('{') {
+        format!("the server answered with status {}", answer.status.as_u16())
+    } else {
+        text.to_owned()
+    }
+}
+
+/// The server's text, where its authorizer refused a request or it does not know who we are.
+pub(in crate::kube_api) fn not_permitted(answer: &RawAnswer) -> Option<String> {
+    if !matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        return None;
+    }
+    let refusal = Refusal::read(answer);
+    is_not_permitted(answer.status, &refusal).then_some(refusal.message)
+}

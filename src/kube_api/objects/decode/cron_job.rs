@@ -1,0 +1,293 @@
+//! CronJob: everything of the record but the effective schedule, which needs the default zone.
+
+use std::{borrow::Cow, sync::Arc};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, de::MapAccess};
+
+use super::{
+    DecodeError, Decoder, SlimContent,
+    fields::{Field, FieldError, Name, Value, ignore, object, raw_value},
+    metadata::Head,
+    shard_label::labelled,
+    template::{RawTemplate, job_template},
+};
+use crate::{
+    kube_api::objects::encode::push_raw_member,
+    shard::{
+        ActiveJob, ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, JobTemplate,
+        ResourceVersion, Uid, record::RetainedMetadata,
+    },
+};
+
+/// What we keep of a CronJob.
+#[derive(Clone, Debug)]
+pub struct CronJobContent {
+    uid: Option<Uid>,
+    identity: Option<(Arc<CronJobIdentity>, ResourceVersion)>,
+    parts: Result<Parts, DecodeError>,
+}
+
+#[derive(Clone, Debug)]
+struct Parts {
+    identity: Arc<CronJobIdentity>,
+    resource_version: ResourceVersion,
+    created: Timestamp,
+    is_deleting: bool,
+    spec: Spec,
+    template: Arc<JobTemplate>,
+    retained_metadata: Arc<RetainedMetadata>,
+    status: CronJobStatus,
+}
+
+#[derive(Clone, Debug)]
+struct Spec {
+    schedule: Box<str>,
+    time_zone: Option<Box<str>>,
+    starting_deadline_seconds: Option<i64>,
+    concurrency_policy: ConcurrencyPolicy,
+    is_suspended: bool,
+    successful_jobs_history_limit: Option<u32>,
+    failed_jobs_history_limit: Option<u32>,
+}
+
+impl SlimContent for CronJobContent {
+    const KIND: &'static str = "CronJob";
+    const PLURAL: &'static str = "cronjobs";
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(CronJobContent, Option<String>), D::Error> {
+        let raw: RawCronJob<'de> = Field::deserialize(deserializer)?.if_read().unwrap_or_default();
+        let metadata = raw.metadata.if_read().unwrap_or_default();
+        let head = metadata.head.clone();
+        let identity = identity(&head);
+        let parts = match &identity {
+            Ok(identity) => parts(metadata, raw.spec, raw.status, identity),
+            Err(error) => Err(error.clone()),
+        };
+        let content = CronJobContent {
+            uid: head.uid().ok(),
+            identity: identity.ok(),
+            parts: parts.map_err(|error| DecodeError::new(Self::KIND, &head, error)),
+        };
+        Ok((content, head.resource_version_text()))
+    }
+}
+
+impl CronJobContent {
+    pub(super) fn identity(&self) -> Option<&(Arc<CronJobIdentity>, ResourceVersion)> {
+        self.identity.as_ref()
+    }
+
+    pub(super) fn uid(&self) -> Option<&Uid> {
+        self.uid.as_ref()
+    }
+
+    pub(super) fn into_record(self, decoder: &Decoder) -> Result<CronJobRecord, DecodeError> {
+        let parts = self.parts?;
+        let zone = parts.spec.time_zone.as_deref();
+        let schedule = CronJobSchedule::new(&parts.spec.schedule, zone, &decoder.default_zone);
+        let template = match decoder.shard_count {
+            Some(count) => Arc::new(labelled(&parts.template, &parts.identity.uid, count)),
+            None => parts.template,
+        };
+        Ok(CronJobRecord {
+            identity: parts.identity,
+            resource_version: parts.resource_version,
+            created: parts.created,
+            is_deleting: parts.is_deleting,
+            schedule,
+            starting_deadline_seconds: parts.spec.starting_deadline_seconds,
+            concurrency_policy: parts.spec.concurrency_policy,
+            is_suspended: parts.spec.is_suspended,
+            successful_jobs_history_limit: parts.spec.successful_jobs_history_limit,
+            failed_jobs_history_limit: parts.spec.failed_jobs_history_limit,
+            template,
+            retained_metadata: parts.retained_metadata,
+            status: parts.status,
+        })
+    }
+}
+
+fn identity(head: &Head<'_>) -> Result<(Arc<CronJobIdentity>, ResourceVersion), FieldError> {
+    let identity = head.identity()?;
+    let resource_version = identity.resource_version;
+    let identity = CronJobIdentity {
+        namespace: identity.namespace,
+        name: identity.name,
+        uid: identity.uid,
+    };
+    Ok((Arc::new(identity), resource_version))
+}
+
+fn parts(
+    metadata: RawMetadata<'_>,
+    raw_spec: Field<RawSpec<'_>>,
+    raw_status: Field<RawStatus<'_>>,
+    (identity, resource_version): &(Arc<CronJobIdentity>, ResourceVersion),
+) -> Result<Parts, FieldError> {
+    let raw_spec = raw_spec
+        .optional("spec")?
+        .ok_or_else(|| FieldError::new("spec", "missing"))?;
+    let (spec, raw_template) = spec(raw_spec)?;
+    Ok(Parts {
+        identity: Arc::clone(identity),
+        resource_version: *resource_version,
+        created: metadata.head.created()?,
+        is_deleting: metadata.head.is_deleting(),
+        spec,
+        template: Arc::new(job_template(raw_template, &identity.name, &identity.uid)?),
+        retained_metadata: Arc::new(RetainedMetadata {
+            members: metadata.retained_members.into(),
+        }),
+        status: status(raw_status)?,
+    })
+}
+
+object! {
+    struct RawCronJob<'a> {
+        "metadata" => metadata: RawMetadata<'a>,
+        "spec" => spec: RawSpec<'a>,
+        "status" => status: RawStatus<'a>,
+    }
+}
+
+#[derive(Default)]
+struct RawMetadata<'a> {
+    head: Head<'a>,
+    /// What a status write sends back, with a leading comma each (B-16.4): all but what an API server keeps by itself, so
+    /// labels, annotations, finalizers and owner references, but also `generateName` and what a newer server may know.
+    retained_members: String,
+}
+
+impl<'de> Value<'de> for RawMetadata<'de> {
+    const EXPECTED: &'static str = "an object";
+
+    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
+        let mut raw = RawMetadata::default();
+        while let Some(Name(name)) = members.next_key()? {
+            if raw.head.take(&name, &mut members)? {
+                continue;
+            }
+            match &*name {
+                "generation" | "deletionGracePeriodSeconds" | "selfLink" | "managedFields" => ignore(&mut members)?,
+                name => {
+                    if let Some(value) = raw_value(&mut members)? {
+                        push_raw_member(&mut raw.retained_members, name, value.get());
+                    }
+                }
+            }
+        }
+        Ok(Some(raw))
+    }
+}
+
+object! {
+    struct RawSpec<'a> {
+        "schedule" => schedule: Cow<'a, str>,
+        "timeZone" => time_zone: Cow<'a, str>,
+        "startingDeadlineSeconds" => starting_deadline_seconds: i64,
+        "concurrencyPolicy" => concurrency_policy: Cow<'a, str>,
+        "suspend" => suspend: bool,
+        "successfulJobsHistoryLimit" => successful_jobs_history_limit: i64,
+        "failedJobsHistoryLimit" => failed_jobs_history_limit: i64,
+        "jobTemplate" => job_template: RawTemplate<'a>,
+    }
+}
+
+fn spec(raw: RawSpec<'_>) -> Result<(Spec, Field<RawTemplate<'_>>), FieldError> {
+    let deadline = raw.starting_deadline_seconds.optional("spec.startingDeadlineSeconds")?;
+    let spec = Spec {
+        // An absent schedule is an empty one, which the parser refuses in its own words.
+        schedule: raw.schedule.optional("spec.schedule")?.unwrap_or_default().into(),
+        time_zone: raw.time_zone.optional("spec.timeZone")?.map(Into::into),
+        // The API server lets no negative value pass (B-16.2).
+        starting_deadline_seconds: deadline.map(|seconds| seconds.max(0)),
+        concurrency_policy: match raw.concurrency_policy.optional("spec.concurrencyPolicy")?.as_deref() {
+            Some("Forbid") => ConcurrencyPolicy::Forbid,
+            Some("Replace") => ConcurrencyPolicy::Replace,
+            _ => ConcurrencyPolicy::Allow,
+        },
+        is_suspended: raw.suspend.optional("spec.suspend")?.unwrap_or(false),
+        successful_jobs_history_limit: limit("spec.successfulJobsHistoryLimit", raw.successful_jobs_history_limit)?,
+        failed_jobs_history_limit: limit("spec.failedJobsHistoryLimit", raw.failed_jobs_history_limit)?,
+    };
+    Ok((spec, raw.job_template))
+}
+
+/// A negative limit, which the API server lets nobody write, keeps all: of two readings the one that deletes nothing.
+fn limit(field: &'static str, value: Field<i64>) -> Result<Option<u32>, FieldError> {
+    let limit = value.optional(field)?.filter(|limit| *limit >= 0);
+    Ok(limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)))
+}
+
+#[derive(Default)]
+struct RawStatus<'a> {
+    active: Field<Vec<Field<RawActiveJob<'a>>>>,
+    last_schedule_time: Field<Cow<'a, str>>,
+    last_successful_time: Field<Cow<'a, str>>,
+    unknown_members: String,
+}
+
+impl<'de> Value<'de> for RawStatus<'de> {
+    const EXPECTED: &'static str = "an object";
+
+    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
+        let mut raw = RawStatus::default();
+        while let Some(Name(name)) = members.next_key()? {
+            match &*name {
+                "active" => raw.active = members.next_value()?,
+                "lastScheduleTime" => raw.last_schedule_time = members.next_value()?,
+                "lastSuccessfulTime" => raw.last_successful_time = members.next_value()?,
+                name => {
+                    if let Some(value) = raw_value(&mut members)? {
+                        push_raw_member(&mut raw.unknown_members, name, value.get());
+                    }
+                }
+            }
+        }
+        Ok(Some(raw))
+    }
+}
+
+/// Reads `status`; its times must be readable, since one of them is the cursor.
+fn status(raw: Field<RawStatus<'_>>) -> Result<CronJobStatus, FieldError> {
+    let raw = raw.optional("status")?.unwrap_or_default();
+    let raw_active = raw.active.optional("status.active")?.unwrap_or_default();
+    let mut active: Vec<ActiveJob> = raw_active.into_iter().filter_map(active_job).collect();
+    // It is kept for long, and mostly has one entry or none.
+    active.shrink_to_fit();
+    Ok(CronJobStatus {
+        active,
+        last_schedule_time: raw.last_schedule_time.time("status.lastScheduleTime")?,
+        last_successful_time: raw.last_successful_time.time("status.lastSuccessfulTime")?,
+        unknown_members: (!raw.unknown_members.is_empty()).then(|| raw.unknown_members.into()),
+    })
+}
+
+object! {
+    struct RawActiveJob<'a> {
+        "name" => name: Cow<'a, str>,
+        "namespace" => namespace: Cow<'a, str>,
+        "uid" => uid: Cow<'a, str>,
+        "resourceVersion" => resource_version: Cow<'a, str>,
+    }
+}
+
+/// Longest name of an object that an API server accepts.
+const JOB_NAME_MAX_BYTES: usize = 253;
+
+/// An entry of `status.active`. The server validates nothing of it (B-16.4): one that names no uid, or nothing that
+/// can be a Job's name, is left out: looking up an empty name would be a list.
+fn active_job(entry: Field<RawActiveJob<'_>>) -> Option<ActiveJob> {
+    let entry = entry.if_read()?;
+    let name = entry.name.if_read()?;
+    if name.is_empty() || name.len() > JOB_NAME_MAX_BYTES {
+        return None;
+    }
+    Some(ActiveJob {
+        name: name.into(),
+        namespace: entry.namespace.if_read().unwrap_or_default().into(),
+        uid: Uid::new(&entry.uid.if_read()?),
+        resource_version: entry.resource_version.if_read().unwrap_or_default().into(),
+    })
+}

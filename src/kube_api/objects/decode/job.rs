@@ -1,0 +1,210 @@
+//! Job: the whole record, and for a Job of no CronJob as little as will do.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer, de::MapAccess};
+
+use super::{
+    DecodeError, SlimContent,
+    fields::{Field, FieldError, Name, Value, ignore, object},
+    metadata::Head,
+};
+use crate::{
+    kube_api::objects::encode::SCHEDULED_TIMESTAMP_ANNOTATION,
+    shard::{Finish, JobRecord, SHARD_LABEL_PREFIX, ShardLabels, Uid},
+};
+
+/// What we keep of a Job.
+#[derive(Clone, Debug)]
+pub struct JobContent {
+    uid: Option<Uid>,
+    record: Result<JobRecord, DecodeError>,
+}
+
+impl SlimContent for JobContent {
+    const KIND: &'static str = "Job";
+    const PLURAL: &'static str = "jobs";
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(JobContent, Option<String>), D::Error> {
+        let raw: RawJob<'de> = Field::deserialize(deserializer)?.if_read().unwrap_or_default();
+        let metadata = raw.metadata.if_read().unwrap_or_default();
+        let head = metadata.head.clone();
+        let content = JobContent {
+            uid: head.uid().ok(),
+            record: record(metadata, raw.status).map_err(|error| DecodeError::new(Self::KIND, &head, error)),
+        };
+        Ok((content, head.resource_version_text()))
+    }
+}
+
+impl JobContent {
+    pub(super) fn uid(&self) -> Option<&Uid> {
+        self.uid.as_ref()
+    }
+
+    pub(super) fn into_record(self) -> Result<JobRecord, DecodeError> {
+        self.record
+    }
+}
+
+fn record(metadata: RawMetadata<'_>, status: Field<RawStatus<'_>>) -> Result<JobRecord, FieldError> {
+    let identity = metadata.head.identity()?;
+    let mut record = JobRecord {
+        uid: identity.uid,
+        namespace: identity.namespace,
+        name: identity.name,
+        resource_version: identity.resource_version,
+        controller: controller(metadata.owner_references)?,
+        scheduled: None,
+        finish: None,
+        started: None,
+        completed: None,
+        shard_labels: metadata.labels.if_read().unwrap_or_default().0,
+    };
+    // A Job of no CronJob is told from ours by that alone, whatever else is in it.
+    if record.controller.is_some() {
+        record.scheduled = scheduled(metadata.annotations);
+        read_status(&mut record, status)?;
+    }
+    Ok(record)
+}
+
+object! {
+    struct RawJob<'a> {
+        "metadata" => metadata: RawMetadata<'a>,
+        "status" => status: RawStatus<'a>,
+    }
+}
+
+#[derive(Default)]
+struct RawMetadata<'a> {
+    head: Head<'a>,
+    labels: Field<Labels>,
+    annotations: Field<Annotations<'a>>,
+    owner_references: Field<Vec<Field<OwnerReference<'a>>>>,
+}
+
+impl<'de> Value<'de> for RawMetadata<'de> {
+    const EXPECTED: &'static str = "an object";
+
+    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
+        let mut raw = RawMetadata::default();
+        while let Some(Name(name)) = members.next_key()? {
+            if raw.head.take(&name, &mut members)? {
+                continue;
+            }
+            match &*name {
+                "labels" => raw.labels = members.next_value()?,
+                "annotations" => raw.annotations = members.next_value()?,
+                "ownerReferences" => raw.owner_references = members.next_value()?,
+                _ => ignore(&mut members)?,
+            }
+        }
+        Ok(Some(raw))
+    }
+}
+
+/// Those of shards.
+#[derive(Default)]
+struct Labels(ShardLabels);
+
+impl<'de> Value<'de> for Labels {
+    const EXPECTED: &'static str = "an object";
+
+    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
+        let mut labels = ShardLabels::default();
+        while let Some(Name(name)) = members.next_key()? {
+            if !name.starts_with(SHARD_LABEL_PREFIX) {
+                ignore(&mut members)?;
+                continue;
+            }
+            let value: Field<Cow<'de, str>> = members.next_value()?;
+            if let Some(value) = value.if_read() {
+                labels.note(&name, &value);
+            }
+        }
+        Ok(Some(Labels(labels)))
+    }
+}
+
+object! {
+    struct OwnerReference<'a> {
+        "controller" => controller: bool,
+        "kind" => kind: Cow<'a, str>,
+        "uid" => uid: Cow<'a, str>,
+    }
+}
+
+/// The uid of the controller reference, where that is of kind `CronJob`.
+fn controller(references: Field<Vec<Field<OwnerReference<'_>>>>) -> Result<Option<Uid>, FieldError> {
+    let references = references.optional("metadata.ownerReferences")?.unwrap_or_default();
+    for reference in references {
+        let Some(reference) = reference.if_read() else {
+            continue;
+        };
+        if reference.controller.if_read() == Some(true) {
+            let is_cron_job = reference.kind.if_read().is_some_and(|kind| kind == "CronJob");
+            let uid = reference.uid.if_read().filter(|_| is_cron_job);
+            return Ok(uid.map(|uid| Uid::new(&uid)));
+        }
+    }
+    Ok(None)
+}
+
+object! {
+    /// The one annotation that we look at (B-11.3).
+    struct Annotations<'a> {
+        SCHEDULED_TIMESTAMP_ANNOTATION => scheduled_timestamp: Cow<'a, str>,
+    }
+}
+
+/// The instant of the annotation; anyone may have written it, so it may be anything.
+fn scheduled(annotations: Field<Annotations<'_>>) -> Option<jiff::Timestamp> {
+    annotations
+        .if_read()?
+        .scheduled_timestamp
+        .time("metadata.annotations")
+        .ok()?
+}
+
+object! {
+    struct RawStatus<'a> {
+        "conditions" => conditions: Vec<Field<Condition<'a>>>,
+        "startTime" => start_time: Cow<'a, str>,
+        "completionTime" => completion_time: Cow<'a, str>,
+    }
+}
+
+object! {
+    struct Condition<'a> {
+        "type" => kind: Cow<'a, str>,
+        "status" => status: Cow<'a, str>,
+    }
+}
+
+fn read_status(record: &mut JobRecord, status: Field<RawStatus<'_>>) -> Result<(), FieldError> {
+    let status = status.optional("status")?.unwrap_or_default();
+    record.started = status.start_time.time("status.startTime")?;
+    let completed = status.completion_time.time("status.completionTime")?;
+    let conditions = status.conditions.optional("status.conditions")?.unwrap_or_default();
+    let ends: Vec<Finish> = conditions
+        .into_iter()
+        .filter_map(Field::if_read)
+        .filter_map(finish)
+        .collect();
+    record.finish = ends.first().copied();
+    record.completed = completed.filter(|_| ends.contains(&Finish::Complete));
+    Ok(())
+}
+
+/// How the Job ended, if by this condition (B-4.2).
+fn finish(condition: Condition<'_>) -> Option<Finish> {
+    if condition.status.if_read()? != "True" {
+        return None;
+    }
+    match &*condition.kind.if_read()? {
+        "Complete" => Some(Finish::Complete),
+        "Failed" => Some(Finish::Failed),
+        _ => None,
+    }
+}

@@ -1,0 +1,81 @@
+//! What we read of `metadata` of any object.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use serde::de::MapAccess;
+
+use super::fields::{Field, FieldError};
+use crate::shard::{ResourceVersion, Uid};
+
+/// The members of `metadata` that every kind needs, as they came.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Head<'a> {
+    pub(super) namespace: Field<Cow<'a, str>>,
+    pub(super) name: Field<Cow<'a, str>>,
+    uid: Field<Cow<'a, str>>,
+    resource_version: Field<Cow<'a, str>>,
+    created: Field<Cow<'a, str>>,
+    deleting_since: Field<Cow<'a, str>>,
+}
+
+/// The same, understood.
+pub(super) struct Identity {
+    pub(super) namespace: Box<str>,
+    pub(super) name: Box<str>,
+    pub(super) uid: Uid,
+    pub(super) resource_version: ResourceVersion,
+}
+
+impl<'de> Head<'de> {
+    /// Takes the value of the next member if it belongs here.
+    pub(super) fn take<A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
+        match name {
+            "namespace" => self.namespace = members.next_value()?,
+            "name" => self.name = members.next_value()?,
+            "uid" => self.uid = members.next_value()?,
+            "resourceVersion" => self.resource_version = members.next_value()?,
+            "creationTimestamp" => self.created = members.next_value()?,
+            "deletionTimestamp" => self.deleting_since = members.next_value()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The resource version as written.
+    pub(super) fn resource_version_text(&self) -> Option<String> {
+        self.resource_version.clone().if_read().map(Cow::into_owned)
+    }
+
+    pub(super) fn uid(&self) -> Result<Uid, FieldError> {
+        Ok(Uid::new(&self.uid.clone().required("metadata.uid")?))
+    }
+
+    pub(super) fn identity(&self) -> Result<Identity, FieldError> {
+        Ok(Identity {
+            namespace: self.namespace.clone().required("metadata.namespace")?.into(),
+            name: self.name.clone().required("metadata.name")?.into(),
+            uid: self.uid()?,
+            resource_version: self.resource_version()?,
+        })
+    }
+
+    fn resource_version(&self) -> Result<ResourceVersion, FieldError> {
+        const FIELD: &str = "metadata.resourceVersion";
+        let text = self.resource_version.clone().required(FIELD)?;
+        match text.parse() {
+            Ok(number) => Ok(ResourceVersion(number)),
+            Err(_) => Err(FieldError::new(FIELD, &format!("{text:?} is no number"))),
+        }
+    }
+
+    pub(super) fn created(&self) -> Result<Timestamp, FieldError> {
+        const FIELD: &str = "metadata.creationTimestamp";
+        let created = self.created.clone().time(FIELD)?;
+        created.ok_or_else(|| FieldError::new(FIELD, "missing"))
+    }
+
+    pub(super) fn is_deleting(&self) -> bool {
+        !self.deleting_since.is_absent()
+    }
+}

@@ -1,0 +1,178 @@
+//! `spec.jobTemplate` to a request body with three gaps, built once for all runs.
+//!
+//! Nothing of the template is interpreted but where our annotation has to go, so whatever a newer
+//! server knows about Jobs reaches the Job byte for byte (B-11.2 to B-11.5).
+
+use serde::{Deserialize, de::MapAccess};
+use serde_json::value::RawValue;
+
+use super::fields::{Field, FieldError, Name, Value, ignore, raw_value};
+use crate::{
+    kube_api::objects::encode::{RESERVED_PREFIX, SCHEDULED_TIMESTAMP_ANNOTATION, push_escaped, push_raw_member},
+    shard::{JobTemplate, Uid},
+};
+
+const FIELD: &str = "spec.jobTemplate";
+
+/// `spec.jobTemplate`, as it came.
+#[derive(Default)]
+pub(super) struct RawTemplate<'a> {
+    metadata: Field<RawMetadata<'a>>,
+    spec: Option<&'a RawValue>,
+}
+
+impl<'de> Value<'de> for RawTemplate<'de> {
+    const EXPECTED: &'static str = "an object";
+
+    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
+        let mut raw = RawTemplate::default();
+        while let Some(Name(name)) = members.next_key()? {
+            match &*name {
+                "metadata" => raw.metadata = members.next_value()?,
+                "spec" => raw.spec = raw_value(&mut members)?,
+                _ => ignore(&mut members)?,
+            }
+        }
+        Ok(Some(raw))
+    }
+}
+
+#[derive(Default)]
+struct RawMetadata<'a> {
+    labels: Option<&'a RawValue>,
+    annotations: Field<OtherAnnotations>,
+}
+
+impl<'de> Value<'de> for RawMetadata<'de> {
+    const EXPECTED: &'static str = "an object";
+
+    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
+        let mut raw = RawMetadata::default();
+        while let Some(Name(name)) = members.next_key()? {
+            match &*name {
+                "labels" => raw.labels = raw_value(&mut members)?,
+                "annotations" => raw.annotations = members.next_value()?,
+                _ => ignore(&mut members)?,
+            }
+        }
+        Ok(Some(raw))
+    }
+}
+
+/// The template's annotations but for ours (B-11.3).
+#[derive(Default)]
+struct OtherAnnotations {
+    /// JSON object members with a leading comma each.
+    members: String,
+    /// Some had the prefix that is reserved for ours.
+    had_reserved: bool,
+}
+
+impl<'de> Value<'de> for OtherAnnotations {
+    const EXPECTED: &'static str = "an object";
+
+    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
+        let mut annotations = OtherAnnotations::default();
+        while let Some(Name(name)) = members.next_key()? {
+            let value: &RawValue = members.next_value()?;
+            if name.starts_with(RESERVED_PREFIX) {
+                annotations.had_reserved = true;
+            } else if name != SCHEDULED_TIMESTAMP_ANNOTATION {
+                push_raw_member(&mut annotations.members, &name, value.get());
+            }
+        }
+        Ok(Some(annotations))
+    }
+}
+
+/// Builds the body of the Jobs of one CronJob.
+pub(super) fn job_template(raw: Field<RawTemplate<'_>>, name: &str, uid: &Uid) -> Result<JobTemplate, FieldError> {
+    let raw = raw.optional(FIELD)?.ok_or_else(|| FieldError::new(FIELD, "missing"))?;
+    let metadata = raw.metadata.optional("spec.jobTemplate.metadata")?.unwrap_or_default();
+    let annotations = metadata
+        .annotations
+        .optional("spec.jobTemplate.metadata.annotations")?
+        .unwrap_or_default();
+    let labels = metadata.labels.map_or("", RawValue::get);
+    let spec = raw.spec.map_or("", RawValue::get);
+    let n_bytes = labels.len() + annotations.members.len() + spec.len() + name.len();
+    let mut body = BodyWithGaps::with_capacity(n_bytes + REST_BYTES);
+    body.push(r#"{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":""#);
+    body.gap(0)?;
+    body.push(r#"","creationTimestamp":""#);
+    body.gap(1)?;
+    body.push("\"");
+    if !labels.is_empty() {
+        push_raw_member(&mut body.text, "labels", labels);
+    }
+    body.push(r#","annotations":{""#);
+    body.push(SCHEDULED_TIMESTAMP_ANNOTATION);
+    body.push(r#"":""#);
+    body.gap(2)?;
+    body.push("\"");
+    body.push(&annotations.members);
+    body.push("}");
+    push_owner_references(&mut body.text, name, uid);
+    body.push("}");
+    if !spec.is_empty() {
+        push_raw_member(&mut body.text, "spec", spec);
+    }
+    body.push("}");
+    Ok(JobTemplate {
+        body: body.text.into(),
+        splice_offsets: body.gaps,
+        ttl_seconds_after_finished: ttl_seconds_after_finished(spec),
+        had_reserved_annotations: annotations.had_reserved,
+    })
+}
+
+/// About what the body has around the parts of the template.
+const REST_BYTES: usize = 352;
+
+struct BodyWithGaps {
+    text: String,
+    gaps: [u32; 3],
+}
+
+impl BodyWithGaps {
+    fn with_capacity(capacity: usize) -> BodyWithGaps {
+        BodyWithGaps {
+            text: String::with_capacity(capacity),
+            gaps: [0; 3],
+        }
+    }
+
+    fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    fn gap(&mut self, index: usize) -> Result<(), FieldError> {
+        self.gaps[index] = u32::try_from(self.text.len()).map_err(|_| FieldError::new(FIELD, "too large"))?;
+        Ok(())
+    }
+}
+
+/// Appends the one owner reference (B-11.4).
+fn push_owner_references(body: &mut String, name: &str, uid: &Uid) {
+    body.push_str(r#","ownerReferences":[{"apiVersion":"batch/v1","kind":"CronJob","name":""#);
+    push_escaped(body, name);
+    body.push_str(r#"","uid":""#);
+    push_escaped(body, &uid.to_string());
+    body.push_str(r#"","controller":true,"blockOwnerDeletion":true}]"#);
+}
+
+#[derive(Deserialize)]
+struct TtlOfSpec {
+    #[serde(rename = "ttlSecondsAfterFinished")]
+    ttl_seconds_after_finished: Option<i64>,
+}
+
+/// A value that cannot be read is left to the server to refuse.
+fn ttl_seconds_after_finished(spec: &str) -> Option<i64> {
+    // Few templates have it, and looking for the word is much faster than reading the rest over.
+    if !spec.contains("ttlSecondsAfterFinished") {
+        return None;
+    }
+    let spec: TtlOfSpec = serde_json::from_str(spec).ok()?;
+    spec.ttl_seconds_after_finished
+}

@@ -1,0 +1,482 @@
+//! Objects as the API server writes them, whole, odd and broken.
+
+use std::fmt::Write as _;
+
+use super::*;
+use crate::shard::{ActiveJob, ConcurrencyPolicy, CronJobStatus, Finish, ShardId, ShardLabels};
+
+const UID: &str = "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0";
+
+fn decoder() -> Decoder {
+    Decoder {
+        default_zone: Zone::utc(),
+        shard_count: None,
+    }
+}
+
+/// A CronJob with these members of `metadata` (with a leading comma), `spec` and `status`.
+fn cron_job_text(metadata: &str, spec: &str, status: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"batch/v1","kind":"CronJob","metadata":{{"name":"backup","namespace":"shop","uid":"{UID}",
+        "resourceVersion":"4711","generation":3,"creationTimestamp":"2026-01-02T03:04:05Z"{metadata}}},
+        "spec":{{{spec}}},"status":{{{status}}}}}"#
+    )
+}
+
+const TEMPLATE: &str = r#""jobTemplate":{"metadata":{"creationTimestamp":null},"spec":{"template":{}}}"#;
+
+fn cron_job(text: &str) -> Result<CronJobRecord, DecodeError> {
+    decoder().cron_job(&serde_json::from_str(text).unwrap())
+}
+
+fn with_spec(spec: &str) -> CronJobRecord {
+    cron_job(&cron_job_text("", &format!("{spec},{TEMPLATE}"), "")).unwrap()
+}
+
+fn with_status(status: &str) -> CronJobStatus {
+    let spec = format!(r#""schedule":"* * * * *",{TEMPLATE}"#);
+    cron_job(&cron_job_text("", &spec, status)).unwrap().status
+}
+
+fn time(text: &str) -> jiff::Timestamp {
+    text.parse().unwrap()
+}
+
+#[test]
+fn a_cron_job_is_read_whole() {
+    let spec = r#""schedule":"*/5 * * * *","timeZone":"Europe/Berlin","startingDeadlineSeconds":30,
+        "concurrencyPolicy":"Forbid","suspend":true,"successfulJobsHistoryLimit":3,"failedJobsHistoryLimit":0"#;
+    let status = r#""lastScheduleTime":"2026-03-01T00:05:00Z","lastSuccessfulTime":"2026-03-01T00:05:09Z""#;
+    let text = cron_job_text(
+        r#","deletionTimestamp":"2026-03-01T00:06:00Z""#,
+        &format!("{spec},{TEMPLATE}"),
+        status,
+    );
+    let record = cron_job(&text).unwrap();
+    assert_eq!(
+        *record.identity,
+        CronJobIdentity {
+            namespace: "shop".into(),
+            name: "backup".into(),
+            uid: Uid::new(UID),
+        }
+    );
+    assert_eq!(record.resource_version, ResourceVersion(4711));
+    assert_eq!(record.created, time("2026-01-02T03:04:05Z"));
+    assert!(record.is_deleting);
+    assert_eq!(&*record.schedule.text, "*/5 * * * *");
+    assert_eq!(record.schedule.time_zone.as_deref(), Some("Europe/Berlin"));
+    assert_eq!(record.starting_deadline_seconds, Some(30));
+    assert_eq!(record.concurrency_policy, ConcurrencyPolicy::Forbid);
+    assert!(record.is_suspended);
+    assert_eq!(record.successful_jobs_history_limit, Some(3));
+    assert_eq!(record.failed_jobs_history_limit, Some(0));
+    assert_eq!(record.status.last_schedule_time, Some(time("2026-03-01T00:05:00Z")));
+    assert_eq!(record.status.last_successful_time, Some(time("2026-03-01T00:05:09Z")));
+    assert_eq!(record.status.unknown_members, None);
+}
+
+#[test]
+fn nulls_are_absent_and_what_a_newer_server_knows_is_no_error() {
+    let record = with_spec(
+        r#""schedule":null,"timeZone":null,"startingDeadlineSeconds":null,"concurrencyPolicy":null,"suspend":null,
+        "successfulJobsHistoryLimit":null,"failedJobsHistoryLimit":null,"future":{"a":[1]}"#,
+    );
+    assert_eq!(&*record.schedule.text, "");
+    assert_eq!(record.starting_deadline_seconds, None);
+    assert_eq!(record.concurrency_policy, ConcurrencyPolicy::Allow);
+    assert!(!record.is_suspended && !record.is_deleting);
+    assert_eq!(record.successful_jobs_history_limit, None);
+    assert_eq!(record.failed_jobs_history_limit, None);
+    assert_eq!(record.status, CronJobStatus::default());
+    let record = with_spec(r#""concurrencyPolicy":"Queue","startingDeadlineSeconds":-5,"failedJobsHistoryLimit":-1"#);
+    assert_eq!(record.concurrency_policy, ConcurrencyPolicy::Allow);
+    assert_eq!(record.starting_deadline_seconds, Some(0));
+    assert_eq!(record.failed_jobs_history_limit, None, "nothing is deleted");
+    let without_status = cron_job_text("", TEMPLATE, "").replace(r#","status":{}"#, "");
+    assert_eq!(cron_job(&without_status).unwrap().status, CronJobStatus::default());
+    let null_status = cron_job_text("", TEMPLATE, "").replace(r#""status":{}"#, r#""status":null"#);
+    assert_eq!(cron_job(&null_status).unwrap().status, CronJobStatus::default());
+}
+
+#[test]
+fn a_value_that_cannot_be_read_is_named_and_keeps_the_identity() {
+    fn check(text: &str, field: &str, problem: &str) {
+        let slim: SlimCronJob = serde_json::from_str(text).unwrap();
+        let error = decoder().cron_job(&slim).unwrap_err();
+        assert_eq!((error.field, &*error.problem), (field, problem), "{text}");
+        assert_eq!((&*error.namespace, &*error.name), ("shop", "backup"));
+        let (identity, version) = slim.identity().unwrap();
+        assert_eq!((&identity.uid, version.0), (&Uid::new(UID), 4711));
+    }
+    fn check_spec(spec: &str, field: &str, problem: &str) {
+        check(&cron_job_text("", &format!("{spec},{TEMPLATE}"), ""), field, problem);
+    }
+    fn check_status(status: &str, field: &str, problem: &str) {
+        check(&cron_job_text("", TEMPLATE, status), field, problem);
+    }
+    check_spec(r#""schedule":5"#, "spec.schedule", "expected a string, found a number");
+    check_spec(
+        r#""suspend":"yes""#,
+        "spec.suspend",
+        "expected a boolean, found a string",
+    );
+    check_spec(
+        r#""startingDeadlineSeconds":1.5"#,
+        "spec.startingDeadlineSeconds",
+        "expected an integer, found a number",
+    );
+    check_spec(
+        r#""failedJobsHistoryLimit":{"a":[1,{"b":null}]}"#,
+        "spec.failedJobsHistoryLimit",
+        "expected an integer, found an object",
+    );
+    check_spec(
+        r#""timeZone":true"#,
+        "spec.timeZone",
+        "expected a string, found a boolean",
+    );
+    check_spec(
+        r#""successfulJobsHistoryLimit":18446744073709551615"#,
+        "spec.successfulJobsHistoryLimit",
+        "expected an integer, found a number",
+    );
+    check(
+        &cron_job_text("", r#""schedule":"""#, ""),
+        "spec.jobTemplate",
+        "missing",
+    );
+    check(
+        &cron_job_text("", r#""jobTemplate":"job""#, ""),
+        "spec.jobTemplate",
+        "expected an object, found a string",
+    );
+    check_status(
+        r#""lastScheduleTime":"yesterday""#,
+        "status.lastScheduleTime",
+        r#""yesterday" is no RFC 3339 time"#,
+    );
+    check_status(r#""active":7"#, "status.active", "expected a list, found a number");
+    let text = cron_job_text("", TEMPLATE, "");
+    check(
+        &text.replace("2026-01-02T03:04:05Z", "x"),
+        "metadata.creationTimestamp",
+        r#""x" is no RFC 3339 time"#,
+    );
+    check(
+        &text.replace(r#""spec":{"#, r#""spec":[],"later":{"#),
+        "spec",
+        "expected an object, found a list",
+    );
+}
+
+#[test]
+fn metadata_that_cannot_be_read_is_an_error_of_the_object_alone() {
+    fn check(from: &str, to: &str, field: &str) {
+        let text = cron_job_text("", TEMPLATE, "").replace(from, to);
+        assert_eq!(cron_job(&text).unwrap_err().field, field, "{text}");
+        let slim: SlimCronJob = serde_json::from_str(&text).unwrap();
+        assert!(slim.identity().is_none());
+    }
+    check(r#""4711""#, r#""x1""#, "metadata.resourceVersion");
+    check(r#""4711""#, "4711", "metadata.resourceVersion");
+    check(UID, "", "metadata.uid");
+    check(r#""uid""#, r#""uuid""#, "metadata.uid");
+    check(r#""namespace":"shop""#, r#""namespace":null"#, "metadata.namespace");
+    check(r#""metadata":{"#, r#""metadata":[],"later":{"#, "metadata.namespace");
+    assert_eq!(cron_job("{}").unwrap_err().field, "metadata.namespace");
+}
+
+#[test]
+fn a_problem_is_told_shortly_whatever_the_value_is() {
+    let status = format!(r#""lastScheduleTime":"{}""#, "é".repeat(5000));
+    let error = cron_job(&cron_job_text("", TEMPLATE, &status)).unwrap_err();
+    assert!(error.problem.len() <= 256, "{}", error.problem.len());
+}
+
+#[test]
+fn entries_of_active_that_name_no_job_are_left_out() {
+    let status = with_status(
+        r#""active":[{"kind":"Job","namespace":"shop","name":"backup-1","uid":"u1","apiVersion":"batch/v1","resourceVersion":"9"},
+        null,3,{},{"name":"backup-2"},{"uid":"u3"},{"name":5,"uid":"u4"},{"name":"backup-5","uid":"u5","fieldPath":"x"}]"#,
+    );
+    let active = |name: &str, namespace: &str, uid: &str, resource_version: &str| ActiveJob {
+        name: name.into(),
+        namespace: namespace.into(),
+        uid: Uid::new(uid),
+        resource_version: resource_version.into(),
+    };
+    assert_eq!(
+        status.active,
+        [active("backup-1", "shop", "u1", "9"), active("backup-5", "", "u5", "")]
+    );
+    assert_eq!(with_status(r#""active":null"#).active, []);
+    for (n_bytes, is_kept) in [(0, false), (1, true), (253, true), (254, false)] {
+        let name = "n".repeat(n_bytes);
+        let status = with_status(&format!(r#""active":[{{"name":"{name}","uid":"u1"}}]"#));
+        assert_eq!(status.active.len(), usize::from(is_kept), "{n_bytes}");
+    }
+}
+
+#[test]
+fn status_members_of_a_newer_server_are_kept_as_they_came() {
+    let status = with_status(
+        r#""nextScheduleTime": "2026-03-01T00:10:00Z","active":[],"conditions":[ {"a" : "\u00e9"} ],"lastScheduleTime":null"#,
+    );
+    assert_eq!(
+        status.unknown_members.as_deref(),
+        Some(r#","nextScheduleTime":"2026-03-01T00:10:00Z","conditions":[ {"a" : "\u00e9"} ]"#)
+    );
+}
+
+#[test]
+fn a_status_write_is_given_all_metadata_that_the_server_would_take_from_it() {
+    let metadata = r#","generateName":"backup-","labels":{"a":"b"},"annotations":{ "x": "\"q\"" },"finalizers":["f"],
+        "ownerReferences":[{"uid":"o","future":1}],"managedFields":[{"manager":"kubectl"}],"selfLink":"s",
+        "deletionGracePeriodSeconds":5,"future":null"#;
+    let record = cron_job(&cron_job_text(metadata, TEMPLATE, "")).unwrap();
+    assert_eq!(
+        record.retained_metadata.members.as_str().unwrap(),
+        r#","generateName":"backup-","labels":{"a":"b"},"annotations":{ "x": "\"q\"" },"finalizers":["f"],"ownerReferences":[{"uid":"o","future":1}]"#
+    );
+    assert_eq!(
+        with_spec(r#""suspend":false"#).retained_metadata.members.as_str(),
+        Some("")
+    );
+}
+
+#[test]
+fn annotations_of_the_template_under_our_prefix_are_left_out() {
+    let annotations = r#"{"cronwheel.dev/create-before":"2090-01-01T00:00:00Z","cronwheel.dev/x":"y","team":"a",
+        "batch.kubernetes.io/cronjob-scheduled-timestamp":"2090-01-01T00:00:00Z"}"#;
+    let template =
+        format!(r#""schedule":"* * * * *","jobTemplate":{{"metadata":{{"annotations":{annotations}}},"spec":{{}}}}"#);
+    let record = cron_job(&cron_job_text("", &template, "")).unwrap();
+    assert!(record.template.had_reserved_annotations);
+    let body = record.template.body.as_str().unwrap();
+    assert!(body.contains(r#""team":"a""#), "{body}");
+    for text in ["cronwheel.dev", "2090"] {
+        assert!(!body.contains(text), "{body}");
+    }
+    assert!(
+        !with_spec(&format!(r#""schedule":"* * * * *",{TEMPLATE}"#))
+            .template
+            .had_reserved_annotations
+    );
+}
+
+#[test]
+fn ttl_is_read_where_it_can_be() {
+    fn check(spec: &str, expected: Option<i64>) {
+        let record = cron_job(&cron_job_text("", &format!(r#""jobTemplate":{spec}"#), "")).unwrap();
+        assert_eq!(record.template.ttl_seconds_after_finished, expected, "{spec}");
+    }
+    check(r#"{"spec":{"ttlSecondsAfterFinished":30}}"#, Some(30));
+    check(r#"{"spec":{"ttlSecondsAfterFinished":null}}"#, None);
+    check(r#"{"spec":{"ttlSecondsAfterFinished":"x"}}"#, None);
+    check(r#"{"spec":{}}"#, None);
+    check(r#"{"spec":null}"#, None);
+    check("{}", None);
+}
+
+/// A Job with these owner references, annotations and `status`.
+fn job_text(owner_references: &str, annotations: &str, status: &str) -> String {
+    format!(
+        r#"{{"metadata":{{"name":"backup-29","namespace":"shop","uid":"{UID}","resourceVersion":"12",
+        "creationTimestamp":"2026-01-02T03:04:05Z","annotations":{annotations},"ownerReferences":{owner_references},
+        "managedFields":[{{"manager":"x"}}]}},"spec":{{"parallelism":"none of our business"}},"status":{status}}}"#
+    )
+}
+
+fn job(text: &str) -> Result<JobRecord, DecodeError> {
+    decoder().job(&serde_json::from_str(text).unwrap())
+}
+
+const OWNER: &str = r#"[{"apiVersion":"batch/v1","kind":"CronJob","name":"backup","uid":"c1","controller":true}]"#;
+
+#[test]
+fn of_a_jobs_labels_those_of_shards_are_read() {
+    fn check(labels: &str, expected: bool) {
+        let labels = format!(r#""labels":{labels},"annotations""#);
+        let text = job_text(OWNER, "{}", "{}").replace(r#""annotations""#, &labels);
+        let found = job(&text).unwrap().shard_labels;
+        assert_eq!(found.names(ShardCount::default(), ShardId(7)), expected, "{labels}");
+    }
+    check(
+        r#"{"app":"backup","cronwheel.dev/shard-64":"1","cronwheel.dev/shard-256":"7"}"#,
+        true,
+    );
+    check(r#"{"app":"cronwheel.dev/shard-256"}"#, false);
+    check(r#"{"cronwheel.dev/shard-256":7}"#, false);
+    check("{}", false);
+    check("null", false);
+    check("[1]", false);
+}
+
+#[test]
+fn a_job_is_read_whole() {
+    let text = job_text(
+        OWNER,
+        r#"{"a":"b","batch.kubernetes.io/cronjob-scheduled-timestamp":"2026-03-01T01:05:00+01:00"}"#,
+        r#"{"startTime":"2026-03-01T00:05:01Z","completionTime":"2026-03-01T00:05:09Z","conditions":[
+            {"type":"SuccessCriteriaMet","status":"True"},{"type":"Complete","status":"True"}],"ready":0}"#,
+    );
+    assert_eq!(
+        job(&text).unwrap(),
+        JobRecord {
+            uid: Uid::new(UID),
+            namespace: "shop".into(),
+            name: "backup-29".into(),
+            resource_version: ResourceVersion(12),
+            controller: Some(Uid::new("c1")),
+            scheduled: Some(time("2026-03-01T00:05:00Z")),
+            finish: Some(Finish::Complete),
+            started: Some(time("2026-03-01T00:05:01Z")),
+            completed: Some(time("2026-03-01T00:05:09Z")),
+            shard_labels: ShardLabels::default(),
+        }
+    );
+}
+
+#[test]
+fn b_5_1_a_completion_counts_where_any_true_condition_is_complete() {
+    let completed = |conditions: &str| {
+        let status = format!(r#"{{"completionTime":"2026-03-01T00:05:09Z","conditions":[{conditions}]}}"#);
+        let record = job(&job_text(OWNER, "null", &status)).unwrap();
+        (record.finish, record.completed.is_some())
+    };
+    let (complete, failed) = (
+        r#"{"type":"Complete","status":"True"}"#,
+        r#"{"type":"Failed","status":"True"}"#,
+    );
+    assert_eq!(completed(complete), (Some(Finish::Complete), true));
+    assert_eq!(completed(&format!("{failed},{complete}")), (Some(Finish::Failed), true));
+    assert_eq!(completed(failed), (Some(Finish::Failed), false));
+    assert_eq!(completed(""), (None, false));
+}
+
+#[test]
+fn b_5_5_a_job_in_foreground_deletion_runs_until_it_is_gone() {
+    let deleting = job_text(OWNER, "null", r#"{"startTime":"2026-03-01T00:05:01Z"}"#).replacen(
+        r#""metadata":{"#,
+        r#""metadata":{"deletionTimestamp":"2026-03-01T00:06:00Z","deletionGracePeriodSeconds":0,"finalizers":["foregroundDeletion"],"#,
+        1,
+    );
+    assert!(deleting.contains("foregroundDeletion"));
+    let record = job(&deleting).unwrap();
+    assert_eq!(
+        (record.finish, record.started),
+        (None, Some(time("2026-03-01T00:05:01Z")))
+    );
+}
+
+#[test]
+fn b_2_1_only_a_controller_reference_of_kind_cron_job_counts() {
+    fn check(owner_references: &str, expected: Option<&str>) {
+        let record = job(&job_text(owner_references, "null", "null")).unwrap();
+        assert_eq!(record.controller, expected.map(Uid::new), "{owner_references}");
+    }
+    check("null", None);
+    check("[]", None);
+    check(r#"[{"kind":"CronJob","uid":"a"}]"#, None);
+    check(r#"[{"kind":"CronJob","uid":"a","controller":false}]"#, None);
+    check(r#"[{"kind":"CronJob","uid":"a","controller":null}]"#, None);
+    check(r#"[{"kind":"cronjob","uid":"a","controller":true}]"#, None);
+    check(r#"[{"kind":"Workflow","uid":"a","controller":true}]"#, None);
+    check(
+        r#"[{"kind":"CronJob","uid":"a"},{"kind":"CronJob","uid":"b","controller":true,"future":{}}]"#,
+        Some("b"),
+    );
+}
+
+#[test]
+fn b_4_2_the_first_true_condition_of_the_two_says_how_a_job_ended() {
+    // B-4.2
+    fn check(conditions: &str, expected: Option<Finish>) {
+        let record = job(&job_text(OWNER, "{}", &format!(r#"{{"conditions":{conditions}}}"#))).unwrap();
+        assert_eq!(record.finish, expected, "{conditions}");
+    }
+    check("null", None);
+    check("[]", None);
+    check(r#"[{"type":"Complete","status":"False"}]"#, None);
+    check(
+        r#"[{"type":"Complete","status":"Unknown"},{"type":"Failed","status":"True"}]"#,
+        Some(Finish::Failed),
+    );
+    check(
+        r#"[{"type":"Failed","status":"True"},{"type":"Complete","status":"True"}]"#,
+        Some(Finish::Failed),
+    );
+    check(
+        r#"[{"type":"Complete","status":"True"},{"type":"Failed","status":"True"}]"#,
+        Some(Finish::Complete),
+    );
+    check(r#"[{"type":"FailureTarget","status":"True"}]"#, None);
+    check(r#"[{},{"type":"Suspended","status":"True"}]"#, None);
+}
+
+#[test]
+fn an_annotation_that_is_no_time_is_none() {
+    for annotation in ["soon", "", "2026-03-01T01:05:00"] {
+        let annotations = format!(
+            r#"{{"{}":"{annotation}"}}"#,
+            crate::kube_api::objects::encode::SCHEDULED_TIMESTAMP_ANNOTATION
+        );
+        assert_eq!(job(&job_text(OWNER, &annotations, "{}")).unwrap().scheduled, None);
+    }
+}
+
+#[test]
+fn the_status_of_a_job_of_no_cron_job_is_not_read() {
+    let record = job(&job_text("[]", "{}", r#"{"startTime":5,"conditions":7}"#)).unwrap();
+    assert_eq!((record.controller, record.started), (None, None));
+}
+
+#[test]
+fn a_job_that_cannot_be_read_keeps_its_uid() {
+    let slim: SlimJob = serde_json::from_str(&job_text(OWNER, "{}", r#"{"startTime":5}"#)).unwrap();
+    assert_eq!(slim.uid(), Some(&Uid::new(UID)));
+    let error = decoder().job(&slim).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "Job shop/backup-29 cannot be understood: status.startTime: expected a string, found a number"
+    );
+}
+
+#[test]
+fn no_text_makes_decoding_panic() {
+    // Cuts and byte flips of a good object: either the JSON is broken, which the watch reports, or the object is read or refused.
+    let annotations = r#"{"a\n":"b","batch.kubernetes.io/cronjob-scheduled-timestamp":"2026-03-01T01:05:00Z"}"#;
+    let mut good = cron_job_text(
+        r#","labels":{"ä":"\u00e4"}"#,
+        &format!(r#""schedule":"0 0 * * *",{TEMPLATE}"#),
+        "",
+    );
+    write!(
+        good,
+        "\n{}",
+        job_text(
+            OWNER,
+            annotations,
+            r#"{"conditions":[{"type":"Failed","status":"True"}]}"#
+        )
+    )
+    .unwrap();
+    for text in good.split('\n').flat_map(|text| {
+        (0..text.len()).flat_map(move |position| {
+            let mut flipped = text.as_bytes().to_vec();
+            flipped[position] ^= 1 << (position % 7);
+            [
+                String::from_utf8_lossy(&flipped).into_owned(),
+                text[..text.floor_char_boundary(position)].to_owned(),
+            ]
+        })
+    }) {
+        if let Ok(slim) = serde_json::from_str::<SlimCronJob>(&text) {
+            let _ = decoder().cron_job(&slim);
+        }
+        if let Ok(slim) = serde_json::from_str::<SlimJob>(&text) {
+            let _ = decoder().job(&slim);
+        }
+    }
+}

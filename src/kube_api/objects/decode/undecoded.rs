@@ -1,0 +1,140 @@
+//! A CronJob that is not understood yet: most of those that a replica receives are led by others, and cost a look at their
+//! uid and no more.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, de::MapAccess};
+use serde_json::value::RawValue;
+
+use super::{
+    SlimContent, SlimCronJob,
+    cron_job::CronJobContent,
+    fields::{Field, Name, Value, ignore},
+    metadata::Head,
+};
+use crate::shard::Uid;
+
+/// A CronJob's text, and its uid.
+#[derive(Clone, Debug)]
+pub struct UndecodedCronJobContent {
+    uid: Option<Uid>,
+    text: Arc<str>,
+}
+
+impl UndecodedCronJobContent {
+    pub(super) fn uid(&self) -> Option<&Uid> {
+        self.uid.as_ref()
+    }
+
+    pub(super) fn text_len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The CronJob, understood as far as it can be; none where its text is no JSON, which it was when it was read.
+    pub(super) fn decode(&self) -> Option<SlimCronJob> {
+        serde_json::from_str(&self.text).ok()
+    }
+}
+
+impl SlimContent for UndecodedCronJobContent {
+    const KIND: &'static str = CronJobContent::KIND;
+    const PLURAL: &'static str = CronJobContent::PLURAL;
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(UndecodedCronJobContent, Option<String>), D::Error> {
+        let text: &'de RawValue = Deserialize::deserialize(deserializer)?;
+        let object: Field<Object<'de>> = serde_json::from_str(text.get()).map_err(serde::de::Error::custom)?;
+        let head = object
+            .if_read()
+            .unwrap_or_default()
+            .head
+            .if_read()
+            .unwrap_or_default()
+            .0;
+        let content = UndecodedCronJobContent {
+            uid: head.uid().ok(),
+            text: text.get().into(),
+        };
+        Ok((content, head.resource_version_text()))
+    }
+}
+
+#[derive(Default)]
+struct Object<'a> {
+    head: Field<HeadOnly<'a>>,
+}
+
+impl<'de> Value<'de> for Object<'de> {
+    const EXPECTED: &'static str = "an object";
+
+    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
+        let mut object = Object::default();
+        while let Some(Name(name)) = members.next_key()? {
+            match &*name {
+                "metadata" => object.head = members.next_value()?,
+                _ => ignore(&mut members)?,
+            }
+        }
+        Ok(Some(object))
+    }
+}
+
+#[derive(Default)]
+struct HeadOnly<'a>(Head<'a>);
+
+impl<'de> Value<'de> for HeadOnly<'de> {
+    const EXPECTED: &'static str = "an object";
+
+    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
+        let mut head = Head::default();
+        while let Some(Name(name)) = members.next_key()? {
+            if !head.take(&name, &mut members)? {
+                ignore(&mut members)?;
+            }
+        }
+        Ok(Some(HeadOnly(head)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        kube_api::objects::decode::{Decoder, SlimCronJob, UndecodedCronJob},
+        schedule::Zone,
+        shard::Uid,
+    };
+
+    #[test]
+    fn its_uid_is_read_and_the_rest_is_understood_when_asked_for() {
+        let decoder = Decoder {
+            default_zone: Zone::utc(),
+            shard_count: None,
+        };
+        for (text, uid) in [
+            (
+                r#"{"metadata":{"name":"a","namespace":"b","uid":"u-1","resourceVersion":"7","creationTimestamp":
+                "2026-01-02T03:04:05Z"},"spec":{"schedule":"* * * * *","jobTemplate":{"spec":{}}},"other":[1,{}]}"#,
+                Some("u-1"),
+            ),
+            (
+                r#"{"spec":{"schedule":3},"metadata":{"uid":"u-2","resourceVersion":"8"}}"#,
+                Some("u-2"),
+            ),
+            (r#"{"metadata":{"uid":7}}"#, None),
+            (r#"{"metadata":null}"#, None),
+            ("{}", None),
+            ("[]", None),
+        ] {
+            let undecoded: UndecodedCronJob = serde_json::from_str(text).unwrap();
+            assert_eq!(undecoded.uid(), uid.map(Uid::new).as_ref(), "{text}");
+            let slim: SlimCronJob = serde_json::from_str(text).unwrap();
+            let version = |meta: &kube::core::ObjectMeta| meta.resource_version.clone();
+            assert_eq!(
+                version(kube::Resource::meta(&undecoded)),
+                version(kube::Resource::meta(&slim)),
+                "{text}"
+            );
+            let [later, at_once] = [undecoded.decode().unwrap(), slim].map(|slim| decoder.cron_job(&slim));
+            assert_eq!(format!("{later:?}"), format!("{at_once:?}"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Orders to request bodies. Pure; what was prepared when the object was decoded is only put together here.
+
+mod json;
+#[cfg(test)]
+mod tests;
+
+use jiff::Timestamp;
+
+pub(super) use self::json::{push_escaped, push_raw_member};
+use self::json::{push_string, push_time};
+use crate::{
+    coordination::Stamp,
+    shard::{ActiveJob, CronJobEvent, CronJobStatus, JobDelete, JobOrder, StatusWrite, Uid},
+};
+
+/// The annotation with a Job's slot in the CronJob's zone (B-11.3).
+pub const SCHEDULED_TIMESTAMP_ANNOTATION: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+
+/// The component that Events come from: that of the built-in controller, whose events users look for (B-14).
+pub const EVENT_COMPONENT: &str = "cronjob-controller";
+
+/// The prefix of every annotation of ours on Jobs. A template's annotations under it are left out, so that none takes the
+/// place of [`CREATE_BEFORE_ANNOTATION`].
+pub const RESERVED_PREFIX: &str = "cronwheel.dev/";
+
+/// The annotation with the shard, the term and the life of the replica that created a Job.
+pub const CREATED_UNDER_ANNOTATION: &str = "cronwheel.dev/created-under";
+
+/// The annotation with the instant until which a Job may be created, by the API server's clock.
+pub const CREATE_BEFORE_ANNOTATION: &str = "cronwheel.dev/create-before";
+
+/// The Job of an order (B-11), with what it says of its creator where replicas share CronJobs out. Returns `None` if the
+/// template is not kept.
+pub fn job_body(order: &JobOrder, stamp: Option<Stamp>) -> Option<Vec<u8>> {
+    let template = &order.template;
+    let [name_at, created_at, scheduled_at] = template.splice_offsets.map(|offset| offset as usize);
+    let (body, name, scheduled) = (template.body.as_str()?, &order.name, &order.scheduled_timestamp);
+    let stamp_bytes = stamp.map_or(0, |_| STAMP_MAX_BYTES);
+    let mut text = String::with_capacity(body.len() + name.len() + scheduled.len() + TIME_MAX_BYTES + stamp_bytes);
+    text.push_str(&body[..name_at]);
+    push_escaped(&mut text, name);
+    text.push_str(&body[name_at..created_at]);
+    push_time(&mut text, order.slot);
+    text.push_str(&body[created_at..scheduled_at]);
+    push_escaped(&mut text, scheduled);
+    let rest = &body[scheduled_at..];
+    // The quotation mark that ends the annotation; others follow it.
+    let (quotation_mark, rest) = rest.split_at_checked(1).unwrap_or((rest, ""));
+    text.push_str(quotation_mark);
+    if let Some(stamp) = stamp {
+        push_stamp(&mut text, stamp);
+    }
+    text.push_str(rest);
+    Some(text.into_bytes())
+}
+
+/// Appends our own annotations.
+fn push_stamp(text: &mut String, stamp: Stamp) {
+    push_member(text, CREATED_UNDER_ANNOTATION, &stamp.to_string());
+    push_time_member(text, CREATE_BEFORE_ANNOTATION, stamp.create_before);
+}
+
+/// Room for both annotations.
+const STAMP_MAX_BYTES: usize = 160;
+
+/// Room for a time as we write it; years have four digits until 9999.
+const TIME_MAX_BYTES: usize = 24;
+
+/// The body of `PUT …/cronjobs/<name>/status` (B-13, B-16.4): the status, and the metadata that the server takes from the request.
+/// No spec, which it takes from the store, and no managed fields, which it then keeps. Returns `None` if the metadata is not
+/// kept.
+pub fn status_body(write: &StatusWrite) -> Option<Vec<u8>> {
+    let members = write.retained_metadata.members.as_str()?;
+    let mut text = String::with_capacity(512 + members.len() + 192 * write.status.active.len());
+    text.push_str(r#"{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"#);
+    push_string(&mut text, &write.cron_job.name);
+    push_member(&mut text, "namespace", &write.cron_job.namespace);
+    push_member(&mut text, "uid", &write.cron_job.uid.to_string());
+    push_member(&mut text, "resourceVersion", &write.resource_version.to_string());
+    text.push_str(members);
+    text.push_str(r#"},"status":"#);
+    push_status(&mut text, &write.status);
+    text.push('}');
+    Some(text.into_bytes())
+}
+
+/// A status as [`status_body`] sends it.
+pub fn status_json(status: &CronJobStatus) -> Vec<u8> {
+    let mut text = String::new();
+    push_status(&mut text, status);
+    text.into_bytes()
+}
+
+fn push_status(text: &mut String, status: &CronJobStatus) {
+    text.push('{');
+    let start = text.len();
+    if !status.active.is_empty() {
+        text.push_str(r#","active":["#);
+        for (index, job) in status.active.iter().enumerate() {
+            if index > 0 {
+                text.push(',');
+            }
+            push_active_job(text, job);
+        }
+        text.push(']');
+    }
+    push_time_member(text, "lastScheduleTime", status.last_schedule_time);
+    push_time_member(text, "lastSuccessfulTime", status.last_successful_time);
+    text.push_str(status.unknown_members.as_deref().unwrap_or_default());
+    // Each member came with a comma before it, the first one has none.
+    if text.len() > start {
+        text.remove(start);
+    }
+    text.push('}');
+}
+
+/// An entry of `status.active` (B-12.5).
+fn push_active_job(text: &mut String, job: &ActiveJob) {
+    text.push_str(r#"{"kind":"Job""#);
+    if !job.namespace.is_empty() {
+        push_member(text, "namespace", &job.namespace);
+    }
+    push_member(text, "name", &job.name);
+    push_member(text, "uid", &job.uid.to_string());
+    text.push_str(r#","apiVersion":"batch/v1""#);
+    if !job.resource_version.is_empty() {
+        push_member(text, "resourceVersion", &job.resource_version);
+    }
+    text.push('}');
+}
+
+/// The options of a deletion: in the background (B-4.4), of this Job and no later one of its name.
+pub fn delete_body(delete: &JobDelete) -> Vec<u8> {
+    let mut text = String::with_capacity(160);
+    text.push_str(
+        r#"{"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background","preconditions":{"uid":"#,
+    );
+    push_string(&mut text, &delete.uid.to_string());
+    text.push_str("}}");
+    text.into_bytes()
+}
+
+/// A merge patch that labels the object with this uid and no other of its name.
+pub fn label_patch(uid: &Uid, key: &str, value: &str) -> Vec<u8> {
+    let mut text = String::with_capacity(128);
+    text.push_str(r#"{"metadata":{"uid":"#);
+    push_string(&mut text, &uid.to_string());
+    text.push_str(r#","labels":{"#);
+    push_string(&mut text, key);
+    text.push(':');
+    push_string(&mut text, value);
+    text.push_str("}}}");
+    text.into_bytes()
+}
+
+/// How often and since when an Event was seen, and how often it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventTimes {
+    /// The first time.
+    pub first: Timestamp,
+    /// The latest time.
+    pub last: Timestamp,
+    /// How often.
+    pub count: u32,
+}
+
+/// A new core/v1 Event (B-14). `message` may differ from the event's own where similar ones are merged.
+pub fn event_body(event: &CronJobEvent, name: &str, message: &str, times: EventTimes) -> Vec<u8> {
+    let cron_job = &event.cron_job;
+    let mut text = String::with_capacity(768 + message.len());
+    text.push_str(r#"{"apiVersion":"v1","kind":"Event","metadata":{"name":"#);
+    push_string(&mut text, name);
+    push_member(&mut text, "namespace", &cron_job.namespace);
+    text.push_str(r#"},"involvedObject":{"kind":"CronJob""#);
+    push_member(&mut text, "namespace", &cron_job.namespace);
+    push_member(&mut text, "name", &cron_job.name);
+    push_member(&mut text, "uid", &cron_job.uid.to_string());
+    text.push_str(r#","apiVersion":"batch/v1""#);
+    push_member(&mut text, "resourceVersion", &event.resource_version.to_string());
+    text.push('}');
+    push_member(&mut text, "reason", event.reason.as_str());
+    push_member(&mut text, "message", message);
+    text.push_str(r#","source":{"component":"#);
+    push_string(&mut text, EVENT_COMPONENT);
+    text.push('}');
+    push_time_member(&mut text, "firstTimestamp", Some(times.first));
+    push_event_times(&mut text, times);
+    push_member(&mut text, "type", event.reason.event_type().as_str());
+    push_member(&mut text, "reportingComponent", EVENT_COMPONENT);
+    text.push_str(r#","reportingInstance":""}"#);
+    text.into_bytes()
+}
+
+/// A merge patch of an Event that is seen again (B-14.1).
+pub fn event_patch(message: &str, times: EventTimes) -> Vec<u8> {
+    let mut text = String::with_capacity(96 + message.len());
+    text.push_str(r#"{"message":"#);
+    push_string(&mut text, message);
+    push_event_times(&mut text, times);
+    text.push('}');
+    text.into_bytes()
+}
+
+fn push_event_times(text: &mut String, times: EventTimes) {
+    push_time_member(text, "lastTimestamp", Some(times.last));
+    text.push_str(r#","count":"#);
+    text.push_str(&times.count.to_string());
+}
+
+/// Appends `,"<name>":"<value>"`.
+fn push_member(text: &mut String, name: &str, value: &str) {
+    text.push_str(",\"");
+    text.push_str(name);
+    text.push_str("\":");
+    push_string(text, value);
+}
+
+/// Appends `,"<name>":"<time>"` if there is a time.
+fn push_time_member(text: &mut String, name: &str, time: Option<Timestamp>) {
+    if let Some(time) = time {
+        text.push_str(",\"");
+        text.push_str(name);
+        text.push_str("\":\"");
+        push_time(text, time);
+        text.push('"');
+    }
+}

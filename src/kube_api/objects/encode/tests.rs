@@ -1,0 +1,382 @@
+//! Bodies as they go over the wire.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    kube_api::objects::decode::{Decoder, SlimCronJob},
+    schedule::Zone,
+    shard::{
+        ActiveJob, CronJobIdentity, CronJobRecord, CronJobStatus, EventReason, Mandate, Partition, ResourceVersion,
+        ShardCount, ShardId, Term, Uid, record::RetainedMetadata,
+    },
+};
+
+const UID: &str = "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0";
+
+fn time(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn cron_job(name: &str, job_template: &str) -> CronJobRecord {
+    let text = format!(
+        r#"{{"metadata":{{"name":{},"namespace":"shop","uid":"{UID}","resourceVersion":"4711",
+        "creationTimestamp":"2026-01-02T03:04:05Z","labels":{{"of":"the CronJob"}}}},
+        "spec":{{"schedule":"* * * * *","jobTemplate":{job_template}}}}}"#,
+        json!(name)
+    );
+    let decoder = Decoder {
+        default_zone: Zone::utc(),
+        shard_count: None,
+    };
+    let slim: SlimCronJob = serde_json::from_str(&text).unwrap();
+    decoder.cron_job(&slim).unwrap()
+}
+
+/// The Job of a CronJob where replicas share CronJobs out over 16 shards.
+fn shared_job(job_template: &str, stamp: Option<Stamp>) -> Value {
+    let mut cron_job = cron_job("backup", job_template);
+    let text = format!(
+        r#"{{"metadata":{{"name":"backup","namespace":"shop","uid":"{UID}","resourceVersion":"4711",
+        "creationTimestamp":"2026-01-02T03:04:05Z"}},
+        "spec":{{"schedule":"* * * * *","jobTemplate":{job_template}}}}}"#
+    );
+    let decoder = Decoder {
+        default_zone: Zone::utc(),
+        shard_count: ShardCount::new(16).ok(),
+    };
+    let slim: SlimCronJob = serde_json::from_str(&text).unwrap();
+    cron_job.template = decoder.cron_job(&slim).unwrap().template;
+    serde_json::from_slice(&job_body(&order(&cron_job, "2026-04-12T11:20:00+02:00"), stamp).unwrap()).unwrap()
+}
+
+#[test]
+fn b_11_2_where_replicas_share_cron_jobs_a_job_bears_its_shard_beside_the_labels_that_the_server_would_give() {
+    let shard = Partition::Shards(ShardCount::new(16).unwrap()).shard_of(&Uid::new(UID));
+    let own = shard.0.to_string();
+    for (template, others) in [
+        (r#"{"spec":{}}"#, json!({})),
+        ("{}", json!({})),
+        (r#"{"metadata":{"labels":{}},"spec":null}"#, json!({})),
+        (r#"{"metadata":{"labels":null},"spec":{"template":null}}"#, json!({})),
+        (
+            r#"{"metadata":{"labels":{"a":"b", "c\u0064":"\"" }},"spec":{}}"#,
+            json!({"a": "b", "cd": "\""}),
+        ),
+        (
+            r#"{"metadata":{"labels":{"a":"b"}},"spec":{"template":{"metadata":{"labels":{"pod":"p"}}}}}"#,
+            json!({"a": "b"}),
+        ),
+        (
+            r#"{"metadata":{"annotations":{"x":"y"}},"spec":{"template":{"metadata":{"labels":{"pod":"p"}}}}}"#,
+            json!({"pod": "p"}),
+        ),
+        (
+            r#"{"metadata":{"labels":{ }},"spec":{"template":{"metadata":{"labels":{"pod":"p"}}}}}"#,
+            json!({"pod": "p"}),
+        ),
+        (r#"{"metadata":{"labels":{"cronwheel.dev/shard-16":"99"}}}"#, json!({})),
+    ] {
+        let job = shared_job(template, None);
+        let mut expected = others;
+        expected["cronwheel.dev/shard-16"] = json!(own);
+        assert_eq!(job["metadata"]["labels"], expected, "{template}");
+        let mut alone: Value = serde_json::from_str(&job_text(template)).unwrap();
+        alone["metadata"]["labels"] = expected;
+        assert_eq!(job, alone, "{template}: nothing else differs");
+    }
+}
+
+#[test]
+fn a_job_says_under_what_it_was_created_where_others_might_lead() {
+    let stamp = Stamp {
+        mandate: Mandate {
+            shard: ShardId(7),
+            term: Term(3),
+        },
+        incarnation: 0xab,
+        create_before: Some(time("2026-04-12T09:20:06Z")),
+    };
+    let job = shared_job(r#"{"metadata":{"annotations":{"x":"y"}}}"#, Some(stamp));
+    assert_eq!(
+        job["metadata"]["annotations"],
+        json!({
+            "batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-04-12T11:20:00+02:00",
+            "cronwheel.dev/created-under": "7/3/00000000000000ab",
+            "cronwheel.dev/create-before": "2026-04-12T09:20:06Z",
+            "x": "y",
+        })
+    );
+}
+
+fn order(cron_job: &CronJobRecord, scheduled_timestamp: &str) -> JobOrder {
+    JobOrder {
+        cron_job: Arc::clone(&cron_job.identity),
+        name: format!("{}-29600000", cron_job.identity.name).into(),
+        slot: time("2026-04-12T09:20:00Z"),
+        scheduled_timestamp: scheduled_timestamp.into(),
+        template: Arc::clone(&cron_job.template),
+        deadline: time("2026-04-12T09:21:00Z"),
+        expires_at: None,
+        n_attempts_before: 0,
+        is_on_time: true,
+    }
+}
+
+fn job_text(job_template: &str) -> String {
+    let cron_job = cron_job("backup", job_template);
+    String::from_utf8(job_body(&order(&cron_job, "2026-04-12T11:20:00+02:00"), None).unwrap()).unwrap()
+}
+
+const OWNER_REFERENCES: &str = r#""ownerReferences":[{"apiVersion":"batch/v1","kind":"CronJob","name":"backup","uid":"0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0","controller":true,"blockOwnerDeletion":true}]"#;
+
+/// The body of a Job with these labels, annotations and spec, each with its leading comma.
+fn expected_job(labels: &str, other_annotations: &str, spec: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"batch/v1","kind":"Job","metadata":{{"name":"backup-29600000","creationTimestamp":"2026-04-12T09:20:00Z"{labels},"annotations":{{"batch.kubernetes.io/cronjob-scheduled-timestamp":"2026-04-12T11:20:00+02:00"{other_annotations}}},{OWNER_REFERENCES}}}{spec}}}"#
+    )
+}
+
+#[test]
+fn b_11_2_b_11_4_a_job_is_its_template_under_a_name_with_a_slot_and_an_owner() {
+    // B-11.1 to B-11.5
+    fn check(job_template: &str, labels: &str, other_annotations: &str, spec: &str) {
+        let text = job_text(job_template);
+        assert_eq!(text, expected_job(labels, other_annotations, spec));
+        let _: Value = serde_json::from_str(&text).unwrap();
+    }
+    check(r#"{"spec":{}}"#, "", "", r#","spec":{}"#);
+    check("{}", "", "", "");
+    check(r#"{"metadata":null,"spec":null}"#, "", "", "");
+    check(
+        r#"{"metadata":{"creationTimestamp":null},"spec":{}}"#,
+        "",
+        "",
+        r#","spec":{}"#,
+    );
+    check(
+        r#"{"metadata":{"labels":null,"annotations":null,"name":"mine","namespace":"theirs","finalizers":["f"]},"spec":{}}"#,
+        "",
+        "",
+        r#","spec":{}"#,
+    );
+    check(
+        r#"{"metadata":{"labels":{},"annotations":{ }},"spec":{}}"#,
+        r#","labels":{}"#,
+        "",
+        r#","spec":{}"#,
+    );
+    check(
+        r#"{"spec":{"parallelism":2},"metadata":{"annotations":{"a":"b", "c" : "d"},"labels":{"x": "y"}}}"#,
+        r#","labels":{"x": "y"}"#,
+        r#","a":"b","c":"d""#,
+        r#","spec":{"parallelism":2}"#,
+    );
+}
+
+#[test]
+fn b_11_3_our_annotation_takes_the_place_of_the_template_s() {
+    // B-11.3
+    for key in [
+        "batch.kubernetes.io/cronjob-scheduled-timestamp",
+        r"batch.kubernetes.io\/cronjob-scheduled-timestam\u0070",
+    ] {
+        let template = format!(r#"{{"metadata":{{"annotations":{{"a":"b","{key}":"never","c":"d"}}}},"spec":{{}}}}"#);
+        assert_eq!(
+            job_text(&template),
+            expected_job("", r#","a":"b","c":"d""#, r#","spec":{}"#)
+        );
+    }
+}
+
+#[test]
+fn b_11_5_what_a_newer_server_knows_of_jobs_reaches_the_job_byte_for_byte() {
+    // B-11.5
+    let spec = r#"{ "futureField" :{"deep":[1,  2,{"x":null}]},"huge":123456789012345678901234567890.0e+7,
+        "template":{"spec":{"containers":[{"name":"c","command":["sh","-c","echo \"\\u00e9 é 漢字 \ud83d\ude00 \/\" <&>"],
+        "futureContainerField":-0.0}]}},"managedBy":"acme.example/jobs" }"#;
+    let text = job_text(&format!(r#"{{"spec":{spec}}}"#));
+    assert_eq!(text, expected_job("", "", &format!(r#","spec":{spec}"#)));
+}
+
+#[test]
+fn names_are_escaped_wherever_they_go() {
+    let name = "a\"b\\c\u{1}\n\u{7f}é";
+    let cron_job = cron_job(name, r#"{"spec":{}}"#);
+    let body: Value = serde_json::from_slice(&job_body(&order(&cron_job, "\"Z\\"), None).unwrap()).unwrap();
+    assert_eq!(body["metadata"]["name"], format!("{name}-29600000"));
+    assert_eq!(body["metadata"]["ownerReferences"][0]["name"], name);
+    assert_eq!(body["metadata"]["annotations"][SCHEDULED_TIMESTAMP_ANNOTATION], "\"Z\\");
+    let write = StatusWrite {
+        cron_job: Arc::clone(&cron_job.identity),
+        resource_version: ResourceVersion(1),
+        retained_metadata: Arc::clone(&cron_job.retained_metadata),
+        status: CronJobStatus::default(),
+        is_urgent: false,
+    };
+    let body: Value = serde_json::from_slice(&status_body(&write).unwrap()).unwrap();
+    assert_eq!(body["metadata"]["name"], name);
+}
+
+#[test]
+fn a_job_body_is_one_allocation_of_its_size() {
+    let cron_job = cron_job("backup", r#"{"metadata":{"labels":{"a":"b"}},"spec":{}}"#);
+    let body = job_body(&order(&cron_job, "2026-04-12T11:20:00+02:00"), None).unwrap();
+    assert!(
+        body.capacity() - body.len() <= TIME_MAX_BYTES,
+        "{} of {}",
+        body.len(),
+        body.capacity()
+    );
+}
+
+fn status_write(retained_members: &str, status: CronJobStatus) -> StatusWrite {
+    StatusWrite {
+        cron_job: Arc::new(CronJobIdentity {
+            namespace: "shop".into(),
+            name: "backup".into(),
+            uid: Uid::new(UID),
+        }),
+        resource_version: ResourceVersion(4711),
+        retained_metadata: Arc::new(RetainedMetadata {
+            members: retained_members.into(),
+        }),
+        status,
+        is_urgent: false,
+    }
+}
+
+fn status_text(retained_members: &str, status: CronJobStatus) -> String {
+    String::from_utf8(status_body(&status_write(retained_members, status)).unwrap()).unwrap()
+}
+
+#[test]
+fn b_13_4_a_status_body_has_the_status_and_the_metadata_that_must_stay_and_nothing_else() {
+    // B-13.3, B-16.4
+    let active = |name: &str, namespace: &str, resource_version: &str| ActiveJob {
+        name: name.into(),
+        namespace: namespace.into(),
+        uid: Uid::new("u1"),
+        resource_version: resource_version.into(),
+    };
+    assert_eq!(
+        status_text(
+            r#","labels":{"a": "b"},"annotations":{"x":"\u00e9"}"#,
+            CronJobStatus {
+                active: vec![active("backup-1", "shop", "77"), active("backup-2", "", "")],
+                last_schedule_time: Some(time("2026-04-12T09:20:00.9Z")),
+                last_successful_time: Some(time("2026-04-12T09:19:07Z")),
+                unknown_members: Some(r#","next":1"#.into()),
+            }
+        ),
+        concat!(
+            r#"{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"backup","namespace":"shop","#,
+            r#""uid":"0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0","resourceVersion":"4711","#,
+            r#""labels":{"a": "b"},"annotations":{"x":"\u00e9"}},"status":{"active":["#,
+            r#"{"kind":"Job","namespace":"shop","name":"backup-1","uid":"u1","apiVersion":"batch/v1","resourceVersion":"77"},"#,
+            r#"{"kind":"Job","name":"backup-2","uid":"u1","apiVersion":"batch/v1"}],"#,
+            r#""lastScheduleTime":"2026-04-12T09:20:00Z","lastSuccessfulTime":"2026-04-12T09:19:07Z","next":1}}"#
+        )
+    );
+}
+
+#[test]
+fn what_a_status_has_not_is_left_out() {
+    fn check(status: CronJobStatus, expected: &str) {
+        let text = status_text("", status);
+        let (_, status) = text.split_once(r#""resourceVersion":"4711"},"status":"#).unwrap();
+        assert_eq!(status, format!("{expected}}}"));
+    }
+    check(CronJobStatus::default(), "{}");
+    check(
+        CronJobStatus {
+            last_successful_time: Some(time("2026-04-12T09:20:00Z")),
+            ..CronJobStatus::default()
+        },
+        r#"{"lastSuccessfulTime":"2026-04-12T09:20:00Z"}"#,
+    );
+    check(
+        CronJobStatus {
+            unknown_members: Some(r#","a":1,"b":[]"#.into()),
+            ..CronJobStatus::default()
+        },
+        r#"{"a":1,"b":[]}"#,
+    );
+}
+
+#[test]
+fn a_status_that_is_read_is_written_back_the_same() {
+    let status = r#"{"active":[{"kind":"Job","namespace":"shop","name":"backup-1","uid":"u1","apiVersion":"batch/v1","resourceVersion":"77"}],"lastScheduleTime":"2026-04-12T09:20:00Z","lastSuccessfulTime":"2026-04-12T09:19:07Z","next":{"a": 1}}"#;
+    let text = format!(
+        r#"{{"metadata":{{"name":"backup","namespace":"shop","uid":"{UID}","resourceVersion":"4711",
+        "creationTimestamp":"2026-01-02T03:04:05Z"}},"spec":{{"jobTemplate":{{}}}},"status":{status}}}"#
+    );
+    let slim: SlimCronJob = serde_json::from_str(&text).unwrap();
+    let decoder = Decoder {
+        default_zone: Zone::utc(),
+        shard_count: None,
+    };
+    let written = status_text("", decoder.cron_job(&slim).unwrap().status);
+    assert!(written.ends_with(&format!(r#","status":{status}}}"#)), "{written}");
+}
+
+#[test]
+fn b_4_4_a_deletion_goes_by_uid_in_the_background() {
+    // B-4.4
+    let delete = JobDelete {
+        cron_job: status_write("", CronJobStatus::default()).cron_job,
+        namespace: "shop".into(),
+        name: "backup-1".into(),
+        uid: Uid::new(UID),
+        is_for_replace: false,
+    };
+    assert_eq!(
+        String::from_utf8(delete_body(&delete)).unwrap(),
+        format!(
+            r#"{{"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background","preconditions":{{"uid":"{UID}"}}}}"#
+        )
+    );
+}
+
+#[test]
+fn an_event_is_on_the_cron_job_from_the_controller_that_users_know() {
+    // B-14
+    let event = CronJobEvent {
+        cron_job: status_write("", CronJobStatus::default()).cron_job,
+        resource_version: ResourceVersion(4711),
+        reason: EventReason::FailedCreate,
+        message: "Error creating job: jobs.batch \"x\" is forbidden".into(),
+    };
+    let times = EventTimes {
+        first: time("2026-04-12T09:20:00.5Z"),
+        last: time("2026-04-12T09:21:00.5Z"),
+        count: 3,
+    };
+    let body: Value = serde_json::from_slice(&event_body(&event, "backup.18ad", &event.message, times)).unwrap();
+    assert_eq!(
+        body,
+        json!({
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": "backup.18ad", "namespace": "shop"},
+            "involvedObject": {"kind": "CronJob", "namespace": "shop", "name": "backup", "uid": UID,
+                "apiVersion": "batch/v1", "resourceVersion": "4711"},
+            "reason": "FailedCreate",
+            "message": "Error creating job: jobs.batch \"x\" is forbidden",
+            "source": {"component": "cronjob-controller"},
+            "firstTimestamp": "2026-04-12T09:20:00Z",
+            "lastTimestamp": "2026-04-12T09:21:00Z",
+            "count": 3,
+            "type": "Warning",
+            "reportingComponent": "cronjob-controller",
+            "reportingInstance": "",
+        })
+    );
+    let patch: Value = serde_json::from_slice(&event_patch("m", times)).unwrap();
+    assert_eq!(
+        patch,
+        json!({"message": "m", "lastTimestamp": "2026-04-12T09:21:00Z", "count": 3})
+    );
+}

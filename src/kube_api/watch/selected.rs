@@ -1,0 +1,396 @@
+//! The watch of the Jobs or CronJobs of some shards, while these change: `kube`'s watcher has one selector for life.
+//!
+//! When a shard is added the watch is opened anew from the version that it had come to, and says so. A list of that shard
+//! that is no older than what is told of that (`shown`) is then complete: what it does not have, this watch shows. For
+//! that an addition is looked for before and after every event, and a list of our own is preceded by the version to watch
+//! from, since its own version may be later than that of a list of a shard that was added meanwhile. A shard too many does
+//! no harm for a while, so removals wait.
+//!
+//! Where the server does not select, the watch shows all and needs no opening anew: what is of others is passed over,
+//! by the shards that are wanted when it comes. Whether the server selects is learnt with the version before each list,
+//! and, until it does, before each opening.
+
+use std::{collections::VecDeque, pin::Pin, time::Duration};
+
+use futures::{Stream, StreamExt};
+use kube::{Client, core::WatchEvent};
+use tokio::time::Sleep;
+
+use super::{WatchItem, backoff::Backoff, sharded::ShardedKind};
+use crate::{
+    kube_api::{
+        objects::classify::{bounded, error_text},
+        ordered_watch::Watcher,
+        watch::{
+            cron_job_cache::KeptCronJobs,
+            progress::ShownThrough,
+            selection::{Collection, Freshness, SelectedBy, Selector, is_refusal},
+        },
+    },
+    shard::{
+        Input, Partition, ResourceVersion, Scope, ShardSet, Uid,
+        input::{Selected, SelectionStage},
+    },
+};
+
+/// How long shards stay selected that are not wanted any more.
+const NARROWING_DELAY: Duration = Duration::from_secs(10);
+
+/// Lists and watches what is wanted of a kind. Never ends.
+pub(super) fn watch_shards<K: ShardedKind>(
+    client: Client,
+    scope: Scope,
+    kind: K,
+    wanted: Watcher<ShardSet>,
+    shown_through: ShownThrough,
+) -> impl Stream<Item = WatchItem> + Send {
+    let watch = SelectedWatch {
+        collection: Collection::new::<K::Object>(client, &scope),
+        scope,
+        kind,
+        wanted,
+        shown_through,
+        selected: ShardSet::EMPTY,
+        selected_by: SelectedBy::Replica,
+        narrowing: None,
+        stage: Stage::Begin,
+        ready: VecDeque::new(),
+        backoff: Backoff::new(),
+    };
+    futures::stream::unfold(watch, |mut watch| async move {
+        let item = watch.next().await;
+        Some((item, watch))
+    })
+}
+
+type Events<O> = Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<O>>> + Send>>;
+
+/// What a list is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ListOf {
+    /// The shards that were selected when it began.
+    Selected,
+    /// Everything, to be kept.
+    All,
+}
+
+/// What comes next.
+enum Stage<O> {
+    /// A list, and before it the version to watch from.
+    Begin,
+    /// A page of it, the first or a later one.
+    Page {
+        next: Option<String>,
+        from: String,
+        of: ListOf,
+    },
+    /// Opening a watch.
+    Open { through: String },
+    /// What it shows.
+    Events { events: Events<O>, through: String },
+}
+
+struct SelectedWatch<K: ShardedKind> {
+    collection: Collection,
+    scope: Scope,
+    kind: K,
+    wanted: Watcher<ShardSet>,
+    /// Where it has come to, for those who list beside it.
+    shown_through: ShownThrough,
+    /// What the watch that is open, or the list that goes on, is asked for.
+    selected: ShardSet,
+    /// Who leaves out the rest, as far as is known.
+    selected_by: SelectedBy,
+    /// Until shards that are not wanted any more are left out.
+    narrowing: Option<Pin<Box<Sleep>>>,
+    stage: Stage<K::Object>,
+    /// What the last answer brought; next in turn.
+    ready: VecDeque<WatchItem>,
+    backoff: Backoff,
+}
+
+/// What has come while a watch is open.
+enum Heard<O> {
+    Selection,
+    Narrow,
+    Event(Option<kube::Result<Box<WatchEvent<O>>>>),
+}
+
+impl<K: ShardedKind> SelectedWatch<K> {
+    async fn next(&mut self) -> WatchItem {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return item;
+            }
+            self.backoff.wait().await;
+            match std::mem::replace(&mut self.stage, Stage::Begin) {
+                Stage::Begin => self.begin().await,
+                Stage::Page { next, from, of } => self.list(next, from, of).await,
+                Stage::Open { through } => self.open(through).await,
+                Stage::Events { events, through } => self.hear(events, through).await,
+            }
+        }
+    }
+
+    /// Selects what is wanted now.
+    fn select(&mut self) {
+        self.narrowing = None;
+        self.selected = self.wanted.see();
+    }
+
+    fn is_selected(&self) -> bool {
+        K::IS_SELECTED_ALWAYS || self.selected_by == SelectedBy::Server
+    }
+
+    /// Whether what is of this CronJob is wanted now, or by the list that goes on.
+    fn is_wanted(&self, is_listing: bool) -> impl Fn(&Uid) -> bool + use<K> {
+        let partition = Partition::Shards(self.kind.count());
+        let (wanted, listed) = (self.wanted.get(), self.selected);
+        move |cron_job| {
+            let shard = partition.shard_of(cron_job);
+            wanted.contains(shard) || (is_listing && listed.contains(shard))
+        }
+    }
+
+    /// The version that there is now, and on the way who would select.
+    async fn probe(&mut self) -> kube::Result<String> {
+        let probed = self.collection.probe::<K::Object>(&self.kind.probe()).await;
+        let (version, selected_by) = probed?;
+        self.selected_by = selected_by;
+        Ok(version)
+    }
+
+    async fn begin(&mut self) {
+        self.shown_through.begin_anew();
+        let from = match self.probe().await {
+            Ok(from) => from,
+            Err(error) => return self.fail(&error, Stage::Begin),
+        };
+        self.shown_through.come_to(ResourceVersion::read(&from));
+        // Before it is looked for what is wanted: of whatever was recalled until now, the list shows what has changed.
+        let of = match self.kind.kept() {
+            Some(kept) if !self.is_selected() => {
+                kept.begin();
+                ListOf::All
+            }
+            Some(kept) => {
+                kept.forget_all();
+                ListOf::Selected
+            }
+            None => ListOf::Selected,
+        };
+        self.select();
+        // Said before the list is asked for, which it has to be: what is created meanwhile is not in the list.
+        self.announce(SelectionStage::ListBegun, self.selected);
+        self.stage = Stage::Page { next: None, from, of };
+    }
+
+    /// Lists a page of what was selected when the list began, or of everything.
+    async fn list(&mut self, next: Option<String>, from: String, of: ListOf) {
+        let selector = match of {
+            ListOf::Selected => self.kind.selector(&self.selected),
+            ListOf::All => Selector::default(),
+        };
+        let page = match self
+            .collection
+            .list(&selector, next.as_deref(), Freshness::Consistent)
+            .await
+        {
+            Ok(page) => page,
+            Err(error) => return self.fail(&error, Stage::Begin),
+        };
+        self.backoff.reset();
+        if selector.shards.is_some() {
+            self.selected_by = self.selected_by.and(page.selected_by);
+        }
+        for object in &page.items {
+            self.keep(object);
+        }
+        let is_wanted = self.is_wanted(true);
+        let taken = page
+            .items
+            .into_iter()
+            .filter_map(|object| self.kind.applied(object, &is_wanted));
+        self.ready.extend(taken);
+        let is_in_vain = self.selected.is_empty() && self.kind.kept().is_some_and(KeptCronJobs::is_full);
+        let next = page.next.filter(|_| !is_in_vain);
+        self.stage = if next.is_some() {
+            Stage::Page { next, from, of }
+        } else {
+            if let Some(kept) = self.kind.kept() {
+                kept.complete(ResourceVersion::read(&from));
+            }
+            self.end_list();
+            Stage::Open { through: from }
+        };
+    }
+
+    /// Before it is looked for what is wanted: whoever wants more recalls it later.
+    fn keep(&mut self, object: &K::Object) {
+        if self.kind.keep(object) {
+            self.ready.push_back(WatchItem::KeepsNoMore);
+        }
+    }
+
+    fn end_list(&mut self) {
+        self.announce(SelectionStage::ListDone, self.selected);
+        if !K::IS_SELECTED_ALWAYS {
+            self.ready.push_back(WatchItem::Listed(self.selected_by));
+        }
+    }
+
+    /// Opens a watch of what is wanted now, from where the last one had come to.
+    async fn open(&mut self, through: String) {
+        if !self.is_selected()
+            && let Err(error) = self.probe().await
+        {
+            return self.fail(&error, Stage::Open { through });
+        }
+        self.select();
+        let (selector, shown) = if self.is_selected() {
+            (self.kind.selector(&self.selected), self.selected)
+        } else {
+            (Selector::default(), ShardSet::all(self.kind.count()))
+        };
+        match self.collection.watch(&selector, &through).await {
+            Ok(events) => {
+                if let Some(kept) = self.kind.kept().filter(|_| self.is_selected()) {
+                    kept.forget_all();
+                }
+                self.announce(SelectionStage::Watching(ResourceVersion::read(&through)), shown);
+                self.stage = Stage::Events {
+                    events: Box::pin(events),
+                    through,
+                }
+            }
+            Err(error) => {
+                if is_refusal(&error) {
+                    self.selected_by = SelectedBy::Replica;
+                }
+                self.fail(&error, Stage::Open { through });
+            }
+        }
+    }
+
+    fn announce(&mut self, stage: SelectionStage, shards: ShardSet) {
+        let selected = Selected {
+            kind: K::KIND,
+            scope: self.scope.clone(),
+            shards,
+            stage,
+        };
+        let input = Input::Selected(Box::new(selected));
+        self.ready.push_back(WatchItem::Input(input));
+    }
+
+    async fn hear(&mut self, mut events: Events<K::Object>, through: String) {
+        let (wanted, narrowing) = (&mut self.wanted, &mut self.narrowing);
+        let changed = async {
+            if wanted.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let narrow = async {
+            match narrowing {
+                Some(sleep) => sleep.await,
+                None => std::future::pending().await,
+            }
+        };
+        let heard = tokio::select! {
+            biased;
+            () = changed => Heard::Selection,
+            event = events.next() => Heard::Event(event.map(|event| event.map(Box::new))),
+            () = narrow => Heard::Narrow,
+        };
+        match heard {
+            Heard::Selection if self.lacks_nothing() => self.stage = Stage::Events { events, through },
+            Heard::Selection | Heard::Narrow | Heard::Event(None) => self.stage = Stage::Open { through },
+            Heard::Event(Some(Ok(event))) => self.take(*event, events, through),
+            Heard::Event(Some(Err(error))) => {
+                let is_lost = matches!(error, kube::Error::SerdeError(_));
+                let next = if is_lost { Stage::Begin } else { Stage::Open { through } };
+                self.fail(&error, next);
+            }
+        }
+    }
+
+    /// Whether something is wanted now that is not shown.
+    fn lacks_any(&self) -> bool {
+        self.is_selected() && !self.wanted.get().is_within(&self.selected)
+    }
+
+    /// Whether what is wanted now is shown already; what is too much is left out later.
+    fn lacks_nothing(&mut self) -> bool {
+        let lacks_nothing = !self.lacks_any();
+        if lacks_nothing && self.is_selected() && self.wanted.get() != self.selected {
+            self.narrowing = Some(Box::pin(tokio::time::sleep(NARROWING_DELAY)));
+        }
+        lacks_nothing
+    }
+
+    fn take(&mut self, event: WatchEvent<K::Object>, events: Events<K::Object>, before: String) {
+        self.backoff.reset();
+        let through = match &event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
+                let version = kube::Resource::meta(object).resource_version.as_ref();
+                version.unwrap_or(&before).clone()
+            }
+            WatchEvent::Bookmark(bookmark) => bookmark.metadata.resource_version.clone(),
+            WatchEvent::Error(status) => {
+                return self.refuse(&status.message, status.code, Stage::Open { through: before });
+            }
+        };
+        // Before it is looked for what is wanted.
+        let version = ResourceVersion::read(&through);
+        self.shown_through.come_to(version);
+        let taken = match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                self.keep(&object);
+                self.kind.applied(object, self.is_wanted(false))
+            }
+            WatchEvent::Deleted(object) => {
+                self.kind.forget(&object);
+                self.kind.deleted(&object, self.is_wanted(false))
+            }
+            WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,
+        };
+        if let Some(kept) = self.kind.kept() {
+            kept.come_to(version);
+        }
+        self.ready.extend(taken);
+        // Who wanted a shard more meanwhile may have read the version that we had before: from there it is shown.
+        self.stage = if self.shown_through.is_list_wanted() {
+            Stage::Begin
+        } else if self.lacks_any() {
+            Stage::Open { through: before }
+        } else {
+            Stage::Events { events, through }
+        };
+    }
+
+    fn fail(&mut self, error: &kube::Error, next: Stage<K::Object>) {
+        let kube::Error::Api(status) = error else {
+            return self.tell(error_text(error), None, next);
+        };
+        self.refuse(&status.message, status.code, next);
+    }
+
+    /// A version that is too old (410) is no sign of a server that is unwell: a list follows soon.
+    fn refuse(&mut self, message: &str, code: u16, next: Stage<K::Object>) {
+        if code == 403 {
+            self.announce(SelectionStage::NotPermitted, ShardSet::EMPTY);
+        }
+        let is_too_old = code == 410;
+        let next = if is_too_old { Stage::Begin } else { next };
+        self.tell(bounded(&format!("{message} ({code})")), Some(code), next);
+        if is_too_old {
+            self.backoff.lose_place();
+        }
+    }
+
+    fn tell(&mut self, message: String, code: Option<u16>, next: Stage<K::Object>) {
+        self.backoff.fail();
+        self.ready.push_back(WatchItem::Error { message, code });
+        self.stage = next;
+    }
+}

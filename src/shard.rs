@@ -1,0 +1,49 @@
+//! Layer 2, pure: one shard's CronJobs and Jobs as data, the transitions between, and the shards of a replica.
+//!
+//! Facts come in as [`Input`], decisions go out as [`Effect`]; nothing else crosses. No clock, no network, no log.
+//! [`bucket`] says which shard a CronJob belongs to, [`state`] is one shard, [`held_shards`] are those of a replica, and
+//! [`lifecycle`] loads, leads, seals and releases them.
+
+pub mod boot_instant;
+pub mod bucket;
+pub mod command;
+mod cron_job;
+pub mod effect;
+pub mod hash;
+pub mod held_shards;
+pub mod ids;
+mod index;
+pub mod input;
+pub mod labels;
+pub mod lifecycle;
+pub mod naming;
+pub mod outcome;
+pub mod record;
+pub mod resource_versions;
+pub mod shard_set;
+pub mod state;
+pub mod tally;
+pub mod template_memory;
+pub mod term;
+
+pub use boot_instant::BootInstant;
+pub use bucket::{Bucket, HashRange, ShardCount, ShardCountError};
+pub use command::{Entry, SealOrder, ShardCommand, ShardReport};
+pub use effect::{CronJobEvent, Effect, EventReason, EventType, JobDelete, JobLookUp, JobOrder, StatusWrite};
+pub use hash::{HASH_SCHEME, fnv1a_64};
+pub use held_shards::{HeldShards, Listed, Ordered, Partition};
+pub use ids::{CronJobIdentity, ResourceVersion, Uid};
+pub use input::{Input, Scope};
+pub use labels::{SHARD_LABEL_PREFIX, ShardLabels};
+pub use lifecycle::{Custody, ListOrder, Moment};
+pub use outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome};
+pub use record::{
+    ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Finish, JobRecord, JobTemplate,
+    KeptText,
+};
+pub use resource_versions::Horizon;
+pub use shard_set::ShardSet;
+pub use state::{Decided, ShardConfig, ShardState, Sizes, Wakeup};
+pub use tally::{InstantOutcome, Tally};
+pub use template_memory::{TemplateMemory, TemplateUse};
+pub use term::{Mandate, ShardId, Term};

@@ -1,0 +1,32 @@
+//! Instants of the boot clock.
+
+use std::{ops::Add, time::Duration};
+
+/// An instant of the boot clock: it never steps, counts while the machine sleeps, and means nothing on another machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BootInstant(Duration);
+
+impl BootInstant {
+    /// The instant so long after the boot.
+    pub const fn after_boot(elapsed: Duration) -> BootInstant {
+        BootInstant(elapsed)
+    }
+
+    /// Time since the boot.
+    pub const fn since_boot(self) -> Duration {
+        self.0
+    }
+
+    /// Time since an earlier instant; nothing when that is later.
+    pub fn since(self, earlier: BootInstant) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl Add<Duration> for BootInstant {
+    type Output = BootInstant;
+
+    fn add(self, duration: Duration) -> BootInstant {
+        BootInstant(self.0.saturating_add(duration))
+    }
+}

@@ -1,0 +1,201 @@
+//! From a CronJob to its shard. A CronJob's bucket never changes; how many buckets make a shard is fixed at installation.
+
+use std::fmt;
+
+use super::{SHARD_LABEL_PREFIX, ShardId, ShardSet, fnv1a_64};
+use crate::shard::{Uid, ids::UUID_LENGTH};
+
+/// One of 1024 parts of all CronJobs: the top ten bits of the FNV-1a-64 hash of the uid's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bucket(u16);
+
+impl Bucket {
+    /// Ten bits.
+    const BITS: u32 = 10;
+    /// How many there are.
+    pub const COUNT: u16 = 1 << Self::BITS;
+
+    /// The bucket of a CronJob by its uid.
+    pub fn of(uid: &Uid) -> Bucket {
+        Bucket::of_text(uid.ascii(&mut [0; UUID_LENGTH]))
+    }
+
+    /// The same from the uid's text, for those who have not parsed it.
+    pub fn of_text(uid: &[u8]) -> Bucket {
+        let top = fnv1a_64(uid) >> (u64::BITS - Self::BITS);
+        Bucket(u16::try_from(top).unwrap_or(Self::COUNT - 1))
+    }
+
+    /// Its number, below [`Bucket::COUNT`].
+    pub fn number(self) -> u16 {
+        self.0
+    }
+
+    /// The shard that it is part of: buckets are grouped by their first bits.
+    pub fn shard(self, count: ShardCount) -> ShardId {
+        ShardId(self.0 >> (Self::BITS - count.level()))
+    }
+}
+
+/// Why a number cannot be the number of shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "shard count {count}: not a power of two from {} to {}; give {nearest}",
+    ShardCount::MIN.get(),
+    ShardCount::MAX.get()
+)]
+pub struct ShardCountError {
+    /// As given.
+    count: u64,
+    /// One that would do.
+    nearest: u16,
+}
+
+/// How many shards there are: a power of two from 16 to 1024, fixed at installation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShardCount {
+    level: u8,
+}
+
+impl Default for ShardCount {
+    /// 256: with 16 replicas, no replica has more than 1.06 times the mean.
+    fn default() -> ShardCount {
+        ShardCount { level: 8 }
+    }
+}
+
+impl ShardCount {
+    /// The fewest that can be balanced.
+    pub const MIN: ShardCount = ShardCount { level: 4 };
+    /// A shard for each bucket.
+    pub const MAX: ShardCount = ShardCount { level: 10 };
+
+    /// One shard: not balanced, and small enough for a model check.
+    #[cfg(test)]
+    pub(crate) const ONE: ShardCount = ShardCount { level: 0 };
+
+    /// Checks a number that somebody chose.
+    pub fn new(count: u64) -> Result<ShardCount, ShardCountError> {
+        let within = count.clamp(Self::MIN.get().into(), Self::MAX.get().into());
+        let above = within.next_power_of_two();
+        let level = if above - within > within - above / 2 {
+            above.trailing_zeros() - 1
+        } else {
+            above.trailing_zeros()
+        };
+        let nearest = ShardCount {
+            level: u8::try_from(level).unwrap_or(Self::MAX.level),
+        };
+        if u64::from(nearest.get()) == count {
+            Ok(nearest)
+        } else {
+            Err(ShardCountError {
+                count,
+                nearest: nearest.get(),
+            })
+        }
+    }
+
+    /// The number.
+    pub const fn get(self) -> u16 {
+        1 << self.level
+    }
+
+    /// Its logarithm to the base two: how many leading bits of a hash name the shard.
+    pub const fn level(self) -> u32 {
+        self.level as u32
+    }
+
+    /// Every shard in order.
+    pub fn shards(self) -> impl Iterator<Item = ShardId> {
+        (0..self.get()).map(ShardId)
+    }
+
+    /// Whether there is such a shard.
+    pub fn has(self, shard: ShardId) -> bool {
+        shard.0 < self.get()
+    }
+
+    /// The hashes whose keys are in a shard.
+    pub fn hash_range(self, shard: ShardId) -> HashRange {
+        self.hash_range_of(shard, shard)
+    }
+
+    /// The hashes of the shards from `first` to `last`, both included.
+    fn hash_range_of(self, first: ShardId, last: ShardId) -> HashRange {
+        let shift = u64::BITS - self.level();
+        HashRange {
+            start: u64::from(first.0) << shift,
+            last: (u64::from(last.0) << shift) | (u64::MAX >> self.level()),
+        }
+    }
+
+    /// The hashes of a set of shards, in order, with neighbours merged.
+    pub fn hash_ranges(self, shards: &ShardSet) -> Vec<HashRange> {
+        let mut ranges: Vec<HashRange> = Vec::new();
+        for shard in shards.iter() {
+            let range = self.hash_range(shard);
+            match ranges.last_mut() {
+                Some(before) if before.last.wrapping_add(1) == range.start => before.last = range.last,
+                _ => ranges.push(range),
+            }
+        }
+        ranges
+    }
+
+    /// The `shardSelector` with which an API server sends the CronJobs of these shards alone; none for no shard.
+    pub fn shard_selector(self, shards: &ShardSet) -> Option<String> {
+        let ranges = self.hash_ranges(shards);
+        let terms: Vec<String> = ranges
+            .iter()
+            .map(|range| format!("shardRange(object.metadata.uid, {range})"))
+            .collect();
+        (!terms.is_empty()).then(|| terms.join(" || "))
+    }
+
+    /// The key of the label that a Job bears its shard's number under. The count is part of it, so that Jobs from before a
+    /// change of the count are not taken for another shard's.
+    pub fn label_key(self) -> String {
+        format!("{SHARD_LABEL_PREFIX}{}", self.get())
+    }
+
+    /// The value of that label.
+    pub fn label_value(self, shard: ShardId) -> String {
+        shard.0.to_string()
+    }
+
+    /// The label selector with which an API server sends the Jobs of these shards alone; none for no shard.
+    pub fn label_selector(self, shards: &ShardSet) -> Option<String> {
+        let values: Vec<String> = shards.iter().map(|shard| self.label_value(shard)).collect();
+        (!values.is_empty()).then(|| format!("{} in ({})", self.label_key(), values.join(",")))
+    }
+}
+
+/// A range of hashes. Shown half open and in hexadecimal, as a `shardSelector` takes it: 16 digits, and 17 for an end of
+/// 2^64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HashRange {
+    start: u64,
+    last: u64,
+}
+
+impl HashRange {
+    /// The first hash of it.
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Whether a hash is in it.
+    pub fn contains(&self, hash: u64) -> bool {
+        (self.start..=self.last).contains(&hash)
+    }
+}
+
+impl fmt::Display for HashRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{:#018x}', '{:#018x}'", self.start, u128::from(self.last) + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! The two hashes of sharding, written out: their values are stored in labels and agreed on between versions.
+//!
+//! FNV-1a-64 is the hash of keys, since API servers that filter by hash range use it. Its upper bits hardly see the last
+//! bytes of a short text, so what stands on the ring goes through a finalizer as well.
+
+use std::hash::{BuildHasher, Hasher};
+
+/// Names the way from a uid to its bucket. Another way would be another name, and its members own nothing beside ours.
+pub const HASH_SCHEME: &str = "fnv1a64-uid-10";
+
+const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME: u64 = 0x0000_0100_0000_01b3;
+
+/// FNV-1a, 64 bits, of these bytes.
+pub fn fnv1a_64(bytes: &[u8]) -> u64 {
+    feed(OFFSET_BASIS, bytes)
+}
+
+fn feed(hash: u64, bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
+}
+
+/// Makes every bit of the result depend on every bit of the hash (the finalizer of `MurmurHash3`).
+fn mix(hash: u64) -> u64 {
+    let hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ (hash >> 33)
+}
+
+/// Makes the hasher of the ring: no key, no randomness, the same in every process and on every machine.
+#[derive(Clone, Debug)]
+pub(crate) struct StableHashBuilder;
+
+impl BuildHasher for StableHashBuilder {
+    type Hasher = StableHasher;
+
+    fn build_hasher(&self) -> StableHasher {
+        StableHasher(OFFSET_BASIS)
+    }
+}
+
+/// FNV-1a-64 with a finalizer. Stable for whoever feeds it bytes alone: the standard library's way to hash a string or a
+/// number is its own affair, so keys of the ring implement `Hash` by one `write`.
+pub(crate) struct StableHasher(u64);
+
+impl Hasher for StableHasher {
+    fn finish(&self) -> u64 {
+        mix(self.0)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = feed(self.0, bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fnv1a_64_has_its_published_values() {
+        for (text, hash) in [
+            ("", 0xcbf2_9ce4_8422_2325),
+            ("a", 0xaf63_dc4c_8601_ec8c),
+            ("foobar", 0x8594_4171_f739_67e8),
+        ] {
+            assert_eq!(fnv1a_64(text.as_bytes()), hash, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_hash_of_the_ring_is_the_same_in_every_process() {
+        for (text, hash) in [
+            ("", 0xefd0_1f60_ba99_2926),
+            ("a", 0x82a2_a958_a9be_ce5b),
+            ("9f0c1a52-8d7e-4b1f-9a53-6c2d1e0b7f48", 0x77b8_b3fa_33ca_7a80),
+        ] {
+            let mut hasher = StableHashBuilder.build_hasher();
+            hasher.write(text.as_bytes());
+            assert_eq!(hasher.finish(), hash, "{text} {:#x}", hasher.finish());
+        }
+    }
+}

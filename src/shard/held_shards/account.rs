@@ -1,0 +1,26 @@
+//! What the shards of a replica come to: due instants and sizes.
+
+use super::HeldShards;
+use crate::shard::{state::Sizes, tally::Tally};
+
+impl HeldShards {
+    /// The account of all due instants since the process began.
+    pub fn tally(&self) -> Tally {
+        let mut sum = self.retired.clone();
+        for held in self.held.values() {
+            sum.add(held.state.tally());
+        }
+        sum
+    }
+
+    /// How much is held.
+    pub fn sizes(&self) -> Sizes {
+        let sizes = self.held.values().map(|held| held.state.sizes());
+        sizes.fold(Sizes::default(), |sum, sizes| Sizes {
+            cron_jobs: sum.cron_jobs + sizes.cron_jobs,
+            jobs: sum.jobs + sizes.jobs,
+            wheel_entries: sum.wheel_entries + sizes.wheel_entries,
+            outbox: sum.outbox + sizes.outbox,
+        })
+    }
+}

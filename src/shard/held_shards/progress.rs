@@ -1,0 +1,199 @@
+//! How far the watches have come, by the versions that they showed.
+
+use crate::shard::{
+    Horizon, ShardId, ShardSet,
+    ids::ResourceVersion,
+    input::{Input, Scope, Selected, SelectedKind, SelectionStage},
+    outcome::{CreateOutcome, StatusOutcome},
+};
+
+/// See the module. A list shows its objects in no order of versions: it counts when it is complete.
+#[derive(Clone, Debug)]
+pub(super) struct Progress {
+    scopes: Vec<ScopeProgress>,
+}
+
+#[derive(Clone, Debug)]
+struct ScopeProgress {
+    scope: Scope,
+    cron_jobs: KindProgress,
+    jobs: KindProgress,
+}
+
+impl ScopeProgress {
+    fn is_listed(&self) -> bool {
+        self.cron_jobs.was_listed && self.jobs.was_listed
+    }
+
+    fn is_refused(&self) -> bool {
+        self.cron_jobs.is_refused || self.jobs.is_refused
+    }
+
+    fn select(&mut self, selected: &Selected) {
+        match selected.kind {
+            SelectedKind::CronJobs => self.cron_jobs.select(selected),
+            SelectedKind::Jobs => self.jobs.select(selected),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct KindProgress {
+    is_listing: bool,
+    was_listed: bool,
+    /// The API server does not permit it.
+    is_refused: bool,
+    highest: ResourceVersion,
+    through: ResourceVersion,
+    /// The shards that the watch shows; none where it shows everything.
+    shown: Option<ShardSet>,
+}
+
+impl KindProgress {
+    fn show(&mut self, version: ResourceVersion) {
+        self.highest = self.highest.max(version);
+        if !self.is_listing {
+            self.through = self.highest;
+        }
+    }
+
+    fn end_list(&mut self) {
+        self.is_listing = false;
+        self.was_listed = true;
+        self.through = self.highest;
+    }
+
+    /// A watch of some shards shows them from some version on: nothing is known of what it did not show before.
+    fn select(&mut self, selected: &Selected) {
+        match selected.stage {
+            SelectionStage::NotPermitted => {
+                self.is_refused = true;
+                return;
+            }
+            SelectionStage::ListBegun => self.is_listing = true,
+            SelectionStage::ListDone => {
+                self.was_listed = true;
+                self.is_refused = false;
+            }
+            SelectionStage::Watching(version) => {
+                self.is_listing = false;
+                self.highest = version;
+                self.through = version;
+            }
+        }
+        self.shown = Some(selected.shards);
+    }
+
+    /// Up to where everything of a shard has been seen.
+    fn seen(&self, shard: ShardId) -> ResourceVersion {
+        match self.shown {
+            None => self.through,
+            Some(shown) if shown.contains(shard) && !self.is_listing => self.through,
+            Some(_) => ResourceVersion::default(),
+        }
+    }
+}
+
+impl Progress {
+    pub(super) fn new(scopes: &[Scope]) -> Progress {
+        let begin = |scope: &Scope| ScopeProgress {
+            scope: scope.clone(),
+            cron_jobs: KindProgress::default(),
+            jobs: KindProgress::default(),
+        };
+        Progress {
+            scopes: scopes.iter().map(begin).collect(),
+        }
+    }
+
+    /// Takes note of what a watch says.
+    pub(super) fn observe(&mut self, input: &Input) {
+        match input {
+            Input::CronJobRelistBegun(scope) => self.in_scope(scope, |watches| watches.cron_jobs.is_listing = true),
+            Input::CronJobApplied(record) => self.around(&record.identity.namespace, |watches| {
+                watches.cron_jobs.show(record.resource_version);
+            }),
+            Input::CronJobRelistDone(scope) => self.in_scope(scope, |watches| watches.cron_jobs.end_list()),
+            Input::JobRelistBegun(scope) => self.in_scope(scope, |watches| watches.jobs.is_listing = true),
+            Input::JobApplied(record) => self.around(&record.namespace, |watches| {
+                watches.jobs.show(record.resource_version);
+            }),
+            Input::JobRelistDone(scope) => self.in_scope(scope, |watches| watches.jobs.end_list()),
+            Input::Selected(selected) => self.in_scope(&selected.scope, |watches| watches.select(selected)),
+            Input::CronJobSeen(_)
+            | Input::CronJobDeleted(_)
+            | Input::JobSeen(_)
+            | Input::JobDeleted(_)
+            | Input::JobUnselected(_)
+            | Input::JobCreateAnswered { .. }
+            | Input::JobDeleteAnswered { .. }
+            | Input::JobLookedUp { .. }
+            | Input::StatusAnswered { .. } => {}
+        }
+    }
+
+    /// Whether every watch has shown everything once.
+    pub(super) fn is_listed(&self) -> bool {
+        self.scopes.iter().all(ScopeProgress::is_listed)
+    }
+
+    /// Whether every watch has shown everything once that the API server permits. Where it permits nothing, none has.
+    pub(super) fn is_listed_as_permitted(&self) -> bool {
+        let is_done = |watches: &ScopeProgress| watches.is_listed() || watches.is_refused();
+        self.scopes.iter().any(ScopeProgress::is_listed) && self.scopes.iter().all(is_done)
+    }
+
+    /// Up to where everything of a shard has been seen. With several scopes it cannot be told: which of them a version was
+    /// written in is not known.
+    pub(super) fn seen(&self, shard: ShardId) -> Horizon {
+        match self.scopes.as_slice() {
+            [watches] => Horizon {
+                cron_jobs: watches.cron_jobs.seen(shard),
+                jobs: watches.jobs.seen(shard),
+            },
+            _ => Horizon::default(),
+        }
+    }
+
+    fn in_scope(&mut self, scope: &Scope, change: impl FnOnce(&mut ScopeProgress)) {
+        if let Some(watches) = self.scopes.iter_mut().find(|watches| watches.scope == *scope) {
+            change(watches);
+        }
+    }
+
+    fn around(&mut self, namespace: &str, change: impl FnOnce(&mut ScopeProgress)) {
+        if let Some(watches) = self.scopes.iter_mut().find(|watches| watches.scope.contains(namespace)) {
+            change(watches);
+        }
+    }
+}
+
+/// Takes note of what an answer says that we wrote.
+pub(super) fn note_written(written: &mut Horizon, input: &Input) {
+    match input {
+        Input::JobCreateAnswered {
+            answer: CreateOutcome::Created { resource_version, .. },
+            ..
+        } => written.note_job(ResourceVersion::read(resource_version)),
+        Input::StatusAnswered {
+            answer: StatusOutcome::Stored { resource_version },
+            ..
+        } => written.note_status(*resource_version),
+        Input::CronJobRelistBegun(_)
+        | Input::CronJobApplied(_)
+        | Input::CronJobSeen(_)
+        | Input::CronJobDeleted(_)
+        | Input::CronJobRelistDone(_)
+        | Input::JobRelistBegun(_)
+        | Input::JobApplied(_)
+        | Input::JobSeen(_)
+        | Input::JobDeleted(_)
+        | Input::JobUnselected(_)
+        | Input::JobRelistDone(_)
+        | Input::Selected(_)
+        | Input::JobCreateAnswered { .. }
+        | Input::JobDeleteAnswered { .. }
+        | Input::JobLookedUp { .. }
+        | Input::StatusAnswered { .. } => {}
+    }
+}

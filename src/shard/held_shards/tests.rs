@@ -1,0 +1,565 @@
+//! Many shards behave as one, whoever holds them; and a shard that is taken up knows what it must.
+
+use jiff::SignedDuration;
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::shard::{
+    CreateOutcome, CronJobStatus, Finish, InstantOutcome, JobRecord, LookUpOutcome, ResourceVersion, ShardLabels,
+    StatusOutcome, naming,
+    record::{ConcurrencyPolicy, CronJobRecord},
+    state::test_record,
+};
+
+fn mandate(shard: ShardId) -> Mandate {
+    Mandate { shard, term: Term(7) }
+}
+
+fn at(time: &str) -> Timestamp {
+    format!("2026-05-05T{time}Z").parse().unwrap()
+}
+
+/// A list of CronJobs at this version.
+fn through(cron_jobs: ResourceVersion) -> Horizon {
+    Horizon {
+        cron_jobs,
+        ..Horizon::default()
+    }
+}
+
+fn count() -> ShardCount {
+    ShardCount::new(16).unwrap()
+}
+
+fn sixteen() -> HeldShards {
+    HeldShards::new(
+        Partition::Shards(count()),
+        vec![Scope::Cluster],
+        SignedDuration::from_secs(2),
+    )
+}
+
+fn shard_of(record: &CronJobRecord) -> ShardId {
+    Partition::Shards(count()).shard_of(&record.identity.uid)
+}
+
+/// Two CronJobs of different shards.
+fn two() -> [CronJobRecord; 2] {
+    let first = test_record("first");
+    let others = (0..).map(|number| test_record(&format!("other-{number}")));
+    let other = others
+        .into_iter()
+        .find(|other| shard_of(other) != shard_of(&first))
+        .unwrap();
+    [first, other]
+}
+
+fn job(owner: &CronJobRecord, slot: Timestamp) -> JobRecord {
+    let name = naming::job_name(&owner.identity.name, slot);
+    JobRecord {
+        uid: Uid::new(&format!("uid-{name}")),
+        namespace: "default".into(),
+        name,
+        resource_version: ResourceVersion(20),
+        controller: Some(owner.identity.uid.clone()),
+        scheduled: Some(slot),
+        finish: None,
+        started: Some(slot),
+        completed: None,
+        shard_labels: ShardLabels::of(count(), shard_of(owner)),
+    }
+}
+
+fn applied(record: &CronJobRecord) -> Input {
+    Input::CronJobApplied(Box::new(record.clone()))
+}
+
+fn list(shards: &mut HeldShards, records: &[CronJobRecord], now: Timestamp) {
+    shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
+    shards.handle(Input::JobRelistBegun(Scope::Cluster), now);
+    for record in records {
+        shards.handle(applied(record), now);
+    }
+    shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
+    shards.handle(Input::JobRelistDone(Scope::Cluster), now);
+}
+
+/// What was ordered, as mandate and name.
+fn creates(shards: &mut HeldShards) -> Vec<(Mandate, String)> {
+    let mut creates = Vec::new();
+    while let Some(ordered) = shards.poll_effect() {
+        if let Effect::CreateJob(order) = ordered.effect {
+            creates.push((ordered.mandate, order.name.to_string()));
+        }
+    }
+    creates
+}
+
+fn only(shard: ShardId) -> ShardSet {
+    [shard].into_iter().collect()
+}
+
+#[test]
+fn the_next_leader_must_have_seen_what_we_go_by_also_where_we_wrote_nothing() {
+    let [record, other] = two();
+    let (shard, now) = (shard_of(&record), at("10:00:05"));
+    let mut shards = sixteen();
+    shards.stand_by(shard, now);
+    // As the leader before us stored it.
+    let stored = CronJobRecord {
+        resource_version: ResourceVersion(500),
+        ..record
+    };
+    shards.take_listed(Listed::CronJob(Box::new(stored)), now);
+    shards.end_list(&only(shard), &through(ResourceVersion(510)), now);
+    shards.lead(mandate(shard), now);
+    assert_eq!(shards.written_through(shard), through(ResourceVersion(500)));
+    assert_eq!(shards.written_through(shard_of(&other)), Horizon::default());
+}
+
+#[test]
+fn the_next_leader_must_have_seen_what_we_had_to_and_the_jobs_that_we_know() {
+    let [record, _] = two();
+    let (shard, now) = (shard_of(&record), at("10:00:05"));
+    let written = |cron_jobs, jobs| Horizon {
+        cron_jobs: ResourceVersion(cron_jobs),
+        jobs: ResourceVersion(jobs),
+    };
+    let mut shards = sixteen();
+    shards.stand_by(shard, now);
+    shards.end_list(&only(shard), &Horizon::default(), now);
+    shards.lead(mandate(shard), now);
+    // Of a Job that may be gone by now, and was never stored as started.
+    shards.note_handed_over(shard, &written(0, 185));
+    assert_eq!(shards.written_through(shard), written(0, 185));
+    let known = JobRecord {
+        resource_version: ResourceVersion(190),
+        ..job(&record, at("10:00:00"))
+    };
+    shards.handle(Input::JobApplied(Box::new(known)), now);
+    assert_eq!(shards.written_through(shard), written(0, 190));
+}
+
+/// A list comes from an API server that may be behind the one that we watch, and takes its time.
+#[test]
+fn what_a_watch_has_shown_of_a_job_is_not_undone_by_an_older_list() {
+    let [first, _] = two();
+    let (shard, now) = (shard_of(&first), at("10:00:05"));
+    let mut shards = sixteen();
+    shards.stand_by(shard, now);
+    let running = JobRecord {
+        resource_version: ResourceVersion(90),
+        ..job(&first, at("10:00:00"))
+    };
+    let ended = JobRecord {
+        resource_version: ResourceVersion(150),
+        finish: Some(Finish::Complete),
+        completed: Some(at("10:00:04")),
+        ..running.clone()
+    };
+    shards.handle(Input::JobApplied(Box::new(ended)), now);
+    shards.take_listed(Listed::CronJob(Box::new(first.clone())), now);
+    let listed = Listed::Job {
+        cron_job: first.identity.uid.clone(),
+        job: Box::new(running),
+    };
+    shards.take_listed(listed, now);
+    shards.end_list(&only(shard), &through(ResourceVersion(100)), now);
+    shards.lead(mandate(shard), now);
+    let mut effects = std::iter::from_fn(|| shards.poll_effect()).map(|ordered| ordered.effect);
+    let is_running = |effect| matches!(effect, Effect::WriteStatus(write) if !write.status.active.is_empty());
+    assert!(!effects.any(is_running));
+    assert_eq!(shards.written_through(shard).jobs, ResourceVersion(150));
+}
+
+#[test]
+fn facts_reach_their_shard_and_effects_bear_its_term() {
+    let [first, other] = two();
+    let mut shards = sixteen();
+    let now = at("10:00:05");
+    shards.lead(mandate(shard_of(&first)), now);
+    shards.end_list(&only(shard_of(&first)), &Horizon::default(), now);
+    shards.handle(applied(&first), now);
+    shards.handle(applied(&other), now);
+    assert_eq!(shards.sizes().cron_jobs, 1, "the other's shard is not held");
+    assert_eq!(
+        creates(&mut shards),
+        [(mandate(shard_of(&first)), "first-29632920".to_owned())]
+    );
+}
+
+#[test]
+fn nothing_is_ordered_on_standby_or_before_the_list_is_complete() {
+    let [first, _] = two();
+    let (shard, now) = (shard_of(&first), at("10:00:05"));
+    let mut shards = sixteen();
+    shards.stand_by(shard, now);
+    shards.take_listed(Listed::CronJob(Box::new(first.clone())), now);
+    assert!(!shards.is_shard_synced(shard));
+    shards.lead(mandate(shard), now);
+    assert_eq!(creates(&mut shards), []);
+    assert_eq!(shards.next_wakeup(), None);
+    shards.end_list(&only(shard), &Horizon::default(), now);
+    assert!(shards.is_shard_synced(shard));
+    assert!(!shards.is_synced(), "the watches have shown nothing yet");
+    assert_eq!(creates(&mut shards).len(), 1);
+    assert_eq!(shards.next_wakeup().map(|wakeup| wakeup.at), Some(at("10:01:00")));
+}
+
+#[test]
+fn what_a_watch_has_shown_gone_is_not_brought_back_by_the_list() {
+    let [first, _] = two();
+    let (shard, now) = (shard_of(&first), at("10:00:05"));
+    let mut shards = sixteen();
+    shards.stand_by(shard, now);
+    let running = job(&first, at("10:00:00"));
+    shards.handle(Input::CronJobDeleted(first.identity.uid.clone()), now);
+    shards.handle(Input::JobUnselected(running.uid.clone()), now);
+    shards.take_listed(Listed::CronJob(Box::new(first.clone())), now);
+    let listed = Listed::Job {
+        cron_job: first.identity.uid.clone(),
+        job: Box::new(running),
+    };
+    shards.take_listed(listed, now);
+    shards.end_list(&only(shard), &Horizon::default(), now);
+    assert_eq!((shards.sizes().cron_jobs, shards.sizes().jobs), (0, 0));
+}
+
+#[test]
+fn a_running_job_out_of_sight_is_asked_for_before_another_run_begins_beside_it() {
+    let forbid = CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Forbid,
+        status: CronJobStatus {
+            last_schedule_time: Some(at("10:00:00")),
+            ..CronJobStatus::default()
+        },
+        ..test_record("first")
+    };
+    let (shard, now) = (shard_of(&forbid), at("10:00:05"));
+    let mut shards = sixteen();
+    shards.lead(mandate(shard), now);
+    let running = job(&forbid, at("10:00:00"));
+    shards.take_listed(Listed::CronJob(Box::new(forbid.clone())), now);
+    let listed = Listed::Job {
+        cron_job: forbid.identity.uid.clone(),
+        job: Box::new(running.clone()),
+    };
+    shards.take_listed(listed, now);
+    shards.end_list(&only(shard), &Horizon::default(), now);
+    assert_eq!(creates(&mut shards), []);
+    // Somebody took its label, or it was deleted.
+    shards.handle(Input::JobUnselected(running.uid.clone()), at("10:00:59"));
+    let asked = std::iter::from_fn(|| shards.poll_effect()).find_map(|ordered| match ordered.effect {
+        Effect::LookUpJob(look_up) => Some(look_up),
+        Effect::CreateJob(_) | Effect::DeleteJob(_) | Effect::WriteStatus(_) | Effect::EmitEvent(_) => None,
+    });
+    let look_up = asked.expect("a question");
+    assert_eq!(look_up.listed_uid, Some(running.uid.clone()));
+    shards.handle_timeout(at("10:01:00"));
+    assert_eq!(creates(&mut shards), [], "the answer is awaited");
+    let answer = LookUpOutcome::Found(Box::new(running));
+    shards.handle(Input::JobLookedUp { look_up, answer }, at("10:01:00"));
+    assert_eq!(creates(&mut shards), [], "it runs");
+}
+
+#[test]
+fn a_list_that_a_watch_began_before_does_not_end_ours() {
+    let [first, _] = two();
+    let (shard, now) = (shard_of(&first), at("10:00:05"));
+    let mut shards = sixteen();
+    shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
+    shards.handle(Input::JobRelistBegun(Scope::Cluster), now);
+    // By now the watch has passed this CronJob: its list will not bring it.
+    shards.lead(mandate(shard), now);
+    shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
+    shards.handle(Input::JobRelistDone(Scope::Cluster), now);
+    assert!(!shards.is_shard_synced(shard));
+    shards.take_listed(Listed::CronJob(Box::new(first)), now);
+    shards.end_list(&only(shard), &Horizon::default(), now);
+    assert_eq!(creates(&mut shards).len(), 1);
+}
+
+#[test]
+fn a_list_that_a_watch_begins_takes_the_place_of_ours() {
+    let [first, _] = two();
+    let (shard, now) = (shard_of(&first), at("10:00:05"));
+    let mut shards = sixteen();
+    shards.lead(mandate(shard), now);
+    shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
+    // Deleted between the two lists, and no event tells.
+    shards.take_listed(Listed::CronJob(Box::new(first)), now);
+    shards.end_list(&only(shard), &Horizon::default(), now);
+    assert!(!shards.is_shard_synced(shard), "the watch's list is still going on");
+    shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
+    assert!(shards.is_shard_synced(shard));
+    assert_eq!(shards.sizes().cron_jobs, 0);
+}
+
+#[test]
+fn a_shard_that_is_let_go_orders_nothing_and_stays_in_the_account() {
+    let records = two();
+    let mut shards = sixteen();
+    let now = at("10:00:05");
+    for record in &records {
+        shards.lead(mandate(shard_of(record)), now);
+    }
+    list(&mut shards, &records, now);
+    shards.let_go(shard_of(&records[0]));
+    let ordered = creates(&mut shards);
+    assert_eq!(ordered.len(), 1);
+    assert_eq!(ordered[0].0.shard, shard_of(&records[1]));
+    let tally = shards.tally();
+    assert_eq!((tally.due_instants, tally.open_instants), (2, 1));
+    assert_eq!(tally.outcome(InstantOutcome::HandedOver), 1);
+}
+
+/// Answers and events that follow from orders: every create succeeds, every Job is seen, and ends by chance.
+struct Follower {
+    shards: HeldShards,
+    jobs: BTreeMap<Uid, JobRecord>,
+}
+
+impl Follower {
+    /// Performs what is ordered; gives it as sorted text.
+    fn perform(&mut self, now: Timestamp) -> Vec<String> {
+        let mut lines = Vec::new();
+        while let Some(Ordered { effect, .. }) = self.shards.poll_effect() {
+            lines.push(match effect {
+                Effect::CreateJob(order) => {
+                    let record = CronJobRecord {
+                        identity: order.cron_job.clone(),
+                        ..test_record("any")
+                    };
+                    let job = job(&record, order.slot);
+                    let answer = CreateOutcome::Created {
+                        shard_labels: Box::new(job.shard_labels),
+                        uid: job.uid.clone(),
+                        resource_version: "20".into(),
+                        created: now,
+                    };
+                    let (cron_job, slot) = (order.cron_job.uid.clone(), order.slot);
+                    self.shards
+                        .handle(Input::JobCreateAnswered { cron_job, slot, answer }, now);
+                    self.shards.handle(Input::JobApplied(Box::new(job.clone())), now);
+                    self.jobs.insert(job.uid.clone(), job);
+                    format!("create {}", order.name)
+                }
+                Effect::DeleteJob(delete) => {
+                    self.jobs.remove(&delete.uid);
+                    self.shards.handle(Input::JobUnselected(delete.uid.clone()), now);
+                    format!("delete {}", delete.name)
+                }
+                Effect::LookUpJob(look_up) => format!("look up {}", look_up.name),
+                Effect::WriteStatus(write) => {
+                    let line = format!("{} {:?}", write.cron_job.name, write.status);
+                    let answer = StatusOutcome::Stored {
+                        resource_version: ResourceVersion(write.resource_version.0 + 1),
+                    };
+                    let (cron_job, sent) = (write.cron_job.uid.clone(), Box::new(write.status));
+                    self.shards
+                        .handle(Input::StatusAnswered { cron_job, sent, answer }, now);
+                    line
+                }
+                Effect::EmitEvent(event) => event.message,
+            });
+        }
+        lines.sort();
+        lines
+    }
+}
+
+#[test]
+fn sixteen_shards_do_what_one_does() {
+    let mut seed = 0x5eed_u64;
+    let mut chance = move |one_in: u64| {
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33).is_multiple_of(one_in)
+    };
+    let start = at("10:00:05");
+    let mut many = sixteen();
+    for shard in count().shards() {
+        many.lead(mandate(shard), start);
+    }
+    let one = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), start);
+    let mut followers = [one, many].map(|shards| Follower {
+        shards,
+        jobs: BTreeMap::new(),
+    });
+    let records: Vec<CronJobRecord> = (0..24).map(|number| test_record(&format!("cron-{number}"))).collect();
+    for follower in &mut followers {
+        list(&mut follower.shards, &records, start);
+    }
+    let mut n_lines = 0;
+    let mut now = start;
+    for _ in 0..120 {
+        let ended: Vec<Uid> = followers[0].jobs.keys().filter(|_| chance(3)).cloned().collect();
+        let deleted: Vec<Uid> = records
+            .iter()
+            .map(|record| record.identity.uid.clone())
+            .filter(|_| chance(900))
+            .collect();
+        let lines = followers.each_mut().map(|follower| {
+            for uid in &ended {
+                let Some(job) = follower.jobs.get_mut(uid) else {
+                    continue;
+                };
+                (job.finish, job.completed) = (Some(Finish::Complete), Some(now));
+                job.resource_version = ResourceVersion(job.resource_version.0 + 1);
+                let input = Input::JobApplied(Box::new(job.clone()));
+                follower.shards.handle(input, now);
+            }
+            for uid in &deleted {
+                follower.shards.handle(Input::CronJobDeleted(uid.clone()), now);
+            }
+            follower.shards.handle_timeout(now);
+            follower.perform(now)
+        });
+        assert_eq!(lines[0], lines[1], "{now}");
+        n_lines += lines[0].len();
+        let [one, many] = &mut followers;
+        assert_eq!(one.shards.next_wakeup(), many.shards.next_wakeup());
+        assert_eq!(
+            (one.shards.sizes(), one.shards.tally()),
+            (many.shards.sizes(), many.shards.tally())
+        );
+        now = one.shards.next_wakeup().map_or(now, |wakeup| wakeup.at.max(now));
+    }
+    assert!(n_lines > 3_000, "{n_lines}");
+}
+
+#[test]
+fn what_a_watch_repeats_of_a_cron_job_that_was_gone_when_the_list_was_made_starts_nothing() {
+    let [gone, _] = two();
+    let (shard, now) = (shard_of(&gone), at("10:01:05"));
+    let listed_at = ResourceVersion(gone.resource_version.0 + 5);
+    // Before the list is complete, and after.
+    for is_early in [true, false] {
+        let mut shards = sixteen();
+        shards.lead(mandate(shard), now);
+        if is_early {
+            shards.handle(applied(&gone), now);
+        }
+        shards.end_list(&only(shard), &through(listed_at), now);
+        if !is_early {
+            shards.handle(applied(&gone), now);
+        }
+        assert_eq!((shards.sizes().cron_jobs, creates(&mut shards).len()), (0, 0));
+        shards.handle(Input::CronJobDeleted(gone.identity.uid.clone()), now);
+        assert_eq!(shards.sizes().cron_jobs, 0);
+    }
+}
+
+#[test]
+fn what_the_list_found_and_what_is_newer_than_it_is_there() {
+    let [found, _] = two();
+    let newer = CronJobRecord {
+        resource_version: ResourceVersion(found.resource_version.0 + 9),
+        ..found.clone()
+    };
+    let (shard, now) = (shard_of(&found), at("10:00:05"));
+    let listed_at = ResourceVersion(found.resource_version.0 + 5);
+    for (is_found, shown) in [(true, &found), (true, &newer), (false, &newer)] {
+        for is_early in [true, false] {
+            let mut shards = sixteen();
+            shards.lead(mandate(shard), now);
+            if is_found {
+                shards.take_listed(Listed::CronJob(Box::new(found.clone())), now);
+            }
+            if is_early {
+                shards.handle(applied(shown), now);
+            }
+            shards.end_list(&only(shard), &through(listed_at), now);
+            if !is_early {
+                shards.handle(applied(shown), now);
+            }
+            let case = (is_found, is_early, shown.resource_version);
+            assert_eq!(
+                (shards.sizes().cron_jobs, creates(&mut shards).len()),
+                (1, 1),
+                "{case:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn when_a_watch_lists_a_shard_anew_its_list_counts_however_old_what_it_shows() {
+    let [restored, _] = two();
+    let (shard, now) = (shard_of(&restored), at("10:00:05"));
+    let mut shards = sixteen();
+    shards.lead(mandate(shard), now);
+    let listed_at = ResourceVersion(restored.resource_version.0 + 5);
+    shards.end_list(&only(shard), &through(listed_at), now);
+    shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
+    shards.handle(applied(&restored), now);
+    shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
+    assert_eq!(creates(&mut shards).len(), 1);
+}
+
+/// Of a scope, for both kinds.
+fn selected(scope: &Scope, shards: ShardSet, stage: SelectionStage) -> [Input; 2] {
+    [SelectedKind::CronJobs, SelectedKind::Jobs].map(|kind| {
+        Input::Selected(Box::new(Selected {
+            kind,
+            scope: scope.clone(),
+            shards,
+            stage,
+        }))
+    })
+}
+
+#[test]
+fn a_shard_is_led_without_a_scope_that_may_not_be_listed_and_with_it_once_it_may() {
+    let [record, _] = two();
+    let (shard, now) = (shard_of(&record), at("10:00:05"));
+    let other = Scope::Namespace("other".into());
+    let own = Scope::Namespace((*record.identity.namespace).into());
+    let scopes = vec![other.clone(), own.clone()];
+    let mut shards = HeldShards::new(Partition::Shards(count()), scopes, SignedDuration::from_secs(2));
+    let watch = |shards: &mut HeldShards, scope: &Scope, stages: &[SelectionStage]| {
+        for stage in stages {
+            for input in selected(scope, only(shard), *stage) {
+                shards.handle(input, now);
+            }
+        }
+    };
+    let list = [SelectionStage::ListBegun, SelectionStage::ListDone];
+
+    watch(&mut shards, &own, &[SelectionStage::NotPermitted]);
+    assert!(!shards.are_permitted_watches_synced(), "nothing is permitted yet");
+    watch(&mut shards, &other, &list);
+    assert!(shards.are_permitted_watches_synced());
+    assert!(!shards.is_watch_synced());
+
+    shards.stand_by(shard, now);
+    shards.take_listed(Listed::CronJob(Box::new(record.clone())), now);
+    shards.leave_out(&only(shard), &own);
+    assert!(!shards.is_shard_synced(shard));
+    shards.end_list(&only(shard), &Horizon::default(), now);
+    assert!(shards.is_shard_synced(shard));
+    shards.lead(mandate(shard), now);
+    assert_eq!(creates(&mut shards), [], "its Jobs are not known");
+
+    watch(&mut shards, &own, &[SelectionStage::ListBegun]);
+    shards.handle(Input::CronJobApplied(Box::new(record)), now);
+    assert_eq!(creates(&mut shards), []);
+    watch(&mut shards, &own, &[SelectionStage::ListDone]);
+    assert!(shards.is_watch_synced());
+    assert_eq!(creates(&mut shards), [(mandate(shard), "first-29632920".to_owned())]);
+}
+
+#[test]
+fn a_list_takes_nothing_for_gone_in_a_scope_that_it_left_out() {
+    let [record, _] = two();
+    let (shard, now) = (shard_of(&record), at("10:00:05"));
+    let own = Scope::Namespace((*record.identity.namespace).into());
+    let scopes = vec![Scope::Namespace("other".into()), own.clone()];
+    let mut shards = HeldShards::new(Partition::Shards(count()), scopes, SignedDuration::from_secs(2));
+    shards.stand_by(shard, now);
+    shards.handle(Input::CronJobApplied(Box::new(record)), now);
+    shards.leave_out(&only(shard), &own);
+    shards.end_list(&only(shard), &through(ResourceVersion(u64::MAX)), now);
+    assert_eq!(shards.sizes().cron_jobs, 1);
+}

@@ -1,0 +1,219 @@
+//! CronJobs by uid and Jobs by owner: two slabs, a table of uids over each, one chain of Jobs per owner.
+//!
+//! An owner is there as soon as its CronJob or one of its Jobs is, so the two watches may arrive in any order,
+//! and goes when neither is left. Memory per Job is the slab element, the name, and five to ten bytes of table.
+
+mod job;
+mod jobs;
+mod slab;
+
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+
+use super::{cron_job::CronJobState, ids::Uid};
+use crate::shard::{ShardCount, ShardId, ShardLabels};
+
+pub(crate) use job::Job;
+use slab::Slab;
+
+/// Where an owner is kept. Small, because every timer carries one.
+pub(crate) type OwnerIndex = u32;
+/// Where a Job is kept.
+pub(crate) type JobIndex = u32;
+
+/// The end of a chain of Jobs.
+const NONE: u32 = u32::MAX;
+
+/// A CronJob, or the place of one that only its Jobs speak of.
+pub(crate) struct Owner {
+    pub(crate) uid: Uid,
+    pub(crate) cron_job: Option<Box<CronJobState>>,
+    first_job: JobIndex,
+    n_jobs: u32,
+}
+
+/// The two slabs and their tables.
+pub(crate) struct Index {
+    owners: Slab<Owner>,
+    owners_by_uid: HashTable<OwnerIndex>,
+    jobs: Slab<Job>,
+    jobs_by_uid: HashTable<JobIndex>,
+    /// Each namespace's name once.
+    namespaces: HashTable<Arc<str>>,
+    n_cron_jobs: usize,
+    /// By which label watches show Jobs, if by one.
+    label: Option<(ShardCount, ShardId)>,
+}
+
+/// Tables are only ever asked for a key, never walked, so that a fixed hash harms no order; uids are random.
+fn hash<T: std::hash::Hash + ?Sized>(key: &T) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(key)
+}
+
+impl Index {
+    /// Of Jobs that watches show by this label, if by one.
+    pub(crate) fn new(label: Option<(ShardCount, ShardId)>) -> Index {
+        Index {
+            label,
+            owners: Slab::new(),
+            owners_by_uid: HashTable::new(),
+            jobs: Slab::new(),
+            jobs_by_uid: HashTable::new(),
+            namespaces: HashTable::new(),
+            n_cron_jobs: 0,
+        }
+    }
+
+    pub(crate) fn n_cron_jobs(&self) -> usize {
+        self.n_cron_jobs
+    }
+
+    pub(crate) fn n_jobs(&self) -> usize {
+        self.jobs_by_uid.len()
+    }
+
+    /// All places that may hold a CronJob, in the order in which they were taken.
+    pub(crate) fn owner_indexes(&self) -> std::ops::Range<OwnerIndex> {
+        self.owners.places()
+    }
+
+    pub(crate) fn find_cron_job(&self, uid: &Uid) -> Option<OwnerIndex> {
+        self.find_owner(uid).filter(|&owner| self.cron_job(owner).is_some())
+    }
+
+    pub(crate) fn cron_job(&self, owner: OwnerIndex) -> Option<&CronJobState> {
+        self.owners.get(owner)?.cron_job.as_deref()
+    }
+
+    pub(crate) fn cron_job_mut(&mut self, owner: OwnerIndex) -> Option<&mut CronJobState> {
+        self.owners.get_mut(owner)?.cron_job.as_deref_mut()
+    }
+
+    /// Takes a CronJob in; its Jobs may be there already.
+    pub(crate) fn insert_cron_job(&mut self, uid: &Uid, cron_job: Box<CronJobState>) -> OwnerIndex {
+        let owner = self.owner_or_insert(uid);
+        let place = self.owners.get_mut(owner).map(|owner| &mut owner.cron_job);
+        if let Some(place) = place
+            && place.replace(cron_job).is_none()
+        {
+            self.n_cron_jobs += 1;
+        }
+        owner
+    }
+
+    pub(crate) fn remove_cron_job(&mut self, owner: OwnerIndex) -> Option<Box<CronJobState>> {
+        let removed = self.owners.get_mut(owner)?.cron_job.take()?;
+        self.n_cron_jobs -= 1;
+        self.release_owner(owner);
+        Some(removed)
+    }
+
+    /// A CronJob's Jobs, newest first.
+    pub(crate) fn jobs_of(&self, owner: OwnerIndex) -> impl Iterator<Item = (JobIndex, &Job)> {
+        let first = self.owners.get(owner).map_or(NONE, |owner| owner.first_job);
+        std::iter::successors(self.job_at(first), |(_, job)| self.job_at(job.next))
+    }
+
+    /// The same without Jobs of other namespaces, which no CronJob can own (Kubernetes garbage collection deletes them).
+    pub(crate) fn children_of(&self, owner: OwnerIndex) -> impl Iterator<Item = (JobIndex, &Job)> {
+        let identity = self.cron_job(owner).map(|cron_job| &cron_job.record.identity);
+        let is_child = move |job: &Job| identity.is_some_and(|identity| job.is_in_namespace_of(identity));
+        self.jobs_of(owner).filter(move |(_, job)| is_child(job))
+    }
+
+    pub(crate) fn n_jobs_of(&self, owner: OwnerIndex) -> u32 {
+        self.owners.get(owner).map_or(0, |owner| owner.n_jobs)
+    }
+
+    pub(crate) fn job(&self, job: JobIndex) -> Option<&Job> {
+        self.jobs.get(job)
+    }
+
+    pub(crate) fn job_mut(&mut self, job: JobIndex) -> Option<&mut Job> {
+        self.jobs.get_mut(job)
+    }
+
+    pub(crate) fn find_job(&self, uid: &Uid) -> Option<JobIndex> {
+        let is_it = |&index: &JobIndex| self.job(index).is_some_and(|job| job.uid == *uid);
+        self.jobs_by_uid.find(hash(uid), is_it).copied()
+    }
+
+    /// Whether this is the uid of a Job of the CronJob, in its namespace.
+    pub(crate) fn is_child_of(&self, owner: OwnerIndex, uid: &Uid) -> bool {
+        let job = self.find_job(uid).and_then(|job| self.job(job));
+        let cron_job = self.cron_job(owner);
+        job.zip(cron_job)
+            .is_some_and(|(job, cron_job)| job.owner == owner && job.is_in_namespace_of(&cron_job.record.identity))
+    }
+
+    /// All places that may hold a Job.
+    pub(crate) fn job_indexes(&self) -> std::ops::Range<JobIndex> {
+        self.jobs.places()
+    }
+
+    fn is_shown(&self, labels: &ShardLabels) -> bool {
+        self.label.is_none_or(|(count, shard)| labels.names(count, shard))
+    }
+
+    fn job_at(&self, index: JobIndex) -> Option<(JobIndex, &Job)> {
+        Some((index, self.job(index)?))
+    }
+
+    fn find_owner(&self, uid: &Uid) -> Option<OwnerIndex> {
+        let is_it = |&index: &OwnerIndex| self.owners.get(index).is_some_and(|owner| owner.uid == *uid);
+        self.owners_by_uid.find(hash(uid), is_it).copied()
+    }
+
+    fn owner_or_insert(&mut self, uid: &Uid) -> OwnerIndex {
+        if let Some(owner) = self.find_owner(uid) {
+            return owner;
+        }
+        let owner = Owner {
+            uid: uid.clone(),
+            cron_job: None,
+            first_job: NONE,
+            n_jobs: 0,
+        };
+        let index = self.owners.put(owner);
+        let owners = &self.owners;
+        let rehash = |&index: &OwnerIndex| owners.get(index).map_or(0, |owner| hash(&owner.uid));
+        self.owners_by_uid.insert_unique(hash(uid), index, rehash);
+        index
+    }
+
+    /// Gives an owner's place up when neither its CronJob nor a Job is left.
+    fn release_owner(&mut self, index: OwnerIndex) {
+        let is_empty = self
+            .owners
+            .get(index)
+            .is_some_and(|owner| owner.cron_job.is_none() && owner.first_job == NONE);
+        if !is_empty {
+            return;
+        }
+        if let Some(owner) = self.owners.take(index)
+            && let Ok(entry) = self.owners_by_uid.find_entry(hash(&owner.uid), |&other| other == index)
+        {
+            entry.remove();
+        }
+    }
+
+    fn intern(&mut self, namespace: &str) -> Arc<str> {
+        let key = hash(namespace);
+        if let Some(known) = self.namespaces.find(key, |known| **known == *namespace) {
+            return known.clone();
+        }
+        if self.namespaces.len() == self.namespaces.capacity() {
+            // Before the table grows: names that no Job bears any more need not stay.
+            self.namespaces.retain(|known| Arc::strong_count(known) > 1);
+        }
+        let namespace: Arc<str> = namespace.into();
+        self.namespaces
+            .insert_unique(key, namespace.clone(), |known| hash(&**known));
+        namespace
+    }
+}
+
+#[cfg(test)]
+mod tests;

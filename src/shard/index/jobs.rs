@@ -1,0 +1,172 @@
+//! Jobs come, change, change hands and go.
+
+use super::{
+    Index, JobIndex, NONE, OwnerIndex, hash,
+    job::{Job, Seconds},
+};
+use crate::shard::record::JobRecord;
+
+/// What the arrival of a Job changed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct JobChange {
+    /// Whose Job it is, if it has an owner.
+    pub(crate) owner: Option<OwnerIndex>,
+    /// Whose it was before, if that is another (B-2.1).
+    pub(crate) former_owner: Option<OwnerIndex>,
+    /// Whether anything that we keep is different.
+    pub(crate) is_relevant: bool,
+}
+
+impl Index {
+    /// Takes in what is known of a Job; one that no CronJob controls is not kept. An older form than is known, as a list
+    /// gives that was made elsewhere, or a watch that repeats the past, says only that it is there.
+    pub(crate) fn apply_job(&mut self, record: JobRecord, mark: u32) -> JobChange {
+        let known = self.find_job(&record.uid);
+        let former_owner = known.and_then(|index| self.job(index)).map(|job| job.owner);
+        if let Some(job) = known.and_then(|index| self.job_mut(index))
+            && record.resource_version.0 < job.resource_version
+        {
+            job.mark = mark;
+            return JobChange {
+                owner: former_owner,
+                former_owner: None,
+                is_relevant: false,
+            };
+        }
+        let Some(controller) = &record.controller else {
+            if let Some(index) = known {
+                self.remove_job(index);
+            }
+            return JobChange {
+                owner: None,
+                former_owner,
+                is_relevant: former_owner.is_some(),
+            };
+        };
+        let owner = self.owner_or_insert(controller);
+        match known {
+            Some(index) if former_owner == Some(owner) => {
+                let is_relevant = self.update_job(index, &record, mark);
+                JobChange {
+                    owner: Some(owner),
+                    former_owner: None,
+                    is_relevant,
+                }
+            }
+            Some(index) => {
+                self.unlink_job(index);
+                self.link_job(index, owner);
+                self.update_job(index, &record, mark);
+                if let Some(former_owner) = former_owner {
+                    self.release_owner(former_owner);
+                }
+                JobChange {
+                    owner: Some(owner),
+                    former_owner,
+                    is_relevant: true,
+                }
+            }
+            None => {
+                self.insert_job(record, owner, mark);
+                JobChange {
+                    owner: Some(owner),
+                    former_owner: None,
+                    is_relevant: true,
+                }
+            }
+        }
+    }
+
+    /// Removes a Job and says whose it was.
+    pub(crate) fn remove_job(&mut self, index: JobIndex) -> Option<(OwnerIndex, Job)> {
+        self.job(index)?;
+        self.unlink_job(index);
+        let job = self.jobs.take(index)?;
+        let found = self.jobs_by_uid.find_entry(hash(&job.uid), |&other| other == index);
+        if let Ok(entry) = found {
+            entry.remove();
+        }
+        self.release_owner(job.owner);
+        Some((job.owner, job))
+    }
+
+    fn insert_job(&mut self, record: JobRecord, owner: OwnerIndex, mark: u32) {
+        let namespace = self.intern(&record.namespace);
+        let key = hash(&record.uid);
+        let job = Job {
+            namespace,
+            resource_version: record.resource_version.0,
+            scheduled: Seconds::new(record.scheduled),
+            started: Seconds::new(record.started),
+            completed: Seconds::new(record.completed),
+            uid: record.uid,
+            name: record.name,
+            owner,
+            next: NONE,
+            previous: NONE,
+            mark,
+            finish: record.finish,
+            is_shown: self.is_shown(&record.shard_labels),
+            is_delete_requested: false,
+            is_told_unexpected: false,
+        };
+        let index = self.jobs.put(job);
+        let jobs = &self.jobs;
+        let rehash = |&index: &JobIndex| jobs.get(index).map_or(0, |job| hash(&job.uid));
+        self.jobs_by_uid.insert_unique(key, index, rehash);
+        self.link_job(index, owner);
+    }
+
+    /// Brings a Job up to date and says whether anything that bears on a decision changed.
+    fn update_job(&mut self, index: JobIndex, record: &JobRecord, mark: u32) -> bool {
+        let is_shown = self.is_shown(&record.shard_labels);
+        let Some(job) = self.jobs.get_mut(index) else {
+            return false;
+        };
+        let new = (
+            record.finish,
+            Seconds::new(record.scheduled),
+            Seconds::new(record.started),
+            Seconds::new(record.completed),
+        );
+        let is_relevant = (job.finish, job.scheduled, job.started, job.completed) != new;
+        (job.finish, job.scheduled, job.started, job.completed) = new;
+        job.is_shown = is_shown;
+        job.resource_version = record.resource_version.0;
+        job.mark = mark;
+        is_relevant
+    }
+
+    fn link_job(&mut self, index: JobIndex, owner: OwnerIndex) {
+        let Some(owner_place) = self.owners.get_mut(owner) else {
+            return;
+        };
+        let Some(job) = self.jobs.get_mut(index) else {
+            return;
+        };
+        let next = std::mem::replace(&mut owner_place.first_job, index);
+        (job.owner, job.next, job.previous) = (owner, next, NONE);
+        owner_place.n_jobs += 1;
+        if let Some(next) = self.jobs.get_mut(next) {
+            next.previous = index;
+        }
+    }
+
+    fn unlink_job(&mut self, index: JobIndex) {
+        let Some(job) = self.job(index) else { return };
+        let (owner, next, previous) = (job.owner, job.next, job.previous);
+        let Some(owner_place) = self.owners.get_mut(owner) else {
+            return;
+        };
+        owner_place.n_jobs -= 1;
+        if previous == NONE {
+            owner_place.first_job = next;
+        }
+        if let Some(previous) = self.jobs.get_mut(previous) {
+            previous.next = next;
+        }
+        if let Some(next) = self.jobs.get_mut(next) {
+            next.previous = previous;
+        }
+    }
+}

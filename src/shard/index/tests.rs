@@ -1,0 +1,178 @@
+//! The index against maps, with seeded random operations.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+use crate::shard::{CronJobRecord, Finish, JobRecord, ResourceVersion, ShardLabels};
+
+/// A small generator with a seed: the same numbers on every machine.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+fn uid(kind: &str, number: u64) -> Uid {
+    Uid::new(&format!("{kind}-{number}"))
+}
+
+fn job(number: u64, owner: Option<u64>) -> JobRecord {
+    JobRecord {
+        uid: uid("job", number),
+        namespace: format!("namespace-{}", number % 3).into(),
+        name: format!("job-{number}").into(),
+        resource_version: ResourceVersion(1),
+        controller: owner.map(|owner| uid("cron-job", owner)),
+        scheduled: None,
+        finish: None,
+        started: None,
+        completed: None,
+        shard_labels: ShardLabels::default(),
+    }
+}
+
+/// What the index must agree with: CronJobs present, and the owner of each Job.
+#[derive(Default)]
+struct Model {
+    cron_jobs: BTreeSet<u64>,
+    jobs: BTreeMap<u64, u64>,
+}
+
+fn check(index: &Index, model: &Model, context: &str) {
+    assert_eq!(index.n_cron_jobs(), model.cron_jobs.len(), "{context}");
+    assert_eq!(index.n_jobs(), model.jobs.len(), "{context}");
+    for owner in 0..8 {
+        let uid = uid("cron-job", owner);
+        let found = index.find_cron_job(&uid);
+        assert_eq!(found.is_some(), model.cron_jobs.contains(&owner), "{context}");
+        let Some(place) = index.find_owner(&uid) else {
+            assert!(!model.jobs.values().any(|of| *of == owner), "{context}");
+            continue;
+        };
+        let mut names: Vec<&str> = index.jobs_of(place).map(|(_, job)| &*job.name).collect();
+        names.sort_unstable();
+        let mut expected: Vec<String> = model
+            .jobs
+            .iter()
+            .filter(|(_, of)| **of == owner)
+            .map(|(job, _)| format!("job-{job}"))
+            .collect();
+        expected.sort_unstable();
+        assert_eq!(names, expected, "{context}");
+        assert_eq!(index.n_jobs_of(place) as usize, expected.len(), "{context}");
+    }
+}
+
+fn template() -> CronJobRecord {
+    crate::shard::state::test_record("any")
+}
+
+#[test]
+fn random_operations_agree_with_maps() {
+    for seed in 1..=20 {
+        let mut random = Random(u64::wrapping_mul(seed, 0x9E37_79B9_7F4A_7C15));
+        let (mut index, mut model) = (Index::new(None), Model::default());
+        for step in 0..400 {
+            let (owner, number) = (random.below(8), random.below(24));
+            match random.below(6) {
+                0 => {
+                    index.insert_cron_job(&uid("cron-job", owner), Box::new(CronJobState::new(template(), 0)));
+                    model.cron_jobs.insert(owner);
+                }
+                1 => {
+                    if let Some(place) = index.find_cron_job(&uid("cron-job", owner)) {
+                        index.remove_cron_job(place);
+                    }
+                    model.cron_jobs.remove(&owner);
+                }
+                2 => {
+                    if let Some(place) = index.find_job(&uid("job", number)) {
+                        index.remove_job(place);
+                    }
+                    model.jobs.remove(&number);
+                }
+                3 => {
+                    index.apply_job(job(number, None), 0);
+                    model.jobs.remove(&number);
+                }
+                _ => {
+                    let change = index.apply_job(job(number, Some(owner)), 0);
+                    let former = model.jobs.insert(number, owner);
+                    assert_eq!(
+                        change.former_owner.is_some(),
+                        former.is_some_and(|former| former != owner)
+                    );
+                }
+            }
+            check(&index, &model, &format!("seed {seed}, step {step}"));
+        }
+    }
+}
+
+#[test]
+fn an_echo_is_not_relevant_and_an_end_is() {
+    let mut index = Index::new(None);
+    assert!(index.apply_job(job(1, Some(1)), 0).is_relevant);
+    assert!(
+        !index
+            .apply_job(
+                JobRecord {
+                    resource_version: ResourceVersion(2),
+                    ..job(1, Some(1))
+                },
+                0
+            )
+            .is_relevant
+    );
+    assert!(
+        index
+            .apply_job(
+                JobRecord {
+                    resource_version: ResourceVersion(3),
+                    finish: Some(Finish::Failed),
+                    ..job(1, Some(1))
+                },
+                0
+            )
+            .is_relevant
+    );
+}
+
+#[test]
+fn an_older_form_of_a_job_says_only_that_it_is_there() {
+    let mut index = Index::new(None);
+    let ended = JobRecord {
+        resource_version: ResourceVersion(150),
+        finish: Some(Finish::Complete),
+        ..job(1, Some(1))
+    };
+    index.apply_job(ended, 1);
+    for controller in [Some(1), Some(2), None] {
+        let running = JobRecord {
+            resource_version: ResourceVersion(90),
+            ..job(1, controller)
+        };
+        assert!(!index.apply_job(running, 2).is_relevant, "{controller:?}");
+        let known = index.job(index.find_job(&uid("job", 1)).unwrap()).unwrap();
+        let known = (known.finish, known.resource_version, known.mark);
+        assert_eq!(known, (Some(Finish::Complete), 150, 2), "{controller:?}");
+        let owner = index.find_owner(&uid("cron-job", 1)).unwrap();
+        assert_eq!(index.jobs_of(owner).count(), 1, "{controller:?}");
+    }
+}
+
+#[test]
+fn a_job_fits_its_budget() {
+    // The element, a name of thirty bytes with the allocator's overhead, and its share of the table.
+    let table_bytes = 10;
+    assert!(
+        size_of::<Option<Job>>() + 48 + table_bytes <= 256,
+        "{}",
+        size_of::<Option<Job>>()
+    );
+}

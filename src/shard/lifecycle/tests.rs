@@ -1,0 +1,678 @@
+//! What an election wants, carried out on shards: who knows enough leads, who is sealed says so once.
+
+use super::*;
+use crate::shard::{
+    Bucket, CreateOutcome, Effect, Input, Partition, ResourceVersion, Scope, ShardCount, ShardLabels, StatusOutcome,
+    Uid,
+    input::{Selected, SelectedKind, SelectionStage},
+    naming,
+    record::{CronJobRecord, JobRecord},
+    state::test_record,
+};
+use jiff::SignedDuration;
+
+const RECORD_VERSION: u64 = 1_000;
+
+struct Replica {
+    shards: HeldShards,
+    custody: Custody,
+    wall: Timestamp,
+    boot: BootInstant,
+}
+
+fn at(time: &str) -> Timestamp {
+    format!("2026-05-05T{time}Z").parse().unwrap()
+}
+
+fn count() -> ShardCount {
+    ShardCount::new(16).unwrap()
+}
+
+fn record() -> CronJobRecord {
+    CronJobRecord {
+        resource_version: ResourceVersion(RECORD_VERSION),
+        ..test_record("every-minute")
+    }
+}
+
+fn shard() -> ShardId {
+    Partition::Shards(count()).shard_of(&record().identity.uid)
+}
+
+fn mandate(term: u64) -> Mandate {
+    Mandate {
+        shard: shard(),
+        term: Term(term),
+    }
+}
+
+fn written(cron_jobs: u64, jobs: u64) -> Horizon {
+    Horizon {
+        cron_jobs: ResourceVersion(cron_jobs),
+        jobs: ResourceVersion(jobs),
+    }
+}
+
+fn selected(shards: ShardSet, stage: SelectionStage) -> Input {
+    Input::Selected(Box::new(Selected {
+        kind: SelectedKind::Jobs,
+        scope: Scope::Cluster,
+        shards,
+        stage,
+    }))
+}
+
+/// The answer to the create of the slot of 10:00.
+fn created() -> Input {
+    Input::JobCreateAnswered {
+        cron_job: record().identity.uid.clone(),
+        slot: at("10:00:00"),
+        answer: CreateOutcome::Created {
+            shard_labels: Box::default(),
+            uid: Uid::new("uid-1"),
+            resource_version: "1100".into(),
+            created: at("10:00:05"),
+        },
+    }
+}
+
+/// That it was not sent.
+fn abandoned() -> Input {
+    Input::JobCreateAnswered {
+        cron_job: record().identity.uid.clone(),
+        slot: at("10:00:00"),
+        answer: CreateOutcome::Abandoned,
+    }
+}
+
+fn job(slot: Timestamp, version: u64) -> JobRecord {
+    let name = naming::job_name(&record().identity.name, slot);
+    JobRecord {
+        uid: Uid::new(&format!("uid-{name}")),
+        namespace: "default".into(),
+        name,
+        resource_version: ResourceVersion(version),
+        controller: Some(record().identity.uid.clone()),
+        scheduled: Some(slot),
+        finish: None,
+        started: Some(slot),
+        completed: None,
+        shard_labels: ShardLabels::of(count(), Bucket::of(&record().identity.uid).shard(count())),
+    }
+}
+
+impl Replica {
+    /// One whose watches have listed everything, at 10:00:05.
+    fn new() -> Replica {
+        let mut replica = Replica {
+            shards: HeldShards::new(
+                Partition::Shards(count()),
+                vec![Scope::Cluster],
+                SignedDuration::from_secs(2),
+            ),
+            custody: Custody::default(),
+            wall: at("10:00:05"),
+            boot: BootInstant::after_boot(Duration::from_secs(100)),
+        };
+        for input in [
+            Input::CronJobRelistBegun(Scope::Cluster),
+            Input::JobRelistBegun(Scope::Cluster),
+            Input::CronJobRelistDone(Scope::Cluster),
+            Input::JobRelistDone(Scope::Cluster),
+        ] {
+            replica.shards.handle(input, replica.wall);
+        }
+        replica
+    }
+
+    fn now(&self) -> Moment {
+        Moment {
+            wall: self.wall,
+            boot: self.boot,
+        }
+    }
+
+    fn pass(&mut self, millis: u64) {
+        self.wall += Duration::from_millis(millis);
+        self.boot = self.boot + Duration::from_millis(millis);
+        self.shards.handle_timeout(self.wall);
+        let now = self.now();
+        self.custody.follow(&mut self.shards, now);
+    }
+
+    fn command(&mut self, command: ShardCommand) {
+        let now = self.now();
+        self.custody.command(&mut self.shards, command, now);
+    }
+
+    /// Within four seconds.
+    fn seal(&mut self, term: u64) {
+        let close_by = self.boot + Duration::from_secs(4);
+        self.command(ShardCommand::Seal(SealOrder {
+            mandate: mandate(term),
+            close_by,
+            has_successor: true,
+        }));
+    }
+
+    /// Its status is on its way, and stored then.
+    fn store_status(&mut self) {
+        let sent = loop {
+            let ordered = self.shards.poll_effect().expect("the status is written");
+            if let Effect::WriteStatus(write) = ordered.effect {
+                assert!(write.is_urgent);
+                break write.status;
+            }
+        };
+        assert_eq!(self.reports(), [], "and is on its way too");
+        self.watch(Input::StatusAnswered {
+            cron_job: record().identity.uid.clone(),
+            sent: Box::new(sent),
+            answer: StatusOutcome::Stored {
+                resource_version: ResourceVersion(1_101),
+            },
+        });
+    }
+
+    fn watch(&mut self, input: Input) {
+        let now = self.now();
+        self.shards.handle(input, self.wall);
+        self.custody.follow(&mut self.shards, now);
+    }
+
+    /// Makes the list that is wanted, and finds this.
+    fn list(&mut self, found: Vec<Listed>) {
+        self.list_through(found, written(0, 0));
+    }
+
+    /// The same of what there was at these versions; whether it had to be consistent.
+    fn list_through(&mut self, found: Vec<Listed>, through: Horizon) -> bool {
+        let now = self.now();
+        let order = self.custody.poll_list().expect("a list is wanted");
+        for listed in found {
+            self.custody.take_listed(&mut self.shards, listed, now);
+        }
+        self.custody.listed(&mut self.shards, &through, now);
+        order.is_consistent
+    }
+
+    fn reports(&mut self) -> Vec<ShardReport> {
+        std::iter::from_fn(|| self.custody.poll_report()).collect()
+    }
+
+    fn creates(&mut self) -> Vec<(Term, Timestamp)> {
+        let mut creates = Vec::new();
+        while let Some(ordered) = self.shards.poll_effect() {
+            if let Effect::CreateJob(order) = ordered.effect {
+                creates.push((ordered.mandate.term, order.slot));
+            }
+        }
+        creates
+    }
+
+    /// Loads it, and is to lead it when it has seen this.
+    fn hand_over(&mut self, written: Horizon) {
+        self.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
+        self.list(vec![Listed::CronJob(Box::new(record()))]);
+        self.reports();
+        self.command(ShardCommand::Lead {
+            mandate: mandate(8),
+            entry: Entry::Watch(written),
+        });
+    }
+
+    /// Warmed, and led in a term that nobody had before.
+    fn leading() -> Replica {
+        let mut replica = Replica::new();
+        let lead = ShardCommand::Lead {
+            mandate: mandate(1),
+            entry: Entry::List,
+        };
+        replica.command(lead);
+        replica.list(vec![Listed::CronJob(Box::new(record()))]);
+        assert_eq!(
+            replica.reports(),
+            [ShardReport::Synced, ShardReport::Leading(mandate(1))]
+        );
+        replica
+    }
+}
+
+#[test]
+fn a_shard_that_was_nobodys_is_led_when_it_has_been_listed() {
+    let mut replica = Replica::new();
+    replica.command(ShardCommand::Lead {
+        mandate: mandate(4),
+        entry: Entry::List,
+    });
+    assert_eq!(replica.reports(), [ShardReport::Synced]);
+    replica.watch(Input::CronJobApplied(Box::new(record())));
+    assert_eq!(replica.creates(), [], "not before the list is complete");
+    replica.list(vec![Listed::CronJob(Box::new(record()))]);
+    assert_eq!(replica.reports(), [ShardReport::Leading(mandate(4))]);
+    assert_eq!(replica.creates(), [(Term(4), at("10:00:00"))]);
+}
+
+#[test]
+fn a_handed_over_shard_is_led_when_the_watch_has_shown_what_its_last_leader_wrote() {
+    let mut replica = Replica::new();
+    replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
+    replica.list(vec![Listed::CronJob(Box::new(record()))]);
+    assert_eq!(replica.reports(), [ShardReport::Synced, ShardReport::Loaded(shard())]);
+    replica.command(ShardCommand::Lead {
+        mandate: mandate(8),
+        entry: Entry::Watch(written(0, 1_020)),
+    });
+    assert_eq!((replica.reports(), replica.creates()), (vec![], vec![]));
+    let running = JobRecord {
+        controller: Some(record().identity.uid.clone()),
+        ..job(at("10:00:00"), 1_020)
+    };
+    replica.watch(Input::JobApplied(Box::new(running)));
+    assert_eq!(replica.reports(), [ShardReport::Leading(mandate(8))]);
+    assert_eq!(replica.creates(), [], "its Job is there");
+}
+
+#[test]
+fn a_handed_over_shard_is_led_at_once_when_it_was_loaded_after_its_leader_wrote() {
+    for (through, is_led) in [
+        (written(1_030, 1_020), true),
+        (written(1_029, 1_020), false),
+        (written(1_030, 1_019), false),
+    ] {
+        let mut replica = Replica::new();
+        replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
+        let found = vec![Listed::CronJob(Box::new(record()))];
+        assert!(!replica.list_through(found, through), "it is only loaded");
+        replica.reports();
+        replica.command(ShardCommand::Lead {
+            mandate: mandate(8),
+            entry: Entry::Watch(written(1_030, 1_020)),
+        });
+        assert_eq!(!replica.reports().is_empty(), is_led, "{through}");
+    }
+}
+
+#[test]
+fn what_was_loaded_counts_for_nothing_when_a_watch_lists_it_anew() {
+    for begun in [
+        Input::CronJobRelistBegun(Scope::Cluster),
+        Input::JobRelistBegun(Scope::Cluster),
+    ] {
+        let mut replica = Replica::new();
+        replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
+        replica.list_through(vec![], written(1_030, 1_020));
+        replica.watch(begun);
+        replica.watch(Input::CronJobRelistDone(Scope::Cluster));
+        replica.watch(Input::JobRelistDone(Scope::Cluster));
+        replica.reports();
+        replica.command(ShardCommand::Lead {
+            mandate: mandate(8),
+            entry: Entry::Watch(written(1_030, 1_020)),
+        });
+        assert_eq!(replica.reports(), []);
+    }
+}
+
+#[test]
+fn a_watch_that_does_not_show_it_in_time_is_not_waited_for() {
+    let mut replica = Replica::new();
+    replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
+    replica.list(vec![]);
+    replica.reports();
+    replica.command(ShardCommand::Lead {
+        mandate: mandate(8),
+        entry: Entry::Watch(written(0, 1_020)),
+    });
+    let wakeup = replica.custody.next_wakeup().unwrap();
+    assert_eq!(wakeup.since(replica.boot), WATCH_PATIENCE);
+    replica.pass(500);
+    assert_eq!(replica.reports(), []);
+    let found = vec![
+        Listed::CronJob(Box::new(record())),
+        Listed::Job {
+            cron_job: record().identity.uid.clone(),
+            job: Box::new(job(at("10:00:00"), 1_020)),
+        },
+    ];
+    assert!(replica.list_through(found, written(0, 0)), "nothing may be missing");
+    assert_eq!(replica.reports(), [ShardReport::Leading(mandate(8))]);
+    assert_eq!(replica.creates(), [], "its Job is there");
+}
+
+#[test]
+fn a_watch_that_shows_it_while_it_is_listed_is_enough() {
+    let mut replica = Replica::new();
+    replica.hand_over(written(0, 1_020));
+    replica.pass(500);
+    assert!(replica.custody.poll_list().is_some());
+    replica.watch(Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))));
+    assert_eq!(replica.reports(), [ShardReport::Leading(mandate(8))]);
+    let now = replica.now();
+    replica
+        .custody
+        .take_listed(&mut replica.shards, Listed::CronJob(Box::new(record())), now);
+    replica.custody.listed(&mut replica.shards, &written(1_030, 1_030), now);
+    assert_eq!(replica.shards.sizes().jobs, 1, "what was shown meanwhile stays");
+    assert_eq!((replica.reports(), replica.creates()), (vec![], vec![]));
+}
+
+#[test]
+fn a_shard_that_was_not_warmed_or_was_led_before_is_listed_whatever_was_said() {
+    let mut cold = Replica::new();
+    let lead = |term| ShardCommand::Lead {
+        mandate: mandate(term),
+        entry: Entry::Watch(written(0, 0)),
+    };
+    cold.command(lead(2));
+    assert_eq!(cold.reports(), [ShardReport::Synced]);
+    cold.list(vec![]);
+    assert_eq!(cold.reports(), [ShardReport::Leading(mandate(2))]);
+    cold.command(lead(3));
+    assert_eq!(cold.reports(), [], "nothing of the former term goes on");
+    cold.list(vec![]);
+    assert_eq!(cold.reports(), [ShardReport::Leading(mandate(3))]);
+}
+
+#[test]
+fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
+    let mut replica = Replica::new();
+    replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
+    let order = replica.custody.poll_list().unwrap();
+    assert_eq!(
+        (order.shards, order.is_consistent),
+        ([shard()].into_iter().collect(), false)
+    );
+    // It began before this was said.
+    replica.command(ShardCommand::Lead {
+        mandate: mandate(5),
+        entry: Entry::List,
+    });
+    assert_eq!(replica.custody.poll_list(), None, "one at a time");
+    let now = replica.now();
+    let early = Listed::CronJob(Box::new(record()));
+    replica.custody.take_listed(&mut replica.shards, early, now);
+    replica.custody.listed(&mut replica.shards, &written(0, 0), now);
+    assert_eq!(replica.shards.sizes().cron_jobs, 0);
+    assert_eq!(
+        replica.reports(),
+        [ShardReport::Synced],
+        "a list that began before does not count"
+    );
+    replica.list(vec![Listed::CronJob(Box::new(record()))]);
+    assert!(replica.reports().contains(&ShardReport::Leading(mandate(5))));
+    assert_eq!(replica.creates(), [(Term(5), at("10:00:00"))]);
+}
+
+#[test]
+fn a_shard_is_sealed_when_its_answers_are_there_and_says_what_it_wrote() {
+    let mut replica = Replica::leading();
+    assert_eq!(replica.creates(), [(Term(1), at("10:00:00"))]);
+    replica.seal(1);
+    assert_eq!(replica.reports(), [], "a create is on its way");
+    replica.pass(700);
+    replica.watch(created());
+    replica.store_status();
+    assert_eq!(
+        replica.reports(),
+        [ShardReport::Sealed {
+            mandate: mandate(1),
+            at: replica.boot,
+            fired_through: Some(at("10:00:05") + SignedDuration::from_millis(700)),
+            written_through: written(1_101, 1_100),
+        }]
+    );
+    replica.pass(120_000);
+    assert_eq!((replica.creates(), replica.reports()), (vec![], vec![]));
+}
+
+#[test]
+fn a_shard_acts_until_what_it_has_begun_is_answered() {
+    let mut replica = Replica::leading();
+    replica.creates();
+    replica.pass(52_000);
+    replica.seal(1);
+    replica.pass(3_000);
+    replica.watch(created());
+    assert_eq!(
+        replica.creates(),
+        [(Term(1), at("10:01:00"))],
+        "what has become due meanwhile"
+    );
+}
+
+#[test]
+fn answers_are_waited_for_as_long_as_they_may_be_and_two_seconds_behind_the_seal_and_no_longer() {
+    let mut replica = Replica::leading();
+    replica.creates();
+    replica.seal(1);
+    replica.pass(4_000);
+    replica.pass(1_999);
+    assert_eq!(replica.reports(), []);
+    replica.pass(1);
+    assert!(
+        matches!(replica.reports()[..], [ShardReport::Sealed { fired_through: Some(through), .. }] if through == at("10:00:09"))
+    );
+}
+
+#[test]
+fn a_shard_that_is_told_to_close_sooner_does_and_one_that_is_sealed_stays_so() {
+    let mut replica = Replica::leading();
+    assert_eq!(replica.creates().len(), 1);
+    replica.seal(1);
+    replica.pass(100);
+    assert_eq!(replica.reports(), []);
+    let told_at = replica.boot;
+    let at_once = ShardCommand::Seal(SealOrder {
+        mandate: mandate(1),
+        close_by: told_at,
+        has_successor: true,
+    });
+    replica.command(at_once);
+    replica.pass(1_000);
+    replica.command(at_once);
+    replica.pass(999);
+    assert_eq!(replica.reports(), [], "its answers are waited for");
+    replica.pass(1);
+    assert!(matches!(replica.reports()[..], [ShardReport::Sealed { at, .. }] if at == told_at));
+}
+
+#[test]
+fn a_create_that_was_not_sent_in_time_is_left_to_the_next_leader() {
+    let mut replica = Replica::leading();
+    assert_eq!(replica.creates().len(), 1);
+    replica.seal(1);
+    replica.pass(3_999);
+    assert_eq!(replica.reports(), [], "its answer is waited for");
+    replica.pass(1);
+    replica.watch(abandoned());
+    assert!(matches!(
+        replica.reports()[..],
+        [ShardReport::Sealed { at, .. }] if at == replica.boot
+    ));
+    replica.pass(60_000);
+    assert_eq!(replica.creates(), []);
+}
+
+fn sealed(replica: &mut Replica) -> Vec<u16> {
+    let reports = replica.reports().into_iter();
+    reports
+        .filter_map(|report| match report {
+            ShardReport::Sealed { mandate, .. } => Some(mandate.shard.0),
+            ShardReport::Synced | ShardReport::Loaded(_) | ShardReport::Leading(_) => None,
+        })
+        .collect()
+}
+
+/// A replica that leads shards 0 to 3, which have no CronJobs, and is told to seal them within four seconds.
+fn sealing_four(has_successor: bool) -> Replica {
+    let mut replica = Replica::new();
+    let mandates = (0..4).map(|shard| Mandate {
+        shard: ShardId(shard),
+        term: Term(1),
+    });
+    for mandate in mandates.clone() {
+        let entry = Entry::List;
+        replica.command(ShardCommand::Lead { mandate, entry });
+    }
+    replica.list(Vec::new());
+    let close_by = replica.boot + Duration::from_secs(4);
+    for mandate in mandates {
+        replica.command(ShardCommand::Seal(SealOrder {
+            mandate,
+            close_by,
+            has_successor,
+        }));
+    }
+    replica
+}
+
+#[test]
+fn one_shard_at_a_time_is_without_a_leader() {
+    let mut replica = sealing_four(true);
+    assert_eq!(sealed(&mut replica), [0]);
+    replica.pass(1_000);
+    assert_eq!(
+        sealed(&mut replica),
+        Vec::<u16>::new(),
+        "its next leader does not lead yet"
+    );
+    for shard in 0..3 {
+        replica.command(ShardCommand::Release(ShardId(shard)));
+        assert_eq!(sealed(&mut replica), [shard + 1]);
+    }
+    assert_eq!(replica.custody.next_wakeup(), None);
+}
+
+#[test]
+fn shards_without_a_next_leader_or_that_are_late_are_all_sealed_at_once() {
+    let mut replica = sealing_four(false);
+    assert_eq!(sealed(&mut replica), [0, 1, 2, 3]);
+    let mut replica = sealing_four(true);
+    replica.pass(3_999);
+    assert_eq!(sealed(&mut replica), [0]);
+    replica.pass(1);
+    assert_eq!(sealed(&mut replica), [1, 2, 3]);
+    let mut replica = sealing_four(true);
+    assert_eq!(sealed(&mut replica), [0]);
+    replica.command(ShardCommand::Seal(SealOrder {
+        mandate: Mandate {
+            shard: ShardId(3),
+            term: Term(1),
+        },
+        close_by: replica.boot + Duration::from_secs(4),
+        has_successor: false,
+    }));
+    assert_eq!(sealed(&mut replica), [3], "the other members have left");
+}
+
+#[test]
+fn a_shard_that_is_about_to_fire_fires_before_it_is_sealed() {
+    let mut replica = Replica::leading();
+    replica.creates();
+    replica.watch(created());
+    replica.creates();
+    replica.pass(54_850);
+    replica.seal(1);
+    replica.pass(149);
+    assert_eq!(replica.creates(), []);
+    replica.pass(1);
+    assert_eq!(replica.creates(), [(Term(1), at("10:01:00"))]);
+    replica.pass(3_850);
+    let reports = replica.reports();
+    assert_eq!(reports, [], "a create is on its way");
+    replica.pass(2_000);
+    let reports = replica.reports();
+    assert!(
+        matches!(&reports[..], [ShardReport::Sealed { fired_through: Some(through), .. }] if *through == at("10:01:03") + SignedDuration::from_millis(850)),
+        "{reports:?}"
+    );
+}
+
+#[test]
+fn a_shard_whose_answers_come_just_before_it_is_due_fires_before_it_is_sealed() {
+    let mut replica = Replica::leading();
+    replica.creates();
+    replica.pass(52_000);
+    replica.seal(1);
+    replica.pass(2_900);
+    replica.watch(created());
+    replica.store_status();
+    assert_eq!(replica.reports(), [], "it is due in 100 ms");
+    replica.pass(100);
+    assert_eq!(replica.creates(), [(Term(1), at("10:01:00"))]);
+}
+
+#[test]
+fn what_was_never_led_is_given_up_at_once_and_what_is_let_go_is_forgotten() {
+    let mut replica = Replica::new();
+    replica.command(ShardCommand::Lead {
+        mandate: mandate(5),
+        entry: Entry::List,
+    });
+    replica.seal(5);
+    assert_eq!(
+        replica.reports(),
+        [
+            ShardReport::Synced,
+            ShardReport::Sealed {
+                mandate: mandate(5),
+                at: replica.boot,
+                fired_through: None,
+                written_through: written(0, 0),
+            }
+        ]
+    );
+    replica.list(vec![]);
+    assert_eq!(replica.reports(), [], "and is not led after all");
+    let mut replica = Replica::leading();
+    replica.seal(1);
+    replica.command(ShardCommand::ReleaseAll);
+    replica.pass(10_000);
+    assert_eq!(replica.reports(), []);
+    assert_eq!(replica.shards.shards().count(), 0);
+    assert_eq!(replica.custody.next_wakeup(), None);
+}
+
+#[test]
+fn a_watch_that_does_not_show_the_shard_yet_has_not_seen_what_was_written_in_it() {
+    let mut replica = Replica::new();
+    replica.watch(selected(
+        ShardSet::EMPTY,
+        SelectionStage::Watching(ResourceVersion(900)),
+    ));
+    replica.hand_over(written(0, 1_020));
+    // Of another shard, and later than what is waited for.
+    let other = JobRecord {
+        controller: None,
+        ..job(at("10:00:00"), 1_050)
+    };
+    replica.watch(Input::JobApplied(Box::new(other)));
+    assert_eq!(replica.reports(), []);
+    let only = [shard()].into_iter().collect();
+    replica.watch(selected(only, SelectionStage::Watching(ResourceVersion(1_000))));
+    assert_eq!(replica.reports(), [], "it shows the shard, and has come to 1000");
+    replica.watch(Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))));
+    assert_eq!(replica.reports(), [ShardReport::Leading(mandate(8))]);
+    assert_eq!(replica.creates(), [], "its Job is there");
+}
+
+#[test]
+fn a_list_of_some_shards_says_nothing_of_others() {
+    let mut replica = Replica::leading();
+    replica.creates();
+    replica.watch(Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))));
+    let others: ShardSet = count().shards().filter(|other| *other != shard()).collect();
+    for stage in [SelectionStage::ListBegun, SelectionStage::ListDone] {
+        replica.watch(selected(others, stage));
+    }
+    assert_eq!(replica.shards.sizes().jobs, 1);
+    for stage in [SelectionStage::ListBegun, SelectionStage::ListDone] {
+        replica.watch(selected(ShardSet::all(count()), stage));
+    }
+    assert_eq!(
+        replica.shards.sizes().jobs,
+        0,
+        "a list of its own shard takes it for gone"
+    );
+}

@@ -1,0 +1,90 @@
+//! How far something reaches among the CronJobs and the Jobs: what a leader of a shard wrote last or goes by, which the next
+//! one must have seen before it decides anything, and what somebody has seen.
+
+use std::fmt;
+
+use crate::shard::ResourceVersion;
+
+/// Up to which versions. Versions of one resource compare as numbers; those of different resources do not, as each may have
+/// a store of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Horizon {
+    /// Of CronJobs, among which are their statuses.
+    pub cron_jobs: ResourceVersion,
+    /// Of Jobs.
+    pub jobs: ResourceVersion,
+}
+
+impl Horizon {
+    /// From its text; none where it is not of this form.
+    pub fn parse(text: &str) -> Option<Horizon> {
+        let (cron_jobs, jobs) = text.split_once('/')?;
+        Some(Horizon {
+            cron_jobs: ResourceVersion(cron_jobs.parse().ok()?),
+            jobs: ResourceVersion(jobs.parse().ok()?),
+        })
+    }
+
+    /// Whether whoever has seen so much has seen all of this.
+    pub fn is_within(&self, seen: &Horizon) -> bool {
+        self.cron_jobs <= seen.cron_jobs && self.jobs <= seen.jobs
+    }
+
+    /// What whoever has seen either has seen.
+    #[must_use]
+    pub fn min(&self, other: &Horizon) -> Horizon {
+        Horizon {
+            cron_jobs: self.cron_jobs.min(other.cron_jobs),
+            jobs: self.jobs.min(other.jobs),
+        }
+    }
+
+    /// What whoever has seen both has seen.
+    #[must_use]
+    pub fn max(&self, other: &Horizon) -> Horizon {
+        Horizon {
+            cron_jobs: self.cron_jobs.max(other.cron_jobs),
+            jobs: self.jobs.max(other.jobs),
+        }
+    }
+
+    /// Takes note of a status that was written.
+    pub fn note_status(&mut self, version: ResourceVersion) {
+        self.cron_jobs = self.cron_jobs.max(version);
+    }
+
+    /// Takes note of a Job that was created.
+    pub fn note_job(&mut self, version: ResourceVersion) {
+        self.jobs = self.jobs.max(version);
+    }
+}
+
+impl fmt::Display for Horizon {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.cron_jobs, self.jobs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_read_as_it_was_written_and_compares_part_by_part() {
+        let mut written = Horizon::default();
+        written.note_job(ResourceVersion(30));
+        written.note_job(ResourceVersion(20));
+        written.note_status(ResourceVersion(41));
+        assert_eq!(written.to_string(), "41/30");
+        assert_eq!(Horizon::parse("41/30"), Some(written));
+        for text in ["", "41", "41/", "/30", "41/30/1", "a/b"] {
+            assert_eq!(Horizon::parse(text), None, "{text}");
+        }
+        let seen = |cron_jobs, jobs| Horizon {
+            cron_jobs: ResourceVersion(cron_jobs),
+            jobs: ResourceVersion(jobs),
+        };
+        assert!(written.is_within(&seen(41, 30)) && written.is_within(&seen(50, 31)));
+        assert!(!written.is_within(&seen(40, 90)) && !written.is_within(&seen(90, 29)));
+    }
+}

@@ -1,0 +1,398 @@
+//! One shard: its CronJobs, their Jobs, its timers, its outbox.
+//!
+//! Four verbs: [`ShardState::handle`] takes a fact, [`ShardState::handle_timeout`] takes the passing of time,
+//! [`ShardState::poll_effect`] gives what is to be done, [`ShardState::next_wakeup`] says when to come back.
+//! Nothing is decided before both lists are complete, and nothing about a CronJob while an answer about its slot
+//! is awaited; so a slot is ordered once at a time.
+
+mod active;
+mod answers;
+mod complaints;
+mod decision;
+mod decisions;
+mod history;
+mod look_ups;
+mod looks;
+mod relists;
+mod status;
+mod tenure;
+mod timers;
+
+use std::collections::VecDeque;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    cron_job::{CronJobState, OpenSlot, SpecChange, Told},
+    effect::{CronJobEvent, Effect, EventReason},
+    ids::{ResourceVersion, Uid},
+    index::{Index, OwnerIndex},
+    input::{Input, Scope},
+    record::{CronJobRecord, JobRecord},
+    tally::{InstantOutcome, Tally},
+    template_memory::TemplateMemory,
+};
+use crate::shard::{ShardCount, ShardId};
+pub use decisions::Decided;
+use relists::Relists;
+use tenure::Tenure;
+use timers::Timers;
+
+/// What a shard is told once.
+#[derive(Clone, Debug)]
+pub struct ShardConfig {
+    /// Which shard it is.
+    pub shard: ShardId,
+    /// What is watched; a scope must have been listed before anything in it is decided.
+    pub scopes: Vec<Scope>,
+    /// Over how many shards CronJobs are shared out, so that Jobs are watched by the label of theirs; none where this one
+    /// has all.
+    pub count: Option<ShardCount>,
+    /// How far the clocks of replicas may be apart (`--max-clock-skew`): a Job of a slot that is further in the future
+    /// stands for no run.
+    pub clock_skew_max: SignedDuration,
+}
+
+impl ShardConfig {
+    /// By which label watches show Jobs, if by one.
+    fn label(&self) -> Option<(ShardCount, ShardId)> {
+        self.count.map(|count| (count, self.shard))
+    }
+}
+
+/// When to call [`ShardState::handle_timeout`], and whose timer it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wakeup {
+    /// The instant.
+    pub at: Timestamp,
+    /// The name of the timer, for the log.
+    pub timer: &'static str,
+}
+
+/// How much a shard holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// CronJobs.
+    pub cron_jobs: usize,
+    /// Jobs that a CronJob controls.
+    pub jobs: usize,
+    /// Timers on all wheels.
+    pub wheel_entries: usize,
+    /// Effects not yet taken.
+    pub outbox: usize,
+}
+
+/// One shard's state.
+pub struct ShardState {
+    config: ShardConfig,
+    index: Index,
+    timers: Timers,
+    outbox: VecDeque<Effect>,
+    tally: Tally,
+    relists: Relists,
+    tenure: Tenure,
+    /// Takes facts in and looks at no CronJob.
+    is_paused: bool,
+    /// Kept only for whoever asks why; none in a run.
+    decisions: Option<Vec<Decided>>,
+    template_memory: TemplateMemory,
+}
+
+impl ShardState {
+    /// An empty shard that leads, which decides nothing until every scope has been listed.
+    pub fn new(config: ShardConfig, now: Timestamp) -> ShardState {
+        ShardState {
+            index: Index::new(config.label()),
+            timers: Timers::new(now),
+            outbox: VecDeque::new(),
+            tally: Tally::default(),
+            relists: Relists::new(config.scopes.len()),
+            tenure: Tenure::Leading,
+            is_paused: false,
+            decisions: None,
+            template_memory: TemplateMemory::default(),
+            config,
+        }
+    }
+
+    /// The same, with memory that it shares with other shards.
+    #[must_use]
+    pub fn with_template_memory(self, template_memory: TemplateMemory) -> ShardState {
+        ShardState {
+            template_memory,
+            ..self
+        }
+    }
+
+    /// Which shard this is.
+    pub fn shard(&self) -> ShardId {
+        self.config.shard
+    }
+
+    /// Takes in a fact.
+    pub fn handle(&mut self, input: Input, now: Timestamp) {
+        self.follow_clock(now);
+        match input {
+            Input::CronJobRelistBegun(scope) => self.begin_relist(&scope, |relists| &mut relists.cron_jobs),
+            Input::CronJobApplied(record) => self.apply_cron_job(*record, now),
+            Input::CronJobSeen(uid) => self.hold_undecodable(&uid),
+            Input::CronJobDeleted(uid) => self.delete_cron_job(&uid),
+            Input::CronJobRelistDone(scope) => self.end_cron_job_relist(&scope, now),
+            Input::JobRelistBegun(scope) => self.begin_relist(&scope, |relists| &mut relists.jobs),
+            Input::JobApplied(record) => self.apply_job(*record, now),
+            Input::JobSeen(uid) => self.mark_job(&uid),
+            Input::JobDeleted(uid) => self.delete_job(&uid, now),
+            Input::JobUnselected(uid) => self.lose_sight_of_job(&uid, now),
+            Input::JobRelistDone(scope) => self.end_job_relist(&scope, now),
+            // Of many shards; whoever holds them says what of it concerns this one.
+            Input::Selected(_) => {}
+            Input::JobCreateAnswered { cron_job, slot, answer } => self.create_answered(&cron_job, slot, answer, now),
+            Input::JobDeleteAnswered {
+                cron_job,
+                job,
+                name,
+                answer,
+            } => {
+                self.delete_answered(&cron_job, &job, &name, answer, now);
+            }
+            Input::JobLookedUp { look_up, answer } => self.looked_up(&look_up, answer, now),
+            Input::StatusAnswered { cron_job, sent, answer } => self.status_answered(&cron_job, *sent, answer, now),
+        }
+    }
+
+    /// Takes in that it is `now`: everything due by then is decided. Calling it early or twice does no harm.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        if !self.may_decide_at_all() {
+            return;
+        }
+        self.follow_clock(now);
+        let mut due = self.timers.take_buffers();
+        self.timers.advance(now, &mut due);
+        self.outbox.reserve(due.slots.len());
+        for &owner in &due.slots {
+            self.decide(owner, now);
+        }
+        for &owner in &due.wakes {
+            self.evaluate(owner, now);
+        }
+        self.timers.return_buffers(due);
+    }
+
+    /// The next thing to be done, oldest first.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.outbox.pop_front()
+    }
+
+    /// When time alone will next make something due; it may be early, never late.
+    pub fn next_wakeup(&mut self) -> Option<Wakeup> {
+        if self.may_decide_at_all() {
+            self.timers.next_wakeup()
+        } else {
+            None
+        }
+    }
+
+    /// Whether every scope but these has been listed.
+    pub fn is_synced_but_for(&self, scopes: &[Scope]) -> bool {
+        let mut listed = self.config.scopes.iter().zip(self.relists.synced());
+        listed.all(|(scope, is_synced)| is_synced || scopes.contains(scope))
+    }
+
+    /// Whether every scope has been listed.
+    pub fn is_synced(&self) -> bool {
+        self.relists.are_all_synced()
+    }
+
+    fn may_decide_at_all(&self) -> bool {
+        self.relists.is_any_synced() && self.is_leading()
+    }
+
+    /// The account of due instants.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Whether a CronJob is known.
+    pub fn has_cron_job(&self, uid: &Uid) -> bool {
+        self.index.find_cron_job(uid).is_some()
+    }
+
+    /// The latest version of a CronJob that it goes by.
+    pub fn latest_version(&self) -> ResourceVersion {
+        let cron_jobs = self.index.owner_indexes();
+        let versions = cron_jobs.filter_map(|owner| Some(self.index.cron_job(owner)?.record.resource_version));
+        versions.max().unwrap_or_default()
+    }
+
+    /// The same of a Job.
+    pub fn latest_job_version(&self) -> ResourceVersion {
+        let jobs = self.index.job_indexes();
+        let versions = jobs.filter_map(|job| Some(ResourceVersion(self.index.job(job)?.resource_version)));
+        versions.max().unwrap_or_default()
+    }
+
+    /// How much it holds.
+    pub fn sizes(&self) -> Sizes {
+        Sizes {
+            cron_jobs: self.index.n_cron_jobs(),
+            jobs: self.index.n_jobs(),
+            wheel_entries: self.timers.len(),
+            outbox: self.outbox.len(),
+        }
+    }
+
+    /// One look at a CronJob, in the order of B-3.1. Idempotent: a second look at the same facts does nothing.
+    fn evaluate(&mut self, owner: OwnerIndex, now: Timestamp) {
+        let may_look = self
+            .index
+            .cron_job(owner)
+            .is_some_and(|cron_job| !cron_job.is_undecodable);
+        if !self.is_listed(owner) || !may_look || self.is_paused {
+            return;
+        }
+        match self.tenure {
+            Tenure::Standby => return,
+            Tenure::Leading | Tenure::Closing(_) => {}
+            Tenure::Sealed(_) => return self.flush_status(owner, now),
+        }
+        self.report_reserved_annotations(owner);
+        self.report_future_cursor(owner, now);
+        self.report_template_not_kept(owner);
+        self.clean_history(owner, now);
+        self.reconcile_active(owner, now);
+        self.decide(owner, now);
+        if self.tenure == Tenure::Leading {
+            self.emit_status(owner, now);
+        } else {
+            self.flush_status(owner, now);
+        }
+    }
+
+    fn apply_cron_job(&mut self, record: CronJobRecord, now: Timestamp) {
+        let mark = self.relists.mark;
+        let uid = record.identity.uid.clone();
+        let Some(owner) = self.index.find_cron_job(&uid) else {
+            let mut cron_job = Box::new(CronJobState::new(record, mark));
+            cron_job.keep_within(&self.template_memory);
+            let owner = self.index.insert_cron_job(&uid, cron_job);
+            self.evaluate(owner, now);
+            return;
+        };
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        cron_job.mark = mark;
+        // An event older than the answer to our own write holds nothing that we did not know when we wrote.
+        if record.resource_version < cron_job.record.resource_version {
+            return;
+        }
+        let change = SpecChange::between(&cron_job.record, &record);
+        let is_status_news = cron_job.take_status(&record.status);
+        let was_undecodable = std::mem::take(&mut cron_job.is_undecodable);
+        cron_job.record = record;
+        cron_job.keep_within(&self.template_memory);
+        cron_job.status_not_before = None;
+        if change.is_schedule {
+            self.schedule_changed(owner, now);
+        }
+        if change.is_any || is_status_news || was_undecodable {
+            if let Some(cron_job) = self.index.cron_job_mut(owner) {
+                cron_job.must_look = true;
+            }
+            self.evaluate(owner, now);
+        } else {
+            self.emit_status(owner, now);
+        }
+    }
+
+    /// The schedule is another one: what was due by the old one ends, what the new one says of the past is not
+    /// started (B-2.2 and its difference).
+    fn schedule_changed(&mut self, owner: OwnerIndex, now: Timestamp) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        cron_job.schedule_changed = Some(now);
+        cron_job.told = Told::default();
+        cron_job.ended_slot = None;
+        let is_unparseable = cron_job.record.schedule.parsed.is_err();
+        let message = format!("unparseable schedule for cronjob: {}", cron_job.record.schedule.text);
+        self.disarm(owner);
+        self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged);
+        if is_unparseable {
+            self.emit_event(owner, EventReason::UnParseableCronJobSchedule, message);
+        }
+    }
+
+    fn delete_cron_job(&mut self, uid: &Uid) {
+        if let Some(owner) = self.index.find_cron_job(uid) {
+            self.remove_cron_job(owner);
+        }
+    }
+
+    fn remove_cron_job(&mut self, owner: OwnerIndex) {
+        self.disarm(owner);
+        self.cancel_wake(owner);
+        if let Some(cron_job) = self.index.remove_cron_job(owner)
+            && cron_job.open.is_some()
+        {
+            self.tally.close(InstantOutcome::Deleted);
+        }
+    }
+
+    fn apply_job(&mut self, record: JobRecord, now: Timestamp) {
+        let change = self.index.apply_job(record, self.relists.mark);
+        if !change.is_relevant {
+            return;
+        }
+        for owner in [change.former_owner, change.owner].into_iter().flatten() {
+            self.evaluate_jobs(owner, now);
+        }
+    }
+
+    /// One that was running is asked for before anything is decided: it may be there still, without its label.
+    fn lose_sight_of_job(&mut self, uid: &Uid, now: Timestamp) {
+        let Some(index) = self.index.find_job(uid) else { return };
+        let is_running = self
+            .index
+            .job(index)
+            .is_some_and(|job| job.finish.is_none() && !job.is_delete_requested);
+        // While its create is on the way, that it was shown to come and go must be remembered.
+        let owner = self.index.job(index).map(|job| job.owner);
+        let owner = owner.and_then(|owner| self.index.cron_job(owner));
+        let is_awaited = owner
+            .and_then(|owner| owner.open.as_ref())
+            .is_some_and(OpenSlot::is_in_flight);
+        if is_running && !is_awaited {
+            self.lose_job(index, now);
+        } else {
+            self.forget_job(index, now);
+        }
+    }
+
+    fn delete_job(&mut self, uid: &Uid, now: Timestamp) {
+        let Some(job) = self.index.find_job(uid) else { return };
+        self.forget_job(job, now);
+    }
+
+    fn emit_event(&mut self, owner: OwnerIndex, reason: EventReason, message: String) {
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return;
+        };
+        // Whoever leads tells it.
+        if self.tenure == Tenure::Standby {
+            return;
+        }
+        self.outbox.push_back(Effect::EmitEvent(CronJobEvent {
+            cron_job: cron_job.record.identity.clone(),
+            resource_version: cron_job.record.resource_version,
+            reason,
+            message,
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(test)]
+pub(crate) use tests::test_record;

@@ -1,0 +1,321 @@
+//! The active list, `lastSuccessfulTime`, adoption and missing Jobs (B-5).
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    sync::Arc,
+};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    ShardState,
+    decision::{after, spread},
+};
+use crate::shard::{
+    cron_job::{LookUp, LookUpProgress},
+    effect::{Effect, EventReason, JobLookUp},
+    ids::{CronJobIdentity, Uid},
+    index::{Job, JobIndex, OwnerIndex},
+    naming,
+    record::{ActiveJob, Finish},
+};
+
+/// How long a running Job may have no label before it is asked for, and again: as a rule it has one within seconds.
+const UNLABELLED_WAIT: SignedDuration = SignedDuration::from_secs(30);
+
+/// What the look at one Job asks for.
+enum Finding {
+    /// A running Job of ours that is not on the list (B-5.1 and its difference).
+    Adopt,
+    /// A running Job that we did not create.
+    Unexpected,
+    /// A Job on the list has ended.
+    Ended(Finish),
+}
+
+/// What is asked about an entry of the active list (B-5.4).
+pub(super) fn question(cron_job: &Arc<CronJobIdentity>, active: &ActiveJob) -> JobLookUp {
+    let namespace = if active.namespace.is_empty() {
+        &cron_job.namespace
+    } else {
+        &active.namespace
+    };
+    JobLookUp {
+        cron_job: cron_job.clone(),
+        namespace: namespace.clone(),
+        name: active.name.clone(),
+        listed_uid: Some(active.uid.clone()),
+    }
+}
+
+impl ShardState {
+    /// Brings the active list in line with the Jobs (B-5.1), then asks for those entries that have none (B-5.4).
+    pub(super) fn reconcile_active(&mut self, owner: OwnerIndex, now: Timestamp) {
+        for (job, finding) in self.findings(owner, now) {
+            match finding {
+                Finding::Adopt => self.adopt(owner, job),
+                Finding::Unexpected => self.tell_unexpected(owner, job, now),
+                Finding::Ended(finish) => self.take_off(owner, job, finish),
+            }
+        }
+        self.note_success(owner, now);
+        self.doubt_unlabelled(owner, now);
+        self.look_up_missing(owner, now);
+    }
+
+    /// Forgets the running Jobs of the active list that no watch shows, so that they are asked for: of one that is gone
+    /// before it has the label of its shard nobody else says so.
+    fn doubt_unlabelled(&mut self, owner: OwnerIndex, now: Timestamp) {
+        let doubtful = self.unlabelled(owner);
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        if doubtful.is_empty() {
+            cron_job.ask_unlabelled_at = None;
+            return;
+        }
+        let number = owner.wrapping_add(self.config.shard.0.into());
+        let wait = spread(UNLABELLED_WAIT, number.wrapping_mul(0x9E37_79B9));
+        let ask_at = *cron_job.ask_unlabelled_at.get_or_insert(after(now, wait));
+        if now < ask_at {
+            return self.wake_at(owner, ask_at);
+        }
+        cron_job.ask_unlabelled_at = None;
+        for job in doubtful {
+            self.index.remove_job(job);
+        }
+    }
+
+    /// The running Jobs of the active list that no watch shows; as a rule there are none, which is seen at once.
+    fn unlabelled(&self, owner: OwnerIndex) -> Vec<JobIndex> {
+        let is_it = |job: &Job| !job.is_shown && job.finish.is_none() && !job.is_delete_requested;
+        let jobs = self.index.children_of(owner).filter(|(_, job)| is_it(job));
+        let mut jobs: Vec<(JobIndex, &Job)> = jobs.collect();
+        if let Some(cron_job) = self.index.cron_job(owner)
+            && !jobs.is_empty()
+        {
+            let listed = cron_job.listed();
+            jobs.retain(|(_, job)| listed.contains(&job.uid));
+        }
+        jobs.into_iter().map(|(index, _)| index).collect()
+    }
+
+    /// What is to be done, by slot and name; usually nothing.
+    fn findings(&self, owner: OwnerIndex, now: Timestamp) -> Vec<(JobIndex, Finding)> {
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return Vec::new();
+        };
+        let listed = cron_job.listed();
+        let latest = self.latest_slot_of_jobs(now);
+        let mut findings = Vec::new();
+        for (index, job) in self.index.jobs_of(owner) {
+            let is_listed = listed.contains(&job.uid);
+            let is_child = job.is_in_namespace_of(&cron_job.record.identity);
+            let finding = match (job.finish, is_listed) {
+                _ if !is_child || (!is_listed && job.is_scheduled_after(latest)) => {
+                    if job.is_told_unexpected {
+                        continue;
+                    }
+                    Finding::Unexpected
+                }
+                (Some(finish), true) => Finding::Ended(finish),
+                (None, false) if job.is_delete_requested => continue,
+                (None, false) if self.is_ours(owner, index) => Finding::Adopt,
+                (None, false) if !job.is_told_unexpected => Finding::Unexpected,
+                (None, _) | (Some(_), false) => continue,
+            };
+            findings.push((index, finding));
+        }
+        findings.sort_by_key(|(index, _)| self.index.job(*index).map(|job| (job.scheduled(), &job.name)));
+        findings
+    }
+
+    /// Whether the Job bears the name that its scheduled timestamp gives.
+    fn is_ours(&self, owner: OwnerIndex, job: JobIndex) -> bool {
+        let (Some(cron_job), Some(job)) = (self.index.cron_job(owner), self.index.job(job)) else {
+            return false;
+        };
+        job.scheduled()
+            .is_some_and(|slot| naming::is_job_name(&job.name, &cron_job.record.identity.name, slot))
+    }
+
+    /// The latest slot for which a Job can have been created: a Job with a later one stands for no run. Replicas' clocks
+    /// may differ by the tolerance of the clock guard.
+    pub(super) fn latest_slot_of_jobs(&self, now: Timestamp) -> Timestamp {
+        after(now, self.config.clock_skew_max)
+    }
+
+    fn adopt(&mut self, owner: OwnerIndex, job: JobIndex) {
+        let Some(active) = self.active_entry(job) else { return };
+        let scheduled = self.index.job(job).and_then(Job::scheduled);
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        cron_job.add_active(active);
+        if let Some(slot) = scheduled
+            && cron_job.view.last_schedule_time.is_none_or(|last| last < slot)
+        {
+            cron_job.advance_cursor(slot);
+            cron_job.must_look = true;
+            cron_job.note_short_life();
+        }
+    }
+
+    /// Moves the cursor to the latest slot whose Job of ours has ended unrecorded: one that is not to be started any more
+    /// would never meet it. Says where the cursor is.
+    pub(super) fn record_ended(&mut self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
+        let latest_slot = self.latest_slot_of_jobs(now);
+        let is_ended = |job: &Job| job.finish.is_some() && !job.is_scheduled_after(latest_slot);
+        let ended = self.index.children_of(owner).filter(|(_, job)| is_ended(job));
+        let ours = ended.filter(|(index, _)| self.is_ours(owner, *index));
+        let latest = ours.filter_map(|(_, job)| job.scheduled()).max();
+        let cron_job = self.index.cron_job_mut(owner)?;
+        if let Some(slot) = latest {
+            cron_job.advance_cursor(slot);
+        }
+        cron_job.view.last_schedule_time
+    }
+
+    /// The entry of `status.active` for a Job (B-12.5).
+    pub(super) fn active_entry(&self, job: JobIndex) -> Option<ActiveJob> {
+        let job = self.index.job(job)?;
+        Some(ActiveJob {
+            name: job.name.clone(),
+            namespace: (*job.namespace).into(),
+            uid: job.uid.clone(),
+            resource_version: job.resource_version.to_string().into(),
+        })
+    }
+
+    fn tell_unexpected(&mut self, owner: OwnerIndex, job: JobIndex, now: Timestamp) {
+        let Some(job) = self.index.job_mut(job) else { return };
+        job.is_told_unexpected = true;
+        let (namespace, name) = (job.namespace.clone(), job.name.clone());
+        let is_child = self
+            .index
+            .cron_job(owner)
+            .is_some_and(|cron_job| *cron_job.record.identity.namespace == *namespace);
+        let place = if is_child {
+            String::new()
+        } else {
+            format!("{namespace}/")
+        };
+        let message = format!("Saw a job that the controller did not create or forgot: {place}{name}");
+        self.tally.unexpected_jobs += 1;
+        let cron_job = self.index.cron_job_mut(owner);
+        if cron_job.is_some_and(|cron_job| cron_job.unexpected_events.take(now)) {
+            self.emit_event(owner, EventReason::UnexpectedJob, message);
+        }
+    }
+
+    fn take_off(&mut self, owner: OwnerIndex, job: JobIndex, finish: Finish) {
+        let Some(job) = self.index.job(job) else { return };
+        let (uid, message) = (
+            job.uid.clone(),
+            format!("Saw completed job: {}, condition: {}", job.name, finish.as_str()),
+        );
+        if let Some(cron_job) = self.index.cron_job_mut(owner) {
+            cron_job.remove_active(&uid);
+        }
+        self.emit_event(owner, EventReason::SawCompletedJob, message);
+    }
+
+    /// `lastSuccessfulTime` is the latest completion that was seen (B-5.1).
+    fn note_success(&mut self, owner: OwnerIndex, now: Timestamp) {
+        let latest_slot = self.latest_slot_of_jobs(now);
+        let children = self.index.children_of(owner).map(|(_, job)| job);
+        let children = children.filter(|job| !job.is_scheduled_after(latest_slot));
+        let latest = children.filter_map(Job::completed).max();
+        if let Some(cron_job) = self.index.cron_job_mut(owner) {
+            cron_job.view.last_successful_time = cron_job.view.last_successful_time.max(latest);
+        }
+    }
+
+    /// Asks for the Jobs of entries that no Job answers to (B-5.4); once, and again after a failure.
+    fn look_up_missing(&mut self, owner: OwnerIndex, now: Timestamp) {
+        let (uids, mut missing) = self.missing(owner);
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        cron_job
+            .lookups
+            .retain(|uid, look_up| missing.get(uid) == Some(&look_up.question));
+        let mut wake: Option<Timestamp> = None;
+        for uid in uids {
+            let Some(question) = missing.remove(&uid) else { continue };
+            let known = cron_job.lookups.get_mut(&uid);
+            match known.map(|look_up| &mut look_up.progress) {
+                Some(LookUpProgress::Pending | LookUpProgress::Kept) => continue,
+                Some(LookUpProgress::Failed { until }) if now < *until => {
+                    wake = Some(wake.map_or(*until, |wake| wake.min(*until)));
+                    continue;
+                }
+                Some(progress) => *progress = LookUpProgress::Pending,
+                None => {
+                    let look_up = LookUp {
+                        question: question.clone(),
+                        progress: LookUpProgress::Pending,
+                        n_failures: 0,
+                    };
+                    cron_job.lookups.insert(uid, look_up);
+                }
+            }
+            self.outbox.push_back(Effect::LookUpJob(question));
+        }
+        if let Some(until) = wake {
+            self.wake_at(owner, until);
+        }
+    }
+
+    /// The entries of the active list that no Job answers to, in its order, and what is to be asked about each. Of those
+    /// that repeat a uid, the second is asked for when the first has been answered.
+    fn missing(&self, owner: OwnerIndex) -> (Vec<Uid>, BTreeMap<Uid, JobLookUp>) {
+        let (mut uids, mut questions) = (Vec::new(), BTreeMap::new());
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return (uids, questions);
+        };
+        for active in &cron_job.view.active {
+            if !self.index.is_child_of(owner, &active.uid)
+                && let Entry::Vacant(vacant) = questions.entry(active.uid.clone())
+            {
+                uids.push(active.uid.clone());
+                vacant.insert(question(&cron_job.record.identity, active));
+            }
+        }
+        (uids, questions)
+    }
+
+    /// A list does not have a Job. It may be younger than the list: an entry of the active list is asked for first.
+    pub(super) fn lose_job(&mut self, job: JobIndex, now: Timestamp) {
+        if let Some((owner, _)) = self.index.remove_job(job) {
+            self.evaluate_jobs(owner, now);
+        }
+    }
+
+    /// A Job is gone. One that was on the list and that we did not delete went missing (B-5.4).
+    pub(super) fn forget_job(&mut self, job: JobIndex, now: Timestamp) {
+        let Some((owner, job)) = self.index.remove_job(job) else {
+            return;
+        };
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        let was_active = cron_job.remove_active(&job.uid);
+        let identity = &cron_job.record.identity;
+        if let Some(open) = &mut cron_job.open
+            && open.is_in_flight()
+            && job.is_in_namespace_of(identity)
+            && naming::is_job_name(&job.name, &identity.name, open.slot)
+        {
+            open.gone = Some(job.uid.clone());
+        }
+        if was_active && !job.is_delete_requested && job.finish.is_none() && self.is_listed(owner) {
+            self.emit_event(
+                owner,
+                EventReason::MissingJob,
+                format!("Active job went missing: {}", job.name),
+            );
+        }
+        self.evaluate_jobs(owner, now);
+    }
+}

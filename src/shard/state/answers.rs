@@ -1,0 +1,307 @@
+//! What follows from the answers to our own orders (B-10.4, B-12).
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    ShardState,
+    decision::{after, back_off},
+};
+use crate::shard::{
+    ShardLabels,
+    cron_job::{LookUpProgress, Stage},
+    effect::EventReason,
+    ids::{ResourceVersion, Uid},
+    index::{JobIndex, OwnerIndex},
+    naming,
+    outcome::{CreateOutcome, DeleteOutcome},
+    record::JobRecord,
+    tally::InstantOutcome,
+};
+
+/// An order that was turned away before it was sent is not the server's fault: it comes back soon.
+pub(super) const ABANDONED_RETRY: SignedDuration = SignedDuration::from_secs(1);
+
+/// An API server answers before it has read its roles, and permits nothing meanwhile: it is asked again for so long before
+/// an Event complains (B-12.4).
+const PERMISSION_PATIENCE: SignedDuration = SignedDuration::from_secs(5);
+
+/// A history delete that failed is not urgent.
+const HISTORY_RETRY_MIN: SignedDuration = SignedDuration::from_secs(5);
+
+impl ShardState {
+    pub(super) fn create_answered(&mut self, uid: &Uid, slot: Timestamp, answer: CreateOutcome, now: Timestamp) {
+        let Some(owner) = self.index.find_cron_job(uid) else {
+            return;
+        };
+        let is_awaited = self
+            .open_slot_mut(owner)
+            .is_some_and(|open| open.slot == slot && open.stage == Stage::Ordered);
+        if !is_awaited {
+            return;
+        }
+        self.note_permission(owner, &answer, now);
+        match answer {
+            CreateOutcome::Created {
+                uid,
+                resource_version,
+                shard_labels,
+                ..
+            } => self.created(owner, slot, (uid, shard_labels), &resource_version),
+            CreateOutcome::AlreadyExists { message } => self.exists(owner, slot, message),
+            CreateOutcome::NamespaceTerminating => self.retry_later(owner, None, now),
+            CreateOutcome::Refused { message } => {
+                self.tell_failed_create(owner, &message);
+                self.end_open(owner, InstantOutcome::Refused);
+            }
+            CreateOutcome::NotPermitted { message } => {
+                if self.is_without_permission(owner, now) {
+                    self.tell_failed_create(owner, &message);
+                }
+                self.retry_later(owner, None, now);
+            }
+            CreateOutcome::Failed { message, retry_after } => {
+                self.tell_failed_create(owner, &message);
+                self.retry_later(owner, retry_after, now);
+            }
+            CreateOutcome::Unanswered { message } => self.ask_for_slot(owner, slot, message),
+            CreateOutcome::Expired => self.retry_at(owner, now),
+            CreateOutcome::Abandoned => self.retry_at(owner, after(now, ABANDONED_RETRY)),
+        }
+        self.evaluate(owner, now);
+    }
+
+    /// Remembers since when creates are not permitted, until one is answered otherwise.
+    fn note_permission(&mut self, owner: OwnerIndex, answer: &CreateOutcome, now: Timestamp) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        let since = &mut cron_job.not_permitted_since;
+        match answer {
+            // A clock that was set back must not keep it from being told.
+            CreateOutcome::NotPermitted { .. } => *since = Some(since.unwrap_or(now).min(now)),
+            CreateOutcome::Created { .. }
+            | CreateOutcome::AlreadyExists { .. }
+            | CreateOutcome::NamespaceTerminating
+            | CreateOutcome::Refused { .. }
+            | CreateOutcome::Failed { .. } => *since = None,
+            // No answer of the server.
+            CreateOutcome::Unanswered { .. } | CreateOutcome::Expired | CreateOutcome::Abandoned => {}
+        }
+    }
+
+    /// Whether the lack of permission has lasted for longer than a server needs to start.
+    fn is_without_permission(&self, owner: OwnerIndex, now: Timestamp) -> bool {
+        let since = self
+            .index
+            .cron_job(owner)
+            .and_then(|cron_job| cron_job.not_permitted_since);
+        since.is_some_and(|since| now.duration_since(since) >= PERMISSION_PATIENCE)
+    }
+
+    /// The Job was created (B-12.1). It is known from here on, before the watch shows it.
+    fn created(
+        &mut self,
+        owner: OwnerIndex,
+        slot: Timestamp,
+        (uid, shard_labels): (Uid, Box<ShardLabels>),
+        resource_version: &str,
+    ) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        let identity = cron_job.record.identity.clone();
+        let name = naming::job_name(&identity.name, slot);
+        let was_seen_to_go = cron_job
+            .open
+            .as_ref()
+            .is_some_and(|open| open.gone.as_ref() == Some(&uid));
+        match self.index.find_job(&uid) {
+            // The watch was faster. Whatever its annotations have become, it is ours (B-12.5).
+            Some(index) if self.index.job(index).is_some_and(|job| job.finish.is_none()) => {
+                self.list_active(owner, index);
+            }
+            Some(_) => {}
+            None if was_seen_to_go => {}
+            None => {
+                let job = JobRecord {
+                    uid,
+                    namespace: identity.namespace.clone(),
+                    name: name.clone(),
+                    resource_version: ResourceVersion::read(resource_version),
+                    controller: Some(identity.uid.clone()),
+                    scheduled: Some(slot),
+                    finish: None,
+                    started: None,
+                    completed: None,
+                    shard_labels: *shard_labels,
+                };
+                let uid = job.uid.clone();
+                self.index.apply_job(job, self.relists.mark);
+                if let Some(index) = self.index.find_job(&uid) {
+                    self.list_active(owner, index);
+                }
+            }
+        }
+        self.settle(owner, slot, InstantOutcome::Created);
+        self.emit_event(owner, EventReason::SuccessfulCreate, format!("Created job {name}"));
+        self.check_shard_label(owner, &shard_labels);
+    }
+
+    /// Reports that watches do not show a new Job. It is looked up now and then until it is labelled.
+    fn check_shard_label(&mut self, owner: OwnerIndex, labels: &ShardLabels) {
+        let Some((count, shard)) = self.config.label() else {
+            return;
+        };
+        if !labels.names(count, shard) {
+            let message = format!(
+                "a created job lacks the label {}={}: an admission webhook removed or changed it",
+                count.label_key(),
+                count.label_value(shard)
+            );
+            self.emit_event(owner, EventReason::ShardLabelMissing, message);
+        }
+    }
+
+    /// A Job of the slot's name exists (B-12.3): ours if we know it, else we ask whose it is.
+    fn exists(&mut self, owner: OwnerIndex, slot: Timestamp, message: String) {
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return;
+        };
+        let identity = cron_job.record.identity.clone();
+        let name = naming::job_name(&identity.name, slot);
+        let known = self
+            .index
+            .children_of(owner)
+            .find(|(_, job)| job.name == name)
+            .map(|(index, _)| index);
+        if let Some(job) = known {
+            self.adopt_existing(owner, slot, job);
+            return;
+        }
+        self.ask_for_slot(owner, slot, message);
+    }
+
+    pub(super) fn adopt_existing(&mut self, owner: OwnerIndex, slot: Timestamp, job: JobIndex) {
+        self.list_active(owner, job);
+        self.settle(owner, slot, InstantOutcome::Adopted);
+    }
+
+    fn list_active(&mut self, owner: OwnerIndex, job: JobIndex) {
+        if let Some(active) = self.active_entry(job)
+            && let Some(cron_job) = self.index.cron_job_mut(owner)
+        {
+            cron_job.add_active(active);
+        }
+    }
+
+    /// The slot has its Job: the cursor moves there (B-12.5).
+    pub(super) fn settle(&mut self, owner: OwnerIndex, slot: Timestamp, outcome: InstantOutcome) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        cron_job.advance_cursor(slot);
+        cron_job.note_short_life();
+        // Entries that were kept are asked for once a run (B-5.4).
+        cron_job
+            .lookups
+            .retain(|_, look_up| look_up.progress != LookUpProgress::Kept);
+        if cron_job.open.take().is_some() {
+            self.tally.close(outcome);
+        }
+    }
+
+    pub(super) fn tell_failed_create(&mut self, owner: OwnerIndex, message: &str) {
+        self.emit_event(
+            owner,
+            EventReason::FailedCreate,
+            format!("Error creating job: {message}"),
+        );
+    }
+
+    pub(super) fn retry_later(&mut self, owner: OwnerIndex, retry_after: Option<Duration>, now: Timestamp) {
+        let Some(open) = self.open_slot_mut(owner) else { return };
+        open.n_failures = open.n_failures.saturating_add(1);
+        let wait = back_off(open.n_failures, owner);
+        let asked = retry_after
+            .and_then(|asked| SignedDuration::try_from(asked).ok())
+            .unwrap_or_default();
+        self.retry_at(owner, after(now, wait.max(asked)));
+    }
+
+    fn retry_at(&mut self, owner: OwnerIndex, until: Timestamp) {
+        if let Some(open) = self.open_slot_mut(owner) {
+            open.stage = Stage::BackingOff { until };
+        }
+    }
+
+    pub(super) fn delete_answered(&mut self, uid: &Uid, job: &Uid, name: &str, answer: DeleteOutcome, now: Timestamp) {
+        let is_gone = match &answer {
+            DeleteOutcome::Deleted | DeleteOutcome::Gone => true,
+            DeleteOutcome::Failed { .. } | DeleteOutcome::Abandoned => false,
+        };
+        if let Some(index) = self.index.find_job(job)
+            && let Some(job) = self.index.job_mut(index)
+        {
+            job.is_delete_requested = is_gone;
+        }
+        let Some(owner) = self.index.find_cron_job(uid) else {
+            return;
+        };
+        match answer {
+            DeleteOutcome::Deleted => {
+                self.emit_event(owner, EventReason::SuccessfulDelete, format!("Deleted job {name}"));
+            }
+            // Somebody else was faster: what we wanted gone is gone.
+            DeleteOutcome::Gone => {}
+            DeleteOutcome::Failed { message, retry_after } => {
+                self.emit_event(owner, EventReason::FailedDelete, format!("Deleted job: {message}"));
+                self.put_history_off(owner, retry_after, now);
+            }
+            DeleteOutcome::Abandoned => self.put_history_off(owner, None, now),
+        }
+        if is_gone && let Some(cron_job) = self.index.cron_job_mut(owner) {
+            cron_job.n_history_failures = 0;
+            cron_job.remove_active(job);
+        }
+        self.replaced(owner, job, is_gone, now);
+        self.evaluate_jobs(owner, now);
+    }
+
+    fn put_history_off(&mut self, owner: OwnerIndex, retry_after: Option<Duration>, now: Timestamp) {
+        let asked = retry_after
+            .and_then(|asked| SignedDuration::try_from(asked).ok())
+            .unwrap_or_default();
+        if let Some(cron_job) = self.index.cron_job_mut(owner) {
+            cron_job.n_history_failures = cron_job.n_history_failures.saturating_add(1);
+            let wait = back_off(cron_job.n_history_failures, owner)
+                .max(HISTORY_RETRY_MIN)
+                .max(asked);
+            cron_job.history_not_before = Some(after(now, wait));
+        }
+    }
+
+    /// One of the Jobs to be replaced was answered; after the last one the slot is looked at again (B-10.4).
+    fn replaced(&mut self, owner: OwnerIndex, job: &Uid, is_gone: bool, now: Timestamp) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        let Some(open) = &mut cron_job.open else { return };
+        let Stage::Replacing { jobs, has_failed } = &mut open.stage else {
+            return;
+        };
+        if !jobs.contains(job) {
+            return;
+        }
+        jobs.retain(|waiting| waiting != job);
+        *has_failed |= !is_gone;
+        let (is_last, has_failed) = (jobs.is_empty(), *has_failed);
+        match (is_last, has_failed) {
+            (false, _) => {}
+            // Decided anew: a later slot may be due by now, or the CronJob another.
+            (true, false) => self.retry_at(owner, now),
+            (true, true) => self.retry_later(owner, None, now),
+        }
+    }
+}

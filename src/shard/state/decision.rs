@@ -1,0 +1,399 @@
+//! From the verdict of [`policy::decide`] to an open slot, an order, events and a timer (B-6, B-9, B-10).
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::ShardState;
+use crate::{
+    schedule::{
+        due,
+        policy::{self, Decision, Facts, SkipReason, Verdict},
+    },
+    shard::{
+        cron_job::{CronJobState, LookUpProgress, OpenSlot, Stage},
+        effect::{Effect, EventReason, JobDelete, JobOrder},
+        ids::Uid,
+        index::OwnerIndex,
+        naming,
+        record::ConcurrencyPolicy,
+        tally::InstantOutcome,
+    },
+};
+
+/// The first retry of a failed create; it doubles with each failure.
+const BACK_OFF_MIN_MILLIS: i64 = 100;
+/// A quota that lifts is noticed within half a minute; upstream may take a quarter of an hour (B-12.4).
+const BACK_OFF_MAX_MILLIS: i64 = 30_000;
+
+/// The wait of a CronJob after the given number of failures.
+pub(super) fn back_off(n_failures: u32, owner: OwnerIndex) -> SignedDuration {
+    let millis = BACK_OFF_MIN_MILLIS
+        .saturating_mul(1 << n_failures.saturating_sub(1).min(20))
+        .min(BACK_OFF_MAX_MILLIS);
+    let number = owner.wrapping_mul(0x9E37_79B9).wrapping_add(n_failures);
+    spread(SignedDuration::from_millis(millis), number)
+}
+
+/// A wait and up to a quarter of it more, by a number, so that those who began together do not come back together.
+pub(super) fn spread(wait: SignedDuration, number: u32) -> SignedDuration {
+    let part = i32::try_from(number % 256).unwrap_or_default();
+    wait.saturating_add(wait.saturating_mul(part) / 1024)
+}
+
+/// `instant` plus `wait`, at the end of time at the latest.
+pub(super) fn after(instant: Timestamp, wait: SignedDuration) -> Timestamp {
+    instant.checked_add(wait).unwrap_or(Timestamp::MAX)
+}
+
+impl ShardState {
+    /// Decides a CronJob, unless an answer is awaited that the decision hangs on.
+    pub(super) fn decide(&mut self, owner: OwnerIndex, now: Timestamp) {
+        self.close_behind_cursor(owner);
+        self.ask_again(owner, now);
+        if !self.may_decide(owner, now) {
+            return;
+        }
+        let Some(verdict) = self.verdict(owner, now) else {
+            return;
+        };
+        self.note_decision(owner, &verdict);
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        cron_job.must_look = false;
+        let passed = cron_job.armed.filter(|armed| *armed <= now);
+        let is_given_up = cron_job.ended_slot.is_some() && cron_job.ended_slot == verdict.decision.slot();
+        self.complain(owner, &verdict.decision);
+        match &verdict.decision {
+            _ if is_given_up => {}
+            Decision::Start { slot, replaces } => self.start(owner, *slot, *replaces, &verdict),
+            Decision::Skip(reason) => self.skip(owner, reason, &verdict, passed, now),
+        }
+        self.arm_next(owner, verdict.next);
+    }
+
+    fn may_decide(&mut self, owner: OwnerIndex, now: Timestamp) -> bool {
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return false;
+        };
+        let may_be_due = cron_job.must_look || cron_job.armed.is_none_or(|armed| armed <= now);
+        match &cron_job.open {
+            Some(_) if cron_job.awaits_answer(now) => return false,
+            Some(OpenSlot {
+                stage: Stage::BackingOff { until },
+                ..
+            }) if now < *until && !may_be_due => {
+                let until = *until;
+                self.wake_at(owner, until);
+                return false;
+            }
+            // The usual case: nothing is due before the armed slot.
+            None if !may_be_due => return false,
+            Some(_) | None => {}
+        }
+        // Whether an unknown entry of the active list still runs bears on all policies but Allow.
+        let is_asking = cron_job
+            .lookups
+            .values()
+            .any(|look_up| look_up.progress != LookUpProgress::Kept);
+        !(is_asking && cron_job.record.concurrency_policy != ConcurrencyPolicy::Allow)
+    }
+
+    fn verdict(&self, owner: OwnerIndex, now: Timestamp) -> Option<Verdict> {
+        let cron_job = self.index.cron_job(owner)?;
+        let record = &cron_job.record;
+        // What the cursor has passed is not due, whatever was armed.
+        let armed = cron_job
+            .armed
+            .filter(|armed| cron_job.view.last_schedule_time < Some(*armed));
+        let armed_due = armed.filter(|armed| *armed <= now);
+        let armed_later = armed.filter(|_| !cron_job.must_look);
+        let open = cron_job.open.as_ref();
+        let is_retry = open.is_some_and(|open| matches!(open.stage, Stage::BackingOff { .. }));
+        let is_active_slot = |slot: Timestamp| {
+            self.running(owner)
+                .any(|job| naming::is_job_name(&job.name, &record.identity.name, slot))
+        };
+        let facts = Facts {
+            schedule: &record.schedule,
+            is_deleting: record.is_deleting,
+            is_suspended: record.is_suspended,
+            created: record.created,
+            last_schedule_time: cron_job.view.last_schedule_time,
+            starting_deadline_seconds: record.starting_deadline_seconds,
+            concurrency_policy: record.concurrency_policy,
+            n_active_jobs: self.running(owner).count(),
+            is_active_slot: &is_active_slot,
+            schedule_changed: cron_job.schedule_changed,
+            armed: armed_due.or(open.map(|open| open.slot)).or(armed_later),
+            is_held: armed_due.is_some() || is_retry,
+        };
+        Some(policy::decide(&facts, now))
+    }
+
+    /// Begins to create the Job of a slot.
+    fn start(&mut self, owner: OwnerIndex, slot: Timestamp, replaces: bool, verdict: &Verdict) {
+        self.open(owner, slot, Stage::Ordered, verdict);
+        if replaces {
+            self.replace(owner);
+        } else {
+            self.order(owner, verdict.next);
+        }
+    }
+
+    fn skip(
+        &mut self,
+        owner: OwnerIndex,
+        reason: &SkipReason,
+        verdict: &Verdict,
+        passed: Option<Timestamp>,
+        now: Timestamp,
+    ) {
+        match *reason {
+            SkipReason::NotDue => {}
+            SkipReason::Deleting => self.close_unless_in_flight(owner, InstantOutcome::Deleted),
+            SkipReason::UnknownTimeZone(_) | SkipReason::Unparseable(_) | SkipReason::NeverRuns(_) => {
+                self.close_unless_in_flight(owner, InstantOutcome::Unschedulable);
+            }
+            SkipReason::Suspended => {
+                self.record_ended(owner, now);
+                if let Some(passed) = passed {
+                    self.open(owner, self.latest_slot(owner, passed, now), Stage::Suspended, verdict);
+                } else if let Some(open) = self.open_slot_mut(owner) {
+                    open.stage = Stage::Suspended;
+                }
+            }
+            SkipReason::ScheduleChanged { .. } => self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged),
+            SkipReason::DeadlineExceeded { slot } if self.record_ended(owner, now) >= Some(slot) => {
+                self.open(owner, slot, Stage::Ordered, verdict);
+                self.settle(owner, slot, InstantOutcome::Adopted);
+            }
+            SkipReason::DeadlineExceeded { slot } => self.lose_to_deadline(owner, slot, verdict),
+            SkipReason::AlreadyActive { slot } => {
+                self.hold(owner, slot, Stage::AlreadyActive, verdict, now);
+            }
+            SkipReason::Forbidden { slot } => {
+                let is_new = self.hold(owner, slot, Stage::Forbidden, verdict, now);
+                if is_new {
+                    let message =
+                        "Not starting job because prior execution is running and concurrency policy is Forbid";
+                    self.emit_event(owner, EventReason::JobAlreadyActive, message.to_owned());
+                }
+            }
+        }
+    }
+
+    /// The latest slot that is due, where `due` is one.
+    fn latest_slot(&self, owner: OwnerIndex, due: Timestamp, now: Timestamp) -> Timestamp {
+        let schedule = self.index.cron_job(owner).map(|cron_job| &cron_job.record.schedule);
+        let later = schedule.and_then(|schedule| {
+            let parsed = schedule.parsed.as_ref().ok()?;
+            due::most_recent(parsed, &schedule.default_zone, due, now)
+        });
+        later.unwrap_or(due)
+    }
+
+    /// A slot that cannot start yet stays open: until the Job in its way ends, or its deadline.
+    fn hold(&mut self, owner: OwnerIndex, slot: Timestamp, stage: Stage, verdict: &Verdict, now: Timestamp) -> bool {
+        let is_new = self.open(owner, slot, stage.clone(), verdict);
+        let former = self
+            .open_slot_mut(owner)
+            .map(|open| std::mem::replace(&mut open.stage, stage.clone()));
+        let deadline_secs = self
+            .index
+            .cron_job(owner)
+            .and_then(|cron_job| cron_job.record.starting_deadline_seconds);
+        if let Some(secs) = deadline_secs {
+            let lost = after(
+                slot,
+                SignedDuration::from_secs(secs).saturating_add(SignedDuration::from_millis(1)),
+            );
+            self.wake_at(owner, lost.max(now));
+        }
+        is_new || former != Some(stage)
+    }
+
+    /// Makes a slot the open one; says whether it was not before. What was open until then ends.
+    fn open(&mut self, owner: OwnerIndex, slot: Timestamp, stage: Stage, verdict: &Verdict) -> bool {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return false;
+        };
+        if let Some(open) = &mut cron_job.open {
+            if open.slot == slot {
+                return false;
+            }
+            self.tally.close(open.outcome_when_passed());
+        }
+        // The armed slot is the next in line; only a slot beyond it has passed others over.
+        let n_passed = if cron_job.armed == Some(slot) {
+            0
+        } else {
+            let cursor = cron_job.view.last_schedule_time.unwrap_or(cron_job.record.created);
+            // What the schedule says of the time before it was so was never due; a slot at the change itself is.
+            let changed = cron_job
+                .schedule_changed
+                .map(|at| after(at, SignedDuration::from_nanos(-1)));
+            let base = [cron_job.counted_until, changed]
+                .into_iter()
+                .flatten()
+                .fold(cursor, Timestamp::max);
+            policy::count_between(&cron_job.record.schedule, base, slot)
+        };
+        cron_job.counted_until = cron_job.counted_until.max(Some(slot));
+        cron_job.open = Some(OpenSlot {
+            slot,
+            stage,
+            n_failures: 0,
+            n_look_up_refusals: 0,
+            gone: None,
+        });
+        let outcome = if cron_job.record.is_suspended {
+            InstantOutcome::Suspended
+        } else {
+            InstantOutcome::Superseded
+        };
+        self.tally.open();
+        self.tally.pass(n_passed, outcome);
+        if verdict.is_many_missed {
+            let message =
+                "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
+            self.emit_event(owner, EventReason::TooManyMissedTimes, message.to_owned());
+        }
+        true
+    }
+
+    fn lose_to_deadline(&mut self, owner: OwnerIndex, slot: Timestamp, verdict: &Verdict) {
+        self.open(owner, slot, Stage::Ordered, verdict);
+        self.end_open(owner, InstantOutcome::DeadlineExceeded);
+        let message = format!("Missed scheduled time to start a job: {}", naming::rfc1123(slot));
+        self.emit_event(owner, EventReason::MissSchedule, message);
+    }
+
+    /// Ends the open slot without a Job: it is not taken up again.
+    pub(super) fn end_open(&mut self, owner: OwnerIndex, outcome: InstantOutcome) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        if let Some(open) = cron_job.open.take() {
+            cron_job.ended_slot = Some(open.slot);
+            self.tally.close(outcome);
+        }
+    }
+
+    /// Ends the open slot, if no answer about it is awaited.
+    pub(super) fn close_unless_in_flight(&mut self, owner: OwnerIndex, outcome: InstantOutcome) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        if cron_job.open.take_if(|open| !open.is_in_flight()).is_some() {
+            self.tally.close(outcome);
+        }
+    }
+
+    /// Ends the open slot when the cursor has reached it: its Job was found (B-5.1 and its difference).
+    fn close_behind_cursor(&mut self, owner: OwnerIndex) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        let cursor = cron_job.view.last_schedule_time;
+        if cron_job
+            .open
+            .take_if(|open| !open.is_in_flight() && cursor >= Some(open.slot))
+            .is_some()
+        {
+            self.tally.close(InstantOutcome::Adopted);
+        }
+    }
+
+    pub(super) fn open_slot_mut(&mut self, owner: OwnerIndex) -> Option<&mut OpenSlot> {
+        self.index.cron_job_mut(owner)?.open.as_mut()
+    }
+
+    /// Deletes the running Jobs first, in the order of the active list (B-10.4); the create follows when all are answered.
+    fn replace(&mut self, owner: OwnerIndex) {
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return;
+        };
+        let identity = cron_job.record.identity.clone();
+        let mut jobs: Vec<(Box<str>, Uid, std::sync::Arc<str>)> = self
+            .running(owner)
+            .map(|job| (job.name.clone(), job.uid.clone(), job.namespace.clone()))
+            .collect();
+        let place = |uid: &Uid| cron_job.view.active.iter().position(|active| active.uid == *uid);
+        jobs.sort_by_cached_key(|(_, uid, _)| place(uid));
+        let uids: Vec<Uid> = jobs.iter().map(|(_, uid, _)| uid.clone()).collect();
+        for uid in &uids {
+            if let Some(job) = self.index.find_job(uid).and_then(|job| self.index.job_mut(job)) {
+                job.is_delete_requested = true;
+            }
+        }
+        for (name, uid, namespace) in jobs {
+            self.outbox.push_back(Effect::DeleteJob(JobDelete {
+                cron_job: identity.clone(),
+                namespace: (*namespace).into(),
+                name,
+                uid,
+                is_for_replace: true,
+            }));
+        }
+        if let Some(open) = self.open_slot_mut(owner) {
+            open.stage = Stage::Replacing {
+                jobs: uids,
+                has_failed: false,
+            };
+        }
+    }
+
+    /// Hands out the create of the open slot.
+    pub(super) fn order(&mut self, owner: OwnerIndex, next: Option<Timestamp>) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        let record = &cron_job.record;
+        let Some(open) = &mut cron_job.open else { return };
+        open.stage = Stage::Ordered;
+        let slot = open.slot;
+        let zone = record.schedule.zone.as_ref().and_then(|zone| zone.as_ref().ok());
+        let expiry = policy::order_expiry(slot, record.starting_deadline_seconds);
+        let deadline = record
+            .starting_deadline_seconds
+            .map(|secs| after(slot, SignedDuration::from_secs(secs)));
+        let order = JobOrder {
+            cron_job: record.identity.clone(),
+            name: naming::job_name(&record.identity.name, slot),
+            slot,
+            scheduled_timestamp: naming::scheduled_timestamp(slot, zone),
+            template: record.template.clone(),
+            deadline: deadline.or(next).unwrap_or(Timestamp::MAX),
+            expires_at: match (expiry.map(|expiry| after(expiry, SignedDuration::from_nanos(1))), next) {
+                (Some(expiry), Some(next)) => Some(expiry.min(next)),
+                (expiry, next) => expiry.or(next),
+            },
+            n_attempts_before: open.n_failures,
+            // The next slot is armed after the decision that orders this one.
+            is_on_time: cron_job.armed == Some(slot),
+        };
+        self.outbox.push_back(Effect::CreateJob(order));
+    }
+
+    /// Arms the next slot, or nothing where there is none.
+    fn arm_next(&mut self, owner: OwnerIndex, next: Option<Timestamp>) {
+        let is_armed = self
+            .index
+            .cron_job(owner)
+            .is_some_and(|cron_job| cron_job.armed == next);
+        if is_armed && self.timers.has_slot(owner) {
+            return;
+        }
+        self.arm(owner, next);
+    }
+
+    /// The CronJob's running Jobs: those that Forbid and Replace count (B-5.1 and its difference).
+    pub(super) fn running(&self, owner: OwnerIndex) -> impl Iterator<Item = &crate::shard::index::Job> {
+        let listed = self.index.cron_job(owner).map(CronJobState::listed);
+        self.index.children_of(owner).map(|(_, job)| job).filter(move |job| {
+            job.finish.is_none()
+                && !job.is_delete_requested
+                && listed.as_ref().is_some_and(|listed| listed.contains(&job.uid))
+        })
+    }
+}

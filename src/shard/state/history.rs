@@ -1,0 +1,113 @@
+//! Finished Jobs over the history limits (B-4), none before its slot is stored in the cursor.
+
+use jiff::Timestamp;
+
+use super::ShardState;
+use crate::shard::{
+    effect::{Effect, JobDelete},
+    index::{Job, JobIndex, OwnerIndex},
+    naming,
+    record::Finish,
+};
+
+impl ShardState {
+    /// Hands out the deletes of B-4.3; those whose slot is not stored yet wait, and make the status write urgent.
+    pub(super) fn clean_history(&mut self, owner: OwnerIndex, now: Timestamp) {
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return;
+        };
+        let limits = [
+            (Finish::Complete, cron_job.record.successful_jobs_history_limit),
+            (Finish::Failed, cron_job.record.failed_jobs_history_limit),
+        ];
+        // Nothing can be over a limit while there are no more Jobs than the smallest of them.
+        let smallest = limits.iter().filter_map(|(_, limit)| *limit).min();
+        if smallest.is_none_or(|smallest| self.index.n_jobs_of(owner) <= smallest) {
+            return;
+        }
+        if let Some(not_before) = cron_job.history_not_before
+            && now < not_before
+        {
+            self.wake_at(owner, not_before);
+            return;
+        }
+        // Who waits holds up those behind it: the order of B-4.3 stays.
+        let mut is_waiting = false;
+        for (kind, limit) in limits {
+            let Some(limit) = limit else { continue };
+            for job in self.over_limit(owner, (kind, limit as usize), now) {
+                is_waiting |= self.wait_for_cursor(owner, job);
+                if !is_waiting {
+                    self.delete_from_history(owner, job);
+                }
+            }
+        }
+    }
+
+    /// The Jobs to delete, oldest start first, those without a start last, then by name (B-4.3).
+    fn over_limit(&self, owner: OwnerIndex, (kind, limit): (Finish, usize), now: Timestamp) -> Vec<JobIndex> {
+        let latest_slot = self.latest_slot_of_jobs(now);
+        // What goes already, also to be replaced, takes no other's place.
+        let is_kept =
+            |job: &Job| job.finish == Some(kind) && !job.is_delete_requested && !job.is_scheduled_after(latest_slot);
+        let of_kind = || self.index.children_of(owner).filter(|(_, job)| is_kept(job));
+        let n_over = of_kind().count().saturating_sub(limit);
+        if n_over == 0 {
+            return Vec::new();
+        }
+        let mut jobs: Vec<(JobIndex, &Job)> = of_kind().collect();
+        jobs.sort_unstable_by(|(_, a), (_, b)| {
+            let key = |job: &Job| (job.started().is_none(), job.started());
+            key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
+        });
+        jobs.truncate(n_over);
+        jobs.into_iter().map(|(index, _)| index).collect()
+    }
+
+    /// Whether the Job must stay for now: it is the only lock on its slot until the cursor has passed it.
+    fn wait_for_cursor(&mut self, owner: OwnerIndex, job: JobIndex) -> bool {
+        let Some(job) = self.index.job(job) else { return false };
+        let (uid, scheduled) = (job.uid.clone(), job.scheduled());
+        let cron_job_name = self
+            .index
+            .cron_job(owner)
+            .map(|cron_job| &cron_job.record.identity.name);
+        let slot =
+            scheduled.filter(|slot| cron_job_name.is_some_and(|name| naming::is_job_name(&job.name, name, *slot)));
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return false;
+        };
+        // While its create is not answered it is the lock against a second one.
+        let open = cron_job.open.as_ref();
+        if open.is_some_and(|open| open.is_in_flight() && Some(open.slot) == scheduled) {
+            return true;
+        }
+        // Cleanup comes before the active list: no SawCompletedJob for what it takes (B-4.6).
+        cron_job.remove_active(&uid);
+        let Some(slot) = slot.filter(|slot| cron_job.record.status.last_schedule_time < Some(*slot)) else {
+            return false;
+        };
+        cron_job.advance_cursor(slot);
+        cron_job.is_status_urgent = true;
+        true
+    }
+
+    fn delete_from_history(&mut self, owner: OwnerIndex, job: JobIndex) {
+        let Some(identity) = self
+            .index
+            .cron_job(owner)
+            .map(|cron_job| cron_job.record.identity.clone())
+        else {
+            return;
+        };
+        let Some(job) = self.index.job_mut(job) else { return };
+        job.is_delete_requested = true;
+        self.outbox.push_back(Effect::DeleteJob(JobDelete {
+            cron_job: identity,
+            namespace: (*job.namespace).into(),
+            name: job.name.clone(),
+            uid: job.uid.clone(),
+            is_for_replace: false,
+        }));
+    }
+}

@@ -1,0 +1,220 @@
+//! Questions about single Jobs: whose is the one of the slot's name (B-12.3), does a listed one still run (B-5.4).
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    ShardState,
+    active::question,
+    answers::ABANDONED_RETRY,
+    decision::{after, back_off},
+};
+use crate::shard::{
+    cron_job::{LookUpProgress, Stage},
+    effect::{Effect, EventReason, JobLookUp},
+    index::OwnerIndex,
+    naming,
+    outcome::LookUpOutcome,
+    record::ActiveJob,
+    tally::InstantOutcome,
+};
+
+/// So many refused look-ups in a row are reported. The waits before them sum up to more than six seconds, longer than an
+/// API server that has just started takes to read its roles.
+const REFUSALS_BEFORE_EVENT: u32 = 7;
+
+/// How long an answer asks to wait.
+fn retry_after_of(answer: &LookUpOutcome) -> SignedDuration {
+    let asked = if let LookUpOutcome::Failed { retry_after, .. } = answer {
+        *retry_after
+    } else {
+        None
+    };
+    asked
+        .and_then(|asked| SignedDuration::try_from(asked).ok())
+        .unwrap_or_default()
+}
+
+impl ShardState {
+    /// Asks for the Job of the slot's name; until the answer comes nothing is decided.
+    pub(super) fn ask_for_slot(&mut self, owner: OwnerIndex, slot: Timestamp, message: String) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        let cron_job_identity = cron_job.record.identity.clone();
+        if let Some(open) = &mut cron_job.open {
+            open.stage = Stage::LookingUp { message };
+        }
+        self.outbox.push_back(Effect::LookUpJob(JobLookUp {
+            namespace: cron_job_identity.namespace.clone(),
+            name: naming::job_name(&cron_job_identity.name, slot),
+            cron_job: cron_job_identity,
+            listed_uid: None,
+        }));
+    }
+
+    pub(super) fn looked_up(&mut self, asked: &JobLookUp, answer: LookUpOutcome, now: Timestamp) {
+        let Some(owner) = self.index.find_cron_job(&asked.cron_job.uid) else {
+            return;
+        };
+        let answer = self.believe(owner, asked, answer);
+        if asked.listed_uid.is_none() {
+            self.answer_for_slot(owner, &asked.name, &answer, now);
+        } else {
+            self.answer_for_active(owner, asked, &answer, now);
+        }
+        self.evaluate(owner, now);
+    }
+
+    /// Not knowing whether the slot has its Job, nothing may be created: the question is put again.
+    fn ask_later(&mut self, owner: OwnerIndex, asked: SignedDuration, message: String, now: Timestamp) {
+        let Some(open) = self.open_slot_mut(owner) else { return };
+        open.n_failures = open.n_failures.saturating_add(1);
+        let until = after(now, back_off(open.n_failures, owner).max(asked));
+        open.stage = Stage::AskingLater { message, until };
+        self.wake_at(owner, until);
+    }
+
+    /// Counts look-ups of the slot's Job that are not permitted, and reports them once a slot.
+    fn note_refusal(&mut self, owner: OwnerIndex, name: &str, answer: &LookUpOutcome) {
+        let Some(open) = self.open_slot_mut(owner) else { return };
+        let LookUpOutcome::NotPermitted { message } = answer else {
+            // Without an answer of the server nothing is known of its permissions.
+            if *answer != LookUpOutcome::Abandoned {
+                open.n_look_up_refusals = 0;
+            }
+            return;
+        };
+        open.n_look_up_refusals = open.n_look_up_refusals.saturating_add(1);
+        if open.n_look_up_refusals == REFUSALS_BEFORE_EVENT {
+            self.tell_failed_look_up(owner, name, message);
+        }
+    }
+
+    fn tell_failed_look_up(&mut self, owner: OwnerIndex, name: &str, message: &str) {
+        let message = format!("Error looking up job {name}: {message}");
+        self.emit_event(owner, EventReason::FailedLookUp, message);
+    }
+
+    /// Puts the question again when its time has come.
+    pub(super) fn ask_again(&mut self, owner: OwnerIndex, now: Timestamp) {
+        let Some(open) = self.open_slot_mut(owner) else { return };
+        let slot = open.slot;
+        let Stage::AskingLater { message, until } = &mut open.stage else {
+            return;
+        };
+        let (message, until) = (std::mem::take(message), *until);
+        if now < until {
+            open.stage = Stage::AskingLater { message, until };
+            self.wake_at(owner, until);
+        } else {
+            self.ask_for_slot(owner, slot, message);
+        }
+    }
+
+    /// Takes a found Job of ours in, but only while its question is open and the watch has not shown it gone since:
+    /// no later event would take it out again.
+    fn believe(&mut self, owner: OwnerIndex, asked: &JobLookUp, answer: LookUpOutcome) -> LookUpOutcome {
+        let LookUpOutcome::Found(job) = answer else {
+            return answer;
+        };
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return LookUpOutcome::Found(job);
+        };
+        if cron_job
+            .open
+            .as_ref()
+            .is_some_and(|open| open.gone.as_ref() == Some(&job.uid))
+        {
+            return LookUpOutcome::Gone;
+        }
+        let identity = &cron_job.record.identity;
+        let is_asked_for_slot = asked.listed_uid.is_none()
+            && cron_job.open.as_ref().is_some_and(|open| {
+                matches!(open.stage, Stage::LookingUp { .. })
+                    && naming::is_job_name(&asked.name, &identity.name, open.slot)
+            });
+        let is_asked_for_active = asked.listed_uid.as_ref() == Some(&job.uid)
+            && cron_job
+                .lookups
+                .get(&job.uid)
+                .is_some_and(|look_up| look_up.is_pending(asked));
+        let is_ours = job.controller.as_ref() == Some(&identity.uid) && job.namespace == identity.namespace;
+        if is_ours && (is_asked_for_slot || is_asked_for_active) && self.index.find_job(&job.uid).is_none() {
+            self.index.apply_job((*job).clone(), self.relists.mark);
+        }
+        LookUpOutcome::Found(job)
+    }
+
+    /// The answer to "whose is the Job of the slot's name?" (B-12.3).
+    fn answer_for_slot(&mut self, owner: OwnerIndex, name: &str, answer: &LookUpOutcome, now: Timestamp) {
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return;
+        };
+        let Some(open) = &cron_job.open else { return };
+        let Stage::LookingUp { message } = &open.stage else {
+            return;
+        };
+        let (slot, message) = (open.slot, message.clone());
+        if !naming::is_job_name(name, &cron_job.record.identity.name, slot) {
+            return;
+        }
+        self.note_refusal(owner, name, answer);
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return;
+        };
+        let Some(open) = &cron_job.open else { return };
+        match answer {
+            LookUpOutcome::Found(job) => match self.index.find_job(&job.uid) {
+                Some(index) if job.controller.as_ref() == Some(&cron_job.record.identity.uid) => {
+                    self.adopt_existing(owner, slot, index);
+                }
+                Some(_) | None => {
+                    self.tell_failed_create(owner, &message);
+                    self.end_open(owner, InstantOutcome::ForeignJob);
+                }
+            },
+            // The watch showed it come and go: the slot had its Job.
+            LookUpOutcome::Gone if open.gone.is_some() => self.settle(owner, slot, InstantOutcome::Adopted),
+            LookUpOutcome::Gone => self.retry_later(owner, None, now),
+            LookUpOutcome::NotPermitted { .. } | LookUpOutcome::Failed { .. } | LookUpOutcome::Abandoned => {
+                self.ask_later(owner, retry_after_of(answer), message, now);
+            }
+        }
+    }
+
+    /// The answer to "does this entry of the active list still run?" (B-5.4).
+    fn answer_for_active(&mut self, owner: OwnerIndex, asked: &JobLookUp, answer: &LookUpOutcome, now: Timestamp) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        let look_up = asked.listed_uid.as_ref().and_then(|uid| cron_job.lookups.get_mut(uid));
+        let Some(look_up) = look_up.filter(|look_up| look_up.is_pending(asked)) else {
+            return;
+        };
+        match answer {
+            LookUpOutcome::Found(_) => look_up.progress = LookUpProgress::Kept,
+            // The question goes with the entry, at the look that follows.
+            LookUpOutcome::Gone => {
+                let identity = cron_job.record.identity.clone();
+                let is_meant = |active: &ActiveJob| question(&identity, active) == *asked;
+                let n_before = cron_job.view.active.len();
+                cron_job.view.active.retain(|active| !is_meant(active));
+                if cron_job.view.active.len() < n_before {
+                    let message = format!("Active job went missing: {}", asked.name);
+                    self.emit_event(owner, EventReason::MissingJob, message);
+                }
+            }
+            LookUpOutcome::NotPermitted { .. } | LookUpOutcome::Failed { .. } | LookUpOutcome::Abandoned => {
+                look_up.n_failures = look_up.n_failures.saturating_add(1);
+                let wait = back_off(look_up.n_failures, owner).max(ABANDONED_RETRY);
+                let until = after(now, wait.max(retry_after_of(answer)));
+                look_up.progress = LookUpProgress::Failed { until };
+                if let LookUpOutcome::NotPermitted { message } = answer
+                    && look_up.n_failures == REFUSALS_BEFORE_EVENT
+                {
+                    self.tell_failed_look_up(owner, &asked.name, message);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! How often a CronJob with very many Jobs is looked at.
+//!
+//! A look takes a step for each Job of the CronJob. With one look for each change, a CronJob of which 100,000 Jobs end would
+//! hold up all others of the replica; so the changes of some time are looked at together.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{ShardState, decision::after};
+use crate::shard::index::OwnerIndex;
+
+/// With so many Jobs each change is looked at by itself. History limits keep an ordinary CronJob far below.
+const N_JOBS_ORDINARY: u32 = 1_000;
+
+/// How long changes of Jobs wait for a look: a second for each 10,000 Jobs of the CronJob.
+fn interval_of_looks(n_jobs: u32) -> SignedDuration {
+    if n_jobs <= N_JOBS_ORDINARY {
+        return SignedDuration::ZERO;
+    }
+    SignedDuration::from_millis(i64::from(n_jobs / 10))
+}
+
+impl ShardState {
+    /// Looks at a CronJob since one of its Jobs changed, or will.
+    pub(super) fn evaluate_jobs(&mut self, owner: OwnerIndex, now: Timestamp) {
+        let interval = interval_of_looks(self.index.n_jobs_of(owner));
+        if !interval.is_zero()
+            && let Some(cron_job) = self.index.cron_job_mut(owner)
+        {
+            if let Some(last) = cron_job.jobs_looked_at.filter(|last| *last <= now)
+                && now < after(last, interval)
+            {
+                return self.wake_at(owner, after(last, interval));
+            }
+            cron_job.jobs_looked_at = Some(now);
+        }
+        self.evaluate(owner, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_wait_where_there_are_very_many_jobs() {
+        for (n_jobs, millis) in [(0, 0), (1_000, 0), (1_001, 100), (20_000, 2_000), (100_000, 10_000)] {
+            assert_eq!(
+                interval_of_looks(n_jobs),
+                SignedDuration::from_millis(millis),
+                "{n_jobs} Jobs"
+            );
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Lists of what there is, scope by scope: what one leaves out is gone, and nothing is decided in a scope before both of its
+//! lists were complete once. A namespace that may not be listed stops no other. What exists in a form that cannot be understood is not gone.
+
+use jiff::Timestamp;
+
+use super::ShardState;
+use crate::shard::{ids::Uid, index::OwnerIndex, input::Scope, tally::InstantOutcome};
+
+/// Which lists were complete once, and the running number of the latest relist of each kind.
+pub(super) struct Relists {
+    /// Raised by each relist; objects carry the number in which they were last seen.
+    pub(super) mark: u32,
+    pub(super) cron_jobs: Vec<ScopeRelist>,
+    pub(super) jobs: Vec<ScopeRelist>,
+    /// Scopes of which both lists were complete once.
+    is_synced: Vec<bool>,
+}
+
+#[derive(Clone, Copy, Default)]
+pub(super) struct ScopeRelist {
+    /// The mark of the relist that is going on.
+    begun: Option<u32>,
+    was_done: bool,
+}
+
+impl Relists {
+    pub(super) fn new(n_scopes: usize) -> Relists {
+        let scopes = vec![ScopeRelist::default(); n_scopes];
+        Relists {
+            mark: 0,
+            cron_jobs: scopes.clone(),
+            jobs: scopes,
+            is_synced: vec![false; n_scopes],
+        }
+    }
+
+    /// For each scope whether both of its lists were complete once.
+    pub(super) fn synced(&self) -> impl Iterator<Item = bool> {
+        self.is_synced.iter().copied()
+    }
+
+    pub(super) fn are_all_synced(&self) -> bool {
+        self.is_synced.iter().all(|is_synced| *is_synced)
+    }
+
+    pub(super) fn is_any_synced(&self) -> bool {
+        self.is_synced.contains(&true)
+    }
+}
+
+impl ShardState {
+    /// Whether everything in the CronJob's scope has been listed, so that it may be decided.
+    pub(super) fn is_listed(&self, owner: OwnerIndex) -> bool {
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return false;
+        };
+        let namespace = &cron_job.record.identity.namespace;
+        let mut scopes = self.config.scopes.iter().zip(&self.relists.is_synced);
+        scopes.any(|(scope, is_synced)| *is_synced && scope.contains(namespace))
+    }
+
+    pub(super) fn begin_relist(&mut self, scope: &Scope, kind: fn(&mut Relists) -> &mut Vec<ScopeRelist>) {
+        self.relists.mark += 1;
+        let mark = self.relists.mark;
+        let Some(position) = self.config.scopes.iter().position(|known| known == scope) else {
+            return;
+        };
+        kind(&mut self.relists)[position].begun = Some(mark);
+    }
+
+    /// Ends a relist and gives its mark: what was not seen since is gone.
+    fn end_relist(&mut self, scope: &Scope, kind: fn(&mut Relists) -> &mut Vec<ScopeRelist>) -> Option<u32> {
+        let position = self.config.scopes.iter().position(|known| known == scope)?;
+        let relist = &mut kind(&mut self.relists)[position];
+        relist.was_done = true;
+        relist.begun.take()
+    }
+
+    pub(super) fn end_cron_job_relist(&mut self, scope: &Scope, now: Timestamp) {
+        if let Some(mark) = self.end_relist(scope, |relists| &mut relists.cron_jobs) {
+            for owner in self.index.owner_indexes() {
+                let is_gone = self.index.cron_job(owner).is_some_and(|cron_job| {
+                    cron_job.mark < mark && scope.contains(&cron_job.record.identity.namespace)
+                });
+                if is_gone {
+                    self.remove_cron_job(owner);
+                }
+            }
+        }
+        self.sync(now);
+    }
+
+    pub(super) fn end_job_relist(&mut self, scope: &Scope, now: Timestamp) {
+        if let Some(mark) = self.end_relist(scope, |relists| &mut relists.jobs) {
+            for job in self.index.job_indexes() {
+                if self
+                    .index
+                    .job(job)
+                    .is_some_and(|job| job.mark < mark && scope.contains(&job.namespace))
+                {
+                    self.lose_job(job, now);
+                }
+            }
+        }
+        self.sync(now);
+    }
+
+    /// Looks once at every CronJob of a scope of which the last list has become complete.
+    fn sync(&mut self, now: Timestamp) {
+        let relists = &self.relists;
+        let is_complete = |at: usize| relists.cron_jobs[at].was_done && relists.jobs[at].was_done;
+        let newly_synced = (0..relists.is_synced.len()).filter(|at| !relists.is_synced[*at] && is_complete(*at));
+        for at in newly_synced.collect::<Vec<_>>() {
+            self.relists.is_synced[at] = true;
+            for owner in self.index.owner_indexes() {
+                let namespace = self.index.cron_job(owner).map(|it| &it.record.identity.namespace);
+                if namespace.is_some_and(|namespace| self.config.scopes[at].contains(namespace)) {
+                    self.evaluate(owner, now);
+                }
+            }
+        }
+    }
+
+    /// A CronJob exists in a form that cannot be understood: it starts nothing until it can be, as it must not run on what
+    /// it was before, and as its status could not be stored. What is known of it stays, for its Jobs and its cursor.
+    pub(super) fn hold_undecodable(&mut self, uid: &Uid) {
+        let Some(owner) = self.index.find_cron_job(uid) else {
+            return;
+        };
+        let mark = self.relists.mark;
+        if let Some(cron_job) = self.index.cron_job_mut(owner) {
+            cron_job.mark = mark;
+            cron_job.is_undecodable = true;
+        }
+        self.disarm(owner);
+        self.cancel_wake(owner);
+        self.close_unless_in_flight(owner, InstantOutcome::Unschedulable);
+    }
+
+    /// A Job exists, whatever it has become: the list that is going on must not take it for gone.
+    pub(super) fn mark_job(&mut self, uid: &Uid) {
+        if let Some(index) = self.index.find_job(uid)
+            && let Some(job) = self.index.job_mut(index)
+        {
+            job.mark = self.relists.mark;
+        }
+    }
+}

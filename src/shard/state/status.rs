@@ -1,0 +1,125 @@
+//! The status that is to be stored, and what became of the last one sent (B-13).
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    ShardState,
+    decision::{after, back_off},
+};
+use crate::shard::{
+    cron_job::EmittedStatus,
+    effect::{Effect, EventReason, StatusWrite},
+    ids::Uid,
+    index::OwnerIndex,
+    outcome::StatusOutcome,
+    record::CronJobStatus,
+};
+
+/// After a failure, at least; and after a conflict, if no event has come to rebuild the write on.
+const STATUS_RETRY: SignedDuration = SignedDuration::from_secs(5);
+
+/// After a write that was not sent.
+const ABANDONED_RETRY: SignedDuration = SignedDuration::from_secs(1);
+
+/// A status write that fails again after [`STATUS_RETRY`] has failed for longer than an API server needs to start.
+const N_FAILURES_BEFORE_REPORT: u32 = 2;
+
+/// Failures come every half minute, and an Event lives for an hour (`kube-apiserver --event-ttl`).
+const N_FAILURES_BETWEEN_REPORTS: u32 = 120;
+
+impl ShardState {
+    /// Hands the status out when it differs from what is stored and from what was handed out last.
+    pub(super) fn emit_status(&mut self, owner: OwnerIndex, now: Timestamp) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        if cron_job.is_status_stored() {
+            cron_job.is_status_urgent = false;
+            return;
+        }
+        if let Some(not_before) = cron_job.status_not_before
+            && now < not_before
+        {
+            self.wake_at(owner, not_before);
+            return;
+        }
+        let is_urgent = cron_job.is_status_urgent;
+        let is_emitted = cron_job.emitted.as_ref().is_some_and(|emitted| {
+            emitted.status == cron_job.view
+                && emitted.resource_version == cron_job.record.resource_version
+                && emitted.is_urgent >= is_urgent
+        });
+        if is_emitted {
+            return;
+        }
+        let write = StatusWrite {
+            cron_job: cron_job.record.identity.clone(),
+            resource_version: cron_job.record.resource_version,
+            retained_metadata: cron_job.record.retained_metadata.clone(),
+            status: cron_job.view.clone(),
+            is_urgent,
+        };
+        cron_job.emitted = Some(Box::new(EmittedStatus {
+            status: write.status.clone(),
+            resource_version: write.resource_version,
+            is_urgent,
+        }));
+        self.outbox.push_back(Effect::WriteStatus(write));
+    }
+
+    pub(super) fn status_answered(&mut self, uid: &Uid, sent: CronJobStatus, answer: StatusOutcome, now: Timestamp) {
+        let Some(owner) = self.index.find_cron_job(uid) else {
+            return;
+        };
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        let emitted_version = cron_job
+            .emitted
+            .take_if(|emitted| emitted.status == sent)
+            .map(|e| e.resource_version);
+        match answer {
+            StatusOutcome::Stored { resource_version } => {
+                cron_job.n_status_failures = 0;
+                // An event that is newer than this answer has told the truth already.
+                if resource_version >= cron_job.record.resource_version {
+                    cron_job.record.status = sent;
+                    cron_job.take_version(resource_version);
+                }
+            }
+            StatusOutcome::Conflict => {
+                let is_rebuilt_already =
+                    emitted_version.is_none_or(|version| version < cron_job.record.resource_version);
+                if !is_rebuilt_already {
+                    cron_job.status_not_before = Some(after(now, STATUS_RETRY));
+                }
+            }
+            // The event that it is gone is on its way.
+            StatusOutcome::Gone => cron_job.status_not_before = Some(after(now, STATUS_RETRY)),
+            StatusOutcome::Failed { message, retry_after } => {
+                let asked = retry_after
+                    .and_then(|asked| SignedDuration::try_from(asked).ok())
+                    .unwrap_or_default();
+                cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);
+                let wait = back_off(cron_job.n_status_failures, owner).max(STATUS_RETRY).max(asked);
+                cron_job.status_not_before = Some(after(now, wait));
+                let n_since_report = cron_job.n_status_failures.checked_sub(N_FAILURES_BEFORE_REPORT);
+                if n_since_report.is_some_and(|n| n.is_multiple_of(N_FAILURES_BETWEEN_REPORTS)) {
+                    self.report_failed_status(owner, &message);
+                }
+            }
+            // Turned away before it was sent; at once it would only be turned away again.
+            StatusOutcome::Abandoned => cron_job.status_not_before = Some(after(now, ABANDONED_RETRY)),
+        }
+        self.evaluate(owner, now);
+    }
+
+    /// Says why `LAST SCHEDULE` does not move and finished Jobs pile up.
+    fn report_failed_status(&mut self, owner: OwnerIndex, message: &str) {
+        let message = format!(
+            "Error updating status: {message}; until an update succeeds lastScheduleTime is out of date and finished \
+             jobs are kept"
+        );
+        self.emit_event(owner, EventReason::FailedStatusUpdate, message);
+    }
+}

@@ -1,0 +1,115 @@
+//! How many instants were due: counted here by hand, not by the balance of the account alone.
+
+use super::world::{World, at, complete, cron_job, entry, job};
+use crate::shard::{ConcurrencyPolicy, CronJobRecord, CronJobStatus, InstantOutcome, ResourceVersion};
+
+fn edited(record: CronJobRecord) -> CronJobRecord {
+    CronJobRecord {
+        successful_jobs_history_limit: Some(1),
+        resource_version: ResourceVersion(11),
+        ..record
+    }
+}
+
+#[test]
+fn slots_that_passed_behind_an_order_are_counted_once() {
+    let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
+    world.advance_to("10:00:00");
+    world.effects();
+    world.apply(edited(cron_job("hello")));
+    world.advance_to("10:03:30");
+    world.refused("no");
+    world.effects();
+    assert_eq!(world.shard.tally().due_instants, 4);
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::Superseded), 3);
+}
+
+#[test]
+fn slots_that_a_deadline_hides_are_counted() {
+    let record = CronJobRecord {
+        starting_deadline_seconds: Some(120),
+        ..cron_job("hello")
+    };
+    let world = World::new("10:10:30", vec![record], vec![]);
+    assert_eq!(world.shard.tally().due_instants, 11);
+}
+
+#[test]
+fn slots_that_pass_in_one_step_while_suspended_are_counted() {
+    let suspended = CronJobRecord {
+        is_suspended: true,
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![suspended.clone()], vec![]);
+    world.jump_to("10:10:30");
+    assert_eq!(world.shard.tally().due_instants, 11);
+    world.apply(CronJobRecord {
+        is_suspended: false,
+        ..edited(suspended)
+    });
+    world.expect(&["create hello-29632930 for 2026-05-05T10:10:00Z"]);
+    assert_eq!(world.shard.tally().due_instants, 11);
+}
+
+#[test]
+fn a_minute_after_a_minute_is_counted_one_by_one() {
+    let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
+    for minute in 0..10 {
+        world.advance_to(&format!("10:{minute:02}:00"));
+        world.created_all();
+        assert_eq!(world.shard.tally().due_instants, minute + 1);
+    }
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::Created), 10);
+}
+
+#[test]
+fn a_slot_that_was_given_up_is_not_taken_up_again_when_the_deadline_grows() {
+    let before = job("hello", "09:59:00");
+    let status = CronJobStatus {
+        active: vec![entry(&before)],
+        ..cron_job("hello").status
+    };
+    let record = CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Forbid,
+        starting_deadline_seconds: Some(15),
+        status,
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![record.clone()], vec![before]);
+    world.advance_to("10:00:30");
+    world.effects();
+    world.apply(CronJobRecord {
+        starting_deadline_seconds: Some(300),
+        ..edited(record)
+    });
+    world.apply_job(complete(job("hello", "09:59:00"), "10:00:31"));
+    let effects = world.effects();
+    assert!(
+        effects
+            .iter()
+            .all(|line| !line.starts_with("create") && !line.contains("JobAlreadyActive")),
+        "{effects:#?}"
+    );
+    assert_eq!(world.shard.tally().due_instants, 1);
+}
+
+#[test]
+fn forbid_with_a_deadline_of_zero_tells_the_loss_soon() {
+    let before = job("hello", "09:59:00");
+    let status = CronJobStatus {
+        active: vec![entry(&before)],
+        ..cron_job("hello").status
+    };
+    let record = CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Forbid,
+        starting_deadline_seconds: Some(0),
+        status,
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![record], vec![before]);
+    world.jump_to("2026-05-05T10:00:00.005Z");
+    world.effects();
+    world.advance_to("10:00:01");
+    world.expect(&["Warning MissSchedule: Missed scheduled time to start a job: Tue, 05 May 2026 10:00:00 +0000"]);
+    assert!(world.now >= at("10:00:01"));
+}

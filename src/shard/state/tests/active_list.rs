@@ -1,0 +1,403 @@
+//! B-5: the active list, completion, adoption, missing Jobs.
+
+use super::world::{World, at, complete, cron_job, entry, failed, job, manual_job, uid};
+use crate::shard::{
+    ConcurrencyPolicy, CronJobRecord, CronJobStatus, Input, JobRecord, LookUpOutcome, ResourceVersion, Uid,
+};
+
+/// Listed at 09:59:30 with these active Jobs and these Jobs.
+fn world(active: &[&JobRecord], jobs: Vec<JobRecord>) -> World {
+    let active = active.iter().map(|job| entry(job)).collect();
+    let status = CronJobStatus {
+        active,
+        ..cron_job("hello").status
+    };
+    World::new(
+        "09:59:30",
+        vec![CronJobRecord {
+            status,
+            ..cron_job("hello")
+        }],
+        jobs,
+    )
+}
+
+#[test]
+fn b_5_1_a_running_job_on_the_list_changes_nothing() {
+    let running = job("hello", "09:59:00");
+    world(&[&running], vec![running.clone()]).expect(&[]);
+}
+
+#[test]
+fn b_5_1_a_running_job_of_ours_is_adopted_and_moves_the_cursor() {
+    let jobs = vec![job("hello", "09:58:00"), job("hello", "10:00:00")];
+    let mut world = World::new("10:00:00", vec![cron_job("hello")], jobs);
+    world.expect(&["status last=10:00:00 successful=- active=[hello-29632918 hello-29632920]"]);
+}
+
+#[test]
+fn b_5_1_a_manual_run_is_told_once_and_left_alone() {
+    let by_hand = manual_job("hello", "by-hand");
+    let mut world = world(&[], vec![by_hand.clone()]);
+    world.expect(&["Warning UnexpectedJob: Saw a job that the controller did not create or forgot: by-hand"]);
+    world.apply_job(JobRecord {
+        started: Some(at("09:59:31")),
+        ..by_hand.clone()
+    });
+    world.expect(&[]);
+    world.apply_job(complete(by_hand, "09:59:40"));
+    world.expect(&["status last=09:59:00 successful=09:59:40 active=[]"]);
+}
+
+#[test]
+fn b_5_1_a_job_whose_annotation_and_name_disagree_is_not_adopted() {
+    let odd = JobRecord {
+        scheduled: Some(at("09:58:00")),
+        ..job("hello", "09:59:00")
+    };
+    let effects = world(&[], vec![odd]).effects();
+    assert_eq!(
+        effects,
+        ["Warning UnexpectedJob: Saw a job that the controller did not create or forgot: hello-29632919"]
+    );
+}
+
+#[test]
+fn b_5_1_a_listed_job_that_ended_is_told_and_taken_off() {
+    let running = job("hello", "09:59:00");
+    let mut completed = world(&[&running], vec![running.clone()]);
+    completed.apply_job(complete(running.clone(), "09:59:20"));
+    completed.expect(&[
+        "Normal SawCompletedJob: Saw completed job: hello-29632919, condition: Complete",
+        "status last=09:59:00 successful=09:59:20 active=[]",
+    ]);
+    let mut ended = world(&[&running], vec![running.clone()]);
+    ended.apply_job(failed(running));
+    ended.expect(&[
+        "Normal SawCompletedJob: Saw completed job: hello-29632919, condition: Failed",
+        "status last=09:59:00 successful=- active=[]",
+    ]);
+}
+
+#[test]
+fn b_5_1_the_latest_completion_counts() {
+    let early = complete(job("hello", "09:57:00"), "09:57:30");
+    let late = complete(job("hello", "09:56:00"), "09:58:30");
+    world(&[], vec![early, late]).expect(&["status last=09:59:00 successful=09:58:30 active=[]"]);
+}
+
+#[test]
+fn b_5_4_an_entry_without_a_job_is_looked_up_and_dropped_when_gone() {
+    let gone = job("hello", "09:58:00");
+    let mut world = world(&[&gone], vec![]);
+    world.expect(&["look up hello-29632918"]);
+    world.answer_look_up(LookUpOutcome::Gone);
+    world.expect(&[
+        "Normal MissingJob: Active job went missing: hello-29632918",
+        "status last=09:59:00 successful=- active=[]",
+    ]);
+}
+
+#[test]
+fn b_5_4_an_entry_whose_name_lives_on_is_kept_and_not_asked_again() {
+    let released = JobRecord {
+        controller: None,
+        ..job("hello", "09:58:00")
+    };
+    let mut world = world(&[&released], vec![released.clone()]);
+    world.expect(&["look up hello-29632918"]);
+    world.answer_look_up(LookUpOutcome::Found(Box::new(released)));
+    world.expect(&[]);
+    world.advance_to("10:00:00");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+}
+
+#[test]
+fn b_5_4_entries_of_one_name_are_asked_for_and_answered_one_by_one() {
+    let listed = job("hello", "09:58:00");
+    let of_other_uid = JobRecord {
+        uid: uid("other"),
+        ..listed.clone()
+    };
+    let of_other_namespace = JobRecord {
+        uid: uid("elsewhere"),
+        namespace: "elsewhere".into(),
+        ..listed.clone()
+    };
+    let mut world = world(&[&listed, &of_other_uid, &of_other_namespace], vec![]);
+    world.expect(&["look up hello-29632918"; 3]);
+    world.answer_look_up(LookUpOutcome::Gone);
+    world.expect(&[
+        "Normal MissingJob: Active job went missing: hello-29632918",
+        "status last=09:59:00 successful=- active=[hello-29632918 hello-29632918]",
+    ]);
+    world.answer_look_up(LookUpOutcome::Found(Box::new(listed)));
+    world.expect(&[]);
+    world.answer_look_up(LookUpOutcome::Gone);
+    world.effects();
+    let write = world.pending_write("hello").expect("a write");
+    assert_eq!(write.status.active, [entry(&of_other_uid)]);
+}
+
+#[test]
+fn b_5_4_an_entry_that_changes_while_it_is_asked_for_is_asked_for_anew() {
+    let listed = job("hello", "09:58:00");
+    let mut world = world(&[&listed], vec![]);
+    world.expect(&["look up hello-29632918"]);
+    let mut record = cron_job("hello");
+    record.resource_version.0 += 1;
+    record.status.active = vec![entry(&JobRecord {
+        namespace: "elsewhere".into(),
+        ..listed
+    })];
+    world.apply(record);
+    world.expect(&["look up hello-29632918"]);
+    world.answer_look_up(LookUpOutcome::Gone);
+    world.expect(&[]);
+    world.answer_look_up(LookUpOutcome::Gone);
+    assert_eq!(
+        world.effects()[0],
+        "Normal MissingJob: Active job went missing: hello-29632918"
+    );
+}
+
+#[test]
+fn b_5_4_a_look_up_that_failed_is_repeated() {
+    let gone = job("hello", "09:58:00");
+    let mut world = world(&[&gone], vec![]);
+    world.effects();
+    world.answer_look_up(LookUpOutcome::Failed {
+        message: "no".into(),
+        retry_after: None,
+    });
+    world.expect(&[]);
+    world.advance_to("09:59:32");
+    world.expect(&["look up hello-29632918"]);
+}
+
+#[test]
+fn b_5_2_a_look_up_that_fails_holds_no_other_change_back() {
+    let (gone, running) = (job("hello", "09:57:00"), job("hello", "09:58:00"));
+    let mut world = world(&[&gone, &running], vec![complete(running.clone(), "09:58:20")]);
+    world.expect(&[
+        "Normal SawCompletedJob: Saw completed job: hello-29632918, condition: Complete",
+        "look up hello-29632917",
+        "status last=09:59:00 successful=09:58:20 active=[hello-29632917]",
+    ]);
+    world.answer_look_up(LookUpOutcome::Failed {
+        message: "no".into(),
+        retry_after: None,
+    });
+    world.stored("hello");
+    world.expect(&[]);
+    world.advance_to("10:00:00");
+    assert!(
+        world
+            .effects()
+            .contains(&"create hello-29632920 for 2026-05-05T10:00:00Z".to_owned())
+    );
+}
+
+#[test]
+fn b_5_4_a_listed_job_that_the_watch_shows_deleted_went_missing() {
+    let running = job("hello", "09:59:00");
+    let mut world = world(&[&running], vec![running.clone()]);
+    world.input(Input::JobDeleted(uid("hello-29632919")));
+    world.expect(&[
+        "Normal MissingJob: Active job went missing: hello-29632919",
+        "status last=09:59:00 successful=- active=[]",
+    ]);
+}
+
+#[test]
+fn b_5_6_a_job_that_went_before_it_was_seen_to_end_is_no_success() {
+    let gone = job("hello", "09:58:00");
+    let mut world = world(&[&gone], vec![]);
+    world.effects();
+    world.answer_look_up(LookUpOutcome::Gone);
+    assert_eq!(world.effects()[1], "status last=09:59:00 successful=- active=[]");
+}
+
+#[test]
+fn b_3_2_jobs_of_a_cron_job_of_the_same_name_and_another_uid_are_not_ours() {
+    let other = JobRecord {
+        controller: Some(uid("hello-of-old")),
+        ..job("hello", "09:58:00")
+    };
+    world(&[], vec![other]).expect(&[]);
+}
+
+#[test]
+fn b_2_1_a_job_that_changes_owner_is_taken_from_the_old_one() {
+    let running = job("hello", "09:59:00");
+    let mut world = world(&[&running], vec![running.clone()]);
+    world.apply_job(JobRecord {
+        controller: None,
+        ..running.clone()
+    });
+    world.expect(&["look up hello-29632919"]);
+    world.answer_look_up(LookUpOutcome::Found(Box::new(JobRecord {
+        controller: None,
+        ..running
+    })));
+    world.expect(&[]);
+    assert_eq!(world.shard.sizes().jobs, 0);
+}
+
+#[test]
+fn b_5_4_entries_that_repeat_a_uid_are_asked_for_one_after_the_other() {
+    let listed = job("hello", "09:58:00");
+    let of_its_uid = JobRecord {
+        name: "hello-1".into(),
+        ..listed.clone()
+    };
+    let mut world = world(&[&listed, &of_its_uid], vec![]);
+    world.expect(&["look up hello-29632918"]);
+    world.answer_look_up(LookUpOutcome::Gone);
+    assert!(world.effects().contains(&"look up hello-1".to_owned()));
+}
+
+#[test]
+fn a_long_active_list_is_looked_at_as_a_short_one() {
+    let slots: Vec<String> = (10..50).map(|minute| format!("09:{minute}:00")).collect();
+    let running: Vec<JobRecord> = slots.iter().map(|slot| job("hello", slot)).collect();
+    let listed: Vec<&JobRecord> = running.iter().collect();
+    let mut world = world(&listed, running.clone());
+    world.expect(&[]);
+    world.apply_job(complete(running[7].clone(), "09:59:20"));
+    let effects = world.effects();
+    assert_eq!(
+        effects[0],
+        format!(
+            "Normal SawCompletedJob: Saw completed job: {}, condition: Complete",
+            running[7].name
+        )
+    );
+    assert_eq!(effects.len(), 2, "{effects:?}");
+}
+
+/// Jobs that name `hello` as their controller and are in another namespace: a running one, a finished one, and one of
+/// the slot that is due next.
+fn jobs_elsewhere() -> Vec<JobRecord> {
+    let elsewhere = |job: JobRecord| JobRecord {
+        namespace: "offender".into(),
+        ..job
+    };
+    vec![
+        elsewhere(job("hello", "09:57:00")),
+        elsewhere(complete(job("hello", "09:58:00"), "09:59:20")),
+        elsewhere(job("hello", "10:00:00")),
+        elsewhere(job("hello", "2090-01-01T00:00:00Z")),
+    ]
+}
+
+#[test]
+fn b_3_2_a_job_of_another_namespace_is_reported_once_and_has_no_effect() {
+    let mut world = world(&[], jobs_elsewhere());
+    let unexpected = |name: &str| {
+        format!("Warning UnexpectedJob: Saw a job that the controller did not create or forgot: offender/{name}")
+    };
+    let names = ["hello-29632917", "hello-29632918", "hello-29632920", "hello-63115200"];
+    assert_eq!(world.effects(), names.map(unexpected));
+    for job in jobs_elsewhere() {
+        world.apply_job(JobRecord {
+            resource_version: ResourceVersion(30),
+            started: None,
+            ..job
+        });
+        world.expect(&[]);
+    }
+}
+
+#[test]
+fn b_3_2_forbid_does_not_wait_for_a_job_of_another_namespace_that_the_active_list_names() {
+    let elsewhere = JobRecord {
+        namespace: "offender".into(),
+        ..job("hello", "09:59:00")
+    };
+    let record = CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Forbid,
+        status: CronJobStatus {
+            active: vec![entry(&elsewhere)],
+            ..cron_job("hello").status
+        },
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![record], vec![elsewhere.clone()]);
+    world.expect(&[
+        "Warning UnexpectedJob: Saw a job that the controller did not create or forgot: offender/hello-29632919",
+        "look up hello-29632919",
+    ]);
+    world.answer_look_up(LookUpOutcome::Found(Box::new(elsewhere)));
+    world.expect(&[]);
+    world.advance_to("10:00:00");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+}
+
+#[test]
+fn b_5_1_a_job_of_a_future_slot_moves_no_cursor() {
+    let future = job("hello", "2090-01-01T00:00:00Z");
+    let mut world = world(
+        &[],
+        vec![future.clone(), complete(job("hello", "10:30:00"), "09:59:00")],
+    );
+    world.expect(&[
+        "Warning UnexpectedJob: Saw a job that the controller did not create or forgot: hello-29632950",
+        "Warning UnexpectedJob: Saw a job that the controller did not create or forgot: hello-63115200",
+    ]);
+    world.advance_to("10:00:00");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+}
+
+#[test]
+fn b_5_1_a_job_of_a_slot_within_the_clock_tolerance_is_adopted() {
+    let mut world = World::new("09:59:58", vec![cron_job("hello")], vec![job("hello", "10:00:00")]);
+    world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
+}
+
+#[test]
+fn a_last_schedule_time_in_the_future_is_reported_once() {
+    let record = CronJobRecord {
+        status: CronJobStatus {
+            last_schedule_time: Some(at("2090-01-01T00:00:00Z")),
+            ..CronJobStatus::default()
+        },
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![record.clone()], vec![]);
+    world.expect(&[
+        "Warning LastScheduleTimeInFuture: status.lastScheduleTime 2090-01-01T00:00:00Z is in the future: \
+                    no job starts before then; correct it in the status subresource",
+    ]);
+    world.apply(CronJobRecord {
+        resource_version: ResourceVersion(31),
+        is_suspended: true,
+        ..record
+    });
+    world.expect(&[]);
+}
+
+#[test]
+fn very_many_jobs_of_strangers_make_few_events_and_are_all_counted() {
+    let mut world = World::new("10:00:30", vec![cron_job("hello")], vec![]);
+    world.effects();
+    let events_of_strangers = |world: &mut World, from: usize| {
+        for number in from..from + 300 {
+            let mut stranger = job("hello", "10:00:00");
+            stranger.name = format!("stranger-{number}").into();
+            stranger.uid = Uid::new(&format!("stranger-{number}"));
+            stranger.namespace = "elsewhere".into();
+            world.apply_job(stranger);
+        }
+        let effects = world.effects();
+        effects.iter().filter(|line| line.contains("UnexpectedJob")).count()
+    };
+    assert_eq!(events_of_strangers(&mut world, 0), 25);
+    assert_eq!(world.shard.tally().unexpected_jobs, 300);
+    world.advance_to("10:59:00");
+    world.effects();
+    assert_eq!(events_of_strangers(&mut world, 300), 0);
+    world.advance_to("11:01:00");
+    world.effects();
+    assert_eq!(events_of_strangers(&mut world, 600), 25);
+}

@@ -1,0 +1,359 @@
+//! B-11 and B-12: the Job that is created, and what its creation brings.
+
+use std::time::Duration;
+
+use super::world::{World, at, cron_job, job, schedule, uid};
+use crate::shard::{CreateOutcome, CronJobRecord, InstantOutcome, LookUpOutcome, StatusOutcome, record::JobRecord};
+
+fn world() -> World {
+    let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
+    world.expect(&[]);
+    world
+}
+
+#[test]
+fn b_12_1_a_job_is_created_at_its_slot_and_recorded() {
+    let mut world = world();
+    world.advance_to("09:59:59.999");
+    world.expect(&[]);
+    world.advance_to("10:00:00");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+    world.created();
+    world.expect(&[
+        "Normal SuccessfulCreate: Created job hello-29632920",
+        "status last=10:00:00 successful=- active=[hello-29632920]",
+    ]);
+    world.stored("hello");
+    world.expect(&[]);
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::Created), 1);
+}
+
+#[test]
+fn b_11_3_the_slot_is_written_in_the_zone_of_the_cron_job() {
+    let record = CronJobRecord {
+        schedule: schedule("0 12 * * *", Some("Europe/Berlin")),
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![record], vec![]);
+    world.advance_to("10:00:00");
+    world.expect(&["create hello-29632920 for 2026-05-05T12:00:00+02:00"]);
+}
+
+#[test]
+fn b_12_1_the_next_slot_does_not_wait_for_the_status_write() {
+    let mut world = world();
+    world.advance_to("10:00:00");
+    world.effects();
+    world.created();
+    world.effects();
+    world.advance_to("10:01:00");
+    world.expect(&["create hello-29632921 for 2026-05-05T10:01:00Z"]);
+    world.created();
+    world.expect(&[
+        "Normal SuccessfulCreate: Created job hello-29632921",
+        "status last=10:01:00 successful=- active=[hello-29632920 hello-29632921]",
+    ]);
+}
+
+#[test]
+fn b_12_2_a_terminating_namespace_is_retried_without_an_event() {
+    let mut world = world();
+    world.advance_to("10:00:00");
+    world.effects();
+    world.answer_create(CreateOutcome::NamespaceTerminating);
+    world.expect(&[]);
+    world.advance_to("10:00:01");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+}
+
+fn exists(world: &mut World) {
+    world.advance_to("10:00:00");
+    world.effects();
+    world.answer_create(CreateOutcome::AlreadyExists {
+        message: "jobs.batch \"hello-29632920\" already exists".into(),
+    });
+}
+
+#[test]
+fn b_12_3_a_job_of_ours_that_exists_is_adopted() {
+    let mut world = world();
+    exists(&mut world);
+    world.expect(&["look up hello-29632920"]);
+    world.answer_look_up(LookUpOutcome::Found(Box::new(job("hello", "10:00:00"))));
+    world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::Adopted), 1);
+}
+
+#[test]
+fn b_12_3_a_known_job_of_ours_is_adopted_without_asking() {
+    let mut world = world();
+    world.advance_to("10:00:00");
+    world.effects();
+    let unmarked = JobRecord {
+        scheduled: None,
+        ..job("hello", "10:00:00")
+    };
+    world.apply_job(unmarked);
+    world.expect(&["Warning UnexpectedJob: Saw a job that the controller did not create or forgot: hello-29632920"]);
+    world.answer_create(CreateOutcome::AlreadyExists {
+        message: "exists".into(),
+    });
+    world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
+}
+
+#[test]
+fn b_12_3_a_foreign_job_costs_the_slot_and_the_next_is_armed() {
+    let mut world = world();
+    exists(&mut world);
+    world.effects();
+    let foreign = JobRecord {
+        controller: Some(uid("other")),
+        ..job("hello", "10:00:00")
+    };
+    world.answer_look_up(LookUpOutcome::Found(Box::new(foreign)));
+    world.expect(&["Warning FailedCreate: Error creating job: jobs.batch \"hello-29632920\" already exists"]);
+    world.advance_to("10:00:59");
+    world.expect(&[]);
+    world.advance_to("10:01:00");
+    world.expect(&["create hello-29632921 for 2026-05-05T10:01:00Z"]);
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::ForeignJob), 1);
+}
+
+#[test]
+fn b_12_3_a_job_that_is_gone_again_is_created() {
+    let mut world = world();
+    exists(&mut world);
+    world.effects();
+    world.answer_look_up(LookUpOutcome::Gone);
+    world.advance_to("10:00:01");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+}
+
+#[test]
+fn b_12_4_a_failed_create_is_retried_with_back_off_until_the_next_slot() {
+    let mut world = world();
+    world.advance_to("10:00:00");
+    world.effects();
+    let mut n_attempts = 0;
+    while world.now < at("10:00:50") {
+        n_attempts += 1;
+        world.refused("exceeded quota");
+        let until = world.shard.next_wakeup().expect("a retry").at;
+        let before = world.now;
+        world.expect(&["Warning FailedCreate: Error creating job: exceeded quota"]);
+        world.advance_to(&until.to_string());
+        let retried = world.effects();
+        assert!(retried.len() <= 1, "{retried:?}");
+        if retried.is_empty() {
+            break;
+        }
+        assert!(until > before);
+    }
+    assert!((6..12).contains(&n_attempts), "{n_attempts} attempts");
+}
+
+/// Answers creates with a lack of permission for as long as they come until then; gives the times of Events about it.
+fn not_permitted_until(world: &mut World, text: &str) -> Vec<String> {
+    let mut told = Vec::new();
+    while world.now < at(text) {
+        world.effects();
+        while !world.creates.is_empty() {
+            world.answer_create(CreateOutcome::NotPermitted {
+                message: "User \"cronwheel\" cannot create".into(),
+            });
+            for line in world.effects() {
+                assert!(
+                    line.starts_with("Warning FailedCreate: Error creating job: User"),
+                    "{line}"
+                );
+                told.push(world.now.strftime("%T").to_string());
+            }
+        }
+        let retry = world.shard.next_wakeup().map_or_else(|| at(text), |wakeup| wakeup.at);
+        world.advance_to(&retry.min(at(text)).to_string());
+    }
+    told
+}
+
+#[test]
+fn b_12_4_a_lack_of_permission_for_a_moment_is_not_told() {
+    let mut world = world();
+    world.advance_to("10:00:00");
+    let told = not_permitted_until(&mut world, "10:00:03");
+    assert!(told.is_empty(), "{told:?}");
+    world.advance_to("10:00:07");
+    world.effects();
+    world.created();
+    world.expect(&[
+        "Normal SuccessfulCreate: Created job hello-29632920",
+        "status last=10:00:00 successful=- active=[hello-29632920]",
+    ]);
+}
+
+#[test]
+fn b_12_4_a_lack_of_permission_that_lasts_is_told() {
+    let mut world = world();
+    world.advance_to("10:00:00");
+    let told = not_permitted_until(&mut world, "10:01:30");
+    assert!(
+        told.len() > 2 && *told[0] >= *"10:00:05" && *told[0] < *"10:00:10",
+        "{told:?}"
+    );
+    // In the next slot it is known.
+    assert!(told.contains(&"10:01:00".to_owned()), "{told:?}");
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::Superseded), 1);
+}
+
+#[test]
+fn b_12_4_a_lack_of_permission_is_told_where_each_slot_is_short() {
+    let mut world = World::new(
+        "09:59:30",
+        vec![CronJobRecord {
+            schedule: schedule("@every 2s", None),
+            ..cron_job("hello")
+        }],
+        vec![],
+    );
+    let told = not_permitted_until(&mut world, "10:00:00");
+    assert!(!told.is_empty());
+}
+
+#[test]
+fn b_12_4_the_next_slot_supersedes_one_that_fails() {
+    let mut world = world();
+    world.advance_to("10:00:00");
+    world.effects();
+    world.answer_create(CreateOutcome::Failed {
+        message: "down".into(),
+        retry_after: Some(Duration::from_mins(5)),
+    });
+    world.effects();
+    world.advance_to("10:01:00");
+    world.expect(&["create hello-29632921 for 2026-05-05T10:01:00Z"]);
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::Superseded), 1);
+}
+
+#[test]
+fn b_12_4_a_job_that_can_never_be_is_told_once_and_given_up() {
+    let mut world = world();
+    world.advance_to("10:00:00");
+    world.effects();
+    world.answer_create(CreateOutcome::Refused {
+        message: "Job.batch \"x\" is invalid".into(),
+    });
+    world.expect(&["Warning FailedCreate: Error creating job: Job.batch \"x\" is invalid"]);
+    world.advance_to("10:00:59");
+    world.expect(&[]);
+    world.advance_to("10:01:00");
+    world.expect(&["create hello-29632921 for 2026-05-05T10:01:00Z"]);
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::Refused), 1);
+}
+
+#[test]
+fn an_order_that_expired_in_the_queue_is_superseded_by_the_latest_slot() {
+    let mut world = world();
+    world.advance_to("10:00:00");
+    world.effects();
+    assert_eq!(world.creates[0].expires_at, Some(at("10:01:00")));
+    world.advance_to("10:02:05");
+    world.expect(&[]);
+    world.answer_create(CreateOutcome::Expired);
+    world.expect(&["create hello-29632922 for 2026-05-05T10:02:00Z"]);
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::Superseded), 2);
+}
+
+#[test]
+fn an_order_that_was_not_sent_comes_back() {
+    let mut world = world();
+    world.advance_to("10:00:00");
+    world.effects();
+    world.answer_create(CreateOutcome::Abandoned);
+    world.expect(&[]);
+    world.advance_to("10:00:02");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+}
+
+#[test]
+fn b_12_6_a_create_whose_answer_was_lost_makes_no_second_job() {
+    let mut world = world();
+    world.advance_to("10:00:00");
+    world.effects();
+    world.apply_job(job("hello", "10:00:00"));
+    world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
+    world.refused("connection reset");
+    world.expect(&["Warning FailedCreate: Error creating job: connection reset"]);
+    world.stored("hello");
+    world.advance_to("10:00:59");
+    world.expect(&[]);
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::Adopted), 1);
+}
+
+#[test]
+fn b_11_1_two_slots_of_one_minute_share_a_job() {
+    let every = CronJobRecord {
+        schedule: schedule("@every 30s", None),
+        status: crate::shard::CronJobStatus {
+            last_schedule_time: Some(at("10:00:00")),
+            ..Default::default()
+        },
+        ..cron_job("hello")
+    };
+    let mut world = World::new("10:00:10", vec![every], vec![]);
+    world.advance_to("10:01:00");
+    world.created_all();
+    world.advance_to("10:01:30");
+    assert_eq!(
+        world.effects(),
+        Vec::<String>::new(),
+        "the Job of 10:01:00 runs and bears the name"
+    );
+}
+
+impl World {
+    /// Drains the effects and answers every create with success.
+    pub(super) fn created_all(&mut self) {
+        self.effects();
+        while !self.creates.is_empty() {
+            self.created();
+            self.effects();
+        }
+    }
+}
+
+#[test]
+fn a_job_that_came_and_went_before_the_answer_leaves_no_ghost() {
+    let mut world = world();
+    world.advance_to("10:00:00");
+    world.effects();
+    let done = super::world::complete(job("hello", "10:00:00"), "10:00:00");
+    world.apply_job(job("hello", "10:00:00"));
+    world.apply_job(done);
+    world.input(crate::shard::Input::JobDeleted(uid("hello-29632920")));
+    world.created();
+    let effects = world.effects();
+    assert!(
+        effects.contains(&"status last=10:00:00 successful=10:00:00 active=[]".to_owned()),
+        "{effects:#?}"
+    );
+    assert_eq!(world.shard.sizes().jobs, 0);
+}
+
+#[test]
+fn b_13_1_a_short_lived_job_has_its_slot_stored_at_once() {
+    let mut record = cron_job("hello");
+    record.template = std::sync::Arc::new(crate::shard::JobTemplate {
+        body: "".into(),
+        splice_offsets: [0; 3],
+        ttl_seconds_after_finished: Some(0),
+        had_reserved_annotations: false,
+    });
+    let mut world = World::new("09:59:30", vec![record], vec![]);
+    world.advance_to("10:00:00");
+    world.effects();
+    world.created();
+    world.expect(&[
+        "Normal SuccessfulCreate: Created job hello-29632920",
+        "status last=10:00:00 successful=- active=[hello-29632920] urgent",
+    ]);
+    world.answer_status("hello", StatusOutcome::Gone);
+}

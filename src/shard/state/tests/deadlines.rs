@@ -1,0 +1,144 @@
+//! B-9.7, B-10.1 and the readings of the design: when a slot may still start.
+
+use super::world::{World, at, cron_job, schedule};
+use crate::shard::{CreateOutcome, CronJobRecord, CronJobStatus, InstantOutcome};
+
+const MISSED: &str = "Warning MissSchedule: Missed scheduled time to start a job: Tue, 05 May 2026 10:00:00 +0000";
+const STARTED: &str = "create hello-29632920 for 2026-05-05T10:00:00Z";
+
+fn with_deadline(secs: i64) -> CronJobRecord {
+    CronJobRecord {
+        starting_deadline_seconds: Some(secs),
+        ..cron_job("hello")
+    }
+}
+
+/// What is done with the slot of 10:00 by a controller that starts at `now`.
+fn check_cold(secs: i64, now: &str, expected: &[&str]) {
+    let hourly = CronJobRecord {
+        schedule: schedule("0 * * * *", None),
+        status: CronJobStatus {
+            last_schedule_time: Some(at("09:00:00")),
+            ..CronJobStatus::default()
+        },
+        ..with_deadline(secs)
+    };
+    let mut world = World::new(now, vec![hourly], vec![]);
+    assert_eq!(world.effects(), expected, "deadline {secs} s at {now}");
+}
+
+#[test]
+fn a_slot_may_start_until_its_deadline_and_not_after() {
+    check_cold(300, "10:04:59", &[STARTED]);
+    check_cold(300, "10:05:00", &[STARTED]);
+    check_cold(300, "10:05:00.001", &[MISSED]);
+    check_cold(300, "10:59:59", &[MISSED]);
+    check_cold(5, "10:00:05", &[STARTED]);
+    check_cold(5, "10:00:06", &[MISSED]);
+    check_cold(0, "10:00:00", &[STARTED]);
+    check_cold(0, "10:00:01", &[MISSED]);
+}
+
+#[test]
+fn b_9_7_a_deadline_of_zero_starts_at_its_slot_however_late_the_wake_up_is() {
+    let mut world = World::new("09:59:30", vec![with_deadline(0)], vec![]);
+    world.jump_to("10:00:00.250");
+    world.expect(&[STARTED]);
+}
+
+#[test]
+fn b_9_7_a_process_that_slept_through_does_not_start_it() {
+    let mut world = World::new("09:59:30", vec![with_deadline(0)], vec![]);
+    world.jump_to("10:00:10.001");
+    world.expect(&[MISSED]);
+}
+
+#[test]
+fn b_9_7_every_with_a_deadline_below_its_period_fires_on_its_grid() {
+    let every = CronJobRecord {
+        schedule: schedule("@every 10m", None),
+        ..with_deadline(60)
+    };
+    let mut world = World::new("09:59:30", vec![every], vec![]);
+    world.advance_to("10:08:59");
+    world.expect(&[]);
+    world.advance_to("10:09:00");
+    world.expect(&["create hello-29632929 for 2026-05-05T10:09:00Z"]);
+}
+
+#[test]
+fn b_9_7_every_keeps_its_grid_when_it_is_late_beyond_the_deadline() {
+    let every = CronJobRecord {
+        schedule: schedule("@every 10m", None),
+        ..with_deadline(60)
+    };
+    let mut world = World::new("10:20:30", vec![every], vec![]);
+    world.expect(&["Warning MissSchedule: Missed scheduled time to start a job: Tue, 05 May 2026 10:19:00 +0000"]);
+    world.advance_to("10:29:00");
+    world.expect(&["create hello-29632949 for 2026-05-05T10:29:00Z"]);
+}
+
+#[test]
+fn b_10_1_a_loss_is_told_once() {
+    let mut world = World::new("10:00:30", vec![with_deadline(20)], vec![]);
+    world.expect(&[MISSED]);
+    world.apply(CronJobRecord {
+        successful_jobs_history_limit: Some(1),
+        resource_version: crate::shard::ResourceVersion(11),
+        ..with_deadline(20)
+    });
+    world.expect(&[]);
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::DeadlineExceeded), 1);
+}
+
+#[test]
+fn b_9_7_an_order_lives_for_ten_seconds_at_least_and_not_beyond_its_deadline() {
+    for (secs, expires) in [
+        (0, "10:00:10.000000001"),
+        (3, "10:00:10.000000001"),
+        (30, "10:00:30.000000001"),
+        (300, "10:01:00"),
+    ] {
+        let mut world = World::new("09:59:30", vec![with_deadline(secs)], vec![]);
+        world.advance_to("10:00:00");
+        world.effects();
+        assert_eq!(
+            world.creates[0].expires_at,
+            Some(at(&format!("2026-05-05T{expires}Z"))),
+            "{secs} s"
+        );
+        assert_eq!(
+            world.creates[0].deadline,
+            at("10:00:00") + jiff::SignedDuration::from_secs(secs)
+        );
+    }
+}
+
+#[test]
+fn a_retry_within_ten_seconds_is_allowed_whatever_the_deadline() {
+    let mut world = World::new("09:59:30", vec![with_deadline(0)], vec![]);
+    world.advance_to("10:00:00");
+    world.effects();
+    world.refused("no");
+    world.effects();
+    world.advance_to("10:00:01");
+    world.expect(&[STARTED]);
+}
+
+#[test]
+fn an_order_that_expired_at_its_deadline_is_told_as_missed() {
+    let mut world = World::new("09:59:30", vec![with_deadline(30)], vec![]);
+    world.advance_to("10:00:00");
+    world.effects();
+    world.advance_to("10:00:31");
+    world.answer_create(CreateOutcome::Expired);
+    world.expect(&[MISSED]);
+}
+
+#[test]
+fn without_a_deadline_the_next_slot_gives_the_order() {
+    let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
+    world.advance_to("10:00:00");
+    world.effects();
+    assert_eq!(world.creates[0].deadline, at("10:01:00"));
+}

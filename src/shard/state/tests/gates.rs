@@ -1,0 +1,224 @@
+//! B-6: what stands before scheduling.
+
+use super::world::{World, at, cron_job, schedule};
+use std::sync::Arc;
+
+use crate::shard::{CronJobRecord, CronJobStatus, InstantOutcome, JobTemplate, ResourceVersion};
+
+#[test]
+fn b_6_1_one_that_is_being_deleted_starts_nothing() {
+    let deleting = CronJobRecord {
+        is_deleting: true,
+        ..cron_job("hello")
+    };
+    let mut world = World::new("10:00:30", vec![deleting], vec![]);
+    world.advance_to("10:05:00");
+    world.expect(&[]);
+}
+
+#[test]
+fn b_6_2_an_unknown_zone_is_told_once_even_when_suspended() {
+    let bad = CronJobRecord {
+        schedule: schedule("* * * * *", Some("Mars/Base")),
+        is_suspended: true,
+        ..cron_job("hello")
+    };
+    let mut world = World::new("10:00:30", vec![bad.clone()], vec![]);
+    world.expect(&["Warning UnknownTimeZone: invalid timeZone: \"Mars/Base\": unknown time zone Mars/Base"]);
+    world.apply(CronJobRecord {
+        is_suspended: false,
+        resource_version: ResourceVersion(11),
+        ..bad
+    });
+    world.advance_to("10:05:00");
+    world.expect(&[]);
+}
+
+#[test]
+fn b_6_3_suspended_slots_start_nothing_and_are_counted() {
+    let suspended = CronJobRecord {
+        is_suspended: true,
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![suspended], vec![]);
+    world.advance_to("10:03:30");
+    world.expect(&[]);
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::Suspended), 3);
+    assert_eq!(world.shard.tally().open_instants, 1);
+}
+
+#[test]
+fn b_6_6_resuming_starts_the_latest_slot_once() {
+    let suspended = CronJobRecord {
+        is_suspended: true,
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![suspended.clone()], vec![]);
+    world.advance_to("10:03:30");
+    world.apply(CronJobRecord {
+        is_suspended: false,
+        resource_version: ResourceVersion(11),
+        ..suspended
+    });
+    world.expect(&["create hello-29632923 for 2026-05-05T10:03:00Z"]);
+    world.created_all();
+    assert_eq!(world.shard.tally().due_instants, 4);
+}
+
+#[test]
+fn b_6_6_every_keeps_its_grid_while_suspended() {
+    let every = |is_suspended: bool, version: u64| CronJobRecord {
+        schedule: schedule("@every 10m", None),
+        is_suspended,
+        resource_version: ResourceVersion(version),
+        ..cron_job("hello")
+    };
+    // Off the grid, which is 09:59, 10:09, 10:19.
+    let mut world = World::new("10:01:30", vec![every(true, 10)], vec![]);
+    world.advance_to("10:12:30");
+    world.expect(&[]);
+    assert_eq!(world.shard.tally().due_instants, 1);
+    world.apply(every(false, 11));
+    world.expect(&["create hello-29632929 for 2026-05-05T10:09:00Z"]);
+}
+
+#[test]
+fn b_16_4_a_cursor_in_the_future_is_waited_for_while_suspended() {
+    let suspended = CronJobRecord {
+        is_suspended: true,
+        status: CronJobStatus {
+            last_schedule_time: Some(at("10:03:00")),
+            ..CronJobStatus::default()
+        },
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![suspended], vec![]);
+    world.advance_to("10:03:30");
+    assert_eq!(world.shard.tally().due_instants, 0);
+    world.advance_to("10:04:30");
+    assert_eq!(world.shard.tally().due_instants, 1);
+    world.expect(&[
+        "Warning LastScheduleTimeInFuture: status.lastScheduleTime 2026-05-05T10:03:00Z is in the future: \
+                    no job starts before then; correct it in the status subresource",
+    ]);
+}
+
+#[test]
+fn b_6_6_resuming_starts_nothing_when_the_deadline_has_passed() {
+    let suspended = CronJobRecord {
+        is_suspended: true,
+        starting_deadline_seconds: Some(20),
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![suspended.clone()], vec![]);
+    world.advance_to("10:00:30");
+    world.apply(CronJobRecord {
+        is_suspended: false,
+        resource_version: ResourceVersion(11),
+        ..suspended
+    });
+    world.expect(&["Warning MissSchedule: Missed scheduled time to start a job: Tue, 05 May 2026 10:00:00 +0000"]);
+}
+
+#[test]
+fn b_6_4_a_text_that_does_not_parse_is_told_once() {
+    let bad = CronJobRecord {
+        schedule: schedule("* * * *", None),
+        ..cron_job("hello")
+    };
+    let mut world = World::new("10:00:30", vec![bad.clone()], vec![]);
+    world.expect(&[
+        "Warning UnparseableSchedule: unparseable schedule: \"* * * *\" : expected exactly 5 fields, found 4: [* * * *]",
+    ]);
+    world.apply(CronJobRecord {
+        resource_version: ResourceVersion(11),
+        starting_deadline_seconds: Some(5),
+        ..bad
+    });
+    world.expect(&[]);
+}
+
+#[test]
+fn b_6_5_a_date_that_never_comes_is_told_once() {
+    let never = CronJobRecord {
+        schedule: schedule("0 0 31 2 *", None),
+        ..cron_job("hello")
+    };
+    let mut world = World::new("10:00:30", vec![never], vec![]);
+    world.expect(&[
+        "Warning InvalidSchedule: invalid schedule: 0 0 31 2 * : time difference between two schedules is less than 1 second",
+    ]);
+    assert_eq!(world.shard.next_wakeup(), None);
+}
+
+#[test]
+fn b_7_1_a_zone_in_the_text_is_told_once_and_used() {
+    let legacy = CronJobRecord {
+        schedule: schedule("TZ=Europe/Berlin 0 12 * * *", None),
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![legacy], vec![]);
+    let told = world.effects();
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert!(told[0].starts_with(
+        "Warning UnsupportedSchedule: CRON_TZ or TZ used in schedule \"TZ=Europe/Berlin 0 12 * * *\" is not"
+    ));
+    world.advance_to("10:00:00");
+    // The annotation follows the zone field, which is unset.
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+}
+
+#[test]
+fn one_that_begins_to_be_deleted_ends_its_open_slot() {
+    let record = CronJobRecord {
+        is_suspended: true,
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![record.clone()], vec![]);
+    world.advance_to("10:00:30");
+    world.apply(CronJobRecord {
+        is_deleting: true,
+        resource_version: ResourceVersion(11),
+        ..record
+    });
+    world.expect(&[]);
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::Deleted), 1);
+    assert_eq!(world.shard.tally().open_instants, 0);
+}
+
+#[test]
+fn b_9_a_last_run_of_years_ago_is_decided() {
+    let old = CronJobRecord {
+        status: CronJobStatus {
+            last_schedule_time: Some(at("2001-01-01T00:00:00Z")),
+            ..CronJobStatus::default()
+        },
+        created: at("2000-01-01T00:00:00Z"),
+        ..cron_job("hello")
+    };
+    let mut world = World::new("10:00:30", vec![old], vec![]);
+    assert_eq!(world.effects()[1], "create hello-29632920 for 2026-05-05T10:00:00Z");
+}
+
+#[test]
+fn annotations_of_a_template_that_are_left_out_are_reported_once() {
+    let template = JobTemplate {
+        had_reserved_annotations: true,
+        ..JobTemplate::clone(&cron_job("hello").template)
+    };
+    let record = CronJobRecord {
+        template: Arc::new(template),
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![record.clone()], vec![]);
+    world.expect(&[
+        "Warning ReservedAnnotations: jobTemplate annotations that begin with cronwheel.dev/ are reserved: \
+                    jobs are created without them",
+    ]);
+    world.apply(CronJobRecord {
+        resource_version: ResourceVersion(31),
+        is_suspended: true,
+        ..record
+    });
+    world.expect(&[]);
+}

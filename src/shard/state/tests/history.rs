@@ -1,0 +1,197 @@
+//! B-4: finished Jobs over the limits.
+
+use super::world::{World, at, complete, cron_job, entry, failed, job, manual_job};
+use crate::shard::{ConcurrencyPolicy, CronJobRecord, CronJobStatus, DeleteOutcome, JobRecord, ResourceVersion};
+
+/// Successful Jobs of 09:50 to 09:58, every other minute.
+fn finished(slots: &[&str]) -> Vec<JobRecord> {
+    slots.iter().map(|slot| complete(job("hello", slot), slot)).collect()
+}
+
+const FIVE: [&str; 5] = ["09:50:00", "09:52:00", "09:54:00", "09:56:00", "09:58:00"];
+
+fn stored(record: CronJobRecord) -> CronJobRecord {
+    let status = CronJobStatus {
+        last_successful_time: Some(at("09:58:00")),
+        ..record.status.clone()
+    };
+    CronJobRecord { status, ..record }
+}
+
+#[test]
+fn b_4_3_the_oldest_successful_jobs_go_first() {
+    let mut world = World::new("09:59:30", vec![stored(cron_job("hello"))], finished(&FIVE));
+    world.expect(&["delete hello-29632910", "delete hello-29632912"]);
+    world.answer_delete(DeleteOutcome::Deleted);
+    world.answer_delete(DeleteOutcome::Deleted);
+    world.expect(&[
+        "Normal SuccessfulDelete: Deleted job hello-29632910",
+        "Normal SuccessfulDelete: Deleted job hello-29632912",
+    ]);
+}
+
+#[test]
+fn b_4_3_failed_jobs_have_a_limit_of_their_own_and_come_second() {
+    let mut jobs = finished(&FIVE[..4]);
+    jobs.push(failed(job("hello", "09:51:00")));
+    jobs.push(failed(job("hello", "09:53:00")));
+    let mut world = World::new("09:59:30", vec![stored(cron_job("hello"))], jobs);
+    world.expect(&["delete hello-29632910", "delete hello-29632911"]);
+}
+
+#[test]
+fn b_4_3_jobs_without_a_start_go_last_and_ties_by_name() {
+    let mut jobs = finished(&FIVE);
+    jobs[0].started = None;
+    jobs[2].started = jobs[1].started;
+    let mut world = World::new("09:59:30", vec![stored(cron_job("hello"))], jobs);
+    world.expect(&["delete hello-29632912", "delete hello-29632914"]);
+}
+
+#[test]
+fn b_4_3_a_job_that_ends_while_replace_deletes_it_takes_no_other_s_place() {
+    let running = job("hello", "09:59:00");
+    let record = CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Replace,
+        status: CronJobStatus {
+            active: vec![entry(&running)],
+            ..stored(cron_job("hello")).status
+        },
+        ..cron_job("hello")
+    };
+    let mut jobs = finished(&FIVE[2..]);
+    jobs.push(running.clone());
+    let mut world = World::new("09:59:30", vec![record], jobs);
+    world.advance_to("10:00:00");
+    world.expect(&["delete hello-29632919"]);
+    world.apply_job(complete(running, "10:00:01"));
+    let effects = world.effects();
+    assert!(effects.iter().all(|line| !line.starts_with("delete")), "{effects:#?}");
+}
+
+#[test]
+fn b_4_1_without_limits_everything_is_kept() {
+    let record = CronJobRecord {
+        successful_jobs_history_limit: None,
+        failed_jobs_history_limit: None,
+        ..stored(cron_job("hello"))
+    };
+    World::new("09:59:30", vec![record], finished(&FIVE)).expect(&[]);
+}
+
+#[test]
+fn b_4_4_a_manual_run_counts_as_well() {
+    let mut jobs = finished(&FIVE[2..]);
+    jobs.push(complete(manual_job("hello", "by-hand"), "09:40:00"));
+    let mut world = World::new("09:59:30", vec![stored(cron_job("hello"))], jobs);
+    world.expect(&["delete by-hand"]);
+}
+
+#[test]
+fn b_4_5_a_delete_is_not_repeated_and_404_is_success() {
+    let mut world = World::new("09:59:30", vec![stored(cron_job("hello"))], finished(&FIVE[1..]));
+    world.expect(&["delete hello-29632912"]);
+    world.apply(CronJobRecord {
+        starting_deadline_seconds: Some(90),
+        resource_version: ResourceVersion(11),
+        ..stored(cron_job("hello"))
+    });
+    world.expect(&[]);
+    world.answer_delete(DeleteOutcome::Gone);
+    world.expect(&[]);
+}
+
+#[test]
+fn b_4_4_a_delete_that_fails_is_told_and_tried_again() {
+    let mut world = World::new("09:59:30", vec![stored(cron_job("hello"))], finished(&FIVE[1..]));
+    world.effects();
+    world.answer_delete(DeleteOutcome::Failed {
+        message: "webhook says no".into(),
+        retry_after: None,
+    });
+    world.expect(&["Warning FailedDelete: Deleted job: webhook says no"]);
+    world.advance_to("09:59:36");
+    world.expect(&["delete hello-29632912"]);
+}
+
+#[test]
+fn b_3_1_history_is_cleaned_when_suspended_deleting_or_unparseable() {
+    for record in [
+        CronJobRecord {
+            is_suspended: true,
+            ..stored(cron_job("hello"))
+        },
+        CronJobRecord {
+            is_deleting: true,
+            ..stored(cron_job("hello"))
+        },
+        CronJobRecord {
+            schedule: super::world::schedule("nonsense", None),
+            ..stored(cron_job("hello"))
+        },
+    ] {
+        let mut world = World::new("09:59:30", vec![record], finished(&FIVE[1..]));
+        assert_eq!(world.effects()[0], "delete hello-29632912");
+    }
+}
+
+#[test]
+fn b_4_6_with_a_limit_of_zero_a_job_goes_without_saw_completed_and_counts_as_success() {
+    let record = CronJobRecord {
+        successful_jobs_history_limit: Some(0),
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![record], vec![job("hello", "09:59:00")]);
+    world.expect(&["status last=09:59:00 successful=- active=[hello-29632919]"]);
+    world.stored("hello");
+    world.apply_job(complete(job("hello", "09:59:00"), "09:59:20"));
+    world.expect(&[
+        "delete hello-29632919",
+        "status last=09:59:00 successful=09:59:20 active=[]",
+    ]);
+}
+
+#[test]
+fn no_job_is_deleted_before_its_slot_is_stored() {
+    let record = CronJobRecord {
+        successful_jobs_history_limit: Some(0),
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![record], vec![]);
+    world.advance_to("10:00:00");
+    world.effects();
+    world.created();
+    world.effects();
+    world.apply_job(complete(job("hello", "10:00:00"), "10:00:01"));
+    world.expect(&["status last=10:00:00 successful=10:00:01 active=[] urgent"]);
+    world.stored("hello");
+    world.expect(&["delete hello-29632920"]);
+}
+
+#[test]
+fn a_finished_job_that_a_crash_left_unrecorded_moves_the_cursor_before_it_goes() {
+    let record = CronJobRecord {
+        successful_jobs_history_limit: Some(0),
+        ..cron_job("hello")
+    };
+    let done = complete(job("hello", "10:00:00"), "10:00:05");
+    let mut world = World::new("10:00:30", vec![record], vec![done]);
+    world.expect(&["status last=10:00:00 successful=10:00:05 active=[] urgent"]);
+    world.stored("hello");
+    world.expect(&["delete hello-29632920"]);
+}
+
+#[test]
+fn b_4_3_who_waits_for_the_cursor_holds_up_those_behind_it() {
+    let record = CronJobRecord {
+        successful_jobs_history_limit: Some(0),
+        failed_jobs_history_limit: Some(0),
+        ..cron_job("hello")
+    };
+    let unrecorded = complete(job("hello", "10:00:00"), "10:00:05");
+    let recorded = failed(job("hello", "09:58:00"));
+    let mut world = World::new("10:00:30", vec![record], vec![unrecorded, recorded]);
+    world.expect(&["status last=10:00:00 successful=10:00:05 active=[] urgent"]);
+    world.stored("hello");
+    world.expect(&["delete hello-29632920", "delete hello-29632918"]);
+}

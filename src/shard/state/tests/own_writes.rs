@@ -1,0 +1,237 @@
+//! B-5.3 and its difference: our own writes are known before the watch shows them, and their echo changes nothing.
+
+use jiff::SignedDuration;
+
+use super::world::{World, at, complete, cron_job, job, schedule};
+use crate::shard::{CronJobRecord, CronJobStatus, ResourceVersion, StatusOutcome};
+
+fn fired() -> World {
+    let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
+    world.advance_to("10:00:00");
+    world.effects();
+    world.created();
+    world.effects();
+    world
+}
+
+#[test]
+fn b_3_3_the_echo_of_our_job_changes_nothing() {
+    let mut world = fired();
+    world.apply_job(job("hello", "10:00:00"));
+    world.expect(&[]);
+}
+
+#[test]
+fn b_5_3_an_event_from_before_our_status_write_decides_nothing() {
+    let mut world = fired();
+    let renamed_label = CronJobRecord {
+        resource_version: ResourceVersion(11),
+        ..cron_job("hello")
+    };
+    world.apply(renamed_label);
+    // The cursor is ours, not the stored one; the write is rebuilt on the new version.
+    world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
+    assert_eq!(
+        world.pending_write("hello").map(|write| write.resource_version),
+        Some(ResourceVersion(11))
+    );
+}
+
+#[test]
+fn b_3_3_the_echo_of_our_status_write_changes_nothing_before_or_after_the_answer() {
+    let echo = |world: &World| CronJobRecord {
+        status: world.pending_write("hello").expect("a write").status.clone(),
+        resource_version: ResourceVersion(101),
+        ..cron_job("hello")
+    };
+    let mut before = fired();
+    let seen = echo(&before);
+    before.apply(seen.clone());
+    before.expect(&[]);
+    before.stored("hello");
+    before.expect(&[]);
+    let mut after = fired();
+    after.stored("hello");
+    after.apply(seen);
+    after.expect(&[]);
+    after.advance_to("10:00:59");
+    after.expect(&[]);
+}
+
+#[test]
+fn an_event_that_is_older_than_what_we_stored_is_passed_over() {
+    let mut world = fired();
+    world.stored("hello");
+    world.apply(CronJobRecord {
+        resource_version: ResourceVersion(50),
+        is_suspended: true,
+        ..cron_job("hello")
+    });
+    world.expect(&[]);
+    world.advance_to("10:01:00");
+    world.expect(&["create hello-29632921 for 2026-05-05T10:01:00Z"]);
+}
+
+#[test]
+fn b_13_2_a_conflict_waits_for_the_event_and_is_rebuilt_on_it() {
+    let mut world = fired();
+    world.answer_status("hello", StatusOutcome::Conflict);
+    world.expect(&[]);
+    world.apply(CronJobRecord {
+        resource_version: ResourceVersion(12),
+        ..cron_job("hello")
+    });
+    world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
+}
+
+#[test]
+fn a_conflict_whose_event_came_before_is_rebuilt_at_once() {
+    let mut world = fired();
+    let first = world.pending_write("hello").expect("a write").status.clone();
+    world.apply(CronJobRecord {
+        resource_version: ResourceVersion(12),
+        ..cron_job("hello")
+    });
+    world.effects();
+    world.input(crate::shard::Input::StatusAnswered {
+        cron_job: super::world::uid("hello"),
+        sent: Box::new(first),
+        answer: StatusOutcome::Conflict,
+    });
+    world.advance_to("10:00:06");
+    assert_eq!(world.effects().len(), 1);
+}
+
+#[test]
+fn b_13_2_a_status_that_could_not_be_written_is_tried_again() {
+    let mut world = fired();
+    world.answer_status(
+        "hello",
+        StatusOutcome::Failed {
+            message: "no".into(),
+            retry_after: None,
+        },
+    );
+    world.expect(&[]);
+    world.advance_to("10:00:06");
+    world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
+}
+
+#[test]
+fn a_status_write_that_keeps_failing_is_reported_about_once_an_hour() {
+    let mut world = fired();
+    let mut reports = Vec::new();
+    for _ in 0..121 {
+        let message = "cronjobs.batch \"hello\" is forbidden".into();
+        let retry_after = None;
+        world.answer_status("hello", StatusOutcome::Failed { message, retry_after });
+        reports.push(world.effects());
+        let later = world.now.saturating_add(SignedDuration::from_secs(45)).unwrap();
+        world.jump_to(&later.to_string());
+        world.effects();
+    }
+    let warning = "Warning FailedStatusUpdate: Error updating status: cronjobs.batch \"hello\" is forbidden; until an \
+                   update succeeds lastScheduleTime is out of date and finished jobs are kept";
+    assert_eq!(reports.concat(), [warning]);
+}
+
+/// How many times the status is handed out until then, if the API server refuses it each time.
+fn refused_until(world: &mut World, until: &str) -> usize {
+    let mut n_writes = 0;
+    while world.now < at(until) {
+        if world.pending_write("hello").is_some() {
+            n_writes += 1;
+            let message = "etcdserver: request is too large".into();
+            let retry_after = None;
+            world.answer_status("hello", StatusOutcome::Failed { message, retry_after });
+        }
+        let second_later = world
+            .now
+            .saturating_add(SignedDuration::from_secs(1))
+            .expect("an instant");
+        world.advance_to(&second_later.to_string());
+        world.effects();
+    }
+    n_writes
+}
+
+#[test]
+fn b_13_2_a_status_that_is_always_refused_is_tried_ever_less() {
+    let hourly = CronJobRecord {
+        schedule: schedule("0 * * * *", None),
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![hourly], vec![]);
+    world.advance_to("10:00:00");
+    world.effects();
+    world.created();
+    world.effects();
+    let first_half_minute = refused_until(&mut world, "10:00:30");
+    assert!((4..=6).contains(&first_half_minute), "{first_half_minute}");
+    let later_minutes = refused_until(&mut world, "10:10:30");
+    assert!((15..=26).contains(&later_minutes), "{later_minutes}");
+    // Once it was stored the next failure is the first again.
+    world.advance_to("10:11:30");
+    world.effects();
+    world.stored("hello");
+    let ended = complete(job("hello", "10:00:00"), "10:11:00");
+    world.apply_job(ended);
+    world.effects();
+    let again = refused_until(&mut world, "10:12:00");
+    assert!((4..=7).contains(&again), "{again}");
+}
+
+#[test]
+fn a_cursor_that_somebody_else_moved_back_comes_forward_to_the_job_that_runs() {
+    let mut world = fired();
+    world.stored("hello");
+    world.effects();
+    let moved = CronJobStatus {
+        last_schedule_time: Some(at("09:30:00")),
+        ..CronJobStatus::default()
+    };
+    world.apply(CronJobRecord {
+        resource_version: ResourceVersion(200),
+        status: moved,
+        ..cron_job("hello")
+    });
+    world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
+}
+
+#[test]
+fn b_16_4_a_cursor_that_somebody_else_moved_back_is_the_truth() {
+    let mut world = fired();
+    world.apply_job(complete(job("hello", "10:00:00"), "10:00:05"));
+    world.effects();
+    world.stored("hello");
+    let moved = CronJobStatus {
+        last_schedule_time: Some(at("09:30:00")),
+        ..CronJobStatus::default()
+    };
+    world.apply(CronJobRecord {
+        resource_version: ResourceVersion(200),
+        status: moved,
+        ..cron_job("hello")
+    });
+    assert_eq!(world.effects()[0], "create hello-29632920 for 2026-05-05T10:00:00Z");
+}
+
+#[test]
+fn one_that_is_deleted_takes_its_timers_along() {
+    let mut world = fired();
+    world.input(crate::shard::Input::CronJobDeleted(super::world::uid("hello")));
+    assert_eq!(world.shard.sizes().wheel_entries, 0);
+    world.advance_to("10:05:00");
+    world.expect(&[]);
+    world.stored("hello");
+    world.expect(&[]);
+}
+
+#[test]
+fn a_status_write_that_was_not_sent_comes_back_and_not_at_once() {
+    let mut world = fired();
+    world.answer_status("hello", StatusOutcome::Abandoned);
+    world.expect(&[]);
+    world.advance_to("10:00:02");
+    world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
+}

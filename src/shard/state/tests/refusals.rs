@@ -1,0 +1,91 @@
+//! Requests that are not permitted: their owner is told, and no later slot stops without need.
+
+use super::world::{World, at, cron_job, entry, job};
+use crate::shard::{ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, InstantOutcome, LookUpOutcome};
+
+/// A CronJob whose create of 10:00 had no answer, at the question for its Job.
+fn looked_up(concurrency_policy: ConcurrencyPolicy) -> World {
+    let record = CronJobRecord {
+        concurrency_policy,
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![record], vec![]);
+    world.advance_to("10:00:00");
+    world.effects();
+    let message = "connection reset".into();
+    world.answer_create(CreateOutcome::Unanswered { message });
+    world.expect(&["look up hello-29632920"]);
+    world
+}
+
+/// Refuses every look-up until the given time, and says what came meanwhile without them.
+fn refuse_look_ups_until(world: &mut World, text: &str) -> Vec<String> {
+    let mut effects = Vec::new();
+    let mut is_asked = true;
+    loop {
+        if is_asked {
+            let message = "User cannot get jobs".into();
+            world.answer_look_up(LookUpOutcome::NotPermitted { message });
+        }
+        let wakeup = world.shard.next_wakeup().map(|wakeup| wakeup.at);
+        let Some(next) = wakeup.filter(|next| *next <= at(text)) else {
+            break;
+        };
+        world.advance_to(&next.to_string());
+        let came = world.effects();
+        is_asked = came.iter().any(|line| line.starts_with("look up"));
+        effects.extend(came.into_iter().filter(|line| !line.starts_with("look up")));
+    }
+    world.advance_to(text);
+    effects.extend(world.effects());
+    effects
+}
+
+#[test]
+fn a_look_up_that_is_not_permitted_does_not_stop_later_slots_under_allow() {
+    let mut world = looked_up(ConcurrencyPolicy::Allow);
+    let effects = refuse_look_ups_until(&mut world, "10:01:40");
+    let create = "create hello-29632921 for 2026-05-05T10:01:00Z".to_owned();
+    assert!(effects.contains(&create), "{effects:#?}");
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::LookUpRefused), 1);
+}
+
+#[test]
+fn a_look_up_that_is_not_permitted_is_reported_once_a_slot() {
+    let mut world = looked_up(ConcurrencyPolicy::Allow);
+    let told = refuse_look_ups_until(&mut world, "10:00:59");
+    assert_eq!(
+        told,
+        ["Warning FailedLookUp: Error looking up job hello-29632920: User cannot get jobs"]
+    );
+}
+
+#[test]
+fn forbid_waits_for_a_look_up_that_is_not_permitted_and_reports_it() {
+    let mut world = looked_up(ConcurrencyPolicy::Forbid);
+    let told = refuse_look_ups_until(&mut world, "10:03:00");
+    assert_eq!(
+        told,
+        ["Warning FailedLookUp: Error looking up job hello-29632920: User cannot get jobs"]
+    );
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::LookUpRefused), 0);
+}
+
+#[test]
+fn a_look_up_of_an_entry_of_the_active_list_that_is_not_permitted_is_reported_once() {
+    let listed = job("hello", "09:58:00");
+    let record = CronJobRecord {
+        status: CronJobStatus {
+            active: [&listed].map(entry).into(),
+            ..cron_job("hello").status
+        },
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:01", vec![record], vec![]);
+    world.expect(&["look up hello-29632918"]);
+    let told = refuse_look_ups_until(&mut world, "09:59:59");
+    assert_eq!(
+        told,
+        ["Warning FailedLookUp: Error looking up job hello-29632918: User cannot get jobs"]
+    );
+}

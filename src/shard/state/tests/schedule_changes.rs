@@ -1,0 +1,106 @@
+//! B-2.2 and its difference: a changed schedule is re-decided at once, and starts nothing of before the change.
+
+use super::world::{World, at, cron_job, schedule};
+use crate::shard::{CronJobRecord, CronJobStatus, InstantOutcome, ResourceVersion};
+
+fn hourly() -> CronJobRecord {
+    CronJobRecord {
+        schedule: schedule("0 * * * *", None),
+        status: CronJobStatus {
+            last_schedule_time: Some(at("10:00:00")),
+            ..CronJobStatus::default()
+        },
+        ..cron_job("hello")
+    }
+}
+
+fn changed(text: &str) -> CronJobRecord {
+    CronJobRecord {
+        schedule: schedule(text, None),
+        resource_version: ResourceVersion(11),
+        ..hourly()
+    }
+}
+
+#[test]
+fn b_2_3_a_slot_of_the_new_schedule_before_the_change_is_not_started() {
+    let mut world = World::new("10:59:00", vec![hourly()], vec![]);
+    world.apply(changed("30 * * * *"));
+    world.advance_to("11:29:59");
+    world.expect(&[]);
+    world.advance_to("11:30:00");
+    world.expect(&["create hello-29633010 for 2026-05-05T11:30:00Z"]);
+}
+
+#[test]
+fn b_2_3_an_earlier_schedule_wakes_earlier() {
+    let mut world = World::new("10:10:30", vec![hourly()], vec![]);
+    world.apply(changed("*/15 * * * *"));
+    world.advance_to("10:15:00");
+    world.expect(&["create hello-29632935 for 2026-05-05T10:15:00Z"]);
+}
+
+#[test]
+fn b_2_3_after_a_restart_it_is_as_the_built_in_has_it() {
+    let mut world = World::new("10:59:00", vec![changed("30 * * * *")], vec![]);
+    world.expect(&["create hello-29632950 for 2026-05-05T10:30:00Z"]);
+}
+
+#[test]
+fn b_2_2_a_change_to_a_text_that_does_not_parse_is_told_in_both_spellings() {
+    let mut world = World::new("10:10:30", vec![hourly()], vec![]);
+    world.apply(changed("nonsense"));
+    world.expect(&[
+        "Warning UnParseableCronJobSchedule: unparseable schedule for cronjob: nonsense",
+        "Warning UnparseableSchedule: unparseable schedule: \"nonsense\" : expected exactly 5 fields, found 1: [nonsense]",
+    ]);
+    assert_eq!(world.shard.next_wakeup(), None);
+}
+
+#[test]
+fn a_zone_that_changes_is_a_change_of_the_schedule() {
+    let mut world = World::new("10:10:30", vec![hourly()], vec![]);
+    world.apply(CronJobRecord {
+        schedule: schedule("0 12 * * *", Some("Europe/Berlin")),
+        ..changed("")
+    });
+    world.advance_to("2026-05-06T09:59:59Z");
+    world.expect(&[]);
+    world.advance_to("2026-05-06T10:00:00Z");
+    world.expect(&["create hello-29634360 for 2026-05-06T12:00:00+02:00"]);
+}
+
+#[test]
+fn an_open_slot_of_the_old_schedule_ends_with_it() {
+    let suspended = CronJobRecord {
+        is_suspended: true,
+        ..hourly()
+    };
+    let mut world = World::new("10:10:30", vec![suspended], vec![]);
+    world.advance_to("11:00:30");
+    assert_eq!(world.shard.tally().open_instants, 1);
+    world.apply(changed("30 * * * *"));
+    world.expect(&[]);
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::ScheduleChanged), 1);
+}
+
+#[test]
+fn instants_that_the_new_schedule_has_before_the_change_were_never_due() {
+    let mut world = World::new("10:30:30", vec![hourly()], vec![]);
+    world.apply(changed("* * * * *"));
+    world.jump_to("10:33:30");
+    world.expect(&["create hello-29632953 for 2026-05-05T10:33:00Z"]);
+    assert_eq!(world.shard.tally().due_instants, 3);
+    assert_eq!(world.shard.tally().outcome(InstantOutcome::Superseded), 2);
+}
+
+#[test]
+fn an_order_under_way_is_not_taken_back() {
+    let mut world = World::new("10:59:00", vec![hourly()], vec![]);
+    world.advance_to("11:00:00");
+    world.expect(&["create hello-29632980 for 2026-05-05T11:00:00Z"]);
+    world.apply(changed("30 * * * *"));
+    world.created_all();
+    world.advance_to("11:30:00");
+    world.expect(&["create hello-29633010 for 2026-05-05T11:30:00Z"]);
+}

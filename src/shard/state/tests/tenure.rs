@@ -1,0 +1,254 @@
+//! Standby, leading, sealed: what a shard that changes hands does and leaves alone.
+
+use super::world::{World, at, complete, cron_job, entry, job, schedule};
+use crate::shard::{
+    ConcurrencyPolicy, CreateOutcome, CronJobRecord, DeleteOutcome, InstantOutcome, ResourceVersion, StatusOutcome,
+};
+use jiff::SignedDuration;
+
+/// A CronJob under this policy whose Job of 09:59 runs.
+fn running(policy: ConcurrencyPolicy) -> CronJobRecord {
+    let mut record = cron_job("hello");
+    record.concurrency_policy = policy;
+    record.status.active.push(entry(&job("hello", "09:59:00")));
+    record
+}
+
+/// The create of 10:00 is answered, and the status that follows at once is stored.
+fn settle(world: &mut World) {
+    world.created();
+    world.expect(&[
+        "Normal SuccessfulCreate: Created job hello-29632920",
+        "status last=10:00:00 successful=- active=[hello-29632920] urgent",
+    ]);
+    assert!(!world.shard.is_settled(), "its status is on the way");
+    world.stored("hello");
+    world.expect(&[]);
+    assert!(world.shard.is_settled());
+}
+
+#[test]
+fn on_standby_it_learns_and_has_no_effects() {
+    let mut world = World::on_standby("10:00:05", vec![cron_job("hello")], vec![job("hello", "09:58:00")]);
+    assert!(world.shard.is_synced());
+    assert!(!world.shard.is_leading());
+    assert_eq!(world.shard.next_wakeup(), None);
+    world.jump_to("10:05:00");
+    // Not even of a schedule that cannot be parsed, or of a Job that went missing.
+    world.apply(CronJobRecord {
+        schedule: schedule("every day", None),
+        ..cron_job("hello")
+    });
+    world.apply_job(complete(job("hello", "09:58:00"), "10:04:00"));
+    world.expect(&[]);
+    assert_eq!(world.shard.sizes().jobs, 1);
+}
+
+#[test]
+fn who_begins_to_lead_starts_the_latest_slot_and_adopts_what_runs() {
+    let mut world = World::on_standby("10:00:30", vec![cron_job("hello")], vec![]);
+    world.apply_job(job("hello", "10:00:00"));
+    world.jump_to("10:03:10");
+    world.lead();
+    world.expect(&[
+        "create hello-29632923 for 2026-05-05T10:03:00Z",
+        "status last=10:00:00 successful=- active=[hello-29632920]",
+    ]);
+    assert!(!world.creates[0].is_on_time, "it is caught up on");
+    world.created();
+    world.advance_to("10:04:00");
+    assert!(
+        world
+            .effects()
+            .iter()
+            .any(|line| line.starts_with("create hello-29632924"))
+    );
+}
+
+#[test]
+fn while_it_may_not_act_it_takes_facts_in_and_judges_none_by_a_time_that_stands_still() {
+    let mut world = World::new("10:00:30", vec![cron_job("hello")], vec![]);
+    assert_eq!(world.effects().len(), 1);
+    world.created();
+    world.effects();
+    world.shard.pause();
+    // Another replica starts Jobs and stores them, while the time of this one stands still.
+    let mut theirs = cron_job("hello");
+    theirs.resource_version = ResourceVersion(90);
+    theirs.status.last_schedule_time = Some(at("10:05:00"));
+    world.apply(theirs);
+    world.apply_job(complete(job("hello", "10:05:00"), "10:05:20"));
+    world.apply_job(job("hello", "10:06:00"));
+    world.expect(&[]);
+    world.resume_at("10:06:30");
+    let effects = world.effects();
+    assert!(
+        effects
+            .iter()
+            .all(|line| !line.contains("Warning") && !line.starts_with("create")),
+        "{effects:?}"
+    );
+}
+
+#[test]
+fn to_lead_twice_is_to_lead_once() {
+    let mut world = World::on_standby("10:00:30", vec![cron_job("hello")], vec![]);
+    world.lead();
+    assert_eq!(world.effects().len(), 1);
+    world.lead();
+    world.expect(&[]);
+}
+
+#[test]
+fn before_all_is_listed_who_leads_decides_nothing() {
+    use crate::shard::{Input, Scope, ShardConfig, ShardId, ShardState};
+    let config = ShardConfig {
+        clock_skew_max: SignedDuration::from_secs(2),
+        shard: ShardId(0),
+        scopes: vec![Scope::Cluster],
+        count: None,
+    };
+    let now = at("10:00:05");
+    let mut shard = ShardState::on_standby(config, now);
+    shard.lead(now);
+    shard.handle(Input::CronJobApplied(Box::new(cron_job("hello"))), now);
+    assert!(shard.poll_effect().is_none());
+    shard.handle(Input::CronJobRelistDone(Scope::Cluster), now);
+    shard.handle(Input::JobRelistDone(Scope::Cluster), now);
+    assert!(shard.poll_effect().is_some());
+}
+
+#[test]
+fn the_seal_decides_what_is_due_and_nothing_later() {
+    let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
+    world.expect(&[]);
+    world.now = at("10:00:00");
+    world.seal();
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+    assert!(!world.shard.is_settled(), "its create is on the way");
+    world.jump_to("10:01:00");
+    world.expect(&[]);
+    assert_eq!(world.shard.next_wakeup(), None);
+    settle(&mut world);
+}
+
+#[test]
+fn while_it_closes_it_acts_and_has_statuses_written_at_once() {
+    let mut world = World::new("10:00:00", vec![cron_job("hello")], vec![]);
+    world.effects();
+    world.close();
+    assert!(!world.shard.is_settled(), "its create is on the way");
+    settle(&mut world);
+    world.advance_to("10:01:00");
+    let effects = world.effects();
+    assert!(
+        effects.iter().any(|line| line.starts_with("create hello-29632921")),
+        "{effects:?}"
+    );
+    world.seal();
+    assert!(!world.shard.is_settled(), "what was begun since is waited for");
+}
+
+#[test]
+fn a_status_that_was_refused_holds_no_shard_up() {
+    let mut world = World::new("10:00:00", vec![cron_job("hello")], vec![]);
+    world.effects();
+    world.created();
+    world.close();
+    world.effects();
+    assert!(!world.shard.is_settled(), "its status is on the way");
+    let (message, retry_after) = ("denied".into(), None);
+    world.answer_status("hello", StatusOutcome::Failed { message, retry_after });
+    assert!(world.shard.is_settled());
+}
+
+#[test]
+fn a_status_that_waits_for_its_flush_is_written_at_once() {
+    let mut world = World::new("10:00:00", vec![cron_job("hello")], vec![]);
+    world.effects();
+    world.created();
+    world.effects();
+    assert!(!world.pending_write("hello").unwrap().is_urgent);
+    world.seal();
+    world.expect(&["status last=10:00:00 successful=- active=[hello-29632920] urgent"]);
+    world.stored("hello");
+    assert!(world.shard.is_settled());
+}
+
+#[test]
+fn b_10_4_a_slot_whose_deletes_end_behind_the_seal_is_left_to_the_next() {
+    let runs = running(ConcurrencyPolicy::Replace);
+    let mut world = World::new("09:59:30", vec![runs], vec![job("hello", "09:59:00")]);
+    world.now = at("10:00:00");
+    world.seal();
+    world.expect(&["delete hello-29632919"]);
+    assert!(!world.shard.is_settled(), "its delete is on the way");
+    world.answer_delete(DeleteOutcome::Deleted);
+    world.expect(&[
+        "Normal SuccessfulDelete: Deleted job hello-29632919",
+        "status last=09:59:00 successful=- active=[] urgent",
+    ]);
+    world.stored("hello");
+    assert!(world.shard.is_settled());
+}
+
+#[test]
+fn b_10_3_a_slot_that_forbid_holds_back_is_left_to_the_next() {
+    let mut world = World::new(
+        "10:00:00",
+        vec![running(ConcurrencyPolicy::Forbid)],
+        vec![job("hello", "09:59:00")],
+    );
+    world.effects();
+    world.seal();
+    assert!(world.shard.is_settled());
+    world.apply_job(complete(job("hello", "09:59:00"), "10:00:10"));
+    world.expect(&[]);
+    let tally = world.shard.retire();
+    assert_eq!((tally.outcome(InstantOutcome::HandedOver), tally.open_instants), (1, 0));
+    assert_eq!(tally.due_instants, 1);
+}
+
+#[test]
+fn b_12_4_a_create_in_back_off_is_left_to_the_next() {
+    let mut world = World::new("10:00:00", vec![cron_job("hello")], vec![]);
+    world.effects();
+    world.seal();
+    world.refused("exceeded quota");
+    world.expect(&["Warning FailedCreate: Error creating job: exceeded quota"]);
+    assert!(world.shard.is_settled());
+    world.jump_to("10:00:50");
+    world.expect(&[]);
+}
+
+#[test]
+fn who_is_sealed_may_lead_again() {
+    let mut world = World::new("10:00:00", vec![cron_job("hello")], vec![]);
+    world.effects();
+    world.created();
+    world.effects();
+    world.seal();
+    world.jump_to("10:02:30");
+    world.lead();
+    let lines = world.effects();
+    assert!(
+        lines.contains(&"create hello-29632922 for 2026-05-05T10:02:00Z".to_owned()),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn a_status_that_cannot_be_stored_is_not_settled() {
+    let mut world = World::new("10:00:00", vec![cron_job("hello")], vec![]);
+    world.effects();
+    world.answer_create(CreateOutcome::AlreadyExists {
+        message: "exists".into(),
+    });
+    world.seal();
+    assert!(!world.shard.is_settled(), "whose Job it is is asked for");
+    world.effects();
+    world.answer_look_up(crate::shard::LookUpOutcome::Found(Box::new(job("hello", "10:00:00"))));
+    world.effects();
+    world.answer_status("hello", StatusOutcome::Conflict);
+    assert!(!world.shard.is_settled());
+}

@@ -1,0 +1,379 @@
+//! A shard with a clock that the test sets, and effects as text.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{
+    schedule::Zone,
+    shard::{
+        ActiveJob, ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
+        DeleteOutcome, Effect, Finish, Input, JobDelete, JobLookUp, JobOrder, JobRecord, JobTemplate, LookUpOutcome,
+        ResourceVersion, Scope, ShardConfig, ShardCount, ShardId, ShardLabels, ShardState, StatusOutcome, StatusWrite,
+        Uid, naming, record::RetainedMetadata,
+    },
+};
+
+/// Over how many shards CronJobs are shared out, where they are; the shard is number 0.
+pub(super) fn count() -> ShardCount {
+    ShardCount::default()
+}
+
+pub(super) fn at(text: &str) -> Timestamp {
+    // Times of day are of one day that is in no zone's change.
+    let text = if text.len() <= 13 {
+        format!("2026-05-05T{text}Z")
+    } else {
+        text.to_owned()
+    };
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// A CronJob that ran last at 09:59, every minute, unless the test says otherwise.
+pub(crate) fn cron_job(name: &str) -> CronJobRecord {
+    CronJobRecord {
+        identity: Arc::new(CronJobIdentity {
+            namespace: "default".into(),
+            name: name.into(),
+            uid: uid(name),
+        }),
+        resource_version: ResourceVersion(10),
+        created: at("2026-01-01T00:00:00Z"),
+        is_deleting: false,
+        schedule: schedule("* * * * *", None),
+        starting_deadline_seconds: None,
+        concurrency_policy: ConcurrencyPolicy::Allow,
+        is_suspended: false,
+        successful_jobs_history_limit: Some(3),
+        failed_jobs_history_limit: Some(1),
+        template: Arc::new(JobTemplate {
+            body: "".into(),
+            splice_offsets: [0; 3],
+            ttl_seconds_after_finished: None,
+            had_reserved_annotations: false,
+        }),
+        retained_metadata: Arc::new(RetainedMetadata { members: "".into() }),
+        status: CronJobStatus {
+            last_schedule_time: Some(at("09:59:00")),
+            ..CronJobStatus::default()
+        },
+    }
+}
+
+pub(super) fn schedule(text: &str, time_zone: Option<&str>) -> CronJobSchedule {
+    CronJobSchedule::new(text, time_zone, &Zone::utc())
+}
+
+pub(super) fn uid(name: &str) -> Uid {
+    Uid::new(&format!("uid-{name}"))
+}
+
+/// The Job that the controller makes of a slot, running.
+pub(super) fn job(owner: &str, slot: &str) -> JobRecord {
+    let slot = at(slot);
+    let name = naming::job_name(owner, slot);
+    JobRecord {
+        uid: uid(&name),
+        namespace: "default".into(),
+        name,
+        resource_version: ResourceVersion(20),
+        controller: Some(uid(owner)),
+        scheduled: Some(slot),
+        finish: None,
+        started: Some(slot),
+        completed: None,
+        shard_labels: ShardLabels::of(count(), ShardId(0)),
+    }
+}
+
+/// A Job that somebody else made of a CronJob.
+pub(super) fn manual_job(owner: &str, name: &str) -> JobRecord {
+    JobRecord {
+        uid: uid(name),
+        name: name.into(),
+        scheduled: None,
+        ..job(owner, "09:00:00")
+    }
+}
+
+pub(super) fn complete(job: JobRecord, completed: &str) -> JobRecord {
+    JobRecord {
+        finish: Some(Finish::Complete),
+        completed: Some(at(completed)),
+        ..job
+    }
+}
+
+pub(super) fn failed(job: JobRecord) -> JobRecord {
+    JobRecord {
+        finish: Some(Finish::Failed),
+        ..job
+    }
+}
+
+/// The entry of `status.active` for a Job.
+pub(super) fn entry(job: &JobRecord) -> ActiveJob {
+    ActiveJob {
+        name: job.name.clone(),
+        namespace: job.namespace.clone(),
+        uid: job.uid.clone(),
+        resource_version: job.resource_version.to_string().into(),
+    }
+}
+
+/// The shard, its clock, and what it asked for and was not answered.
+pub(super) struct World {
+    pub(super) shard: ShardState,
+    pub(super) now: Timestamp,
+    pub(super) creates: Vec<JobOrder>,
+    deletes: Vec<JobDelete>,
+    look_ups: Vec<JobLookUp>,
+    writes: BTreeMap<String, StatusWrite>,
+    version: u64,
+}
+
+impl World {
+    /// A shard that has listed these objects at this time.
+    pub(super) fn new(now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
+        World::around(ShardState::new, None, now, cron_jobs, jobs)
+    }
+
+    /// The same beside others, so that Jobs are watched by their label.
+    pub(super) fn among_others(now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
+        World::around(ShardState::new, Some(count()), now, cron_jobs, jobs)
+    }
+
+    /// The same on standby.
+    pub(super) fn on_standby(now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
+        World::around(ShardState::on_standby, Some(count()), now, cron_jobs, jobs)
+    }
+
+    fn around(
+        new: fn(ShardConfig, Timestamp) -> ShardState,
+        count: Option<ShardCount>,
+        now: &str,
+        cron_jobs: Vec<CronJobRecord>,
+        jobs: Vec<JobRecord>,
+    ) -> World {
+        let config = ShardConfig {
+            clock_skew_max: SignedDuration::from_secs(2),
+            shard: ShardId(0),
+            scopes: vec![Scope::Cluster],
+            count,
+        };
+        let now = at(now);
+        let mut world = World {
+            shard: new(config, now),
+            now,
+            creates: Vec::new(),
+            deletes: Vec::new(),
+            look_ups: Vec::new(),
+            writes: BTreeMap::new(),
+            version: 100,
+        };
+        world.list(cron_jobs, jobs);
+        world
+    }
+
+    pub(super) fn list(&mut self, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) {
+        self.input(Input::CronJobRelistBegun(Scope::Cluster));
+        for record in cron_jobs {
+            self.apply(record);
+        }
+        self.input(Input::CronJobRelistDone(Scope::Cluster));
+        self.input(Input::JobRelistBegun(Scope::Cluster));
+        for record in jobs {
+            self.apply_job(record);
+        }
+        self.input(Input::JobRelistDone(Scope::Cluster));
+    }
+
+    pub(super) fn lead(&mut self) {
+        self.shard.lead(self.now);
+    }
+
+    pub(super) fn resume_at(&mut self, text: &str) {
+        self.now = at(text);
+        self.shard.resume(self.now);
+        self.shard.handle_timeout(self.now);
+    }
+
+    pub(super) fn close(&mut self) {
+        self.shard.close(self.now);
+    }
+
+    pub(super) fn seal(&mut self) {
+        self.shard.seal(self.now);
+    }
+
+    pub(super) fn input(&mut self, input: Input) {
+        self.shard.handle(input, self.now);
+    }
+
+    pub(super) fn apply(&mut self, record: CronJobRecord) {
+        self.input(Input::CronJobApplied(Box::new(record)));
+    }
+
+    pub(super) fn apply_job(&mut self, record: JobRecord) {
+        self.input(Input::JobApplied(Box::new(record)));
+    }
+
+    /// Moves the clock, waking whenever the shard asks for it.
+    pub(super) fn advance_to(&mut self, text: &str) {
+        let until = at(text);
+        while let Some(wakeup) = self.shard.next_wakeup().filter(|wakeup| wakeup.at <= until) {
+            self.now = self.now.max(wakeup.at);
+            self.shard.handle_timeout(self.now);
+        }
+        self.now = until;
+    }
+
+    /// Moves the clock in one step, as a process that was frozen sees it.
+    pub(super) fn jump_to(&mut self, text: &str) {
+        self.now = at(text);
+        self.shard.handle_timeout(self.now);
+    }
+
+    /// What was asked for since, as text.
+    pub(super) fn effects(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        while let Some(effect) = self.shard.poll_effect() {
+            lines.push(self.line(effect));
+        }
+        self.check();
+        lines
+    }
+
+    fn line(&mut self, effect: Effect) -> String {
+        match effect {
+            Effect::CreateJob(order) => {
+                let line = format!("create {} for {}", order.name, order.scheduled_timestamp);
+                self.creates.push(order);
+                line
+            }
+            Effect::DeleteJob(delete) => {
+                let line = format!("delete {}", delete.name);
+                self.deletes.push(delete);
+                line
+            }
+            Effect::LookUpJob(look_up) => {
+                let line = format!("look up {}", look_up.name);
+                self.look_ups.push(look_up);
+                line
+            }
+            Effect::WriteStatus(write) => {
+                let line = status_line(&write);
+                self.writes.insert(write.cron_job.name.to_string(), write);
+                line
+            }
+            Effect::EmitEvent(event) => {
+                format!(
+                    "{} {}: {}",
+                    event.reason.event_type().as_str(),
+                    event.reason.as_str(),
+                    event.message
+                )
+            }
+        }
+    }
+
+    /// Every due instant has one outcome or is open.
+    fn check(&self) {
+        let tally = self.shard.tally();
+        assert_eq!(
+            tally.due_instants,
+            tally.outcomes.iter().sum::<u64>() + tally.open_instants,
+            "{tally:?}"
+        );
+    }
+
+    pub(super) fn expect(&mut self, expected: &[&str]) {
+        assert_eq!(self.effects(), expected);
+    }
+
+    /// Answers the oldest create.
+    pub(super) fn answer_create(&mut self, answer: CreateOutcome) {
+        let order = self.creates.remove(0);
+        self.input(Input::JobCreateAnswered {
+            cron_job: order.cron_job.uid.clone(),
+            slot: order.slot,
+            answer,
+        });
+    }
+
+    /// Answers the oldest create with success.
+    pub(super) fn created(&mut self) {
+        let name = self.creates[0].name.clone();
+        self.answer_create(CreateOutcome::Created {
+            shard_labels: Box::new(ShardLabels::of(count(), ShardId(0))),
+            uid: uid(&name),
+            resource_version: "20".into(),
+            created: self.now,
+        });
+    }
+
+    pub(super) fn refused(&mut self, message: &str) {
+        self.answer_create(CreateOutcome::Failed {
+            message: message.into(),
+            retry_after: None,
+        });
+    }
+
+    pub(super) fn answer_delete(&mut self, answer: DeleteOutcome) {
+        let delete = self.deletes.remove(0);
+        let (cron_job, job, name) = (delete.cron_job.uid.clone(), delete.uid, delete.name);
+        self.input(Input::JobDeleteAnswered {
+            cron_job,
+            job,
+            name,
+            answer,
+        });
+    }
+
+    pub(super) fn answer_look_up(&mut self, answer: LookUpOutcome) {
+        let look_up = self.look_ups.remove(0);
+        self.input(Input::JobLookedUp { look_up, answer });
+    }
+
+    /// Answers the pending status write of a CronJob.
+    pub(super) fn answer_status(&mut self, name: &str, answer: StatusOutcome) {
+        let write = self
+            .writes
+            .remove(name)
+            .unwrap_or_else(|| panic!("no status write for {name}"));
+        let cron_job = write.cron_job.uid.clone();
+        self.input(Input::StatusAnswered {
+            cron_job,
+            sent: Box::new(write.status),
+            answer,
+        });
+    }
+
+    /// Stores the pending status write of a CronJob.
+    pub(super) fn stored(&mut self, name: &str) {
+        self.version += 1;
+        self.answer_status(
+            name,
+            StatusOutcome::Stored {
+                resource_version: ResourceVersion(self.version),
+            },
+        );
+    }
+
+    pub(super) fn pending_write(&self, name: &str) -> Option<&StatusWrite> {
+        self.writes.get(name)
+    }
+}
+
+fn status_line(write: &StatusWrite) -> String {
+    let time =
+        |instant: Option<Timestamp>| instant.map_or("-".to_owned(), |instant| instant.strftime("%T").to_string());
+    let active: Vec<&str> = write.status.active.iter().map(|active| &*active.name).collect();
+    format!(
+        "status last={} successful={} active=[{}]{}",
+        time(write.status.last_schedule_time),
+        time(write.status.last_successful_time),
+        active.join(" "),
+        if write.is_urgent { " urgent" } else { "" }
+    )
+}

@@ -1,0 +1,8 @@
+//! What operators observe: metrics, the log, and the endpoints for probes and scrapes.
+//!
+//! A peer of [`controller`](crate::controller), whose tasks count here. Of the controller it uses the clock, the table of
+//! permissions and the phases of the shutdown.
+
+pub mod admin;
+pub mod logging;
+pub mod metrics;

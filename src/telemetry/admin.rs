@@ -1,0 +1,356 @@
+//! The endpoints for probes and scrapes: `/healthz`, `/readyz`, `/metrics`.
+
+use std::{fmt::Write as _, time::Duration};
+
+use axum::{
+    Router,
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use tokio::net::TcpListener;
+
+mod connections;
+
+use self::connections::Connections;
+use super::metrics::{Metrics, WatchPulse};
+use crate::{
+    controller::{
+        clock::{Clock, ClockVerdict},
+        permissions::{MissingPermission, Place},
+        shutdown::{Phase, PhaseReceiver},
+    },
+    coordination::NotOwning,
+    kube_api::http::WATCH_SILENCE_MAX,
+};
+
+/// The shard's task has a turn every second or so; without one for so long it hangs, and a restart helps.
+const TURN_AGE_MAX: Duration = Duration::from_mins(1);
+
+/// A watch that has been silent for longer sees nothing of what changes. An idle one is told a bookmark about every minute,
+/// and the transport ends one that is told nothing for [`WATCH_SILENCE_MAX`]; what is left is for opening it again.
+const SILENCE_MAX: Duration = Duration::from_mins(2);
+const _: () = assert!(SILENCE_MAX.as_secs() >= WATCH_SILENCE_MAX.as_secs() + 30);
+
+/// What the endpoints look at.
+#[derive(Clone, Debug)]
+pub struct Admin {
+    /// Metrics, and what the shard publishes.
+    pub metrics: Metrics,
+    /// The clock.
+    pub clock: Clock,
+    /// How far the process is from its end.
+    pub phase: PhaseReceiver,
+}
+
+impl Admin {
+    /// Serves until the end. Connections that scrapers keep open do not hold it up.
+    pub async fn serve(self, listener: TcpListener) {
+        let mut phase = self.phase.clone();
+        let mut connections = Connections::new(self.router());
+        tokio::select! {
+            biased;
+            () = phase.reached(Phase::End) => {}
+            never = connections.serve(listener) => match never {},
+        }
+    }
+
+    /// The endpoints.
+    pub fn router(self) -> Router {
+        Router::new()
+            .route("/healthz", get(healthz))
+            .route("/readyz", get(readyz))
+            .route("/metrics", get(metrics))
+            .with_state(self)
+    }
+
+    /// What a restart would mend. A task that ends takes the process with it, so what is left is one that hangs.
+    fn ailments(&self) -> Vec<String> {
+        let turned = self.metrics.shard.read().turned;
+        let age = turned.map(|turned| self.clock.boot().since(turned));
+        let hanging = age.filter(|age| *age > TURN_AGE_MAX);
+        hanging
+            .map(|age| format!("the shard's task has not had a turn for {} seconds", age.as_secs()))
+            .into_iter()
+            .collect()
+    }
+
+    /// Why no Jobs are started at present.
+    fn obstacles(&self) -> Vec<String> {
+        let mut obstacles = Vec::new();
+        if !self.metrics.shard.read().is_synced {
+            obstacles.push("CronJobs and Jobs have not all been listed yet".to_owned());
+        }
+        for pulse in self.metrics.watch_pulses.silent_for(SILENCE_MAX) {
+            obstacles.push(format!(
+                "the watch of {} in {} has been silent for {} seconds",
+                pulse.resource(),
+                pulse.scope(),
+                pulse.silence().as_secs()
+            ));
+        }
+        let missing = self.metrics.permissions.read();
+        let required = missing.iter().filter(|missing| missing.stops_everything());
+        obstacles.extend(required.map(MissingPermission::explanation));
+        // What one fails with is mended by itself, unless there is something to show for it.
+        if !obstacles.is_empty() {
+            let reason = |(pulse, error): (WatchPulse, String)| {
+                format!("the watch of {} in {} fails: {error}", pulse.resource(), pulse.scope())
+            };
+            obstacles.extend(self.metrics.watch_pulses.failing().into_iter().map(reason));
+        }
+        if let Some(figures) = self.metrics.election_board.read()
+            && let Some(reason) = figures.overview.not_owning
+            && !matches!(reason, NotOwning::SettingsDiffer { .. })
+        {
+            obstacles.push(format!("this replica takes no shards: {reason}"));
+            // A permission that the check found missing is named already.
+            if !missing
+                .iter()
+                .any(|missing| missing.permission.place == Place::LeaseNamespace)
+            {
+                obstacles.extend(figures.refusal);
+            }
+        }
+        match self.clock.verdict() {
+            ClockVerdict::Fine => {}
+            ClockVerdict::Unknown => {
+                obstacles.push("the clock has not been compared with the API server's yet".to_owned());
+            }
+            ClockVerdict::Alarm => obstacles.push(format!(
+                "the clock is {:.1} seconds off the API server's",
+                self.clock.skew().map_or(0.0, |skew| skew.as_secs_f64())
+            )),
+        }
+        if self.phase.has_reached(Phase::HandOver) {
+            obstacles.push("the process is going down".to_owned());
+        }
+        obstacles
+    }
+
+    /// Why a replica that is ready starts nothing for now. It is ready, since a rolling update with maxUnavailable 0 would
+    /// otherwise never end the members that it waits for.
+    fn waits_for(&self) -> Option<NotOwning> {
+        let reason = self.metrics.election_board.read()?.overview.not_owning?;
+        matches!(reason, NotOwning::SettingsDiffer { .. }).then_some(reason)
+    }
+}
+
+/// What a replica that is ready says all the same: why it starts nothing for now, and where it may start nothing.
+fn remarks(admin: &Admin) -> String {
+    let mut text = String::new();
+    if let Some(reason) = admin.waits_for() {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "this replica waits: {reason}");
+    }
+    let missing = admin.metrics.permissions.read();
+    for missing in missing.iter().filter(|missing| missing.permission.is_required) {
+        let _ = writeln!(text, "{}", missing.explanation());
+    }
+    text
+}
+
+async fn healthz(State(admin): State<Admin>) -> Response {
+    report(&admin.ailments())
+}
+
+async fn readyz(State(admin): State<Admin>) -> Response {
+    let obstacles = admin.obstacles();
+    if obstacles.is_empty() {
+        return (StatusCode::OK, format!("ok\n{}", remarks(&admin))).into_response();
+    }
+    report(&obstacles)
+}
+
+async fn metrics(State(admin): State<Admin>) -> Response {
+    match admin.metrics.render() {
+        Ok(text) => ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+fn report(reasons: &[String]) -> Response {
+    if reasons.is_empty() {
+        return (StatusCode::OK, "ok\n").into_response();
+    }
+    let mut text = String::new();
+    for reason in reasons {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{reason}");
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{body::Body, http::Request};
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::{
+        controller::{
+            permissions::PERMISSIONS,
+            shutdown::{PhaseSender, phases},
+        },
+        shard::Scope,
+    };
+
+    struct Bench {
+        admin: Admin,
+        phases: PhaseSender,
+    }
+
+    impl Bench {
+        fn new() -> Bench {
+            let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
+            let phases = phases();
+            let admin = Admin {
+                metrics: Metrics::register().unwrap(),
+                clock,
+                phase: phases.subscribe(),
+            };
+            Bench { admin, phases }
+        }
+
+        fn trust(&self) {
+            let clock = &self.admin.clock;
+            for _ in 0..2 {
+                clock.observe_answer(clock.boot(), Some(clock.now()));
+            }
+        }
+
+        async fn get(&self, path: &str) -> (u16, String) {
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            let response = self.admin.clone().router().oneshot(request).await.unwrap();
+            let status = response.status().as_u16();
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            (status, String::from_utf8(body.to_vec()).unwrap())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn readiness_names_every_obstacle() {
+        let bench = Bench::new();
+        let (status, text) = bench.get("/readyz").await;
+        assert_eq!((status, text.lines().count()), (503, 2), "{text}");
+        bench.admin.metrics.shard.publish(|figures| figures.is_synced = true);
+        bench.trust();
+        assert_eq!(bench.get("/readyz").await, (200, "ok\n".to_owned()));
+        bench.phases.advance(Phase::StopIntake);
+        assert_eq!(
+            bench.get("/readyz").await,
+            (503, "the process is going down\n".to_owned())
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_permission_without_which_no_job_starts_is_an_obstacle() {
+        let bench = Bench::new();
+        bench.trust();
+        bench.admin.metrics.shard.publish(|figures| figures.is_synced = true);
+        let missing = |verb: &str, resource: &str| MissingPermission {
+            permission: *PERMISSIONS
+                .iter()
+                .find(|it| (it.verb, it.resource) == (verb, resource))
+                .unwrap(),
+            scopes: vec![Scope::Namespace("shop".into())],
+            n_needed: 1,
+        };
+        let board = &bench.admin.metrics.permissions;
+        board.publish(vec![missing("update", "cronjobs/status"), missing("delete", "jobs")]);
+        assert_eq!(bench.get("/readyz").await.0, 200);
+        board.publish(vec![missing("create", "jobs")]);
+        let (status, text) = bench.get("/readyz").await;
+        assert_eq!(status, 503);
+        assert!(text.contains("create jobs in namespace shop: no Job starts"), "{text}");
+        assert!(text.contains("deploy/rbac.yaml"), "{text}");
+        // Others of several namespaces go on, and a rolling update must.
+        board.publish(vec![MissingPermission {
+            n_needed: 2,
+            ..missing("create", "jobs")
+        }]);
+        let (status, text) = bench.get("/readyz").await;
+        assert_eq!(status, 200);
+        assert!(text.contains("create jobs in namespace shop: no Job starts"), "{text}");
+        board.publish(Vec::new());
+        assert_eq!(bench.get("/readyz").await, (200, "ok\n".to_owned()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_is_off_is_an_obstacle() {
+        let bench = Bench::new();
+        bench.admin.metrics.shard.publish(|figures| figures.is_synced = true);
+        let clock = &bench.admin.clock;
+        for _ in 0..2 {
+            clock.observe_answer(clock.boot(), Some(clock.now() + Duration::from_mins(1)));
+        }
+        let (status, text) = bench.get("/readyz").await;
+        assert_eq!(status, 503);
+        assert!(text.contains("-60.5 seconds off"), "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_is_silent_for_more_than_two_minutes_is_named() {
+        let bench = Bench::new();
+        let metrics = &bench.admin.metrics;
+        metrics.shard.publish(|figures| figures.is_synced = true);
+        let begin = |resource, scope| metrics.watch_pulses.begin(resource, scope, bench.admin.clock.clone());
+        let cron_jobs = begin("cronjobs", Scope::Cluster);
+        let jobs = begin("jobs", Scope::Namespace("shop".into()));
+        tokio::time::sleep(Duration::from_mins(2)).await;
+        bench.trust();
+        assert_eq!(bench.get("/readyz").await.0, 200);
+        cron_jobs.heard();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let expected = "the watch of jobs in namespace shop has been silent for 121 seconds\n";
+        assert_eq!(bench.get("/readyz").await, (503, expected.to_owned()));
+        jobs.heard();
+        assert_eq!(bench.get("/readyz").await.0, 200);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_watch_fails_with_is_told_while_it_keeps_us_from_being_ready() {
+        let bench = Bench::new();
+        bench.trust();
+        let metrics = &bench.admin.metrics;
+        let jobs = metrics
+            .watch_pulses
+            .begin("jobs", Scope::Cluster, bench.admin.clock.clone());
+        jobs.failed("jobs.batch is forbidden (403)".to_owned());
+        let unlisted = "CronJobs and Jobs have not all been listed yet\n";
+        let failing = "the watch of jobs in all namespaces fails: jobs.batch is forbidden (403)\n";
+        assert_eq!(bench.get("/readyz").await, (503, format!("{unlisted}{failing}")));
+        jobs.heard();
+        assert_eq!(bench.get("/readyz").await, (503, unlisted.to_owned()));
+
+        metrics.shard.publish(|figures| figures.is_synced = true);
+        jobs.failed("jobs.batch is forbidden (403)".to_owned());
+        assert_eq!(bench.get("/readyz").await.0, 200);
+        tokio::time::sleep(SILENCE_MAX + Duration::from_secs(1)).await;
+        bench.trust();
+        let silent = "the watch of jobs in all namespaces has been silent for 121 seconds\n";
+        assert_eq!(bench.get("/readyz").await, (503, format!("{silent}{failing}")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn health_fails_when_the_shard_hangs_and_not_before_its_first_turn() {
+        let bench = Bench::new();
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert_eq!(bench.get("/healthz").await.0, 200);
+        let turned = Some(bench.admin.clock.boot());
+        bench.admin.metrics.shard.publish(|figures| figures.turned = turned);
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(bench.get("/healthz").await.0, 200);
+        tokio::time::sleep(Duration::from_secs(31)).await;
+        assert_eq!(bench.get("/healthz").await.0, 503);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn metrics_are_in_the_text_format() {
+        let (status, text) = Bench::new().get("/metrics").await;
+        assert_eq!(status, 200);
+        assert!(text.contains("# TYPE cronwheel_lateness_seconds histogram"), "{text}");
+    }
+}

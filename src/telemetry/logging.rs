@@ -1,0 +1,90 @@
+//! The log: fixed messages, values as fields, to standard error.
+//!
+//! Values hold text of API servers, webhooks and tenants. [`escaped`] replaces their control characters.
+
+mod escaped;
+
+use std::io::stderr;
+
+use clap::ValueEnum;
+use tracing::Subscriber;
+use tracing_subscriber::{EnvFilter, fmt::MakeWriter, util::SubscriberInitExt};
+
+use self::escaped::Escaped;
+pub use self::escaped::escaped;
+
+/// How a line looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For reading.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Which lines there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    /// An operator must act.
+    Error,
+    /// It still works, but is worth a look.
+    Warn,
+    /// What a person cares about: start, stop, lists, leadership.
+    #[default]
+    Info,
+    /// Single objects.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl LogLevel {
+    fn as_str(self) -> &'static str {
+        match self {
+            LogLevel::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
+            LogLevel::Debug => "debug",
+            LogLevel::Trace => "trace",
+        }
+    }
+}
+
+/// Starts the log, to standard error. A second call does nothing.
+pub fn start(format: LogFormat, level: LogLevel) {
+    start_to(format, level, stderr);
+}
+
+/// Starts the log somewhere else.
+pub(crate) fn start_to<W>(format: LogFormat, level: LogLevel, writer: W)
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    // There is a log already: in tests, which run in one process.
+    drop(subscriber(format, level, writer).try_init());
+}
+
+fn subscriber<W>(format: LogFormat, level: LogLevel, writer: W) -> Box<dyn Subscriber + Send + Sync>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    // The client tells of every failed request as an error, and its watcher again; we count them, and say what follows ourselves.
+    let quiet = if level == LogLevel::Error { "error" } else { "warn" };
+    let filter = EnvFilter::new(format!(
+        "{quiet},kube_client=off,kube_runtime=off,cronwheel={}",
+        level.as_str()
+    ));
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        // Colours are control characters, which cannot be told from those of a tenant.
+        .with_ansi(false)
+        .with_writer(Escaped(writer));
+    match format {
+        LogFormat::Text => Box::new(lines.finish()),
+        LogFormat::Json => Box::new(lines.json().flatten_event(true).finish()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Hostile text in log values.
+
+use std::{
+    error::Error,
+    fmt, io,
+    sync::{Arc, Mutex},
+};
+
+use tracing_subscriber::fmt::MakeWriter;
+
+use super::{LogFormat, LogLevel, subscriber};
+use crate::kube_api::objects::classify::error_text;
+
+/// A text of a tenant: a forged line, a coloured one, and every other control character.
+fn hostile() -> String {
+    let controls = (0..=0x9f).filter_map(char::from_u32).filter(|c| c.is_control());
+    let forged = "quota\n2026-01-01T00:00:00Z ERROR cronwheel: forged\r\n\u{1b}[2J\u{9b}31m";
+    forged.chars().chain(controls).chain("ünï€🦀".chars()).collect()
+}
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Lines {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend(text);
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = Lines;
+
+    fn make_writer(&'a self) -> Lines {
+        self.clone()
+    }
+}
+
+#[derive(Debug)]
+struct Refused {
+    source: Option<Box<Refused>>,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "refused: {}", hostile())
+    }
+}
+
+impl Error for Refused {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as &dyn Error)
+    }
+}
+
+/// Logs the hostile text in every way in which this crate logs values: one line each.
+fn log_hostile_text() -> usize {
+    let text = hostile();
+    let error = Refused {
+        source: Some(Box::new(Refused { source: None })),
+    };
+    tracing::warn!(message = text, "a field of a text");
+    tracing::warn!(%error, "a displayed error");
+    tracing::warn!(error = &error as &dyn Error, "an error with its sources");
+    tracing::warn!(error = error_text(&error), "the text of a chain");
+    tracing::warn!(?text, "a text for debugging");
+    tracing::warn!(text, "a text");
+    tracing::warn!("{text}");
+    tracing::info_span!("request", text = %text).in_scope(|| tracing::warn!(?error, "within a span"));
+    8
+}
+
+fn logged(format: LogFormat) -> (usize, String) {
+    let lines = Lines::default();
+    let subscriber = subscriber(format, LogLevel::Info, lines.clone());
+    let n_lines = tracing::subscriber::with_default(subscriber, log_hostile_text);
+    let text = lines.0.lock().unwrap().clone();
+    (n_lines, String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn control_characters_of_tenants_do_not_reach_the_log() {
+    for format in [LogFormat::Text, LogFormat::Json] {
+        let (n_lines, text) = logged(format);
+        assert_eq!(text.lines().count(), n_lines, "{format:?}: {text:?}");
+        for line in text.lines() {
+            assert!(!line.contains(char::is_control), "{format:?}: {line:?}");
+            assert!(line.contains("ünï€🦀"), "{line:?}");
+        }
+    }
+}
+
+#[test]
+fn a_line_of_json_says_the_text_that_was_logged() {
+    let (_, text) = logged(LogFormat::Json);
+    let line: serde_json::Value = serde_json::from_str(text.lines().nth(5).unwrap()).unwrap();
+    assert_eq!(line["text"], hostile());
+}

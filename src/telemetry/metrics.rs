@@ -1,0 +1,396 @@
+//! Metrics: a struct of handles per component, all registered here. Labels have few values and never name an object.
+
+use prometheus::{
+    Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    TextEncoder,
+};
+
+mod api_calls;
+pub mod election_figures;
+pub mod permission_figures;
+mod selection;
+pub mod shard_figures;
+pub mod table;
+pub mod watch_pulses;
+
+pub use api_calls::{ApiCall, ApiMetrics};
+use election_figures::ElectionCollector;
+pub use election_figures::{ElectionBoard, ElectionFigures};
+pub use permission_figures::PermissionBoard;
+pub use selection::SelectionMetrics;
+use shard_figures::ShardCollector;
+pub use shard_figures::{ShardBoard, ShardFigures};
+use table::MetricSpec;
+use watch_pulses::WatchCollector;
+pub use watch_pulses::{WatchPulse, WatchPulses};
+
+use crate::controller::permissions::RefusalLog;
+
+/// Buckets of B-15.1, in seconds.
+const CREATION_SKEW_BUCKETS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
+
+/// Fine around the aim of some milliseconds, up to a minute, when the next slot may be due.
+const LATENESS_BUCKETS: &[f64] = &[
+    0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+    60.0,
+];
+
+const REQUEST_BUCKETS: &[f64] = &[
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+];
+
+/// Fine around the aim of some milliseconds, up to a seal that waits for answers.
+const HANDOVER_BUCKETS: &[f64] = &[
+    0.002, 0.004, 0.006, 0.008, 0.012, 0.02, 0.035, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0,
+];
+
+const STATUS_AGE_BUCKETS: &[f64] = &[0.01, 0.1, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 60.0];
+
+/// Of the dispatcher.
+#[derive(Clone, Debug)]
+pub struct DispatchMetrics {
+    /// Slot to `creationTimestamp` of a Job that was created (B-15.1).
+    pub creation_skew: Histogram,
+    /// Slot to the first request.
+    pub lateness: Histogram,
+    /// Requests and answers.
+    pub api: ApiMetrics,
+    /// Creates that wait.
+    pub creates_waiting: IntGauge,
+    /// What waits behind creates.
+    pub background_waiting: IntGauge,
+    /// Requests on the way.
+    pub inflight: IntGauge,
+    /// How many may be.
+    pub inflight_limit: IntGauge,
+    /// Requests handed back because the queue was full.
+    pub overflows: IntCounter,
+    /// Requests not sent because their shard is led no more.
+    pub fenced: IntCounter,
+}
+
+/// Of the status batcher.
+#[derive(Clone, Debug)]
+pub struct StatusMetrics {
+    /// Requests and answers.
+    pub api: ApiMetrics,
+    /// Writes that wait.
+    pub pending: IntGauge,
+    /// How long they waited.
+    pub age: Histogram,
+    /// Writes handed back because too many waited.
+    pub overflows: IntCounter,
+    /// Writes not sent because their shard is led no more.
+    pub fenced: IntCounter,
+}
+
+/// Of the lane of Events.
+#[derive(Clone, Debug)]
+pub struct EventMetrics {
+    /// Requests and answers.
+    pub api: ApiMetrics,
+    /// New Events stored.
+    pub created: IntCounter,
+    /// Counts of stored Events raised.
+    pub raised: IntCounter,
+    /// Dropped because more waited than the budget lets through.
+    pub dropped_over_budget: IntCounter,
+    /// Left out by `--events`.
+    pub dropped_filtered: IntCounter,
+    /// Dropped because too many waited.
+    pub dropped_queue_full: IntCounter,
+    /// Dropped because one CronJob had too many.
+    pub dropped_too_many: IntCounter,
+    /// Dropped because the API server refused it or was not reached.
+    pub dropped_failed: IntCounter,
+    /// Dropped because the process went down.
+    pub dropped_shutdown: IntCounter,
+}
+
+/// Of the watches.
+#[derive(Clone, Debug)]
+pub struct WatchMetrics {
+    /// Requests and answers.
+    pub api: ApiMetrics,
+    /// What a page of the list is counted as.
+    pub list: ApiCall,
+    /// What the opening of a watch is counted as.
+    pub watch: ApiCall,
+    /// Objects not understood.
+    pub undecodable: IntCounter,
+    /// Watches that broke.
+    pub errors: IntCounter,
+    /// Lists begun.
+    pub relists: IntCounter,
+}
+
+/// Of the clock.
+#[derive(Clone, Debug)]
+pub struct ClockMetrics {
+    /// Requests and answers of the probe.
+    pub api: ApiMetrics,
+    /// Our clock minus the API server's, in seconds.
+    pub skew: Gauge,
+    /// 1 while nothing may be fired.
+    pub alarm: IntGauge,
+    /// Connections retired because their server's clock contradicts ours.
+    pub retired_connections: IntCounter,
+}
+
+/// Of the election.
+#[derive(Clone, Debug)]
+pub struct ElectionMetrics {
+    /// Requests and answers.
+    pub api: ApiMetrics,
+    /// Number of shards led.
+    pub led: IntGauge,
+    /// From the seal of a shard to the Lease that names another.
+    pub given: Histogram,
+    /// From such a Lease to acting.
+    pub taken: Histogram,
+    /// Passed fences.
+    pub fences: IntCounter,
+    /// Members evicted.
+    pub evictions: IntCounter,
+    /// Lives that ended while the process went on.
+    pub rejoins: IntCounter,
+    /// Installations that work in the same namespaces.
+    pub overlapping: IntGauge,
+    /// Jobs that lacked the label of their shard.
+    pub labelled: IntCounter,
+    /// Jobs without a label that found the queue of refused ones full.
+    pub labels_dropped: IntCounter,
+}
+
+/// All handles, and the registry that they are in.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    registry: Registry,
+    /// The dispatcher's.
+    pub dispatch: DispatchMetrics,
+    /// The status batcher's.
+    pub status: StatusMetrics,
+    /// The Events'.
+    pub events: EventMetrics,
+    /// The watch of CronJobs'.
+    pub cron_job_watch: WatchMetrics,
+    /// The watch of Jobs'.
+    pub job_watch: WatchMetrics,
+    /// Who selects CronJobs.
+    pub selection: SelectionMetrics,
+    /// The clock's.
+    pub clock: ClockMetrics,
+    /// The election's.
+    pub election: ElectionMetrics,
+    /// The permissions that the account lacks.
+    pub permissions: PermissionBoard,
+    /// How things stand in the election.
+    pub election_board: ElectionBoard,
+    /// What the shard publishes.
+    pub shard: ShardBoard,
+    /// Lives that ended because the API server's history went back.
+    pub start_overs: IntCounter,
+    /// When each watch was heard of last.
+    pub watch_pulses: WatchPulses,
+}
+
+impl Metrics {
+    /// Registers every metric in a registry of its own.
+    pub fn register() -> Result<Metrics, prometheus::Error> {
+        let registry = Registry::new();
+        let register = Register(&registry);
+        let api = register.api()?;
+        let overflows = register.counters(&table::QUEUE_OVERFLOWS)?;
+        let overflows_of = |queue: &str| overflows.with_label_values(&[queue]);
+        let fenced = register.counters(&table::FENCED_REQUESTS)?;
+        let fenced_of = |queue: &str| fenced.with_label_values(&[queue]);
+        register_build(&register)?;
+        let shard = ShardBoard::default();
+        registry.register(Box::new(ShardCollector::new(shard.clone())?))?;
+        let election_board = ElectionBoard::default();
+        registry.register(Box::new(ElectionCollector::new(election_board.clone())?))?;
+        let watch_pulses = WatchPulses::default();
+        registry.register(Box::new(WatchCollector::new(watch_pulses.clone())?))?;
+        let watch = register.watch(api.clone())?;
+        Ok(Metrics {
+            dispatch: register.dispatch(api.clone(), overflows_of("dispatch"), fenced_of("dispatch"))?,
+            status: register.status(api.clone(), overflows_of("status"), fenced_of("status"))?,
+            events: register.events(api.clone())?,
+            cron_job_watch: watch("cronjobs", ApiCall::ListCronJobs, ApiCall::WatchCronJobs),
+            job_watch: watch("jobs", ApiCall::ListJobs, ApiCall::WatchJobs),
+            selection: register.selection()?,
+            clock: ClockMetrics {
+                api: api.clone(),
+                skew: register.float_gauge(&table::CLOCK_SKEW)?,
+                alarm: register.gauge(&table::CLOCK_ALARM)?,
+                retired_connections: register.counter(&table::CLOCK_RETIRED_CONNECTIONS)?,
+            },
+            election: register.election(api, overflows_of("labels"))?,
+            permissions: PermissionBoard::new(register.gauges(&table::PERMISSIONS_MISSING)?),
+            election_board,
+            start_overs: register.counter(&table::START_OVERS)?,
+            shard,
+            watch_pulses,
+            registry,
+        })
+    }
+
+    /// Everything in Prometheus' text format.
+    pub fn render(&self) -> Result<String, prometheus::Error> {
+        TextEncoder::new().encode_to_string(&self.registry.gather())
+    }
+}
+
+fn register_build(register: &Register<'_>) -> Result<(), prometheus::Error> {
+    let tzdb = crate::schedule::zone::tzdb_version();
+    register
+        .gauges(&table::BUILD)?
+        .with_label_values(&[env!("CARGO_PKG_VERSION"), tzdb])
+        .set(1);
+    Ok(())
+}
+
+/// Makes metrics from their rows in the table.
+struct Register<'a>(&'a Registry);
+
+impl Register<'_> {
+    fn dispatch(
+        &self,
+        api: ApiMetrics,
+        overflows: IntCounter,
+        fenced: IntCounter,
+    ) -> Result<DispatchMetrics, prometheus::Error> {
+        let backlog = self.gauges(&table::DISPATCH_BACKLOG)?;
+        Ok(DispatchMetrics {
+            creation_skew: self.histogram(&table::JOB_CREATION_SKEW, CREATION_SKEW_BUCKETS)?,
+            lateness: self.histogram(&table::LATENESS, LATENESS_BUCKETS)?,
+            api,
+            creates_waiting: backlog.with_label_values(&["creates"]),
+            background_waiting: backlog.with_label_values(&["background"]),
+            inflight: self.gauge(&table::DISPATCH_INFLIGHT)?,
+            inflight_limit: self.gauge(&table::DISPATCH_INFLIGHT_LIMIT)?,
+            overflows,
+            fenced,
+        })
+    }
+
+    fn status(
+        &self,
+        api: ApiMetrics,
+        overflows: IntCounter,
+        fenced: IntCounter,
+    ) -> Result<StatusMetrics, prometheus::Error> {
+        Ok(StatusMetrics {
+            api,
+            pending: self.gauge(&table::STATUS_PENDING)?,
+            age: self.histogram(&table::STATUS_AGE, STATUS_AGE_BUCKETS)?,
+            overflows,
+            fenced,
+        })
+    }
+
+    fn election(&self, api: ApiMetrics, labels_dropped: IntCounter) -> Result<ElectionMetrics, prometheus::Error> {
+        let durations = self.histograms(&table::HANDOVER_DURATION, HANDOVER_BUCKETS)?;
+        Ok(ElectionMetrics {
+            api,
+            led: self.gauge(&table::LEADER)?,
+            given: durations.with_label_values(&["given"]),
+            taken: durations.with_label_values(&["taken"]),
+            fences: self.counter(&table::LEASE_FENCES)?,
+            evictions: self.counter(&table::LEASE_EVICTIONS)?,
+            rejoins: self.counter(&table::LEASE_REJOINS)?,
+            overlapping: self.gauge(&table::INSTALLATIONS_OVERLAPPING)?,
+            labelled: self.counter(&table::JOBS_LABELLED)?,
+            labels_dropped,
+        })
+    }
+
+    fn events(&self, api: ApiMetrics) -> Result<EventMetrics, prometheus::Error> {
+        let results = self.counters(&table::EVENTS)?;
+        let result = |name: &str| results.with_label_values(&[name]);
+        Ok(EventMetrics {
+            api,
+            created: result("created"),
+            raised: result("raised"),
+            dropped_over_budget: result("dropped_over_budget"),
+            dropped_filtered: result("dropped_filtered"),
+            dropped_queue_full: result("dropped_queue_full"),
+            dropped_too_many: result("dropped_too_many"),
+            dropped_failed: result("dropped_failed"),
+            dropped_shutdown: result("dropped_shutdown"),
+        })
+    }
+
+    fn watch(
+        &self,
+        api: ApiMetrics,
+    ) -> Result<impl Fn(&str, ApiCall, ApiCall) -> WatchMetrics + use<>, prometheus::Error> {
+        let undecodable = self.counters(&table::UNDECODABLE_OBJECTS)?;
+        let errors = self.counters(&table::WATCH_ERRORS)?;
+        let relists = self.counters(&table::RELISTS)?;
+        Ok(move |resource: &str, list, watch| WatchMetrics {
+            api: api.clone(),
+            list,
+            watch,
+            undecodable: undecodable.with_label_values(&[resource]),
+            errors: errors.with_label_values(&[resource]),
+            relists: relists.with_label_values(&[resource]),
+        })
+    }
+
+    fn api(&self) -> Result<ApiMetrics, prometheus::Error> {
+        let durations = self.histograms(&table::API_REQUEST_DURATION, REQUEST_BUCKETS)?;
+        Ok(ApiMetrics {
+            requests: self.counters(&table::API_REQUESTS)?,
+            durations: ApiCall::ALL.map(|call| durations.with_label_values(&call.labels())),
+            refusals: RefusalLog::default(),
+        })
+    }
+
+    fn counters(&self, spec: &MetricSpec) -> Result<IntCounterVec, prometheus::Error> {
+        let counters = IntCounterVec::new(Opts::new(spec.name, spec.help), spec.labels)?;
+        self.0.register(Box::new(counters.clone()))?;
+        Ok(counters)
+    }
+
+    fn counter(&self, spec: &MetricSpec) -> Result<IntCounter, prometheus::Error> {
+        let counter = IntCounter::new(spec.name, spec.help)?;
+        self.0.register(Box::new(counter.clone()))?;
+        Ok(counter)
+    }
+
+    fn gauge(&self, spec: &MetricSpec) -> Result<IntGauge, prometheus::Error> {
+        let gauge = IntGauge::new(spec.name, spec.help)?;
+        self.0.register(Box::new(gauge.clone()))?;
+        Ok(gauge)
+    }
+
+    fn float_gauge(&self, spec: &MetricSpec) -> Result<Gauge, prometheus::Error> {
+        let gauge = Gauge::new(spec.name, spec.help)?;
+        self.0.register(Box::new(gauge.clone()))?;
+        Ok(gauge)
+    }
+
+    fn gauges(&self, spec: &MetricSpec) -> Result<IntGaugeVec, prometheus::Error> {
+        let gauges = IntGaugeVec::new(Opts::new(spec.name, spec.help), spec.labels)?;
+        self.0.register(Box::new(gauges.clone()))?;
+        Ok(gauges)
+    }
+
+    fn histogram(&self, spec: &MetricSpec, buckets: &[f64]) -> Result<Histogram, prometheus::Error> {
+        let options = HistogramOpts::new(spec.name, spec.help).buckets(buckets.to_vec());
+        let histogram = Histogram::with_opts(options)?;
+        self.0.register(Box::new(histogram.clone()))?;
+        Ok(histogram)
+    }
+
+    fn histograms(&self, spec: &MetricSpec, buckets: &[f64]) -> Result<HistogramVec, prometheus::Error> {
+        let options = HistogramOpts::new(spec.name, spec.help).buckets(buckets.to_vec());
+        let histograms = HistogramVec::new(options, spec.labels)?;
+        self.0.register(Box::new(histograms.clone()))?;
+        Ok(histograms)
+    }
+}
+
+#[cfg(test)]
+mod tests;

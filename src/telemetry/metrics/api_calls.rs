@@ -1,0 +1,118 @@
+//! The requests that we make, counted and timed by kind.
+
+use std::time::Duration;
+
+use prometheus::{Histogram, IntCounterVec};
+
+use crate::controller::permissions::RefusalLog;
+
+/// The label value of a request that got no answer.
+const CODE_NONE: &str = "none";
+
+/// A kind of request that we make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApiCall {
+    /// POST a Job.
+    CreateJob,
+    /// DELETE a Job.
+    DeleteJob,
+    /// GET a Job.
+    LookUpJob,
+    /// GET a CronJob.
+    ReadCronJob,
+    /// PUT the status of a CronJob.
+    WriteStatus,
+    /// POST an Event.
+    CreateEvent,
+    /// PATCH an Event.
+    PatchEvent,
+    /// GET the version, for the sake of the `Date`.
+    Probe,
+    /// GET one page of the CronJobs.
+    ListCronJobs,
+    /// Open a watch of CronJobs.
+    WatchCronJobs,
+    /// GET one page of the Jobs.
+    ListJobs,
+    /// Open a watch of Jobs.
+    WatchJobs,
+    /// POST a Lease.
+    CreateLease,
+    /// PATCH a Lease.
+    PatchLease,
+    /// DELETE a Lease.
+    DeleteLease,
+    /// GET a Lease.
+    GetLease,
+    /// PATCH a Job.
+    LabelJob,
+    /// POST a review of one of our permissions.
+    ReviewAccess,
+}
+
+impl ApiCall {
+    pub(super) const ALL: [ApiCall; 18] = [
+        ApiCall::CreateJob,
+        ApiCall::DeleteJob,
+        ApiCall::LookUpJob,
+        ApiCall::ReadCronJob,
+        ApiCall::WriteStatus,
+        ApiCall::CreateEvent,
+        ApiCall::PatchEvent,
+        ApiCall::Probe,
+        ApiCall::ListCronJobs,
+        ApiCall::WatchCronJobs,
+        ApiCall::ListJobs,
+        ApiCall::WatchJobs,
+        ApiCall::CreateLease,
+        ApiCall::PatchLease,
+        ApiCall::DeleteLease,
+        ApiCall::GetLease,
+        ApiCall::LabelJob,
+        ApiCall::ReviewAccess,
+    ];
+
+    /// Verb and resource, as Kubernetes names them in its audit log and in rules.
+    pub(crate) fn labels(self) -> [&'static str; 2] {
+        match self {
+            ApiCall::CreateJob => ["create", "jobs"],
+            ApiCall::DeleteJob => ["delete", "jobs"],
+            ApiCall::LookUpJob => ["get", "jobs"],
+            ApiCall::ReadCronJob => ["get", "cronjobs"],
+            ApiCall::WriteStatus => ["update", "cronjobs/status"],
+            ApiCall::CreateEvent => ["create", "events"],
+            ApiCall::PatchEvent => ["patch", "events"],
+            ApiCall::Probe => ["get", "version"],
+            ApiCall::ListCronJobs => ["list", "cronjobs"],
+            ApiCall::WatchCronJobs => ["watch", "cronjobs"],
+            ApiCall::ListJobs => ["list", "jobs"],
+            ApiCall::WatchJobs => ["watch", "jobs"],
+            ApiCall::CreateLease => ["create", "leases"],
+            ApiCall::PatchLease => ["patch", "leases"],
+            ApiCall::DeleteLease => ["delete", "leases"],
+            ApiCall::GetLease => ["get", "leases"],
+            ApiCall::LabelJob => ["patch", "jobs"],
+            ApiCall::ReviewAccess => ["create", "selfsubjectaccessreviews"],
+        }
+    }
+}
+
+/// Counts answers and times requests.
+#[derive(Clone, Debug)]
+pub struct ApiMetrics {
+    pub(super) requests: IntCounterVec,
+    pub(super) durations: [Histogram; ApiCall::ALL.len()],
+    /// Where requests are logged that are not permitted.
+    pub refusals: RefusalLog,
+}
+
+impl ApiMetrics {
+    /// Takes note of one request, answered or not.
+    pub fn record(&self, call: ApiCall, code: Option<u16>, duration: Duration) {
+        let [verb, resource] = call.labels();
+        let code = code.map(|code| code.to_string());
+        let labels = [verb, resource, code.as_deref().unwrap_or(CODE_NONE)];
+        self.requests.with_label_values(&labels).inc();
+        self.durations[call as usize].observe(duration.as_secs_f64());
+    }
+}

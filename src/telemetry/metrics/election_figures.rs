@@ -1,0 +1,119 @@
+//! How things stand in the election, as its task last saw them; for readiness, and for metrics at a scrape.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use prometheus::{
+    core::{Collector, Desc},
+    proto::{LabelPair, MetricFamily},
+};
+
+use super::{
+    shard_figures::family,
+    table::{self, MetricSpec},
+};
+use crate::{controller::clock::Clock, coordination::Overview};
+
+/// What an election publishes.
+#[derive(Clone, Debug)]
+pub struct ElectionFigures {
+    /// How things stand.
+    pub overview: Overview,
+    /// The right on Leases that is missing, and how to give it; none while nothing is refused.
+    pub refusal: Option<String>,
+    /// From a renewal to the fence.
+    pub fence_after: Duration,
+    /// By which ages are told.
+    pub clock: Clock,
+}
+
+impl ElectionFigures {
+    /// How long ago the renewal was sent that our leadership goes by; none without one.
+    fn renew_age(&self) -> Option<Duration> {
+        let (until, now) = (self.overview.act_until?, self.clock.boot());
+        Some((self.fence_after + now.since(until)).saturating_sub(until.since(now)))
+    }
+
+    /// For how long the shard has been without a leader that has been so for longest.
+    fn unowned_age(&self) -> Duration {
+        let now = self.clock.boot();
+        let ages = self.overview.unowned.values().map(|since| now.since(*since));
+        ages.max().unwrap_or_default()
+    }
+}
+
+/// Where an election publishes; empty where shards are not shared. Clones are one place.
+#[derive(Clone, Debug, Default)]
+pub struct ElectionBoard(Arc<Mutex<Option<ElectionFigures>>>);
+
+impl ElectionBoard {
+    /// Takes the place of what was published.
+    pub fn publish(&self, figures: ElectionFigures) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
+    }
+
+    /// What was published last.
+    pub fn read(&self) -> Option<ElectionFigures> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Collects the metrics that come from [`ElectionFigures`].
+pub(super) struct ElectionCollector {
+    board: ElectionBoard,
+    descriptions: Vec<Desc>,
+}
+
+const COLLECTED: [&MetricSpec; 5] = [
+    &table::TAKES_NO_SHARDS,
+    &table::SHARDS_UNOWNED,
+    &table::SHARDS_UNOWNED_AGE,
+    &table::SHARDS_QUARANTINED,
+    &table::LEASE_RENEW_AGE,
+];
+
+impl ElectionCollector {
+    pub(super) fn new(board: ElectionBoard) -> Result<ElectionCollector, prometheus::Error> {
+        let describe = |spec: &&MetricSpec| {
+            let labels = spec.labels.iter().map(|&label| label.to_owned()).collect();
+            Desc::new(spec.name.to_owned(), spec.help.to_owned(), labels, HashMap::new())
+        };
+        let descriptions = COLLECTED.iter().map(describe).collect::<Result<_, _>>()?;
+        Ok(ElectionCollector { board, descriptions })
+    }
+}
+
+impl Collector for ElectionCollector {
+    fn desc(&self) -> Vec<&Desc> {
+        self.descriptions.iter().collect()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let Some(figures) = self.board.read() else {
+            return Vec::new();
+        };
+        let gauge = |spec, value: u64| family(spec, [(Vec::new(), value)]);
+        let overview = &figures.overview;
+        let reason = overview.not_owning.iter().map(|reason| {
+            let mut label = LabelPair::default();
+            label.set_name("reason".to_owned());
+            label.set_value(reason.name().to_owned());
+            (vec![label], 1)
+        });
+        let mut families = vec![
+            family(&table::TAKES_NO_SHARDS, reason),
+            gauge(&table::SHARDS_UNOWNED, overview.unowned.len() as u64),
+            gauge(&table::SHARDS_UNOWNED_AGE, figures.unowned_age().as_secs()),
+            gauge(&table::SHARDS_QUARANTINED, overview.quarantined.len() as u64),
+        ];
+        families.extend(
+            figures
+                .renew_age()
+                .map(|age| gauge(&table::LEASE_RENEW_AGE, age.as_secs())),
+        );
+        families
+    }
+}

@@ -1,0 +1,44 @@
+//! The permissions that the account lacks, for the gauge and for `/readyz`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use prometheus::IntGaugeVec;
+
+use crate::controller::permissions::{MissingPermission, PERMISSIONS, Purpose};
+
+/// What the last check found. Clones are one place.
+#[derive(Clone, Debug)]
+pub struct PermissionBoard {
+    missing: Arc<Mutex<Vec<MissingPermission>>>,
+    /// Namespaces in which a permission is missing, by verb and resource.
+    n_missing: IntGaugeVec,
+}
+
+impl PermissionBoard {
+    pub(super) fn new(n_missing: IntGaugeVec) -> PermissionBoard {
+        let board = PermissionBoard {
+            missing: Arc::default(),
+            n_missing,
+        };
+        board.publish(Vec::new());
+        board
+    }
+
+    /// Takes the place of what was published.
+    pub fn publish(&self, missing: Vec<MissingPermission>) {
+        let checked = PERMISSIONS.iter().filter(|it| it.purpose != Purpose::Optional);
+        for permission in checked {
+            let found = missing.iter().find(|it| it.permission == *permission);
+            let n_scopes = found.map_or(0, |it| it.scopes.len());
+            let labels = [permission.verb, permission.resource];
+            let gauge = self.n_missing.with_label_values(&labels);
+            gauge.set(n_scopes.try_into().unwrap_or(i64::MAX));
+        }
+        *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = missing;
+    }
+
+    /// What was published last.
+    pub fn read(&self) -> Vec<MissingPermission> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

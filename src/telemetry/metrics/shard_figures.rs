@@ -1,0 +1,145 @@
+//! What a shard publishes about itself after each turn, and its metrics, taken from one such snapshot at a scrape: so
+//! the account of instants balances at every scrape.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use prometheus::{
+    core::{Collector, Desc},
+    proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType},
+};
+
+use super::table::{self, MetricKind, MetricSpec};
+use crate::shard::{BootInstant, InstantOutcome, Sizes, Tally, TemplateUse};
+
+/// What a shard publishes.
+#[derive(Clone, Debug, Default)]
+pub struct ShardFigures {
+    /// The account of its due instants.
+    pub tally: Tally,
+    /// How much it holds.
+    pub sizes: Sizes,
+    /// How much memory templates and metadata take.
+    pub template_use: TemplateUse,
+    /// Whether every list has been complete once.
+    pub is_synced: bool,
+    /// When its task last had a turn; none before the first.
+    pub turned: Option<BootInstant>,
+}
+
+/// Where a shard publishes; readers get a copy. Clones are one place.
+#[derive(Clone, Debug, Default)]
+pub struct ShardBoard(Arc<Mutex<ShardFigures>>);
+
+impl ShardBoard {
+    /// Changes what is published, as a whole.
+    pub fn publish(&self, change: impl FnOnce(&mut ShardFigures)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// What was published last.
+    pub fn read(&self) -> ShardFigures {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Collects the metrics that come from [`ShardFigures`].
+pub(super) struct ShardCollector {
+    board: ShardBoard,
+    descriptions: Vec<Desc>,
+}
+
+const COLLECTED: [&MetricSpec; 9] = [
+    &table::DUE_INSTANTS,
+    &table::INSTANT_OUTCOMES,
+    &table::INSTANTS_OPEN,
+    &table::UNEXPECTED_JOBS,
+    &table::WHEEL_ENTRIES,
+    &table::CRON_JOBS,
+    &table::JOBS,
+    &table::TEMPLATE_BYTES,
+    &table::TEMPLATES_NOT_KEPT,
+];
+
+impl ShardCollector {
+    pub(super) fn new(board: ShardBoard) -> Result<ShardCollector, prometheus::Error> {
+        let describe = |spec: &&MetricSpec| {
+            let labels = spec.labels.iter().map(|&label| label.to_owned()).collect();
+            Desc::new(spec.name.to_owned(), spec.help.to_owned(), labels, HashMap::new())
+        };
+        let descriptions = COLLECTED.iter().map(describe).collect::<Result<_, _>>()?;
+        Ok(ShardCollector { board, descriptions })
+    }
+}
+
+impl Collector for ShardCollector {
+    fn desc(&self) -> Vec<&Desc> {
+        self.descriptions.iter().collect()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let ShardFigures {
+            tally,
+            sizes,
+            template_use,
+            ..
+        } = self.board.read();
+        let outcomes = InstantOutcome::ALL.map(|outcome| {
+            let mut label = LabelPair::default();
+            label.set_name("outcome".to_owned());
+            label.set_value(outcome.as_str().to_owned());
+            (vec![label], tally.outcome(outcome))
+        });
+        vec![
+            family(&table::DUE_INSTANTS, [(Vec::new(), tally.due_instants)]),
+            family(&table::INSTANT_OUTCOMES, outcomes),
+            family(&table::INSTANTS_OPEN, [(Vec::new(), tally.open_instants)]),
+            family(&table::UNEXPECTED_JOBS, [(Vec::new(), tally.unexpected_jobs)]),
+            family(&table::WHEEL_ENTRIES, [(Vec::new(), sizes.wheel_entries as u64)]),
+            family(&table::CRON_JOBS, [(Vec::new(), sizes.cron_jobs as u64)]),
+            family(&table::JOBS, [(Vec::new(), sizes.jobs as u64)]),
+            family(&table::TEMPLATE_BYTES, [(Vec::new(), template_use.n_bytes)]),
+            family(&table::TEMPLATES_NOT_KEPT, [(Vec::new(), template_use.n_not_kept)]),
+        ]
+    }
+}
+
+pub(super) fn family(spec: &MetricSpec, values: impl IntoIterator<Item = (Vec<LabelPair>, u64)>) -> MetricFamily {
+    let mut family = MetricFamily::default();
+    family.set_name(spec.name.to_owned());
+    family.set_help(spec.help.to_owned());
+    family.set_field_type(match spec.kind {
+        MetricKind::Counter => MetricType::COUNTER,
+        MetricKind::Gauge => MetricType::GAUGE,
+        MetricKind::Histogram => MetricType::HISTOGRAM,
+    });
+    let metrics = values
+        .into_iter()
+        .map(|(labels, value)| metric(spec.kind, labels, value));
+    family.set_metric(metrics.collect());
+    family
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "the text format has floats; counts stay below 2^53"
+)]
+fn metric(kind: MetricKind, labels: Vec<LabelPair>, value: u64) -> Metric {
+    let value = value as f64;
+    let mut metric = Metric::from_label(labels);
+    match kind {
+        MetricKind::Counter => {
+            let mut counter = Counter::default();
+            counter.set_value(value);
+            metric.set_counter(counter);
+        }
+        MetricKind::Gauge | MetricKind::Histogram => {
+            let mut gauge = Gauge::default();
+            gauge.set_value(value);
+            metric.set_gauge(gauge);
+        }
+    }
+    metric
+}

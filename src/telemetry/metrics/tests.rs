@@ -1,0 +1,167 @@
+//! The table of metrics against what is registered.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use super::*;
+use crate::{
+    controller::clock::Clock,
+    coordination::{
+        Election, ElectionConfig, Incarnation, Installation, MemberSettings, Overview, Preset, ProtocolRange,
+    },
+    shard::{InstantOutcome, Scope, ShardCount, ShardId},
+};
+
+/// The value of a line of the text format.
+fn value(text: &str, series: &str) -> u64 {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("{series} is not in\n{text}"))
+        .parse()
+        .unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_row_of_the_table_is_registered_and_nothing_else() {
+    let metrics = Metrics::register().unwrap();
+    for call in ApiCall::ALL {
+        metrics.dispatch.api.record(call, None, Duration::ZERO);
+    }
+    let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
+    metrics.watch_pulses.begin("jobs", Scope::Cluster, clock.clone());
+    metrics.election_board.publish(figures(&clock));
+    let text = metrics.render().unwrap();
+    let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let registered: BTreeSet<String> = names.map(str::to_owned).collect();
+    let kind = |spec: &MetricSpec| format!("{:?}", spec.kind).to_lowercase();
+    let expected: BTreeSet<String> = table::ALL
+        .iter()
+        .map(|spec| format!("{} {}", spec.name, kind(spec)))
+        .collect();
+    assert_eq!(registered, expected);
+}
+
+/// Of a replica that acts until seven seconds after now.
+fn figures(clock: &Clock) -> ElectionFigures {
+    let timing = Preset::Default.timing();
+    let config = ElectionConfig {
+        pod_name: "cronwheel-1".into(),
+        pod_uid: "uid-1".into(),
+        incarnation: Incarnation(1),
+        revision: "".into(),
+        protocol: ProtocolRange::OURS,
+        installation: Installation::of(ShardCount::default()),
+        settings: MemberSettings::of(&[Scope::Cluster], "UTC"),
+        timing,
+    };
+    let now = clock.boot();
+    let fence_after = timing.parts().self_fence;
+    let overview = Overview {
+        act_until: Some(now + fence_after),
+        unowned: BTreeMap::from([(ShardId(3), now), (ShardId(5), now)]),
+        ..Election::new(config, now).overview(now)
+    };
+    ElectionFigures {
+        refusal: None,
+        overview,
+        fence_after,
+        clock: clock.clone(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ages_grow_between_what_the_election_publishes() {
+    let metrics = Metrics::register().unwrap();
+    let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
+    metrics.election_board.publish(figures(&clock));
+    for age in [0, 3, 12] {
+        let text = metrics.render().unwrap();
+        assert_eq!(value(&text, "cronwheel_lease_renew_age_seconds"), age);
+        assert_eq!(value(&text, "cronwheel_shards_unowned_age_seconds"), age);
+        assert_eq!(value(&text, "cronwheel_shards_unowned"), 2);
+        tokio::time::sleep(Duration::from_secs(if age == 0 { 3 } else { 9 })).await;
+    }
+}
+
+#[test]
+fn the_account_of_instants_balances_at_a_scrape() {
+    let metrics = Metrics::register().unwrap();
+    metrics.shard.publish(|figures| {
+        figures.tally.due_instants = 10;
+        figures.tally.open_instants = 3;
+        figures.tally.outcomes[InstantOutcome::Created as usize] = 5;
+        figures.tally.outcomes[InstantOutcome::Forbidden as usize] = 2;
+    });
+    let text = metrics.render().unwrap();
+    let outcomes = InstantOutcome::ALL.map(|outcome| {
+        value(
+            &text,
+            &format!("cronwheel_instant_outcomes_total{{outcome=\"{}\"}}", outcome.as_str()),
+        )
+    });
+    let ended: u64 = outcomes.iter().sum();
+    assert_eq!(
+        value(&text, "cronwheel_due_instants_total"),
+        ended + value(&text, "cronwheel_instants_open")
+    );
+    assert_eq!(ended, 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_longest_silence_of_each_resource_is_read_at_a_scrape() {
+    let metrics = Metrics::register().unwrap();
+    let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
+    let begin = |resource, namespace: &str| {
+        let scope = Scope::Namespace(namespace.into());
+        metrics.watch_pulses.begin(resource, scope, clock.clone())
+    };
+    let (first, second, third) = (begin("jobs", "a"), begin("jobs", "b"), begin("cronjobs", "a"));
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    first.heard();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    third.heard();
+    let text = metrics.render().unwrap();
+    assert_eq!(value(&text, r#"cronwheel_watch_silence_seconds{resource="jobs"}"#), 35);
+    assert_eq!(
+        value(&text, r#"cronwheel_watch_silence_seconds{resource="cronjobs"}"#),
+        0
+    );
+    second.heard();
+    let text = metrics.render().unwrap();
+    assert_eq!(value(&text, r#"cronwheel_watch_silence_seconds{resource="jobs"}"#), 5);
+}
+
+#[test]
+fn a_request_is_counted_by_verb_resource_and_code() {
+    let metrics = Metrics::register().unwrap();
+    metrics
+        .dispatch
+        .api
+        .record(ApiCall::CreateJob, Some(201), Duration::from_millis(4));
+    metrics
+        .dispatch
+        .api
+        .record(ApiCall::CreateJob, Some(201), Duration::from_millis(4));
+    metrics
+        .status
+        .api
+        .record(ApiCall::WriteStatus, None, Duration::from_secs(1));
+    let text = metrics.render().unwrap();
+    for line in [
+        r#"cronwheel_api_requests_total{code="201",resource="jobs",verb="create"} 2"#,
+        r#"cronwheel_api_requests_total{code="none",resource="cronjobs/status",verb="update"} 1"#,
+        r#"cronwheel_api_request_duration_seconds_count{resource="jobs",verb="create"} 2"#,
+    ] {
+        assert!(text.lines().any(|have| have == line), "{line} is not in\n{text}");
+    }
+}
+
+#[test]
+fn the_calls_stand_in_the_order_of_their_numbers() {
+    for (position, call) in ApiCall::ALL.into_iter().enumerate() {
+        assert_eq!(call as usize, position, "{call:?}");
+    }
+}

@@ -1,0 +1,233 @@
+//! Each check finds what it is for, and nothing else.
+
+use super::*;
+
+/// Checks which lines of `text`, as the file `path`, the check finds fault with.
+fn check(check: fn(&Source) -> Vec<String>, path: &str, text: &str, lines: &[usize]) {
+    let findings = check(&Source {
+        path: path.to_owned(),
+        text: text.to_owned(),
+    });
+    let line = |finding: &String| finding.split(':').nth(1).unwrap().parse::<usize>().unwrap();
+    assert_eq!(
+        findings.iter().map(line).collect::<Vec<_>>(),
+        lines,
+        "{path}\n{text}\n{findings:?}"
+    );
+}
+
+#[test]
+fn a_path_up_the_layers_is_found_inline_and_in_groups() {
+    check(layer_findings, "src/schedule.rs", "use crate::shard::Input;", &[1]);
+    check(
+        layer_findings,
+        "src/schedule/due/tests.rs",
+        "fn f() {\n    crate::shard::go()\n}",
+        &[2],
+    );
+    check(
+        layer_findings,
+        "src/shard/a.rs",
+        "use crate::{\n  schedule::{b, kube_api},\n  coordination::c,\n  controller,\n};",
+        &[3, 4],
+    );
+    check(
+        layer_findings,
+        "src/kube_api/a.rs",
+        "use crate::{kube_api::b, schedule, shard, coordination};",
+        &[],
+    );
+    check(
+        layer_findings,
+        "src/kube_api/a.rs",
+        "pub(crate) fn f() {} // crate::controller",
+        &[],
+    );
+    check(
+        layer_findings,
+        "src/controller/a.rs",
+        "use crate::{kube_api, controller, telemetry};",
+        &[],
+    );
+    check(layer_findings, "src/controller/a.rs", "use crate::cli;", &[1]);
+    check(layer_findings, "src/kube_api/a.rs", "use crate::telemetry;", &[1]);
+    let telemetry = "use crate::controller::{\n  clock::Clock,\n  lane,\n};\nuse crate::{kube_api, cli};";
+    check(layer_findings, "src/telemetry/a.rs", telemetry, &[5, 3]);
+    check(layer_findings, "src/main.rs", "use crate::anything;", &[]);
+}
+
+#[test]
+fn impurity_is_found_in_the_lower_layers_alone() {
+    for text in [
+        "use tokio::sync;",
+        "use tracing;",
+        "kube::f()",
+        "Timestamp::now()",
+        "map(jiff::Zoned::now)",
+        "use std::time::{Duration, Instant};",
+        "let t: SystemTime;",
+        "use std::collections::HashMap;",
+        "HashSet::new()",
+    ] {
+        check(purity_findings, "src/shard/a.rs", text, &[1]);
+        check(purity_findings, "src/schedule.rs", text, &[1]);
+        check(purity_findings, "src/shard/a/tests.rs", text, &[]);
+        check(purity_findings, "src/kube_api/a.rs", text, &[]);
+        check(
+            purity_findings,
+            "src/shard/a.rs",
+            &format!("#[cfg(test)]\nmod tests {{ {text} }}\n"),
+            &[],
+        );
+    }
+    check(
+        purity_findings,
+        "src/shard/a.rs",
+        "use hashbrown::HashTable; InstantOutcome::Created; now.kube",
+        &[],
+    );
+    check(
+        purity_findings,
+        "src/shard/a.rs",
+        "#[cfg(test)]\nmod tests;\ntokio::f()",
+        &[3],
+    );
+}
+
+#[test]
+fn a_spawn_is_found_outside_the_one_file() {
+    check(
+        spawn_findings,
+        "src/controller/a.rs",
+        "tokio::spawn(f());\ntask::spawn_blocking(g);",
+        &[1, 2],
+    );
+    check(
+        spawn_findings,
+        "src/kube_api/a.rs",
+        "use tokio::{\n  sync,\n  spawn,\n};",
+        &[3],
+    );
+    check(
+        spawn_findings,
+        "src/controller/a.rs",
+        "let mut set = JoinSet::new();\nset.spawn(f());",
+        &[2],
+    );
+    check(
+        spawn_findings,
+        "src/controller/a.rs",
+        "thread::scope(|s| s.spawn(f))",
+        &[],
+    );
+    check(
+        spawn_findings,
+        "src/controller/a.rs",
+        "#[cfg(test)]\nmod tests { fn f() { tokio::spawn(g()); } }",
+        &[],
+    );
+    check(spawn_findings, SPAWNER, "tokio::spawn(f());", &[]);
+}
+
+#[test]
+fn a_file_that_no_module_declares_is_found() {
+    let source = |path: &str, text: &str| Source {
+        path: path.to_owned(),
+        text: text.to_owned(),
+    };
+    let sources = [
+        source("src/lib.rs", "mod a; // mod d;"),
+        source("src/a.rs", "mod b;"),
+        source("src/a/b.rs", ""),
+        source("src/a/c.rs", ""),
+        source("src/d.rs", ""),
+    ];
+    let orphans = [
+        "src/a/c.rs:1: no module declares it",
+        "src/d.rs:1: no module declares it",
+    ];
+    assert_eq!(orphan_findings(&sources), orphans);
+}
+
+#[test]
+fn heads_names_and_leftovers_are_found() {
+    check(head_findings, "src/a.rs", "// Not a head.\n", &[1]);
+    check(head_findings, "src/a.rs", "//! A head.\n", &[]);
+    for path in [
+        "src/utils.rs",
+        "src/a/mod.rs",
+        "tests/common/a.rs",
+        "benches/helpers.rs",
+    ] {
+        check(name_findings, path, "", &[1]);
+    }
+    check(name_findings, "src/model.rs", "", &[]);
+    check(
+        leftover_findings,
+        "src/a.rs",
+        "todo!()\nunimplemented!()\ndbg!(1)\n#[ignore = \"why\"]",
+        &[1, 2, 3, 4],
+    );
+    check(
+        leftover_findings,
+        "src/a.rs",
+        "// todo!()\nlet a = \"dbg!(1)\"; ignore[0]",
+        &[],
+    );
+}
+
+#[test]
+fn a_sleep_in_real_time_is_found_in_tests_alone() {
+    check(
+        sleep_findings,
+        "src/a/tests.rs",
+        "fn f() {\n  tokio::time::sleep(x).await }",
+        &[2],
+    );
+    check(
+        sleep_findings,
+        "src/a/tests.rs",
+        "start_paused = true\ntokio::time::sleep(x)\nthread::sleep(x)",
+        &[3],
+    );
+    check(
+        sleep_findings,
+        "src/a.rs",
+        "sleep(x);\n#[cfg(test)]\nmod tests { fn f() { sleep(x) } }",
+        &[3],
+    );
+    check(sleep_findings, "tests/it/http.rs", "thread::sleep(x)", &[1]);
+    check(sleep_findings, "tests/it/cluster/firing.rs", "sleep(x)", &[]);
+    check(sleep_findings, "tests/it/http.rs", "fn sleep() {}", &[]);
+}
+
+#[test]
+fn a_long_file_is_found_and_the_ratchet_turns_one_way() {
+    let cases: &[(&str, usize, &Ratchet, bool)] = &[
+        ("src/a.rs", 400, &[], true),
+        ("src/a.rs", 401, &[], false),
+        ("src/a.rs", 500, &[("src/a.rs", 500)], true),
+        ("src/a.rs", 499, &[("src/a.rs", 500)], true),
+        ("src/a.rs", 501, &[("src/a.rs", 500)], false),
+        ("src/a.rs", 400, &[("src/a.rs", 500)], false),
+        ("src/a.rs", 601, &[("src/a.rs", 601)], false),
+        ("src/b.rs", 10, &[("src/a.rs", 500)], false),
+        ("src/a/tests.rs", 700, &[], true),
+    ];
+    for (path, lines, ratchet, holds) in cases {
+        let source = Source {
+            path: (*path).to_owned(),
+            text: "\n".repeat(*lines),
+        };
+        let findings = size_findings(&[source], ratchet);
+        assert_eq!(findings.is_empty(), *holds, "{path} {lines} {ratchet:?}: {findings:?}");
+    }
+}
+
+#[test]
+fn a_metric_that_is_there_twice_is_found() {
+    let row = "    A: Gauge \"cronwheel_a\" []\n        \"Help on cronwheel_a\",\n";
+    check(metric_findings, METRICS, row, &[]);
+    check(metric_findings, METRICS, &format!("{row}{row}"), &[3]);
+    check(metric_findings, METRICS, "nothing", &[1]);
+}

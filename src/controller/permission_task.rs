@@ -199,7 +199,7 @@ impl<A: AccessApi> PermissionTask<A> {
             } else {
                 let texts: Vec<String> = missing.iter().map(ToString::to_string).collect();
                 tracing::warn!(
-                    "the account lacks permissions of deploy/rbac.yaml: {}",
+                    "the account lacks permissions of deploy/manifests/rbac.yaml: {}",
                     texts.join("; ")
                 );
             }

@@ -1,4 +1,4 @@
-//! The permissions that cronwheel needs: one table, equal to the rules of `deploy/rbac.yaml`.
+//! The permissions that cronwheel needs: one table, equal to the rules of `deploy/manifests/rbac.yaml`.
 
 mod refusal_log;
 
@@ -97,7 +97,7 @@ const fn required(permission: Permission) -> Permission {
 const NO_JOB_STARTS: &str = "no Job starts";
 const TAKES_NO_SHARDS: &str = "this replica takes no shards";
 
-/// Every permission of `deploy/rbac.yaml`.
+/// Every permission of `deploy/manifests/rbac.yaml`.
 #[rustfmt::skip]
 pub const PERMISSIONS: [Permission; 22] = [
     watched("get", "cronjobs", Purpose::Run, "CronJobs whose template is too large to be kept start nothing"),
@@ -128,9 +128,11 @@ impl Place {
     /// The Role that gives the permissions of the place.
     fn remedy(self) -> &'static str {
         match self {
-            Place::Watched | Place::Cluster => "apply the ClusterRole cronwheel of deploy/rbac.yaml and a binding",
+            Place::Watched | Place::Cluster => {
+                "apply the ClusterRole cronwheel of deploy/manifests/rbac.yaml and a binding"
+            }
             Place::LeaseNamespace => {
-                "apply the Role cronwheel-leases and its RoleBinding of deploy/rbac.yaml there, or run a single replica with --alone"
+                "apply the Role cronwheel-leases and its RoleBinding of deploy/manifests/rbac.yaml there, or run a single replica with --alone"
             }
         }
     }

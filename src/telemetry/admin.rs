@@ -265,7 +265,7 @@ mod tests {
         let (status, text) = bench.get("/readyz").await;
         assert_eq!(status, 503);
         assert!(text.contains("create jobs in namespace shop: no Job starts"), "{text}");
-        assert!(text.contains("deploy/rbac.yaml"), "{text}");
+        assert!(text.contains("deploy/manifests/rbac.yaml"), "{text}");
         // Others of several namespaces go on, and a rolling update must.
         board.publish(vec![MissingPermission {
             n_needed: 2,

@@ -222,7 +222,7 @@ async fn run_one(
 
 /// The rules under which cronwheel is installed.
 fn rules() -> String {
-    let manifest = include_str!("../../deploy/rbac.yaml");
+    let manifest = include_str!("../../deploy/manifests/rbac.yaml");
     let role = manifest.split("\nrules:\n").nth(1).expect("a role");
     role.split("\n---").next().expect("its rules").to_owned()
 }

@@ -75,7 +75,7 @@ impl Refusals {
     pub(super) fn text(&self, namespace: &str) -> Option<String> {
         let messages = self.lock();
         let ([verb, resource], message) = messages.first_key_value()?;
-        let role = "apply the Role cronwheel-leases and its RoleBinding of deploy/rbac.yaml there";
+        let role = "apply the Role cronwheel-leases and its RoleBinding of deploy/manifests/rbac.yaml there";
         let remedy = if self.is_alone {
             format!("other replicas cannot be seen, so make sure that none runs, or {role}")
         } else {

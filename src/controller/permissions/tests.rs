@@ -1,4 +1,4 @@
-//! The table of permissions against `deploy/rbac.yaml`, and the texts that name them.
+//! The table of permissions against `deploy/manifests/rbac.yaml`, and the texts that name them.
 
 use std::collections::BTreeSet;
 
@@ -65,7 +65,7 @@ fn rules(document: &str, is_for_leases: bool) -> Vec<Row> {
 
 #[test]
 fn the_table_is_equal_to_the_rules_that_are_installed() {
-    let manifest = include_str!("../../../deploy/rbac.yaml");
+    let manifest = include_str!("../../../deploy/manifests/rbac.yaml");
     let is_role = |document: &&str| document.contains("\nrules:\n");
     let roles = manifest.split("\n---\n").filter(is_role);
     let installed: Vec<Row> = roles

@@ -69,7 +69,7 @@ table! {
         "429 is throttling, 403 a missing permission, 409 on statuses another writer, none a network or a server that is down.";
     PERMISSIONS_MISSING: Gauge "cronwheel_permissions_missing" ["verb", "resource"]
         "Namespaces in which the account lacks a permission; 1 where it lacks a cluster-wide one.",
-        "Apply deploy/rbac.yaml. The log names the namespaces and the consequence; /readyz fails where no Job starts.";
+        "Apply deploy/manifests/rbac.yaml. The log names the namespaces and the consequence; /readyz fails where no Job starts.";
     API_REQUEST_DURATION: Histogram "cronwheel_api_request_duration_seconds" ["verb", "resource"]
         "Time from handing a request to a connection to its answer; of lists and watches to the beginning of it.",
         "The API server or the way to it is slow; the limit of requests in flight follows by itself.";

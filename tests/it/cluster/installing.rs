@@ -29,8 +29,8 @@ use super::{
 };
 use crate::leases::{TIMEOUT, held, leases, member, shard, told::done, wall, write};
 
-const FENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/fence-policy.yaml");
-const FLOW_SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/flow-schema.yaml");
+const FENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/manifests/fence-policy.yaml");
+const FLOW_SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/manifests/flow-schema.yaml");
 
 /// A client for Leases by a kubeconfig.
 pub(super) async fn client(kubeconfig: &Path) -> Client {
@@ -75,7 +75,7 @@ async fn ask(client: &Client, method: &str, path: &str, body: Value) -> Answer {
 
 /// Applies the Role for Leases and its binding, in the namespace of the case.
 pub(super) async fn permit_leases(namespace: &Namespace) {
-    let manifest = include_str!("../../../deploy/rbac.yaml");
+    let manifest = include_str!("../../../deploy/manifests/rbac.yaml");
     let documents = manifest
         .split("\n---\n")
         .filter(|document| document.contains("name: cronwheel-leases\n"));

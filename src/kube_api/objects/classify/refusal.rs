@@ -18,7 +18,7 @@ pub(in crate::kube_api) struct Refusal {
     pub(super) retry_after: Option<Duration>,
 }
 
-/// Whether the fence of `deploy/fence-policy.yaml` refused a create: by its API server's clock it came too late.
+/// Whether the fence of `deploy/manifests/fence-policy.yaml` refused a create: by its API server's clock it came too late.
 pub(in crate::kube_api) fn is_fenced(answer: &RawAnswer) -> bool {
     answer.status == StatusCode::FORBIDDEN && Refusal::read(answer).message.contains("'cronwheel-fence'")
 }

@@ -3,9 +3,9 @@
 use std::fs;
 
 use clap::Parser as _;
-use cronwheel::runtime::{
-    args::{Cli, Command, RunArgs},
-    metrics::table,
+use cronwheel::{
+    cli::args::{Cli, Command, RunArgs},
+    telemetry::metrics::table,
 };
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cronwheel::runtime::permissions::{PERMISSIONS, Place};
+use cronwheel::controller::permissions::{PERMISSIONS, Place};
 use serde_json::{Value, json};
 
 use super::{objects_of, the};

@@ -108,7 +108,7 @@ fn it_can_be_a_subchart() {
 
 #[test]
 fn the_pods_have_longer_to_end_than_the_program_takes() {
-    use cronwheel::runtime::shutdown::{EVENT_GRACE, HANDOVER_GRACE, INFLIGHT_GRACE, STATUS_GRACE};
+    use cronwheel::controller::shutdown::{EVENT_GRACE, HANDOVER_GRACE, INFLIGHT_GRACE, STATUS_GRACE};
     let graces = HANDOVER_GRACE + INFLIGHT_GRACE + STATUS_GRACE + EVENT_GRACE;
     let least = schema()["properties"]["terminationGracePeriodSeconds"]["minimum"].as_u64();
     assert!(least.unwrap() > graces.as_secs(), "{graces:?}");

@@ -22,11 +22,11 @@ pub mod event_task;
 pub mod label_task;
 mod lane;
 pub mod list_task;
-mod lives;
 pub mod overlap_task;
 pub mod pacing;
 pub mod permission_task;
 pub mod permissions;
+mod sessions;
 pub mod settings;
 pub mod shard_task;
 mod sharing;
@@ -39,22 +39,22 @@ mod watches;
 
 use self::{
     clock::Clock,
-    dispatcher::{DispatchQueue, Dispatcher, DispatcherLinks},
-    event_task::{EventLinks, EventQueue, EventTask},
+    dispatcher::{DispatchQueue, Dispatcher, DispatcherChannels},
+    event_task::{EventChannels, EventQueue, EventTask},
     settings::RunSettings,
-    shard_task::{ShardLinks, ShardTask},
+    shard_task::{ShardChannels, ShardTask},
     shutdown::{Phase, PhaseSender},
-    status_batcher::{StatusBatcher, StatusLinks, StatusQueue},
+    status_batcher::{StatusBatcher, StatusChannels, StatusQueue},
     tasks::Task,
 };
-pub use self::{connections::Connections, lives::Controller};
+pub use self::{connections::Connections, sessions::Controller};
 use crate::{
     coordination::Leadership,
     kube_api::{
-        ApiServer, ClusterApi,
+        ApiClient, ApiServer,
         http::ConnectError,
-        ordered_watch::Watched,
-        watch::{cron_job_cache::KEPT_BYTES_MAX, progress::Shown},
+        ordered_watch::OrderedSender,
+        watch::{cron_job_cache::CACHE_BYTES_MAX, progress::WatchProgress},
     },
     shard::{HeldShards, Input, Partition, Scope, ShardSet, held_shards::WHOLE},
     telemetry::{admin::Admin, metrics::Metrics},
@@ -135,16 +135,16 @@ struct Shell {
     phases: PhaseSender,
     leadership: watch::Sender<Leadership>,
     /// Which shards are held, where they are shared with other replicas.
-    held_shards: Watched<ShardSet>,
+    held_shards: OrderedSender<ShardSet>,
     /// What the watches of each scope have shown, where these are shared; the memory for it is divided between them.
-    shown: Vec<Shown>,
-    burst: Watched<bool>,
+    progress: Vec<WatchProgress>,
+    burst: OrderedSender<bool>,
     /// Whether a replica with `--alone` acts.
-    acts_alone: Watched<bool>,
+    acts_alone: OrderedSender<bool>,
     /// Whether the history of the API server went back, which ends this life.
-    went_back: Watched<bool>,
-    api: ClusterApi,
-    event_api: ClusterApi,
+    went_back: OrderedSender<bool>,
+    api: ApiClient,
+    event_api: ApiClient,
     watch_client: kube::Client,
     lease_client: kube::Client,
     api_server: Option<ApiServer>,
@@ -164,24 +164,24 @@ impl Shell {
             (None, None) => Leadership::of_one(WHOLE),
         };
         metrics.election.led.set(i64::from(leadership.until().is_none()));
-        let shown = settings.sharding.as_ref().map_or_else(Vec::new, |sharding| {
-            let bytes_max = KEPT_BYTES_MAX / settings.scopes.len().max(1);
-            let begin = |scope: &Scope| Shown::new(scope.clone(), sharding.shard_count, bytes_max);
+        let progress = settings.sharding.as_ref().map_or_else(Vec::new, |sharding| {
+            let bytes_max = CACHE_BYTES_MAX / settings.scopes.len().max(1);
+            let begin = |scope: &Scope| WatchProgress::new(scope.clone(), sharding.shard_count, bytes_max);
             settings.scopes.iter().map(begin).collect()
         });
         Shell {
-            shown,
+            progress,
             settings,
             clock,
             metrics,
             phases,
-            went_back: Watched::new(false),
+            went_back: OrderedSender::new(false),
             leadership: watch::Sender::new(leadership),
-            held_shards: Watched::new(ShardSet::EMPTY),
-            burst: Watched::new(false),
-            acts_alone: Watched::new(false),
-            api: ClusterApi::new(connections.writes),
-            event_api: ClusterApi::new(connections.events),
+            held_shards: OrderedSender::new(ShardSet::EMPTY),
+            burst: OrderedSender::new(false),
+            acts_alone: OrderedSender::new(false),
+            api: ApiClient::new(connections.writes),
+            event_api: ApiClient::new(connections.events),
             watch_client: connections.watches,
             lease_client: connections.leases,
             api_server: connections.api_server,
@@ -189,30 +189,30 @@ impl Shell {
     }
 
     /// The tasks that know something of the cluster.
-    fn spawn_life(&self) -> Vec<Task> {
+    fn spawn_session(&self) -> Vec<Task> {
         let (inputs_in, inputs) = mpsc::channel(INPUTS_MAX);
         let (answers_in, answers) = mpsc::channel(ANSWERS_MAX);
         let dispatch = DispatchQueue::new(self.metrics.dispatch.clone());
         let statuses = StatusQueue::new(self.metrics.status.clone());
         let (events, event_task) = self.spawn_events();
-        let (custody, sharing_tasks) = self.spawn_sharing().unzip();
+        let (lifecycle, sharing_tasks) = self.spawn_sharing().unzip();
         let mut tasks = vec![
             self.spawn_clock(),
             self.spawn_permissions(),
             self.spawn_dispatcher(dispatch.clone(), answers_in.clone()),
             self.spawn_status_batcher(statuses.clone(), answers_in),
             event_task,
-            self.spawn_shard(ShardLinks {
+            self.spawn_shard(ShardChannels {
                 inputs,
                 answers,
                 dispatch,
                 statuses,
                 events: events.clone(),
                 phase: self.phases.subscribe(),
-                board: self.metrics.shard.clone(),
+                snapshot: self.metrics.shard.clone(),
                 leadership: self.leadership.subscribe(),
                 acts_alone: self.acts_alone.subscribe(),
-                custody,
+                lifecycle,
             }),
         ];
         tasks.extend(sharing_tasks.into_iter().flatten());
@@ -247,7 +247,7 @@ impl Shell {
     }
 
     fn spawn_dispatcher(&self, queue: DispatchQueue, answers: mpsc::Sender<Input>) -> Task {
-        let links = DispatcherLinks {
+        let channels = DispatcherChannels {
             queue,
             answers,
             leadership: self.leadership.subscribe(),
@@ -257,14 +257,14 @@ impl Shell {
         let dispatcher = Dispatcher::new(
             self.reading_api(),
             self.clock.clone(),
-            links,
+            channels,
             self.settings.inflight_max,
         );
         self.start("dispatcher", Phase::StopIntake, dispatcher.run())
     }
 
     fn spawn_status_batcher(&self, queue: StatusQueue, answers: mpsc::Sender<Input>) -> Task {
-        let links = StatusLinks {
+        let channels = StatusChannels {
             queue,
             answers,
             leadership: self.leadership.subscribe(),
@@ -272,12 +272,12 @@ impl Shell {
             burst: self.burst.subscribe(),
         };
         let flush_interval = self.settings.status_flush_interval;
-        let batcher = StatusBatcher::new(self.reading_api(), self.clock.clone(), links, flush_interval);
+        let batcher = StatusBatcher::new(self.reading_api(), self.clock.clone(), channels, flush_interval);
         self.start("status batcher", Phase::FlushStatuses, batcher.run())
     }
 
     fn spawn_events(&self) -> (EventQueue, Task) {
-        let links = EventLinks {
+        let channels = EventChannels {
             phase: self.phases.subscribe(),
             burst: self.burst.subscribe(),
             leadership: self.leadership.subscribe(),
@@ -286,13 +286,13 @@ impl Shell {
         let (queue, task) = EventTask::new(
             self.event_api.clone(),
             self.clock.clone(),
-            links,
+            channels,
             self.metrics.events.clone(),
         );
         (queue, self.start("events", Phase::FlushEvents, task.run()))
     }
 
-    fn spawn_shard(&self, links: ShardLinks) -> Task {
+    fn spawn_shard(&self, channels: ShardChannels) -> Task {
         let now = self.clock.now();
         let scopes = self.settings.scopes.clone();
         let clock_skew_max = self.clock.skew_max();
@@ -302,7 +302,7 @@ impl Shell {
         };
         let template_bytes_max = u64::from(self.settings.template_memory_mib) << 20;
         shards.template_memory().set_bytes_max(template_bytes_max);
-        let task = ShardTask::new(shards, self.clock.clone(), now, links);
+        let task = ShardTask::new(shards, self.clock.clone(), now, channels);
         self.start("shard", Phase::EndShards, task.run())
     }
 

@@ -15,7 +15,7 @@ pub mod ordered_watch;
 mod paths;
 pub mod watch;
 
-pub use client::{Answered, ClusterApi};
+pub use client::{Answered, ApiClient};
 pub use events::{EventAction, EventAggregator};
 pub use http::{ApiServer, WriteConnections, lease_client, watch_client};
 pub use leases::{LeaseApi, LeaseError, LeaseEvent, LeaseList, LeaseReply, OwnerPod};

@@ -18,11 +18,11 @@ pub mod labels;
 pub mod lifecycle;
 pub mod naming;
 pub mod outcome;
+pub mod outcome_counts;
 pub mod record;
 pub mod resource_versions;
 pub mod shard_set;
 pub mod state;
-pub mod tally;
 pub mod template_memory;
 pub mod term;
 
@@ -35,15 +35,15 @@ pub use held_shards::{HeldShards, Listed, Ordered, Partition};
 pub use ids::{CronJobIdentity, ResourceVersion, Uid};
 pub use input::{Input, Scope};
 pub use labels::{SHARD_LABEL_PREFIX, ShardLabels};
-pub use lifecycle::{Custody, ListOrder, Moment};
+pub use lifecycle::{Clocks, ListOrder, ShardLifecycle};
 pub use outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome};
+pub use outcome_counts::{InstantOutcome, OutcomeCounts};
 pub use record::{
     ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Finish, JobRecord, JobTemplate,
     KeptText,
 };
-pub use resource_versions::Horizon;
+pub use resource_versions::ResourceVersions;
 pub use shard_set::ShardSet;
 pub use state::{Decided, ShardConfig, ShardState, Sizes, Wakeup};
-pub use tally::{InstantOutcome, Tally};
 pub use template_memory::{TemplateMemory, TemplateUse};
-pub use term::{Mandate, ShardId, Term};
+pub use term::{ShardId, ShardTerm, Term};

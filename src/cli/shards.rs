@@ -6,8 +6,8 @@
 mod changes;
 mod json;
 mod known;
+mod listing;
 mod text;
-mod view;
 mod watch;
 
 use std::{
@@ -18,7 +18,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 
-use self::{known::Known, view::View, watch::Gathering};
+use self::{known::Known, listing::Listing, watch::Gathering};
 use super::args::values::{parse_installation, parse_namespace, parse_zone};
 use crate::{
     controller::clock::Clock,
@@ -182,12 +182,12 @@ async fn follow(
     mut notes: impl Write,
 ) -> Result<(), ShardsError> {
     loop {
-        let before = View::of(&gathering.known);
+        let before = Listing::of(&gathering.known);
         if let Some(trouble) = gathering.next().await {
             // Nobody may be reading them.
             let _ = writeln!(notes, "cronwheel: {trouble}; trying again");
         }
-        for change in changes::between(&before, &View::of(&gathering.known)) {
+        for change in changes::between(&before, &Listing::of(&gathering.known)) {
             let line = match format {
                 OutputFormat::Text | OutputFormat::Wide => change.to_text(clock.now()),
                 OutputFormat::Json => change.to_json(clock.now()),
@@ -198,7 +198,7 @@ async fn follow(
 }
 
 fn listing(format: OutputFormat, known: &Known, clock: &Clock) -> String {
-    let (view, now) = (View::of(known), clock.now());
+    let (view, now) = (Listing::of(known), clock.now());
     let next_fires = known.next_fires(now);
     match format {
         OutputFormat::Text => text::narrow(&view, &next_fires, now),

@@ -27,7 +27,7 @@ use tokio::{
 use crate::{
     kube_api::{
         http::{ApiConnection, ServerDate},
-        ordered_watch::{Watched, Watcher},
+        ordered_watch::{OrderedReceiver, OrderedSender},
     },
     shard::BootInstant,
 };
@@ -54,7 +54,7 @@ struct Shared {
     source: Source,
     offset: SignedDuration,
     guard: Mutex<ClockGuard>,
-    verdict: Watched<ClockVerdict>,
+    verdict: OrderedSender<ClockVerdict>,
     n_retired_connections: AtomicU64,
 }
 
@@ -89,7 +89,7 @@ pub struct SimulatedWall {
     /// By how many milliseconds it was stepped.
     stepped_ms: Arc<AtomicI64>,
     /// Whether the processes of the machine are stopped.
-    is_frozen: Watched<bool>,
+    is_frozen: OrderedSender<bool>,
     /// How many seconds its boot clock counts in a million.
     boot_rate: u32,
 }
@@ -102,7 +102,7 @@ impl SimulatedWall {
             epoch,
             start: Instant::now(),
             stepped_ms: Arc::default(),
-            is_frozen: Watched::new(false),
+            is_frozen: OrderedSender::new(false),
             boot_rate: TRUE_RATE,
         }
     }
@@ -207,7 +207,7 @@ impl Clock {
     fn over(source: Source, offset: SignedDuration, skew_max: SignedDuration) -> Clock {
         let (wall, boot) = source.read();
         let guard = ClockGuard::new(skew_max, wall, boot);
-        let verdict = Watched::new(guard.verdict());
+        let verdict = OrderedSender::new(guard.verdict());
         Clock {
             shared: Arc::new(Shared {
                 source,
@@ -272,7 +272,7 @@ impl Clock {
     }
 
     /// The verdict, and a notice of each change of it.
-    pub fn watch_verdict(&self) -> Watcher<ClockVerdict> {
+    pub fn watch_verdict(&self) -> OrderedReceiver<ClockVerdict> {
         self.shared.verdict.subscribe()
     }
 

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     controller::connections::N_WRITE_CONNECTIONS,
-    kube_api::{Answered, ClusterApi},
+    kube_api::{Answered, ApiClient},
     shard::BootInstant,
     telemetry::metrics::{ApiCall, ClockMetrics},
 };
@@ -43,9 +43,9 @@ pub trait ProbeApi: Clone + Send + Sync + 'static {
     fn probe(&self) -> impl Future<Output = Answered<()>> + Send;
 }
 
-impl ProbeApi for ClusterApi {
+impl ProbeApi for ApiClient {
     async fn probe(&self) -> Answered<()> {
-        ClusterApi::probe(self).await
+        ApiClient::probe(self).await
     }
 }
 

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::{Answer, ordered_watch::Watched},
+    kube_api::{Answer, ordered_watch::OrderedSender},
     shard::{BootInstant, CreateOutcome, Input},
     telemetry::metrics::DispatchMetrics,
 };
@@ -30,7 +30,7 @@ mod backlog;
 mod fair_queue;
 mod request;
 
-use backlog::{BACKLOG_MAX, Backlog, OnTheWay};
+use backlog::{BACKLOG_MAX, Backlog, InFlight};
 use request::Reply;
 pub use request::{JobApi, Queued, Request};
 
@@ -84,9 +84,9 @@ impl DispatchQueue {
         &self,
         now: (Timestamp, BootInstant),
         places: u32,
-        on_the_way: &OnTheWay,
+        in_flight: &InFlight,
     ) -> Result<Queued, Option<BootInstant>> {
-        self.backlog().pop(now, places, on_the_way)
+        self.backlog().pop(now, places, in_flight)
     }
 
     fn take_any(&self) -> Option<Queued> {
@@ -101,7 +101,7 @@ impl DispatchQueue {
 
 /// What the dispatcher is connected to.
 #[derive(Debug)]
-pub struct DispatcherLinks {
+pub struct DispatcherChannels {
     /// Where requests come from.
     pub queue: DispatchQueue,
     /// Where answers go.
@@ -111,16 +111,16 @@ pub struct DispatcherLinks {
     /// When to end.
     pub phase: PhaseReceiver,
     /// Set while more creates are due than go at once, which statuses and Events stay behind.
-    pub burst: Watched<bool>,
+    pub burst: OrderedSender<bool>,
 }
 
 /// See the module.
 pub struct Dispatcher<A: JobApi> {
     lane: Lane<A, Queued>,
     clock: Clock,
-    links: DispatcherLinks,
+    channels: DispatcherChannels,
     n_creates_in_flight: usize,
-    on_the_way: OnTheWay,
+    in_flight: InFlight,
     metrics: DispatchMetrics,
 }
 
@@ -134,23 +134,23 @@ enum Stall {
 
 impl<A: JobApi> Dispatcher<A> {
     /// A dispatcher that has at most `inflight_max` requests on the way.
-    pub fn new(api: A, clock: Clock, links: DispatcherLinks, inflight_max: u32) -> Dispatcher<A> {
-        let metrics = links.queue.shared.metrics.clone();
-        let leadership = links.leadership.clone();
+    pub fn new(api: A, clock: Clock, channels: DispatcherChannels, inflight_max: u32) -> Dispatcher<A> {
+        let metrics = channels.queue.shared.metrics.clone();
+        let leadership = channels.leadership.clone();
         Dispatcher {
             lane: Lane::new(api, clock.clone(), leadership, metrics.api.clone(), inflight_max),
             clock,
-            links,
+            channels,
             n_creates_in_flight: 0,
-            on_the_way: OnTheWay::default(),
+            in_flight: InFlight::default(),
             metrics,
         }
     }
 
     /// Works until the intake stops, then sees to what is on the way and gives every other request back as abandoned.
     pub async fn run(mut self) {
-        let queue = self.links.queue.clone();
-        let mut phase = self.links.phase.clone();
+        let queue = self.channels.queue.clone();
+        let mut phase = self.channels.phase.clone();
         let mut verdict = self.clock.watch_verdict();
         loop {
             let stall = self.send_what_may_be_sent().await;
@@ -182,8 +182,8 @@ impl<A: JobApi> Dispatcher<A> {
             }
             let (now, boot) = (self.clock.now(), self.clock.boot());
             let places = self.lane.inflight_limit();
-            let queue = &self.links.queue;
-            let queued = match queue.pop((now, boot), places, &self.on_the_way) {
+            let queue = &self.channels.queue;
+            let queued = match queue.pop((now, boot), places, &self.in_flight) {
                 Ok(queued) => queued,
                 Err(token_at) => return token_at.map_or(Stall::UntilEvent, Stall::UntilInstant),
             };
@@ -197,7 +197,7 @@ impl<A: JobApi> Dispatcher<A> {
     /// What is to be said of a request that must not be sent at this instant.
     fn answer_instead_of_sending(&self, queued: &Queued, now: Timestamp) -> Option<Input> {
         let request = &queued.request;
-        if !self.lane.is_led(queued.mandate) {
+        if !self.lane.is_led(queued.shard_term) {
             self.metrics.fenced.inc();
             return Some(request.abandoned());
         }
@@ -211,8 +211,8 @@ impl<A: JobApi> Dispatcher<A> {
     }
 
     fn send(&mut self, queued: Queued) {
-        self.on_the_way.enter(&queued);
-        if queued.is_alone() {
+        self.in_flight.enter(&queued);
+        if queued.is_quarantined() {
             // The last that is named before a process dies is what it died of.
             tracing::info!(request = %queued.request, "sends a request of a shard in quarantine");
         }
@@ -227,7 +227,7 @@ impl<A: JobApi> Dispatcher<A> {
     /// Takes in what came of a request: an answer for the shard, or another try.
     async fn settle(&mut self, (mut queued, answer): Settled<Queued, Reply>) {
         self.n_creates_in_flight -= usize::from(queued.is_create());
-        self.on_the_way.leave(&queued);
+        self.in_flight.leave(&queued);
         let Some(answer) = answer else {
             return self.put_back(queued).await;
         };
@@ -258,7 +258,7 @@ impl<A: JobApi> Dispatcher<A> {
     }
 
     async fn put_back(&mut self, queued: Queued) {
-        if let Err(answer) = self.links.queue.push(queued, self.clock.now()) {
+        if let Err(answer) = self.channels.queue.push(queued, self.clock.now()) {
             self.answer(answer).await;
         }
     }
@@ -278,7 +278,7 @@ impl<A: JobApi> Dispatcher<A> {
 
     async fn answer(&mut self, answer: Input) {
         // Nobody listens any more when the shard has ended, and then nobody needs to know.
-        let _ = self.links.answers.send(answer).await;
+        let _ = self.channels.answers.send(answer).await;
     }
 
     /// How long nothing more is sent, unless something happens.
@@ -292,14 +292,16 @@ impl<A: JobApi> Dispatcher<A> {
     /// Tells the gauges and the lanes behind us how much is going on.
     fn publish(&self) {
         let (n_creates, n_background) = {
-            let backlog = self.links.queue.backlog();
+            let backlog = self.channels.queue.backlog();
             (backlog.n_creates(), backlog.n_background())
         };
         set(&self.metrics.creates_waiting, n_creates);
         set(&self.metrics.background_waiting, n_background);
         self.metrics.inflight.set(self.lane.n_in_flight().into());
         self.metrics.inflight_limit.set(self.lane.inflight_limit().into());
-        self.links.burst.set(n_creates + self.n_creates_in_flight > BURST_MIN);
+        self.channels
+            .burst
+            .set(n_creates + self.n_creates_in_flight > BURST_MIN);
     }
 
     /// Gives back what waits, and waits a while for what is on the way.
@@ -318,11 +320,11 @@ impl<A: JobApi> Dispatcher<A> {
         tracing::debug!(n_unanswered = self.lane.n_in_flight(), "dispatcher ended");
         self.publish();
         // Nobody would say so later.
-        self.links.burst.set(false);
+        self.channels.burst.set(false);
     }
 
     async fn abandon_backlog(&mut self) {
-        while let Some(queued) = self.links.queue.take_any() {
+        while let Some(queued) = self.channels.queue.take_any() {
             self.answer(queued.request.abandoned()).await;
         }
     }

@@ -20,7 +20,7 @@ use self::{
     lease_watch::LeaseWatch,
     notices::Notices,
     refusals::Refusals,
-    requests::{Asked, Asker},
+    requests::{LeaseRequest, LeaseRequests},
 };
 use super::{
     clock::{Clock, ClockVerdict},
@@ -32,13 +32,13 @@ use crate::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Leadership, LeaseKey,
         NotOwning, RejoinReason, StopReason,
     },
-    kube_api::{ClusterApi, leases::LeaseApi, ordered_watch::Watched},
-    shard::{BootInstant, Mandate, ShardCommand, ShardId, ShardReport, Term, held_shards::WHOLE},
-    telemetry::metrics::{ElectionBoard, ElectionMetrics},
+    kube_api::{ApiClient, leases::LeaseApi, ordered_watch::OrderedSender},
+    shard::{BootInstant, ShardCommand, ShardId, ShardReport, ShardTerm, Term, held_shards::WHOLE},
+    telemetry::metrics::{ElectionMetrics, ElectionSnapshot},
 };
 
 /// What the election is connected to.
-pub struct ElectionLinks {
+pub struct ElectionChannels {
     /// What it wants of shards.
     pub commands: mpsc::Sender<ShardCommand>,
     /// What shards say.
@@ -46,15 +46,15 @@ pub struct ElectionLinks {
     /// What this replica may do.
     pub leadership: watch::Sender<Leadership>,
     /// Whether a replica with `--alone` acts.
-    pub acts_alone: Watched<bool>,
+    pub acts_alone: OrderedSender<bool>,
     /// Whether the history of the API server went back, which ends this life.
-    pub went_back: Watched<bool>,
+    pub went_back: OrderedSender<bool>,
     /// What writes go over, to be cut off when they must not arrive any more.
-    pub writes: ClusterApi,
+    pub writes: ApiClient,
     /// When to hand everything over.
     pub phase: PhaseReceiver,
     /// Where it says how things stand.
-    pub board: ElectionBoard,
+    pub snapshot: ElectionSnapshot,
     /// Counters.
     pub metrics: ElectionMetrics,
 }
@@ -63,11 +63,11 @@ pub struct ElectionLinks {
 pub struct ElectionTask {
     election: Election,
     config: ElectionConfig,
-    asker: Asker,
+    lease_requests: LeaseRequests,
     clock: Clock,
-    links: ElectionLinks,
+    channels: ElectionChannels,
     leases: LeaseWatch,
-    requests: FuturesUnordered<Asked>,
+    requests: FuturesUnordered<LeaseRequest>,
     handovers: Handovers,
     notices: Notices,
     refusals: Refusals,
@@ -102,18 +102,18 @@ impl ElectionTask {
         incarnations: Incarnations,
         api: LeaseApi,
         clock: Clock,
-        links: ElectionLinks,
+        channels: ElectionChannels,
     ) -> ElectionTask {
-        let refusals = Refusals::new(&links.metrics.api, &clock, config.settings.is_alone());
+        let refusals = Refusals::new(&channels.metrics.api, &clock, config.settings.is_alone());
         let self_fence = config.timing.parts().self_fence;
         ElectionTask {
             election: Election::new(config.clone(), clock.boot()),
             leases: LeaseWatch::new(api.clone(), clock.clone(), refusals.clone(), self_fence),
             notices: Notices::new(api.clone(), clock.clone()),
-            asker: Asker {
+            lease_requests: LeaseRequests {
                 api,
                 clock: clock.clone(),
-                metrics: links.metrics.api.clone(),
+                metrics: channels.metrics.api.clone(),
                 refusals: refusals.clone(),
                 timeout: config.timing.parts().attempt_timeout,
             },
@@ -122,8 +122,8 @@ impl ElectionTask {
             config,
             clock,
             requests: FuturesUnordered::new(),
-            handovers: Handovers::new(links.metrics.given.clone(), links.metrics.taken.clone()),
-            links,
+            handovers: Handovers::new(channels.metrics.given.clone(), channels.metrics.taken.clone()),
+            channels,
             incarnations,
             is_synced: false,
             leave_by: None,
@@ -136,8 +136,8 @@ impl ElectionTask {
     pub async fn run(mut self) {
         let ending = self.take_part().await;
         // Whatever is left is sent no more: others may lead it by the time that it would be.
-        self.links.leadership.send_replace(self.nothing());
-        let _ = self.links.commands.try_send(ShardCommand::ReleaseAll);
+        self.channels.leadership.send_replace(self.nothing());
+        let _ = self.channels.commands.try_send(ShardCommand::ReleaseAll);
         match ending {
             Ending::Left => tracing::info!("left the election"),
             Ending::Exit => tracing::error!("another process is this very replica: this one ends"),
@@ -146,12 +146,12 @@ impl ElectionTask {
     }
 
     async fn take_part(&mut self) -> Ending {
-        self.links.leadership.send_replace(self.nothing());
+        self.channels.leadership.send_replace(self.nothing());
         if self.is_alone {
             self.is_synced = true;
         } else {
             self.requests
-                .push(self.asker.installation(self.config.installation.clone()));
+                .push(self.lease_requests.installation(self.config.installation.clone()));
         }
         let mut result = self.take(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine));
         if self.is_synced {
@@ -162,7 +162,7 @@ impl ElectionTask {
         } else {
             Phase::HandOver
         };
-        let mut phase = self.links.phase.clone();
+        let mut phase = self.channels.phase.clone();
         let mut verdict = self.clock.watch_verdict();
         loop {
             if let Err(ending) = result {
@@ -177,8 +177,8 @@ impl ElectionTask {
                     self.leave_by = Some(self.clock.boot() + HANDOVER_GRACE);
                     Some(ElectionInput::DrainRequested)
                 }
-                Some(told) = self.requests.next() => Some(self.told(told)),
-                Some(report) = self.links.reports.recv() => Some(self.note_report(report)),
+                Some(response) = self.requests.next() => Some(self.take_response(response)),
+                Some(report) = self.channels.reports.recv() => Some(self.note_report(report)),
                 input = self.leases.next() => Some(input),
                 _ = verdict.changed() => Some(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine)),
                 () = tokio::time::sleep(pause) => None,
@@ -198,7 +198,7 @@ impl ElectionTask {
     fn take(&mut self, input: ElectionInput) -> Result<(), Ending> {
         if self.election.is_contradicted_by(&input) {
             tracing::warn!("Leases are older than they were, as after a restore of etcd");
-            self.links.went_back.set(true);
+            self.channels.went_back.set(true);
         }
         let effects = self.election.handle(input, self.clock.boot());
         self.follow(effects)
@@ -213,7 +213,9 @@ impl ElectionTask {
     fn follow(&mut self, effects: Vec<ElectionEffect>) -> Result<(), Ending> {
         // Before any of them is told to act.
         let quarantined = self.election.quarantined();
-        self.links.leadership.send_if_modified(|it| it.quarantine(&quarantined));
+        self.channels
+            .leadership
+            .send_if_modified(|it| it.quarantine(&quarantined));
         let mut inputs = Vec::new();
         for effect in effects {
             self.perform(effect, &mut inputs)?;
@@ -226,21 +228,23 @@ impl ElectionTask {
         match &report {
             ShardReport::Synced => self.is_synced = true,
             ShardReport::Loaded(_) => {}
-            ShardReport::Leading(mandate) => {
-                tracing::debug!(shard = mandate.shard.0, term = mandate.term.0, at = %self.clock.now(), "leads");
-                self.handovers.leads(mandate.shard, self.clock.boot());
+            ShardReport::Leading(shard_term) => {
+                tracing::debug!(shard = shard_term.shard.0, term = shard_term.term.0, at = %self.clock.now(), "leads");
+                self.handovers.leads(shard_term.shard, self.clock.boot());
             }
             ShardReport::Sealed {
-                mandate,
+                shard_term,
                 at: sealed_at,
                 fired_through,
                 ..
             } => {
                 let at = fired_through.unwrap_or_else(|| self.clock.now());
-                self.handovers.sealed(mandate.shard, *sealed_at);
-                tracing::debug!(shard = mandate.shard.0, term = mandate.term.0, %at, "sealed");
+                self.handovers.sealed(shard_term.shard, *sealed_at);
+                tracing::debug!(shard = shard_term.shard.0, term = shard_term.term.0, %at, "sealed");
                 // From here on nothing of it is sent, whatever waits in queues.
-                self.links.leadership.send_modify(|leadership| leadership.end(*mandate));
+                self.channels
+                    .leadership
+                    .send_modify(|leadership| leadership.end(*shard_term));
             }
         }
         ElectionInput::Shards(report)
@@ -248,32 +252,37 @@ impl ElectionTask {
 
     fn perform(&mut self, effect: ElectionEffect, inputs: &mut Vec<ElectionInput>) -> Result<(), Ending> {
         match effect {
-            ElectionEffect::Create { request, write } => self.requests.push(self.asker.create(request, write)),
+            ElectionEffect::Create { request, write } => self.requests.push(self.lease_requests.create(request, write)),
             ElectionEffect::Patch {
                 request,
                 precondition,
                 write,
             } => {
                 self.note_eviction(&write);
-                self.requests.push(self.asker.patch(request, precondition, write));
+                self.requests
+                    .push(self.lease_requests.patch(request, precondition, write));
             }
             ElectionEffect::Delete {
                 request,
                 precondition,
                 key,
-            } => self.requests.push(self.asker.delete(request, precondition, key)),
-            ElectionEffect::Read { request, key } => self.requests.push(self.asker.read(request, key)),
+            } => self
+                .requests
+                .push(self.lease_requests.delete(request, precondition, key)),
+            ElectionEffect::Read { request, key } => self.requests.push(self.lease_requests.read(request, key)),
             ElectionEffect::Relist => self.leases.relist(),
             // The next report of how things stand says so.
             ElectionEffect::ActUntil(_) if self.is_alone => {}
             ElectionEffect::ActUntil(until) => {
-                self.links.leadership.send_modify(|leadership| leadership.renew(until));
+                self.channels
+                    .leadership
+                    .send_modify(|leadership| leadership.renew(until));
                 self.command(ShardCommand::Look)?;
             }
             ElectionEffect::Fence => {
-                self.links.metrics.fences.inc();
+                self.channels.metrics.fences.inc();
                 tracing::warn!("fenced: our Lease is not renewed, so nothing is sent until it is");
-                self.links.writes.reset_connections();
+                self.channels.writes.reset_connections();
             }
             ElectionEffect::Lead {
                 shard,
@@ -301,10 +310,10 @@ impl ElectionTask {
             is_quarantined,
             "takes a shard"
         );
-        let mandate = Mandate { shard, term };
-        self.links
+        let shard_term = ShardTerm { shard, term };
+        self.channels
             .leadership
-            .send_modify(|leadership| leadership.begin(mandate));
+            .send_modify(|leadership| leadership.begin(shard_term));
         self.handovers.taking(shard, self.clock.boot());
         if is_quarantined {
             let message = format!(
@@ -315,13 +324,15 @@ impl ElectionTask {
             self.notices.warn(LeaseKey::Shard(shard), "ShardQuarantined", message);
         }
         let entry = adoptions::entry(adoption);
-        self.command(ShardCommand::Lead { mandate, entry })
+        self.command(ShardCommand::Lead { shard_term, entry })
     }
 
     fn stop(&mut self, shard: ShardId, term: Term, reason: StopReason) -> Result<(), Ending> {
         tracing::info!(shard = shard.0, term = term.0, ?reason, "leaves a shard");
-        let mandate = Mandate { shard, term };
-        self.links.leadership.send_modify(|leadership| leadership.end(mandate));
+        let shard_term = ShardTerm { shard, term };
+        self.channels
+            .leadership
+            .send_modify(|leadership| leadership.end(shard_term));
         self.handovers
             .left(shard, reason == StopReason::HandedOver, self.clock.boot());
         self.command(ShardCommand::Release(shard))
@@ -330,10 +341,10 @@ impl ElectionTask {
     /// Nothing of this life goes on; the next one begins with nothing.
     fn rejoin(&mut self, reason: RejoinReason, inputs: &mut Vec<ElectionInput>) -> Result<(), Ending> {
         tracing::warn!(?reason, "lost its membership: lets all shards go and joins anew");
-        self.links.metrics.rejoins.inc();
+        self.channels.metrics.rejoins.inc();
         self.incarnation = Incarnation((self.incarnations)());
-        self.links.leadership.send_replace(self.nothing());
-        self.links.writes.reset_connections();
+        self.channels.leadership.send_replace(self.nothing());
+        self.channels.writes.reset_connections();
         self.requests.clear();
         self.handovers.forget_all();
         self.command(ShardCommand::ReleaseAll)?;
@@ -344,7 +355,7 @@ impl ElectionTask {
         }
         if !self.is_alone {
             self.requests
-                .push(self.asker.installation(self.config.installation.clone()));
+                .push(self.lease_requests.installation(self.config.installation.clone()));
         }
         Ok(())
     }
@@ -360,6 +371,6 @@ impl ElectionTask {
         if self.is_alone {
             return Ok(());
         }
-        self.links.commands.try_send(command).map_err(|_| Ending::Deaf)
+        self.channels.commands.try_send(command).map_err(|_| Ending::Deaf)
     }
 }

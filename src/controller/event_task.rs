@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::{Answer, EventOutcome, ordered_watch::Watcher},
+    kube_api::{Answer, EventOutcome, ordered_watch::OrderedReceiver},
     shard::{BootInstant, CronJobEvent, EventType},
     telemetry::metrics::EventMetrics,
 };
@@ -88,11 +88,11 @@ impl EventQueue {
 
 /// What the lane is connected to.
 #[derive(Debug)]
-pub struct EventLinks {
+pub struct EventChannels {
     /// When to end.
     pub phase: PhaseReceiver,
     /// Whether Events stay behind: in a burst of creates.
-    pub burst: Watcher<bool>,
+    pub burst: OrderedReceiver<bool>,
     /// Among how many replicas the budget is divided.
     pub leadership: watch::Receiver<Leadership>,
     /// What all replicas together may spend.
@@ -103,7 +103,7 @@ pub struct EventLinks {
 pub struct EventTask<A: EventApi> {
     lane: Lane<A, Attempt>,
     clock: Clock,
-    links: EventLinks,
+    channels: EventChannels,
     events: mpsc::Receiver<Happened>,
     backlog: Backlog<Happened>,
     share: Share,
@@ -113,27 +113,27 @@ pub struct EventTask<A: EventApi> {
 
 impl<A: EventApi> EventTask<A> {
     /// The lane and the way into it.
-    pub fn new(api: A, clock: Clock, links: EventLinks, metrics: EventMetrics) -> (EventQueue, EventTask<A>) {
+    pub fn new(api: A, clock: Clock, channels: EventChannels, metrics: EventMetrics) -> (EventQueue, EventTask<A>) {
         let (sender, events) = mpsc::channel(QUEUE_MAX);
         let queue = EventQueue {
             sender,
-            filter: links.budget.filter,
+            filter: channels.budget.filter,
             clock: clock.clone(),
             metrics: metrics.clone(),
         };
         let lane = Lane::new(
             api,
             clock.clone(),
-            links.leadership.clone(),
+            channels.leadership.clone(),
             metrics.api.clone(),
             INFLIGHT_MAX,
         );
         let task = EventTask {
             lane,
             backlog: Backlog::new(QUEUE_MAX),
-            share: Share::new(links.budget, clock.boot()),
+            share: Share::new(channels.budget, clock.boot()),
             clock,
-            links,
+            channels,
             events,
             deliveries: Deliveries::new(metrics.clone()),
             metrics,
@@ -143,7 +143,7 @@ impl<A: EventApi> EventTask<A> {
 
     /// Works until Events are to be flushed, then sends what is left, for a short time.
     pub async fn run(mut self) {
-        let mut phase = self.links.phase.clone();
+        let mut phase = self.channels.phase.clone();
         tokio::select! {
             biased;
             () = phase.reached(Phase::FlushEvents) => {}
@@ -159,7 +159,7 @@ impl<A: EventApi> EventTask<A> {
     /// Delivers until the queue is closed and empty. May be dropped and called again.
     async fn work(&mut self, burst_wait_max: Duration) {
         let mut is_open = true;
-        let mut burst = self.links.burst.clone();
+        let mut burst = self.channels.burst.clone();
         loop {
             let burst_wait = burst.get().then_some(burst_wait_max);
             self.begin_deliveries();
@@ -219,7 +219,8 @@ impl<A: EventApi> EventTask<A> {
                 Admission::Now | Admission::Full => return None,
                 Admission::Wait(until) => return Some(until.since(now)),
             }
-            self.share.divide_among(self.links.leadership.borrow().n_senders(), now);
+            self.share
+                .divide_among(self.channels.leadership.borrow().n_senders(), now);
             if let Err(until) = self.share.spend(now) {
                 return Some(until.since(now));
             }

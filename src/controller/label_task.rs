@@ -20,10 +20,10 @@ use super::{
 use crate::{
     coordination::{Leadership, WriteTerms},
     kube_api::{
-        Answer, ClusterApi, LabelOutcome, WatchItem,
+        Answer, ApiClient, LabelOutcome, WatchItem,
         watch::{Selection, selected_jobs},
     },
-    shard::{BootInstant, Input, JobRecord, Mandate, Partition, Scope, ShardCount, ShardId},
+    shard::{BootInstant, Input, JobRecord, Partition, Scope, ShardCount, ShardId, ShardTerm},
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
 
@@ -45,7 +45,7 @@ pub struct LabelTask {
     /// Over which Jobs are watched.
     pub client: kube::Client,
     /// Over which they are labelled.
-    pub api: ClusterApi,
+    pub api: ApiClient,
     /// What is watched.
     pub scopes: Vec<Scope>,
     /// How CronJobs are shared out.
@@ -107,8 +107,8 @@ impl LabelTask {
     /// Under what we label, if we may.
     fn terms(&self) -> Option<WriteTerms> {
         let (leadership, now) = (self.leadership.borrow(), self.clock.boot());
-        let mandate: Mandate = leadership.mandate(LABELLING_SHARD, now)?;
-        leadership.write_terms(mandate, now)
+        let shard_term: ShardTerm = leadership.shard_term(LABELLING_SHARD, now)?;
+        leadership.write_terms(shard_term, now)
     }
 
     /// Labels the Jobs of a scope, for ever.

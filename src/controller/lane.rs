@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{
     coordination::{Leadership, WriteTerms},
-    kube_api::{Answer, Answered, ClusterApi},
-    shard::Mandate,
+    kube_api::{Answer, Answered, ApiClient},
+    shard::ShardTerm,
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
 
@@ -37,13 +37,13 @@ pub trait WriteApi: Clone + Send + Sync + 'static {
     }
 }
 
-impl WriteApi for ClusterApi {
-    fn under(&self, terms: &WriteTerms) -> ClusterApi {
-        ClusterApi::under(self, terms)
+impl WriteApi for ApiClient {
+    fn under(&self, terms: &WriteTerms) -> ApiClient {
+        ApiClient::under(self, terms)
     }
 
-    fn beside(&self, connection: usize) -> ClusterApi {
-        ClusterApi::beside(self, connection)
+    fn beside(&self, connection: usize) -> ApiClient {
+        ApiClient::beside(self, connection)
     }
 }
 
@@ -53,7 +53,7 @@ pub(super) trait LaneRequest<A>: Send + Sync + Sized + 'static {
     type Reply: Send + 'static;
 
     /// The term in which it was ordered; none where it does not depend on who leads.
-    fn mandate(&self) -> Option<Mandate>;
+    fn shard_term(&self) -> Option<ShardTerm>;
     /// Whether its time has come and has not passed.
     fn may_be_sent(&self, clock: &Clock) -> bool;
     /// Under which name it is counted.
@@ -121,15 +121,15 @@ impl<A: WriteApi, R: LaneRequest<A>> Lane<A, R> {
         self.in_flight.len().try_into().unwrap_or(u32::MAX)
     }
 
-    /// Whether this replica leads the shard at this instant, in the term of the mandate.
-    pub(super) fn is_led(&self, mandate: Mandate) -> bool {
-        self.leadership.borrow().covers(mandate, self.clock.boot())
+    /// Whether this replica leads the shard at this instant, in the given term.
+    pub(super) fn is_led(&self, shard_term: ShardTerm) -> bool {
+        self.leadership.borrow().covers(shard_term, self.clock.boot())
     }
 
     /// Sends a request that was admitted.
     pub(super) fn send(&mut self, request: R) {
         let ticket = self.pacer.on_sent(self.clock.boot());
-        let guard = Guard {
+        let guard = SendGuard {
             clock: self.clock.clone(),
             leadership: self.leadership.clone(),
             metrics: self.metrics.clone(),
@@ -162,13 +162,13 @@ impl<A: WriteApi, R: LaneRequest<A>> Lane<A, R> {
 }
 
 /// What must hold when a request is written to a connection.
-struct Guard {
+struct SendGuard {
     clock: Clock,
     leadership: watch::Receiver<Leadership>,
     metrics: ApiMetrics,
 }
 
-impl Guard {
+impl SendGuard {
     async fn exchange<A: WriteApi, R: LaneRequest<A>>(
         &self,
         api: &A,
@@ -191,8 +191,8 @@ impl Guard {
         if !request.may_be_sent(&self.clock) {
             return None;
         }
-        let api = match request.mandate() {
-            Some(mandate) => self.under_terms(api, mandate)?,
+        let api = match request.shard_term() {
+            Some(shard_term) => self.under_terms(api, shard_term)?,
             None => api.clone(),
         };
         Some(ask(&self.clock, &self.metrics, request.call(), request.send(&api)).await)
@@ -200,11 +200,11 @@ impl Guard {
 
     /// The API for a request that is sent now, if its shard is still led: the longer ago our Lease was renewed, the shorter
     /// the request may live.
-    fn under_terms<A: WriteApi>(&self, api: &A, mandate: Mandate) -> Option<A> {
+    fn under_terms<A: WriteApi>(&self, api: &A, shard_term: ShardTerm) -> Option<A> {
         let (leadership, now) = (self.leadership.borrow(), self.clock.boot());
-        let is_led = leadership.covers(mandate, now);
+        let is_led = leadership.covers(shard_term, now);
         is_led.then(|| {
-            let terms = leadership.write_terms(mandate, now);
+            let terms = leadership.write_terms(shard_term, now);
             terms.map_or_else(|| api.clone(), |terms| api.under(&terms))
         })
     }

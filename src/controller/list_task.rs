@@ -18,11 +18,11 @@ use crate::{
         Decoder,
         watch::{
             lists::{ListError, ListSource, PART_SIZE_MAX, Page, list_cron_jobs, list_jobs, recall_cron_jobs},
-            progress::{Shown, ShownThrough},
+            progress::{ObservedVersion, WatchProgress},
             selection::{Freshness, SelectedBy},
         },
     },
-    shard::{Horizon, ListOrder, Listed, Partition, ResourceVersion, Scope, ShardCount, ShardSet},
+    shard::{ListOrder, Listed, Partition, ResourceVersion, ResourceVersions, Scope, ShardCount, ShardSet},
     telemetry::metrics::SelectionMetrics,
 };
 
@@ -40,7 +40,7 @@ pub enum ListNews {
     /// The API server does not permit it in a scope, which is left out.
     LeftOut(Scope),
     /// That was all that was written up to these versions.
-    Complete(Horizon),
+    Complete(ResourceVersions),
 }
 
 /// See the module.
@@ -50,7 +50,7 @@ pub struct ListTask {
     /// How objects are read.
     pub decoder: Arc<Decoder>,
     /// What the watches have shown.
-    pub shown: Vec<Shown>,
+    pub progress: Vec<WatchProgress>,
     /// How CronJobs are shared out.
     pub count: ShardCount,
     /// Which shards to list.
@@ -133,17 +133,17 @@ impl ListTask {
     }
 
     /// The versions of the oldest lists in it.
-    async fn list(&self, order: &ListOrder, must_be_new: bool) -> Result<Horizon, Broken> {
-        let (mut oldest, mut refused): (Option<Horizon>, _) = (None, None);
-        for shown in &self.shown {
-            match self.list_scope(order, must_be_new, shown).await {
+    async fn list(&self, order: &ListOrder, must_be_new: bool) -> Result<ResourceVersions, Broken> {
+        let (mut oldest, mut refused): (Option<ResourceVersions>, _) = (None, None);
+        for progress in &self.progress {
+            match self.list_scope(order, must_be_new, progress).await {
                 Ok(through) => oldest = Some(oldest.map_or(through, |oldest| oldest.min(&through))),
                 // Where something else is permitted, this scope holds no other up.
-                Err(Broken::List(error)) if error.code == Some(403) && self.shown.len() > 1 => {
+                Err(Broken::List(error)) if error.code == Some(403) && self.progress.len() > 1 => {
                     self.warn(&error, order.shards.len());
-                    shown.cron_jobs.want_list();
-                    shown.jobs.want_list();
-                    let news = ListNews::LeftOut(shown.scope.clone());
+                    progress.cron_jobs.want_list();
+                    progress.jobs.want_list();
+                    let news = ListNews::LeftOut(progress.scope.clone());
                     self.news.send(news).await.map_err(|_| Broken::Unwanted)?;
                     refused = Some(error);
                 }
@@ -157,13 +157,18 @@ impl ListTask {
     }
 
     /// The versions of the oldest lists of a scope.
-    async fn list_scope(&self, order: &ListOrder, must_be_new: bool, shown: &Shown) -> Result<Horizon, Broken> {
+    async fn list_scope(
+        &self,
+        order: &ListOrder,
+        must_be_new: bool,
+        progress: &WatchProgress,
+    ) -> Result<ResourceVersions, Broken> {
         let shards = &order.shards;
         // Those of others, and those that nobody has labelled yet: they may be of these shards.
         let unlabelled = format!("!{}", self.count.label_key());
         let labelled = self.count.label_selector(shards).unwrap_or_else(|| unlabelled.clone());
         // No watch of ours shows one without a label gone, where it goes before it has one.
-        let source = self.source(must_be_new, shown, &shown.jobs);
+        let source = self.source(must_be_new, progress, &progress.jobs);
         let jobs = |labels| self.forward(shards, list_jobs(source.clone(), labels));
         // Side by side, since each may wait for the server to know that it is not behind; what is recalled last, since
         // that is work of ours while the server does its own.
@@ -171,26 +176,31 @@ impl ListTask {
             biased;
             jobs(labelled),
             jobs(unlabelled),
-            self.cron_jobs(order, must_be_new, shown)
+            self.cron_jobs(order, must_be_new, progress)
         );
         let ((jobs, _), _, cron_jobs) = lists?;
-        Ok(Horizon { cron_jobs, jobs })
+        Ok(ResourceVersions { cron_jobs, jobs })
     }
 
     /// The shards are held by now: what comes after what a watch has shown, it will show of them too.
-    fn source(&self, must_be_new: bool, shown: &Shown, through: &ShownThrough) -> ListSource {
+    fn source(&self, must_be_new: bool, progress: &WatchProgress, through: &ObservedVersion) -> ListSource {
         let through = through.get().filter(|_| !must_be_new);
         ListSource {
             client: self.client.clone(),
-            scope: shown.scope.clone(),
+            scope: progress.scope.clone(),
             freshness: through.map_or(Freshness::Consistent, Freshness::NotOlderThan),
         }
     }
 
     /// Recalls the CronJobs where that will do and all are kept, and lists them where not.
-    async fn cron_jobs(&self, order: &ListOrder, must_be_new: bool, shown: &Shown) -> Result<ResourceVersion, Broken> {
+    async fn cron_jobs(
+        &self,
+        order: &ListOrder,
+        must_be_new: bool,
+        progress: &WatchProgress,
+    ) -> Result<ResourceVersion, Broken> {
         let (shards, decoder) = (&order.shards, || Arc::clone(&self.decoder));
-        let recalled = (!order.is_consistent).then(|| recall_cron_jobs(&shown.kept, decoder(), shards));
+        let recalled = (!order.is_consistent).then(|| recall_cron_jobs(&progress.cache, decoder(), shards));
         if let Some(pages) = recalled.flatten() {
             let pages = futures::stream::unfold(pages, |mut pages| async {
                 // The requests that were just made go out first, which is the work of other tasks of this thread.
@@ -199,7 +209,7 @@ impl ListTask {
             });
             return Ok(self.forward(shards, pages).await?.0);
         }
-        let source = self.source(must_be_new, shown, &shown.cron_jobs);
+        let source = self.source(must_be_new, progress, &progress.cron_jobs);
         let list = list_cron_jobs(source, decoder(), self.count, *shards);
         let (version, selected_by) = self.forward(shards, list).await?;
         self.selection.note_list(selected_by);

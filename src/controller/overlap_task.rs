@@ -70,7 +70,7 @@ impl OverlapTask {
             let is_ours = self
                 .leadership
                 .borrow()
-                .mandate(ShardId(0), self.clock.boot())
+                .shard_term(ShardId(0), self.clock.boot())
                 .is_some();
             let found = if is_ours {
                 self.look(&mut scope, &mut reports).await

@@ -15,11 +15,11 @@ use super::{
 };
 use crate::{
     kube_api::{
-        Answer, Answered, ClusterApi,
+        Answer, Answered, ApiClient,
         access_review::{AccessAnswer, AccessQuestion},
     },
     shard::Scope,
-    telemetry::metrics::{ApiCall, ApiMetrics, PermissionBoard},
+    telemetry::metrics::{ApiCall, ApiMetrics, PermissionSnapshot},
 };
 
 /// A permission that is given shows in `/readyz` and in metrics within this time, and so does one that is taken away.
@@ -31,9 +31,9 @@ pub trait AccessApi: Clone + Send + Sync + 'static {
     fn review_access(&self, question: &AccessQuestion<'_>) -> impl Future<Output = Answered<AccessAnswer>> + Send;
 }
 
-impl AccessApi for ClusterApi {
+impl AccessApi for ApiClient {
     async fn review_access(&self, question: &AccessQuestion<'_>) -> Answered<AccessAnswer> {
-        ClusterApi::review_access(self, question).await
+        ApiClient::review_access(self, question).await
     }
 }
 
@@ -52,7 +52,7 @@ pub struct PermissionTask<A> {
     /// Requests and answers, and the log of refusals.
     pub api_metrics: ApiMetrics,
     /// Where missing permissions are published.
-    pub board: PermissionBoard,
+    pub snapshot: PermissionSnapshot,
     /// When to end.
     pub phase: PhaseReceiver,
 }
@@ -68,7 +68,7 @@ impl Shell {
             lease_scope: sharding.map(|sharding| Scope::Namespace(sharding.namespace.clone().into())),
             clock: self.clock.clone(),
             api_metrics: self.metrics.events.api.clone(),
-            board: self.metrics.permissions.clone(),
+            snapshot: self.metrics.permissions.clone(),
             phase: self.phases.subscribe(),
         };
         self.start("permissions", Phase::StopIntake, task.run())
@@ -193,7 +193,7 @@ impl<A: AccessApi> PermissionTask<A> {
 
     /// The log has a change, `/readyz` and metrics have what is missing.
     fn report(&self, missing: Vec<MissingPermission>) {
-        if missing != self.board.read() {
+        if missing != self.snapshot.read() {
             if missing.is_empty() {
                 tracing::info!("the account has all permissions");
             } else {
@@ -204,7 +204,7 @@ impl<A: AccessApi> PermissionTask<A> {
                 );
             }
         }
-        self.board.publish(missing);
+        self.snapshot.publish(missing);
     }
 }
 

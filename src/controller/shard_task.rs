@@ -4,15 +4,15 @@
 //! hands every effect to its lane without waiting, and publishes figures. While the clock is in doubt the shards' time
 //! stands still: facts are taken in, nothing becomes due. So it does while another replica acts, or could.
 
-mod custody_links;
+mod lifecycle_channels;
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{mpsc, watch};
 
-use self::custody_links::CustodyNews;
-pub use self::custody_links::{COMMANDS_MAX, CustodyLinks};
+use self::lifecycle_channels::LifecycleNews;
+pub use self::lifecycle_channels::{COMMANDS_MAX, LifecycleChannels};
 use super::{
     clock::{Clock, ClockVerdict, Sleeper},
     dispatcher::{DispatchQueue, Queued, Request},
@@ -23,9 +23,9 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::ordered_watch::Watcher,
-    shard::{Custody, Effect, HeldShards, Input, Moment, Ordered, Wakeup},
-    telemetry::metrics::ShardBoard,
+    kube_api::ordered_watch::OrderedReceiver,
+    shard::{Clocks, Effect, HeldShards, Input, Ordered, ShardLifecycle, Wakeup},
+    telemetry::metrics::ShardSnapshot,
 };
 
 /// Facts taken in one turn: some hundred microseconds of work, the most by which a due instant can wait for them.
@@ -39,7 +39,7 @@ const FALL_BACK_MAX: SignedDuration = SignedDuration::from_secs(1);
 
 /// What the shards are connected to.
 #[derive(Debug)]
-pub struct ShardLinks {
+pub struct ShardChannels {
     /// What watches see.
     pub inputs: mpsc::Receiver<Input>,
     /// What our requests were answered.
@@ -53,13 +53,13 @@ pub struct ShardLinks {
     /// When to end.
     pub phase: PhaseReceiver,
     /// Where figures go.
-    pub board: ShardBoard,
+    pub snapshot: ShardSnapshot,
     /// Until when anything may be done.
     pub leadership: watch::Receiver<Leadership>,
     /// Whether a replica with `--alone` acts; never set elsewhere.
-    pub acts_alone: Watcher<bool>,
+    pub acts_alone: OrderedReceiver<bool>,
     /// Whose shards they are, where they are shared with other replicas.
-    pub custody: Option<CustodyLinks>,
+    pub lifecycle: Option<LifecycleChannels>,
 }
 
 /// See the module.
@@ -69,8 +69,8 @@ pub struct ShardTask {
     sleeper: Sleeper,
     /// The shards' time: the clock's, unless that is in doubt.
     time: Timestamp,
-    links: ShardLinks,
-    custody: Custody,
+    channels: ShardChannels,
+    lifecycle: ShardLifecycle,
     /// Facts taken from their queues in this turn.
     answers: Vec<Input>,
     inputs: Vec<Input>,
@@ -82,21 +82,21 @@ enum Turn {
     End,
     Due,
     Facts,
-    Custody(CustodyNews),
+    Lifecycle(LifecycleNews),
     Look,
 }
 
 impl ShardTask {
     /// The loop around shards that start at `time`.
-    pub fn new(shards: HeldShards, clock: Clock, time: Timestamp, links: ShardLinks) -> ShardTask {
+    pub fn new(shards: HeldShards, clock: Clock, time: Timestamp, channels: ShardChannels) -> ShardTask {
         let sleeper = clock.sleeper();
         ShardTask {
             shards,
             clock,
             sleeper,
             time,
-            links,
-            custody: Custody::default(),
+            channels,
+            lifecycle: ShardLifecycle::default(),
             answers: Vec::new(),
             inputs: Vec::new(),
             was_synced: false,
@@ -108,20 +108,20 @@ impl ShardTask {
         if !self.wait_for_clock().await {
             return;
         }
-        let mut phase = self.links.phase.clone();
+        let mut phase = self.channels.phase.clone();
         let mut verdict = self.clock.watch_verdict();
-        let mut acts_alone = self.links.acts_alone.clone();
+        let mut acts_alone = self.channels.acts_alone.clone();
         loop {
             let wakeup = self.wakeup();
             let due_at = wakeup.map(|wakeup| wakeup.at);
-            let pause = self.custody_pause();
+            let pause = self.lifecycle_pause();
             let turn = tokio::select! {
                 biased;
                 () = phase.reached(Phase::StopIntake) => Turn::End,
                 () = self.sleeper.sleep_until(due_at.unwrap_or_default()), if due_at.is_some() => Turn::Due,
-                news = CustodyLinks::next(self.links.custody.as_mut()) => Turn::Custody(news),
-                1.. = self.links.answers.recv_many(&mut self.answers, BATCH_MAX) => Turn::Facts,
-                1.. = self.links.inputs.recv_many(&mut self.inputs, BATCH_MAX) => Turn::Facts,
+                news = LifecycleChannels::next(self.channels.lifecycle.as_mut()) => Turn::Lifecycle(news),
+                1.. = self.channels.answers.recv_many(&mut self.answers, BATCH_MAX) => Turn::Facts,
+                1.. = self.channels.inputs.recv_many(&mut self.inputs, BATCH_MAX) => Turn::Facts,
                 _ = verdict.changed() => Turn::Look,
                 Ok(()) = acts_alone.changed() => Turn::Look,
                 () = tokio::time::sleep(pause) => Turn::Look,
@@ -134,7 +134,7 @@ impl ShardTask {
                 }
                 Turn::Look => self.pass_time(),
                 Turn::Facts => self.take_facts(),
-                Turn::Custody(news) => self.take_custody(news),
+                Turn::Lifecycle(news) => self.take_lifecycle_news(news),
             }
             self.attend();
             if self.perform_effects() {
@@ -151,7 +151,7 @@ impl ShardTask {
         let mut verdict = self.clock.watch_verdict();
         let is_fine = tokio::select! {
             biased;
-            () = self.links.phase.reached(Phase::StopIntake) => false,
+            () = self.channels.phase.reached(Phase::StopIntake) => false,
             known = verdict.wait_for(|verdict| *verdict == ClockVerdict::Fine) => known.is_ok(),
         };
         self.time = self.clock.now();
@@ -166,12 +166,12 @@ impl ShardTask {
 
     /// Whether the clock can be acted by, and others would let us.
     fn may_act(&self) -> bool {
-        self.clock.verdict() == ClockVerdict::Fine && self.links.leadership.borrow().may_act(self.clock.boot())
+        self.clock.verdict() == ClockVerdict::Fine && self.channels.leadership.borrow().may_act(self.clock.boot())
     }
 
     /// How long a turn may be waited for.
-    fn custody_pause(&self) -> Duration {
-        let wakeup = self.custody.next_wakeup();
+    fn lifecycle_pause(&self) -> Duration {
+        let wakeup = self.lifecycle.next_wakeup();
         let pause = wakeup.map(|at| at.since(self.clock.boot()));
         pause.unwrap_or(TURN_INTERVAL_MAX).min(TURN_INTERVAL_MAX)
     }
@@ -195,37 +195,39 @@ impl ShardTask {
         }
     }
 
-    fn now(&self) -> Moment {
-        Moment {
+    fn now(&self) -> Clocks {
+        Clocks {
             wall: self.time,
             boot: self.clock.boot(),
         }
     }
 
     /// Takes in what the election wants, or what a list found.
-    fn take_custody(&mut self, news: CustodyNews) {
+    fn take_lifecycle_news(&mut self, news: LifecycleNews) {
         self.update_time();
         let now = self.now();
         match news {
-            CustodyNews::Command(command) => self.custody.command(&mut self.shards, command, now),
-            CustodyNews::List(ListNews::Again) => self.custody.list_again(&mut self.shards, now),
-            CustodyNews::List(ListNews::Found(found)) => {
+            LifecycleNews::Command(command) => self.lifecycle.command(&mut self.shards, command, now),
+            LifecycleNews::List(ListNews::Again) => self.lifecycle.list_again(&mut self.shards, now),
+            LifecycleNews::List(ListNews::Found(found)) => {
                 for listed in found {
-                    self.custody.take_listed(&mut self.shards, listed, now);
+                    self.lifecycle.take_listed(&mut self.shards, listed, now);
                 }
             }
-            CustodyNews::List(ListNews::LeftOut(scope)) => self.custody.leave_out(&mut self.shards, &scope),
-            CustodyNews::List(ListNews::Complete(through)) => self.custody.listed(&mut self.shards, &through, now),
+            LifecycleNews::List(ListNews::LeftOut(scope)) => self.lifecycle.leave_out(&mut self.shards, &scope),
+            LifecycleNews::List(ListNews::Complete(through)) => self.lifecycle.listed(&mut self.shards, &through, now),
         }
     }
 
     /// Sees to what has become possible for shards that come and go, and tells whom it concerns.
     fn attend(&mut self) {
         let now = self.now();
-        let Some(links) = &self.links.custody else { return };
-        self.custody.follow(&mut self.shards, now);
-        links.tell_held(&self.shards.shards().collect());
-        links.tell(&mut self.custody);
+        let Some(channels) = &self.channels.lifecycle else {
+            return;
+        };
+        self.lifecycle.follow(&mut self.shards, now);
+        channels.tell_held(&self.shards.shards().collect());
+        channels.tell(&mut self.lifecycle);
     }
 
     fn take_facts(&mut self) {
@@ -249,19 +251,19 @@ impl ShardTask {
 
     /// What is answered at once.
     fn perform(&self, ordered: Ordered) -> Vec<Input> {
-        let Ordered { mandate, effect } = ordered;
-        let is_quarantined = || self.links.leadership.borrow().is_quarantined(mandate.shard);
+        let Ordered { shard_term, effect } = ordered;
+        let is_quarantined = || self.channels.leadership.borrow().is_quarantined(shard_term.shard);
         let dispatch = |request| {
-            let order = Queued::new(request, mandate, is_quarantined());
-            self.links.dispatch.push(order, self.time)
+            let order = Queued::new(request, shard_term, is_quarantined());
+            self.channels.dispatch.push(order, self.time)
         };
         let performed = match effect {
             Effect::CreateJob(order) => dispatch(Request::Create(order)),
             Effect::DeleteJob(delete) => dispatch(Request::Delete(delete)),
             Effect::LookUpJob(look_up) => dispatch(Request::LookUp(look_up)),
-            Effect::WriteStatus(write) => self.links.statuses.push(mandate, write, self.clock.boot()),
+            Effect::WriteStatus(write) => self.channels.statuses.push(shard_term, write, self.clock.boot()),
             Effect::EmitEvent(event) => {
-                self.links.events.push(event, self.time);
+                self.channels.events.push(event, self.time);
                 Ok(())
             }
         };
@@ -272,13 +274,13 @@ impl ShardTask {
         let (shards, turned) = (&self.shards, self.clock.boot());
         // Shards that come and go are listed one by one, and that is no reason not to be ready. Nor is a namespace that may
         // not be listed, where others may.
-        let is_synced = if self.links.custody.is_some() {
+        let is_synced = if self.channels.lifecycle.is_some() {
             shards.are_permitted_watches_synced()
         } else {
             shards.is_synced()
         };
-        self.links.board.publish(|figures| {
-            figures.tally = shards.tally();
+        self.channels.snapshot.publish(|figures| {
+            figures.outcome_counts = shards.outcome_counts();
             figures.sizes = shards.sizes();
             figures.template_use = shards.template_memory().in_use();
             figures.is_synced = is_synced;
@@ -297,11 +299,11 @@ impl ShardTask {
 
     /// Takes in answers until every lane that gives them an outcome has ended: they are statuses still to be written.
     async fn wind_up(mut self) {
-        let mut phase = self.links.phase.clone();
+        let mut phase = self.channels.phase.clone();
         loop {
             let is_over = tokio::select! {
                 biased;
-                1.. = self.links.answers.recv_many(&mut self.answers, BATCH_MAX) => false,
+                1.. = self.channels.answers.recv_many(&mut self.answers, BATCH_MAX) => false,
                 () = phase.reached(Phase::EndShards) => true,
             };
             self.take_facts();

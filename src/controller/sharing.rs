@@ -6,11 +6,11 @@ use tokio::sync::mpsc;
 
 use super::{
     Shell,
-    election::{ElectionLinks, ElectionTask},
+    election::{ElectionChannels, ElectionTask},
     label_task::LabelTask,
     list_task::ListTask,
     overlap_task::OverlapTask,
-    shard_task::{COMMANDS_MAX, CustodyLinks},
+    shard_task::{COMMANDS_MAX, LifecycleChannels},
     shutdown::Phase,
     tasks::Task,
 };
@@ -32,7 +32,7 @@ const ABANDON_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Shell {
     /// The election and the lists, and what links the shards with them; none where this is the only replica.
-    pub(super) fn spawn_sharing(&self) -> Option<(CustodyLinks, Vec<Task>)> {
+    pub(super) fn spawn_sharing(&self) -> Option<(LifecycleChannels, Vec<Task>)> {
         let sharding = self.settings.sharding.as_ref()?;
         let (commands_in, commands) = mpsc::channel(COMMANDS_MAX);
         let (reports_in, reports) = mpsc::channel(REPORTS_MAX);
@@ -44,7 +44,7 @@ impl Shell {
         let list = ListTask {
             client: bounded_pages(self.watch_client.clone()),
             decoder: self.decoder(),
-            shown: self.shown.clone(),
+            progress: self.progress.clone(),
             count: sharding.shard_count,
             wanted,
             news: news_in,
@@ -65,7 +65,7 @@ impl Shell {
             dropped: self.metrics.election.labels_dropped.clone(),
             phase: self.phases.subscribe(),
         };
-        let links = CustodyLinks {
+        let channels = LifecycleChannels {
             commands,
             reports: reports_in,
             lists,
@@ -74,7 +74,7 @@ impl Shell {
         };
         let list = self.start("shard lists", Phase::StopIntake, list.run());
         let label = self.start("Job labels", Phase::StopIntake, label.run());
-        Some((links, vec![election, list, label]))
+        Some((channels, vec![election, list, label]))
     }
 
     /// A task failed and the process ends: others take its shards now, and not when it has been silent for its time. As far
@@ -153,7 +153,7 @@ impl Shell {
         commands: mpsc::Sender<ShardCommand>,
         reports: mpsc::Receiver<ShardReport>,
     ) -> ElectionTask {
-        let links = ElectionLinks {
+        let channels = ElectionChannels {
             commands,
             reports,
             leadership: self.leadership.clone(),
@@ -161,7 +161,7 @@ impl Shell {
             went_back: self.went_back.clone(),
             writes: self.api.clone(),
             phase: self.phases.subscribe(),
-            board: self.metrics.election_board.clone(),
+            snapshot: self.metrics.election_board.clone(),
             metrics: self.metrics.election.clone(),
         };
         let api = self.lease_api(sharding);
@@ -171,7 +171,7 @@ impl Shell {
             incarnations,
             api,
             self.clock.clone(),
-            links,
+            channels,
         )
     }
 }

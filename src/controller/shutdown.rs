@@ -10,7 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
     coordination::CLOSE_MAX,
-    kube_api::ordered_watch::{Watched, Watcher},
+    kube_api::ordered_watch::{OrderedReceiver, OrderedSender},
     shard::lifecycle::SEAL_TIMEOUT,
 };
 
@@ -62,7 +62,7 @@ pub enum Phase {
 
 /// A view of the phase. Clones see the same.
 #[derive(Clone, Debug)]
-pub struct PhaseReceiver(Watcher<Phase>);
+pub struct PhaseReceiver(OrderedReceiver<Phase>);
 
 impl PhaseReceiver {
     /// Returns when the phase is reached; may be dropped and called again.
@@ -79,7 +79,7 @@ impl PhaseReceiver {
 
 /// Sets the phase. Clones are one.
 #[derive(Clone, Debug)]
-pub struct PhaseSender(Watched<Phase>);
+pub struct PhaseSender(OrderedSender<Phase>);
 
 impl PhaseSender {
     /// Goes on to a phase; never back.
@@ -95,7 +95,7 @@ impl PhaseSender {
 
 /// The phase of a process that runs.
 pub fn phases() -> PhaseSender {
-    PhaseSender(Watched::new(Phase::Running))
+    PhaseSender(OrderedSender::new(Phase::Running))
 }
 
 /// SIGTERM and SIGINT, which mean the same.

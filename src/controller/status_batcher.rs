@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::{Answer, ordered_watch::Watcher},
+    kube_api::{Answer, ordered_watch::OrderedReceiver},
     shard::{BootInstant, Input, StatusOutcome, StatusWrite, Uid},
     telemetry::metrics::StatusMetrics,
 };
@@ -49,7 +49,7 @@ const RETRIES_MAX: u32 = 64;
 
 /// What the batcher is connected to.
 #[derive(Debug)]
-pub struct StatusLinks {
+pub struct StatusChannels {
     /// Where writes come from.
     pub queue: StatusQueue,
     /// Where answers go.
@@ -59,14 +59,14 @@ pub struct StatusLinks {
     /// When to end.
     pub phase: PhaseReceiver,
     /// Whether what is not urgent stays behind: in a burst of creates.
-    pub burst: Watcher<bool>,
+    pub burst: OrderedReceiver<bool>,
 }
 
 /// See the module.
 pub struct StatusBatcher<A: StatusApi> {
     lane: Lane<A, Pending>,
     clock: Clock,
-    links: StatusLinks,
+    channels: StatusChannels,
     flush_interval: Duration,
     /// CronJobs with a write on the way.
     busy: HashSet<Uid>,
@@ -78,12 +78,12 @@ pub struct StatusBatcher<A: StatusApi> {
 
 impl<A: StatusApi> StatusBatcher<A> {
     /// A batcher that lets changes gather for `flush_interval`.
-    pub fn new(api: A, clock: Clock, links: StatusLinks, flush_interval: Duration) -> StatusBatcher<A> {
-        let (leadership, metrics) = (links.leadership.clone(), links.queue.metrics().api.clone());
+    pub fn new(api: A, clock: Clock, channels: StatusChannels, flush_interval: Duration) -> StatusBatcher<A> {
+        let (leadership, metrics) = (channels.leadership.clone(), channels.queue.metrics().api.clone());
         StatusBatcher {
             lane: Lane::new(api, clock.clone(), leadership, metrics, INFLIGHT_MAX),
             clock,
-            links,
+            channels,
             flush_interval,
             busy: HashSet::new(),
             parked: HashSet::new(),
@@ -94,8 +94,8 @@ impl<A: StatusApi> StatusBatcher<A> {
 
     /// Works until statuses are to be flushed, then writes what is left, for a limited time.
     pub async fn run(mut self) {
-        let queue = self.links.queue.clone();
-        let mut phase = self.links.phase.clone();
+        let queue = self.channels.queue.clone();
+        let mut phase = self.channels.phase.clone();
         loop {
             let pause = self.send_what_is_due().await;
             tokio::select! {
@@ -103,7 +103,7 @@ impl<A: StatusApi> StatusBatcher<A> {
                 () = phase.reached(Phase::FlushStatuses) => break,
                 Some(settled) = self.lane.next() => self.settle(settled).await,
                 () = queue.news() => {}
-                _ = self.links.burst.changed() => {}
+                _ = self.channels.burst.changed() => {}
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }
         }
@@ -116,7 +116,7 @@ impl<A: StatusApi> StatusBatcher<A> {
         loop {
             let pause = self.send_what_is_due().await.unwrap_or(STATUS_GRACE);
             let remaining = deadline.since(self.clock.boot());
-            let is_done = self.links.queue.is_empty() && self.lane.n_in_flight() == 0;
+            let is_done = self.channels.queue.is_empty() && self.lane.n_in_flight() == 0;
             if is_done || remaining.is_zero() {
                 break;
             }
@@ -126,7 +126,7 @@ impl<A: StatusApi> StatusBatcher<A> {
                 () = tokio::time::sleep(pause.min(remaining)) => {}
             }
         }
-        let n_left = self.links.queue.len() + self.busy.len();
+        let n_left = self.channels.queue.len() + self.busy.len();
         if n_left > 0 {
             tracing::warn!(
                 n_left,
@@ -146,15 +146,15 @@ impl<A: StatusApi> StatusBatcher<A> {
                 Admission::Wait(until) => return Some(until.since(now)),
             }
             let age = self.age_when_due();
-            let Some(uid) = self.links.queue.next_due(came_by(now, age), came_by(now, AGE_MAX)) else {
-                return self.links.queue.oldest().map(|oldest| (oldest + age).since(now));
+            let Some(uid) = self.channels.queue.next_due(came_by(now, age), came_by(now, AGE_MAX)) else {
+                return self.channels.queue.oldest().map(|oldest| (oldest + age).since(now));
             };
             if self.busy.contains(&uid) {
                 self.parked.insert(uid);
-            } else if let Some(pending) = self.links.queue.take(&uid) {
+            } else if let Some(pending) = self.channels.queue.take(&uid) {
                 if pending.must_read() && self.n_reading >= READING_MAX {
                     // It goes first when one of them is answered.
-                    self.links.queue.put_back(pending);
+                    self.channels.queue.put_back(pending);
                     return None;
                 }
                 self.send(pending, now).await;
@@ -166,9 +166,9 @@ impl<A: StatusApi> StatusBatcher<A> {
     fn age_when_due(&self) -> Duration {
         if self.is_flushing {
             Duration::ZERO
-        } else if self.links.burst.get() {
+        } else if self.channels.burst.get() {
             AGE_MAX.max(self.flush_interval)
-        } else if self.links.queue.len() > FLUSH_SIZE {
+        } else if self.channels.queue.len() > FLUSH_SIZE {
             Duration::ZERO
         } else {
             self.flush_interval
@@ -176,7 +176,7 @@ impl<A: StatusApi> StatusBatcher<A> {
     }
 
     fn inflight_max(&self) -> u32 {
-        if self.links.burst.get() {
+        if self.channels.burst.get() {
             INFLIGHT_MAX_IN_BURST
         } else {
             INFLIGHT_MAX
@@ -184,7 +184,7 @@ impl<A: StatusApi> StatusBatcher<A> {
     }
 
     async fn send(&mut self, pending: Pending, now: BootInstant) {
-        if !self.lane.is_led(pending.mandate) {
+        if !self.lane.is_led(pending.shard_term) {
             return self.abandon(pending).await;
         }
         self.busy.insert(pending.write.cron_job.uid.clone());
@@ -210,7 +210,7 @@ impl<A: StatusApi> StatusBatcher<A> {
             None => self.abandon(pending).await,
         }
         if self.parked.remove(&uid) {
-            self.links.queue.make_due(uid);
+            self.channels.queue.make_due(uid);
         }
     }
 
@@ -218,7 +218,7 @@ impl<A: StatusApi> StatusBatcher<A> {
         match answer {
             Answer::Outcome(Reply::Metadata(metadata)) => {
                 pending.write.retained_metadata = metadata;
-                self.links.queue.put_back(pending);
+                self.channels.queue.put_back(pending);
             }
             Answer::Outcome(Reply::Outcome(outcome)) => {
                 self.follow_up(&pending.write, &outcome).await;
@@ -234,14 +234,14 @@ impl<A: StatusApi> StatusBatcher<A> {
     async fn follow_up(&mut self, sent: &StatusWrite, outcome: &StatusOutcome) {
         let doomed = match outcome {
             StatusOutcome::Stored { resource_version } => {
-                self.links.queue.rebase(sent, *resource_version);
+                self.channels.queue.rebase(sent, *resource_version);
                 None
             }
             StatusOutcome::Conflict => self
-                .links
+                .channels
                 .queue
                 .take_if_built_on(&sent.cron_job.uid, sent.resource_version),
-            StatusOutcome::Gone => self.links.queue.take(&sent.cron_job.uid),
+            StatusOutcome::Gone => self.channels.queue.take(&sent.cron_job.uid),
             StatusOutcome::Failed { .. } | StatusOutcome::Abandoned => None,
         };
         if let Some(doomed) = doomed {
@@ -258,7 +258,7 @@ impl<A: StatusApi> StatusBatcher<A> {
             };
             return self.answer(pending.write, failed).await;
         }
-        self.links.queue.put_back(pending);
+        self.channels.queue.put_back(pending);
     }
 
     async fn answer(&mut self, write: StatusWrite, outcome: StatusOutcome) {
@@ -267,11 +267,11 @@ impl<A: StatusApi> StatusBatcher<A> {
             tracing::debug!(namespace, name, message, "status not stored");
         }
         // Nobody listens any more when the shard has ended, and then nobody needs to know.
-        let _ = self.links.answers.send(answer(write, outcome)).await;
+        let _ = self.channels.answers.send(answer(write, outcome)).await;
     }
 
     fn metrics(&self) -> &StatusMetrics {
-        self.links.queue.metrics()
+        self.channels.queue.metrics()
     }
 }
 

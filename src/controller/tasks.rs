@@ -9,7 +9,7 @@ use super::{
     RuntimeError,
     shutdown::{Phase, PhaseSender},
 };
-use crate::kube_api::ordered_watch::Watcher;
+use crate::kube_api::ordered_watch::OrderedReceiver;
 
 /// A task that runs, and ends at once when it is dropped.
 pub(super) struct Task {
@@ -30,7 +30,7 @@ pub(super) enum Ended {
     /// The process, after a signal.
     Process,
     /// A life: another begins, beside the tasks that last.
-    Life { lasting: Vec<Task>, ended: Vec<Task> },
+    Session { lasting: Vec<Task>, ended: Vec<Task> },
 }
 
 /// Waits for the end of this life, or for a signal, which takes the process through the phases of its end.
@@ -38,18 +38,18 @@ pub(super) async fn supervise(
     lasting: Vec<Task>,
     mut tasks: Vec<Task>,
     phases: &PhaseSender,
-    went_back: &mut Watcher<bool>,
+    went_back: &mut OrderedReceiver<bool>,
     mut next_signal: impl AsyncFnMut() -> &'static str,
 ) -> Result<Ended, RuntimeError> {
-    let n_of_life = tasks.len();
+    let n_of_session = tasks.len();
     tasks.extend(lasting);
     let signal = tokio::select! {
         biased;
         error = first_to_end(&mut tasks) => return Err(error),
         signal = next_signal() => signal,
         Ok(()) = went_back.wait_for(|went_back| *went_back) => {
-            let lasting = tasks.split_off(n_of_life);
-            return Ok(Ended::Life { lasting, ended: tasks });
+            let lasting = tasks.split_off(n_of_session);
+            return Ok(Ended::Session { lasting, ended: tasks });
         }
     };
     tracing::info!(signal, "going down");

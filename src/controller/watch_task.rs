@@ -17,12 +17,12 @@ use crate::{
         watch::{WatchObserver, WatchRequest, selection::SelectedBy},
     },
     shard::{CronJobEvent, CronJobIdentity, EventReason, Input, ResourceVersion, input::SelectionStage},
-    telemetry::metrics::{SelectionMetrics, WatchMetrics, WatchPulse},
+    telemetry::metrics::{SelectionMetrics, WatchHealth, WatchMetrics},
 };
 
 /// What a watch is connected to.
 #[derive(Debug)]
-pub struct WatchLinks {
+pub struct WatchChannels {
     /// The resource, for the log.
     pub resource: &'static str,
     /// Where facts go.
@@ -36,17 +36,17 @@ pub struct WatchLinks {
     /// Who selects CronJobs.
     pub selection: SelectionMetrics,
     /// Where signs of life go.
-    pub pulse: WatchPulse,
+    pub health: WatchHealth,
     /// The time of complaints.
     pub clock: Clock,
 }
 
-impl WatchLinks {
+impl WatchChannels {
     /// What the requests of the watch are to be observed by.
     pub fn observer(&self) -> RequestObserver {
         RequestObserver {
             metrics: self.metrics.clone(),
-            pulse: self.pulse.clone(),
+            health: self.health.clone(),
             clock: self.clock.clone(),
         }
     }
@@ -117,7 +117,7 @@ impl WatchLinks {
                         "watch broke, it is begun again"
                     );
                 }
-                self.pulse.failed(message);
+                self.health.failed(message);
                 None
             }
         }
@@ -162,7 +162,7 @@ impl WatchLinks {
 #[derive(Clone, Debug)]
 pub struct RequestObserver {
     metrics: WatchMetrics,
-    pulse: WatchPulse,
+    health: WatchHealth,
     clock: Clock,
 }
 
@@ -174,7 +174,7 @@ impl WatchObserver for RequestObserver {
             WatchRequest::Watch => metrics.watch,
         };
         let sent = clock.boot();
-        let scope = self.pulse.scope().clone();
+        let scope = self.health.scope().clone();
         move |code| {
             let now = clock.boot();
             metrics.api.record(call, code, now.since(sent));
@@ -188,7 +188,7 @@ impl WatchObserver for RequestObserver {
     }
 
     fn heard(&self) {
-        self.pulse.heard();
+        self.health.heard();
     }
 }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use futures::{Stream, StreamExt};
 use tokio::sync::mpsc;
 
-use super::{Shell, event_task::EventQueue, shutdown::Phase, tasks::Task, watch_task::WatchLinks};
+use super::{Shell, event_task::EventQueue, shutdown::Phase, tasks::Task, watch_task::WatchChannels};
 use crate::{
     kube_api::{
-        ClusterApi, Decoder, WatchItem,
+        ApiClient, Decoder, WatchItem,
         watch::{
             Selection, bounded_pages::bounded_pages, cron_jobs, held_cron_jobs, history::checked_history, jobs,
-            observed, progress::Shown, selected_jobs,
+            observed, progress::WatchProgress, selected_jobs,
         },
     },
     shard::{Input, Scope},
@@ -26,10 +26,10 @@ impl Shell {
         scope: &Scope,
         decoder: Arc<Decoder>,
     ) -> impl Stream<Item = WatchItem> + Send + use<> {
-        match (&self.settings.sharding, self.shown_of(scope)) {
-            (Some(sharding), Some(shown)) => {
+        match (&self.settings.sharding, self.progress_of(scope)) {
+            (Some(sharding), Some(progress)) => {
                 let held = self.held_shards.subscribe();
-                held_cron_jobs(client, decoder, sharding.shard_count, held, shown.clone()).right_stream()
+                held_cron_jobs(client, decoder, sharding.shard_count, held, progress.clone()).right_stream()
             }
             _ => cron_jobs(client, scope.clone(), decoder).left_stream(),
         }
@@ -37,18 +37,18 @@ impl Shell {
 
     /// All Jobs of a scope, or those of the shards that are held.
     fn watch_jobs(&self, client: kube::Client, scope: &Scope) -> impl Stream<Item = WatchItem> + Send + use<> {
-        match (&self.settings.sharding, self.shown_of(scope)) {
-            (Some(sharding), Some(shown)) => {
+        match (&self.settings.sharding, self.progress_of(scope)) {
+            (Some(sharding), Some(progress)) => {
                 let held = self.held_shards.subscribe();
-                let selection = Selection::OfShards(sharding.shard_count, held, shown.jobs.clone());
+                let selection = Selection::OfShards(sharding.shard_count, held, progress.jobs.clone());
                 selected_jobs(client, scope.clone(), selection).right_stream()
             }
             _ => jobs(client, scope.clone()).left_stream(),
         }
     }
 
-    fn shown_of(&self, scope: &Scope) -> Option<&Shown> {
-        self.shown.iter().find(|shown| shown.scope == *scope)
+    fn progress_of(&self, scope: &Scope) -> Option<&WatchProgress> {
+        self.progress.iter().find(|progress| progress.scope == *scope)
     }
 
     pub(super) fn decoder(&self) -> Arc<Decoder> {
@@ -59,28 +59,28 @@ impl Shell {
     }
 
     /// The API for writes that read the CronJob first.
-    pub(super) fn reading_api(&self) -> ClusterApi {
+    pub(super) fn reading_api(&self) -> ApiClient {
         self.api.clone().with_decoder(Decoder::clone(&self.decoder()))
     }
 
     pub(super) fn spawn_watches(&self, inputs: &mpsc::Sender<Input>, events: &EventQueue) -> Vec<Task> {
         let decoder = self.decoder();
-        let links = |resource: &'static str, scope: &Scope, metrics: &WatchMetrics| WatchLinks {
+        let channels = |resource: &'static str, scope: &Scope, metrics: &WatchMetrics| WatchChannels {
             resource,
             inputs: inputs.clone(),
             events: events.clone(),
             phase: self.phases.subscribe(),
             metrics: metrics.clone(),
             selection: self.metrics.selection.clone(),
-            pulse: self
+            health: self
                 .metrics
-                .watch_pulses
+                .watch_health
                 .begin(resource, scope.clone(), self.clock.clone()),
             clock: self.clock.clone(),
         };
         let spawn_two = |scope: &Scope| {
-            let cron_job_links = links("cronjobs", scope, &self.metrics.cron_job_watch);
-            let job_links = links("jobs", scope, &self.metrics.job_watch);
+            let cron_job_links = channels("cronjobs", scope, &self.metrics.cron_job_watch);
+            let job_links = channels("jobs", scope, &self.metrics.job_watch);
             let checked = || checked_history(self.watch_client.clone(), self.went_back.clone());
             let cron_job_client = bounded_pages(observed(checked(), cron_job_links.observer()));
             let job_client = bounded_pages(observed(checked(), job_links.observer()));

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{LeaseKey, LeaseWrite, MemberIdentity};
-use crate::shard::{BootInstant, Horizon, ResourceVersion, ShardCommand, ShardId, Term};
+use crate::shard::{BootInstant, ResourceVersion, ResourceVersions, ShardCommand, ShardId, Term};
 
 /// Names a request, so that its answer can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,7 +91,7 @@ pub enum Adoption {
         /// As the Lease says.
         fired_through: Option<Timestamp>,
         /// What must be seen before anything is decided, as the Lease says; where it does not, the shard is listed.
-        written_through: Option<Horizon>,
+        written_through: Option<ResourceVersions>,
     },
     /// Its leader left it without a holder.
     Released {

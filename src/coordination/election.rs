@@ -9,25 +9,25 @@ mod adoption;
 mod eviction;
 mod guards;
 mod handover;
+mod lease_view;
 mod leaving;
-mod life;
+mod led_shard;
+mod members;
+mod membership;
 mod not_owning;
 mod renewal;
 mod requests;
-mod roster;
-mod tenure;
-mod view;
 
 use std::{collections::BTreeMap, time::Duration};
 
 use self::{
     guards::Guards,
     handover::Look,
-    life::{Life, Standing},
+    lease_view::LeaseView,
+    led_shard::LedShard,
+    members::Members,
+    membership::{ActiveMembership, Membership},
     requests::{Purpose, Requests},
-    roster::Rings,
-    tenure::Tenure,
-    view::View,
 };
 pub use self::{leaving::CLOSE_MAX, not_owning::NotOwning};
 use super::{
@@ -62,7 +62,7 @@ pub struct ElectionConfig {
 
 /// What a led shard is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShardStanding {
+pub enum ShardPhase {
     /// Led.
     Led,
     /// Led, and announced to another member.
@@ -83,7 +83,7 @@ pub struct Overview {
     /// Until when led shards may act.
     pub act_until: Option<BootInstant>,
     /// The shards that we lead, with their terms.
-    pub led: BTreeMap<ShardId, (Term, ShardStanding)>,
+    pub led: BTreeMap<ShardId, (Term, ShardPhase)>,
     /// The shards that no live member holds, and since when.
     pub unowned: BTreeMap<ShardId, BootInstant>,
     /// The shards in quarantine.
@@ -100,18 +100,18 @@ pub struct Election {
     identity: MemberIdentity,
     /// What we were configured with, as others show theirs.
     own_installation: Box<str>,
-    standing: Standing,
-    view: View,
+    membership: Membership,
+    view: LeaseView,
     requests: Requests,
     /// What we lead.
-    tenures: BTreeMap<ShardId, Tenure>,
+    led_shards: BTreeMap<ShardId, LedShard>,
     /// How a shard that we ask for came to be had.
     taking: BTreeMap<ShardId, (Term, Adoption)>,
     /// Shards that we led and whose Leases were deleted: ours to make anew at once.
     recreating: ShardSet,
     /// Shards that we load for a handover, and whether they are loaded.
     warming: BTreeMap<ShardId, bool>,
-    rings: Rings,
+    members: Members,
     /// What the last look at what should be given away went by.
     last_look: Option<Look>,
     /// What the installation was made with, when it is known.
@@ -140,14 +140,14 @@ impl Election {
             } else {
                 config.installation.to_string().into()
             },
-            standing: Standing::Listing,
-            view: View::new(config.installation.shard_count, now),
+            membership: Membership::Listing,
+            view: LeaseView::new(config.installation.shard_count, now),
             requests: Requests::default(),
-            tenures: BTreeMap::new(),
+            led_shards: BTreeMap::new(),
             taking: BTreeMap::new(),
             recreating: ShardSet::EMPTY,
             warming: BTreeMap::new(),
-            rings: Rings::default(),
+            members: Members::default(),
             last_look: None,
             installation: None,
             is_synced: false,
@@ -202,11 +202,11 @@ impl Election {
             }
             ShardReport::Leading(_) => {}
             ShardReport::Sealed {
-                mandate,
+                shard_term,
                 fired_through,
                 written_through,
                 ..
-            } => self.sealed(mandate, fired_through, written_through),
+            } => self.sealed(shard_term, fired_through, written_through),
         }
     }
 
@@ -238,9 +238,9 @@ impl Election {
 
     /// Until when the shards that we lead may act; none when they may not.
     pub fn act_until(&self) -> Option<BootInstant> {
-        self.standing
-            .life()
-            .map(|life| life.act_until(self.fence_after(), self.guards))
+        self.membership
+            .active()
+            .map(|active| active.act_until(self.fence_after(), self.guards))
     }
 
     /// The shards in quarantine.
@@ -256,16 +256,16 @@ impl Election {
             not_owning: self.not_owning(now),
             act_until: self.act_until(),
             led: self
-                .tenures
+                .led_shards
                 .iter()
-                .map(|(shard, tenure)| (*shard, (tenure.term, tenure.standing())))
+                .map(|(shard, led_shard)| (*shard, (led_shard.term, led_shard.phase())))
                 .collect(),
             unowned: vacancies
                 .into_iter()
                 .map(|(shard, vacancy)| (shard, vacancy.since))
                 .collect(),
             quarantined: self.view.quarantined(),
-            n_takers: self.roster().filter(|(_, lease)| lease.accepts()).count(),
+            n_takers: self.live_members().filter(|(_, lease)| lease.accepts()).count(),
         }
     }
 
@@ -277,7 +277,7 @@ impl Election {
         }
         self.judge_own_lease();
         self.refresh_trust(now);
-        self.settle_roster(now);
+        self.settle_members(now);
         self.follow_leases(now);
         if self.may_act(now) {
             self.evict_silent(now);
@@ -301,7 +301,7 @@ impl Election {
         let is_thaw = self
             .last_handled
             .is_some_and(|last| now.since(last) > self.fence_after());
-        if is_thaw && self.standing.is_joined_or_joining() {
+        if is_thaw && self.membership.is_joined_or_joining() {
             self.end_life(RejoinReason::Thawed);
         }
     }
@@ -334,8 +334,8 @@ impl Election {
         LeaseKey::Member(self.config.pod_uid.clone())
     }
 
-    fn life(&self) -> Option<&Life> {
-        self.standing.life()
+    fn active(&self) -> Option<&ActiveMembership> {
+        self.membership.active()
     }
 
     fn written(&mut self, request: super::RequestId, answer: WriteAnswer, now: BootInstant) {

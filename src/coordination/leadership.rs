@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use jiff::Timestamp;
 
-use crate::shard::{BootInstant, Mandate, ShardId, ShardSet, Term};
+use crate::shard::{BootInstant, ShardId, ShardSet, ShardTerm, Term};
 
 /// Under what something is written, where others might lead: how long it may live, and what it says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct WriteTerms {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// For which shard, in which term.
-    pub mandate: Mandate,
+    pub shard_term: ShardTerm,
     /// The number of its creator's life.
     pub incarnation: u64,
     /// Until when it may be created, by the API server's clock; none where that is not known yet.
@@ -29,7 +29,7 @@ pub struct Stamp {
 /// `shard/term/incarnation`.
 impl fmt::Display for Stamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Mandate { shard, term } = self.mandate;
+        let ShardTerm { shard, term } = self.shard_term;
         write!(f, "{}/{}/{:016x}", shard.0, term.0, self.incarnation)
     }
 }
@@ -75,9 +75,9 @@ struct Rivalry {
 
 impl Leadership {
     /// Of one shard, for as long as the process lives.
-    pub fn of_one(mandate: Mandate) -> Leadership {
+    pub fn of_one(shard_term: ShardTerm) -> Leadership {
         Leadership {
-            terms: BTreeMap::from([(mandate.shard, mandate.term)]),
+            terms: BTreeMap::from([(shard_term.shard, shard_term.term)]),
             quarantined: ShardSet::EMPTY,
             until: None,
             rival: None,
@@ -86,10 +86,10 @@ impl Leadership {
     }
 
     /// Of one shard until this instant, which others may move.
-    pub fn of_one_until(mandate: Mandate, until: BootInstant) -> Leadership {
+    pub fn of_one_until(shard_term: ShardTerm, until: BootInstant) -> Leadership {
         Leadership {
             until: Some(until),
-            ..Leadership::of_one(mandate)
+            ..Leadership::of_one(shard_term)
         }
     }
 
@@ -124,12 +124,12 @@ impl Leadership {
     }
 
     /// Under what a write is sent now; none where nobody competes.
-    pub fn write_terms(&self, mandate: Mandate, now: BootInstant) -> Option<WriteTerms> {
+    pub fn write_terms(&self, shard_term: ShardTerm, now: BootInstant) -> Option<WriteTerms> {
         let rival = self.rival?;
         Some(WriteTerms {
             life: rival.write_life.with_left(self.until?.since(now)),
             stamp: Stamp {
-                mandate,
+                shard_term,
                 incarnation: rival.incarnation,
                 create_before: rival.create_before,
             },
@@ -143,21 +143,21 @@ impl Leadership {
         }
     }
 
-    /// Whether what was decided under a mandate may be done at this instant.
-    pub fn covers(&self, mandate: Mandate, now: BootInstant) -> bool {
-        self.terms.get(&mandate.shard) == Some(&mandate.term) && self.until.is_none_or(|until| now < until)
+    /// Whether what was decided in a term may be done at this instant.
+    pub fn covers(&self, shard_term: ShardTerm, now: BootInstant) -> bool {
+        self.terms.get(&shard_term.shard) == Some(&shard_term.term) && self.until.is_none_or(|until| now < until)
     }
 
     /// Under what a shard is led at this instant, if it is.
-    pub fn mandate(&self, shard: ShardId, now: BootInstant) -> Option<Mandate> {
+    pub fn shard_term(&self, shard: ShardId, now: BootInstant) -> Option<ShardTerm> {
         let term = *self.terms.get(&shard)?;
-        let mandate = Mandate { shard, term };
-        self.covers(mandate, now).then_some(mandate)
+        let shard_term = ShardTerm { shard, term };
+        self.covers(shard_term, now).then_some(shard_term)
     }
 
     /// Leads a shard from now on, in this term and no earlier one.
-    pub fn begin(&mut self, mandate: Mandate) {
-        self.terms.insert(mandate.shard, mandate.term);
+    pub fn begin(&mut self, shard_term: ShardTerm) {
+        self.terms.insert(shard_term.shard, shard_term.term);
     }
 
     /// Says which shards are in quarantine, whoever leads them, and whether that is news.
@@ -171,9 +171,9 @@ impl Leadership {
     }
 
     /// Leads a shard no more in this term. A later one goes on: word of the former may come late.
-    pub fn end(&mut self, mandate: Mandate) {
-        if self.terms.get(&mandate.shard) == Some(&mandate.term) {
-            self.terms.remove(&mandate.shard);
+    pub fn end(&mut self, shard_term: ShardTerm) {
+        if self.terms.get(&shard_term.shard) == Some(&shard_term.term) {
+            self.terms.remove(&shard_term.shard);
         }
     }
 
@@ -207,19 +207,19 @@ mod tests {
     fn a_write_is_dead_before_another_may_lead() {
         let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
         let leadership = Leadership::of_none_until(at(107), 1, LIFE);
-        let life = |now| leadership.write_terms(mandate(0, 1), at(now)).unwrap().life;
+        let life = |now| leadership.write_terms(shard_term(0, 1), at(now)).unwrap().life;
         for (now, expected) in [(100, 9), (103, 6), (107, 2), (120, 2)] {
             assert_eq!(life(now), Duration::from_secs(expected), "{now}");
         }
-        let alone = Leadership::of_one(mandate(0, 1));
-        assert_eq!(alone.write_terms(mandate(0, 1), at(100)), None);
+        let alone = Leadership::of_one(shard_term(0, 1));
+        assert_eq!(alone.write_terms(shard_term(0, 1), at(100)), None);
     }
 
     #[test]
     fn a_job_says_who_made_it_and_until_when_that_could_be() {
         let at = BootInstant::after_boot(Duration::from_secs(100));
         let mut leadership = Leadership::of_none_until(at, 0xab, LIFE);
-        let stamp = |leadership: &Leadership| leadership.write_terms(mandate(7, 3), at).unwrap().stamp;
+        let stamp = |leadership: &Leadership| leadership.write_terms(shard_term(7, 3), at).unwrap().stamp;
         assert_eq!(stamp(&leadership).create_before, None);
         assert_eq!(stamp(&leadership).to_string(), "7/3/00000000000000ab");
         let [early, late] = ["2026-01-01T00:00:05Z", "2026-01-01T00:00:07Z"].map(|time| time.parse().unwrap());
@@ -228,8 +228,8 @@ mod tests {
         assert_eq!(stamp(&leadership).create_before, Some(late));
     }
 
-    fn mandate(shard: u16, term: u64) -> Mandate {
-        Mandate {
+    fn shard_term(shard: u16, term: u64) -> ShardTerm {
+        ShardTerm {
             shard: ShardId(shard),
             term: Term(term),
         }
@@ -240,7 +240,7 @@ mod tests {
         let mut leadership = Leadership::of_none_until(BootInstant::after_boot(Duration::ZERO), 1, LIFE);
         let shards: ShardSet = [ShardId(3), ShardId(5)].into_iter().collect();
         assert!(leadership.quarantine(&shards) && !leadership.quarantine(&shards));
-        leadership.begin(mandate(5, 1));
+        leadership.begin(shard_term(5, 1));
         assert!(leadership.is_quarantined(ShardId(5)) && !leadership.is_quarantined(ShardId(4)));
         assert!(leadership.quarantine(&ShardSet::EMPTY));
         assert!(!leadership.is_quarantined(ShardId(5)));
@@ -249,28 +249,31 @@ mod tests {
     #[test]
     fn it_covers_the_terms_that_it_is_of_until_its_end() {
         let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
-        let lasting = Leadership::of_one(mandate(0, 3));
+        let lasting = Leadership::of_one(shard_term(0, 3));
         let mut ending = Leadership::of_none_until(at(10), 1, LIFE);
-        ending.begin(mandate(0, 3));
-        ending.begin(mandate(5, 9));
-        for (leadership, mandate, now, is_covered) in [
-            (&lasting, mandate(0, 3), at(0), true),
-            (&lasting, mandate(0, 2), at(0), false),
-            (&lasting, mandate(0, 4), at(0), false),
-            (&lasting, mandate(1, 3), at(0), false),
-            (&ending, mandate(0, 3), at(9), true),
-            (&ending, mandate(5, 9), at(9), true),
-            (&ending, mandate(5, 9), at(10), false),
+        ending.begin(shard_term(0, 3));
+        ending.begin(shard_term(5, 9));
+        for (leadership, shard_term, now, is_covered) in [
+            (&lasting, shard_term(0, 3), at(0), true),
+            (&lasting, shard_term(0, 2), at(0), false),
+            (&lasting, shard_term(0, 4), at(0), false),
+            (&lasting, shard_term(1, 3), at(0), false),
+            (&ending, shard_term(0, 3), at(9), true),
+            (&ending, shard_term(5, 9), at(9), true),
+            (&ending, shard_term(5, 9), at(10), false),
         ] {
-            let is = leadership.covers(mandate, now);
-            assert_eq!(is, is_covered, "{leadership:?} {mandate:?} {now:?}");
+            let is = leadership.covers(shard_term, now);
+            assert_eq!(is, is_covered, "{leadership:?} {shard_term:?} {now:?}");
         }
         ending.renew(at(20));
-        assert!(ending.covers(mandate(5, 9), at(19)));
-        ending.end(mandate(5, 8));
-        assert!(ending.covers(mandate(5, 9), at(19)), "word of a former term came late");
-        ending.end(mandate(5, 9));
-        assert!(!ending.covers(mandate(5, 9), at(19)));
-        assert!(ending.covers(mandate(0, 3), at(19)));
+        assert!(ending.covers(shard_term(5, 9), at(19)));
+        ending.end(shard_term(5, 8));
+        assert!(
+            ending.covers(shard_term(5, 9), at(19)),
+            "word of a former term came late"
+        );
+        ending.end(shard_term(5, 9));
+        assert!(!ending.covers(shard_term(5, 9), at(19)));
+        assert!(ending.covers(shard_term(0, 3), at(19)));
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::{LeaseKey, MemberIdentity, MemberSettings, ProtocolRange};
-use crate::shard::{Horizon, ResourceVersion, ShardCount, ShardId, ShardSet, Term};
+use crate::shard::{ResourceVersion, ResourceVersions, ShardCount, ShardId, ShardSet, Term};
 
 /// The annotations that we read and write; all others are preserved.
 pub mod annotation {
@@ -226,7 +226,7 @@ pub struct ShardLease {
     /// Up to when its last leader fired everything.
     pub fired_through: Option<Timestamp>,
     /// What its last leader wrote last, where it handed the shard over.
-    pub written_through: Option<Horizon>,
+    pub written_through: Option<ResourceVersions>,
     /// How many leaders in a row crashed soon after they took it.
     pub crashes: u32,
 }
@@ -245,7 +245,7 @@ impl ShardLease {
             term: Term(record.transitions),
             acquired_at: record.acquired_at,
             fired_through: text(annotation::FIRED_THROUGH).and_then(|text| text.parse().ok()),
-            written_through: text(annotation::WRITTEN_THROUGH).and_then(Horizon::parse),
+            written_through: text(annotation::WRITTEN_THROUGH).and_then(ResourceVersions::parse),
             crashes: text(annotation::CRASHES)
                 .and_then(|text| text.parse().ok())
                 .unwrap_or(0),

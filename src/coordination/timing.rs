@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use crate::{
         coordination::Leadership,
-        shard::{BootInstant, Mandate, ShardId, Term},
+        shard::{BootInstant, ShardId, ShardTerm, Term},
     };
 
     fn seconds(seconds: u64) -> Duration {
@@ -246,11 +246,11 @@ mod tests {
         let renewed = BootInstant::after_boot(seconds(1_000));
         let until = renewed + timing.parts().self_fence;
         let leadership = Leadership::of_none_until(until, 1, timing.write_life());
-        let mandate = Mandate {
+        let shard_term = ShardTerm {
             shard: ShardId(0),
             term: Term(1),
         };
-        leadership.write_terms(mandate, renewed + age).unwrap().life
+        leadership.write_terms(shard_term, renewed + age).unwrap().life
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::kube_api::{
-    client::{Answered, ClusterApi, request},
+    client::{Answered, ApiClient, request},
     objects::classify::{Answer, RawAnswer, Refusal},
 };
 
@@ -41,7 +41,7 @@ pub enum AccessAnswer {
 /// The path that reviews are posted to.
 const PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-impl ClusterApi {
+impl ApiClient {
     /// Asks whether our account may make a kind of request.
     pub async fn review_access(&self, question: &AccessQuestion<'_>) -> Answered<AccessAnswer> {
         let review = body(question);

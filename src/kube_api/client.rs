@@ -86,7 +86,7 @@ impl<T> Answered<T> {
 
 /// The API server, for writing. Cheap to clone.
 #[derive(Clone)]
-pub struct ClusterApi {
+pub struct ApiClient {
     connections: WriteConnections,
     /// Under what is written; none where nobody competes.
     terms: Option<WriteTerms>,
@@ -96,10 +96,10 @@ pub struct ClusterApi {
     decoder: Decoder,
 }
 
-impl ClusterApi {
+impl ApiClient {
     /// Over these connections.
-    pub fn new(connections: WriteConnections) -> ClusterApi {
-        ClusterApi {
+    pub fn new(connections: WriteConnections) -> ApiClient {
+        ApiClient {
             connections,
             terms: None,
             avoided: None,
@@ -109,19 +109,19 @@ impl ClusterApi {
 
     /// The same, which decodes the CronJobs that it reads like the watches.
     #[must_use]
-    pub fn with_decoder(self, decoder: Decoder) -> ClusterApi {
-        ClusterApi { decoder, ..self }
+    pub fn with_decoder(self, decoder: Decoder) -> ApiClient {
+        ApiClient { decoder, ..self }
     }
 
     /// Over one client, as tests do.
-    pub fn from_client(client: kube::Client) -> ClusterApi {
-        ClusterApi::new(WriteConnections::from_client(client))
+    pub fn from_client(client: kube::Client) -> ApiClient {
+        ApiClient::new(WriteConnections::from_client(client))
     }
 
     /// The same, whose requests are dead when they must be: the server is told, and the answer not waited for.
     #[must_use]
-    pub fn under(&self, terms: &WriteTerms) -> ClusterApi {
-        ClusterApi {
+    pub fn under(&self, terms: &WriteTerms) -> ApiClient {
+        ApiClient {
             terms: Some(*terms),
             ..self.clone()
         }
@@ -133,8 +133,8 @@ impl ClusterApi {
 
     /// The same, whose requests avoid a connection where another has room.
     #[must_use]
-    pub fn beside(&self, connection: usize) -> ClusterApi {
-        ClusterApi {
+    pub fn beside(&self, connection: usize) -> ApiClient {
+        ApiClient {
             avoided: Some(connection),
             ..self.clone()
         }

@@ -9,14 +9,14 @@ use tokio::sync::Notify;
 
 /// Sets the value. Clones are one; with the last of them those who wait learn that no change will come.
 #[derive(Debug)]
-pub struct Watched<T>(Arc<Setter<T>>);
+pub struct OrderedSender<T>(Arc<Setter<T>>);
 
 #[derive(Debug)]
 struct Setter<T>(Arc<Shared<T>>);
 
 /// A view of the value. Clones have seen the same changes.
 #[derive(Debug)]
-pub struct Watcher<T> {
+pub struct OrderedReceiver<T> {
     shared: Arc<Shared<T>>,
     /// The number of the last change that was seen.
     seen: u64,
@@ -40,9 +40,9 @@ struct Current<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Final;
 
-impl<T: Copy + PartialEq> Watched<T> {
+impl<T: Copy + PartialEq> OrderedSender<T> {
     /// With a first value.
-    pub fn new(value: T) -> Watched<T> {
+    pub fn new(value: T) -> OrderedSender<T> {
         let shared = Shared {
             current: Mutex::new(Current {
                 value,
@@ -51,7 +51,7 @@ impl<T: Copy + PartialEq> Watched<T> {
             }),
             changed: Notify::new(),
         };
-        Watched(Arc::new(Setter(Arc::new(shared))))
+        OrderedSender(Arc::new(Setter(Arc::new(shared))))
     }
 
     /// The value.
@@ -77,17 +77,17 @@ impl<T: Copy + PartialEq> Watched<T> {
     }
 
     /// One more view, which has seen all changes up to now.
-    pub fn subscribe(&self) -> Watcher<T> {
-        Watcher {
+    pub fn subscribe(&self) -> OrderedReceiver<T> {
+        OrderedReceiver {
             shared: Arc::clone(&self.0.0),
             seen: self.0.0.current().n_changes,
         }
     }
 }
 
-impl<T> Clone for Watched<T> {
-    fn clone(&self) -> Watched<T> {
-        Watched(Arc::clone(&self.0))
+impl<T> Clone for OrderedSender<T> {
+    fn clone(&self) -> OrderedSender<T> {
+        OrderedSender(Arc::clone(&self.0))
     }
 }
 
@@ -98,16 +98,16 @@ impl<T> Drop for Setter<T> {
     }
 }
 
-impl<T> Clone for Watcher<T> {
-    fn clone(&self) -> Watcher<T> {
-        Watcher {
+impl<T> Clone for OrderedReceiver<T> {
+    fn clone(&self) -> OrderedReceiver<T> {
+        OrderedReceiver {
             shared: Arc::clone(&self.shared),
             seen: self.seen,
         }
     }
 }
 
-impl<T: Copy> Watcher<T> {
+impl<T: Copy> OrderedReceiver<T> {
     /// The value.
     pub fn get(&self) -> T {
         self.shared.current().value
@@ -167,7 +167,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_change_is_seen_once_and_the_same_value_is_none() {
-        let watched = Watched::new(1);
+        let watched = OrderedSender::new(1);
         let mut view = watched.subscribe();
         assert_eq!(view.changed().now_or_never(), None);
         watched.set(1);
@@ -187,7 +187,7 @@ mod tests {
     #[tokio::test]
     async fn who_waits_is_woken_in_the_order_in_which_they_began_to() {
         const N_WAITERS: usize = 40;
-        let watched = Watched::new(false);
+        let watched = OrderedSender::new(false);
         let (sender, mut woken) = mpsc::channel(N_WAITERS);
         for number in 0..N_WAITERS {
             let (mut view, sender) = (watched.subscribe(), sender.clone());

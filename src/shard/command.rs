@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{BootInstant, Horizon, Mandate, ShardId, ShardSet};
+use super::{BootInstant, ResourceVersions, ShardId, ShardSet, ShardTerm};
 
 /// An order of the election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,7 +12,7 @@ pub enum ShardCommand {
     /// Lead it.
     Lead {
         /// Which, and in which term.
-        mandate: Mandate,
+        shard_term: ShardTerm,
         /// What it must know before.
         entry: Entry,
     },
@@ -30,7 +30,7 @@ pub enum ShardCommand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SealOrder {
     /// Which shard, and in which term.
-    pub mandate: Mandate,
+    pub shard_term: ShardTerm,
     /// When it starts its last Job at the latest.
     pub close_by: BootInstant,
     /// Whether another member will lead it. Few such shards are sealed at a time.
@@ -43,7 +43,7 @@ pub enum Entry {
     /// Everything that there is: a list that begins now.
     List,
     /// What its last leader wrote, beyond what was there when it was warmed.
-    Watch(Horizon),
+    Watch(ResourceVersions),
 }
 
 /// What the shards report to the election.
@@ -54,16 +54,16 @@ pub enum ShardReport {
     /// A shard is loaded.
     Loaded(ShardId),
     /// A shard is led from now on.
-    Leading(Mandate),
+    Leading(ShardTerm),
     /// A shard fires nothing more. What it had in flight is answered and its statuses are stored, or its time is over.
     Sealed {
         /// Which, and in which term.
-        mandate: Mandate,
+        shard_term: ShardTerm,
         /// Since when.
         at: BootInstant,
         /// Up to when everything was fired; none where it was never led.
         fired_through: Option<Timestamp>,
         /// What was written last.
-        written_through: Horizon,
+        written_through: ResourceVersions,
     },
 }

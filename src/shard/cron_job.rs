@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use super::{
     effect::JobLookUp,
     ids::{ResourceVersion, Uid},
+    outcome_counts::InstantOutcome,
     record::{ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobStatus},
-    tally::InstantOutcome,
     template_memory::{KeptPart, Reservation, TemplateMemory},
 };
 
@@ -57,7 +57,7 @@ pub(crate) struct CronJobState {
     /// History deletes that failed since one succeeded.
     pub(crate) n_history_failures: u32,
     /// Which complaints about the schedule were told already.
-    pub(crate) told: Told,
+    pub(crate) reported: Reported,
     /// Events about Jobs that no run explains.
     pub(crate) unexpected_events: UnexpectedEvents,
 }
@@ -99,7 +99,7 @@ pub(crate) struct EmittedStatus {
 #[derive(Clone, Debug)]
 pub(crate) struct OpenSlot {
     pub(crate) slot: Timestamp,
-    pub(crate) stage: Stage,
+    pub(crate) stage: SlotStage,
     /// Creates of this slot that failed.
     pub(crate) n_failures: u32,
     /// Look-ups in a row that were not permitted.
@@ -110,7 +110,7 @@ pub(crate) struct OpenSlot {
 
 /// Where an open slot stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum SlotStage {
     /// Held back by `spec.suspend`.
     Suspended,
     /// Held back by Forbid.
@@ -133,21 +133,27 @@ impl OpenSlot {
     /// Whether an answer is awaited: nothing is decided until it comes.
     pub(crate) fn is_in_flight(&self) -> bool {
         match self.stage {
-            Stage::Replacing { .. } | Stage::Ordered | Stage::LookingUp { .. } | Stage::AskingLater { .. } => true,
-            Stage::Suspended | Stage::Forbidden | Stage::AlreadyActive | Stage::BackingOff { .. } => false,
+            SlotStage::Replacing { .. }
+            | SlotStage::Ordered
+            | SlotStage::LookingUp { .. }
+            | SlotStage::AskingLater { .. } => true,
+            SlotStage::Suspended | SlotStage::Forbidden | SlotStage::AlreadyActive | SlotStage::BackingOff { .. } => {
+                false
+            }
         }
     }
 
     /// How it ends when a later slot takes its place.
     pub(crate) fn outcome_when_passed(&self) -> InstantOutcome {
         match self.stage {
-            Stage::Suspended => InstantOutcome::Suspended,
-            Stage::Forbidden => InstantOutcome::Forbidden,
-            Stage::AlreadyActive => InstantOutcome::AlreadyActive,
-            Stage::Replacing { .. } | Stage::Ordered | Stage::LookingUp { .. } | Stage::BackingOff { .. } => {
-                InstantOutcome::Superseded
-            }
-            Stage::AskingLater { .. } => InstantOutcome::LookUpRefused,
+            SlotStage::Suspended => InstantOutcome::Suspended,
+            SlotStage::Forbidden => InstantOutcome::Forbidden,
+            SlotStage::AlreadyActive => InstantOutcome::AlreadyActive,
+            SlotStage::Replacing { .. }
+            | SlotStage::Ordered
+            | SlotStage::LookingUp { .. }
+            | SlotStage::BackingOff { .. } => InstantOutcome::Superseded,
+            SlotStage::AskingLater { .. } => InstantOutcome::LookUpRefused,
         }
     }
 }
@@ -195,7 +201,7 @@ impl Listed<'_> {
     clippy::struct_excessive_bools,
     reason = "a set of independent flags, each with a name"
 )]
-pub(crate) struct Told {
+pub(crate) struct Reported {
     pub(crate) unknown_time_zone: bool,
     pub(crate) unsupported_schedule: bool,
     pub(crate) unparseable_schedule: bool,
@@ -236,7 +242,7 @@ impl CronJobState {
             not_permitted_since: None,
             history_not_before: None,
             n_history_failures: 0,
-            told: Told::default(),
+            reported: Reported::default(),
             unexpected_events: UnexpectedEvents::default(),
         }
     }
@@ -260,7 +266,7 @@ impl CronJobState {
     /// a look-up that is not permitted: no earlier Job could hold it back.
     pub(crate) fn awaits_answer(&self, now: Timestamp) -> bool {
         let Some(open) = &self.open else { return false };
-        let is_look_up_refused = open.n_look_up_refusals > 0 && matches!(open.stage, Stage::AskingLater { .. });
+        let is_look_up_refused = open.n_look_up_refusals > 0 && matches!(open.stage, SlotStage::AskingLater { .. });
         let is_later_due = self.armed.is_some_and(|armed| open.slot < armed && armed <= now);
         let is_allow = self.record.concurrency_policy == ConcurrencyPolicy::Allow;
         open.is_in_flight() && !(is_look_up_refused && is_later_due && is_allow)
@@ -308,7 +314,7 @@ impl CronJobState {
     /// Lets no wait go on beyond `now`: its end was reckoned by a clock that was wrong.
     pub(crate) fn end_waits(&mut self, now: Timestamp) {
         if let Some(OpenSlot {
-            stage: Stage::AskingLater { until, .. } | Stage::BackingOff { until },
+            stage: SlotStage::AskingLater { until, .. } | SlotStage::BackingOff { until },
             ..
         }) = &mut self.open
         {

@@ -25,16 +25,16 @@ use super::{
     effect::Effect,
     ids::Uid,
     input::{Input, Scope, Selected, SelectedKind, SelectionStage},
-    tally::Tally,
+    outcome_counts::OutcomeCounts,
     template_memory::TemplateMemory,
 };
 use crate::shard::{
-    Bucket, Horizon, Mandate, ShardCount, ShardId, ShardSet, Term,
+    Bucket, ResourceVersions, ShardCount, ShardId, ShardSet, ShardTerm, Term,
     state::{ShardConfig, ShardState, Wakeup},
 };
 
 /// The only shard of a replica that is alone, and its only term.
-pub const WHOLE: Mandate = Mandate {
+pub const WHOLE: ShardTerm = ShardTerm {
     shard: ShardId(0),
     term: Term(1),
 };
@@ -62,7 +62,7 @@ impl Partition {
 #[derive(Clone, Debug)]
 pub struct Ordered {
     /// The shard and the term in which it was decided.
-    pub mandate: Mandate,
+    pub shard_term: ShardTerm,
     /// What is to be done.
     pub effect: Effect,
 }
@@ -78,7 +78,7 @@ pub struct HeldShards {
     /// Those that may have effects.
     with_effects: BTreeSet<ShardId>,
     /// The account of those that are held no more.
-    retired: Tally,
+    retired: OutcomeCounts,
     template_memory: TemplateMemory,
     is_paused: bool,
 }
@@ -93,7 +93,7 @@ impl HeldShards {
             clock_skew_max,
             held: BTreeMap::new(),
             with_effects: BTreeSet::new(),
-            retired: Tally::default(),
+            retired: OutcomeCounts::default(),
             template_memory: TemplateMemory::default(),
             is_paused: false,
         }
@@ -106,7 +106,7 @@ impl HeldShards {
 
     /// One shard with everything, led from the beginning; the watches list it.
     pub fn whole(scopes: Vec<Scope>, clock_skew_max: SignedDuration, now: Timestamp) -> HeldShards {
-        let Mandate { shard, term } = WHOLE;
+        let ShardTerm { shard, term } = WHOLE;
         let mut shards = HeldShards::new(Partition::Whole, scopes, clock_skew_max);
         let state = ShardState::new(shards.config(shard), now).with_template_memory(shards.template_memory.clone());
         shards.held.insert(shard, Held::new(state, Some(term)));
@@ -144,15 +144,15 @@ impl HeldShards {
     }
 
     /// Ends the lists of these shards: everything that there was at these versions has been taken in.
-    pub fn end_list(&mut self, shards: &ShardSet, through: &Horizon, now: Timestamp) {
+    pub fn end_list(&mut self, shards: &ShardSet, through: &ResourceVersions, now: Timestamp) {
         for shard in shards.iter() {
             self.with(shard, |held| held.end_list(through, now));
         }
     }
 
     /// Leads a shard in this term from now on. One that is not held yet stands by first, and decides once it is listed.
-    pub fn lead(&mut self, mandate: Mandate, now: Timestamp) {
-        let Mandate { shard, term } = mandate;
+    pub fn lead(&mut self, shard_term: ShardTerm, now: Timestamp) {
+        let ShardTerm { shard, term } = shard_term;
         if !self.held.contains_key(&shard) {
             self.stand_by(shard, now);
         }
@@ -178,7 +178,7 @@ impl HeldShards {
     }
 
     /// Holds a shard no more. Effects that were not polled are lost with it.
-    pub fn let_go(&mut self, shard: ShardId) {
+    pub fn release(&mut self, shard: ShardId) {
         if let Some(held) = self.held.remove(&shard) {
             self.retired.add(&held.state.retire());
         }
@@ -229,8 +229,8 @@ impl HeldShards {
         while let Some(shard) = self.with_effects.first().copied() {
             let held = self.held.get_mut(&shard);
             if let Some((term, effect)) = held.and_then(|held| Some((held.term?, held.state.poll_effect()?))) {
-                let mandate = Mandate { shard, term };
-                return Some(Ordered { mandate, effect });
+                let shard_term = ShardTerm { shard, term };
+                return Some(Ordered { shard_term, effect });
             }
             self.with_effects.remove(&shard);
         }
@@ -269,16 +269,16 @@ impl HeldShards {
     }
 
     /// Whether the watches have shown what another leader wrote, or it was there when the shard was listed.
-    pub fn has_seen(&self, shard: ShardId, written: &Horizon) -> bool {
+    pub fn has_seen(&self, shard: ShardId, written: &ResourceVersions) -> bool {
         let loaded = self.held.get(&shard).map(|held| held.loaded).unwrap_or_default();
         written.is_within(&self.progress.seen(shard).max(&loaded))
     }
 
     /// What whoever leads a shard after us must have seen: what we wrote last, and what we go by, which may be what a leader
     /// before us wrote.
-    pub fn written_through(&self, shard: ShardId) -> Horizon {
+    pub fn written_through(&self, shard: ShardId) -> ResourceVersions {
         let Some(held) = self.held.get(&shard) else {
-            return Horizon::default();
+            return ResourceVersions::default();
         };
         let mut written = held.written;
         written.note_status(held.state.latest_version());
@@ -287,7 +287,7 @@ impl HeldShards {
     }
 
     /// Takes note of what we had to have seen, since a leader before us wrote it: whoever comes after us must have, too.
-    pub fn note_handed_over(&mut self, shard: ShardId, written: &Horizon) {
+    pub fn note_handed_over(&mut self, shard: ShardId, written: &ResourceVersions) {
         self.with(shard, |held| held.written = held.written.max(written));
     }
 

@@ -20,7 +20,7 @@ use super::{
     input::Scope,
 };
 use crate::shard::{
-    BootInstant, Entry, Horizon, Mandate, SealOrder, ShardCommand, ShardId, ShardReport, ShardSet, Term,
+    BootInstant, Entry, ResourceVersions, SealOrder, ShardCommand, ShardId, ShardReport, ShardSet, ShardTerm, Term,
 };
 
 pub use self::list_order::ListOrder;
@@ -39,7 +39,7 @@ const WATCH_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The two times: of schedules, and of durations.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub struct Clocks {
     /// The shards' time.
     pub wall: Timestamp,
     /// The boot clock.
@@ -48,7 +48,7 @@ pub struct Moment {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Custody {
+pub struct ShardLifecycle {
     is_synced_told: bool,
     /// Those that are to be led when they know enough.
     entering: BTreeMap<ShardId, Entering>,
@@ -69,7 +69,7 @@ pub struct Custody {
 struct Entering {
     term: Term,
     /// What it is enough to have seen; nothing where the list alone decides.
-    written: Option<Horizon>,
+    written: Option<ResourceVersions>,
     /// When it is listed beside that; none where it has been, or is.
     list_at: Option<BootInstant>,
 }
@@ -100,9 +100,9 @@ enum SealStage {
     Reported,
 }
 
-impl Custody {
+impl ShardLifecycle {
     /// Takes in what the election wants.
-    pub fn command(&mut self, shards: &mut HeldShards, command: ShardCommand, now: Moment) {
+    pub fn command(&mut self, shards: &mut HeldShards, command: ShardCommand, now: Clocks) {
         match command {
             ShardCommand::Load(wanted) => {
                 for shard in wanted.iter() {
@@ -111,13 +111,13 @@ impl Custody {
                     self.list(shards, shard, now);
                 }
             }
-            ShardCommand::Lead { mandate, entry } => self.enter(shards, mandate, entry, now),
+            ShardCommand::Lead { shard_term, entry } => self.enter(shards, shard_term, entry, now),
             ShardCommand::Seal(order) => self.seal(shards, order, now),
-            ShardCommand::Release(shard) => self.let_go(shards, shard),
+            ShardCommand::Release(shard) => self.release(shards, shard),
             ShardCommand::ReleaseAll => {
                 let held: Vec<ShardId> = shards.shards().collect();
                 for shard in held {
-                    self.let_go(shards, shard);
+                    self.release(shards, shard);
                 }
             }
             ShardCommand::Look => {}
@@ -125,8 +125,8 @@ impl Custody {
         self.follow(shards, now);
     }
 
-    /// The shards that are to be listed now, if no list is going on. What is found is told to [`Custody::take_listed`], and
-    /// the end to [`Custody::listed`].
+    /// The shards that are to be listed now, if no list is going on. What is found is told to [`ShardLifecycle::take_listed`], and
+    /// the end to [`ShardLifecycle::listed`].
     pub fn poll_list(&mut self) -> Option<ListOrder> {
         if self.is_listing || self.to_list.is_empty() {
             return None;
@@ -140,14 +140,14 @@ impl Custody {
     }
 
     /// The list that is going on begins again: what it found so far may be old.
-    pub fn list_again(&mut self, shards: &mut HeldShards, now: Moment) {
+    pub fn list_again(&mut self, shards: &mut HeldShards, now: Clocks) {
         for shard in self.listing.iter() {
             shards.stand_by(shard, now.wall);
         }
     }
 
     /// Takes in an object that the list found.
-    pub fn take_listed(&self, shards: &mut HeldShards, listed: Listed, now: Moment) {
+    pub fn take_listed(&self, shards: &mut HeldShards, listed: Listed, now: Clocks) {
         let shard = shards.shard_of(listed.cron_job());
         if self.listing.contains(shard) {
             shards.take_listed(listed, now.wall);
@@ -161,7 +161,7 @@ impl Custody {
     }
 
     /// Takes in that the list is complete, of what was written up to these versions.
-    pub fn listed(&mut self, shards: &mut HeldShards, through: &Horizon, now: Moment) {
+    pub fn listed(&mut self, shards: &mut HeldShards, through: &ResourceVersions, now: Clocks) {
         self.is_listing = false;
         let listed = std::mem::take(&mut self.listing);
         shards.end_list(&listed, through, now.wall);
@@ -173,8 +173,8 @@ impl Custody {
         self.follow(shards, now);
     }
 
-    /// Does what has become possible: after every turn, and at [`Custody::next_wakeup`].
-    pub fn follow(&mut self, shards: &mut HeldShards, now: Moment) {
+    /// Does what has become possible: after every turn, and at [`ShardLifecycle::next_wakeup`].
+    pub fn follow(&mut self, shards: &mut HeldShards, now: Clocks) {
         if !self.is_synced_told && shards.are_permitted_watches_synced() {
             self.is_synced_told = true;
             self.reports.push_back(ShardReport::Synced);
@@ -207,19 +207,19 @@ impl Custody {
 
     /// Begins to load a shard. One that the list that is going on is of needs the next one: that one began before. For one
     /// that is ours to lead everything that was written before is to be in it.
-    fn list(&mut self, shards: &mut HeldShards, shard: ShardId, now: Moment) {
+    fn list(&mut self, shards: &mut HeldShards, shard: ShardId, now: Clocks) {
         self.listing.remove(shard);
         self.to_list.insert(shard);
         self.must_be_consistent |= self.entering.contains_key(&shard);
         shards.stand_by(shard, now.wall);
     }
 
-    fn enter(&mut self, shards: &mut HeldShards, mandate: Mandate, entry: Entry, now: Moment) {
-        let Mandate { shard, term } = mandate;
+    fn enter(&mut self, shards: &mut HeldShards, shard_term: ShardTerm, entry: Entry, now: Clocks) {
+        let ShardTerm { shard, term } = shard_term;
         let is_loaded = shards.is_on_standby(shard);
         if !is_loaded {
             // Whatever it was, it is not what this term begins with.
-            self.let_go(shards, shard);
+            self.release(shards, shard);
         }
         let written = match entry {
             Entry::Watch(written) if is_loaded => Some(written),
@@ -236,7 +236,7 @@ impl Custody {
         }
     }
 
-    fn follow_entering(&mut self, shards: &mut HeldShards, now: Moment) {
+    fn follow_entering(&mut self, shards: &mut HeldShards, now: Clocks) {
         let entering: Vec<(ShardId, Entering)> = self.entering.iter().map(|(shard, it)| (*shard, *it)).collect();
         for (shard, Entering { term, written, list_at }) in entering {
             let is_late = list_at.is_some_and(|list_at| list_at <= now.boot);
@@ -251,12 +251,12 @@ impl Custody {
             let has_seen = || written.is_some_and(|written| shards.has_seen(shard, &written));
             if is_listed || has_seen() {
                 self.entering.remove(&shard);
-                let mandate = Mandate { shard, term };
-                shards.lead(mandate, now.wall);
+                let shard_term = ShardTerm { shard, term };
+                shards.lead(shard_term, now.wall);
                 if let Some(written) = written {
                     shards.note_handed_over(shard, &written);
                 }
-                self.reports.push_back(ShardReport::Leading(mandate));
+                self.reports.push_back(ShardReport::Leading(shard_term));
             } else if is_late {
                 if let Some(entering) = self.entering.get_mut(&shard) {
                     entering.list_at = None;
@@ -267,9 +267,9 @@ impl Custody {
     }
 
     /// Begins to seal a shard, or shortens what one has that is not sealed yet.
-    fn seal(&mut self, shards: &mut HeldShards, order: SealOrder, now: Moment) {
+    fn seal(&mut self, shards: &mut HeldShards, order: SealOrder, now: Clocks) {
         let SealOrder {
-            mandate: Mandate { shard, term },
+            shard_term: ShardTerm { shard, term },
             close_by,
             has_successor,
         } = order;
@@ -294,7 +294,7 @@ impl Custody {
         self.sealing.insert(shard, sealing);
     }
 
-    fn follow_sealing(&mut self, shards: &mut HeldShards, now: Moment) {
+    fn follow_sealing(&mut self, shards: &mut HeldShards, now: Clocks) {
         let mut n_sealed = self
             .sealing
             .values()
@@ -313,7 +313,7 @@ impl Custody {
             let (shard, term) = (*shard, sealing.term);
             sealing.stage = SealStage::Reported;
             self.reports.push_back(ShardReport::Sealed {
-                mandate: Mandate { shard, term },
+                shard_term: ShardTerm { shard, term },
                 at,
                 fired_through,
                 written_through: shards.written_through(shard),
@@ -321,13 +321,13 @@ impl Custody {
         }
     }
 
-    fn let_go(&mut self, shards: &mut HeldShards, shard: ShardId) {
+    fn release(&mut self, shards: &mut HeldShards, shard: ShardId) {
         self.entering.remove(&shard);
         self.sealing.remove(&shard);
         self.warming.remove(shard);
         self.to_list.remove(shard);
         self.listing.remove(shard);
-        shards.let_go(shard);
+        shards.release(shard);
     }
 }
 
@@ -338,7 +338,7 @@ impl Sealing {
     }
 
     /// Goes as many stages further as there is nothing to wait for. Without room it acts until it is late.
-    fn advance(&mut self, shards: &mut HeldShards, shard: ShardId, has_room: bool, now: Moment) {
+    fn advance(&mut self, shards: &mut HeldShards, shard: ShardId, has_room: bool, now: Clocks) {
         let is_late = now.boot >= self.late_at;
         if let SealStage::Firing { close_at } = self.stage
             && (close_at <= now.wall || is_late)
@@ -363,7 +363,7 @@ impl Sealing {
 }
 
 /// When a shard is due, if that is so soon that it should fire before it is sealed.
-fn about_to_fire(shards: &mut HeldShards, shard: ShardId, now: Moment) -> Option<Timestamp> {
+fn about_to_fire(shards: &mut HeldShards, shard: ShardId, now: Clocks) -> Option<Timestamp> {
     let due = shards.wakeup_of(shard)?.at;
     let left = due.duration_since(now.wall);
     (left > SignedDuration::ZERO && left <= SEAL_CLEARANCE).then_some(due)

@@ -34,7 +34,7 @@ pub enum InstantOutcome {
 }
 
 impl InstantOutcome {
-    /// All of them, in the order of [`Tally::outcomes`].
+    /// All of them, in the order of [`OutcomeCounts::outcomes`].
     pub const ALL: [InstantOutcome; 14] = [
         InstantOutcome::Created,
         InstantOutcome::Adopted,
@@ -75,7 +75,7 @@ impl InstantOutcome {
 
 /// Counts since the shard began. `due_instants` is always the sum of `outcomes` and `open_instants`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct OutcomeCounts {
     /// Instants that became due.
     pub due_instants: u64,
     /// Instants that ended, by outcome, in the order of [`InstantOutcome::ALL`].
@@ -86,7 +86,7 @@ pub struct Tally {
     pub unexpected_jobs: u64,
 }
 
-impl Tally {
+impl OutcomeCounts {
     pub(crate) fn open(&mut self) {
         self.due_instants += 1;
         self.open_instants += 1;
@@ -108,7 +108,7 @@ impl Tally {
     }
 
     /// Adds another account to this one.
-    pub fn add(&mut self, other: &Tally) {
+    pub fn add(&mut self, other: &OutcomeCounts) {
         self.due_instants += other.due_instants;
         self.open_instants += other.open_instants;
         self.unexpected_jobs += other.unexpected_jobs;

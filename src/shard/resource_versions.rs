@@ -8,32 +8,32 @@ use crate::shard::ResourceVersion;
 /// Up to which versions. Versions of one resource compare as numbers; those of different resources do not, as each may have
 /// a store of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Horizon {
+pub struct ResourceVersions {
     /// Of CronJobs, among which are their statuses.
     pub cron_jobs: ResourceVersion,
     /// Of Jobs.
     pub jobs: ResourceVersion,
 }
 
-impl Horizon {
+impl ResourceVersions {
     /// From its text; none where it is not of this form.
-    pub fn parse(text: &str) -> Option<Horizon> {
+    pub fn parse(text: &str) -> Option<ResourceVersions> {
         let (cron_jobs, jobs) = text.split_once('/')?;
-        Some(Horizon {
+        Some(ResourceVersions {
             cron_jobs: ResourceVersion(cron_jobs.parse().ok()?),
             jobs: ResourceVersion(jobs.parse().ok()?),
         })
     }
 
     /// Whether whoever has seen so much has seen all of this.
-    pub fn is_within(&self, seen: &Horizon) -> bool {
+    pub fn is_within(&self, seen: &ResourceVersions) -> bool {
         self.cron_jobs <= seen.cron_jobs && self.jobs <= seen.jobs
     }
 
     /// What whoever has seen either has seen.
     #[must_use]
-    pub fn min(&self, other: &Horizon) -> Horizon {
-        Horizon {
+    pub fn min(&self, other: &ResourceVersions) -> ResourceVersions {
+        ResourceVersions {
             cron_jobs: self.cron_jobs.min(other.cron_jobs),
             jobs: self.jobs.min(other.jobs),
         }
@@ -41,8 +41,8 @@ impl Horizon {
 
     /// What whoever has seen both has seen.
     #[must_use]
-    pub fn max(&self, other: &Horizon) -> Horizon {
-        Horizon {
+    pub fn max(&self, other: &ResourceVersions) -> ResourceVersions {
+        ResourceVersions {
             cron_jobs: self.cron_jobs.max(other.cron_jobs),
             jobs: self.jobs.max(other.jobs),
         }
@@ -59,7 +59,7 @@ impl Horizon {
     }
 }
 
-impl fmt::Display for Horizon {
+impl fmt::Display for ResourceVersions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.cron_jobs, self.jobs)
     }
@@ -71,16 +71,16 @@ mod tests {
 
     #[test]
     fn it_is_read_as_it_was_written_and_compares_part_by_part() {
-        let mut written = Horizon::default();
+        let mut written = ResourceVersions::default();
         written.note_job(ResourceVersion(30));
         written.note_job(ResourceVersion(20));
         written.note_status(ResourceVersion(41));
         assert_eq!(written.to_string(), "41/30");
-        assert_eq!(Horizon::parse("41/30"), Some(written));
+        assert_eq!(ResourceVersions::parse("41/30"), Some(written));
         for text in ["", "41", "41/", "/30", "41/30/1", "a/b"] {
-            assert_eq!(Horizon::parse(text), None, "{text}");
+            assert_eq!(ResourceVersions::parse(text), None, "{text}");
         }
-        let seen = |cron_jobs, jobs| Horizon {
+        let seen = |cron_jobs, jobs| ResourceVersions {
             cron_jobs: ResourceVersion(cron_jobs),
             jobs: ResourceVersion(jobs),
         };

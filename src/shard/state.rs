@@ -7,15 +7,16 @@
 
 mod active;
 mod answers;
+mod back_off;
 mod complaints;
 mod decision;
 mod decisions;
 mod history;
 mod look_ups;
 mod looks;
+mod phase;
 mod relists;
 mod status;
-mod tenure;
 mod timers;
 
 use std::collections::VecDeque;
@@ -23,19 +24,19 @@ use std::collections::VecDeque;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    cron_job::{CronJobState, OpenSlot, SpecChange, Told},
+    cron_job::{CronJobState, OpenSlot, Reported, SpecChange},
     effect::{CronJobEvent, Effect, EventReason},
     ids::{ResourceVersion, Uid},
     index::{Index, OwnerIndex},
     input::{Input, Scope},
+    outcome_counts::{InstantOutcome, OutcomeCounts},
     record::{CronJobRecord, JobRecord},
-    tally::{InstantOutcome, Tally},
     template_memory::TemplateMemory,
 };
 use crate::shard::{ShardCount, ShardId};
 pub use decisions::Decided;
+use phase::Phase;
 use relists::Relists;
-use tenure::Tenure;
 use timers::Timers;
 
 /// What a shard is told once.
@@ -88,9 +89,9 @@ pub struct ShardState {
     index: Index,
     timers: Timers,
     outbox: VecDeque<Effect>,
-    tally: Tally,
+    outcome_counts: OutcomeCounts,
     relists: Relists,
-    tenure: Tenure,
+    phase: Phase,
     /// Takes facts in and looks at no CronJob.
     is_paused: bool,
     /// Kept only for whoever asks why; none in a run.
@@ -105,9 +106,9 @@ impl ShardState {
             index: Index::new(config.label()),
             timers: Timers::new(now),
             outbox: VecDeque::new(),
-            tally: Tally::default(),
+            outcome_counts: OutcomeCounts::default(),
             relists: Relists::new(config.scopes.len()),
-            tenure: Tenure::Leading,
+            phase: Phase::Leading,
             is_paused: false,
             decisions: None,
             template_memory: TemplateMemory::default(),
@@ -208,8 +209,8 @@ impl ShardState {
     }
 
     /// The account of due instants.
-    pub fn tally(&self) -> &Tally {
-        &self.tally
+    pub fn outcome_counts(&self) -> &OutcomeCounts {
+        &self.outcome_counts
     }
 
     /// Whether a CronJob is known.
@@ -250,10 +251,10 @@ impl ShardState {
         if !self.is_listed(owner) || !may_look || self.is_paused {
             return;
         }
-        match self.tenure {
-            Tenure::Standby => return,
-            Tenure::Leading | Tenure::Closing(_) => {}
-            Tenure::Sealed(_) => return self.flush_status(owner, now),
+        match self.phase {
+            Phase::Standby => return,
+            Phase::Leading | Phase::Closing(_) => {}
+            Phase::Sealed(_) => return self.flush_status(owner, now),
         }
         self.report_reserved_annotations(owner);
         self.report_future_cursor(owner, now);
@@ -261,7 +262,7 @@ impl ShardState {
         self.clean_history(owner, now);
         self.reconcile_active(owner, now);
         self.decide(owner, now);
-        if self.tenure == Tenure::Leading {
+        if self.phase == Phase::Leading {
             self.emit_status(owner, now);
         } else {
             self.flush_status(owner, now);
@@ -312,7 +313,7 @@ impl ShardState {
             return;
         };
         cron_job.schedule_changed = Some(now);
-        cron_job.told = Told::default();
+        cron_job.reported = Reported::default();
         cron_job.ended_slot = None;
         let is_unparseable = cron_job.record.schedule.parsed.is_err();
         let message = format!("unparseable schedule for cronjob: {}", cron_job.record.schedule.text);
@@ -335,7 +336,7 @@ impl ShardState {
         if let Some(cron_job) = self.index.remove_cron_job(owner)
             && cron_job.open.is_some()
         {
-            self.tally.close(InstantOutcome::Deleted);
+            self.outcome_counts.close(InstantOutcome::Deleted);
         }
     }
 
@@ -379,7 +380,7 @@ impl ShardState {
             return;
         };
         // Whoever leads tells it.
-        if self.tenure == Tenure::Standby {
+        if self.phase == Phase::Standby {
             return;
         }
         self.outbox.push_back(Effect::EmitEvent(CronJobEvent {

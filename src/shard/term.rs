@@ -10,7 +10,7 @@ pub struct Term(pub u64);
 
 /// Under what an effect was decided: it may be performed in that term of that shard, and in no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Mandate {
+pub struct ShardTerm {
     /// The shard.
     pub shard: ShardId,
     /// The term.

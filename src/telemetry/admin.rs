@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 mod connections;
 
 use self::connections::Connections;
-use super::metrics::{Metrics, WatchPulse};
+use super::metrics::{Metrics, WatchHealth};
 use crate::{
     controller::{
         clock::{Clock, ClockVerdict},
@@ -66,7 +66,7 @@ impl Admin {
     }
 
     /// What a restart would mend. A task that ends takes the process with it, so what is left is one that hangs.
-    fn ailments(&self) -> Vec<String> {
+    fn liveness_failures(&self) -> Vec<String> {
         let turned = self.metrics.shard.read().turned;
         let age = turned.map(|turned| self.clock.boot().since(turned));
         let hanging = age.filter(|age| *age > TURN_AGE_MAX);
@@ -77,56 +77,60 @@ impl Admin {
     }
 
     /// Why no Jobs are started at present.
-    fn obstacles(&self) -> Vec<String> {
-        let mut obstacles = Vec::new();
+    fn readiness_failures(&self) -> Vec<String> {
+        let mut readiness_failures = Vec::new();
         if !self.metrics.shard.read().is_synced {
-            obstacles.push("CronJobs and Jobs have not all been listed yet".to_owned());
+            readiness_failures.push("CronJobs and Jobs have not all been listed yet".to_owned());
         }
-        for pulse in self.metrics.watch_pulses.silent_for(SILENCE_MAX) {
-            obstacles.push(format!(
+        for health in self.metrics.watch_health.silent_for(SILENCE_MAX) {
+            readiness_failures.push(format!(
                 "the watch of {} in {} has been silent for {} seconds",
-                pulse.resource(),
-                pulse.scope(),
-                pulse.silence().as_secs()
+                health.resource(),
+                health.scope(),
+                health.silence().as_secs()
             ));
         }
         let missing = self.metrics.permissions.read();
         let required = missing.iter().filter(|missing| missing.stops_everything());
-        obstacles.extend(required.map(MissingPermission::explanation));
+        readiness_failures.extend(required.map(MissingPermission::explanation));
         // What one fails with is mended by itself, unless there is something to show for it.
-        if !obstacles.is_empty() {
-            let reason = |(pulse, error): (WatchPulse, String)| {
-                format!("the watch of {} in {} fails: {error}", pulse.resource(), pulse.scope())
+        if !readiness_failures.is_empty() {
+            let reason = |(health, error): (WatchHealth, String)| {
+                format!(
+                    "the watch of {} in {} fails: {error}",
+                    health.resource(),
+                    health.scope()
+                )
             };
-            obstacles.extend(self.metrics.watch_pulses.failing().into_iter().map(reason));
+            readiness_failures.extend(self.metrics.watch_health.failing().into_iter().map(reason));
         }
         if let Some(figures) = self.metrics.election_board.read()
             && let Some(reason) = figures.overview.not_owning
             && !matches!(reason, NotOwning::SettingsDiffer { .. })
         {
-            obstacles.push(format!("this replica takes no shards: {reason}"));
+            readiness_failures.push(format!("this replica takes no shards: {reason}"));
             // A permission that the check found missing is named already.
             if !missing
                 .iter()
                 .any(|missing| missing.permission.place == Place::LeaseNamespace)
             {
-                obstacles.extend(figures.refusal);
+                readiness_failures.extend(figures.refusal);
             }
         }
         match self.clock.verdict() {
             ClockVerdict::Fine => {}
             ClockVerdict::Unknown => {
-                obstacles.push("the clock has not been compared with the API server's yet".to_owned());
+                readiness_failures.push("the clock has not been compared with the API server's yet".to_owned());
             }
-            ClockVerdict::Alarm => obstacles.push(format!(
+            ClockVerdict::Alarm => readiness_failures.push(format!(
                 "the clock is {:.1} seconds off the API server's",
                 self.clock.skew().map_or(0.0, |skew| skew.as_secs_f64())
             )),
         }
         if self.phase.has_reached(Phase::HandOver) {
-            obstacles.push("the process is going down".to_owned());
+            readiness_failures.push("the process is going down".to_owned());
         }
-        obstacles
+        readiness_failures
     }
 
     /// Why a replica that is ready starts nothing for now. It is ready, since a rolling update with maxUnavailable 0 would
@@ -152,15 +156,15 @@ fn remarks(admin: &Admin) -> String {
 }
 
 async fn healthz(State(admin): State<Admin>) -> Response {
-    report(&admin.ailments())
+    report(&admin.liveness_failures())
 }
 
 async fn readyz(State(admin): State<Admin>) -> Response {
-    let obstacles = admin.obstacles();
-    if obstacles.is_empty() {
+    let readiness_failures = admin.readiness_failures();
+    if readiness_failures.is_empty() {
         return (StatusCode::OK, format!("ok\n{}", remarks(&admin))).into_response();
     }
-    report(&obstacles)
+    report(&readiness_failures)
 }
 
 async fn metrics(State(admin): State<Admin>) -> Response {
@@ -231,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn readiness_names_every_obstacle() {
+    async fn readiness_names_every_failure() {
         let bench = Bench::new();
         let (status, text) = bench.get("/readyz").await;
         assert_eq!((status, text.lines().count()), (503, 2), "{text}");
@@ -246,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_a_permission_without_which_no_job_starts_is_an_obstacle() {
+    async fn only_a_permission_without_which_no_job_starts_fails_readiness() {
         let bench = Bench::new();
         bench.trust();
         bench.admin.metrics.shard.publish(|figures| figures.is_synced = true);
@@ -258,28 +262,28 @@ mod tests {
             scopes: vec![Scope::Namespace("shop".into())],
             n_needed: 1,
         };
-        let board = &bench.admin.metrics.permissions;
-        board.publish(vec![missing("update", "cronjobs/status"), missing("delete", "jobs")]);
+        let snapshot = &bench.admin.metrics.permissions;
+        snapshot.publish(vec![missing("update", "cronjobs/status"), missing("delete", "jobs")]);
         assert_eq!(bench.get("/readyz").await.0, 200);
-        board.publish(vec![missing("create", "jobs")]);
+        snapshot.publish(vec![missing("create", "jobs")]);
         let (status, text) = bench.get("/readyz").await;
         assert_eq!(status, 503);
         assert!(text.contains("create jobs in namespace shop: no Job starts"), "{text}");
         assert!(text.contains("deploy/manifests/rbac.yaml"), "{text}");
         // Others of several namespaces go on, and a rolling update must.
-        board.publish(vec![MissingPermission {
+        snapshot.publish(vec![MissingPermission {
             n_needed: 2,
             ..missing("create", "jobs")
         }]);
         let (status, text) = bench.get("/readyz").await;
         assert_eq!(status, 200);
         assert!(text.contains("create jobs in namespace shop: no Job starts"), "{text}");
-        board.publish(Vec::new());
+        snapshot.publish(Vec::new());
         assert_eq!(bench.get("/readyz").await, (200, "ok\n".to_owned()));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_clock_that_is_off_is_an_obstacle() {
+    async fn a_clock_that_is_off_is_a_readiness_failure() {
         let bench = Bench::new();
         bench.admin.metrics.shard.publish(|figures| figures.is_synced = true);
         let clock = &bench.admin.clock;
@@ -296,7 +300,7 @@ mod tests {
         let bench = Bench::new();
         let metrics = &bench.admin.metrics;
         metrics.shard.publish(|figures| figures.is_synced = true);
-        let begin = |resource, scope| metrics.watch_pulses.begin(resource, scope, bench.admin.clock.clone());
+        let begin = |resource, scope| metrics.watch_health.begin(resource, scope, bench.admin.clock.clone());
         let cron_jobs = begin("cronjobs", Scope::Cluster);
         let jobs = begin("jobs", Scope::Namespace("shop".into()));
         tokio::time::sleep(Duration::from_mins(2)).await;
@@ -316,7 +320,7 @@ mod tests {
         bench.trust();
         let metrics = &bench.admin.metrics;
         let jobs = metrics
-            .watch_pulses
+            .watch_health
             .begin("jobs", Scope::Cluster, bench.admin.clock.clone());
         jobs.failed("jobs.batch is forbidden (403)".to_owned());
         let unlisted = "CronJobs and Jobs have not all been listed yet\n";

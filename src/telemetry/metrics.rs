@@ -11,18 +11,18 @@ pub mod permission_figures;
 mod selection;
 pub mod shard_figures;
 pub mod table;
-pub mod watch_pulses;
+pub mod watch_health;
 
 pub use api_calls::{ApiCall, ApiMetrics};
 use election_figures::ElectionCollector;
-pub use election_figures::{ElectionBoard, ElectionFigures};
-pub use permission_figures::PermissionBoard;
+pub use election_figures::{ElectionFigures, ElectionSnapshot};
+pub use permission_figures::PermissionSnapshot;
 pub use selection::SelectionMetrics;
 use shard_figures::ShardCollector;
-pub use shard_figures::{ShardBoard, ShardFigures};
+pub use shard_figures::{ShardFigures, ShardSnapshot};
 use table::MetricSpec;
-use watch_pulses::WatchCollector;
-pub use watch_pulses::{WatchPulse, WatchPulses};
+use watch_health::WatchCollector;
+pub use watch_health::{WatchHealth, WatchHealths};
 
 use crate::controller::permissions::RefusalLog;
 
@@ -183,15 +183,15 @@ pub struct Metrics {
     /// The election's.
     pub election: ElectionMetrics,
     /// The permissions that the account lacks.
-    pub permissions: PermissionBoard,
+    pub permissions: PermissionSnapshot,
     /// How things stand in the election.
-    pub election_board: ElectionBoard,
+    pub election_board: ElectionSnapshot,
     /// What the shard publishes.
-    pub shard: ShardBoard,
+    pub shard: ShardSnapshot,
     /// Lives that ended because the API server's history went back.
     pub start_overs: IntCounter,
     /// When each watch was heard of last.
-    pub watch_pulses: WatchPulses,
+    pub watch_health: WatchHealths,
 }
 
 impl Metrics {
@@ -205,12 +205,12 @@ impl Metrics {
         let fenced = register.counters(&table::FENCED_REQUESTS)?;
         let fenced_of = |queue: &str| fenced.with_label_values(&[queue]);
         register_build(&register)?;
-        let shard = ShardBoard::default();
+        let shard = ShardSnapshot::default();
         registry.register(Box::new(ShardCollector::new(shard.clone())?))?;
-        let election_board = ElectionBoard::default();
+        let election_board = ElectionSnapshot::default();
         registry.register(Box::new(ElectionCollector::new(election_board.clone())?))?;
-        let watch_pulses = WatchPulses::default();
-        registry.register(Box::new(WatchCollector::new(watch_pulses.clone())?))?;
+        let watch_health = WatchHealths::default();
+        registry.register(Box::new(WatchCollector::new(watch_health.clone())?))?;
         let watch = register.watch(api.clone())?;
         Ok(Metrics {
             dispatch: register.dispatch(api.clone(), overflows_of("dispatch"), fenced_of("dispatch"))?,
@@ -226,11 +226,11 @@ impl Metrics {
                 retired_connections: register.counter(&table::CLOCK_RETIRED_CONNECTIONS)?,
             },
             election: register.election(api, overflows_of("labels"))?,
-            permissions: PermissionBoard::new(register.gauges(&table::PERMISSIONS_MISSING)?),
+            permissions: PermissionSnapshot::new(register.gauges(&table::PERMISSIONS_MISSING)?),
             election_board,
             start_overs: register.counter(&table::START_OVERS)?,
             shard,
-            watch_pulses,
+            watch_health,
             registry,
         })
     }

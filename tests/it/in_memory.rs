@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use apisim::{Api, JobRunner, JobRunnerOptions, Options, Resource, WallClock};
 use cronwheel::{
-    kube_api::{Answer, ClusterApi, Decoder, WatchItem, watch},
+    kube_api::{Answer, ApiClient, Decoder, WatchItem, watch},
     schedule::Zone,
     shard::{Effect, Input, Scope, ShardConfig, ShardId, ShardState},
 };
@@ -27,7 +27,7 @@ async fn ask(client: &Client, method: &str, path: &str, body: &Value) -> Value {
 }
 
 /// Does what the effect asks for, and says what the shard is told; Events and look-ups are not for this test.
-async fn carry_out(api: &ClusterApi, effect: Effect) -> Option<Input> {
+async fn carry_out(api: &ApiClient, effect: Effect) -> Option<Input> {
     fn outcome<T: std::fmt::Debug>(answer: Answer<T>) -> T {
         match answer {
             Answer::Outcome(outcome) => outcome,
@@ -57,7 +57,7 @@ async fn carry_out(api: &ClusterApi, effect: Effect) -> Option<Input> {
 }
 
 async fn control(client: Client, clock: WallClock) {
-    let api = ClusterApi::from_client(client.clone());
+    let api = ApiClient::from_client(client.clone());
     let decoder = Arc::new(Decoder {
         default_zone: Zone::utc(),
         shard_count: None,

@@ -9,8 +9,8 @@ use apisim::{Api, Fault, Options, Resource, Rule, WallClock};
 use cronwheel::{
     kube_api::{
         WatchItem,
-        ordered_watch::Watched,
-        watch::{Selection, progress::ShownThrough, selected_jobs},
+        ordered_watch::OrderedSender,
+        watch::{Selection, progress::ObservedVersion, selected_jobs},
     },
     shard::{Input, ResourceVersion, Scope, ShardCount, ShardId, ShardSet, Uid, input::SelectionStage},
 };
@@ -27,9 +27,9 @@ struct Bench {
     api: Api,
     client: Client,
     count: ShardCount,
-    wanted: Watched<ShardSet>,
+    wanted: OrderedSender<ShardSet>,
     /// How far the Jobs are shown.
-    through: ShownThrough,
+    through: ObservedVersion,
 }
 
 fn shards(numbers: &[u16]) -> ShardSet {
@@ -48,8 +48,8 @@ impl Bench {
             client: Client::new(api.client("user"), "default"),
             api,
             count: ShardCount::new(16).unwrap(),
-            wanted: Watched::new(ShardSet::EMPTY),
-            through: ShownThrough::default(),
+            wanted: OrderedSender::new(ShardSet::EMPTY),
+            through: ObservedVersion::default(),
         }
     }
 

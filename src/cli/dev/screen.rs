@@ -6,7 +6,7 @@ use super::{
     board::{Figures, LatestFire, NextFire},
     lateness::Lateness,
 };
-use crate::shard::{InstantOutcome, Tally};
+use crate::shard::{InstantOutcome, OutcomeCounts};
 
 /// What does not change while it runs.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub(super) struct Picture {
     pub(super) up: SignedDuration,
     pub(super) figures: Figures,
     pub(super) lateness: Option<Lateness>,
-    pub(super) tally: Tally,
+    pub(super) outcome_counts: OutcomeCounts,
     /// CronJobs to fill in that are not there yet.
     pub(super) n_to_fill: u32,
     /// Lines of the log, the newest last.
@@ -177,11 +177,11 @@ impl Picture {
 
     /// The account of the controller: what became of the instants that were due.
     fn instants_told(&self) -> String {
-        let tally = &self.tally;
+        let outcome_counts = &self.outcome_counts;
         let ended = InstantOutcome::ALL
             .into_iter()
-            .map(|outcome| (tally.outcome(outcome), outcome.as_str()));
-        let all = ended.chain([(tally.open_instants, "open")]);
+            .map(|outcome| (outcome_counts.outcome(outcome), outcome.as_str()));
+        let all = ended.chain([(outcome_counts.open_instants, "open")]);
         let told: Vec<String> = all
             .filter(|(count, _)| *count > 0)
             .map(|(count, name)| format!("{} {}", grouped(count), name.replace('_', " ")))
@@ -189,7 +189,7 @@ impl Picture {
         if told.is_empty() {
             "none yet".to_owned()
         } else {
-            format!("{}: {}", grouped(tally.due_instants), told.join(", "))
+            format!("{}: {}", grouped(outcome_counts.due_instants), told.join(", "))
         }
     }
 

@@ -172,7 +172,7 @@ impl View {
             up: now.duration_since(self.begun),
             figures: board.figures(now, n_listed),
             lateness: window.lateness(),
-            tally: metrics.shard.read().tally,
+            outcome_counts: metrics.shard.read().outcome_counts,
             n_to_fill: self.n_to_fill.load(Ordering::Relaxed),
             log: Vec::new(),
         }

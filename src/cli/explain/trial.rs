@@ -337,7 +337,7 @@ impl<'a> Trial<'a> {
             deletes: self.seen.deletes.iter().map(Deletion::from).collect(),
             status: written.map(status).transpose()?,
             events: self.seen.events.into_iter().map(|(_, event)| event).collect(),
-            n_passed: self.shard.tally().outcome(InstantOutcome::Superseded),
+            n_passed: self.shard.outcome_counts().outcome(InstantOutcome::Superseded),
             next_wakeup: verdict
                 .and_then(|verdict| verdict.next)
                 .filter(|_| reason.has_next_slot()),
@@ -351,8 +351,8 @@ impl<'a> Trial<'a> {
             InstantOutcome::ForeignJob,
             InstantOutcome::Adopted,
         ];
-        let tally = self.shard.tally();
-        ended.into_iter().find(|outcome| tally.outcome(*outcome) > 0)
+        let outcome_counts = self.shard.outcome_counts();
+        ended.into_iter().find(|outcome| outcome_counts.outcome(*outcome) > 0)
     }
 }
 

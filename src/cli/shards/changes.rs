@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::{
+    listing::{Listing, MemberRow, ShardRow},
     text,
-    view::{MemberRow, ShardRow, View},
 };
 
 /// What has changed in one member or shard.
@@ -24,7 +24,7 @@ struct ChangedField {
 }
 
 /// In the order of the listing.
-pub(super) fn between(before: &View, after: &View) -> Vec<Change> {
+pub(super) fn between(before: &Listing, after: &Listing) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut pod_uids: Vec<&str> = before
         .members
@@ -59,7 +59,7 @@ type Fields<const N: usize> = [(&'static str, String); N];
 
 fn member_fields(row: Option<&MemberRow>) -> Fields<3> {
     let life = row.and_then(|row| row.lease.holder.member());
-    let state = row.map(|row| row.standing.to_string());
+    let state = row.map(|row| row.state.to_string());
     let revision = row.map(|row| row.lease.revision.to_string());
     [
         ("state", state),

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::view::{MemberRow, ShardRow, Standing, View};
+use super::listing::{Listing, MemberRow, MemberState, ShardRow};
 use crate::{
     coordination::{Holder, MemberIdentity, ShardLease},
     shard::ShardId,
 };
 
 /// The whole document.
-pub(super) fn document(view: &View, next_fires: &BTreeMap<ShardId, Timestamp>, now: Timestamp) -> String {
+pub(super) fn document(view: &Listing, next_fires: &BTreeMap<ShardId, Timestamp>, now: Timestamp) -> String {
     let member = |row| member(row, now);
     let shard = |row: &ShardRow| shard(row, next_fires.get(&row.shard).copied());
     let document = json!({
@@ -37,8 +37,8 @@ fn member(row: &MemberRow, now: Timestamp) -> Value {
         "renewedAt": time(lease.renewed_at),
         "durationSeconds": lease.duration_secs,
         "isSilent": row.is_silent(now),
-        "state": row.standing.name(),
-        "message": row.standing.to_string(),
+        "state": row.state.name(),
+        "message": row.state.to_string(),
         "isDraining": lease.is_draining,
         "installation": lease.installation,
         "protocol": {"min": lease.protocol.min, "max": lease.protocol.max},
@@ -83,21 +83,21 @@ fn time(at: Option<Timestamp>) -> Option<String> {
     at.map(|at| at.to_string())
 }
 
-impl Standing {
+impl MemberState {
     /// One word for programs.
     fn name(&self) -> &'static str {
         match self {
-            Standing::Takes => "Takes",
-            Standing::RunsAlone => "RunsAlone",
-            Standing::Starts => "Starts",
-            Standing::Drains => "Drains",
-            Standing::InstallationDiffers { .. } => "InstallationDiffers",
-            Standing::SettingsDiffer { .. } => "SettingsDiffer",
-            Standing::ProtocolDiffers { .. } => "ProtocolDiffers",
-            Standing::Declines => "Declines",
-            Standing::Left => "Left",
-            Standing::Evicted { .. } => "Evicted",
-            Standing::Usurped { .. } => "Usurped",
+            MemberState::Takes => "Takes",
+            MemberState::RunsAlone => "RunsAlone",
+            MemberState::Starts => "Starts",
+            MemberState::Drains => "Drains",
+            MemberState::InstallationDiffers { .. } => "InstallationDiffers",
+            MemberState::SettingsDiffer { .. } => "SettingsDiffer",
+            MemberState::ProtocolDiffers { .. } => "ProtocolDiffers",
+            MemberState::Declines => "Declines",
+            MemberState::Left => "Left",
+            MemberState::Evicted { .. } => "Evicted",
+            MemberState::Usurped { .. } => "Usurped",
         }
     }
 }

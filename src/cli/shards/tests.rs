@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{changes, json, known::Known, text, view::View};
+use super::{changes, json, known::Known, listing::Listing, text};
 use crate::{
     coordination::{Installation, LeaseKey, LeaseRecord, annotation},
     shard::{ResourceVersion, ShardCount, ShardId},
@@ -97,7 +97,7 @@ fn first_lines(listing: &str) -> Vec<&str> {
 
 #[test]
 fn a_listing_says_who_lives_and_who_leads_what() {
-    let listing = text::narrow(&View::of(&known(fleet())), &next_fires(), now());
+    let listing = text::narrow(&Listing::of(&known(fleet())), &next_fires(), now());
     assert_eq!(
         first_lines(&listing),
         [
@@ -124,7 +124,7 @@ fn a_listing_says_who_lives_and_who_leads_what() {
 
 #[test]
 fn a_wide_listing_has_more_columns() {
-    let listing = text::wide(&View::of(&known(fleet())), &next_fires(), now());
+    let listing = text::wide(&Listing::of(&known(fleet())), &next_fires(), now());
     let lines = first_lines(&listing);
     assert!(lines[2].ends_with("STATE                  INCARNATION        REVISION   PROTOCOL   POD UID"));
     assert!(
@@ -160,7 +160,7 @@ fn a_member_that_takes_none_says_why() {
         usurped,
         member("i", &declines),
     ];
-    let listing = text::narrow(&View::of(&known(members)), &next_fires(), now());
+    let listing = text::narrow(&Listing::of(&known(members)), &next_fires(), now());
     let states: Vec<&str> = listing.lines().skip(3).take(9).map(|line| line[33..].trim()).collect();
     assert_eq!(
         states,
@@ -184,7 +184,7 @@ fn a_member_that_waits_says_for_whom() {
     let with = |settings| [TAKES, &[(annotation::SETTINGS, settings)]].concat();
     let waits = [(annotation::SETTINGS, "time-zone=UTC namespaces=b"), TAKES[1], TAKES[2]];
     let states = |members| {
-        let listing = text::narrow(&View::of(&known(members)), &next_fires(), now());
+        let listing = text::narrow(&Listing::of(&known(members)), &next_fires(), now());
         let lines = listing.lines().skip(3).take(2);
         lines.map(|line| line[33..].trim().to_owned()).collect::<Vec<_>>()
     };
@@ -211,7 +211,7 @@ fn a_member_that_waits_says_for_whom() {
 
 #[test]
 fn a_document_has_everything() {
-    let document = json::document(&View::of(&known(fleet())), &next_fires(), now());
+    let document = json::document(&Listing::of(&known(fleet())), &next_fires(), now());
     let document: Value = serde_json::from_str(&document).unwrap();
     assert_eq!(
         document["installation"],
@@ -243,17 +243,17 @@ fn a_document_has_everything() {
 
 #[test]
 fn only_what_does_not_change_by_itself_is_a_change() {
-    let before = View::of(&known(fleet()));
+    let before = Listing::of(&known(fleet()));
     let mut leases = fleet();
     leases[0].renewed_at = Some(now());
     leases[0].resource_version = ResourceVersion(2);
-    assert!(changes::between(&before, &View::of(&known(leases.clone()))).is_empty());
+    assert!(changes::between(&before, &Listing::of(&known(leases.clone()))).is_empty());
 
     leases[0].annotations.insert(annotation::DRAINING.into(), "1".into());
     leases[2].holder = holder("b", 1).into();
     leases[2].transitions = 4;
     leases.remove(1);
-    let changes = changes::between(&before, &View::of(&known(leases)));
+    let changes = changes::between(&before, &Listing::of(&known(leases)));
     let lines: Vec<String> = changes.iter().map(|change| change.to_text(now())).collect();
     assert_eq!(
         lines,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::view::{MemberRow, ShardRow, Standing, View};
+use super::listing::{Listing, MemberRow, MemberState, ShardRow};
 use crate::{
     coordination::{Holder, ShardLease},
     shard::ShardId,
@@ -16,7 +16,7 @@ pub(super) const NOTHING: &str = "-";
 type NextFires = BTreeMap<ShardId, Timestamp>;
 
 /// The listing.
-pub(super) fn narrow(view: &View, next_fires: &NextFires, now: Timestamp) -> String {
+pub(super) fn narrow(view: &Listing, next_fires: &NextFires, now: Timestamp) -> String {
     let member = |row: &MemberRow| member_cells(row, now).to_vec();
     let shard = |row: &ShardRow| shard_cells(row, next_fires, now).to_vec();
     listing(
@@ -27,7 +27,7 @@ pub(super) fn narrow(view: &View, next_fires: &NextFires, now: Timestamp) -> Str
 }
 
 /// The listing with everything.
-pub(super) fn wide(view: &View, next_fires: &NextFires, now: Timestamp) -> String {
+pub(super) fn wide(view: &Listing, next_fires: &NextFires, now: Timestamp) -> String {
     let member = |row: &MemberRow| [member_cells(row, now).to_vec(), more_of_member(row).to_vec()].concat();
     let shard = |row: &ShardRow| {
         let more = more_of_shard(row, view).to_vec();
@@ -41,7 +41,7 @@ pub(super) fn wide(view: &View, next_fires: &NextFires, now: Timestamp) -> Strin
     )
 }
 
-fn listing(view: &View, members: String, shards: String) -> String {
+fn listing(view: &Listing, members: String, shards: String) -> String {
     let count = view.installation.shard_count.get();
     let is_led = |row: &&ShardRow| row.is_holder_member;
     let n_led = view.shards.iter().filter(is_led).count();
@@ -56,7 +56,7 @@ fn listing(view: &View, members: String, shards: String) -> String {
 const MEMBER_HEADS: [&str; 4] = ["MEMBER", "SHARDS", "RENEWED", "STATE"];
 
 fn member_cells(row: &MemberRow, now: Timestamp) -> [String; 4] {
-    let mut state = row.standing.to_string();
+    let mut state = row.state.to_string();
     if row.is_silent(now) {
         state += ", silent";
     }
@@ -108,7 +108,7 @@ fn shard_cells(row: &ShardRow, next_fires: &NextFires, now: Timestamp) -> [Strin
 
 const MORE_SHARD_HEADS: [&str; 4] = ["CRASHES", "INCARNATION", "FIRED THROUGH", "HASHES FROM"];
 
-fn more_of_shard(row: &ShardRow, view: &View) -> [String; 4] {
+fn more_of_shard(row: &ShardRow, view: &Listing) -> [String; 4] {
     let lease = row.lease.as_ref();
     let member = lease.and_then(|lease| lease.holder.member());
     let texts = [
@@ -159,20 +159,20 @@ impl ShardRow {
     }
 }
 
-impl std::fmt::Display for Standing {
+impl std::fmt::Display for MemberState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Standing::Takes => f.write_str("takes shards"),
-            Standing::RunsAlone => f.write_str("runs every CronJob alone"),
-            Standing::Starts => f.write_str("starts"),
-            Standing::Drains => f.write_str("drains"),
-            Standing::InstallationDiffers { theirs } => write!(f, "takes none: configured with {theirs}"),
-            Standing::SettingsDiffer { others } => write!(f, "takes none: waits until members with {others} stop"),
-            Standing::ProtocolDiffers { others } => write!(f, "takes none: others follow protocol {others}"),
-            Standing::Declines => f.write_str("takes none: its /readyz says why"),
-            Standing::Left => f.write_str("left"),
-            Standing::Evicted { by } => write!(f, "evicted by {by}"),
-            Standing::Usurped { by } => write!(f, "its Lease is held by {by}"),
+            MemberState::Takes => f.write_str("takes shards"),
+            MemberState::RunsAlone => f.write_str("runs every CronJob alone"),
+            MemberState::Starts => f.write_str("starts"),
+            MemberState::Drains => f.write_str("drains"),
+            MemberState::InstallationDiffers { theirs } => write!(f, "takes none: configured with {theirs}"),
+            MemberState::SettingsDiffer { others } => write!(f, "takes none: waits until members with {others} stop"),
+            MemberState::ProtocolDiffers { others } => write!(f, "takes none: others follow protocol {others}"),
+            MemberState::Declines => f.write_str("takes none: its /readyz says why"),
+            MemberState::Left => f.write_str("left"),
+            MemberState::Evicted { by } => write!(f, "evicted by {by}"),
+            MemberState::Usurped { by } => write!(f, "its Lease is held by {by}"),
         }
     }
 }

@@ -40,10 +40,10 @@ const READING_MAX: u32 = 8;
 
 /// How many requests are on the way by namespace.
 #[derive(Debug, Default)]
-pub(super) struct OnTheWay {
+pub(super) struct InFlight {
     by_namespace: Counts,
     /// Creates of shards in quarantine.
-    n_alone: u32,
+    n_quarantined: u32,
     /// Creates that read their CronJob first, or have read it.
     reading: Counts,
 }
@@ -81,9 +81,9 @@ impl Counts {
     }
 }
 
-impl OnTheWay {
+impl InFlight {
     pub(super) fn enter(&mut self, queued: &Queued) {
-        self.n_alone += u32::from(queued.is_alone());
+        self.n_quarantined += u32::from(queued.is_quarantined());
         self.by_namespace.add(queued.namespace());
         if queued.is_reading() {
             self.reading.add(queued.namespace());
@@ -91,7 +91,7 @@ impl OnTheWay {
     }
 
     pub(super) fn leave(&mut self, queued: &Queued) {
-        self.n_alone -= u32::from(queued.is_alone());
+        self.n_quarantined -= u32::from(queued.is_quarantined());
         self.by_namespace.remove(queued.namespace());
         if queued.is_reading() {
             self.reading.remove(queued.namespace());
@@ -102,7 +102,7 @@ impl OnTheWay {
 #[derive(Debug)]
 pub(super) struct Backlog {
     len_max: usize,
-    alone: FairQueue<Queued>,
+    quarantined: FairQueue<Queued>,
     completed: FairQueue<Queued>,
     reading: FairQueue<Queued>,
     creates: FairQueue<Queued>,
@@ -118,7 +118,7 @@ impl Backlog {
     pub(super) fn new(len_max: usize) -> Backlog {
         Backlog {
             len_max,
-            alone: FairQueue::default(),
+            quarantined: FairQueue::default(),
             completed: FairQueue::default(),
             reading: FairQueue::default(),
             creates: FairQueue::default(),
@@ -140,7 +140,7 @@ impl Backlog {
             return Err(Box::new(queued));
         }
         let lane = match queued.request.lane(now) {
-            Lane::Creates | Lane::Overdue if queued.is_alone() => &mut self.alone,
+            Lane::Creates | Lane::Overdue if queued.is_quarantined() => &mut self.quarantined,
             Lane::Creates | Lane::Overdue if queued.is_completed => &mut self.completed,
             Lane::Creates | Lane::Overdue if queued.is_reading() => &mut self.reading,
             Lane::Creates => &mut self.creates,
@@ -156,17 +156,17 @@ impl Backlog {
         Ok(())
     }
 
-    /// The next to be sent, at a time when `places` may be on the way and `on_the_way` are; else, where something waits
+    /// The next to be sent, at a time when `places` may be on the way and `in_flight` are; else, where something waits
     /// for a token alone, until when.
     pub(super) fn pop(
         &mut self,
         (now, boot): (Timestamp, BootInstant),
         places: u32,
-        on_the_way: &OnTheWay,
+        in_flight: &InFlight,
     ) -> Result<Queued, Option<BootInstant>> {
         self.n_turns = self.n_turns.wrapping_add(1);
         let share = SHARE_MIN.max(places / SHARES);
-        let n_on_the_way = |namespace: &str| on_the_way.by_namespace.of(namespace);
+        let n_in_flight = |namespace: &str| in_flight.by_namespace.of(namespace);
         let is_background_turn = self.n_turns.is_multiple_of(BACKGROUND_TURNS)
             && (is_old(&self.look_ups, now) || is_old(&self.background, now));
         // Its CronJob's next slot has come, which waits for the answer. It is not sent, so it takes no token.
@@ -174,40 +174,40 @@ impl Backlog {
             return Ok(futile);
         }
         // One of them at a time takes no place worth mentioning from others.
-        if on_the_way.n_alone == 0
-            && let Some(queued) = self.alone.pop(share, n_on_the_way)
+        if in_flight.n_quarantined == 0
+            && let Some(queued) = self.quarantined.pop(share, n_in_flight)
         {
             return Ok(queued);
         }
-        if let Some(queued) = self.completed.pop(share, n_on_the_way) {
+        if let Some(queued) = self.completed.pop(share, n_in_flight) {
             return Ok(queued);
         }
         let reading_max = (places / READING_SHARE).clamp(1, READING_MAX);
-        if on_the_way.reading.sum < reading_max
+        if in_flight.reading.sum < reading_max
             // Half of the places at most for one namespace, whose webhooks may be slow.
-            && let Some(queued) = self.reading.pop((reading_max / 2).max(1), |namespace| on_the_way.reading.of(namespace))
+            && let Some(queued) = self.reading.pop((reading_max / 2).max(1), |namespace| in_flight.reading.of(namespace))
         {
             return Ok(queued);
         }
-        if !is_background_turn && let Some(queued) = self.creates.pop(share, n_on_the_way) {
+        if !is_background_turn && let Some(queued) = self.creates.pop(share, n_in_flight) {
             return Ok(queued);
         }
         let mut wait = None;
         if !is_background_turn && self.overdue.len() > 0 {
             match self.tokens.take(boot) {
-                Ok(()) => return self.overdue.pop(share, n_on_the_way).ok_or(None),
+                Ok(()) => return self.overdue.pop(share, n_in_flight).ok_or(None),
                 Err(at) => wait = Some(at),
             }
         }
-        if let Some(queued) = self.look_ups.pop(share, n_on_the_way) {
+        if let Some(queued) = self.look_ups.pop(share, n_in_flight) {
             return Ok(queued);
         }
-        self.background.pop(share, n_on_the_way).ok_or(wait)
+        self.background.pop(share, n_in_flight).ok_or(wait)
     }
 
     fn lanes(&mut self) -> [&mut FairQueue<Queued>; 7] {
         [
-            &mut self.alone,
+            &mut self.quarantined,
             &mut self.completed,
             &mut self.reading,
             &mut self.creates,
@@ -223,7 +223,7 @@ impl Backlog {
     }
 
     pub(super) fn n_creates(&self) -> usize {
-        self.alone.len() + self.completed.len() + self.reading.len() + self.creates.len() + self.overdue.len()
+        self.quarantined.len() + self.completed.len() + self.reading.len() + self.creates.len() + self.overdue.len()
     }
 
     pub(super) fn n_background(&self) -> usize {

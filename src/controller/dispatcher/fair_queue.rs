@@ -109,11 +109,11 @@ impl<T: Namespaced> FairQueue<T> {
         self.list(number);
     }
 
-    /// The next, where `n_on_the_way` tells what a namespace has on the way and `share` how much that may be while
+    /// The next, where `n_in_flight` tells what a namespace has on the way and `share` how much that may be while
     /// others wait.
-    pub(super) fn pop(&mut self, share: u32, n_on_the_way: impl Fn(&str) -> u32) -> Option<T> {
+    pub(super) fn pop(&mut self, share: u32, n_in_flight: impl Fn(&str) -> u32) -> Option<T> {
         self.turn += 1;
-        let n_of = |number: usize| n_on_the_way(&self.namespaces[number].name);
+        let n_of = |number: usize| n_in_flight(&self.namespaces[number].name);
         let has_room = |number: &usize| n_of(*number) < share;
         // Those passed over are few: together they have no more than the limit on the way, each at least its share.
         let next = if self.turn.is_multiple_of(2) {

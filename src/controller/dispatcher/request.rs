@@ -10,10 +10,10 @@ use crate::{
         clock::{Clock, ClockVerdict},
         lane::{LaneRequest, WriteApi},
     },
-    kube_api::{Answered, ClusterApi, CronJobOutcome},
+    kube_api::{Answered, ApiClient, CronJobOutcome},
     shard::{
         CreateOutcome, CronJobIdentity, CronJobRecord, DeleteOutcome, Input, JobDelete, JobLookUp, JobOrder,
-        JobTemplate, LookUpOutcome, Mandate,
+        JobTemplate, LookUpOutcome, ShardTerm,
     },
     telemetry::metrics::ApiCall,
 };
@@ -33,21 +33,21 @@ pub trait JobApi: WriteApi {
     ) -> impl Future<Output = Answered<CronJobOutcome<Box<CronJobRecord>>>> + Send;
 }
 
-impl JobApi for ClusterApi {
+impl JobApi for ApiClient {
     async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
-        ClusterApi::create_job(self, order).await
+        ApiClient::create_job(self, order).await
     }
 
     async fn delete_job(&self, delete: &JobDelete) -> Answered<DeleteOutcome> {
-        ClusterApi::delete_job(self, delete).await
+        ApiClient::delete_job(self, delete).await
     }
 
     async fn look_up_job(&self, look_up: &JobLookUp) -> Answered<LookUpOutcome> {
-        ClusterApi::look_up_job(self, look_up).await
+        ApiClient::look_up_job(self, look_up).await
     }
 
     async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
-        ClusterApi::read_cron_job(self, cron_job).await
+        ApiClient::read_cron_job(self, cron_job).await
     }
 }
 
@@ -224,7 +224,7 @@ impl Request {
 pub struct Queued {
     pub(super) request: Request,
     /// Under what it was ordered, and may be sent.
-    pub(super) mandate: Mandate,
+    pub(super) shard_term: ShardTerm,
     /// Whether it is of a shard in quarantine.
     is_quarantined: bool,
     /// Whether its template was read for it.
@@ -234,11 +234,11 @@ pub struct Queued {
 }
 
 impl Queued {
-    /// One that was not sent yet, ordered under this mandate, whose shard may be in quarantine.
-    pub fn new(request: Request, mandate: Mandate, is_quarantined: bool) -> Queued {
+    /// One that was not sent yet, ordered in this term, whose shard may be in quarantine.
+    pub fn new(request: Request, shard_term: ShardTerm, is_quarantined: bool) -> Queued {
         Queued {
             request,
-            mandate,
+            shard_term,
             is_quarantined,
             is_completed: false,
             n_retries: 0,
@@ -246,7 +246,7 @@ impl Queued {
     }
 
     /// Whether no other like it is on the way at the same time.
-    pub(super) fn is_alone(&self) -> bool {
+    pub(super) fn is_quarantined(&self) -> bool {
         self.is_quarantined && self.request.is_urgent()
     }
 
@@ -285,8 +285,8 @@ impl Namespaced for Queued {
 impl<A: JobApi> LaneRequest<A> for Queued {
     type Reply = Reply;
 
-    fn mandate(&self) -> Option<Mandate> {
-        Some(self.mandate)
+    fn shard_term(&self) -> Option<ShardTerm> {
+        Some(self.shard_term)
     }
 
     fn may_be_sent(&self, clock: &Clock) -> bool {

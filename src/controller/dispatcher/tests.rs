@@ -12,11 +12,11 @@ use crate::{
     },
     kube_api::{
         Answered, CronJobOutcome,
-        ordered_watch::{Watched, Watcher},
+        ordered_watch::{OrderedReceiver, OrderedSender},
     },
     shard::{
         CronJobIdentity, CronJobRecord, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome,
-        Mandate, Term, Uid, held_shards::WHOLE,
+        ShardTerm, Term, Uid, held_shards::WHOLE,
     },
     telemetry::metrics::Metrics,
 };
@@ -25,8 +25,8 @@ mod fence;
 mod reading;
 
 /// Of the same shard, and another time.
-const fn of_term(term: u64) -> Mandate {
-    Mandate {
+const fn of_term(term: u64) -> ShardTerm {
+    ShardTerm {
         shard: WHOLE.shard,
         term: Term(term),
     }
@@ -217,7 +217,7 @@ struct Bench {
     answers: mpsc::Receiver<Input>,
     leadership: watch::Sender<Leadership>,
     phases: PhaseSender,
-    burst: Watcher<bool>,
+    burst: OrderedReceiver<bool>,
     metrics: Metrics,
     dispatcher: Option<Dispatcher<FakeApi>>,
 }
@@ -249,16 +249,16 @@ impl Bench {
         let (answers_in, answers) = mpsc::channel(1_024);
         let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
         let phases = phases();
-        let burst_in = Watched::new(false);
+        let burst_in = OrderedSender::new(false);
         let burst = burst_in.subscribe();
-        let links = DispatcherLinks {
+        let channels = DispatcherChannels {
             queue: queue.clone(),
             answers: answers_in,
             leadership: leadership.subscribe(),
             phase: phases.subscribe(),
             burst: burst_in,
         };
-        let dispatcher = Some(Dispatcher::new(api.clone(), clock.clone(), links, 128));
+        let dispatcher = Some(Dispatcher::new(api.clone(), clock.clone(), channels, 128));
         Bench {
             clock,
             api,
@@ -486,11 +486,11 @@ async fn leadership_expiry_and_clock_are_asked_once_more_at_the_write() {
             .queue
             .push(Queued::new(create("a", "stale", 90), of_term(0), false), epoch())
             .unwrap();
-        let links = DispatcherLinks {
+        let channels = DispatcherChannels {
             answers: answers_in,
-            ..dispatcher.links
+            ..dispatcher.channels
         };
-        tokio::spawn(Dispatcher::new(bench.api.clone(), bench.clock.clone(), links, 128).run());
+        tokio::spawn(Dispatcher::new(bench.api.clone(), bench.clock.clone(), channels, 128).run());
         tokio::time::sleep(Duration::from_secs(20)).await;
         assert!(bench.api.requests().is_empty());
         spoil(&bench);

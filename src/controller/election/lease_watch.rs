@@ -24,7 +24,7 @@ const REFUSED_PAUSE: Duration = Duration::from_secs(2);
 type Lines = Pin<Box<dyn Stream<Item = Result<LeaseEvent, LeaseError>> + Send>>;
 
 /// What we are at.
-enum Stage {
+enum LeaseWatchState {
     Listing {
         asked_at: BootInstant,
         answer: BoxFuture<'static, Result<LeaseList, LeaseError>>,
@@ -48,7 +48,7 @@ pub(super) struct LeaseWatch {
     refusals: Refusals,
     /// A list without an answer, and a watch that has not begun, is asked for again after this: well before a fence.
     patience: Duration,
-    stage: Stage,
+    stage: LeaseWatchState,
     /// Whether the election believes that the watch goes on.
     is_believed: bool,
     /// What is to be told: the news that the watch goes on, and what it shows.
@@ -84,7 +84,7 @@ impl LeaseWatch {
                 return input;
             }
             match &mut self.stage {
-                Stage::Listing { asked_at, answer } => {
+                LeaseWatchState::Listing { asked_at, answer } => {
                     let asked_at = *asked_at;
                     let answer = answer.await;
                     let is_refused = self.refusals.note(["list", "leases"], &answer);
@@ -101,7 +101,7 @@ impl LeaseWatch {
                         }
                     }
                 }
-                Stage::Watching { lines, through } => {
+                LeaseWatchState::Watching { lines, through } => {
                     let through = *through;
                     match lines.next().await {
                         Some(Ok(event)) => self.take(event),
@@ -117,7 +117,7 @@ impl LeaseWatch {
                         }
                     }
                 }
-                Stage::Pausing { until, from } => {
+                LeaseWatchState::Pausing { until, from } => {
                     let (remaining, from) = (until.since(self.clock.boot()), *from);
                     tokio::time::sleep(remaining).await;
                     self.stage = match from {
@@ -150,7 +150,7 @@ impl LeaseWatch {
             LeaseEvent::Deleted(key, version) => (version, Some(ElectionInput::Deleted(key, version))),
             LeaseEvent::Bookmark(version) => (version, None),
         };
-        if let Stage::Watching { through, .. } = &mut self.stage {
+        if let LeaseWatchState::Watching { through, .. } = &mut self.stage {
             *through = version;
         }
         // Only what it shows is proof that it goes on.
@@ -161,7 +161,7 @@ impl LeaseWatch {
     }
 
     fn pause(&mut self, from: Option<ResourceVersion>, pause: Duration) {
-        self.stage = Stage::Pausing {
+        self.stage = LeaseWatchState::Pausing {
             until: self.clock.boot() + pause,
             from,
         };
@@ -185,16 +185,16 @@ fn goes_on_from(
     }
 }
 
-fn list(api: &LeaseApi, clock: &Clock, patience: Duration) -> Stage {
+fn list(api: &LeaseApi, clock: &Clock, patience: Duration) -> LeaseWatchState {
     let api = api.clone();
-    Stage::Listing {
+    LeaseWatchState::Listing {
         asked_at: clock.boot(),
         answer: Box::pin(async move { api.list(patience).await }),
     }
 }
 
-fn watch(api: &LeaseApi, from: ResourceVersion, patience: Duration) -> Stage {
-    Stage::Watching {
+fn watch(api: &LeaseApi, from: ResourceVersion, patience: Duration) -> LeaseWatchState {
+    LeaseWatchState::Watching {
         lines: Box::pin(api.watch(from, patience)),
         through: from,
     }

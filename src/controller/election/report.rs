@@ -10,7 +10,7 @@ impl ElectionTask {
     /// Says how things stand, and tells the log when it begins or ceases to act.
     pub(super) fn publish(&mut self) {
         let mut overview = self.election.overview(self.clock.boot());
-        let refusal = self.refusals.text(self.asker.api.namespace());
+        let refusal = self.refusals.text(self.lease_requests.api.namespace());
         if self.is_alone {
             // Without the rights nothing is known of other replicas, so nothing holds it back. One that has had them, or
             // sees another replica, waits.
@@ -27,15 +27,17 @@ impl ElectionTask {
             self.act_alone(&overview, is_unguarded);
         } else {
             let n_senders = overview.n_takers.try_into().unwrap_or(u32::MAX);
-            self.links.leadership.send_if_modified(|it| it.share_among(n_senders));
+            self.channels
+                .leadership
+                .send_if_modified(|it| it.share_among(n_senders));
             let n_led = overview.led.len().try_into().unwrap_or(i64::MAX);
-            self.links.metrics.led.set(n_led);
+            self.channels.metrics.led.set(n_led);
         }
         if overview.not_owning != self.told_not_owning {
             self.told_not_owning.clone_from(&overview.not_owning);
             self.tell(&overview);
         }
-        self.links.board.publish(ElectionFigures {
+        self.channels.snapshot.publish(ElectionFigures {
             refusal,
             overview,
             fence_after: self.config.timing.parts().self_fence,
@@ -52,12 +54,12 @@ impl ElectionTask {
             Some(_) => Some(now),
         };
         let acts = until != Some(now);
-        self.links.metrics.led.set(i64::from(acts));
-        self.links.leadership.send_if_modified(|leadership| {
+        self.channels.metrics.led.set(i64::from(acts));
+        self.channels.leadership.send_if_modified(|leadership| {
             let is_over = until == Some(now) && !leadership.may_act(now);
             !is_over && leadership.set_until(until)
         });
-        self.links.acts_alone.set(acts);
+        self.channels.acts_alone.set(acts);
     }
 
     pub(super) fn note_eviction(&self, write: &LeaseWrite) {
@@ -68,7 +70,7 @@ impl ElectionTask {
                 self.config.pod_name
             );
             self.notices.warn(write.key.clone(), "MemberEvicted", message);
-            self.links.metrics.evictions.inc();
+            self.channels.metrics.evictions.inc();
         }
     }
 

@@ -18,18 +18,18 @@ use crate::{
 const INSTALLATION_PAUSE: Duration = Duration::from_secs(1);
 
 /// A request on its way.
-pub(super) type Asked = BoxFuture<'static, Told>;
+pub(super) type LeaseRequest = BoxFuture<'static, LeaseResponse>;
 
 /// What an answer says.
-pub(super) struct Told {
+pub(super) struct LeaseResponse {
     pub(super) input: ElectionInput,
     /// Where it was a renewal of ours that was done: an instant of the server's clock, not after it was sent.
     pub(super) renewal_received: Option<Timestamp>,
 }
 
-impl From<ElectionInput> for Told {
-    fn from(input: ElectionInput) -> Told {
-        Told {
+impl From<ElectionInput> for LeaseResponse {
+    fn from(input: ElectionInput) -> LeaseResponse {
+        LeaseResponse {
             input,
             renewal_received: None,
         }
@@ -38,24 +38,24 @@ impl From<ElectionInput> for Told {
 
 impl ElectionTask {
     /// Takes in the answer to a request.
-    pub(super) fn told(&mut self, told: Told) -> ElectionInput {
+    pub(super) fn take_response(&mut self, response: LeaseResponse) -> ElectionInput {
         // From the send, as the fence; a second is lost to a creation time of whole seconds.
-        if let Some(received) = told.renewal_received {
+        if let Some(received) = response.renewal_received {
             let self_fence = self.config.timing.parts().self_fence;
             let lasts = self_fence.saturating_sub(Duration::from_secs(1));
             if let Ok(until) = received.checked_add(lasts) {
-                self.links
+                self.channels
                     .leadership
                     .send_modify(|leadership| leadership.allow_creates_before(until));
             }
         }
-        told.input
+        response.input
     }
 }
 
 /// Sends requests.
 #[derive(Clone)]
-pub(super) struct Asker {
+pub(super) struct LeaseRequests {
     pub(super) api: LeaseApi,
     pub(super) clock: Clock,
     pub(super) metrics: ApiMetrics,
@@ -64,44 +64,44 @@ pub(super) struct Asker {
     pub(super) timeout: Duration,
 }
 
-impl Asker {
-    pub(super) fn create(&self, request: RequestId, write: LeaseWrite) -> Asked {
-        let Asker { api, timeout, .. } = self.clone();
+impl LeaseRequests {
+    pub(super) fn create(&self, request: RequestId, write: LeaseWrite) -> LeaseRequest {
+        let LeaseRequests { api, timeout, .. } = self.clone();
         let (now, is_renewal) = (self.clock.now(), is_own_renewal(&write));
         let reply = async move { api.create(&write, now, timeout).await };
         self.written(ApiCall::CreateLease, request, is_renewal, reply)
     }
 
-    pub(super) fn patch(&self, request: RequestId, precondition: ResourceVersion, write: LeaseWrite) -> Asked {
-        let Asker { api, timeout, .. } = self.clone();
+    pub(super) fn patch(&self, request: RequestId, precondition: ResourceVersion, write: LeaseWrite) -> LeaseRequest {
+        let LeaseRequests { api, timeout, .. } = self.clone();
         let (now, is_renewal) = (self.clock.now(), is_own_renewal(&write));
         let reply = async move { api.patch(&write, precondition, now, timeout).await };
         self.written(ApiCall::PatchLease, request, is_renewal, reply)
     }
 
-    pub(super) fn delete(&self, request: RequestId, precondition: ResourceVersion, key: LeaseKey) -> Asked {
-        let Asker { api, timeout, .. } = self.clone();
+    pub(super) fn delete(&self, request: RequestId, precondition: ResourceVersion, key: LeaseKey) -> LeaseRequest {
+        let LeaseRequests { api, timeout, .. } = self.clone();
         let reply = async move { api.delete(&key, precondition, timeout).await };
         self.written(ApiCall::DeleteLease, request, false, reply)
     }
 
-    pub(super) fn read(&self, request: RequestId, key: LeaseKey) -> Asked {
-        let asker = self.clone();
+    pub(super) fn read(&self, request: RequestId, key: LeaseKey) -> LeaseRequest {
+        let lease_requests = self.clone();
         Box::pin(async move {
-            let sent = asker.clock.boot();
-            let reply = asker.api.read(&key, asker.timeout).await;
-            let answer: ReadAnswer = asker.note(ApiCall::GetLease, sent, reply);
+            let sent = lease_requests.clock.boot();
+            let reply = lease_requests.api.read(&key, lease_requests.timeout).await;
+            let answer: ReadAnswer = lease_requests.note(ApiCall::GetLease, sent, reply);
             ElectionInput::Read { request, answer }.into()
         })
     }
 
     /// Reads what the installation was made with, or makes it; tries until it is known.
-    pub(super) fn installation(&self, ours: Installation) -> Asked {
-        let asker = self.clone();
+    pub(super) fn installation(&self, ours: Installation) -> LeaseRequest {
+        let lease_requests = self.clone();
         Box::pin(async move {
             loop {
-                let known = asker.api.installation(&ours, asker.timeout).await;
-                let is_refused = asker.refusals.note(["get or create", "configmaps"], &known);
+                let known = lease_requests.api.installation(&ours, lease_requests.timeout).await;
+                let is_refused = lease_requests.refusals.note(["get or create", "configmaps"], &known);
                 match known {
                     Ok(installation) => return ElectionInput::InstallationKnown(installation).into(),
                     Err(_) if is_refused => {}
@@ -118,10 +118,10 @@ impl Asker {
         request: RequestId,
         is_renewal: bool,
         reply: impl Future<Output = LeaseReply<WriteAnswer>> + Send + 'static,
-    ) -> Asked {
-        let asker = self.clone();
+    ) -> LeaseRequest {
+        let lease_requests = self.clone();
         Box::pin(async move {
-            let sent = asker.clock.boot();
+            let sent = lease_requests.clock.boot();
             let reply = reply.await;
             let is_done = matches!(reply.answer, WriteAnswer::Done(_));
             let date = reply
@@ -129,9 +129,9 @@ impl Asker {
                 .as_ref()
                 .filter(|_| is_renewal && is_done)
                 .map(|date| date.at);
-            let answer = asker.note(call, sent, reply);
-            let round_trip = asker.clock.boot().since(sent);
-            Told {
+            let answer = lease_requests.note(call, sent, reply);
+            let round_trip = lease_requests.clock.boot().since(sent);
+            LeaseResponse {
                 input: ElectionInput::Written { request, answer },
                 renewal_received: date.and_then(|date| date.checked_sub(round_trip).ok()),
             }

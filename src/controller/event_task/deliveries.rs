@@ -36,17 +36,17 @@ struct Delivery {
     cron_job: Uid,
     action: EventAction,
     happened: BootInstant,
-    stage: Stage,
+    stage: DeliveryState,
     /// When it is given up; set by its first try.
     deadline: Option<BootInstant>,
     behind: VecDeque<Happened>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum DeliveryState {
     /// Not sent yet: it stays behind bursts.
     New,
-    OnTheWay,
+    InFlight,
     /// Sent in vain; not again before then.
     Pausing(BootInstant),
 }
@@ -112,7 +112,7 @@ impl Deliveries {
                         cron_job: next.event.cron_job.uid.clone(),
                         action,
                         happened: next.boot,
-                        stage: Stage::New,
+                        stage: DeliveryState::New,
                         deadline: None,
                         behind: events,
                     });
@@ -130,7 +130,7 @@ impl Deliveries {
     ) -> Option<(DeliveryId, EventAction)> {
         let is_ready = |delivery: &&mut Delivery| delivery.ready_at(burst_wait).is_some_and(|at| at <= now);
         let delivery = self.begun.iter_mut().find(is_ready)?;
-        delivery.stage = Stage::OnTheWay;
+        delivery.stage = DeliveryState::InFlight;
         delivery.deadline.get_or_insert(now + TRIED_FOR_MAX);
         Some((delivery.id, delivery.action.clone()))
     }
@@ -156,7 +156,7 @@ impl Deliveries {
         let Some(delivery) = self.begun.iter_mut().find(|delivery| delivery.id == id) else {
             return;
         };
-        delivery.stage = Stage::Pausing(until);
+        delivery.stage = DeliveryState::Pausing(until);
         if delivery.deadline.is_some_and(|deadline| deadline <= now) {
             self.metrics.dropped_failed.inc();
             self.end(id);
@@ -182,7 +182,7 @@ impl Deliveries {
                     namespace: namespace.clone(),
                     body: create_body.clone(),
                 };
-                delivery.stage = Stage::Pausing(now);
+                delivery.stage = DeliveryState::Pausing(now);
                 return;
             }
             (EventOutcome::Exists | EventOutcome::Gone | EventOutcome::Rejected { .. }, _)
@@ -203,9 +203,9 @@ impl Deliveries {
 impl Delivery {
     fn ready_at(&self, burst_wait: Option<Duration>) -> Option<BootInstant> {
         match self.stage {
-            Stage::New => Some(self.happened + burst_wait.unwrap_or_default()),
-            Stage::Pausing(until) => Some(until),
-            Stage::OnTheWay => None,
+            DeliveryState::New => Some(self.happened + burst_wait.unwrap_or_default()),
+            DeliveryState::Pausing(until) => Some(until),
+            DeliveryState::InFlight => None,
         }
     }
 }

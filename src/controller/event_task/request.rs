@@ -8,8 +8,8 @@ use crate::{
         clock::Clock,
         lane::{LaneRequest, WriteApi},
     },
-    kube_api::{Answer, Answered, ClusterApi, EventAction, EventOutcome},
-    shard::Mandate,
+    kube_api::{Answer, Answered, ApiClient, EventAction, EventOutcome},
+    shard::ShardTerm,
     telemetry::metrics::ApiCall,
 };
 
@@ -30,13 +30,13 @@ pub trait EventApi: WriteApi {
     ) -> impl Future<Output = Answered<EventOutcome>> + Send;
 }
 
-impl EventApi for ClusterApi {
+impl EventApi for ApiClient {
     async fn post_event(&self, namespace: &str, body: Vec<u8>) -> Answered<EventOutcome> {
-        ClusterApi::post_event(self, namespace, body).await
+        ApiClient::post_event(self, namespace, body).await
     }
 
     async fn patch_event(&self, namespace: &str, name: &str, body: Vec<u8>) -> Answered<EventOutcome> {
-        ClusterApi::patch_event(self, namespace, name, body).await
+        ApiClient::patch_event(self, namespace, name, body).await
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Attempt {
 impl<A: EventApi> LaneRequest<A> for Attempt {
     type Reply = EventOutcome;
 
-    fn mandate(&self) -> Option<Mandate> {
+    fn shard_term(&self) -> Option<ShardTerm> {
         None
     }
 

@@ -11,7 +11,7 @@ use crate::{
         lane::WriteApi,
         shutdown::{PhaseSender, phases},
     },
-    kube_api::{Answered, ordered_watch::Watched},
+    kube_api::{Answered, ordered_watch::OrderedSender},
     shard::{CronJobIdentity, EventReason, ResourceVersion, Uid, held_shards::WHOLE},
     telemetry::metrics::Metrics,
 };
@@ -83,7 +83,7 @@ struct Bench {
     api: FakeApi,
     queue: EventQueue,
     phases: PhaseSender,
-    burst: Watched<bool>,
+    burst: OrderedSender<bool>,
     metrics: EventMetrics,
     task: tokio::task::JoinHandle<()>,
 }
@@ -100,15 +100,15 @@ impl Bench {
             latency,
             seen: Arc::new(Mutex::new(seen)),
         };
-        let (phases, burst) = (phases(), Watched::new(false));
+        let (phases, burst) = (phases(), OrderedSender::new(false));
         let metrics = Metrics::register().unwrap().events;
-        let links = EventLinks {
+        let channels = EventChannels {
             leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),
             budget: EventBudget::default(),
             phase: phases.subscribe(),
             burst: burst.subscribe(),
         };
-        let (queue, task) = EventTask::new(api.clone(), clock.clone(), links, metrics.clone());
+        let (queue, task) = EventTask::new(api.clone(), clock.clone(), channels, metrics.clone());
         Bench {
             clock,
             api,

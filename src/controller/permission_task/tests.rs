@@ -71,7 +71,7 @@ impl Bench {
             config_map: "other-installation".to_owned(),
             clock: bench.clock.clone(),
             api_metrics: bench.metrics.dispatch.api.clone(),
-            board: bench.metrics.permissions.clone(),
+            snapshot: bench.metrics.permissions.clone(),
             phase: bench.phases.subscribe(),
         };
         tokio::spawn(task.run());

@@ -4,8 +4,8 @@ use tokio::sync::mpsc;
 
 use crate::{
     controller::list_task::ListNews,
-    kube_api::ordered_watch::Watched,
-    shard::{Bucket, Custody, ListOrder, ShardCommand, ShardReport, ShardSet},
+    kube_api::ordered_watch::OrderedSender,
+    shard::{Bucket, ListOrder, ShardCommand, ShardLifecycle, ShardReport, ShardSet},
 };
 
 /// Commands on their way: for each of the most shards there can be, to lead, to seal, to seal sooner and to let go; and those
@@ -14,7 +14,7 @@ pub const COMMANDS_MAX: usize = 4 * Bucket::COUNT as usize + 16;
 
 /// The ways between the shards and the election.
 #[derive(Debug)]
-pub struct CustodyLinks {
+pub struct LifecycleChannels {
     /// What the election wants.
     pub commands: mpsc::Receiver<ShardCommand>,
     /// What it is told.
@@ -22,28 +22,28 @@ pub struct CustodyLinks {
     /// Which shards are to be listed; room for one.
     pub lists: mpsc::Sender<ListOrder>,
     /// Which shards are held, for whoever watches their Jobs: told before a list of them is asked for.
-    pub held: Watched<ShardSet>,
+    pub held: OrderedSender<ShardSet>,
     /// What lists find.
     pub news: mpsc::Receiver<ListNews>,
 }
 
 /// What a turn is taken for.
 #[derive(Debug)]
-pub(super) enum CustodyNews {
+pub(super) enum LifecycleNews {
     Command(ShardCommand),
     List(ListNews),
 }
 
-impl CustodyLinks {
+impl LifecycleChannels {
     /// The next news; none ever where shards are not shared. May be dropped and called again.
-    pub(super) async fn next(links: Option<&mut CustodyLinks>) -> CustodyNews {
-        let Some(links) = links else {
+    pub(super) async fn next(channels: Option<&mut LifecycleChannels>) -> LifecycleNews {
+        let Some(channels) = channels else {
             return std::future::pending().await;
         };
         tokio::select! {
             biased;
-            Some(command) = links.commands.recv() => CustodyNews::Command(command),
-            Some(news) = links.news.recv() => CustodyNews::List(news),
+            Some(command) = channels.commands.recv() => LifecycleNews::Command(command),
+            Some(news) = channels.news.recv() => LifecycleNews::List(news),
             // Both have ended, and this task will.
             else => std::future::pending().await,
         }
@@ -55,16 +55,16 @@ impl CustodyLinks {
     }
 
     /// Passes on what there is to be told, as far as there is room: the rest comes with the next turn.
-    pub(super) fn tell(&self, custody: &mut Custody) {
+    pub(super) fn tell(&self, lifecycle: &mut ShardLifecycle) {
         if self.lists.capacity() > 0
-            && let Some(order) = custody.poll_list()
+            && let Some(order) = lifecycle.poll_list()
         {
             // The place was free, and nobody else takes it; whoever ended needs no lists.
             let _ = self.lists.try_send(order);
         }
-        while let Some(report) = custody.poll_report() {
+        while let Some(report) = lifecycle.poll_report() {
             if self.reports.try_send(report).is_err() {
-                custody.put_back(report);
+                lifecycle.put_back(report);
                 return;
             }
         }

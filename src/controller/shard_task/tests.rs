@@ -7,13 +7,13 @@ use tokio::{sync::watch, task::JoinHandle};
 use super::*;
 use crate::{
     controller::{
-        dispatcher::{Dispatcher, DispatcherLinks, JobApi},
-        event_task::{EventApi, EventBudget, EventLinks, EventTask},
+        dispatcher::{Dispatcher, DispatcherChannels, JobApi},
+        event_task::{EventApi, EventBudget, EventChannels, EventTask},
         lane::WriteApi,
         shutdown::{PhaseSender, phases},
     },
     coordination::Leadership,
-    kube_api::{Answered, CronJobOutcome, EventOutcome, ordered_watch::Watched},
+    kube_api::{Answered, CronJobOutcome, EventOutcome, ordered_watch::OrderedSender},
     schedule::Zone,
     shard::{
         ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
@@ -119,7 +119,7 @@ struct Bench {
     creates: mpsc::Receiver<(u128, String)>,
     statuses: StatusQueue,
     phases: PhaseSender,
-    board: ShardBoard,
+    snapshot: ShardSnapshot,
     shard: JoinHandle<()>,
     dispatcher: JoinHandle<()>,
     _leadership: watch::Sender<Leadership>,
@@ -134,21 +134,21 @@ impl Bench {
         let (creates_in, creates) = mpsc::channel(16);
         let phases = phases();
         let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
-        let burst = Watched::new(false);
+        let burst = OrderedSender::new(false);
         let dispatch = DispatchQueue::new(metrics.dispatch.clone());
         let statuses = StatusQueue::new(metrics.status.clone());
         let api = FakeApi {
             clock: clock.clone(),
             creates: creates_in,
         };
-        let event_links = EventLinks {
+        let event_links = EventChannels {
             leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),
             budget: EventBudget::default(),
             phase: phases.subscribe(),
             burst: burst.subscribe(),
         };
         let (events, _) = EventTask::new(api.clone(), clock.clone(), event_links, metrics.events.clone());
-        let dispatcher_links = DispatcherLinks {
+        let dispatcher_links = DispatcherChannels {
             queue: dispatch.clone(),
             answers: answers_in,
             leadership: leadership.subscribe(),
@@ -156,27 +156,27 @@ impl Bench {
             burst,
         };
         let dispatcher = Dispatcher::new(api, clock.clone(), dispatcher_links, 8);
-        let links = ShardLinks {
+        let channels = ShardChannels {
             inputs: inputs_out,
             answers,
             dispatch,
             statuses: statuses.clone(),
             events,
             phase: phases.subscribe(),
-            board: metrics.shard.clone(),
+            snapshot: metrics.shard.clone(),
             leadership: leadership.subscribe(),
-            acts_alone: crate::kube_api::ordered_watch::Watched::new(false).subscribe(),
-            custody: None,
+            acts_alone: crate::kube_api::ordered_watch::OrderedSender::new(false).subscribe(),
+            lifecycle: None,
         };
         let shards = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), epoch());
-        let shard = ShardTask::new(shards, clock.clone(), epoch(), links);
+        let shard = ShardTask::new(shards, clock.clone(), epoch(), channels);
         Bench {
             clock,
             inputs,
             creates,
             statuses,
             phases,
-            board: metrics.shard,
+            snapshot: metrics.shard,
             shard: tokio::spawn(shard.run()),
             dispatcher: tokio::spawn(dispatcher.run()),
             _leadership: leadership,
@@ -222,10 +222,16 @@ async fn a_job_is_created_at_the_slot_and_its_status_follows() {
     assert!(name.starts_with("one-"), "{name}");
     pass(1).await;
     assert_eq!(bench.statuses.len(), 1);
-    let figures = bench.board.read();
+    let figures = bench.snapshot.read();
     assert!(figures.is_synced);
     assert_eq!((figures.sizes.cron_jobs, figures.sizes.jobs), (2, 1));
-    assert_eq!((figures.tally.due_instants, figures.tally.open_instants), (1, 0));
+    assert_eq!(
+        (
+            figures.outcome_counts.due_instants,
+            figures.outcome_counts.open_instants
+        ),
+        (1, 0)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -233,7 +239,7 @@ async fn nothing_becomes_due_while_the_clock_is_in_doubt() {
     let mut bench = Bench::new();
     bench.list(vec![cron_job("one", "* * * * *")]).await;
     pass(120).await;
-    assert!(!bench.board.read().is_synced, "the shard has no time to go by yet");
+    assert!(!bench.snapshot.read().is_synced, "the shard has no time to go by yet");
     bench.compare_clocks(SignedDuration::ZERO);
     let (at, _) = bench.creates.recv().await.unwrap();
     assert!(

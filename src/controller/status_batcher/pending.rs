@@ -16,7 +16,7 @@ use dashmap::{DashMap, Entry};
 use tokio::sync::Notify;
 
 use crate::{
-    shard::{BootInstant, Input, Mandate, ResourceVersion, StatusOutcome, StatusWrite, Uid},
+    shard::{BootInstant, Input, ResourceVersion, ShardTerm, StatusOutcome, StatusWrite, Uid},
     telemetry::metrics::StatusMetrics,
 };
 
@@ -31,7 +31,7 @@ pub(super) const FLUSH_SIZE: usize = 1 << 14;
 pub(super) struct Pending {
     pub(super) write: StatusWrite,
     /// Under what it was ordered, and may be sent.
-    pub(super) mandate: Mandate,
+    pub(super) shard_term: ShardTerm,
     /// When the first of the changes that it carries came.
     pub(super) since: BootInstant,
     /// How many times it was sent and has to be sent again.
@@ -97,7 +97,7 @@ impl StatusQueue {
     }
 
     /// Takes a write in without waiting. When there is no room its answer is given back at once.
-    pub fn push(&self, mandate: Mandate, write: StatusWrite, now: BootInstant) -> Result<(), Input> {
+    pub fn push(&self, shard_term: ShardTerm, write: StatusWrite, now: BootInstant) -> Result<(), Input> {
         if self.len() >= PENDING_MAX && !self.shared.pending.contains_key(&write.cron_job.uid) {
             self.shared.metrics.overflows.inc();
             let message = "too many statuses wait to be written".into();
@@ -112,7 +112,7 @@ impl StatusQueue {
         let (uid, is_urgent) = (write.cron_job.uid.clone(), write.is_urgent);
         let pushed = self.merge(Pending {
             write,
-            mandate,
+            shard_term,
             since: now,
             n_retries: 0,
         });

@@ -8,8 +8,8 @@ use crate::{
         clock::Clock,
         lane::{LaneRequest, WriteApi},
     },
-    kube_api::{Answered, ClusterApi, CronJobOutcome},
-    shard::{CronJobIdentity, CronJobRecord, Mandate, StatusOutcome, StatusWrite, record::RetainedMetadata},
+    kube_api::{Answered, ApiClient, CronJobOutcome},
+    shard::{CronJobIdentity, CronJobRecord, ShardTerm, StatusOutcome, StatusWrite, record::RetainedMetadata},
     telemetry::metrics::ApiCall,
 };
 
@@ -24,13 +24,13 @@ pub trait StatusApi: WriteApi {
     ) -> impl Future<Output = Answered<CronJobOutcome<Box<CronJobRecord>>>> + Send;
 }
 
-impl StatusApi for ClusterApi {
+impl StatusApi for ApiClient {
     async fn write_status(&self, write: &StatusWrite) -> Answered<StatusOutcome> {
-        ClusterApi::write_status(self, write).await
+        ApiClient::write_status(self, write).await
     }
 
     async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
-        ClusterApi::read_cron_job(self, cron_job).await
+        ApiClient::read_cron_job(self, cron_job).await
     }
 }
 
@@ -45,8 +45,8 @@ pub(in crate::controller) enum Reply {
 impl<A: StatusApi> LaneRequest<A> for Pending {
     type Reply = Reply;
 
-    fn mandate(&self) -> Option<Mandate> {
-        Some(self.mandate)
+    fn shard_term(&self) -> Option<ShardTerm> {
+        Some(self.shard_term)
     }
 
     fn may_be_sent(&self, _clock: &Clock) -> bool {

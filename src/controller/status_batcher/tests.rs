@@ -13,17 +13,17 @@ use crate::{
         lane::WriteApi,
         shutdown::{PhaseSender, phases},
     },
-    kube_api::{Answered, CronJobOutcome, ordered_watch::Watched},
+    kube_api::{Answered, CronJobOutcome, ordered_watch::OrderedSender},
     shard::{
-        CronJobIdentity, CronJobRecord, CronJobStatus, Mandate, ResourceVersion, Term, held_shards::WHOLE,
+        CronJobIdentity, CronJobRecord, CronJobStatus, ResourceVersion, ShardTerm, Term, held_shards::WHOLE,
         record::RetainedMetadata, state::test_record,
     },
     telemetry::metrics::Metrics,
 };
 
 /// Of the same shard, and another time.
-const fn of_term(term: u64) -> Mandate {
-    Mandate {
+const fn of_term(term: u64) -> ShardTerm {
+    ShardTerm {
         shard: WHOLE.shard,
         term: Term(term),
     }
@@ -131,7 +131,7 @@ struct Bench {
     answers: mpsc::Receiver<Input>,
     leadership: watch::Sender<Leadership>,
     phases: PhaseSender,
-    burst: Watched<bool>,
+    burst: OrderedSender<bool>,
     batcher: tokio::task::JoinHandle<()>,
 }
 
@@ -155,15 +155,15 @@ impl Bench {
         let (answers_in, answers) = mpsc::channel(1_024);
         let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
         let phases = phases();
-        let burst = Watched::new(false);
-        let links = StatusLinks {
+        let burst = OrderedSender::new(false);
+        let channels = StatusChannels {
             queue: queue.clone(),
             answers: answers_in,
             leadership: leadership.subscribe(),
             phase: phases.subscribe(),
             burst: burst.subscribe(),
         };
-        let batcher = StatusBatcher::new(api.clone(), clock.clone(), links, FLUSH_INTERVAL);
+        let batcher = StatusBatcher::new(api.clone(), clock.clone(), channels, FLUSH_INTERVAL);
         let batcher = tokio::spawn(batcher.run());
         Bench {
             clock,
@@ -385,7 +385,7 @@ async fn leadership_is_asked_once_more_at_the_write() {
     bench.batcher.abort();
     let (answers_in, mut answers) = mpsc::channel(1);
     let queue = StatusQueue::new(Metrics::register().unwrap().status);
-    let links = StatusLinks {
+    let channels = StatusChannels {
         queue: queue.clone(),
         answers: answers_in.clone(),
         leadership: bench.leadership.subscribe(),
@@ -399,7 +399,7 @@ async fn leadership_is_asked_once_more_at_the_write() {
     queue
         .push(of_term(0), urgent("stale", 7, 3), bench.clock.boot())
         .unwrap();
-    tokio::spawn(StatusBatcher::new(bench.api.clone(), bench.clock.clone(), links, FLUSH_INTERVAL).run());
+    tokio::spawn(StatusBatcher::new(bench.api.clone(), bench.clock.clone(), channels, FLUSH_INTERVAL).run());
     bench.pass(1_000).await;
     assert!(bench.requests().is_empty(), "held up");
     bench.leadership.send_modify(|leadership| leadership.begin(of_term(2)));

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::{
     controller::{clock::Clock, shutdown::phases, spawn},
-    kube_api::ordered_watch::Watched,
+    kube_api::ordered_watch::OrderedSender,
 };
 
 /// A process of two tasks and a list of what happened.
@@ -19,7 +19,7 @@ struct Bench {
     log: Arc<Mutex<Vec<&'static str>>>,
     signals: mpsc::Sender<&'static str>,
     received: mpsc::Receiver<&'static str>,
-    went_back: Watched<bool>,
+    went_back: OrderedSender<bool>,
 }
 
 impl Bench {
@@ -30,7 +30,7 @@ impl Bench {
             log: Arc::default(),
             signals,
             received,
-            went_back: Watched::new(false),
+            went_back: OrderedSender::new(false),
         }
     }
 
@@ -106,21 +106,21 @@ async fn a_life_that_ends_leaves_the_tasks_that_last() {
     let mut bench = Bench::new();
     let lasting = bench.task("lasting", Phase::End, Duration::ZERO);
     let (alive, mut ended) = mpsc::channel::<()>(1);
-    let of_life = spawn("of a life", Phase::End, async move {
+    let of_session = spawn("of a life", Phase::End, async move {
         let _alive = alive;
         std::future::pending::<()>().await;
     });
     bench.went_back.set(true);
-    let outcome = bench.supervise_beside(vec![lasting], vec![of_life]).await.unwrap();
-    let Ended::Life { lasting, ended: tasks } = outcome else {
+    let outcome = bench.supervise_beside(vec![lasting], vec![of_session]).await.unwrap();
+    let Ended::Session { lasting, ended: tasks } = outcome else {
         panic!("the process goes on");
     };
     end_at_once(tasks).await;
     assert_eq!(ended.try_recv(), Err(mpsc::error::TryRecvError::Disconnected));
     bench.went_back.set(false);
     bench.signals.try_send("SIGTERM").unwrap();
-    let next_life = bench.task("next life", Phase::StopIntake, Duration::ZERO);
-    let outcome = bench.supervise_beside(lasting, vec![next_life]).await.unwrap();
+    let next_session = bench.task("next life", Phase::StopIntake, Duration::ZERO);
+    let outcome = bench.supervise_beside(lasting, vec![next_session]).await.unwrap();
     assert!(matches!(outcome, Ended::Process));
     assert_eq!(*bench.log.lock().unwrap(), ["next life", "lasting"]);
 }

@@ -8,12 +8,12 @@ use std::{
 use super::*;
 use crate::{
     controller::{
-        event_task::{EventApi, EventBudget, EventLinks, EventTask},
+        event_task::{EventApi, EventBudget, EventChannels, EventTask},
         lane::WriteApi,
         shutdown::phases,
     },
     coordination::Leadership,
-    kube_api::{Answer, Answered, EventOutcome, ordered_watch::Watched},
+    kube_api::{Answer, Answered, EventOutcome, ordered_watch::OrderedSender},
     shard::{Scope, Uid, held_shards::WHOLE},
     telemetry::metrics::Metrics,
 };
@@ -48,10 +48,10 @@ fn clock() -> Clock {
 #[tokio::test(start_paused = true)]
 async fn the_requests_of_a_watch_are_counted_by_verb_resource_and_code_and_timed() {
     let metrics = Metrics::register().unwrap();
-    let pulses = &metrics.watch_pulses;
+    let health = &metrics.watch_health;
     let observer = |metrics: &WatchMetrics| RequestObserver {
         metrics: metrics.clone(),
-        pulse: pulses.begin("jobs", Scope::Cluster, clock()),
+        health: health.begin("jobs", Scope::Cluster, clock()),
         clock: clock(),
     };
     let cron_jobs = observer(&metrics.cron_job_watch);
@@ -77,8 +77,8 @@ async fn the_requests_of_a_watch_are_counted_by_verb_resource_and_code_and_timed
 #[tokio::test(start_paused = true)]
 async fn a_cron_job_that_cannot_be_understood_is_told_on_itself_counted_and_handed_on_as_seen() {
     let metrics = Metrics::register().unwrap();
-    let (phases, burst, api) = (phases(), Watched::new(false), FakeApi::default());
-    let event_links = EventLinks {
+    let (phases, burst, api) = (phases(), OrderedSender::new(false), FakeApi::default());
+    let event_links = EventChannels {
         leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),
         budget: EventBudget::default(),
         phase: phases.subscribe(),
@@ -87,14 +87,14 @@ async fn a_cron_job_that_cannot_be_understood_is_told_on_itself_counted_and_hand
     let (events, task) = EventTask::new(api.clone(), clock(), event_links, metrics.events.clone());
     tokio::spawn(task.run());
     let (inputs, mut received) = mpsc::channel(8);
-    let links = WatchLinks {
+    let channels = WatchChannels {
         resource: "cronjobs",
         inputs,
         events,
         phase: phases.subscribe(),
         metrics: metrics.cron_job_watch.clone(),
         selection: metrics.selection.clone(),
-        pulse: metrics.watch_pulses.begin("cronjobs", Scope::Cluster, clock()),
+        health: metrics.watch_health.begin("cronjobs", Scope::Cluster, clock()),
         clock: clock(),
     };
     let identity = CronJobIdentity {
@@ -114,7 +114,7 @@ async fn a_cron_job_that_cannot_be_understood_is_told_on_itself_counted_and_hand
         cron_job: Some((Arc::new(identity), ResourceVersion(7))),
         input: Some(Input::CronJobSeen(Uid::new("c1"))),
     };
-    links.run(futures::stream::iter([item])).await;
+    channels.run(futures::stream::iter([item])).await;
     let input = received.try_recv().unwrap();
     assert!(
         matches!(&input, Input::CronJobSeen(uid) if *uid == Uid::new("c1")),

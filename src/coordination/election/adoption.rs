@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{Adoption, Election, ElectionEffect, LeaseKey, Purpose, roster::Placed, view::SeenShard};
+use super::{Adoption, Election, ElectionEffect, LeaseKey, Purpose, lease_view::SeenShard, members::Placed};
 use crate::{
     coordination::{Holder, LeaseWrite, MemberIdentity, MemberLease, ShardLease, annotation},
     shard::{BootInstant, ShardId, ShardSet, Term},
@@ -105,7 +105,7 @@ impl Election {
 
     /// Takes the shards that nobody holds and whose turn it is to be ours.
     pub(super) fn adopt(&mut self, now: BootInstant) {
-        let is_established = self.life().is_some_and(|life| life.is_established);
+        let is_established = self.active().is_some_and(|active| active.is_established);
         if self.is_leaving() || !self.is_synced || !is_established {
             return;
         }
@@ -249,9 +249,9 @@ impl Election {
     pub(super) fn pardon(&mut self, now: BootInstant) {
         let busy = self.requests.busy_shards();
         let led: Vec<(ShardId, BootInstant)> = self
-            .tenures
+            .led_shards
             .iter()
-            .map(|(shard, tenure)| (*shard, tenure.since))
+            .map(|(shard, led_shard)| (*shard, led_shard.since))
             .collect();
         for (shard, since) in led {
             let Some(lease) = self.view.lease(shard).filter(|lease| lease.crashes > 0) else {
@@ -275,7 +275,9 @@ impl Election {
 
     /// Shards that somebody announced to us, and that we should load.
     pub(super) fn announced_to_us(&self) -> ShardSet {
-        let donors = self.roster().filter(|(pod_uid, _)| **pod_uid != *self.config.pod_uid);
+        let donors = self
+            .live_members()
+            .filter(|(pod_uid, _)| **pod_uid != *self.config.pod_uid);
         let is_its_own = |lease: &MemberLease, shard: &ShardId| {
             self.view
                 .lease(*shard)

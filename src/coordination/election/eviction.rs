@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Election, ElectionEffect, LeaseKey, MemberIdentity, Purpose, view::SeenMember};
+use super::{Election, ElectionEffect, LeaseKey, MemberIdentity, Purpose, lease_view::SeenMember};
 use crate::{
     coordination::{LeaseWrite, annotation},
     shard::{BootInstant, fnv1a_64},

@@ -12,11 +12,11 @@ use jiff::Timestamp;
 
 use super::{
     Election, ElectionEffect, LeaseKey, Purpose,
-    tenure::{Stage, Tenure},
+    led_shard::{HandoverStage, LedShard},
 };
 use crate::{
     coordination::{LeaseWrite, MemberIdentity, Plan, Pull, annotation},
-    shard::{BootInstant, Horizon, Mandate, SealOrder, ShardCommand, ShardId, ShardSet, Term},
+    shard::{BootInstant, ResourceVersions, SealOrder, ShardCommand, ShardId, ShardSet, ShardTerm, Term},
 };
 
 /// So many shards are on their way from one member that has too many, at a time.
@@ -46,20 +46,21 @@ impl Election {
     /// What we have announced.
     pub(super) fn plan(&self) -> Plan {
         let entries = self
-            .tenures
+            .led_shards
             .iter()
-            .filter_map(|(shard, tenure)| Some((*shard, tenure.target()?.into())));
+            .filter_map(|(shard, led_shard)| Some((*shard, led_shard.target()?.into())));
         Plan(entries.collect())
     }
 
     /// Whether every shard that we have is sealed, and there is nobody to give any to.
     pub(super) fn all_sealed_for_nobody(&self) -> bool {
-        let is_for_nobody = |tenure: &Tenure| matches!(&tenure.stage, Stage::Sealed { target: None, .. });
-        self.tenures.values().all(is_for_nobody) && !self.is_there_a_taker()
+        let is_for_nobody =
+            |led_shard: &LedShard| matches!(&led_shard.stage, HandoverStage::Sealed { target: None, .. });
+        self.led_shards.values().all(is_for_nobody) && !self.is_there_a_taker()
     }
 
     pub(super) fn is_there_a_taker(&self) -> bool {
-        self.roster()
+        self.live_members()
             .any(|(pod_uid, lease)| *pod_uid != *self.config.pod_uid && lease.accepts())
     }
 
@@ -70,11 +71,11 @@ impl Election {
             self.seal_without_successor(now);
         }
         self.announce(now);
-        let is_moving = |tenure: &Tenure| tenure.stage != Stage::Leading;
+        let is_moving = |led_shard: &LedShard| led_shard.stage != HandoverStage::Leading;
         let moving: Vec<ShardId> = self
-            .tenures
+            .led_shards
             .iter()
-            .filter(|(_, tenure)| is_moving(tenure))
+            .filter(|(_, led_shard)| is_moving(led_shard))
             .map(|(shard, _)| *shard)
             .collect();
         if moving.is_empty() {
@@ -93,13 +94,13 @@ impl Election {
     /// an even share. Several that leave at once offer to each other before they know it.
     fn withdraw_offers(&mut self) {
         let takers: BTreeSet<Box<str>> = self
-            .roster()
+            .live_members()
             .filter(|(_, lease)| lease.accepts())
             .map(|(pod_uid, _)| pod_uid.into())
             .collect();
-        for tenure in self.tenures.values_mut() {
-            if matches!(&tenure.stage, Stage::Offered { target, .. } if !takers.contains(target)) {
-                tenure.stage = Stage::Leading;
+        for led_shard in self.led_shards.values_mut() {
+            if matches!(&led_shard.stage, HandoverStage::Offered { target, .. } if !takers.contains(target)) {
+                led_shard.stage = HandoverStage::Leading;
                 self.last_look = None;
             }
         }
@@ -109,10 +110,12 @@ impl Election {
     fn may_go(&self, now: BootInstant) -> Vec<ShardId> {
         let window = self.config.timing.parts().settle_window;
         let is_leaving = self.is_leaving();
-        let may_go = |tenure: &Tenure| tenure.stage == Stage::Leading && (is_leaving || now >= tenure.since + window);
-        self.tenures
+        let may_go = |led_shard: &LedShard| {
+            led_shard.stage == HandoverStage::Leading && (is_leaving || now >= led_shard.since + window)
+        };
+        self.led_shards
             .iter()
-            .filter(|(_, tenure)| may_go(tenure))
+            .filter(|(_, led_shard)| may_go(led_shard))
             .map(|(shard, _)| *shard)
             .collect()
     }
@@ -125,9 +128,9 @@ impl Election {
             pull: self.pull(now),
             is_leaving: self.is_leaving(),
             n_moving: self
-                .tenures
+                .led_shards
                 .values()
-                .filter(|tenure| tenure.stage != Stage::Leading)
+                .filter(|led_shard| led_shard.stage != HandoverStage::Leading)
                 .count(),
             n_may_go: may_go.len(),
         };
@@ -163,9 +166,9 @@ impl Election {
     /// Announces a shard, or seals it at once where there is nobody to warm it.
     fn offer(&mut self, shard: ShardId, target: Option<Box<str>>, passed_over: Vec<Box<str>>, now: BootInstant) {
         let can_transfer = self.can_transfer();
-        match (target, self.tenures.get_mut(&shard)) {
-            (Some(target), Some(tenure)) if can_transfer => {
-                tenure.stage = Stage::Offered {
+        match (target, self.led_shards.get_mut(&shard)) {
+            (Some(target), Some(led_shard)) if can_transfer => {
+                led_shard.stage = HandoverStage::Offered {
                     target,
                     since: now,
                     passed_over,
@@ -177,14 +180,14 @@ impl Election {
 
     fn seal(&mut self, shard: ShardId, target: Option<Box<str>>, now: BootInstant) {
         let (close_by, has_successor) = (self.close_by(now), self.is_there_a_taker());
-        if let Some(tenure) = self.tenures.get_mut(&shard) {
-            tenure.stage = Stage::Sealing { target, has_successor };
-            let mandate = Mandate {
+        if let Some(led_shard) = self.led_shards.get_mut(&shard) {
+            led_shard.stage = HandoverStage::Sealing { target, has_successor };
+            let shard_term = ShardTerm {
                 shard,
-                term: tenure.term,
+                term: led_shard.term,
             };
             let order = SealOrder {
-                mandate,
+                shard_term,
                 close_by,
                 has_successor,
             };
@@ -194,15 +197,15 @@ impl Election {
 
     /// Seals a shard that its target has loaded, and finds another target, or none, for one that it does not load in time.
     fn follow_offer(&mut self, shard: ShardId, now: BootInstant) {
-        let Some(Tenure {
+        let Some(LedShard {
             stage:
-                Stage::Offered {
+                HandoverStage::Offered {
                     target,
                     since,
                     passed_over,
                 },
             ..
-        }) = self.tenures.get(&shard)
+        }) = self.led_shards.get(&shard)
         else {
             return;
         };
@@ -213,7 +216,7 @@ impl Election {
         };
         let (target, late_at) = (target.clone(), *since + patience);
         let lease = self
-            .roster()
+            .live_members()
             .find(|(pod_uid, lease)| **pod_uid == *target && lease.accepts())
             .map(|(_, lease)| lease);
         if !self.can_transfer() {
@@ -230,18 +233,23 @@ impl Election {
                 .then(|| self.place(false, now).next_target(shard, &passed_over))
                 .flatten();
             self.offer(shard, next, passed_over, now);
-        } else if let Some(tenure) = self.tenures.get_mut(&shard) {
-            tenure.stage = Stage::Leading;
-            tenure.since = now;
+        } else if let Some(led_shard) = self.led_shards.get_mut(&shard) {
+            led_shard.stage = HandoverStage::Leading;
+            led_shard.since = now;
         }
     }
 
-    pub(super) fn sealed(&mut self, mandate: Mandate, fired_through: Option<Timestamp>, written_through: Horizon) {
-        if let Some(tenure) = self.tenures.get_mut(&mandate.shard)
-            && tenure.term == mandate.term
-            && let Stage::Sealing { target, .. } = &mut tenure.stage
+    pub(super) fn sealed(
+        &mut self,
+        shard_term: ShardTerm,
+        fired_through: Option<Timestamp>,
+        written_through: ResourceVersions,
+    ) {
+        if let Some(led_shard) = self.led_shards.get_mut(&shard_term.shard)
+            && led_shard.term == shard_term.term
+            && let HandoverStage::Sealing { target, .. } = &mut led_shard.stage
         {
-            tenure.stage = Stage::Sealed {
+            led_shard.stage = HandoverStage::Sealed {
                 target: target.take(),
                 fired_through,
                 written_through,
@@ -251,10 +259,10 @@ impl Election {
 
     /// Hands a sealed shard over: one write, and it is another's, or nobody's.
     fn transfer(&mut self, shard: ShardId, now: BootInstant) {
-        let Some(Tenure {
-            stage: Stage::Sealed { target, .. },
+        let Some(LedShard {
+            stage: HandoverStage::Sealed { target, .. },
             ..
-        }) = self.tenures.get(&shard)
+        }) = self.led_shards.get(&shard)
         else {
             return;
         };
@@ -285,12 +293,12 @@ impl Election {
 
     /// What hands a sealed shard over.
     fn transfer_write(&self, shard: ShardId) -> Option<LeaseWrite> {
-        let tenure = self.tenures.get(&shard)?;
-        let Stage::Sealed {
+        let led_shard = self.led_shards.get(&shard)?;
+        let HandoverStage::Sealed {
             target,
             fired_through,
             written_through,
-        } = &tenure.stage
+        } = &led_shard.stage
         else {
             return None;
         };
@@ -298,7 +306,7 @@ impl Election {
         let heir = target.and_then(|target| self.live_identity(target));
         let write = LeaseWrite {
             holder: Some(heir.as_ref().map(ToString::to_string).unwrap_or_default().into()),
-            term: heir.is_some().then_some(Term(tenure.term.0 + 1)),
+            term: heir.is_some().then_some(Term(led_shard.term.0 + 1)),
             is_renewal: heir.is_some(),
             is_acquisition: heir.is_some(),
             ..LeaseWrite::to(LeaseKey::Shard(shard))
@@ -313,7 +321,7 @@ impl Election {
     /// Who lives in a pod, if it takes shards.
     fn live_identity(&self, pod_uid: &str) -> Option<MemberIdentity> {
         let (_, lease) = self
-            .roster()
+            .live_members()
             .find(|(other, lease)| *other == pod_uid && lease.accepts())?;
         lease.holder.member().cloned()
     }
@@ -333,7 +341,7 @@ impl Election {
             self.warming.remove(&shard);
             self.effects.push(ElectionEffect::Shards(ShardCommand::Release(shard)));
         }
-        let is_new = |shard: &ShardId| !self.warming.contains_key(shard) && !self.tenures.contains_key(shard);
+        let is_new = |shard: &ShardId| !self.warming.contains_key(shard) && !self.led_shards.contains_key(shard);
         let wanted: ShardSet = announced
             .iter()
             .filter(|shard| is_wanted(*shard) && is_new(shard))

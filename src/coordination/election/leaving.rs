@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Election, ElectionEffect, tenure::Stage};
-use crate::shard::{BootInstant, Mandate, SealOrder, ShardCommand};
+use super::{Election, ElectionEffect, led_shard::HandoverStage};
+use crate::shard::{BootInstant, SealOrder, ShardCommand, ShardTerm};
 
 /// The longest that a shard acts after a drain began, or after the order to seal it: what it began is answered and stored
 /// within this, or by the next leader.
@@ -42,17 +42,17 @@ impl Election {
 
     fn seal_again(&mut self, close_by: BootInstant, is_wanted: impl Fn(bool) -> bool) {
         let is_there_a_taker = self.is_there_a_taker();
-        for (shard, tenure) in &mut self.tenures {
-            if let Stage::Sealing { has_successor, .. } = &mut tenure.stage
+        for (shard, led_shard) in &mut self.led_shards {
+            if let HandoverStage::Sealing { has_successor, .. } = &mut led_shard.stage
                 && is_wanted(*has_successor)
             {
                 *has_successor = is_there_a_taker;
-                let mandate = Mandate {
+                let shard_term = ShardTerm {
                     shard: *shard,
-                    term: tenure.term,
+                    term: led_shard.term,
                 };
                 let order = SealOrder {
-                    mandate,
+                    shard_term,
                     close_by,
                     has_successor: is_there_a_taker,
                 };

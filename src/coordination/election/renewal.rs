@@ -2,7 +2,7 @@
 
 use super::{
     Election, ElectionEffect, LeaseKey, Purpose,
-    life::{Life, Published, Standing},
+    membership::{ActiveMembership, Membership, Published},
     requests::Pending,
 };
 use crate::{
@@ -81,10 +81,10 @@ impl Election {
     pub(super) fn renew(&mut self, now: BootInstant) {
         let published = self.publication();
         let interval = self.config.timing.parts().renew_interval;
-        let Standing::Member(life) = &mut self.standing else {
+        let Membership::Member(active) = &mut self.membership else {
             return;
         };
-        let (number, precondition) = life.sent(now, interval);
+        let (number, precondition) = active.sent(now, interval);
         let write = self.own_write(number, &published);
         let request = self.requests.sent(Purpose::Renew { number }, now);
         self.effects.push(ElectionEffect::Patch {
@@ -96,16 +96,16 @@ impl Election {
 
     /// Whether nothing is left to be handed over.
     pub(super) fn may_leave(&self) -> bool {
-        self.is_draining() && (self.tenures.is_empty() || self.all_sealed_for_nobody())
+        self.is_draining() && (self.led_shards.is_empty() || self.all_sealed_for_nobody())
     }
 
     /// Gives our Lease up. With shards that nobody would take, it stays without a holder, and they with it: free for all.
     pub(super) fn leave(&mut self, now: BootInstant) {
-        let is_delete = self.tenures.is_empty();
-        let Standing::Member(life) = &self.standing else {
+        let is_delete = self.led_shards.is_empty();
+        let Membership::Member(active) = &self.membership else {
             return;
         };
-        let precondition = life.version;
+        let precondition = active.version;
         let request = self.requests.sent(Purpose::Leave { is_delete }, now);
         let key = self.own_key();
         self.effects.push(if is_delete {
@@ -134,12 +134,12 @@ impl Election {
             }
             (Purpose::Leave { .. }, WriteAnswer::Done(_)) => {
                 self.drop_everything();
-                self.standing = Standing::Gone;
+                self.membership = Membership::Gone;
                 self.effects.push(ElectionEffect::Left);
             }
             (purpose, WriteAnswer::Conflict) => {
-                if let (Purpose::Renew { number }, Standing::Member(life)) = (purpose, &mut self.standing) {
-                    life.failed(*number);
+                if let (Purpose::Renew { number }, Membership::Member(active)) = (purpose, &mut self.membership) {
+                    active.failed(*number);
                 }
                 self.read_own(now);
             }
@@ -151,12 +151,12 @@ impl Election {
     }
 
     fn joined(&mut self, record: &LeaseRecord, sent_at: BootInstant, now: BootInstant) {
-        if let Standing::Joining { seen_from, .. } = self.standing {
+        if let Membership::Joining { seen_from, .. } = self.membership {
             let from = if self.guards.fence_from_send { sent_at } else { now };
-            let mut life = Life::new(record.resource_version, sent_at, from, seen_from);
-            life.renew_at = sent_at + self.config.timing.parts().renew_interval;
-            life.published = self.published(record);
-            self.standing = Standing::Member(Box::new(life));
+            let mut active = ActiveMembership::new(record.resource_version, sent_at, from, seen_from);
+            active.renew_at = sent_at + self.config.timing.parts().renew_interval;
+            active.published = self.published(record);
+            self.membership = Membership::Member(Box::new(active));
             // The watch may have been faster than the answer.
             if self.view.has_shown(record.resource_version) {
                 self.echoed(record, now);
@@ -167,8 +167,8 @@ impl Election {
     fn renewed(&mut self, number: u64, record: &LeaseRecord, sent_at: BootInstant, now: BootInstant) {
         let from = if self.guards.fence_from_send { sent_at } else { now };
         let published = self.published(record);
-        if let Standing::Member(life) = &mut self.standing {
-            life.succeeded(number, from, record.resource_version, published);
+        if let Membership::Member(active) = &mut self.membership {
+            active.succeeded(number, from, record.resource_version, published);
         }
     }
 
@@ -191,21 +191,21 @@ impl Election {
 
     /// Our own Lease was read, since a write to it was in conflict: the next one is based on what was read.
     pub(super) fn renew_soon_after_reading(&mut self, purpose: &Purpose, now: BootInstant) {
-        if let (Purpose::ReadOwn, Standing::Member(life)) = (purpose, &mut self.standing) {
-            life.renew_at = life.renew_at.min(now);
+        if let (Purpose::ReadOwn, Membership::Member(active)) = (purpose, &mut self.membership) {
+            active.renew_at = active.renew_at.min(now);
         }
     }
 
     /// A request about our own Lease had no answer: it may have been carried out or not.
     pub(super) fn try_own_again(&mut self, now: BootInstant) {
         let soon = now + self.config.timing.parts().renew_interval / 4;
-        match &mut self.standing {
-            Standing::Joining { retry_at, .. } => *retry_at = soon,
-            Standing::Member(life) => {
-                life.renew_at = life.renew_at.min(soon);
-                life.retry_at = soon;
+        match &mut self.membership {
+            Membership::Joining { retry_at, .. } => *retry_at = soon,
+            Membership::Member(active) => {
+                active.renew_at = active.renew_at.min(soon);
+                active.retry_at = soon;
             }
-            Standing::Listing | Standing::Over | Standing::Gone => {}
+            Membership::Listing | Membership::Over | Membership::Gone => {}
         }
     }
 }

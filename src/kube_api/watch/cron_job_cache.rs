@@ -19,29 +19,29 @@ use crate::{
 
 /// What all watches of a replica together may keep: twenty thousand CronJobs of three kilobytes. Beyond that shards are
 /// listed, which takes a while there whatever is done.
-pub const KEPT_BYTES_MAX: usize = 64 << 20;
+pub const CACHE_BYTES_MAX: usize = 64 << 20;
 
 /// What an object takes besides its text.
 const OVERHEAD_BYTES: usize = 160;
 
 /// The CronJobs of one scope. Clones are one.
 #[derive(Clone, Debug)]
-pub struct KeptCronJobs {
+pub struct CronJobCache {
     partition: Partition,
     bytes_max: usize,
     /// Held for one change or one look, never across an await.
-    kept: Arc<Mutex<Kept>>,
+    contents: Arc<Mutex<Contents>>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Contents {
     shards: BTreeMap<ShardId, BTreeMap<Uid, UndecodedCronJob>>,
     n_bytes: usize,
-    stage: Stage,
+    stage: CacheState,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum CacheState {
     /// What comes is not all that there is.
     #[default]
     Nothing,
@@ -53,40 +53,40 @@ enum Stage {
     Full,
 }
 
-impl KeptCronJobs {
+impl CronJobCache {
     /// Nothing yet, and never more than so many bytes.
-    pub fn new(count: ShardCount, bytes_max: usize) -> KeptCronJobs {
-        KeptCronJobs {
+    pub fn new(count: ShardCount, bytes_max: usize) -> CronJobCache {
+        CronJobCache {
             partition: Partition::Shards(count),
             bytes_max,
-            kept: Arc::default(),
+            contents: Arc::default(),
         }
     }
 
     /// The CronJobs of these shards, and the version at which they were these; none where not all are kept.
     pub fn of_shards(&self, shards: &ShardSet) -> Option<(ResourceVersion, Vec<UndecodedCronJob>)> {
-        let kept = self.kept();
-        let Stage::Everything(through) = kept.stage else {
+        let contents = self.contents();
+        let CacheState::Everything(through) = contents.stage else {
             return None;
         };
-        let of_shard = |shard| kept.shards.get(&shard).into_iter().flat_map(BTreeMap::values);
+        let of_shard = |shard| contents.shards.get(&shard).into_iter().flat_map(BTreeMap::values);
         Some((through, shards.iter().flat_map(of_shard).cloned().collect()))
     }
 
     /// Whether there were more than there is room for.
     pub(super) fn is_full(&self) -> bool {
-        self.kept().stage == Stage::Full
+        self.contents().stage == CacheState::Full
     }
 
     /// Takes note of an object that is there; whether that was too much.
     pub(super) fn keep(&self, object: &UndecodedCronJob) -> bool {
         let Some(uid) = object.uid() else { return false };
         let shard = self.partition.shard_of(uid);
-        let mut kept = self.kept();
-        if let Stage::Nothing | Stage::Full = kept.stage {
+        let mut contents = self.contents();
+        if let CacheState::Nothing | CacheState::Full = contents.stage {
             return false;
         }
-        let of_shard = kept.shards.entry(shard).or_default();
+        let of_shard = contents.shards.entry(shard).or_default();
         let former = of_shard.get(uid);
         // A watch repeats what a list showed in a later version.
         if former.is_some_and(|former| version(former) > version(object)) {
@@ -94,13 +94,13 @@ impl KeptCronJobs {
         }
         let n_bytes_before = former.map_or(0, n_bytes);
         of_shard.insert(uid.clone(), object.clone());
-        kept.n_bytes = kept.n_bytes - n_bytes_before + n_bytes(object);
-        if kept.n_bytes <= self.bytes_max {
+        contents.n_bytes = contents.n_bytes - n_bytes_before + n_bytes(object);
+        if contents.n_bytes <= self.bytes_max {
             return false;
         }
-        *kept = Kept {
-            stage: Stage::Full,
-            ..Kept::default()
+        *contents = Contents {
+            stage: CacheState::Full,
+            ..Contents::default()
         };
         true
     }
@@ -108,44 +108,48 @@ impl KeptCronJobs {
     /// Takes note of an object that is gone.
     pub(super) fn forget(&self, uid: &Uid) {
         let shard = self.partition.shard_of(uid);
-        let mut kept = self.kept();
-        if let Some(former) = kept.shards.get_mut(&shard).and_then(|of_shard| of_shard.remove(uid)) {
-            kept.n_bytes -= n_bytes(&former);
+        let mut contents = self.contents();
+        if let Some(former) = contents
+            .shards
+            .get_mut(&shard)
+            .and_then(|of_shard| of_shard.remove(uid))
+        {
+            contents.n_bytes -= n_bytes(&former);
         }
     }
 
     /// What comes from here on is not all that there is.
     pub(super) fn forget_all(&self) {
-        *self.kept() = Kept::default();
+        *self.contents() = Contents::default();
     }
 
     /// Begins anew: a list of everything.
     pub(super) fn begin(&self) {
-        *self.kept() = Kept {
-            stage: Stage::Listing,
-            ..Kept::default()
+        *self.contents() = Contents {
+            stage: CacheState::Listing,
+            ..Contents::default()
         };
     }
 
     /// The list is complete; it showed everything at this version or later.
     pub(super) fn complete(&self, at: ResourceVersion) {
-        let mut kept = self.kept();
-        if kept.stage == Stage::Listing {
-            kept.stage = Stage::Everything(at);
+        let mut contents = self.contents();
+        if contents.stage == CacheState::Listing {
+            contents.stage = CacheState::Everything(at);
         }
     }
 
     /// The watch has come to this version.
     pub(super) fn come_to(&self, version: ResourceVersion) {
-        let mut kept = self.kept();
-        if let Stage::Everything(through) = &mut kept.stage {
+        let mut contents = self.contents();
+        if let CacheState::Everything(through) = &mut contents.stage {
             *through = version.max(*through);
         }
     }
 
     /// What is kept is consistent after every statement, so a panic elsewhere does not spoil it.
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -173,8 +177,8 @@ mod tests {
         serde_json::from_str(&json!({ "metadata": metadata }).to_string()).unwrap()
     }
 
-    fn all(kept: &KeptCronJobs) -> Option<(u64, Vec<(String, u64)>)> {
-        let (through, objects) = kept.of_shards(&ShardSet::all(count()))?;
+    fn all(contents: &CronJobCache) -> Option<(u64, Vec<(String, u64)>)> {
+        let (through, objects) = contents.of_shards(&ShardSet::all(count()))?;
         let mut found: Vec<(String, u64)> = objects
             .iter()
             .map(|object| (object.uid().unwrap().to_string(), version(object).0))
@@ -185,49 +189,49 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_until_a_list_is_complete_and_everything_from_then_on() {
-        let kept = KeptCronJobs::new(count(), KEPT_BYTES_MAX);
+        let contents = CronJobCache::new(count(), CACHE_BYTES_MAX);
         assert!(
-            !kept.keep(&cron_job("c", 4)) && kept.kept().n_bytes == 0,
+            !contents.keep(&cron_job("c", 4)) && contents.contents().n_bytes == 0,
             "it is not all"
         );
-        kept.begin();
-        kept.keep(&cron_job("a", 5));
-        kept.keep(&cron_job("b", 6));
-        kept.come_to(ResourceVersion(6));
-        assert_eq!(all(&kept), None);
-        kept.complete(ResourceVersion(4));
-        kept.come_to(ResourceVersion(6));
-        kept.keep(&cron_job("a", 9));
-        kept.come_to(ResourceVersion(9));
-        kept.forget(&Uid::new("b"));
-        kept.come_to(ResourceVersion(10));
-        kept.come_to(ResourceVersion(3));
-        assert_eq!(all(&kept), Some((10, vec![("a".into(), 9)])));
-        kept.forget_all();
-        assert_eq!(all(&kept), None);
+        contents.begin();
+        contents.keep(&cron_job("a", 5));
+        contents.keep(&cron_job("b", 6));
+        contents.come_to(ResourceVersion(6));
+        assert_eq!(all(&contents), None);
+        contents.complete(ResourceVersion(4));
+        contents.come_to(ResourceVersion(6));
+        contents.keep(&cron_job("a", 9));
+        contents.come_to(ResourceVersion(9));
+        contents.forget(&Uid::new("b"));
+        contents.come_to(ResourceVersion(10));
+        contents.come_to(ResourceVersion(3));
+        assert_eq!(all(&contents), Some((10, vec![("a".into(), 9)])));
+        contents.forget_all();
+        assert_eq!(all(&contents), None);
     }
 
     #[test]
     fn what_a_watch_repeats_does_not_bring_an_older_form_back() {
-        let kept = KeptCronJobs::new(count(), KEPT_BYTES_MAX);
-        kept.begin();
-        kept.keep(&cron_job("a", 9));
-        kept.complete(ResourceVersion(4));
-        kept.keep(&cron_job("a", 7));
-        assert_eq!(all(&kept), Some((4, vec![("a".into(), 9)])));
+        let contents = CronJobCache::new(count(), CACHE_BYTES_MAX);
+        contents.begin();
+        contents.keep(&cron_job("a", 9));
+        contents.complete(ResourceVersion(4));
+        contents.keep(&cron_job("a", 7));
+        assert_eq!(all(&contents), Some((4, vec![("a".into(), 9)])));
     }
 
     #[test]
     fn of_some_shards_only_theirs_are_given() {
-        let kept = KeptCronJobs::new(count(), KEPT_BYTES_MAX);
-        kept.begin();
+        let contents = CronJobCache::new(count(), CACHE_BYTES_MAX);
+        contents.begin();
         for number in 0..100 {
-            kept.keep(&cron_job(&format!("uid-{number}"), 7));
+            contents.keep(&cron_job(&format!("uid-{number}"), 7));
         }
-        kept.complete(ResourceVersion(7));
+        contents.complete(ResourceVersion(7));
         let partition = Partition::Shards(count());
         let shards: ShardSet = [ShardId(2), ShardId(11)].into_iter().collect();
-        let (_, found) = kept.of_shards(&shards).unwrap();
+        let (_, found) = contents.of_shards(&shards).unwrap();
         let is_of = |number: &u32| shards.contains(partition.shard_of(&Uid::new(&format!("uid-{number}"))));
         assert_eq!(found.len(), (0..100).filter(is_of).count());
         assert!(
@@ -239,20 +243,23 @@ mod tests {
 
     #[test]
     fn more_than_there_is_room_for_is_not_kept_until_another_list() {
-        let kept = KeptCronJobs::new(count(), 3 * n_bytes(&cron_job("a", 1)));
-        kept.begin();
+        let contents = CronJobCache::new(count(), 3 * n_bytes(&cron_job("a", 1)));
+        contents.begin();
         for uid in ["a", "b", "c"] {
-            assert!(!kept.keep(&cron_job(uid, 1)));
+            assert!(!contents.keep(&cron_job(uid, 1)));
         }
-        assert!(!kept.keep(&cron_job("a", 2)), "it takes the place of its former self");
-        kept.complete(ResourceVersion(2));
-        assert!(kept.keep(&cron_job("d", 3)), "told once");
-        assert!(!kept.keep(&cron_job("e", 4)));
-        kept.complete(ResourceVersion(4));
-        assert_eq!(all(&kept), None);
-        kept.begin();
-        kept.keep(&cron_job("a", 5));
-        kept.complete(ResourceVersion(5));
-        assert_eq!(all(&kept), Some((5, vec![("a".into(), 5)])));
+        assert!(
+            !contents.keep(&cron_job("a", 2)),
+            "it takes the place of its former self"
+        );
+        contents.complete(ResourceVersion(2));
+        assert!(contents.keep(&cron_job("d", 3)), "told once");
+        assert!(!contents.keep(&cron_job("e", 4)));
+        contents.complete(ResourceVersion(4));
+        assert_eq!(all(&contents), None);
+        contents.begin();
+        contents.keep(&cron_job("a", 5));
+        contents.complete(ResourceVersion(5));
+        assert_eq!(all(&contents), Some((5, vec![("a".into(), 5)])));
     }
 }

@@ -18,7 +18,7 @@ use http_body_util::{BodyExt, BodyStream, Full, Limited, StreamBody, combinators
 use kube::{Client, client::Body};
 use serde::Deserialize;
 
-use crate::{kube_api::ordered_watch::Watched, shard::ResourceVersion};
+use crate::{kube_api::ordered_watch::OrderedSender, shard::ResourceVersion};
 
 /// Longest answer to the check. It carries the metadata of one object, which etcd bounds to 1.5 MiB.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -29,7 +29,7 @@ const EXPIRED: &str = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","
 type AnyBody = UnsyncBoxBody<Bytes, kube::Error>;
 
 /// The client of one watch. It sets `went_back` and answers 410 where the history went back.
-pub fn checked_history(client: Client, went_back: Watched<bool>) -> Client {
+pub fn checked_history(client: Client, went_back: OrderedSender<bool>) -> Client {
     let default_namespace = client.default_namespace().to_owned();
     let history = Arc::new(History {
         client,
@@ -46,7 +46,7 @@ pub fn checked_history(client: Client, went_back: Watched<bool>) -> Client {
 
 struct History {
     client: Client,
-    went_back: Watched<bool>,
+    went_back: OrderedSender<bool>,
     /// The latest version that a watch was resumed from; 0 for none.
     shown: AtomicU64,
     /// Whether a watch ended otherwise than by our own choice, or was refused.

@@ -16,7 +16,7 @@ use crate::{
             classify::error_text,
             decode::{Decoder, SlimJob, UndecodedCronJob},
         },
-        watch::cron_job_cache::KeptCronJobs,
+        watch::cron_job_cache::CronJobCache,
     },
     shard::{Listed, Partition, ResourceVersion, Scope, ShardCount, ShardSet},
 };
@@ -86,11 +86,11 @@ pub fn list_cron_jobs(
 
 /// The CronJobs of some shards as the watch of a scope has shown them, in pages as of a list; none where not all are kept.
 pub fn recall_cron_jobs(
-    kept: &KeptCronJobs,
+    cache: &CronJobCache,
     decoder: Arc<Decoder>,
     shards: &ShardSet,
 ) -> Option<impl Iterator<Item = Page> + Send + use<>> {
-    let (version, objects) = kept.of_shards(shards)?;
+    let (version, objects) = cache.of_shards(shards)?;
     // One page at least, for its version.
     let n_pages = objects.len().div_ceil(RECALLED_PART_SIZE).max(1);
     Some((0..n_pages).map(move |number| {

@@ -9,31 +9,31 @@ use std::sync::{
 };
 
 use crate::{
-    kube_api::watch::cron_job_cache::KeptCronJobs,
+    kube_api::watch::cron_job_cache::CronJobCache,
     shard::{ResourceVersion, Scope, ShardCount},
 };
 
 /// The watches of one scope. Clones are one.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct WatchProgress {
     /// What is watched.
     pub scope: Scope,
     /// The CronJobs, where all are shown.
-    pub kept: KeptCronJobs,
+    pub cache: CronJobCache,
     /// How far the watch of CronJobs has come.
-    pub cron_jobs: ShownThrough,
+    pub cron_jobs: ObservedVersion,
     /// How far the watch of Jobs has.
-    pub jobs: ShownThrough,
+    pub jobs: ObservedVersion,
 }
 
-impl Shown {
+impl WatchProgress {
     /// Nothing yet, of so many shards, and never more than so many bytes of it kept.
-    pub fn new(scope: Scope, count: ShardCount, bytes_max: usize) -> Shown {
-        Shown {
+    pub fn new(scope: Scope, count: ShardCount, bytes_max: usize) -> WatchProgress {
+        WatchProgress {
             scope,
-            kept: KeptCronJobs::new(count, bytes_max),
-            cron_jobs: ShownThrough::default(),
-            jobs: ShownThrough::default(),
+            cache: CronJobCache::new(count, bytes_max),
+            cron_jobs: ObservedVersion::default(),
+            jobs: ObservedVersion::default(),
         }
     }
 }
@@ -42,7 +42,7 @@ impl Shown {
 ///
 /// Told and read in one order with the shards that are wanted, for what the module promises.
 #[derive(Clone, Debug, Default)]
-pub struct ShownThrough(Arc<Place>);
+pub struct ObservedVersion(Arc<Place>);
 
 #[derive(Debug, Default)]
 struct Place {
@@ -51,7 +51,7 @@ struct Place {
     is_list_wanted: AtomicBool,
 }
 
-impl ShownThrough {
+impl ObservedVersion {
     /// The version; none before the watch knows from where on it will show everything.
     pub fn get(&self) -> Option<ResourceVersion> {
         Some(ResourceVersion(self.0.through.load(Ordering::SeqCst))).filter(|version| *version > ResourceVersion(0))

@@ -20,10 +20,10 @@ use super::{WatchItem, backoff::Backoff, sharded::ShardedKind};
 use crate::{
     kube_api::{
         objects::classify::{bounded, error_text},
-        ordered_watch::Watcher,
+        ordered_watch::OrderedReceiver,
         watch::{
-            cron_job_cache::KeptCronJobs,
-            progress::ShownThrough,
+            cron_job_cache::CronJobCache,
+            progress::ObservedVersion,
             selection::{Collection, Freshness, SelectedBy, Selector, is_refusal},
         },
     },
@@ -41,19 +41,19 @@ pub(super) fn watch_shards<K: ShardedKind>(
     client: Client,
     scope: Scope,
     kind: K,
-    wanted: Watcher<ShardSet>,
-    shown_through: ShownThrough,
+    wanted: OrderedReceiver<ShardSet>,
+    observed_version: ObservedVersion,
 ) -> impl Stream<Item = WatchItem> + Send {
     let watch = SelectedWatch {
         collection: Collection::new::<K::Object>(client, &scope),
         scope,
         kind,
         wanted,
-        shown_through,
+        observed_version,
         selected: ShardSet::EMPTY,
         selected_by: SelectedBy::Replica,
         narrowing: None,
-        stage: Stage::Begin,
+        stage: WatchStep::Begin,
         ready: VecDeque::new(),
         backoff: Backoff::new(),
     };
@@ -75,7 +75,7 @@ enum ListOf {
 }
 
 /// What comes next.
-enum Stage<O> {
+enum WatchStep<O> {
     /// A list, and before it the version to watch from.
     Begin,
     /// A page of it, the first or a later one.
@@ -94,16 +94,16 @@ struct SelectedWatch<K: ShardedKind> {
     collection: Collection,
     scope: Scope,
     kind: K,
-    wanted: Watcher<ShardSet>,
+    wanted: OrderedReceiver<ShardSet>,
     /// Where it has come to, for those who list beside it.
-    shown_through: ShownThrough,
+    observed_version: ObservedVersion,
     /// What the watch that is open, or the list that goes on, is asked for.
     selected: ShardSet,
     /// Who leaves out the rest, as far as is known.
     selected_by: SelectedBy,
     /// Until shards that are not wanted any more are left out.
     narrowing: Option<Pin<Box<Sleep>>>,
-    stage: Stage<K::Object>,
+    stage: WatchStep<K::Object>,
     /// What the last answer brought; next in turn.
     ready: VecDeque<WatchItem>,
     backoff: Backoff,
@@ -123,11 +123,11 @@ impl<K: ShardedKind> SelectedWatch<K> {
                 return item;
             }
             self.backoff.wait().await;
-            match std::mem::replace(&mut self.stage, Stage::Begin) {
-                Stage::Begin => self.begin().await,
-                Stage::Page { next, from, of } => self.list(next, from, of).await,
-                Stage::Open { through } => self.open(through).await,
-                Stage::Events { events, through } => self.hear(events, through).await,
+            match std::mem::replace(&mut self.stage, WatchStep::Begin) {
+                WatchStep::Begin => self.begin().await,
+                WatchStep::Page { next, from, of } => self.list(next, from, of).await,
+                WatchStep::Open { through } => self.open(through).await,
+                WatchStep::Events { events, through } => self.hear(events, through).await,
             }
         }
     }
@@ -161,20 +161,20 @@ impl<K: ShardedKind> SelectedWatch<K> {
     }
 
     async fn begin(&mut self) {
-        self.shown_through.begin_anew();
+        self.observed_version.begin_anew();
         let from = match self.probe().await {
             Ok(from) => from,
-            Err(error) => return self.fail(&error, Stage::Begin),
+            Err(error) => return self.fail(&error, WatchStep::Begin),
         };
-        self.shown_through.come_to(ResourceVersion::read(&from));
+        self.observed_version.come_to(ResourceVersion::read(&from));
         // Before it is looked for what is wanted: of whatever was recalled until now, the list shows what has changed.
-        let of = match self.kind.kept() {
-            Some(kept) if !self.is_selected() => {
-                kept.begin();
+        let of = match self.kind.cache() {
+            Some(cache) if !self.is_selected() => {
+                cache.begin();
                 ListOf::All
             }
-            Some(kept) => {
-                kept.forget_all();
+            Some(cache) => {
+                cache.forget_all();
                 ListOf::Selected
             }
             None => ListOf::Selected,
@@ -182,7 +182,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
         self.select();
         // Said before the list is asked for, which it has to be: what is created meanwhile is not in the list.
         self.announce(SelectionStage::ListBegun, self.selected);
-        self.stage = Stage::Page { next: None, from, of };
+        self.stage = WatchStep::Page { next: None, from, of };
     }
 
     /// Lists a page of what was selected when the list began, or of everything.
@@ -197,7 +197,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
             .await
         {
             Ok(page) => page,
-            Err(error) => return self.fail(&error, Stage::Begin),
+            Err(error) => return self.fail(&error, WatchStep::Begin),
         };
         self.backoff.reset();
         if selector.shards.is_some() {
@@ -212,16 +212,16 @@ impl<K: ShardedKind> SelectedWatch<K> {
             .into_iter()
             .filter_map(|object| self.kind.applied(object, &is_wanted));
         self.ready.extend(taken);
-        let is_in_vain = self.selected.is_empty() && self.kind.kept().is_some_and(KeptCronJobs::is_full);
+        let is_in_vain = self.selected.is_empty() && self.kind.cache().is_some_and(CronJobCache::is_full);
         let next = page.next.filter(|_| !is_in_vain);
         self.stage = if next.is_some() {
-            Stage::Page { next, from, of }
+            WatchStep::Page { next, from, of }
         } else {
-            if let Some(kept) = self.kind.kept() {
-                kept.complete(ResourceVersion::read(&from));
+            if let Some(cache) = self.kind.cache() {
+                cache.complete(ResourceVersion::read(&from));
             }
             self.end_list();
-            Stage::Open { through: from }
+            WatchStep::Open { through: from }
         };
     }
 
@@ -244,7 +244,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
         if !self.is_selected()
             && let Err(error) = self.probe().await
         {
-            return self.fail(&error, Stage::Open { through });
+            return self.fail(&error, WatchStep::Open { through });
         }
         self.select();
         let (selector, shown) = if self.is_selected() {
@@ -254,11 +254,11 @@ impl<K: ShardedKind> SelectedWatch<K> {
         };
         match self.collection.watch(&selector, &through).await {
             Ok(events) => {
-                if let Some(kept) = self.kind.kept().filter(|_| self.is_selected()) {
-                    kept.forget_all();
+                if let Some(cache) = self.kind.cache().filter(|_| self.is_selected()) {
+                    cache.forget_all();
                 }
                 self.announce(SelectionStage::Watching(ResourceVersion::read(&through)), shown);
-                self.stage = Stage::Events {
+                self.stage = WatchStep::Events {
                     events: Box::pin(events),
                     through,
                 }
@@ -267,7 +267,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
                 if is_refusal(&error) {
                     self.selected_by = SelectedBy::Replica;
                 }
-                self.fail(&error, Stage::Open { through });
+                self.fail(&error, WatchStep::Open { through });
             }
         }
     }
@@ -303,12 +303,16 @@ impl<K: ShardedKind> SelectedWatch<K> {
             () = narrow => Heard::Narrow,
         };
         match heard {
-            Heard::Selection if self.lacks_nothing() => self.stage = Stage::Events { events, through },
-            Heard::Selection | Heard::Narrow | Heard::Event(None) => self.stage = Stage::Open { through },
+            Heard::Selection if self.lacks_nothing() => self.stage = WatchStep::Events { events, through },
+            Heard::Selection | Heard::Narrow | Heard::Event(None) => self.stage = WatchStep::Open { through },
             Heard::Event(Some(Ok(event))) => self.take(*event, events, through),
             Heard::Event(Some(Err(error))) => {
                 let is_lost = matches!(error, kube::Error::SerdeError(_));
-                let next = if is_lost { Stage::Begin } else { Stage::Open { through } };
+                let next = if is_lost {
+                    WatchStep::Begin
+                } else {
+                    WatchStep::Open { through }
+                };
                 self.fail(&error, next);
             }
         }
@@ -337,12 +341,12 @@ impl<K: ShardedKind> SelectedWatch<K> {
             }
             WatchEvent::Bookmark(bookmark) => bookmark.metadata.resource_version.clone(),
             WatchEvent::Error(status) => {
-                return self.refuse(&status.message, status.code, Stage::Open { through: before });
+                return self.refuse(&status.message, status.code, WatchStep::Open { through: before });
             }
         };
         // Before it is looked for what is wanted.
         let version = ResourceVersion::read(&through);
-        self.shown_through.come_to(version);
+        self.observed_version.come_to(version);
         let taken = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                 self.keep(&object);
@@ -354,21 +358,21 @@ impl<K: ShardedKind> SelectedWatch<K> {
             }
             WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,
         };
-        if let Some(kept) = self.kind.kept() {
-            kept.come_to(version);
+        if let Some(cache) = self.kind.cache() {
+            cache.come_to(version);
         }
         self.ready.extend(taken);
         // Who wanted a shard more meanwhile may have read the version that we had before: from there it is shown.
-        self.stage = if self.shown_through.is_list_wanted() {
-            Stage::Begin
+        self.stage = if self.observed_version.is_list_wanted() {
+            WatchStep::Begin
         } else if self.lacks_any() {
-            Stage::Open { through: before }
+            WatchStep::Open { through: before }
         } else {
-            Stage::Events { events, through }
+            WatchStep::Events { events, through }
         };
     }
 
-    fn fail(&mut self, error: &kube::Error, next: Stage<K::Object>) {
+    fn fail(&mut self, error: &kube::Error, next: WatchStep<K::Object>) {
         let kube::Error::Api(status) = error else {
             return self.tell(error_text(error), None, next);
         };
@@ -376,19 +380,19 @@ impl<K: ShardedKind> SelectedWatch<K> {
     }
 
     /// A version that is too old (410) is no sign of a server that is unwell: a list follows soon.
-    fn refuse(&mut self, message: &str, code: u16, next: Stage<K::Object>) {
+    fn refuse(&mut self, message: &str, code: u16, next: WatchStep<K::Object>) {
         if code == 403 {
             self.announce(SelectionStage::NotPermitted, ShardSet::EMPTY);
         }
         let is_too_old = code == 410;
-        let next = if is_too_old { Stage::Begin } else { next };
+        let next = if is_too_old { WatchStep::Begin } else { next };
         self.tell(bounded(&format!("{message} ({code})")), Some(code), next);
         if is_too_old {
             self.backoff.lose_place();
         }
     }
 
-    fn tell(&mut self, message: String, code: Option<u16>, next: Stage<K::Object>) {
+    fn tell(&mut self, message: String, code: Option<u16>, next: WatchStep<K::Object>) {
         self.backoff.fail();
         self.ready.push_back(WatchItem::Error { message, code });
         self.stage = next;

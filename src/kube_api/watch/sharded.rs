@@ -14,10 +14,10 @@ use super::{
 use crate::{
     kube_api::{
         objects::decode::{Decoder, SlimJob, UndecodedCronJob},
-        ordered_watch::{Watched, Watcher},
+        ordered_watch::{OrderedReceiver, OrderedSender},
         watch::{
-            cron_job_cache::KeptCronJobs,
-            progress::{Shown, ShownThrough},
+            cron_job_cache::CronJobCache,
+            progress::{ObservedVersion, WatchProgress},
             selection::Selector,
         },
     },
@@ -27,7 +27,7 @@ use crate::{
 /// Which Jobs to watch.
 pub enum Selection {
     /// Those with the label of a shard that is wanted; how far they are shown is told.
-    OfShards(ShardCount, Watcher<ShardSet>, ShownThrough),
+    OfShards(ShardCount, OrderedReceiver<ShardSet>, ObservedVersion),
     /// Those without the label of any.
     Unlabelled(ShardCount),
 }
@@ -37,8 +37,8 @@ pub fn selected_jobs(client: Client, scope: Scope, selection: Selection) -> impl
     let (count, is_without, wanted, through) = match selection {
         Selection::OfShards(count, wanted, through) => (count, false, wanted, through),
         Selection::Unlabelled(count) => {
-            let nothing = Watched::new(ShardSet::EMPTY).subscribe();
-            (count, true, nothing, ShownThrough::default())
+            let nothing = OrderedSender::new(ShardSet::EMPTY).subscribe();
+            (count, true, nothing, ObservedVersion::default())
         }
     };
     watch_shards(client, scope, LabelledJobs { count, is_without }, wanted, through)
@@ -50,14 +50,17 @@ pub fn held_cron_jobs(
     client: Client,
     decoder: Arc<Decoder>,
     count: ShardCount,
-    held: Watcher<ShardSet>,
-    shown: Shown,
+    held: OrderedReceiver<ShardSet>,
+    progress: WatchProgress,
 ) -> impl Stream<Item = WatchItem> + Send {
     let of_all = CronJobs { decoder };
-    let Shown {
-        scope, kept, cron_jobs, ..
-    } = shown;
-    watch_shards(client, scope, HeldCronJobs { of_all, count, kept }, held, cron_jobs)
+    let WatchProgress {
+        scope,
+        cache,
+        cron_jobs,
+        ..
+    } = progress;
+    watch_shards(client, scope, HeldCronJobs { of_all, count, cache }, held, cron_jobs)
 }
 
 /// How the objects of some shards are asked for, and what is made of them.
@@ -85,7 +88,7 @@ pub(super) trait ShardedKind: Send + 'static {
     }
 
     /// Where everything is kept that a watch of all shards shows, if it is.
-    fn kept(&self) -> Option<&KeptCronJobs> {
+    fn cache(&self) -> Option<&CronJobCache> {
         None
     }
 
@@ -126,7 +129,7 @@ pub(super) struct LabelledJobs {
 pub(super) struct HeldCronJobs {
     pub(super) of_all: CronJobs,
     pub(super) count: ShardCount,
-    pub(super) kept: KeptCronJobs,
+    pub(super) cache: CronJobCache,
 }
 
 impl ShardedKind for LabelledJobs {
@@ -187,17 +190,17 @@ impl ShardedKind for HeldCronJobs {
         }
     }
 
-    fn kept(&self) -> Option<&KeptCronJobs> {
-        Some(&self.kept)
+    fn cache(&self) -> Option<&CronJobCache> {
+        Some(&self.cache)
     }
 
     fn keep(&self, object: &UndecodedCronJob) -> bool {
-        self.kept.keep(object)
+        self.cache.keep(object)
     }
 
     fn forget(&self, object: &UndecodedCronJob) {
         if let Some(uid) = object.uid() {
-            self.kept.forget(uid);
+            self.cache.forget(uid);
         }
     }
 

@@ -1,14 +1,14 @@
 //! What the shards of a replica come to: due instants and sizes.
 
 use super::HeldShards;
-use crate::shard::{state::Sizes, tally::Tally};
+use crate::shard::{outcome_counts::OutcomeCounts, state::Sizes};
 
 impl HeldShards {
     /// The account of all due instants since the process began.
-    pub fn tally(&self) -> Tally {
+    pub fn outcome_counts(&self) -> OutcomeCounts {
         let mut sum = self.retired.clone();
         for held in self.held.values() {
-            sum.add(held.state.tally());
+            sum.add(held.state.outcome_counts());
         }
         sum
     }

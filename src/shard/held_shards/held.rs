@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{HeldShards, listing::Listing};
 use crate::shard::{
-    Horizon, ShardSet, Term,
+    ResourceVersions, ShardSet, Term,
     ids::ResourceVersion,
     input::{Input, Scope},
     state::{ShardState, Wakeup},
@@ -21,9 +21,9 @@ pub(super) struct Held {
     /// The version of the last list of its own, until a watch has come beyond it.
     listed_at: ResourceVersion,
     /// Up to where everything was there when it was listed, unless a watch lists it anew.
-    pub(super) loaded: Horizon,
+    pub(super) loaded: ResourceVersions,
     /// What we wrote last.
-    pub(super) written: Horizon,
+    pub(super) written: ResourceVersions,
     /// What the state said last.
     pub(super) wakeup: Option<Wakeup>,
     /// Whether it was touched since.
@@ -38,8 +38,8 @@ impl Held {
             listing: None,
             left_out: Vec::new(),
             listed_at: ResourceVersion(0),
-            loaded: Horizon::default(),
-            written: Horizon::default(),
+            loaded: ResourceVersions::default(),
+            written: ResourceVersions::default(),
             wakeup: None,
             is_wakeup_old: true,
         }
@@ -51,7 +51,7 @@ impl Held {
     }
 
     /// Ends the list of its own, if one is going on: it shows everything at these versions.
-    pub(super) fn end_list(&mut self, through: &Horizon, now: Timestamp) {
+    pub(super) fn end_list(&mut self, through: &ResourceVersions, now: Timestamp) {
         let Some(listing) = self.listing.take() else { return };
         let ours = listing.ours(through);
         self.listed_at = ours.cron_jobs;
@@ -70,7 +70,7 @@ impl Held {
     /// A list that a watch begins takes the place of ours, and may be older.
     pub(super) fn note_relist(&mut self, input: &Input) {
         if let Input::CronJobRelistBegun(_) | Input::JobRelistBegun(_) = input {
-            self.loaded = Horizon::default();
+            self.loaded = ResourceVersions::default();
         }
     }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::shard::{
-    Horizon,
+    ResourceVersions,
     ids::{CronJobIdentity, ResourceVersion, Uid},
     input::{Input, Scope},
     record::{CronJobRecord, JobRecord},
@@ -108,7 +108,7 @@ impl Listing {
     }
 
     /// Up to where everything is known by it, of what no watch has listed in its place.
-    pub(super) fn ours(&self, through: &Horizon) -> Horizon {
+    pub(super) fn ours(&self, through: &ResourceVersions) -> ResourceVersions {
         let ours = |kind, version| {
             if self.is_ours(kind) {
                 version
@@ -116,7 +116,7 @@ impl Listing {
                 ResourceVersion(0)
             }
         };
-        Horizon {
+        ResourceVersions {
             cron_jobs: ours(Kind::CronJobs, through.cron_jobs),
             jobs: ours(Kind::Jobs, through.jobs),
         }

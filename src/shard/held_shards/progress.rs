@@ -1,7 +1,7 @@
 //! How far the watches have come, by the versions that they showed.
 
 use crate::shard::{
-    Horizon, ShardId, ShardSet,
+    ResourceVersions, ShardId, ShardSet,
     ids::ResourceVersion,
     input::{Input, Scope, Selected, SelectedKind, SelectionStage},
     outcome::{CreateOutcome, StatusOutcome},
@@ -145,13 +145,13 @@ impl Progress {
 
     /// Up to where everything of a shard has been seen. With several scopes it cannot be told: which of them a version was
     /// written in is not known.
-    pub(super) fn seen(&self, shard: ShardId) -> Horizon {
+    pub(super) fn seen(&self, shard: ShardId) -> ResourceVersions {
         match self.scopes.as_slice() {
-            [watches] => Horizon {
+            [watches] => ResourceVersions {
                 cron_jobs: watches.cron_jobs.seen(shard),
                 jobs: watches.jobs.seen(shard),
             },
-            _ => Horizon::default(),
+            _ => ResourceVersions::default(),
         }
     }
 
@@ -169,7 +169,7 @@ impl Progress {
 }
 
 /// Takes note of what an answer says that we wrote.
-pub(super) fn note_written(written: &mut Horizon, input: &Input) {
+pub(super) fn note_written(written: &mut ResourceVersions, input: &Input) {
     match input {
         Input::JobCreateAnswered {
             answer: CreateOutcome::Created { resource_version, .. },

@@ -11,8 +11,8 @@ use crate::shard::{
     state::test_record,
 };
 
-fn mandate(shard: ShardId) -> Mandate {
-    Mandate { shard, term: Term(7) }
+fn shard_term(shard: ShardId) -> ShardTerm {
+    ShardTerm { shard, term: Term(7) }
 }
 
 fn at(time: &str) -> Timestamp {
@@ -20,10 +20,10 @@ fn at(time: &str) -> Timestamp {
 }
 
 /// A list of CronJobs at this version.
-fn through(cron_jobs: ResourceVersion) -> Horizon {
-    Horizon {
+fn through(cron_jobs: ResourceVersion) -> ResourceVersions {
+    ResourceVersions {
         cron_jobs,
-        ..Horizon::default()
+        ..ResourceVersions::default()
     }
 }
 
@@ -84,12 +84,12 @@ fn list(shards: &mut HeldShards, records: &[CronJobRecord], now: Timestamp) {
     shards.handle(Input::JobRelistDone(Scope::Cluster), now);
 }
 
-/// What was ordered, as mandate and name.
-fn creates(shards: &mut HeldShards) -> Vec<(Mandate, String)> {
+/// What was ordered, as shard term and name.
+fn creates(shards: &mut HeldShards) -> Vec<(ShardTerm, String)> {
     let mut creates = Vec::new();
     while let Some(ordered) = shards.poll_effect() {
         if let Effect::CreateJob(order) = ordered.effect {
-            creates.push((ordered.mandate, order.name.to_string()));
+            creates.push((ordered.shard_term, order.name.to_string()));
         }
     }
     creates
@@ -112,23 +112,23 @@ fn the_next_leader_must_have_seen_what_we_go_by_also_where_we_wrote_nothing() {
     };
     shards.take_listed(Listed::CronJob(Box::new(stored)), now);
     shards.end_list(&only(shard), &through(ResourceVersion(510)), now);
-    shards.lead(mandate(shard), now);
+    shards.lead(shard_term(shard), now);
     assert_eq!(shards.written_through(shard), through(ResourceVersion(500)));
-    assert_eq!(shards.written_through(shard_of(&other)), Horizon::default());
+    assert_eq!(shards.written_through(shard_of(&other)), ResourceVersions::default());
 }
 
 #[test]
 fn the_next_leader_must_have_seen_what_we_had_to_and_the_jobs_that_we_know() {
     let [record, _] = two();
     let (shard, now) = (shard_of(&record), at("10:00:05"));
-    let written = |cron_jobs, jobs| Horizon {
+    let written = |cron_jobs, jobs| ResourceVersions {
         cron_jobs: ResourceVersion(cron_jobs),
         jobs: ResourceVersion(jobs),
     };
     let mut shards = sixteen();
     shards.stand_by(shard, now);
-    shards.end_list(&only(shard), &Horizon::default(), now);
-    shards.lead(mandate(shard), now);
+    shards.end_list(&only(shard), &ResourceVersions::default(), now);
+    shards.lead(shard_term(shard), now);
     // Of a Job that may be gone by now, and was never stored as started.
     shards.note_handed_over(shard, &written(0, 185));
     assert_eq!(shards.written_through(shard), written(0, 185));
@@ -165,7 +165,7 @@ fn what_a_watch_has_shown_of_a_job_is_not_undone_by_an_older_list() {
     };
     shards.take_listed(listed, now);
     shards.end_list(&only(shard), &through(ResourceVersion(100)), now);
-    shards.lead(mandate(shard), now);
+    shards.lead(shard_term(shard), now);
     let mut effects = std::iter::from_fn(|| shards.poll_effect()).map(|ordered| ordered.effect);
     let is_running = |effect| matches!(effect, Effect::WriteStatus(write) if !write.status.active.is_empty());
     assert!(!effects.any(is_running));
@@ -177,14 +177,14 @@ fn facts_reach_their_shard_and_effects_bear_its_term() {
     let [first, other] = two();
     let mut shards = sixteen();
     let now = at("10:00:05");
-    shards.lead(mandate(shard_of(&first)), now);
-    shards.end_list(&only(shard_of(&first)), &Horizon::default(), now);
+    shards.lead(shard_term(shard_of(&first)), now);
+    shards.end_list(&only(shard_of(&first)), &ResourceVersions::default(), now);
     shards.handle(applied(&first), now);
     shards.handle(applied(&other), now);
     assert_eq!(shards.sizes().cron_jobs, 1, "the other's shard is not held");
     assert_eq!(
         creates(&mut shards),
-        [(mandate(shard_of(&first)), "first-29632920".to_owned())]
+        [(shard_term(shard_of(&first)), "first-29632920".to_owned())]
     );
 }
 
@@ -196,10 +196,10 @@ fn nothing_is_ordered_on_standby_or_before_the_list_is_complete() {
     shards.stand_by(shard, now);
     shards.take_listed(Listed::CronJob(Box::new(first.clone())), now);
     assert!(!shards.is_shard_synced(shard));
-    shards.lead(mandate(shard), now);
+    shards.lead(shard_term(shard), now);
     assert_eq!(creates(&mut shards), []);
     assert_eq!(shards.next_wakeup(), None);
-    shards.end_list(&only(shard), &Horizon::default(), now);
+    shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert!(shards.is_shard_synced(shard));
     assert!(!shards.is_synced(), "the watches have shown nothing yet");
     assert_eq!(creates(&mut shards).len(), 1);
@@ -221,7 +221,7 @@ fn what_a_watch_has_shown_gone_is_not_brought_back_by_the_list() {
         job: Box::new(running),
     };
     shards.take_listed(listed, now);
-    shards.end_list(&only(shard), &Horizon::default(), now);
+    shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert_eq!((shards.sizes().cron_jobs, shards.sizes().jobs), (0, 0));
 }
 
@@ -237,7 +237,7 @@ fn a_running_job_out_of_sight_is_asked_for_before_another_run_begins_beside_it()
     };
     let (shard, now) = (shard_of(&forbid), at("10:00:05"));
     let mut shards = sixteen();
-    shards.lead(mandate(shard), now);
+    shards.lead(shard_term(shard), now);
     let running = job(&forbid, at("10:00:00"));
     shards.take_listed(Listed::CronJob(Box::new(forbid.clone())), now);
     let listed = Listed::Job {
@@ -245,7 +245,7 @@ fn a_running_job_out_of_sight_is_asked_for_before_another_run_begins_beside_it()
         job: Box::new(running.clone()),
     };
     shards.take_listed(listed, now);
-    shards.end_list(&only(shard), &Horizon::default(), now);
+    shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert_eq!(creates(&mut shards), []);
     // Somebody took its label, or it was deleted.
     shards.handle(Input::JobUnselected(running.uid.clone()), at("10:00:59"));
@@ -270,12 +270,12 @@ fn a_list_that_a_watch_began_before_does_not_end_ours() {
     shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
     shards.handle(Input::JobRelistBegun(Scope::Cluster), now);
     // By now the watch has passed this CronJob: its list will not bring it.
-    shards.lead(mandate(shard), now);
+    shards.lead(shard_term(shard), now);
     shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
     shards.handle(Input::JobRelistDone(Scope::Cluster), now);
     assert!(!shards.is_shard_synced(shard));
     shards.take_listed(Listed::CronJob(Box::new(first)), now);
-    shards.end_list(&only(shard), &Horizon::default(), now);
+    shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert_eq!(creates(&mut shards).len(), 1);
 }
 
@@ -284,11 +284,11 @@ fn a_list_that_a_watch_begins_takes_the_place_of_ours() {
     let [first, _] = two();
     let (shard, now) = (shard_of(&first), at("10:00:05"));
     let mut shards = sixteen();
-    shards.lead(mandate(shard), now);
+    shards.lead(shard_term(shard), now);
     shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
     // Deleted between the two lists, and no event tells.
     shards.take_listed(Listed::CronJob(Box::new(first)), now);
-    shards.end_list(&only(shard), &Horizon::default(), now);
+    shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert!(!shards.is_shard_synced(shard), "the watch's list is still going on");
     shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
     assert!(shards.is_shard_synced(shard));
@@ -301,16 +301,16 @@ fn a_shard_that_is_let_go_orders_nothing_and_stays_in_the_account() {
     let mut shards = sixteen();
     let now = at("10:00:05");
     for record in &records {
-        shards.lead(mandate(shard_of(record)), now);
+        shards.lead(shard_term(shard_of(record)), now);
     }
     list(&mut shards, &records, now);
-    shards.let_go(shard_of(&records[0]));
+    shards.release(shard_of(&records[0]));
     let ordered = creates(&mut shards);
     assert_eq!(ordered.len(), 1);
     assert_eq!(ordered[0].0.shard, shard_of(&records[1]));
-    let tally = shards.tally();
-    assert_eq!((tally.due_instants, tally.open_instants), (2, 1));
-    assert_eq!(tally.outcome(InstantOutcome::HandedOver), 1);
+    let outcome_counts = shards.outcome_counts();
+    assert_eq!((outcome_counts.due_instants, outcome_counts.open_instants), (2, 1));
+    assert_eq!(outcome_counts.outcome(InstantOutcome::HandedOver), 1);
 }
 
 /// Answers and events that follow from orders: every create succeeds, every Job is seen, and ends by chance.
@@ -380,7 +380,7 @@ fn sixteen_shards_do_what_one_does() {
     let start = at("10:00:05");
     let mut many = sixteen();
     for shard in count().shards() {
-        many.lead(mandate(shard), start);
+        many.lead(shard_term(shard), start);
     }
     let one = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), start);
     let mut followers = [one, many].map(|shards| Follower {
@@ -421,8 +421,8 @@ fn sixteen_shards_do_what_one_does() {
         let [one, many] = &mut followers;
         assert_eq!(one.shards.next_wakeup(), many.shards.next_wakeup());
         assert_eq!(
-            (one.shards.sizes(), one.shards.tally()),
-            (many.shards.sizes(), many.shards.tally())
+            (one.shards.sizes(), one.shards.outcome_counts()),
+            (many.shards.sizes(), many.shards.outcome_counts())
         );
         now = one.shards.next_wakeup().map_or(now, |wakeup| wakeup.at.max(now));
     }
@@ -437,7 +437,7 @@ fn what_a_watch_repeats_of_a_cron_job_that_was_gone_when_the_list_was_made_start
     // Before the list is complete, and after.
     for is_early in [true, false] {
         let mut shards = sixteen();
-        shards.lead(mandate(shard), now);
+        shards.lead(shard_term(shard), now);
         if is_early {
             shards.handle(applied(&gone), now);
         }
@@ -463,7 +463,7 @@ fn what_the_list_found_and_what_is_newer_than_it_is_there() {
     for (is_found, shown) in [(true, &found), (true, &newer), (false, &newer)] {
         for is_early in [true, false] {
             let mut shards = sixteen();
-            shards.lead(mandate(shard), now);
+            shards.lead(shard_term(shard), now);
             if is_found {
                 shards.take_listed(Listed::CronJob(Box::new(found.clone())), now);
             }
@@ -489,7 +489,7 @@ fn when_a_watch_lists_a_shard_anew_its_list_counts_however_old_what_it_shows() {
     let [restored, _] = two();
     let (shard, now) = (shard_of(&restored), at("10:00:05"));
     let mut shards = sixteen();
-    shards.lead(mandate(shard), now);
+    shards.lead(shard_term(shard), now);
     let listed_at = ResourceVersion(restored.resource_version.0 + 5);
     shards.end_list(&only(shard), &through(listed_at), now);
     shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
@@ -537,9 +537,9 @@ fn a_shard_is_led_without_a_scope_that_may_not_be_listed_and_with_it_once_it_may
     shards.take_listed(Listed::CronJob(Box::new(record.clone())), now);
     shards.leave_out(&only(shard), &own);
     assert!(!shards.is_shard_synced(shard));
-    shards.end_list(&only(shard), &Horizon::default(), now);
+    shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert!(shards.is_shard_synced(shard));
-    shards.lead(mandate(shard), now);
+    shards.lead(shard_term(shard), now);
     assert_eq!(creates(&mut shards), [], "its Jobs are not known");
 
     watch(&mut shards, &own, &[SelectionStage::ListBegun]);
@@ -547,7 +547,7 @@ fn a_shard_is_led_without_a_scope_that_may_not_be_listed_and_with_it_once_it_may
     assert_eq!(creates(&mut shards), []);
     watch(&mut shards, &own, &[SelectionStage::ListDone]);
     assert!(shards.is_watch_synced());
-    assert_eq!(creates(&mut shards), [(mandate(shard), "first-29632920".to_owned())]);
+    assert_eq!(creates(&mut shards), [(shard_term(shard), "first-29632920".to_owned())]);
 }
 
 #[test]

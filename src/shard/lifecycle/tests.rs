@@ -15,7 +15,7 @@ const RECORD_VERSION: u64 = 1_000;
 
 struct Replica {
     shards: HeldShards,
-    custody: Custody,
+    lifecycle: ShardLifecycle,
     wall: Timestamp,
     boot: BootInstant,
 }
@@ -39,15 +39,15 @@ fn shard() -> ShardId {
     Partition::Shards(count()).shard_of(&record().identity.uid)
 }
 
-fn mandate(term: u64) -> Mandate {
-    Mandate {
+fn shard_term(term: u64) -> ShardTerm {
+    ShardTerm {
         shard: shard(),
         term: Term(term),
     }
 }
 
-fn written(cron_jobs: u64, jobs: u64) -> Horizon {
-    Horizon {
+fn written(cron_jobs: u64, jobs: u64) -> ResourceVersions {
+    ResourceVersions {
         cron_jobs: ResourceVersion(cron_jobs),
         jobs: ResourceVersion(jobs),
     }
@@ -110,7 +110,7 @@ impl Replica {
                 vec![Scope::Cluster],
                 SignedDuration::from_secs(2),
             ),
-            custody: Custody::default(),
+            lifecycle: ShardLifecycle::default(),
             wall: at("10:00:05"),
             boot: BootInstant::after_boot(Duration::from_secs(100)),
         };
@@ -125,8 +125,8 @@ impl Replica {
         replica
     }
 
-    fn now(&self) -> Moment {
-        Moment {
+    fn now(&self) -> Clocks {
+        Clocks {
             wall: self.wall,
             boot: self.boot,
         }
@@ -137,19 +137,19 @@ impl Replica {
         self.boot = self.boot + Duration::from_millis(millis);
         self.shards.handle_timeout(self.wall);
         let now = self.now();
-        self.custody.follow(&mut self.shards, now);
+        self.lifecycle.follow(&mut self.shards, now);
     }
 
     fn command(&mut self, command: ShardCommand) {
         let now = self.now();
-        self.custody.command(&mut self.shards, command, now);
+        self.lifecycle.command(&mut self.shards, command, now);
     }
 
     /// Within four seconds.
     fn seal(&mut self, term: u64) {
         let close_by = self.boot + Duration::from_secs(4);
         self.command(ShardCommand::Seal(SealOrder {
-            mandate: mandate(term),
+            shard_term: shard_term(term),
             close_by,
             has_successor: true,
         }));
@@ -177,7 +177,7 @@ impl Replica {
     fn watch(&mut self, input: Input) {
         let now = self.now();
         self.shards.handle(input, self.wall);
-        self.custody.follow(&mut self.shards, now);
+        self.lifecycle.follow(&mut self.shards, now);
     }
 
     /// Makes the list that is wanted, and finds this.
@@ -186,37 +186,37 @@ impl Replica {
     }
 
     /// The same of what there was at these versions; whether it had to be consistent.
-    fn list_through(&mut self, found: Vec<Listed>, through: Horizon) -> bool {
+    fn list_through(&mut self, found: Vec<Listed>, through: ResourceVersions) -> bool {
         let now = self.now();
-        let order = self.custody.poll_list().expect("a list is wanted");
+        let order = self.lifecycle.poll_list().expect("a list is wanted");
         for listed in found {
-            self.custody.take_listed(&mut self.shards, listed, now);
+            self.lifecycle.take_listed(&mut self.shards, listed, now);
         }
-        self.custody.listed(&mut self.shards, &through, now);
+        self.lifecycle.listed(&mut self.shards, &through, now);
         order.is_consistent
     }
 
     fn reports(&mut self) -> Vec<ShardReport> {
-        std::iter::from_fn(|| self.custody.poll_report()).collect()
+        std::iter::from_fn(|| self.lifecycle.poll_report()).collect()
     }
 
     fn creates(&mut self) -> Vec<(Term, Timestamp)> {
         let mut creates = Vec::new();
         while let Some(ordered) = self.shards.poll_effect() {
             if let Effect::CreateJob(order) = ordered.effect {
-                creates.push((ordered.mandate.term, order.slot));
+                creates.push((ordered.shard_term.term, order.slot));
             }
         }
         creates
     }
 
     /// Loads it, and is to lead it when it has seen this.
-    fn hand_over(&mut self, written: Horizon) {
+    fn hand_over(&mut self, written: ResourceVersions) {
         self.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
         self.list(vec![Listed::CronJob(Box::new(record()))]);
         self.reports();
         self.command(ShardCommand::Lead {
-            mandate: mandate(8),
+            shard_term: shard_term(8),
             entry: Entry::Watch(written),
         });
     }
@@ -225,14 +225,14 @@ impl Replica {
     fn leading() -> Replica {
         let mut replica = Replica::new();
         let lead = ShardCommand::Lead {
-            mandate: mandate(1),
+            shard_term: shard_term(1),
             entry: Entry::List,
         };
         replica.command(lead);
         replica.list(vec![Listed::CronJob(Box::new(record()))]);
         assert_eq!(
             replica.reports(),
-            [ShardReport::Synced, ShardReport::Leading(mandate(1))]
+            [ShardReport::Synced, ShardReport::Leading(shard_term(1))]
         );
         replica
     }
@@ -242,14 +242,14 @@ impl Replica {
 fn a_shard_that_was_nobodys_is_led_when_it_has_been_listed() {
     let mut replica = Replica::new();
     replica.command(ShardCommand::Lead {
-        mandate: mandate(4),
+        shard_term: shard_term(4),
         entry: Entry::List,
     });
     assert_eq!(replica.reports(), [ShardReport::Synced]);
     replica.watch(Input::CronJobApplied(Box::new(record())));
     assert_eq!(replica.creates(), [], "not before the list is complete");
     replica.list(vec![Listed::CronJob(Box::new(record()))]);
-    assert_eq!(replica.reports(), [ShardReport::Leading(mandate(4))]);
+    assert_eq!(replica.reports(), [ShardReport::Leading(shard_term(4))]);
     assert_eq!(replica.creates(), [(Term(4), at("10:00:00"))]);
 }
 
@@ -260,7 +260,7 @@ fn a_handed_over_shard_is_led_when_the_watch_has_shown_what_its_last_leader_wrot
     replica.list(vec![Listed::CronJob(Box::new(record()))]);
     assert_eq!(replica.reports(), [ShardReport::Synced, ShardReport::Loaded(shard())]);
     replica.command(ShardCommand::Lead {
-        mandate: mandate(8),
+        shard_term: shard_term(8),
         entry: Entry::Watch(written(0, 1_020)),
     });
     assert_eq!((replica.reports(), replica.creates()), (vec![], vec![]));
@@ -269,7 +269,7 @@ fn a_handed_over_shard_is_led_when_the_watch_has_shown_what_its_last_leader_wrot
         ..job(at("10:00:00"), 1_020)
     };
     replica.watch(Input::JobApplied(Box::new(running)));
-    assert_eq!(replica.reports(), [ShardReport::Leading(mandate(8))]);
+    assert_eq!(replica.reports(), [ShardReport::Leading(shard_term(8))]);
     assert_eq!(replica.creates(), [], "its Job is there");
 }
 
@@ -286,7 +286,7 @@ fn a_handed_over_shard_is_led_at_once_when_it_was_loaded_after_its_leader_wrote(
         assert!(!replica.list_through(found, through), "it is only loaded");
         replica.reports();
         replica.command(ShardCommand::Lead {
-            mandate: mandate(8),
+            shard_term: shard_term(8),
             entry: Entry::Watch(written(1_030, 1_020)),
         });
         assert_eq!(!replica.reports().is_empty(), is_led, "{through}");
@@ -307,7 +307,7 @@ fn what_was_loaded_counts_for_nothing_when_a_watch_lists_it_anew() {
         replica.watch(Input::JobRelistDone(Scope::Cluster));
         replica.reports();
         replica.command(ShardCommand::Lead {
-            mandate: mandate(8),
+            shard_term: shard_term(8),
             entry: Entry::Watch(written(1_030, 1_020)),
         });
         assert_eq!(replica.reports(), []);
@@ -321,10 +321,10 @@ fn a_watch_that_does_not_show_it_in_time_is_not_waited_for() {
     replica.list(vec![]);
     replica.reports();
     replica.command(ShardCommand::Lead {
-        mandate: mandate(8),
+        shard_term: shard_term(8),
         entry: Entry::Watch(written(0, 1_020)),
     });
-    let wakeup = replica.custody.next_wakeup().unwrap();
+    let wakeup = replica.lifecycle.next_wakeup().unwrap();
     assert_eq!(wakeup.since(replica.boot), WATCH_PATIENCE);
     replica.pass(500);
     assert_eq!(replica.reports(), []);
@@ -336,7 +336,7 @@ fn a_watch_that_does_not_show_it_in_time_is_not_waited_for() {
         },
     ];
     assert!(replica.list_through(found, written(0, 0)), "nothing may be missing");
-    assert_eq!(replica.reports(), [ShardReport::Leading(mandate(8))]);
+    assert_eq!(replica.reports(), [ShardReport::Leading(shard_term(8))]);
     assert_eq!(replica.creates(), [], "its Job is there");
 }
 
@@ -345,14 +345,16 @@ fn a_watch_that_shows_it_while_it_is_listed_is_enough() {
     let mut replica = Replica::new();
     replica.hand_over(written(0, 1_020));
     replica.pass(500);
-    assert!(replica.custody.poll_list().is_some());
+    assert!(replica.lifecycle.poll_list().is_some());
     replica.watch(Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))));
-    assert_eq!(replica.reports(), [ShardReport::Leading(mandate(8))]);
+    assert_eq!(replica.reports(), [ShardReport::Leading(shard_term(8))]);
     let now = replica.now();
     replica
-        .custody
+        .lifecycle
         .take_listed(&mut replica.shards, Listed::CronJob(Box::new(record())), now);
-    replica.custody.listed(&mut replica.shards, &written(1_030, 1_030), now);
+    replica
+        .lifecycle
+        .listed(&mut replica.shards, &written(1_030, 1_030), now);
     assert_eq!(replica.shards.sizes().jobs, 1, "what was shown meanwhile stays");
     assert_eq!((replica.reports(), replica.creates()), (vec![], vec![]));
 }
@@ -361,38 +363,38 @@ fn a_watch_that_shows_it_while_it_is_listed_is_enough() {
 fn a_shard_that_was_not_warmed_or_was_led_before_is_listed_whatever_was_said() {
     let mut cold = Replica::new();
     let lead = |term| ShardCommand::Lead {
-        mandate: mandate(term),
+        shard_term: shard_term(term),
         entry: Entry::Watch(written(0, 0)),
     };
     cold.command(lead(2));
     assert_eq!(cold.reports(), [ShardReport::Synced]);
     cold.list(vec![]);
-    assert_eq!(cold.reports(), [ShardReport::Leading(mandate(2))]);
+    assert_eq!(cold.reports(), [ShardReport::Leading(shard_term(2))]);
     cold.command(lead(3));
     assert_eq!(cold.reports(), [], "nothing of the former term goes on");
     cold.list(vec![]);
-    assert_eq!(cold.reports(), [ShardReport::Leading(mandate(3))]);
+    assert_eq!(cold.reports(), [ShardReport::Leading(shard_term(3))]);
 }
 
 #[test]
 fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
     let mut replica = Replica::new();
     replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
-    let order = replica.custody.poll_list().unwrap();
+    let order = replica.lifecycle.poll_list().unwrap();
     assert_eq!(
         (order.shards, order.is_consistent),
         ([shard()].into_iter().collect(), false)
     );
     // It began before this was said.
     replica.command(ShardCommand::Lead {
-        mandate: mandate(5),
+        shard_term: shard_term(5),
         entry: Entry::List,
     });
-    assert_eq!(replica.custody.poll_list(), None, "one at a time");
+    assert_eq!(replica.lifecycle.poll_list(), None, "one at a time");
     let now = replica.now();
     let early = Listed::CronJob(Box::new(record()));
-    replica.custody.take_listed(&mut replica.shards, early, now);
-    replica.custody.listed(&mut replica.shards, &written(0, 0), now);
+    replica.lifecycle.take_listed(&mut replica.shards, early, now);
+    replica.lifecycle.listed(&mut replica.shards, &written(0, 0), now);
     assert_eq!(replica.shards.sizes().cron_jobs, 0);
     assert_eq!(
         replica.reports(),
@@ -400,7 +402,7 @@ fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
         "a list that began before does not count"
     );
     replica.list(vec![Listed::CronJob(Box::new(record()))]);
-    assert!(replica.reports().contains(&ShardReport::Leading(mandate(5))));
+    assert!(replica.reports().contains(&ShardReport::Leading(shard_term(5))));
     assert_eq!(replica.creates(), [(Term(5), at("10:00:00"))]);
 }
 
@@ -416,7 +418,7 @@ fn a_shard_is_sealed_when_its_answers_are_there_and_says_what_it_wrote() {
     assert_eq!(
         replica.reports(),
         [ShardReport::Sealed {
-            mandate: mandate(1),
+            shard_term: shard_term(1),
             at: replica.boot,
             fired_through: Some(at("10:00:05") + SignedDuration::from_millis(700)),
             written_through: written(1_101, 1_100),
@@ -464,7 +466,7 @@ fn a_shard_that_is_told_to_close_sooner_does_and_one_that_is_sealed_stays_so() {
     assert_eq!(replica.reports(), []);
     let told_at = replica.boot;
     let at_once = ShardCommand::Seal(SealOrder {
-        mandate: mandate(1),
+        shard_term: shard_term(1),
         close_by: told_at,
         has_successor: true,
     });
@@ -498,7 +500,7 @@ fn sealed(replica: &mut Replica) -> Vec<u16> {
     let reports = replica.reports().into_iter();
     reports
         .filter_map(|report| match report {
-            ShardReport::Sealed { mandate, .. } => Some(mandate.shard.0),
+            ShardReport::Sealed { shard_term, .. } => Some(shard_term.shard.0),
             ShardReport::Synced | ShardReport::Loaded(_) | ShardReport::Leading(_) => None,
         })
         .collect()
@@ -507,19 +509,19 @@ fn sealed(replica: &mut Replica) -> Vec<u16> {
 /// A replica that leads shards 0 to 3, which have no CronJobs, and is told to seal them within four seconds.
 fn sealing_four(has_successor: bool) -> Replica {
     let mut replica = Replica::new();
-    let mandates = (0..4).map(|shard| Mandate {
+    let shard_terms = (0..4).map(|shard| ShardTerm {
         shard: ShardId(shard),
         term: Term(1),
     });
-    for mandate in mandates.clone() {
+    for shard_term in shard_terms.clone() {
         let entry = Entry::List;
-        replica.command(ShardCommand::Lead { mandate, entry });
+        replica.command(ShardCommand::Lead { shard_term, entry });
     }
     replica.list(Vec::new());
     let close_by = replica.boot + Duration::from_secs(4);
-    for mandate in mandates {
+    for shard_term in shard_terms {
         replica.command(ShardCommand::Seal(SealOrder {
-            mandate,
+            shard_term,
             close_by,
             has_successor,
         }));
@@ -541,7 +543,7 @@ fn one_shard_at_a_time_is_without_a_leader() {
         replica.command(ShardCommand::Release(ShardId(shard)));
         assert_eq!(sealed(&mut replica), [shard + 1]);
     }
-    assert_eq!(replica.custody.next_wakeup(), None);
+    assert_eq!(replica.lifecycle.next_wakeup(), None);
 }
 
 #[test]
@@ -556,7 +558,7 @@ fn shards_without_a_next_leader_or_that_are_late_are_all_sealed_at_once() {
     let mut replica = sealing_four(true);
     assert_eq!(sealed(&mut replica), [0]);
     replica.command(ShardCommand::Seal(SealOrder {
-        mandate: Mandate {
+        shard_term: ShardTerm {
             shard: ShardId(3),
             term: Term(1),
         },
@@ -607,7 +609,7 @@ fn a_shard_whose_answers_come_just_before_it_is_due_fires_before_it_is_sealed() 
 fn what_was_never_led_is_given_up_at_once_and_what_is_let_go_is_forgotten() {
     let mut replica = Replica::new();
     replica.command(ShardCommand::Lead {
-        mandate: mandate(5),
+        shard_term: shard_term(5),
         entry: Entry::List,
     });
     replica.seal(5);
@@ -616,7 +618,7 @@ fn what_was_never_led_is_given_up_at_once_and_what_is_let_go_is_forgotten() {
         [
             ShardReport::Synced,
             ShardReport::Sealed {
-                mandate: mandate(5),
+                shard_term: shard_term(5),
                 at: replica.boot,
                 fired_through: None,
                 written_through: written(0, 0),
@@ -631,7 +633,7 @@ fn what_was_never_led_is_given_up_at_once_and_what_is_let_go_is_forgotten() {
     replica.pass(10_000);
     assert_eq!(replica.reports(), []);
     assert_eq!(replica.shards.shards().count(), 0);
-    assert_eq!(replica.custody.next_wakeup(), None);
+    assert_eq!(replica.lifecycle.next_wakeup(), None);
 }
 
 #[test]
@@ -653,7 +655,7 @@ fn a_watch_that_does_not_show_the_shard_yet_has_not_seen_what_was_written_in_it(
     replica.watch(selected(only, SelectionStage::Watching(ResourceVersion(1_000))));
     assert_eq!(replica.reports(), [], "it shows the shard, and has come to 1000");
     replica.watch(Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))));
-    assert_eq!(replica.reports(), [ShardReport::Leading(mandate(8))]);
+    assert_eq!(replica.reports(), [ShardReport::Leading(shard_term(8))]);
     assert_eq!(replica.creates(), [], "its Job is there");
 }
 

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     ShardState,
-    decision::{after, spread},
+    back_off::{after, spread},
 };
 use crate::shard::{
     cron_job::{LookUp, LookUpProgress},
@@ -201,7 +201,7 @@ impl ShardState {
             format!("{namespace}/")
         };
         let message = format!("Saw a job that the controller did not create or forgot: {place}{name}");
-        self.tally.unexpected_jobs += 1;
+        self.outcome_counts.unexpected_jobs += 1;
         let cron_job = self.index.cron_job_mut(owner);
         if cron_job.is_some_and(|cron_job| cron_job.unexpected_events.take(now)) {
             self.emit_event(owner, EventReason::UnexpectedJob, message);

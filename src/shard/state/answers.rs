@@ -6,18 +6,18 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     ShardState,
-    decision::{after, back_off},
+    back_off::{after, back_off},
 };
 use crate::shard::{
     ShardLabels,
-    cron_job::{LookUpProgress, Stage},
+    cron_job::{LookUpProgress, SlotStage},
     effect::EventReason,
     ids::{ResourceVersion, Uid},
     index::{JobIndex, OwnerIndex},
     naming,
     outcome::{CreateOutcome, DeleteOutcome},
+    outcome_counts::InstantOutcome,
     record::JobRecord,
-    tally::InstantOutcome,
 };
 
 /// An order that was turned away before it was sent is not the server's fault: it comes back soon.
@@ -37,7 +37,7 @@ impl ShardState {
         };
         let is_awaited = self
             .open_slot_mut(owner)
-            .is_some_and(|open| open.slot == slot && open.stage == Stage::Ordered);
+            .is_some_and(|open| open.slot == slot && open.stage == SlotStage::Ordered);
         if !is_awaited {
             return;
         }
@@ -208,7 +208,7 @@ impl ShardState {
             .lookups
             .retain(|_, look_up| look_up.progress != LookUpProgress::Kept);
         if cron_job.open.take().is_some() {
-            self.tally.close(outcome);
+            self.outcome_counts.close(outcome);
         }
     }
 
@@ -232,7 +232,7 @@ impl ShardState {
 
     fn retry_at(&mut self, owner: OwnerIndex, until: Timestamp) {
         if let Some(open) = self.open_slot_mut(owner) {
-            open.stage = Stage::BackingOff { until };
+            open.stage = SlotStage::BackingOff { until };
         }
     }
 
@@ -288,7 +288,7 @@ impl ShardState {
             return;
         };
         let Some(open) = &mut cron_job.open else { return };
-        let Stage::Replacing { jobs, has_failed } = &mut open.stage else {
+        let SlotStage::Replacing { jobs, has_failed } = &mut open.stage else {
             return;
         };
         if !jobs.contains(job) {

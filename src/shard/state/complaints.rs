@@ -19,7 +19,7 @@ impl ShardState {
             return;
         };
         let future = cron_job.record.status.last_schedule_time.filter(|last| *last > latest);
-        let was_reported = std::mem::replace(&mut cron_job.told.future_cursor, future.is_some());
+        let was_reported = std::mem::replace(&mut cron_job.reported.future_cursor, future.is_some());
         if let Some(last) = future
             && !was_reported
         {
@@ -40,7 +40,7 @@ impl ShardState {
             return;
         };
         if cron_job.record.template.had_reserved_annotations
-            && !std::mem::replace(&mut cron_job.told.reserved_annotations, true)
+            && !std::mem::replace(&mut cron_job.reported.reserved_annotations, true)
         {
             let message =
                 "jobTemplate annotations that begin with cronwheel.dev/ are reserved: jobs are created without them";
@@ -54,7 +54,7 @@ impl ShardState {
             return;
         };
         if cron_job.record.template.body.as_str().is_none()
-            && !std::mem::replace(&mut cron_job.told.template_not_kept, true)
+            && !std::mem::replace(&mut cron_job.reported.template_not_kept, true)
         {
             let message = "the jobTemplate is not kept in memory, since the CronJobs of this namespace take too much: it \
                            is read again for each run";
@@ -69,7 +69,7 @@ impl ShardState {
         };
         let schedule = &cron_job.record.schedule;
         let text = &schedule.text;
-        let told = &mut cron_job.told;
+        let reported = &mut cron_job.reported;
         let mut complaints = Vec::new();
         let is_before_parsing = matches!(
             decision,
@@ -77,7 +77,7 @@ impl ShardState {
         );
         if schedule.names_zone_in_text()
             && !is_before_parsing
-            && !std::mem::replace(&mut told.unsupported_schedule, true)
+            && !std::mem::replace(&mut reported.unsupported_schedule, true)
         {
             complaints.push((EventReason::UnsupportedSchedule, format!(
                 "CRON_TZ or TZ used in schedule {} is not officially supported, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details",
@@ -85,21 +85,21 @@ impl ShardState {
             )));
         }
         match decision {
-            Decision::Skip(SkipReason::UnknownTimeZone(error)) if !told.unknown_time_zone => {
-                told.unknown_time_zone = true;
+            Decision::Skip(SkipReason::UnknownTimeZone(error)) if !reported.unknown_time_zone => {
+                reported.unknown_time_zone = true;
                 let zone = quote(schedule.time_zone.as_deref().unwrap_or_default());
                 complaints.push((
                     EventReason::UnknownTimeZone,
                     format!("invalid timeZone: {zone}: {error}"),
                 ));
             }
-            Decision::Skip(SkipReason::Unparseable(error)) if !told.unparseable_schedule => {
-                told.unparseable_schedule = true;
+            Decision::Skip(SkipReason::Unparseable(error)) if !reported.unparseable_schedule => {
+                reported.unparseable_schedule = true;
                 let message = format!("unparseable schedule: {} : {error}", quote(text));
                 complaints.push((EventReason::UnparseableSchedule, message));
             }
-            Decision::Skip(SkipReason::NeverRuns(error)) if !told.invalid_schedule => {
-                told.invalid_schedule = true;
+            Decision::Skip(SkipReason::NeverRuns(error)) if !reported.invalid_schedule => {
+                reported.invalid_schedule = true;
                 complaints.push((
                     EventReason::InvalidSchedule,
                     format!("invalid schedule: {text} : {error}"),

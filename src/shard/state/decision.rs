@@ -2,47 +2,22 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::ShardState;
+use super::{ShardState, back_off::after};
 use crate::{
     schedule::{
         due,
         policy::{self, Decision, Facts, SkipReason, Verdict},
     },
     shard::{
-        cron_job::{CronJobState, LookUpProgress, OpenSlot, Stage},
+        cron_job::{CronJobState, LookUpProgress, OpenSlot, SlotStage},
         effect::{Effect, EventReason, JobDelete, JobOrder},
         ids::Uid,
         index::OwnerIndex,
         naming,
+        outcome_counts::InstantOutcome,
         record::ConcurrencyPolicy,
-        tally::InstantOutcome,
     },
 };
-
-/// The first retry of a failed create; it doubles with each failure.
-const BACK_OFF_MIN_MILLIS: i64 = 100;
-/// A quota that lifts is noticed within half a minute; upstream may take a quarter of an hour (B-12.4).
-const BACK_OFF_MAX_MILLIS: i64 = 30_000;
-
-/// The wait of a CronJob after the given number of failures.
-pub(super) fn back_off(n_failures: u32, owner: OwnerIndex) -> SignedDuration {
-    let millis = BACK_OFF_MIN_MILLIS
-        .saturating_mul(1 << n_failures.saturating_sub(1).min(20))
-        .min(BACK_OFF_MAX_MILLIS);
-    let number = owner.wrapping_mul(0x9E37_79B9).wrapping_add(n_failures);
-    spread(SignedDuration::from_millis(millis), number)
-}
-
-/// A wait and up to a quarter of it more, by a number, so that those who began together do not come back together.
-pub(super) fn spread(wait: SignedDuration, number: u32) -> SignedDuration {
-    let part = i32::try_from(number % 256).unwrap_or_default();
-    wait.saturating_add(wait.saturating_mul(part) / 1024)
-}
-
-/// `instant` plus `wait`, at the end of time at the latest.
-pub(super) fn after(instant: Timestamp, wait: SignedDuration) -> Timestamp {
-    instant.checked_add(wait).unwrap_or(Timestamp::MAX)
-}
 
 impl ShardState {
     /// Decides a CronJob, unless an answer is awaited that the decision hangs on.
@@ -79,7 +54,7 @@ impl ShardState {
         match &cron_job.open {
             Some(_) if cron_job.awaits_answer(now) => return false,
             Some(OpenSlot {
-                stage: Stage::BackingOff { until },
+                stage: SlotStage::BackingOff { until },
                 ..
             }) if now < *until && !may_be_due => {
                 let until = *until;
@@ -108,7 +83,7 @@ impl ShardState {
         let armed_due = armed.filter(|armed| *armed <= now);
         let armed_later = armed.filter(|_| !cron_job.must_look);
         let open = cron_job.open.as_ref();
-        let is_retry = open.is_some_and(|open| matches!(open.stage, Stage::BackingOff { .. }));
+        let is_retry = open.is_some_and(|open| matches!(open.stage, SlotStage::BackingOff { .. }));
         let is_active_slot = |slot: Timestamp| {
             self.running(owner)
                 .any(|job| naming::is_job_name(&job.name, &record.identity.name, slot))
@@ -132,7 +107,7 @@ impl ShardState {
 
     /// Begins to create the Job of a slot.
     fn start(&mut self, owner: OwnerIndex, slot: Timestamp, replaces: bool, verdict: &Verdict) {
-        self.open(owner, slot, Stage::Ordered, verdict);
+        self.open(owner, slot, SlotStage::Ordered, verdict);
         if replaces {
             self.replace(owner);
         } else {
@@ -157,22 +132,27 @@ impl ShardState {
             SkipReason::Suspended => {
                 self.record_ended(owner, now);
                 if let Some(passed) = passed {
-                    self.open(owner, self.latest_slot(owner, passed, now), Stage::Suspended, verdict);
+                    self.open(
+                        owner,
+                        self.latest_slot(owner, passed, now),
+                        SlotStage::Suspended,
+                        verdict,
+                    );
                 } else if let Some(open) = self.open_slot_mut(owner) {
-                    open.stage = Stage::Suspended;
+                    open.stage = SlotStage::Suspended;
                 }
             }
             SkipReason::ScheduleChanged { .. } => self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged),
             SkipReason::DeadlineExceeded { slot } if self.record_ended(owner, now) >= Some(slot) => {
-                self.open(owner, slot, Stage::Ordered, verdict);
+                self.open(owner, slot, SlotStage::Ordered, verdict);
                 self.settle(owner, slot, InstantOutcome::Adopted);
             }
             SkipReason::DeadlineExceeded { slot } => self.lose_to_deadline(owner, slot, verdict),
             SkipReason::AlreadyActive { slot } => {
-                self.hold(owner, slot, Stage::AlreadyActive, verdict, now);
+                self.hold(owner, slot, SlotStage::AlreadyActive, verdict, now);
             }
             SkipReason::Forbidden { slot } => {
-                let is_new = self.hold(owner, slot, Stage::Forbidden, verdict, now);
+                let is_new = self.hold(owner, slot, SlotStage::Forbidden, verdict, now);
                 if is_new {
                     let message =
                         "Not starting job because prior execution is running and concurrency policy is Forbid";
@@ -193,7 +173,14 @@ impl ShardState {
     }
 
     /// A slot that cannot start yet stays open: until the Job in its way ends, or its deadline.
-    fn hold(&mut self, owner: OwnerIndex, slot: Timestamp, stage: Stage, verdict: &Verdict, now: Timestamp) -> bool {
+    fn hold(
+        &mut self,
+        owner: OwnerIndex,
+        slot: Timestamp,
+        stage: SlotStage,
+        verdict: &Verdict,
+        now: Timestamp,
+    ) -> bool {
         let is_new = self.open(owner, slot, stage.clone(), verdict);
         let former = self
             .open_slot_mut(owner)
@@ -213,7 +200,7 @@ impl ShardState {
     }
 
     /// Makes a slot the open one; says whether it was not before. What was open until then ends.
-    fn open(&mut self, owner: OwnerIndex, slot: Timestamp, stage: Stage, verdict: &Verdict) -> bool {
+    fn open(&mut self, owner: OwnerIndex, slot: Timestamp, stage: SlotStage, verdict: &Verdict) -> bool {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return false;
         };
@@ -221,7 +208,7 @@ impl ShardState {
             if open.slot == slot {
                 return false;
             }
-            self.tally.close(open.outcome_when_passed());
+            self.outcome_counts.close(open.outcome_when_passed());
         }
         // The armed slot is the next in line; only a slot beyond it has passed others over.
         let n_passed = if cron_job.armed == Some(slot) {
@@ -251,8 +238,8 @@ impl ShardState {
         } else {
             InstantOutcome::Superseded
         };
-        self.tally.open();
-        self.tally.pass(n_passed, outcome);
+        self.outcome_counts.open();
+        self.outcome_counts.pass(n_passed, outcome);
         if verdict.is_many_missed {
             let message =
                 "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
@@ -262,7 +249,7 @@ impl ShardState {
     }
 
     fn lose_to_deadline(&mut self, owner: OwnerIndex, slot: Timestamp, verdict: &Verdict) {
-        self.open(owner, slot, Stage::Ordered, verdict);
+        self.open(owner, slot, SlotStage::Ordered, verdict);
         self.end_open(owner, InstantOutcome::DeadlineExceeded);
         let message = format!("Missed scheduled time to start a job: {}", naming::rfc1123(slot));
         self.emit_event(owner, EventReason::MissSchedule, message);
@@ -275,7 +262,7 @@ impl ShardState {
         };
         if let Some(open) = cron_job.open.take() {
             cron_job.ended_slot = Some(open.slot);
-            self.tally.close(outcome);
+            self.outcome_counts.close(outcome);
         }
     }
 
@@ -285,7 +272,7 @@ impl ShardState {
             return;
         };
         if cron_job.open.take_if(|open| !open.is_in_flight()).is_some() {
-            self.tally.close(outcome);
+            self.outcome_counts.close(outcome);
         }
     }
 
@@ -300,7 +287,7 @@ impl ShardState {
             .take_if(|open| !open.is_in_flight() && cursor >= Some(open.slot))
             .is_some()
         {
-            self.tally.close(InstantOutcome::Adopted);
+            self.outcome_counts.close(InstantOutcome::Adopted);
         }
     }
 
@@ -336,7 +323,7 @@ impl ShardState {
             }));
         }
         if let Some(open) = self.open_slot_mut(owner) {
-            open.stage = Stage::Replacing {
+            open.stage = SlotStage::Replacing {
                 jobs: uids,
                 has_failed: false,
             };
@@ -350,7 +337,7 @@ impl ShardState {
         };
         let record = &cron_job.record;
         let Some(open) = &mut cron_job.open else { return };
-        open.stage = Stage::Ordered;
+        open.stage = SlotStage::Ordered;
         let slot = open.slot;
         let zone = record.schedule.zone.as_ref().and_then(|zone| zone.as_ref().ok());
         let expiry = policy::order_expiry(slot, record.starting_deadline_seconds);

@@ -6,16 +6,16 @@ use super::{
     ShardState,
     active::question,
     answers::ABANDONED_RETRY,
-    decision::{after, back_off},
+    back_off::{after, back_off},
 };
 use crate::shard::{
-    cron_job::{LookUpProgress, Stage},
+    cron_job::{LookUpProgress, SlotStage},
     effect::{Effect, EventReason, JobLookUp},
     index::OwnerIndex,
     naming,
     outcome::LookUpOutcome,
+    outcome_counts::InstantOutcome,
     record::ActiveJob,
-    tally::InstantOutcome,
 };
 
 /// So many refused look-ups in a row are reported. The waits before them sum up to more than six seconds, longer than an
@@ -42,7 +42,7 @@ impl ShardState {
         };
         let cron_job_identity = cron_job.record.identity.clone();
         if let Some(open) = &mut cron_job.open {
-            open.stage = Stage::LookingUp { message };
+            open.stage = SlotStage::LookingUp { message };
         }
         self.outbox.push_back(Effect::LookUpJob(JobLookUp {
             namespace: cron_job_identity.namespace.clone(),
@@ -70,7 +70,7 @@ impl ShardState {
         let Some(open) = self.open_slot_mut(owner) else { return };
         open.n_failures = open.n_failures.saturating_add(1);
         let until = after(now, back_off(open.n_failures, owner).max(asked));
-        open.stage = Stage::AskingLater { message, until };
+        open.stage = SlotStage::AskingLater { message, until };
         self.wake_at(owner, until);
     }
 
@@ -99,12 +99,12 @@ impl ShardState {
     pub(super) fn ask_again(&mut self, owner: OwnerIndex, now: Timestamp) {
         let Some(open) = self.open_slot_mut(owner) else { return };
         let slot = open.slot;
-        let Stage::AskingLater { message, until } = &mut open.stage else {
+        let SlotStage::AskingLater { message, until } = &mut open.stage else {
             return;
         };
         let (message, until) = (std::mem::take(message), *until);
         if now < until {
-            open.stage = Stage::AskingLater { message, until };
+            open.stage = SlotStage::AskingLater { message, until };
             self.wake_at(owner, until);
         } else {
             self.ask_for_slot(owner, slot, message);
@@ -130,7 +130,7 @@ impl ShardState {
         let identity = &cron_job.record.identity;
         let is_asked_for_slot = asked.listed_uid.is_none()
             && cron_job.open.as_ref().is_some_and(|open| {
-                matches!(open.stage, Stage::LookingUp { .. })
+                matches!(open.stage, SlotStage::LookingUp { .. })
                     && naming::is_job_name(&asked.name, &identity.name, open.slot)
             });
         let is_asked_for_active = asked.listed_uid.as_ref() == Some(&job.uid)
@@ -151,7 +151,7 @@ impl ShardState {
             return;
         };
         let Some(open) = &cron_job.open else { return };
-        let Stage::LookingUp { message } = &open.stage else {
+        let SlotStage::LookingUp { message } = &open.stage else {
             return;
         };
         let (slot, message) = (open.slot, message.clone());

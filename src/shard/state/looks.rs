@@ -5,7 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{ShardState, decision::after};
+use super::{ShardState, back_off::after};
 use crate::shard::index::OwnerIndex;
 
 /// With so many Jobs each change is looked at by itself. History limits keep an ordinary CronJob far below.

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 
 use super::ShardState;
-use crate::shard::{ids::Uid, index::OwnerIndex, input::Scope, tally::InstantOutcome};
+use crate::shard::{ids::Uid, index::OwnerIndex, input::Scope, outcome_counts::InstantOutcome};
 
 /// Which lists were complete once, and the running number of the latest relist of each kind.
 pub(super) struct Relists {

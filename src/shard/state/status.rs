@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     ShardState,
-    decision::{after, back_off},
+    back_off::{after, back_off},
 };
 use crate::shard::{
     cron_job::EmittedStatus,

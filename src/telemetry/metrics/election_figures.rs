@@ -47,9 +47,9 @@ impl ElectionFigures {
 
 /// Where an election publishes; empty where shards are not shared. Clones are one place.
 #[derive(Clone, Debug, Default)]
-pub struct ElectionBoard(Arc<Mutex<Option<ElectionFigures>>>);
+pub struct ElectionSnapshot(Arc<Mutex<Option<ElectionFigures>>>);
 
-impl ElectionBoard {
+impl ElectionSnapshot {
     /// Takes the place of what was published.
     pub fn publish(&self, figures: ElectionFigures) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
@@ -63,7 +63,7 @@ impl ElectionBoard {
 
 /// Collects the metrics that come from [`ElectionFigures`].
 pub(super) struct ElectionCollector {
-    board: ElectionBoard,
+    snapshot: ElectionSnapshot,
     descriptions: Vec<Desc>,
 }
 
@@ -76,13 +76,13 @@ const COLLECTED: [&MetricSpec; 5] = [
 ];
 
 impl ElectionCollector {
-    pub(super) fn new(board: ElectionBoard) -> Result<ElectionCollector, prometheus::Error> {
+    pub(super) fn new(snapshot: ElectionSnapshot) -> Result<ElectionCollector, prometheus::Error> {
         let describe = |spec: &&MetricSpec| {
             let labels = spec.labels.iter().map(|&label| label.to_owned()).collect();
             Desc::new(spec.name.to_owned(), spec.help.to_owned(), labels, HashMap::new())
         };
         let descriptions = COLLECTED.iter().map(describe).collect::<Result<_, _>>()?;
-        Ok(ElectionCollector { board, descriptions })
+        Ok(ElectionCollector { snapshot, descriptions })
     }
 }
 
@@ -92,7 +92,7 @@ impl Collector for ElectionCollector {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let Some(figures) = self.board.read() else {
+        let Some(figures) = self.snapshot.read() else {
             return Vec::new();
         };
         let gauge = |spec, value: u64| family(spec, [(Vec::new(), value)]);

@@ -8,20 +8,20 @@ use crate::controller::permissions::{MissingPermission, PERMISSIONS, Purpose};
 
 /// What the last check found. Clones are one place.
 #[derive(Clone, Debug)]
-pub struct PermissionBoard {
+pub struct PermissionSnapshot {
     missing: Arc<Mutex<Vec<MissingPermission>>>,
     /// Namespaces in which a permission is missing, by verb and resource.
     n_missing: IntGaugeVec,
 }
 
-impl PermissionBoard {
-    pub(super) fn new(n_missing: IntGaugeVec) -> PermissionBoard {
-        let board = PermissionBoard {
+impl PermissionSnapshot {
+    pub(super) fn new(n_missing: IntGaugeVec) -> PermissionSnapshot {
+        let snapshot = PermissionSnapshot {
             missing: Arc::default(),
             n_missing,
         };
-        board.publish(Vec::new());
-        board
+        snapshot.publish(Vec::new());
+        snapshot
     }
 
     /// Takes the place of what was published.

@@ -12,13 +12,13 @@ use prometheus::{
 };
 
 use super::table::{self, MetricKind, MetricSpec};
-use crate::shard::{BootInstant, InstantOutcome, Sizes, Tally, TemplateUse};
+use crate::shard::{BootInstant, InstantOutcome, OutcomeCounts, Sizes, TemplateUse};
 
 /// What a shard publishes.
 #[derive(Clone, Debug, Default)]
 pub struct ShardFigures {
     /// The account of its due instants.
-    pub tally: Tally,
+    pub outcome_counts: OutcomeCounts,
     /// How much it holds.
     pub sizes: Sizes,
     /// How much memory templates and metadata take.
@@ -31,9 +31,9 @@ pub struct ShardFigures {
 
 /// Where a shard publishes; readers get a copy. Clones are one place.
 #[derive(Clone, Debug, Default)]
-pub struct ShardBoard(Arc<Mutex<ShardFigures>>);
+pub struct ShardSnapshot(Arc<Mutex<ShardFigures>>);
 
-impl ShardBoard {
+impl ShardSnapshot {
     /// Changes what is published, as a whole.
     pub fn publish(&self, change: impl FnOnce(&mut ShardFigures)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
@@ -47,7 +47,7 @@ impl ShardBoard {
 
 /// Collects the metrics that come from [`ShardFigures`].
 pub(super) struct ShardCollector {
-    board: ShardBoard,
+    snapshot: ShardSnapshot,
     descriptions: Vec<Desc>,
 }
 
@@ -64,13 +64,13 @@ const COLLECTED: [&MetricSpec; 9] = [
 ];
 
 impl ShardCollector {
-    pub(super) fn new(board: ShardBoard) -> Result<ShardCollector, prometheus::Error> {
+    pub(super) fn new(snapshot: ShardSnapshot) -> Result<ShardCollector, prometheus::Error> {
         let describe = |spec: &&MetricSpec| {
             let labels = spec.labels.iter().map(|&label| label.to_owned()).collect();
             Desc::new(spec.name.to_owned(), spec.help.to_owned(), labels, HashMap::new())
         };
         let descriptions = COLLECTED.iter().map(describe).collect::<Result<_, _>>()?;
-        Ok(ShardCollector { board, descriptions })
+        Ok(ShardCollector { snapshot, descriptions })
     }
 }
 
@@ -81,22 +81,22 @@ impl Collector for ShardCollector {
 
     fn collect(&self) -> Vec<MetricFamily> {
         let ShardFigures {
-            tally,
+            outcome_counts,
             sizes,
             template_use,
             ..
-        } = self.board.read();
+        } = self.snapshot.read();
         let outcomes = InstantOutcome::ALL.map(|outcome| {
             let mut label = LabelPair::default();
             label.set_name("outcome".to_owned());
             label.set_value(outcome.as_str().to_owned());
-            (vec![label], tally.outcome(outcome))
+            (vec![label], outcome_counts.outcome(outcome))
         });
         vec![
-            family(&table::DUE_INSTANTS, [(Vec::new(), tally.due_instants)]),
+            family(&table::DUE_INSTANTS, [(Vec::new(), outcome_counts.due_instants)]),
             family(&table::INSTANT_OUTCOMES, outcomes),
-            family(&table::INSTANTS_OPEN, [(Vec::new(), tally.open_instants)]),
-            family(&table::UNEXPECTED_JOBS, [(Vec::new(), tally.unexpected_jobs)]),
+            family(&table::INSTANTS_OPEN, [(Vec::new(), outcome_counts.open_instants)]),
+            family(&table::UNEXPECTED_JOBS, [(Vec::new(), outcome_counts.unexpected_jobs)]),
             family(&table::WHEEL_ENTRIES, [(Vec::new(), sizes.wheel_entries as u64)]),
             family(&table::CRON_JOBS, [(Vec::new(), sizes.cron_jobs as u64)]),
             family(&table::JOBS, [(Vec::new(), sizes.jobs as u64)]),

@@ -31,7 +31,7 @@ async fn every_row_of_the_table_is_registered_and_nothing_else() {
         metrics.dispatch.api.record(call, None, Duration::ZERO);
     }
     let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
-    metrics.watch_pulses.begin("jobs", Scope::Cluster, clock.clone());
+    metrics.watch_health.begin("jobs", Scope::Cluster, clock.clone());
     metrics.election_board.publish(figures(&clock));
     let text = metrics.render().unwrap();
     let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
@@ -90,10 +90,10 @@ async fn ages_grow_between_what_the_election_publishes() {
 fn the_account_of_instants_balances_at_a_scrape() {
     let metrics = Metrics::register().unwrap();
     metrics.shard.publish(|figures| {
-        figures.tally.due_instants = 10;
-        figures.tally.open_instants = 3;
-        figures.tally.outcomes[InstantOutcome::Created as usize] = 5;
-        figures.tally.outcomes[InstantOutcome::Forbidden as usize] = 2;
+        figures.outcome_counts.due_instants = 10;
+        figures.outcome_counts.open_instants = 3;
+        figures.outcome_counts.outcomes[InstantOutcome::Created as usize] = 5;
+        figures.outcome_counts.outcomes[InstantOutcome::Forbidden as usize] = 2;
     });
     let text = metrics.render().unwrap();
     let outcomes = InstantOutcome::ALL.map(|outcome| {
@@ -116,7 +116,7 @@ async fn the_longest_silence_of_each_resource_is_read_at_a_scrape() {
     let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
     let begin = |resource, namespace: &str| {
         let scope = Scope::Namespace(namespace.into());
-        metrics.watch_pulses.begin(resource, scope, clock.clone())
+        metrics.watch_health.begin(resource, scope, clock.clone())
     };
     let (first, second, third) = (begin("jobs", "a"), begin("jobs", "b"), begin("cronjobs", "a"));
     tokio::time::sleep(Duration::from_secs(30)).await;

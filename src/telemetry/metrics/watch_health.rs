@@ -25,7 +25,7 @@ use crate::{
 
 /// The pulse of one watch. Clones are one pulse.
 #[derive(Clone, Debug)]
-pub struct WatchPulse {
+pub struct WatchHealth {
     resource: &'static str,
     scope: Scope,
     clock: Clock,
@@ -35,7 +35,7 @@ pub struct WatchPulse {
     error: Arc<Mutex<Option<String>>>,
 }
 
-impl WatchPulse {
+impl WatchHealth {
     /// Takes note of a sign of life.
     pub fn heard(&self) {
         let now_ms = self.clock.boot().since_boot().as_millis();
@@ -78,21 +78,21 @@ impl WatchPulse {
 
 /// The pulses of all watches. Clones are one list.
 #[derive(Clone, Debug, Default)]
-pub struct WatchPulses(Arc<Mutex<Vec<WatchPulse>>>);
+pub struct WatchHealths(Arc<Mutex<Vec<WatchHealth>>>);
 
-impl WatchPulses {
+impl WatchHealths {
     /// One more watch, whose silence counts from here.
-    pub fn begin(&self, resource: &'static str, scope: Scope, clock: Clock) -> WatchPulse {
-        let pulse = WatchPulse {
+    pub fn begin(&self, resource: &'static str, scope: Scope, clock: Clock) -> WatchHealth {
+        let health = WatchHealth {
             resource,
             scope,
             clock,
             heard_ms: Arc::default(),
             error: Arc::default(),
         };
-        pulse.heard();
-        self.list().push(pulse.clone());
-        pulse
+        health.heard();
+        self.list().push(health.clone());
+        health
     }
 
     /// Forgets all watches; others take their place.
@@ -101,49 +101,49 @@ impl WatchPulses {
     }
 
     /// Those that have been silent for longer than `bound`.
-    pub fn silent_for(&self, bound: Duration) -> Vec<WatchPulse> {
+    pub fn silent_for(&self, bound: Duration) -> Vec<WatchHealth> {
         let mut silent = self.list().clone();
-        silent.retain(|pulse| pulse.silence() > bound);
+        silent.retain(|health| health.silence() > bound);
         silent
     }
 
     /// Those that have failed, and not been heard of since.
-    pub fn failing(&self) -> Vec<(WatchPulse, String)> {
-        let with_error = |pulse: &WatchPulse| Some((pulse.clone(), pulse.error()?));
+    pub fn failing(&self) -> Vec<(WatchHealth, String)> {
+        let with_error = |health: &WatchHealth| Some((health.clone(), health.error()?));
         self.list().iter().filter_map(with_error).collect()
     }
 
     /// The longest silence of each resource, in whole seconds.
     fn longest_secs(&self) -> Vec<(&'static str, u64)> {
         let mut longest: Vec<(&'static str, u64)> = Vec::new();
-        for pulse in &*self.list() {
-            let secs = pulse.silence().as_secs();
-            match longest.iter_mut().find(|(resource, _)| *resource == pulse.resource) {
+        for health in &*self.list() {
+            let secs = health.silence().as_secs();
+            match longest.iter_mut().find(|(resource, _)| *resource == health.resource) {
                 Some((_, known)) => *known = secs.max(*known),
-                None => longest.push((pulse.resource, secs)),
+                None => longest.push((health.resource, secs)),
             }
         }
         longest
     }
 
     /// The list is consistent after every statement, so a panic elsewhere does not spoil it.
-    fn list(&self) -> MutexGuard<'_, Vec<WatchPulse>> {
+    fn list(&self) -> MutexGuard<'_, Vec<WatchHealth>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Reads the silences at a scrape.
 pub(super) struct WatchCollector {
-    pulses: WatchPulses,
+    health: WatchHealths,
     description: Desc,
 }
 
 impl WatchCollector {
-    pub(super) fn new(pulses: WatchPulses) -> Result<WatchCollector, prometheus::Error> {
+    pub(super) fn new(health: WatchHealths) -> Result<WatchCollector, prometheus::Error> {
         let spec = &table::WATCH_SILENCE;
         let labels = spec.labels.iter().map(|&label| label.to_owned()).collect();
         Ok(WatchCollector {
-            pulses,
+            health,
             description: Desc::new(spec.name.to_owned(), spec.help.to_owned(), labels, HashMap::new())?,
         })
     }
@@ -155,7 +155,7 @@ impl Collector for WatchCollector {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let silences = self.pulses.longest_secs().into_iter().map(|(resource, secs)| {
+        let silences = self.health.longest_secs().into_iter().map(|(resource, secs)| {
             let mut label = LabelPair::default();
             label.set_name("resource".to_owned());
             label.set_value(resource.to_owned());

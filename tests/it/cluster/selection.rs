@@ -10,12 +10,12 @@ use std::{path::Path, pin::pin, sync::Arc, time::Duration};
 use cronwheel::{
     kube_api::{
         ApiServer, Decoder, WatchItem,
-        ordered_watch::Watched,
+        ordered_watch::OrderedSender,
         watch::{
-            cron_job_cache::KEPT_BYTES_MAX,
+            cron_job_cache::CACHE_BYTES_MAX,
             held_cron_jobs,
             lists::{ListSource, list_cron_jobs},
-            progress::Shown,
+            progress::WatchProgress,
             selection::{Freshness, SelectedBy},
         },
         watch_client,
@@ -197,14 +197,14 @@ async fn a_watch_follows_the_shards(
 ) {
     let count = ShardCount::new(16).expect("a count");
     let partition = Partition::Shards(count);
-    let held = Watched::new(ShardSet::EMPTY);
+    let held = OrderedSender::new(ShardSet::EMPTY);
     let receiver = held.subscribe();
     let mut items = pin!(held_cron_jobs(
         client.clone(),
         decoder(count),
         count,
         receiver,
-        Shown::new(Scope::Cluster, count, KEPT_BYTES_MAX)
+        WatchProgress::new(Scope::Cluster, count, CACHE_BYTES_MAX)
     ));
     // Who does not select is asked for everything, to be kept.
     let n_listed = match expected {

@@ -15,7 +15,7 @@ use std::{
 use apisim::{Api, ApiBody, ApiService, ConnectionLost, WallClock};
 use cronwheel::{
     controller::clock::SimulatedWall,
-    kube_api::{http::ApiConnection, ordered_watch::Watched},
+    kube_api::{http::ApiConnection, ordered_watch::OrderedSender},
 };
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -42,7 +42,7 @@ pub(super) struct Line {
     pub(super) job_lists: Option<ApiService>,
     pub(super) process: u64,
     pub(super) machine: SimulatedWall,
-    pub(super) is_cut: Watched<bool>,
+    pub(super) is_cut: OrderedSender<bool>,
     pub(super) freeze_at_create: FreezeAtCreate,
     /// Whether whoever asks about a Lease fails.
     pub(super) is_lease_task_doomed: Arc<AtomicBool>,

@@ -18,8 +18,8 @@ use cronwheel::{
         settings::{RunSettings, ShardingSettings},
         shutdown::phases,
     },
-    coordination::{InstallationName, Preset, ProtocolRange, ShardStanding},
-    kube_api::{WriteConnections, ordered_watch::Watched},
+    coordination::{InstallationName, Preset, ProtocolRange, ShardPhase},
+    kube_api::{WriteConnections, ordered_watch::OrderedSender},
     schedule::Zone,
     shard::{Scope, ShardCount, TemplateMemory},
     telemetry::{
@@ -47,7 +47,7 @@ pub(super) struct Pod {
     pub(super) identity: (String, String),
     /// Of the machine that it runs on.
     pub(super) wall: SimulatedWall,
-    pub(super) is_cut: Watched<bool>,
+    pub(super) is_cut: OrderedSender<bool>,
     /// At which API server its watches are.
     pub(super) front_end: usize,
     /// And those of CronJobs and Jobs, if at another.
@@ -77,7 +77,7 @@ pub(super) struct Process {
     pub(super) number: u64,
     pub(super) metrics: Metrics,
     clock: Clock,
-    terminate: Watched<bool>,
+    terminate: OrderedSender<bool>,
     run: JoinHandle<Result<(), RuntimeError>>,
 }
 
@@ -130,7 +130,7 @@ impl Pod {
             api_server: None,
         };
         let (settings, metrics) = (self.settings(number, first_life), Metrics::register().unwrap());
-        let (clock, terminate) = (Clock::of_simulated(self.wall.clone()), Watched::new(false));
+        let (clock, terminate) = (Clock::of_simulated(self.wall.clone()), OrderedSender::new(false));
         let (wall, seen_metrics, seen_clock) = (self.wall.clone(), metrics.clone(), clock.clone());
         let mut asked = Some(terminate.subscribe());
         let next_signal = async move || {
@@ -259,7 +259,7 @@ impl Process {
             return Vec::new();
         }
         let led = overview.led.into_iter();
-        led.filter(|(_, (_, standing))| *standing != ShardStanding::Sealed)
+        led.filter(|(_, (_, phase))| *phase != ShardPhase::Sealed)
             .map(|(shard, _)| shard.0)
             .collect()
     }

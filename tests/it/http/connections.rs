@@ -11,7 +11,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use cronwheel::{
     kube_api::{
-        ApiServer, ClusterApi, WatchItem, WriteConnections,
+        ApiClient, ApiServer, WatchItem, WriteConnections,
         http::{ConnectError, MAX_IN_FLIGHT_PER_CONNECTION},
         watch, watch_client,
     },
@@ -65,7 +65,7 @@ async fn a_server_that_is_not_there_is_unavailable() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     drop(listener);
-    let api = ClusterApi::new(WriteConnections::connect(&server(&address).await, 1).unwrap());
+    let api = ApiClient::new(WriteConnections::connect(&server(&address).await, 1).unwrap());
     let answered = api.post_event("shop", b"{}".to_vec()).await;
     assert_eq!(answered.code, None);
     let message = format!("{answered:?}");
@@ -90,7 +90,7 @@ async fn a_plain_server_is_spoken_to_with_our_name_and_token() {
     });
     let calls = async {
         let server = ApiServer::open(&config).await.unwrap();
-        let api = ClusterApi::new(WriteConnections::connect(&server, 2).unwrap());
+        let api = ApiClient::new(WriteConnections::connect(&server, 2).unwrap());
         join_all((0..8).map(|_| api.post_event("shop", b"{}".to_vec()))).await;
         let version = http::Request::get("/version").body(Vec::new()).unwrap();
         watch_client(&server).unwrap().request_text(version).await.unwrap();
@@ -126,7 +126,7 @@ async fn the_token_of_a_file_is_sent_as_it_was_last_read() {
     let calls = async {
         std::fs::write(&path, "first\n").unwrap();
         let server = ApiServer::open(&config).await.unwrap();
-        let api = ClusterApi::new(WriteConnections::connect(&server, 1).unwrap());
+        let api = ApiClient::new(WriteConnections::connect(&server, 1).unwrap());
         let watch = watch_client(&server).unwrap();
         for token in ["first", "the second"] {
             std::fs::write(&path, token).unwrap();

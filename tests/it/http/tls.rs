@@ -7,7 +7,7 @@ use std::{
 };
 
 use axum::serve::Listener;
-use cronwheel::kube_api::{Answer, Answered, ApiServer, ClusterApi, EventOutcome, WriteConnections};
+use cronwheel::kube_api::{Answer, Answered, ApiClient, ApiServer, EventOutcome, WriteConnections};
 use futures::future::join_all;
 use http::Version;
 use kube::Config;
@@ -109,12 +109,12 @@ impl Server {
     }
 }
 
-async fn api(config: &Config, n_connections: usize) -> ClusterApi {
+async fn api(config: &Config, n_connections: usize) -> ApiClient {
     let server = ApiServer::open(config).await.unwrap();
-    ClusterApi::new(WriteConnections::connect(&server, n_connections).unwrap())
+    ApiClient::new(WriteConnections::connect(&server, n_connections).unwrap())
 }
 
-async fn post(api: &ClusterApi) -> Answered<EventOutcome> {
+async fn post(api: &ApiClient) -> Answered<EventOutcome> {
     api.post_event("shop", b"{}".to_vec()).await
 }
 

@@ -10,10 +10,10 @@ use cronwheel::{
     kube_api::{
         Decoder, WatchItem,
         watch::{
-            cron_job_cache::{KEPT_BYTES_MAX, KeptCronJobs},
+            cron_job_cache::{CACHE_BYTES_MAX, CronJobCache},
             held_cron_jobs,
             lists::{ListSource, list_cron_jobs, recall_cron_jobs},
-            progress::Shown,
+            progress::WatchProgress,
             selection::{Freshness, SelectedBy},
         },
     },
@@ -120,16 +120,16 @@ impl Bench {
     }
 
     fn cron_jobs(&self, ways: &Ways) -> impl Stream<Item = WatchItem> + Send + use<> {
-        self.cron_jobs_shown(ways, &self.shown(KEPT_BYTES_MAX))
+        self.cron_jobs_shown(ways, &self.progress(CACHE_BYTES_MAX))
     }
 
-    fn cron_jobs_shown(&self, ways: &Ways, shown: &Shown) -> impl Stream<Item = WatchItem> + Send + use<> {
+    fn cron_jobs_shown(&self, ways: &Ways, progress: &WatchProgress) -> impl Stream<Item = WatchItem> + Send + use<> {
         let (client, held) = (ways.client.clone(), self.wanted.subscribe());
-        held_cron_jobs(client, decoder(self.count), self.count, held, shown.clone())
+        held_cron_jobs(client, decoder(self.count), self.count, held, progress.clone())
     }
 
-    fn shown(&self, bytes_max: usize) -> Shown {
-        Shown::new(Scope::Cluster, self.count, bytes_max)
+    fn progress(&self, bytes_max: usize) -> WatchProgress {
+        WatchProgress::new(Scope::Cluster, self.count, bytes_max)
     }
 }
 
@@ -241,13 +241,13 @@ async fn what_a_watch_of_everything_shows_can_be_recalled_as_it_is() {
     let bench = bench([false, false]);
     let [(first_name, first), (other_name, other)] = bench.create_two().await;
     bench.wanted.set([bench.shard_of(&first)].into_iter().collect());
-    let (ways, shown) = (bench.ways(), bench.shown(KEPT_BYTES_MAX));
-    let mut items = pin!(bench.cron_jobs_shown(&ways, &shown));
-    assert_eq!(recall(&bench, &shown.kept), None);
+    let (ways, progress) = (bench.ways(), bench.progress(CACHE_BYTES_MAX));
+    let mut items = pin!(bench.cron_jobs_shown(&ways, &progress));
+    assert_eq!(recall(&bench, &progress.cache), None);
     while next(&mut items).await != "watches all" {}
     let mut both = vec![first.to_string(), other.to_string()];
     both.sort();
-    let (listed_at, found) = recall(&bench, &shown.kept).unwrap();
+    let (listed_at, found) = recall(&bench, &progress.cache).unwrap();
     assert_eq!(found, both);
     bench.touch(&other_name).await;
     bench.send_to("cronjobs", "DELETE", &first_name, None).await;
@@ -255,14 +255,14 @@ async fn what_a_watch_of_everything_shows_can_be_recalled_as_it_is() {
         take(2, &mut items).await,
         ["PassedOver".to_owned(), format!("lost {first}")]
     );
-    let (version, found) = recall(&bench, &shown.kept).unwrap();
+    let (version, found) = recall(&bench, &progress.cache).unwrap();
     assert_eq!(found, [other.to_string()]);
     assert_eq!(
         version.0,
         listed_at.0 + 2,
         "it knows how far it has come, whoever is concerned"
     );
-    let mut pages = recall_cron_jobs(&shown.kept, decoder(bench.count), &ShardSet::all(bench.count)).unwrap();
+    let mut pages = recall_cron_jobs(&progress.cache, decoder(bench.count), &ShardSet::all(bench.count)).unwrap();
     assert!(
         matches!(&pages.next().unwrap().found[..], [Listed::CronJob(record)] if record.is_suspended),
         "as it is now"
@@ -274,25 +274,25 @@ async fn what_a_server_selects_is_not_all_that_there_is_and_is_not_recalled() {
     let bench = bench([true, true]);
     let [(_, first), _] = bench.create_two().await;
     bench.wanted.set([bench.shard_of(&first)].into_iter().collect());
-    let (ways, shown) = (bench.ways(), bench.shown(KEPT_BYTES_MAX));
-    let mut items = pin!(bench.cron_jobs_shown(&ways, &shown));
+    let (ways, progress) = (bench.ways(), bench.progress(CACHE_BYTES_MAX));
+    let mut items = pin!(bench.cron_jobs_shown(&ways, &progress));
     while !next(&mut items).await.starts_with("watches") {}
-    assert_eq!(recall(&bench, &shown.kept), None);
+    assert_eq!(recall(&bench, &progress.cache), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn more_cron_jobs_than_there_is_room_for_are_not_recalled_and_that_is_told_once() {
     let bench = bench([false, false]);
     bench.create_two().await;
-    let (ways, shown) = (bench.ways(), bench.shown(1_000));
-    let mut items = pin!(bench.cron_jobs_shown(&ways, &shown));
+    let (ways, progress) = (bench.ways(), bench.progress(1_000));
+    let mut items = pin!(bench.cron_jobs_shown(&ways, &progress));
     let told = take(6, &mut items).await;
     assert_eq!(told.iter().filter(|item| *item == "KeepsNoMore").count(), 1, "{told:?}");
-    assert_eq!(recall(&bench, &shown.kept), None);
+    assert_eq!(recall(&bench, &progress.cache), None);
 }
 
 /// Which CronJobs are recalled, and at which version.
-fn recall(bench: &Bench, kept: &KeptCronJobs) -> Option<(ResourceVersion, Vec<String>)> {
+fn recall(bench: &Bench, kept: &CronJobCache) -> Option<(ResourceVersion, Vec<String>)> {
     let pages: Vec<_> = recall_cron_jobs(kept, decoder(bench.count), &ShardSet::all(bench.count))?.collect();
     let [page] = &pages[..] else {
         panic!("{pages:?}");
@@ -475,7 +475,7 @@ async fn a_server_that_refuses_our_selector_is_asked_without() {
         decoder(bench.count),
         bench.count,
         held,
-        bench.shown(KEPT_BYTES_MAX)
+        bench.progress(CACHE_BYTES_MAX)
     ));
     let told = take(6, &mut items).await;
     assert!(

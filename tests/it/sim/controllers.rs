@@ -33,7 +33,7 @@ async fn live(cluster: &Cluster, world: &RefCell<World>, end: Option<&Crash>) {
     world.borrow_mut().lives.push(Life {
         from: cluster.now(),
         until: Timestamp::MAX,
-        board: metrics.shard.clone(),
+        snapshot: metrics.shard.clone(),
     });
     let clock = Clock::of_simulated(cluster.controller_wall.clone());
     let is_asked = end.is_some_and(|end| end.is_graceful);

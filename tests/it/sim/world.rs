@@ -7,7 +7,7 @@ use std::{
     fmt::Write as _,
 };
 
-use cronwheel::telemetry::metrics::ShardBoard;
+use cronwheel::telemetry::metrics::ShardSnapshot;
 use jiff::Timestamp;
 
 use super::{cluster::NAMESPACE, scenario::Spec};
@@ -118,7 +118,7 @@ pub(super) struct Life {
     pub(super) from: Timestamp,
     pub(super) until: Timestamp,
     /// Where it published what became of the instants that were due.
-    pub(super) board: ShardBoard,
+    pub(super) snapshot: ShardSnapshot,
 }
 
 impl CronJob {

@@ -144,9 +144,9 @@ impl Cluster {
                 self.now
             );
         }
-        let tally = self.shard.tally();
-        assert_eq!(tally.due_instants, n_fires, "{tally:?}");
-        assert_eq!(tally.open_instants, 0, "{tally:?}");
+        let outcome_counts = self.shard.outcome_counts();
+        assert_eq!(outcome_counts.due_instants, n_fires, "{outcome_counts:?}");
+        assert_eq!(outcome_counts.open_instants, 0, "{outcome_counts:?}");
         Ran {
             cron_jobs: self.starts.len(),
             n_fires,

@@ -50,7 +50,7 @@ fn picture() -> Picture {
             p50_seconds: 0.00123,
             max_seconds: 0.0075,
         }),
-        tally: tally(
+        outcome_counts: outcome_counts(
             1_300,
             &[(InstantOutcome::Created, 1_216), (InstantOutcome::AlreadyActive, 80)],
             4,
@@ -62,16 +62,16 @@ fn picture() -> Picture {
     }
 }
 
-fn tally(due_instants: u64, outcomes: &[(InstantOutcome, u64)], open_instants: u64) -> Tally {
-    let mut tally = Tally {
+fn outcome_counts(due_instants: u64, outcomes: &[(InstantOutcome, u64)], open_instants: u64) -> OutcomeCounts {
+    let mut outcome_counts = OutcomeCounts {
         due_instants,
         open_instants,
-        ..Tally::default()
+        ..OutcomeCounts::default()
     };
     for (outcome, count) in outcomes {
-        tally.outcomes[*outcome as usize] = *count;
+        outcome_counts.outcomes[*outcome as usize] = *count;
     }
-    tally
+    outcome_counts
 }
 
 fn text(picture: &Picture, columns: usize, rows: usize) -> Vec<String> {

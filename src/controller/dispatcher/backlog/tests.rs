@@ -15,7 +15,7 @@ fn queued(request: Request) -> Queued {
 
 fn pop(backlog: &mut Backlog, now: Timestamp) -> Option<Queued> {
     let boot = BootInstant::after_boot(Duration::from_hours(1));
-    backlog.pop((now, boot), 64, &OnTheWay::default()).ok()
+    backlog.pop((now, boot), 64, &InFlight::default()).ok()
 }
 
 /// A create that did not come off the wheel at its instant.
@@ -44,7 +44,7 @@ fn what_is_overdue_goes_by_tokens_and_behind_what_is_due() {
     let mut boot = BootInstant::after_boot(Duration::from_hours(1));
     let mut next = |boot| {
         backlog
-            .pop((now, boot), 64, &OnTheWay::default())
+            .pop((now, boot), 64, &InFlight::default())
             .map(|queued| name(&queued))
     };
     assert_eq!(next(boot), Ok("due".to_owned()));
@@ -72,7 +72,7 @@ fn what_is_overdue_goes_back_without_a_token_when_its_next_slot_has_come() {
         let order = JobOrder { expires_at, ..order };
         backlog.push(queued(Request::Create(order)), now).unwrap();
     }
-    let mut next = |now| backlog.pop((now, boot), 64, &OnTheWay::default());
+    let mut next = |now| backlog.pop((now, boot), 64, &InFlight::default());
     let sent: Vec<_> = std::iter::from_fn(|| next(now).ok()).collect();
     assert_eq!(sent.len(), 1_000);
     assert!(sent.iter().take(400).all(|queued| !queued.request.is_expired(now)));
@@ -93,7 +93,7 @@ fn what_is_overdue_goes_back_without_a_token_when_its_next_slot_has_come() {
         ..order
     };
     backlog.push(queued(Request::Create(order)), now).unwrap();
-    let mut next = |now| backlog.pop((now, boot), 64, &OnTheWay::default());
+    let mut next = |now| backlog.pop((now, boot), 64, &InFlight::default());
     assert!(next(now).is_err(), "there is no token");
     assert!(next(next_slot).is_ok_and(|queued| queued.request.is_expired(next_slot)));
 }
@@ -159,26 +159,26 @@ fn look_ups_go_after_creates_and_before_deletions_from_history() {
 #[test]
 fn of_shards_in_quarantine_one_create_is_on_the_way_at_a_time_and_holds_nobody_up() {
     let boot = BootInstant::after_boot(Duration::from_hours(1));
-    let (mut backlog, mut on_the_way) = (Backlog::new(100), OnTheWay::default());
+    let (mut backlog, mut in_flight) = (Backlog::new(100), InFlight::default());
     for position in 0..3 {
-        let alone = create("a", &format!("alone{position}"), 60);
-        backlog.push(Queued::new(alone, WHOLE, true), epoch()).unwrap();
+        let quarantined = create("a", &format!("alone{position}"), 60);
+        backlog.push(Queued::new(quarantined, WHOLE, true), epoch()).unwrap();
         backlog
             .push(queued(create("a", &format!("free{position}"), 60)), epoch())
             .unwrap();
     }
-    let mut next = |on_the_way: &mut OnTheWay| {
-        let queued = backlog.pop((epoch(), boot), 64, on_the_way).ok()?;
-        on_the_way.enter(&queued);
+    let mut next = |in_flight: &mut InFlight| {
+        let queued = backlog.pop((epoch(), boot), 64, in_flight).ok()?;
+        in_flight.enter(&queued);
         Some(queued)
     };
-    let sent: Vec<Queued> = std::iter::from_fn(|| next(&mut on_the_way)).collect();
+    let sent: Vec<Queued> = std::iter::from_fn(|| next(&mut in_flight)).collect();
     assert_eq!(
         sent.iter().map(name).collect::<Vec<_>>(),
         ["alone0", "free0", "free1", "free2"]
     );
-    on_the_way.leave(&sent[0]);
-    let sent: Vec<Queued> = std::iter::from_fn(|| next(&mut on_the_way)).collect();
+    in_flight.leave(&sent[0]);
+    let sent: Vec<Queued> = std::iter::from_fn(|| next(&mut in_flight)).collect();
     assert_eq!(sent.iter().map(name).collect::<Vec<_>>(), ["alone1"]);
 }
 

@@ -26,7 +26,7 @@ use crate::{
         ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings, ProtocolRange,
         Timing, TimingParts,
     },
-    shard::{BootInstant, Horizon, ResourceVersion, ShardCommand, ShardCount, ShardId, ShardReport, Term},
+    shard::{BootInstant, ResourceVersion, ResourceVersions, ShardCommand, ShardCount, ShardId, ShardReport, Term},
 };
 
 const SHARD: ShardId = ShardId(0);
@@ -348,10 +348,10 @@ impl Protocol {
                 ElectionEffect::Shards(ShardCommand::Seal(order)) => {
                     node.acting = None;
                     let report = ShardReport::Sealed {
-                        mandate: order.mandate,
+                        shard_term: order.shard_term,
                         at: local(at, now),
                         fired_through: Some(wall(now)),
-                        written_through: Horizon::default(),
+                        written_through: ResourceVersions::default(),
                     };
                     self.input(state, at, ElectionInput::Shards(report));
                 }

@@ -16,7 +16,9 @@ use crate::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey,
         MemberSettings, Overview, Preset, ProtocolRange, RejoinReason, StopReason,
     },
-    shard::{BootInstant, Horizon, ResourceVersion, ShardCommand, ShardCount, ShardId, ShardReport, ShardSet, Term},
+    shard::{
+        BootInstant, ResourceVersion, ResourceVersions, ShardCommand, ShardCount, ShardId, ShardReport, ShardSet, Term,
+    },
 };
 
 /// A small generator with a seed (`SplitMix64`).
@@ -378,8 +380,8 @@ impl World {
             eprintln!("{} <- {at} {input:?}", self.now);
         }
         if let Some(process) = &mut self.replicas[at].process {
-            if let ElectionInput::Shards(ShardReport::Sealed { mandate, .. }) = &input {
-                let sealed = (&mandate.shard, &mandate.term);
+            if let ElectionInput::Shards(ShardReport::Sealed { shard_term, .. }) = &input {
+                let sealed = (&shard_term.shard, &shard_term.term);
                 process.acting.retain(|acting, led| (acting, &*led) != sealed);
             }
             let effects = process.election.handle(input, now);
@@ -445,10 +447,10 @@ impl World {
             ElectionEffect::Shards(ShardCommand::Load(shards)) => self.load_shards(at, shards, delay),
             ElectionEffect::Shards(ShardCommand::Seal(order)) => {
                 let input = ElectionInput::Shards(ShardReport::Sealed {
-                    mandate: order.mandate,
+                    shard_term: order.shard_term,
                     at: self.local(at),
                     fired_through: Some(self.wall()),
-                    written_through: Horizon::default(),
+                    written_through: ResourceVersions::default(),
                 });
                 let closing = (self.when(at, order.close_by) - self.now).min(self.replicas[at].seal_delay);
                 self.post(at, delay + closing, Message::Input(input));

@@ -32,7 +32,7 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::*;
-use crate::kube_api::{Answer, ClusterApi, EventOutcome, WriteConnections, lease_client, watch_client};
+use crate::kube_api::{Answer, ApiClient, EventOutcome, WriteConnections, lease_client, watch_client};
 
 /// For what does not happen.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -271,7 +271,7 @@ impl AsyncWrite for Counted {
 
 /// The clients of a run.
 struct Clients {
-    writes: ClusterApi,
+    writes: ApiClient,
     leases: kube::Client,
     watches: kube::Client,
 }
@@ -281,7 +281,7 @@ impl Clients {
 
     fn of(server: &ApiServer) -> Clients {
         Clients {
-            writes: ClusterApi::new(WriteConnections::connect(server, 1).unwrap()),
+            writes: ApiClient::new(WriteConnections::connect(server, 1).unwrap()),
             leases: lease_client(server).unwrap(),
             watches: watch_client(server).unwrap(),
         }

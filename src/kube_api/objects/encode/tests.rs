@@ -9,8 +9,8 @@ use crate::{
     kube_api::objects::decode::{Decoder, SlimCronJob},
     schedule::Zone,
     shard::{
-        ActiveJob, CronJobIdentity, CronJobRecord, CronJobStatus, EventReason, Mandate, Partition, ResourceVersion,
-        ShardCount, ShardId, Term, Uid, record::RetainedMetadata,
+        ActiveJob, CronJobIdentity, CronJobRecord, CronJobStatus, EventReason, Partition, ResourceVersion, ShardCount,
+        ShardId, ShardTerm, Term, Uid, record::RetainedMetadata,
     },
 };
 
@@ -92,7 +92,7 @@ fn b_11_2_where_replicas_share_cron_jobs_a_job_bears_its_shard_beside_the_labels
 #[test]
 fn a_job_says_under_what_it_was_created_where_others_might_lead() {
     let stamp = Stamp {
-        mandate: Mandate {
+        shard_term: ShardTerm {
             shard: ShardId(7),
             term: Term(3),
         },

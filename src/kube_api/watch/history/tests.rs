@@ -12,7 +12,7 @@ struct Script {
 }
 
 impl Script {
-    fn client(&self, went_back: &Watched<bool>) -> Client {
+    fn client(&self, went_back: &OrderedSender<bool>) -> Client {
         let script = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let script = script.clone();
@@ -55,7 +55,7 @@ const WATCH: &str = "/apis/batch/v1/jobs?watch=true&resourceVersion=70";
 
 #[tokio::test]
 async fn a_watch_that_was_interrupted_is_resumed_only_in_the_same_history() {
-    let (script, went_back) = (Script::default(), Watched::new(false));
+    let (script, went_back) = (Script::default(), OrderedSender::new(false));
     let client = script.client(&went_back);
     script.answer(200, "");
     assert_eq!(ask(&client, WATCH).await.0, 200);
@@ -73,7 +73,7 @@ async fn a_watch_that_was_interrupted_is_resumed_only_in_the_same_history() {
 
 #[tokio::test]
 async fn a_list_in_the_place_of_an_interrupted_watch_is_checked_too() {
-    let (script, went_back) = (Script::default(), Watched::new(false));
+    let (script, went_back) = (Script::default(), OrderedSender::new(false));
     let client = script.client(&went_back);
     script.answer(500, "");
     ask(&client, WATCH).await;
@@ -84,7 +84,7 @@ async fn a_list_in_the_place_of_an_interrupted_watch_is_checked_too() {
 
 #[tokio::test]
 async fn a_check_that_is_not_answered_resumes_nothing_and_proves_nothing() {
-    let (script, went_back) = (Script::default(), Watched::new(false));
+    let (script, went_back) = (Script::default(), OrderedSender::new(false));
     let client = script.client(&went_back);
     script.answer(200, "");
     ask(&client, WATCH).await;
@@ -99,7 +99,7 @@ async fn a_check_that_is_not_answered_resumes_nothing_and_proves_nothing() {
 
 #[tokio::test]
 async fn a_watch_that_we_drop_is_opened_again_without_a_check() {
-    let (script, went_back) = (Script::default(), Watched::new(false));
+    let (script, went_back) = (Script::default(), OrderedSender::new(false));
     let client = script.client(&went_back);
     for n_asked in 1..=3 {
         script.answer(200, "");

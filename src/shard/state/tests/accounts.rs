@@ -20,8 +20,8 @@ fn slots_that_passed_behind_an_order_are_counted_once() {
     world.advance_to("10:03:30");
     world.refused("no");
     world.effects();
-    assert_eq!(world.shard.tally().due_instants, 4);
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::Superseded), 3);
+    assert_eq!(world.shard.outcome_counts().due_instants, 4);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 3);
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn slots_that_a_deadline_hides_are_counted() {
         ..cron_job("hello")
     };
     let world = World::new("10:10:30", vec![record], vec![]);
-    assert_eq!(world.shard.tally().due_instants, 11);
+    assert_eq!(world.shard.outcome_counts().due_instants, 11);
 }
 
 #[test]
@@ -42,13 +42,13 @@ fn slots_that_pass_in_one_step_while_suspended_are_counted() {
     };
     let mut world = World::new("09:59:30", vec![suspended.clone()], vec![]);
     world.jump_to("10:10:30");
-    assert_eq!(world.shard.tally().due_instants, 11);
+    assert_eq!(world.shard.outcome_counts().due_instants, 11);
     world.apply(CronJobRecord {
         is_suspended: false,
         ..edited(suspended)
     });
     world.expect(&["create hello-29632930 for 2026-05-05T10:10:00Z"]);
-    assert_eq!(world.shard.tally().due_instants, 11);
+    assert_eq!(world.shard.outcome_counts().due_instants, 11);
 }
 
 #[test]
@@ -57,9 +57,9 @@ fn a_minute_after_a_minute_is_counted_one_by_one() {
     for minute in 0..10 {
         world.advance_to(&format!("10:{minute:02}:00"));
         world.created_all();
-        assert_eq!(world.shard.tally().due_instants, minute + 1);
+        assert_eq!(world.shard.outcome_counts().due_instants, minute + 1);
     }
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::Created), 10);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Created), 10);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_slot_that_was_given_up_is_not_taken_up_again_when_the_deadline_grows() {
             .all(|line| !line.starts_with("create") && !line.contains("JobAlreadyActive")),
         "{effects:#?}"
     );
-    assert_eq!(world.shard.tally().due_instants, 1);
+    assert_eq!(world.shard.outcome_counts().due_instants, 1);
 }
 
 #[test]

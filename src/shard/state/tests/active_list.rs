@@ -393,7 +393,7 @@ fn very_many_jobs_of_strangers_make_few_events_and_are_all_counted() {
         effects.iter().filter(|line| line.contains("UnexpectedJob")).count()
     };
     assert_eq!(events_of_strangers(&mut world, 0), 25);
-    assert_eq!(world.shard.tally().unexpected_jobs, 300);
+    assert_eq!(world.shard.outcome_counts().unexpected_jobs, 300);
     world.advance_to("10:59:00");
     world.effects();
     assert_eq!(events_of_strangers(&mut world, 300), 0);

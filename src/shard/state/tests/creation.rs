@@ -25,7 +25,7 @@ fn b_12_1_a_job_is_created_at_its_slot_and_recorded() {
     ]);
     world.stored("hello");
     world.expect(&[]);
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::Created), 1);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Created), 1);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn b_12_3_a_job_of_ours_that_exists_is_adopted() {
     world.expect(&["look up hello-29632920"]);
     world.answer_look_up(LookUpOutcome::Found(Box::new(job("hello", "10:00:00"))));
     world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::Adopted), 1);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Adopted), 1);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn b_12_3_a_foreign_job_costs_the_slot_and_the_next_is_armed() {
     world.expect(&[]);
     world.advance_to("10:01:00");
     world.expect(&["create hello-29632921 for 2026-05-05T10:01:00Z"]);
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::ForeignJob), 1);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::ForeignJob), 1);
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn b_12_4_a_lack_of_permission_that_lasts_is_told() {
     );
     // In the next slot it is known.
     assert!(told.contains(&"10:01:00".to_owned()), "{told:?}");
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::Superseded), 1);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 1);
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn b_12_4_the_next_slot_supersedes_one_that_fails() {
     world.effects();
     world.advance_to("10:01:00");
     world.expect(&["create hello-29632921 for 2026-05-05T10:01:00Z"]);
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::Superseded), 1);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 1);
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn b_12_4_a_job_that_can_never_be_is_told_once_and_given_up() {
     world.expect(&[]);
     world.advance_to("10:01:00");
     world.expect(&["create hello-29632921 for 2026-05-05T10:01:00Z"]);
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::Refused), 1);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Refused), 1);
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn an_order_that_expired_in_the_queue_is_superseded_by_the_latest_slot() {
     world.expect(&[]);
     world.answer_create(CreateOutcome::Expired);
     world.expect(&["create hello-29632922 for 2026-05-05T10:02:00Z"]);
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::Superseded), 2);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 2);
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn b_12_6_a_create_whose_answer_was_lost_makes_no_second_job() {
     world.stored("hello");
     world.advance_to("10:00:59");
     world.expect(&[]);
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::Adopted), 1);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Adopted), 1);
 }
 
 #[test]

@@ -88,7 +88,10 @@ fn b_10_1_a_loss_is_told_once() {
         ..with_deadline(20)
     });
     world.expect(&[]);
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::DeadlineExceeded), 1);
+    assert_eq!(
+        world.shard.outcome_counts().outcome(InstantOutcome::DeadlineExceeded),
+        1
+    );
 }
 
 #[test]

@@ -43,8 +43,8 @@ fn b_6_3_suspended_slots_start_nothing_and_are_counted() {
     let mut world = World::new("09:59:30", vec![suspended], vec![]);
     world.advance_to("10:03:30");
     world.expect(&[]);
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::Suspended), 3);
-    assert_eq!(world.shard.tally().open_instants, 1);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Suspended), 3);
+    assert_eq!(world.shard.outcome_counts().open_instants, 1);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn b_6_6_resuming_starts_the_latest_slot_once() {
     });
     world.expect(&["create hello-29632923 for 2026-05-05T10:03:00Z"]);
     world.created_all();
-    assert_eq!(world.shard.tally().due_instants, 4);
+    assert_eq!(world.shard.outcome_counts().due_instants, 4);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn b_6_6_every_keeps_its_grid_while_suspended() {
     let mut world = World::new("10:01:30", vec![every(true, 10)], vec![]);
     world.advance_to("10:12:30");
     world.expect(&[]);
-    assert_eq!(world.shard.tally().due_instants, 1);
+    assert_eq!(world.shard.outcome_counts().due_instants, 1);
     world.apply(every(false, 11));
     world.expect(&["create hello-29632929 for 2026-05-05T10:09:00Z"]);
 }
@@ -94,9 +94,9 @@ fn b_16_4_a_cursor_in_the_future_is_waited_for_while_suspended() {
     };
     let mut world = World::new("09:59:30", vec![suspended], vec![]);
     world.advance_to("10:03:30");
-    assert_eq!(world.shard.tally().due_instants, 0);
+    assert_eq!(world.shard.outcome_counts().due_instants, 0);
     world.advance_to("10:04:30");
-    assert_eq!(world.shard.tally().due_instants, 1);
+    assert_eq!(world.shard.outcome_counts().due_instants, 1);
     world.expect(&[
         "Warning LastScheduleTimeInFuture: status.lastScheduleTime 2026-05-05T10:03:00Z is in the future: \
                     no job starts before then; correct it in the status subresource",
@@ -182,8 +182,8 @@ fn one_that_begins_to_be_deleted_ends_its_open_slot() {
         ..record
     });
     world.expect(&[]);
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::Deleted), 1);
-    assert_eq!(world.shard.tally().open_instants, 0);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Deleted), 1);
+    assert_eq!(world.shard.outcome_counts().open_instants, 0);
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn b_12_6_a_create_without_an_answer_is_looked_up_and_not_repeated() {
     world.expect(&["look up hello-29632920"]);
     world.answer_look_up(LookUpOutcome::Found(Box::new(job("hello", "10:00:00"))));
     world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::Adopted), 1);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Adopted), 1);
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn one_that_is_taken_out_and_in_again_while_its_order_is_under_way_does_no_harm(
         message: "exists".into(),
     });
     world.effects();
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::Created), 1);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Created), 1);
     assert_eq!(world.shard.sizes().jobs, 1);
 }
 

@@ -46,7 +46,7 @@ fn b_10_3_forbid_waits_and_starts_when_the_job_ends() {
         "status last=09:59:00 successful=10:00:19 active=[]",
     ]);
     world.created_all();
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::Created), 1);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Created), 1);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn b_10_3_forbid_starts_only_the_latest_slot() {
     world.apply_job(failed(job("hello", "09:59:00")));
     let effects = world.effects();
     assert_eq!(effects[1], "create hello-29632923 for 2026-05-05T10:03:00Z");
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::Forbidden), 3);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Forbidden), 3);
 }
 
 #[test]
@@ -123,7 +123,10 @@ fn b_10_3_forbid_gives_a_slot_up_when_its_deadline_passes() {
     world.apply_job(complete(job("hello", "09:59:00"), "10:00:20"));
     let effects = world.effects();
     assert!(effects.iter().all(|line| !line.starts_with("create")), "{effects:#?}");
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::DeadlineExceeded), 1);
+    assert_eq!(
+        world.shard.outcome_counts().outcome(InstantOutcome::DeadlineExceeded),
+        1
+    );
 }
 
 #[test]
@@ -238,7 +241,7 @@ fn b_10_4_replace_starts_the_latest_slot_when_its_deletes_took_long() {
     world.expect(&[]);
     world.answer_delete(DeleteOutcome::Deleted);
     assert_eq!(world.effects()[1], "create hello-29632922 for 2026-05-05T10:02:00Z");
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::Superseded), 2);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 2);
 }
 
 #[test]
@@ -275,7 +278,7 @@ fn b_10_2_a_running_job_of_the_slot_s_name_holds_it_back() {
     world.expect(&[]);
     world.advance_to("10:01:00");
     world.expect(&["create hello-29632921 for 2026-05-05T10:01:00Z"]);
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::AlreadyActive), 1);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::AlreadyActive), 1);
     assert!(world.now >= at("10:01:00"));
 }
 

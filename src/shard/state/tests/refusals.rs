@@ -47,7 +47,7 @@ fn a_look_up_that_is_not_permitted_does_not_stop_later_slots_under_allow() {
     let effects = refuse_look_ups_until(&mut world, "10:01:40");
     let create = "create hello-29632921 for 2026-05-05T10:01:00Z".to_owned();
     assert!(effects.contains(&create), "{effects:#?}");
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::LookUpRefused), 1);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::LookUpRefused), 1);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn forbid_waits_for_a_look_up_that_is_not_permitted_and_reports_it() {
         told,
         ["Warning FailedLookUp: Error looking up job hello-29632920: User cannot get jobs"]
     );
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::LookUpRefused), 0);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::LookUpRefused), 0);
 }
 
 #[test]

@@ -78,10 +78,10 @@ fn an_open_slot_of_the_old_schedule_ends_with_it() {
     };
     let mut world = World::new("10:10:30", vec![suspended], vec![]);
     world.advance_to("11:00:30");
-    assert_eq!(world.shard.tally().open_instants, 1);
+    assert_eq!(world.shard.outcome_counts().open_instants, 1);
     world.apply(changed("30 * * * *"));
     world.expect(&[]);
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::ScheduleChanged), 1);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::ScheduleChanged), 1);
 }
 
 #[test]
@@ -90,8 +90,8 @@ fn instants_that_the_new_schedule_has_before_the_change_were_never_due() {
     world.apply(changed("* * * * *"));
     world.jump_to("10:33:30");
     world.expect(&["create hello-29632953 for 2026-05-05T10:33:00Z"]);
-    assert_eq!(world.shard.tally().due_instants, 3);
-    assert_eq!(world.shard.tally().outcome(InstantOutcome::Superseded), 2);
+    assert_eq!(world.shard.outcome_counts().due_instants, 3);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 2);
 }
 
 #[test]

@@ -279,11 +279,11 @@ impl World {
 
     /// Every due instant has one outcome or is open.
     fn check(&self) {
-        let tally = self.shard.tally();
+        let outcome_counts = self.shard.outcome_counts();
         assert_eq!(
-            tally.due_instants,
-            tally.outcomes.iter().sum::<u64>() + tally.open_instants,
-            "{tally:?}"
+            outcome_counts.due_instants,
+            outcome_counts.outcomes.iter().sum::<u64>() + outcome_counts.open_instants,
+            "{outcome_counts:?}"
         );
     }
 

@@ -16,12 +16,12 @@ use std::{
 use cronwheel::{
     kube_api::{
         WatchItem,
-        ordered_watch::{self, Watched},
+        ordered_watch::{self, OrderedSender},
         watch::{
-            cron_job_cache::KEPT_BYTES_MAX,
+            cron_job_cache::CACHE_BYTES_MAX,
             held_cron_jobs,
             lists::{ListSource, list_cron_jobs},
-            progress::Shown,
+            progress::WatchProgress,
             selection::Freshness,
         },
     },
@@ -104,28 +104,28 @@ impl Cost {
 struct Watcher {
     n_bytes: Arc<AtomicU64>,
     cpu_micros: Arc<AtomicU64>,
-    is_open: ordered_watch::Watcher<bool>,
-    end: Watched<bool>,
+    is_open: ordered_watch::OrderedReceiver<bool>,
+    end: OrderedSender<bool>,
     thread: JoinHandle<()>,
 }
 
 impl Watcher {
     fn start(kubeconfig: PathBuf, is_selecting: bool, count: ShardCount, shards: ShardSet) -> Watcher {
         let (n_bytes, cpu_micros): (Arc<AtomicU64>, Arc<AtomicU64>) = Default::default();
-        let opened = Watched::new(false);
+        let opened = OrderedSender::new(false);
         let is_open = opened.subscribe();
-        let end = Watched::new(false);
+        let end = OrderedSender::new(false);
         let (bytes_seen, cpu_told, mut ended) = (Arc::clone(&n_bytes), Arc::clone(&cpu_micros), end.subscribe());
         let work = async move {
             let client = counted(super::client(&kubeconfig).await, is_selecting, bytes_seen);
-            let held = Watched::new(shards);
+            let held = OrderedSender::new(shards);
             let receiver = held.subscribe();
             let mut items = pin!(held_cron_jobs(
                 client,
                 decoder(count),
                 count,
                 receiver,
-                Shown::new(Scope::Cluster, count, KEPT_BYTES_MAX)
+                WatchProgress::new(Scope::Cluster, count, CACHE_BYTES_MAX)
             ));
             loop {
                 let item = tokio::select! {

@@ -10,7 +10,7 @@ use apisim::{Fault, Rule, RuleId};
 use cronwheel::{
     controller::{RuntimeError, clock::SimulatedWall},
     coordination::{Preset, ProtocolRange},
-    kube_api::ordered_watch::Watched,
+    kube_api::ordered_watch::OrderedSender,
     schedule::Zone,
 };
 use http_body_util::BodyExt as _;
@@ -28,7 +28,7 @@ impl Fleet {
             name: name.to_owned(),
             identity: (name.to_owned(), format!("uid-{name}")),
             wall: SimulatedWall::starting_at(self.now()),
-            is_cut: Watched::new(false),
+            is_cut: OrderedSender::new(false),
             front_end: 0,
             object_watches_at: None,
             job_lists_at: None,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use cronwheel::shard::{InstantOutcome, Tally};
+use cronwheel::shard::{InstantOutcome, OutcomeCounts};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
@@ -42,8 +42,8 @@ pub(super) fn judge(case: &Case<'_>, views: &[View<'_>], problems: &mut Vec<Stri
         for view in views {
             expected.add(case, view, life, before_that);
         }
-        let tally = life.board.read().tally;
-        for problem in expected.differences(&tally) {
+        let outcome_counts = life.snapshot.read().outcome_counts;
+        for problem in expected.differences(&outcome_counts) {
             problems.push(format!(
                 "the controller from {} to {}: {problem}",
                 life.from, life.until
@@ -128,23 +128,23 @@ impl Expected {
         self.by_hand.1 += u64::from(job.created <= until && gone >= case.hindrances.known_at(from));
     }
 
-    fn differences(&self, tally: &Tally) -> Vec<String> {
+    fn differences(&self, outcome_counts: &OutcomeCounts) -> Vec<String> {
         let mut differences = Vec::new();
         let mut compare = |what: &str, least: u64, most: u64, counted: u64| {
             if !(least..=most).contains(&counted) {
                 differences.push(format!("{counted} {what}, expected {least} to {most}"));
             }
         };
-        let n_ended: u64 = tally.outcomes.iter().sum();
-        let due = tally.due_instants;
+        let n_ended: u64 = outcome_counts.outcomes.iter().sum();
+        let due = outcome_counts.due_instants;
         compare(
             "instants that ended or are open",
             due,
             due,
-            n_ended + tally.open_instants,
+            n_ended + outcome_counts.open_instants,
         );
         let with_job = [InstantOutcome::Created, InstantOutcome::Adopted];
-        let started = with_job.map(|outcome| tally.outcome(outcome)).iter().sum();
+        let started = with_job.map(|outcome| outcome_counts.outcome(outcome)).iter().sum();
         let (sure, perhaps) = self.started;
         compare("with a Job", sure, perhaps, started);
         let without = InstantOutcome::ALL
@@ -152,9 +152,14 @@ impl Expected {
             .filter(|outcome| !with_job.contains(outcome));
         for outcome in without {
             let (sure, perhaps) = self.by_reason.get(outcome.as_str()).copied().unwrap_or_default();
-            compare(outcome.as_str(), sure, sure + perhaps, tally.outcome(outcome));
+            compare(outcome.as_str(), sure, sure + perhaps, outcome_counts.outcome(outcome));
         }
-        compare("Jobs by hand", self.by_hand.0, self.by_hand.1, tally.unexpected_jobs);
+        compare(
+            "Jobs by hand",
+            self.by_hand.0,
+            self.by_hand.1,
+            outcome_counts.unexpected_jobs,
+        );
         differences
     }
 }

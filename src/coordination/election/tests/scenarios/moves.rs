@@ -176,7 +176,7 @@ fn at_most_eight_shards_are_on_their_way_from_one_member() {
     let n_offered = overview
         .led
         .values()
-        .filter(|(_, standing)| *standing != crate::coordination::ShardStanding::Led)
+        .filter(|(_, phase)| *phase != crate::coordination::ShardPhase::Led)
         .count();
     assert_eq!(n_offered, 8);
     world.run(60_000);

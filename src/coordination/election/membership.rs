@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use super::{Election, ElectionEffect, Guards, View};
+use super::{Election, ElectionEffect, Guards, LeaseView};
 use crate::{
     coordination::{ExitReason, Incarnation, LeaseRecord, MemberLease, Plan, RejoinReason},
     shard::{BootInstant, ResourceVersion, ShardSet},
@@ -14,7 +14,7 @@ const RENEWALS_MAX: usize = 16;
 
 /// Where our own Lease is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Standing {
+pub(super) enum Membership {
     /// Leases have not been listed in this life.
     Listing,
     /// Ours is to be made, or made ours.
@@ -25,23 +25,23 @@ pub(super) enum Standing {
         retry_at: BootInstant,
     },
     /// It is ours.
-    Member(Box<Life>),
+    Member(Box<ActiveMembership>),
     /// This life is over.
     Over,
     /// There will be no other.
     Gone,
 }
 
-impl Standing {
-    pub(super) fn life(&self) -> Option<&Life> {
+impl Membership {
+    pub(super) fn active(&self) -> Option<&ActiveMembership> {
         match self {
-            Standing::Member(life) => Some(life),
-            Standing::Listing | Standing::Joining { .. } | Standing::Over | Standing::Gone => None,
+            Membership::Member(active) => Some(active),
+            Membership::Listing | Membership::Joining { .. } | Membership::Over | Membership::Gone => None,
         }
     }
 
     pub(super) fn is_joined_or_joining(&self) -> bool {
-        matches!(self, Standing::Joining { .. } | Standing::Member(_))
+        matches!(self, Membership::Joining { .. } | Membership::Member(_))
     }
 }
 
@@ -84,7 +84,7 @@ struct Renewal {
 
 /// One life as a member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Life {
+pub(super) struct ActiveMembership {
     pub(super) version: ResourceVersion,
     /// The send of the last renewal that is known to have succeeded.
     renewed_from: BootInstant,
@@ -111,15 +111,15 @@ pub(super) struct Life {
     is_fence_told: bool,
 }
 
-impl Life {
+impl ActiveMembership {
     /// The life that begins with a Lease that was made ours by a write sent at an instant.
     pub(super) fn new(
         version: ResourceVersion,
         sent_at: BootInstant,
         from: BootInstant,
         seen_from: BootInstant,
-    ) -> Life {
-        Life {
+    ) -> ActiveMembership {
+        ActiveMembership {
             version,
             renewed_from: from,
             seen_from,
@@ -189,23 +189,23 @@ impl Election {
             self.echoed(record, now);
         }
         let asked_at = if self.guards.fence_from_send { asked_at } else { now };
-        match &mut self.standing {
-            Standing::Listing => {
-                self.standing = Standing::Joining {
+        match &mut self.membership {
+            Membership::Listing => {
+                self.membership = Membership::Joining {
                     seen_from: asked_at,
                     retry_at: now,
                 };
             }
-            Standing::Joining { seen_from, .. } => *seen_from = (*seen_from).max(asked_at),
-            Standing::Member(life) => life.seen_from = life.seen_from.max(asked_at),
-            Standing::Over | Standing::Gone => {}
+            Membership::Joining { seen_from, .. } => *seen_from = (*seen_from).max(asked_at),
+            Membership::Member(active) => active.seen_from = active.seen_from.max(asked_at),
+            Membership::Over | Membership::Gone => {}
         }
     }
 
     pub(super) fn rejoined(&mut self, incarnation: Incarnation, now: BootInstant) {
-        if self.standing == Standing::Over {
+        if self.membership == Membership::Over {
             self.identity.incarnation = incarnation;
-            self.standing = Standing::Listing;
+            self.membership = Membership::Listing;
             self.view.is_connected = false;
             self.view.trusted_since = None;
             self.is_synced = false;
@@ -222,35 +222,35 @@ impl Election {
         let lease = MemberLease::read(record, self.config.installation.shard_count);
         let (number, accepts) = (lease.renewal, lease.accepts());
         let is_first = self.is_without_other_settings();
-        if let Standing::Member(life) = &mut self.standing
-            && let Some(shown) = life.unseen.iter().find(|renewal| renewal.number == number).copied()
+        if let Membership::Member(active) = &mut self.membership
+            && let Some(shown) = active.unseen.iter().find(|renewal| renewal.number == number).copied()
         {
-            life.unseen.retain(|renewal| renewal.number > number);
-            life.acknowledged = life.acknowledged.max(number);
+            active.unseen.retain(|renewal| renewal.number > number);
+            active.acknowledged = active.acknowledged.max(number);
             let from = if self.guards.fence_from_send {
                 shown.sent_at
             } else {
                 now
             };
-            life.seen_from = life.seen_from.max(from);
-            life.renewed_from = life.renewed_from.max(from);
-            life.is_established = accepts && (life.is_established || is_first);
+            active.seen_from = active.seen_from.max(from);
+            active.renewed_from = active.renewed_from.max(from);
+            active.is_established = accepts && (active.is_established || is_first);
         }
     }
 
     /// Looks at our own Lease as it was last seen: whether it is ours still, and at which version.
     pub(super) fn judge_own_lease(&mut self) {
-        let Standing::Member(life) = &mut self.standing else {
+        let Membership::Member(active) = &mut self.membership else {
             return;
         };
         let Some(seen) = self.view.members.get(&self.config.pod_uid) else {
             return self.end_life(RejoinReason::LeaseDeleted);
         };
         if seen.lease.holder.is(&self.identity) {
-            if !life.knows(seen.lease.renewal) {
+            if !active.knows(seen.lease.renewal) {
                 return self.exit(ExitReason::Twin);
             }
-            life.version = life.version.max(seen.lease.resource_version);
+            active.version = active.version.max(seen.lease.resource_version);
             return;
         }
         match seen.lease.holder.member() {
@@ -263,23 +263,23 @@ impl Election {
     pub(super) fn end_life(&mut self, reason: RejoinReason) {
         self.drop_everything();
         if self.is_draining() {
-            self.standing = Standing::Gone;
+            self.membership = Membership::Gone;
             self.effects.push(ElectionEffect::Left);
         } else {
-            self.standing = Standing::Over;
+            self.membership = Membership::Over;
             self.effects.push(ElectionEffect::Rejoin(reason));
         }
     }
 
     fn exit(&mut self, reason: ExitReason) {
         self.drop_everything();
-        self.standing = Standing::Gone;
+        self.membership = Membership::Gone;
         self.effects.push(ElectionEffect::Exit(reason));
     }
 
     pub(super) fn drop_everything(&mut self) {
         self.requests.forget_all();
-        self.tenures.clear();
+        self.led_shards.clear();
         self.taking.clear();
         self.warming.clear();
         self.recreating = ShardSet::EMPTY;
@@ -289,9 +289,9 @@ impl Election {
     pub(super) fn refresh_trust(&mut self, now: BootInstant) {
         let age = self.config.timing.trusted_age();
         let is_recent = self
-            .life()
-            .is_some_and(|life| now.since(life.renewed_from) <= age && now.since(life.seen_from) <= age);
-        let View {
+            .active()
+            .is_some_and(|active| now.since(active.renewed_from) <= age && now.since(active.seen_from) <= age);
+        let LeaseView {
             is_connected,
             trusted_since,
             ..
@@ -303,18 +303,18 @@ impl Election {
     pub(super) fn live(&mut self, now: BootInstant) {
         self.tell_fence(now);
         if self.is_draining()
-            && self.tenures.is_empty()
-            && !matches!(self.standing, Standing::Member(_) | Standing::Gone)
+            && self.led_shards.is_empty()
+            && !matches!(self.membership, Membership::Member(_) | Membership::Gone)
         {
             self.drop_everything();
-            self.standing = Standing::Gone;
+            self.membership = Membership::Gone;
             self.effects.push(ElectionEffect::Left);
         }
         if self.requests.is_own_busy() {
             return;
         }
-        match &self.standing {
-            Standing::Joining { retry_at, .. } => {
+        match &self.membership {
+            Membership::Joining { retry_at, .. } => {
                 let retry_at = *retry_at;
                 if retry_at <= now {
                     self.join(now);
@@ -322,9 +322,9 @@ impl Election {
                     self.wake_at(retry_at);
                 }
             }
-            Standing::Member(life) => {
-                let is_urgent = self.publication().is_urgent(&life.published) || self.may_leave();
-                let at = if is_urgent { now } else { life.renew_at }.max(life.retry_at);
+            Membership::Member(active) => {
+                let is_urgent = self.publication().is_urgent(&active.published) || self.may_leave();
+                let at = if is_urgent { now } else { active.renew_at }.max(active.retry_at);
                 self.ask_for_a_list(now);
                 if at > now {
                     self.wake_at(at);
@@ -334,25 +334,25 @@ impl Election {
                     self.renew(now);
                 }
             }
-            Standing::Listing | Standing::Over | Standing::Gone => {}
+            Membership::Listing | Membership::Over | Membership::Gone => {}
         }
     }
 
     fn tell_fence(&mut self, now: BootInstant) {
         let (fence_after, guards) = (self.fence_after(), self.guards);
-        let Standing::Member(life) = &mut self.standing else {
+        let Membership::Member(active) = &mut self.membership else {
             return;
         };
-        let until = life.act_until(fence_after, guards);
+        let until = active.act_until(fence_after, guards);
         if now < until {
-            if life.told_until != Some(until) {
-                life.told_until = Some(until);
-                life.is_fence_told = false;
+            if active.told_until != Some(until) {
+                active.told_until = Some(until);
+                active.is_fence_told = false;
                 self.effects.push(ElectionEffect::ActUntil(until));
             }
             self.wakeup = self.wakeup.min(until);
-        } else if !life.is_fence_told {
-            life.is_fence_told = true;
+        } else if !active.is_fence_told {
+            active.is_fence_told = true;
             self.effects.push(ElectionEffect::Fence);
         }
     }
@@ -361,12 +361,12 @@ impl Election {
     fn ask_for_a_list(&mut self, now: BootInstant) {
         let patience = self.fence_after() / 2;
         let timeout = self.config.timing.parts().attempt_timeout;
-        let Standing::Member(life) = &mut self.standing else {
+        let Membership::Member(active) = &mut self.membership else {
             return;
         };
-        let due = (life.seen_from + patience).max(life.listed_again_at.map_or(now, |asked| asked + timeout));
+        let due = (active.seen_from + patience).max(active.listed_again_at.map_or(now, |asked| asked + timeout));
         if due <= now {
-            life.listed_again_at = Some(now);
+            active.listed_again_at = Some(now);
             self.effects.push(ElectionEffect::Relist);
         }
         self.wakeup = self.wakeup.min(if due <= now { now + timeout } else { due });

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// All that is shown.
-pub(super) struct View {
+pub(super) struct Listing {
     pub(super) namespace: Box<str>,
     pub(super) installation: Installation,
     /// By pod uid.
@@ -29,12 +29,12 @@ pub(super) struct MemberRow {
     pub(super) pod_uid: Box<str>,
     pub(super) lease: MemberLease,
     pub(super) n_shards: usize,
-    pub(super) standing: Standing,
+    pub(super) state: MemberState,
 }
 
 /// Whether a member takes shards, and why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum MemberState {
     Takes,
     /// It runs every CronJob by itself.
     RunsAlone,
@@ -76,8 +76,8 @@ pub(super) struct ShardRow {
     pub(super) n_cron_jobs: usize,
 }
 
-impl View {
-    pub(super) fn of(known: &Known) -> View {
+impl Listing {
+    pub(super) fn of(known: &Known) -> Listing {
         let count = known.installation.shard_count;
         let shard_lease = |shard| known.leases.get(&LeaseKey::Shard(shard)).map(ShardLease::read);
         let leases: BTreeMap<ShardId, ShardLease> = count
@@ -107,7 +107,7 @@ impl View {
                 n_cron_jobs: n_cron_jobs.get(&shard).copied().unwrap_or(0),
             }
         });
-        View {
+        Listing {
             namespace: known.namespace.clone(),
             installation: known.installation.clone(),
             shards: shards.collect(),
@@ -130,7 +130,7 @@ fn members(known: &Known, n_led: &BTreeMap<&MemberIdentity, usize>) -> BTreeMap<
         let row = MemberRow {
             pod_uid: pod_uid.clone(),
             n_shards: n_shards.copied().unwrap_or(0),
-            standing: standing(record, &lease, &known.installation, &takers),
+            state: member_state(record, &lease, &known.installation, &takers),
             lease,
         };
         (pod_uid.clone(), row)
@@ -138,46 +138,46 @@ fn members(known: &Known, n_led: &BTreeMap<&MemberIdentity, usize>) -> BTreeMap<
     rows.collect()
 }
 
-fn standing(
+fn member_state(
     record: &LeaseRecord,
     lease: &MemberLease,
     installation: &Installation,
     takers: &[MemberLease],
-) -> Standing {
+) -> MemberState {
     match &lease.holder {
         Holder::Member(_) => {}
-        Holder::Stranger(by) => return Standing::Usurped { by: by.clone() },
+        Holder::Stranger(by) => return MemberState::Usurped { by: by.clone() },
         Holder::Nobody => {
             let evicted_by = record.annotations.get(annotation::EVICTED_BY);
-            return evicted_by.map_or(Standing::Left, |by| Standing::Evicted { by: by.clone() });
+            return evicted_by.map_or(MemberState::Left, |by| MemberState::Evicted { by: by.clone() });
         }
     }
     if lease.is_draining {
-        return Standing::Drains;
+        return MemberState::Drains;
     }
     let is_alone = lease.settings.as_ref().is_some_and(MemberSettings::is_alone);
     match lease.acceptance {
-        Acceptance::Now if is_alone => return Standing::RunsAlone,
-        Acceptance::Now => return Standing::Takes,
-        Acceptance::Soon => return Standing::Starts,
+        Acceptance::Now if is_alone => return MemberState::RunsAlone,
+        Acceptance::Now => return MemberState::Takes,
+        Acceptance::Soon => return MemberState::Starts,
         Acceptance::No => {}
     }
     if !is_alone && *lease.installation != installation.to_string() {
-        return Standing::InstallationDiffers {
+        return MemberState::InstallationDiffers {
             theirs: lease.installation.clone(),
         };
     }
     let cannot_follow =
         |others: &ProtocolRange| ProtocolRange::effective([*others, lease.protocol].into_iter()).is_none();
     if let Some(others) = takers.iter().map(|taker| taker.protocol).find(cannot_follow) {
-        return Standing::ProtocolDiffers { others };
+        return MemberState::ProtocolDiffers { others };
     }
     let mut other_settings = takers.iter().filter_map(|taker| taker.settings.as_ref());
     let differing = lease
         .settings
         .as_ref()
         .and_then(|ours| other_settings.find(|theirs| *theirs != ours));
-    differing.map_or(Standing::Declines, |others| Standing::SettingsDiffer {
+    differing.map_or(MemberState::Declines, |others| MemberState::SettingsDiffer {
         others: others.clone(),
     })
 }

@@ -51,7 +51,7 @@ struct Absence {
 
 /// All Leases.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct View {
+pub(super) struct LeaseView {
     count: ShardCount,
     /// By pod uid.
     pub(super) members: BTreeMap<Box<str>, SeenMember>,
@@ -70,8 +70,8 @@ pub(super) struct View {
     pub(super) generation: u64,
 }
 
-impl View {
-    pub(super) fn new(count: ShardCount, now: BootInstant) -> View {
+impl LeaseView {
+    pub(super) fn new(count: ShardCount, now: BootInstant) -> LeaseView {
         let unseen = SeenShard {
             lease: None,
             version: ResourceVersion(0),
@@ -79,7 +79,7 @@ impl View {
             last_term: Term(0),
             retry_at: now,
         };
-        View {
+        LeaseView {
             count,
             members: BTreeMap::new(),
             shards: vec![unseen; count.get().into()],

@@ -46,13 +46,13 @@ impl Controller {
         let mut lasting = shell.spawn_companions(companions);
         lasting.extend(endpoints.map(|listener| shell.spawn_admin(listener)));
         loop {
-            let tasks = shell.spawn_life();
+            let tasks = shell.spawn_session();
             let mut went_back = shell.went_back.subscribe();
             match supervise(lasting, tasks, &shell.phases, &mut went_back, &mut next_signal).await {
                 Ok(Ended::Process) => return Ok(()),
-                Ok(Ended::Life { lasting: still, ended }) => {
+                Ok(Ended::Session { lasting: still, ended }) => {
                     end_at_once(ended).await;
-                    self.forget_last_life();
+                    self.reset_after_session();
                     self.metrics.start_overs.inc();
                     tracing::warn!(
                         "starts over: forgets everything, lists it anew and joins the election as a new member"
@@ -71,9 +71,9 @@ impl Controller {
     }
 
     /// Nothing that a life left behind reaches the API server or the metrics of the next one.
-    fn forget_last_life(&self) {
+    fn reset_after_session(&self) {
         self.connections.writes.reset();
-        self.metrics.watch_pulses.forget_all();
+        self.metrics.watch_health.forget_all();
         self.metrics.status.pending.set(0);
     }
 }

@@ -10,14 +10,14 @@ use jiff::Timestamp;
 
 use super::{ShardConfig, ShardState};
 use crate::shard::{
-    cron_job::{CronJobState, OpenSlot, Stage},
+    cron_job::{CronJobState, OpenSlot, SlotStage},
     index::OwnerIndex,
-    tally::{InstantOutcome, Tally},
+    outcome_counts::{InstantOutcome, OutcomeCounts},
 };
 
 /// What a shard may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Tenure {
+pub(super) enum Phase {
     /// Takes facts in, has no effects.
     Standby,
     /// Decides and has effects.
@@ -32,7 +32,7 @@ impl ShardState {
     /// An empty shard that learns until it is told to lead.
     pub fn on_standby(config: ShardConfig, now: Timestamp) -> ShardState {
         ShardState {
-            tenure: Tenure::Standby,
+            phase: Phase::Standby,
             ..ShardState::new(config, now)
         }
     }
@@ -42,7 +42,7 @@ impl ShardState {
         if self.is_leading() {
             return;
         }
-        self.tenure = Tenure::Leading;
+        self.phase = Phase::Leading;
         self.look_at_all(now);
     }
 
@@ -54,7 +54,7 @@ impl ShardState {
 
     /// Decides again, and looks at every CronJob.
     pub fn resume(&mut self, now: Timestamp) {
-        if std::mem::take(&mut self.is_paused) && self.tenure != Tenure::Standby {
+        if std::mem::take(&mut self.is_paused) && self.phase != Phase::Standby {
             self.look_at_all(now);
         }
     }
@@ -75,7 +75,7 @@ impl ShardState {
             return;
         }
         self.handle_timeout(now);
-        self.begin_to_settle(Tenure::Closing, now);
+        self.begin_to_settle(Phase::Closing, now);
     }
 
     /// Decides what is due by now and nothing after; every status that is not stored is to be written at once.
@@ -84,12 +84,12 @@ impl ShardState {
             return;
         }
         self.handle_timeout(now);
-        self.begin_to_settle(Tenure::Sealed, now);
+        self.begin_to_settle(Phase::Sealed, now);
     }
 
-    fn begin_to_settle(&mut self, tenure: impl Fn(Vec<OwnerIndex>) -> Tenure, now: Timestamp) {
+    fn begin_to_settle(&mut self, phase: impl Fn(Vec<OwnerIndex>) -> Phase, now: Timestamp) {
         let mut owners: Vec<OwnerIndex> = self.index.owner_indexes().collect();
-        self.tenure = tenure(Vec::new());
+        self.phase = phase(Vec::new());
         for owner in &owners {
             self.evaluate(*owner, now);
         }
@@ -98,13 +98,13 @@ impl ShardState {
                 .cron_job(*owner)
                 .is_some_and(|cron_job| !is_settled(cron_job))
         });
-        self.tenure = tenure(owners);
+        self.phase = phase(owners);
     }
 
     /// Whether everything that was open when it was closed or sealed is answered and stored. What a shard that is closing
     /// has begun since may not be.
     pub fn is_settled(&mut self) -> bool {
-        let (Tenure::Closing(unsettled) | Tenure::Sealed(unsettled)) = &mut self.tenure else {
+        let (Phase::Closing(unsettled) | Phase::Sealed(unsettled)) = &mut self.phase else {
             return false;
         };
         while let Some(owner) = unsettled.last() {
@@ -122,18 +122,18 @@ impl ShardState {
 
     /// Whether it acts.
     pub fn is_leading(&self) -> bool {
-        matches!(self.tenure, Tenure::Leading | Tenure::Closing(_))
+        matches!(self.phase, Phase::Leading | Phase::Closing(_))
     }
 
     /// Ends the shard here: what is open is another's from now on. Gives the final account.
-    pub fn retire(mut self) -> Tally {
+    pub fn retire(mut self) -> OutcomeCounts {
         for owner in self.index.owner_indexes() {
             let open = self.index.cron_job_mut(owner).and_then(|cron_job| cron_job.open.take());
             if open.is_some() {
-                self.tally.close(InstantOutcome::HandedOver);
+                self.outcome_counts.close(InstantOutcome::HandedOver);
             }
         }
-        self.tally
+        self.outcome_counts
     }
 
     /// A shard that is closing or sealed has its statuses written, at once.
@@ -155,11 +155,11 @@ fn is_settled(cron_job: &CronJobState) -> bool {
 /// Whether a request about the slot is on its way.
 fn is_under_way(open: &OpenSlot) -> bool {
     match open.stage {
-        Stage::Ordered | Stage::Replacing { .. } | Stage::LookingUp { .. } => true,
-        Stage::Suspended
-        | Stage::Forbidden
-        | Stage::AlreadyActive
-        | Stage::AskingLater { .. }
-        | Stage::BackingOff { .. } => false,
+        SlotStage::Ordered | SlotStage::Replacing { .. } | SlotStage::LookingUp { .. } => true,
+        SlotStage::Suspended
+        | SlotStage::Forbidden
+        | SlotStage::AlreadyActive
+        | SlotStage::AskingLater { .. }
+        | SlotStage::BackingOff { .. } => false,
     }
 }

@@ -2,23 +2,23 @@
 
 use jiff::Timestamp;
 
-use super::{Adoption, Election, ElectionEffect, LeaseKey, Purpose, ShardStanding, WriteAnswer};
+use super::{Adoption, Election, ElectionEffect, LeaseKey, Purpose, ShardPhase, WriteAnswer};
 use crate::{
     coordination::{ShardLease, StopReason},
-    shard::{BootInstant, Horizon, ShardId, Term},
+    shard::{BootInstant, ResourceVersions, ShardId, Term},
 };
 
 /// One unbroken leadership of a shard.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Tenure {
+pub(super) struct LedShard {
     pub(super) term: Term,
     pub(super) since: BootInstant,
-    pub(super) stage: Stage,
+    pub(super) stage: HandoverStage,
 }
 
 /// How far a shard is on its way to another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Stage {
+pub(super) enum HandoverStage {
     /// It stays.
     Leading,
     /// Announced to a target, which warms it; others did not.
@@ -37,26 +37,26 @@ pub(super) enum Stage {
     Sealed {
         target: Option<Box<str>>,
         fired_through: Option<Timestamp>,
-        written_through: Horizon,
+        written_through: ResourceVersions,
     },
 }
 
-impl Tenure {
+impl LedShard {
     /// The pod uid of the member that it goes to.
     pub(super) fn target(&self) -> Option<&str> {
         match &self.stage {
-            Stage::Leading => None,
-            Stage::Offered { target, .. } => Some(target),
-            Stage::Sealing { target, .. } | Stage::Sealed { target, .. } => target.as_deref(),
+            HandoverStage::Leading => None,
+            HandoverStage::Offered { target, .. } => Some(target),
+            HandoverStage::Sealing { target, .. } | HandoverStage::Sealed { target, .. } => target.as_deref(),
         }
     }
 
-    pub(super) fn standing(&self) -> ShardStanding {
+    pub(super) fn phase(&self) -> ShardPhase {
         match self.stage {
-            Stage::Leading => ShardStanding::Led,
-            Stage::Offered { .. } => ShardStanding::Offered,
-            Stage::Sealing { .. } => ShardStanding::Sealing,
-            Stage::Sealed { .. } => ShardStanding::Sealed,
+            HandoverStage::Leading => ShardPhase::Led,
+            HandoverStage::Offered { .. } => ShardPhase::Offered,
+            HandoverStage::Sealing { .. } => ShardPhase::Sealing,
+            HandoverStage::Sealed { .. } => ShardPhase::Sealed,
         }
     }
 }
@@ -71,7 +71,7 @@ enum Verdict {
 impl Election {
     /// Begins and ends tenures as Leases say. Nothing begins while we may not act: what is ours waits.
     pub(super) fn follow_leases(&mut self, now: BootInstant) {
-        if self.life().is_none() {
+        if self.active().is_none() {
             return;
         }
         let may_begin = self.may_act(now) && self.is_synced;
@@ -86,8 +86,8 @@ impl Election {
             .map(|(shard, seen)| (shard, verdict(seen.lease.as_ref())))
             .collect();
         for (shard, verdict) in verdicts {
-            let tenure = self.tenures.get(&shard).map(|tenure| tenure.term);
-            match (verdict, tenure) {
+            let led_shard = self.led_shards.get(&shard).map(|led_shard| led_shard.term);
+            match (verdict, led_shard) {
                 (Verdict::Ours(term), Some(led)) if term == led => {}
                 (Verdict::Ours(term), led) => {
                     if led.is_some() {
@@ -124,12 +124,12 @@ impl Election {
         };
         self.recreating.remove(shard);
         self.warming.remove(&shard);
-        let tenure = Tenure {
+        let led_shard = LedShard {
             term,
             since: now,
-            stage: Stage::Leading,
+            stage: HandoverStage::Leading,
         };
-        self.tenures.insert(shard, tenure);
+        self.led_shards.insert(shard, led_shard);
         self.effects.push(ElectionEffect::Lead {
             shard,
             term,
@@ -139,20 +139,20 @@ impl Election {
     }
 
     fn stop(&mut self, shard: ShardId, reason: StopReason) {
-        if let Some(tenure) = self.tenures.remove(&shard) {
-            let term = tenure.term;
+        if let Some(led_shard) = self.led_shards.remove(&shard) {
+            let term = led_shard.term;
             self.effects.push(ElectionEffect::Stop { shard, term, reason });
         }
     }
 
     /// Another holder, or none: as we wrote it, or not.
     fn stop_as_handed_over(&mut self, shard: ShardId) {
-        let stage = self.tenures.get(&shard).map(|tenure| &tenure.stage);
+        let stage = self.led_shards.get(&shard).map(|led_shard| &led_shard.stage);
         let holder = self.view.lease(shard).and_then(|lease| lease.holder.member());
         let reason = match (stage, holder) {
-            (Some(Stage::Sealed { .. }), None) => StopReason::Released,
+            (Some(HandoverStage::Sealed { .. }), None) => StopReason::Released,
             (
-                Some(Stage::Sealed {
+                Some(HandoverStage::Sealed {
                     target: Some(target), ..
                 }),
                 Some(holder),

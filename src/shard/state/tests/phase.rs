@@ -204,9 +204,15 @@ fn b_10_3_a_slot_that_forbid_holds_back_is_left_to_the_next() {
     assert!(world.shard.is_settled());
     world.apply_job(complete(job("hello", "09:59:00"), "10:00:10"));
     world.expect(&[]);
-    let tally = world.shard.retire();
-    assert_eq!((tally.outcome(InstantOutcome::HandedOver), tally.open_instants), (1, 0));
-    assert_eq!(tally.due_instants, 1);
+    let outcome_counts = world.shard.retire();
+    assert_eq!(
+        (
+            outcome_counts.outcome(InstantOutcome::HandedOver),
+            outcome_counts.open_instants
+        ),
+        (1, 0)
+    );
+    assert_eq!(outcome_counts.due_instants, 1);
 }
 
 #[test]

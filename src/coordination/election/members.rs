@@ -1,6 +1,6 @@
 //! Who takes part: the members that shards are placed on, whether we are one of them, and whether they have come to rest.
 
-use super::{Election, MemberIdentity, NotOwning, ProtocolRange, life::Standing};
+use super::{Election, MemberIdentity, NotOwning, ProtocolRange, membership::Membership};
 use crate::{
     coordination::{
         Acceptance, Candidate, Installation, MemberLease, MemberRing, MemberSettings, Placement, Pull, Situation,
@@ -19,13 +19,13 @@ struct Participant {
 
 /// The members at the last look, the ring that they are on, and since when it has been so.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Rings {
+pub(super) struct Members {
     participants: Vec<Participant>,
     at_rest_since: Option<BootInstant>,
     ring: Option<MemberRing>,
 }
 
-impl Rings {}
+impl Members {}
 
 /// A placement with what it was computed from: indices are into the pod uids.
 pub(super) struct Placed {
@@ -79,7 +79,7 @@ impl Placed {
 
 impl Election {
     /// The live members of our installation, in order of their pod uids, ourselves included.
-    pub(super) fn roster(&self) -> impl Iterator<Item = (&str, &MemberLease)> {
+    pub(super) fn live_members(&self) -> impl Iterator<Item = (&str, &MemberLease)> {
         let leases = self
             .view
             .members
@@ -97,7 +97,7 @@ impl Election {
             Some(NotOwning::Draining)
         } else if !self.is_willing {
             Some(NotOwning::Unwilling)
-        } else if !matches!(self.standing, Standing::Member(_)) {
+        } else if !matches!(self.membership, Membership::Member(_)) {
             Some(NotOwning::NoMember)
         } else if !self.may_act(now) {
             Some(NotOwning::Fenced)
@@ -134,13 +134,13 @@ impl Election {
         }
         let (min, max) = (self.config.protocol.min, self.config.protocol.max);
         let others = self
-            .roster()
+            .live_members()
             .filter(|(pod_uid, lease)| lease.accepts() && **pod_uid != *self.config.pod_uid);
         let mut theirs = others.map(|(_, lease)| lease.protocol);
         let stranger = theirs.find(|theirs| theirs.max < min || theirs.min > max)?;
         // Who takes shards stays; who comes and cannot follow gives way. Of two that came at once the newer one does: the
         // older one cannot know of it.
-        let is_incumbent = self.life().is_some_and(|life| life.published.accepts);
+        let is_incumbent = self.active().is_some_and(|active| active.published.accepts);
         (!is_incumbent || stranger.max < min).then_some(NotOwning::ProtocolDiffers {
             ours: self.config.protocol,
             theirs: stranger,
@@ -185,7 +185,7 @@ impl Election {
     /// Why our settings keep us from taking shards. A member that takes shards goes on, and a newcomer that differs waits.
     /// Of two that start at once, the one whose Lease said so first goes on.
     pub(super) fn settings_differ(&self) -> Option<NotOwning> {
-        let is_established = self.life().is_some_and(|life| life.is_established);
+        let is_established = self.active().is_some_and(|active| active.is_established);
         if self.is_draining() || is_established {
             return None;
         }
@@ -215,7 +215,7 @@ impl Election {
     /// The version of the protocol that those that take shards, and we, can all follow; none where there is no such version.
     fn effective_protocol(&self) -> Option<u16> {
         let takers = self
-            .roster()
+            .live_members()
             .filter(|(_, lease)| lease.accepts())
             .map(|(_, lease)| lease.protocol);
         let ranges = takers.chain([self.config.protocol]);
@@ -223,7 +223,7 @@ impl Election {
     }
 
     /// Notes who takes part, and since when nothing has changed in that.
-    pub(super) fn settle_roster(&mut self, now: BootInstant) {
+    pub(super) fn settle_members(&mut self, now: BootInstant) {
         let participant = |lease: &MemberLease| {
             Some(Participant {
                 identity: lease.holder.member()?.clone(),
@@ -232,20 +232,23 @@ impl Election {
                 is_draining: lease.is_draining,
             })
         };
-        let participants: Vec<Participant> = self.roster().filter_map(|(_, lease)| participant(lease)).collect();
-        if participants != self.rings.participants || self.rings.at_rest_since.is_none() {
-            let is_same_ring = participants.len() == self.rings.participants.len()
+        let participants: Vec<Participant> = self
+            .live_members()
+            .filter_map(|(_, lease)| participant(lease))
+            .collect();
+        if participants != self.members.participants || self.members.at_rest_since.is_none() {
+            let is_same_ring = participants.len() == self.members.participants.len()
                 && participants
                     .iter()
-                    .zip(&self.rings.participants)
+                    .zip(&self.members.participants)
                     .all(|(a, b)| a.identity.pod_uid == b.identity.pod_uid);
             if !is_same_ring {
-                self.rings.ring = None;
+                self.members.ring = None;
             }
-            self.rings.participants = participants;
-            self.rings.at_rest_since = Some(now);
+            self.members.participants = participants;
+            self.members.at_rest_since = Some(now);
         }
-        if let Some(since) = self.rings.at_rest_since {
+        if let Some(since) = self.members.at_rest_since {
             let settled_at = since + self.config.timing.parts().settle_window;
             if settled_at > now {
                 self.wake_at(settled_at);
@@ -255,11 +258,11 @@ impl Election {
 
     pub(super) fn pull(&self, now: BootInstant) -> Pull {
         let window = self.config.timing.parts().settle_window;
-        let is_settled = self.rings.at_rest_since.is_some_and(|since| now >= since + window);
-        let mut revisions: Vec<&str> = self.roster().map(|(_, lease)| lease.revision.as_ref()).collect();
+        let is_settled = self.members.at_rest_since.is_some_and(|since| now >= since + window);
+        let mut revisions: Vec<&str> = self.live_members().map(|(_, lease)| lease.revision.as_ref()).collect();
         revisions.sort_unstable();
         revisions.dedup();
-        let is_anyone_leaving = self.is_draining() || self.roster().any(|(_, lease)| lease.is_draining);
+        let is_anyone_leaving = self.is_draining() || self.live_members().any(|(_, lease)| lease.is_draining);
         Pull::when(is_settled, revisions.len(), is_anyone_leaving)
     }
 
@@ -267,10 +270,10 @@ impl Election {
     /// installation only those that saw it empty can take anything, so only they are targets.
     pub(super) fn place(&mut self, is_genesis: bool, now: BootInstant) -> Placed {
         let count = self.config.installation.shard_count;
-        let pod_uids: Vec<Box<str>> = self.roster().map(|(pod_uid, _)| pod_uid.into()).collect();
+        let pod_uids: Vec<Box<str>> = self.live_members().map(|(pod_uid, _)| pod_uid.into()).collect();
         let ring = self.ring(&pod_uids, count);
         let candidates: Vec<Candidate> = self
-            .roster()
+            .live_members()
             .map(|(pod_uid, lease)| self.candidate(pod_uid, lease, is_genesis))
             .collect();
         let member = |pod_uid: &str| pod_uids.iter().position(|other| other.as_ref() == pod_uid);
@@ -310,7 +313,7 @@ impl Election {
     /// The ring of these members, made anew only when they change.
     fn ring(&mut self, pod_uids: &[Box<str>], count: ShardCount) -> MemberRing {
         let identities: Vec<&str> = pod_uids.iter().map(AsRef::as_ref).collect();
-        self.rings
+        self.members
             .ring
             .get_or_insert_with(|| MemberRing::new(&identities, count))
             .clone()
@@ -327,11 +330,14 @@ impl Election {
             return None;
         }
         let announced = if *holder == self.identity {
-            self.tenures.get(&shard).and_then(|tenure| tenure.target())
+            self.led_shards.get(&shard).and_then(|led_shard| led_shard.target())
         } else {
             lease.plan.0.get(&shard).map(AsRef::as_ref)
         };
-        let is_there = |pod_uid: &&str| self.roster().any(|(other, lease)| other == *pod_uid && lease.accepts());
+        let is_there = |pod_uid: &&str| {
+            self.live_members()
+                .any(|(other, lease)| other == *pod_uid && lease.accepts())
+        };
         Some(announced.filter(is_there).unwrap_or(&holder.pod_uid))
     }
 }

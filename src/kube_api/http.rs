@@ -48,16 +48,16 @@ pub const USER_AGENT: &str = concat!("cronwheel/", env!("CARGO_PKG_VERSION"));
 /// Why there can be no connections: always the configuration, the network is not touched before the first request.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// We connect to the API server itself.
+    /// The proxy is of a kind that is not supported.
     #[error(
-        "the proxy {proxy} stands before the API server, and proxies are not supported; add {server} to NO_PROXY, \
-         unset HTTPS_PROXY, or take proxy-url out of the kubeconfig"
+        "{scheme}://{host}: only http:// proxies are supported; change HTTPS_PROXY or proxy-url in the kubeconfig, or add \
+         the API server's host to NO_PROXY"
     )]
     Proxy {
+        /// The scheme of its URL.
+        scheme: String,
         /// Its host.
-        proxy: String,
-        /// The API server's host.
-        server: String,
+        host: String,
     },
     /// Certificates or keys.
     #[error("the TLS configuration cannot be used")]

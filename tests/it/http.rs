@@ -4,6 +4,7 @@
 mod api;
 mod connections;
 mod leases;
+mod proxy;
 mod tls;
 mod watch;
 

@@ -17,7 +17,7 @@ use kube::Config;
 use super::{
     ConnectError,
     credential_file::{CredentialFileError, Refreshed},
-    proxy::refuse_proxy,
+    proxy::{Proxy, ProxyConnector},
     tls_files::{Tls, TlsFiles},
     token_file::{TokenFile, TokenFileLayer},
 };
@@ -30,12 +30,13 @@ pub struct ApiServer {
     token: Option<Arc<TokenFile>>,
     tls: Arc<TlsFiles>,
     server_name: Arc<dyn ResolveServerName + Send + Sync>,
+    proxy: Option<Proxy>,
 }
 
 impl ApiServer {
     /// Reads all files for the first time. The network is not touched.
     pub async fn open(config: &Config) -> Result<ApiServer, ConnectError> {
-        refuse_proxy(config)?;
+        let proxy = Proxy::of(config)?;
         let mut config = config.clone();
         let token = TokenFile::take(&mut config).await?.map(Arc::new);
         let tls = Arc::new(TlsFiles::take(&mut config).await?);
@@ -51,6 +52,7 @@ impl ApiServer {
             token,
             tls,
             server_name,
+            proxy,
         })
     }
 
@@ -87,12 +89,14 @@ impl ApiServer {
     }
 
     /// TLS over another connector, which speaks HTTP/2 or HTTP/1.1.
-    pub(super) fn connector<C>(&self, tls: &Tls, tcp: C) -> HttpsConnector<C> {
+    pub(super) fn connector<C>(&self, tls: &Tls, tcp: C) -> HttpsConnector<ProxyConnector<C>> {
+        let tcp = ProxyConnector::new(self.proxy.as_ref(), tcp);
         HttpsConnector::new(tcp, Arc::clone(&tls.any_version), false, Arc::clone(&self.server_name))
     }
 
     /// TLS over another connector, which speaks HTTP/1.1 only.
-    pub(super) fn http1_connector<C>(&self, tls: &Tls, tcp: C) -> HttpsConnector<C> {
+    pub(super) fn http1_connector<C>(&self, tls: &Tls, tcp: C) -> HttpsConnector<ProxyConnector<C>> {
+        let tcp = ProxyConnector::new(self.proxy.as_ref(), tcp);
         HttpsConnector::new(tcp, Arc::clone(&tls.http1_only), false, Arc::clone(&self.server_name))
     }
 }

@@ -33,6 +33,7 @@ use super::{
     CONNECT_TIMEOUT, ConnectionTimes, MAX_IN_FLIGHT_PER_CONNECTION, WATCH_SILENCE_MAX,
     api_connection::ApiConnection,
     api_server::ApiServer,
+    proxy::ProxyConnector,
     sockets::{Sockets, TrackedStream, TrackingConnector},
     tls_files::Tls,
 };
@@ -105,7 +106,7 @@ impl TransportParts {
 /// HTTP/1.1 for lists and watches, which may be silent for [`WATCH_SILENCE_MAX`].
 #[derive(Clone)]
 pub(super) struct WatchTransport {
-    client: legacy::Client<TimeoutConnector<HttpsConnector<HttpConnector>>, Body>,
+    client: legacy::Client<TimeoutConnector<HttpsConnector<ProxyConnector<HttpConnector>>>, Body>,
     /// What the client's connections are opened with.
     tls: Arc<Tls>,
     server: ApiServer,
@@ -151,7 +152,7 @@ impl Service<Request<Body>> for WatchTransport {
 /// Sends requests over HTTP/2 or HTTP/1.1.
 #[derive(Clone)]
 pub(super) struct Transport {
-    http1: legacy::Client<HttpsConnector<TrackingConnector>, Body>,
+    http1: legacy::Client<HttpsConnector<ProxyConnector<TrackingConnector>>, Body>,
     http2: legacy::Client<Http2Connector, Body>,
     is_plain: bool,
     /// What connections of both are opened with.
@@ -198,7 +199,7 @@ impl Service<Request<Body>> for Transport {
 /// Connects, and turns down what is not HTTP/2 or takes too long.
 #[derive(Clone)]
 struct Http2Connector {
-    inner: HttpsConnector<TrackingConnector>,
+    inner: HttpsConnector<ProxyConnector<TrackingConnector>>,
     connect_timeout: Duration,
     speaks_http1_only: Arc<AtomicBool>,
 }

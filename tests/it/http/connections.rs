@@ -11,9 +11,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use cronwheel::{
     kube_api::{
-        ApiClient, ApiServer, WatchItem, WriteConnections,
-        http::{ConnectError, MAX_IN_FLIGHT_PER_CONNECTION},
-        watch, watch_client,
+        ApiClient, ApiServer, WatchItem, WriteConnections, http::MAX_IN_FLIGHT_PER_CONNECTION, watch, watch_client,
     },
     shard::Scope,
 };
@@ -48,16 +46,6 @@ async fn connections_are_filled_evenly_and_never_over_their_bound() {
 async fn there_is_at_least_one_connection() {
     let connections = WriteConnections::connect(&server("127.0.0.1:1").await, 0).unwrap();
     assert_eq!(connections.capacity(), MAX_IN_FLIGHT_PER_CONNECTION);
-}
-
-#[tokio::test]
-async fn a_proxy_is_refused_and_not_bypassed() {
-    let mut config = config("127.0.0.1:1");
-    config.proxy_url = Some("http://127.0.0.1:2".parse().unwrap());
-    assert!(matches!(
-        ApiServer::open(&config).await,
-        Err(ConnectError::Proxy { .. })
-    ));
 }
 
 #[tokio::test]

@@ -20,17 +20,17 @@ use tokio_rustls::{
 };
 
 /// A key and a certificate for these names.
-fn certificate(name: &str) -> CertifiedKey<rcgen::KeyPair> {
+pub(super) fn certificate(name: &str) -> CertifiedKey<rcgen::KeyPair> {
     generate_simple_self_signed(vec![name.to_owned()]).unwrap()
 }
 
 /// What the server saw.
 #[derive(Clone, Debug, Default)]
-struct Seen {
+pub(super) struct Seen {
     /// The protocol that each connection was agreed on, in the order in which they came.
-    protocols: Vec<String>,
+    pub(super) protocols: Vec<String>,
     /// The version of each request.
-    versions: Vec<Version>,
+    pub(super) versions: Vec<Version>,
 }
 
 /// Accepts TLS connections; those whose client turns away are passed over.
@@ -63,13 +63,13 @@ impl Listener for TlsListener {
 }
 
 /// A server that has this certificate and speaks these protocols.
-struct Server {
+pub(super) struct Server {
     listener: TlsListener,
-    config: Config,
+    pub(super) config: Config,
 }
 
 impl Server {
-    async fn new(certificate: &CertifiedKey<rcgen::KeyPair>, protocols: &[&str]) -> Server {
+    pub(super) async fn new(certificate: &CertifiedKey<rcgen::KeyPair>, protocols: &[&str]) -> Server {
         let key = PrivatePkcs8KeyDer::from(certificate.signing_key.serialize_der());
         let mut tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -90,7 +90,7 @@ impl Server {
     }
 
     /// Makes the calls while it serves, and says what it saw.
-    async fn during<T>(self, calls: impl Future<Output = T>) -> (T, Seen) {
+    pub(super) async fn during<T>(self, calls: impl Future<Output = T>) -> (T, Seen) {
         let seen = Arc::clone(&self.listener.seen);
         let app = axum::Router::new().fallback({
             let seen = Arc::clone(&seen);
@@ -109,17 +109,17 @@ impl Server {
     }
 }
 
-async fn api(config: &Config, n_connections: usize) -> ApiClient {
+pub(super) async fn api(config: &Config, n_connections: usize) -> ApiClient {
     let server = ApiServer::open(config).await.unwrap();
     ApiClient::new(WriteConnections::connect(&server, n_connections).unwrap())
 }
 
-async fn post(api: &ApiClient) -> Answered<EventOutcome> {
+pub(super) async fn post(api: &ApiClient) -> Answered<EventOutcome> {
     api.post_event("shop", b"{}".to_vec()).await
 }
 
 /// The text of a request of which nothing was heard.
-fn unavailable(answered: Answered<EventOutcome>) -> String {
+pub(super) fn unavailable(answered: Answered<EventOutcome>) -> String {
     let Answer::Unavailable { message, .. } = answered.answer else {
         panic!("{answered:?}");
     };

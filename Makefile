@@ -1,7 +1,7 @@
 # Every command that a person or CI runs. `make` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check format lint test test-fast chart-test simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers versions size
+.PHONY: help demo check format lint test test-fast chart-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers versions size
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,10 +24,13 @@ test: ## All tests, those on a real kube-apiserver included
 
 test-fast: ## Tests that need neither network nor processes
 	cargo test --workspace --quiet --lib
-	cargo test --quiet --test it -- --skip cluster --skip differential
+	cargo test --quiet --test it -- --skip differential
 
 chart-test: ## What the Helm chart renders; helm is built on first use, four minutes
 	cargo test --quiet --test chart
+
+e2e: ## The controller as a process on a real kube-apiserver; or CASE=firing
+	cargo test --test e2e -- $(CASE)
 
 simulate: ## The whole controller, simulated: SEEDS=50 from SEED=1, of MINUTES=1440 each
 	CRONWHEEL_SIM_SEEDS=$(or $(SEEDS),50) CRONWHEEL_SIM_SEED=$(or $(SEED),1) CRONWHEEL_SIM_MINUTES=$(or $(MINUTES),1440) \
@@ -54,13 +57,13 @@ fuzz: ## One coverage-guided fuzz target, TARGET=schedule, event or explain, for
 	cargo +nightly fuzz run $(TARGET) -- -max_total_time=$(or $(SECONDS),600)
 
 parity: ## The built-in controller and cronwheel on the same objects at the same time, compared; all worlds, or WORLD=name
-	CRONWHEEL_PARITY=$(or $(WORLD),all) cargo test --quiet --test it cluster::parity -- --nocapture
+	cargo test --test e2e -- --include-ignored parity::$(WORLD)
 
 replicas: ## Several replicas on a real kube-apiserver, replaced, killed, frozen and cut off, each case through two slots; or CASE=frozen
-	CRONWHEEL_REPLICAS=$(or $(CASE),all) cargo test --quiet --test it cluster::replicas -- --nocapture
+	CRONWHEEL_REPLICAS_SLOTS=2 cargo test --test e2e -- --include-ignored replicas::$(CASE)
 
 selection: ## What a replica saves where the API server selects CronJobs by shard, on CRONJOBS=20000 of them
-	CRONWHEEL_SELECTION=$(or $(CRONJOBS),20000) cargo test --quiet --test it cluster::selection -- --nocapture
+	CRONWHEEL_SELECTION=$(or $(CRONJOBS),20000) cargo test --test e2e -- --ignored --nocapture selection::
 
 versions: ## The tests on a real API server, against the oldest and the newest Kubernetes; or VERSIONS="1.31.14"
 	python3 testbed/versions.py $(or $(VERSIONS),1.30.14 1.37.2)

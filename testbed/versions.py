@@ -4,7 +4,7 @@
     python3 testbed/versions.py 1.30.14 1.37.2
 
 Builds kube-apiserver, kube-controller-manager and kubectl of each release from the Go module proxy, once, into the cache
-folder of the test bed, and runs `cargo test --test it cluster::on_a_real_api_server` with them. Prints one line for each
+folder of the test bed, and runs `cargo test --test e2e -- cases::` with them. Prints one line for each
 release and exits with 1 if one fails. etcd and kwok are the pinned ones.
 
 The module files are made from the release's own: Kubernetes requires its staging modules at v0.0.0, so each of them is
@@ -76,7 +76,7 @@ def build(release):
 
 def test(release):
     """Whether the tests pass against a release."""
-    command = ["cargo", "test", "--quiet", "--test", "it", "cluster::on_a_real_api_server", "--", "--nocapture"]
+    command = ["cargo", "test", "--quiet", "--test", "e2e", "--", "cases::"]
     environment = {**os.environ, "KUBEBUILDER_ASSETS": str(build(release))}
     return subprocess.run(command, cwd=ROOT, env=environment).returncode == 0
 

@@ -1,5 +1,7 @@
 //! `cronwheel dev` as a process: a client by its kubeconfig sees a Job complete, and nothing is left of it in the end.
 
+mod kubectl;
+
 use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},

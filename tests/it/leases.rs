@@ -4,19 +4,13 @@ mod faults;
 mod overlaps;
 pub(crate) mod told;
 
-use std::time::Duration;
-
 use apisim::{Api, Options, Server, WallClock};
-use cronwheel::{
-    coordination::{LeaseKey, LeaseWrite},
-    kube_api::{ApiServer, LeaseApi, lease_client},
-    shard::{ShardCount, ShardId},
-};
-use jiff::Timestamp;
+use cronwheel::kube_api::{ApiServer, lease_client};
 use kube::Client;
 
+pub(crate) use told::{TIMEOUT, held, leases, member, shard, wall, write};
+
 const BEGUN: &str = "2026-01-02T03:04:30Z";
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn api() -> Api {
     Api::new(Options::default(), WallClock::starting_at(BEGUN.parse().unwrap()))
@@ -24,46 +18,6 @@ fn api() -> Api {
 
 pub(crate) fn client(api: &Api) -> Client {
     Client::new(api.client("replica"), "default")
-}
-
-pub(crate) fn leases(client: Client, namespace: &str) -> LeaseApi {
-    LeaseApi::new(client, namespace, ShardCount::default(), None)
-}
-
-pub(crate) fn member(uid: &str) -> LeaseKey {
-    LeaseKey::Member(uid.into())
-}
-
-pub(crate) fn shard(number: u16) -> LeaseKey {
-    LeaseKey::Shard(ShardId(number))
-}
-
-/// A wall time with six digits of a second.
-pub(crate) fn wall() -> Timestamp {
-    "2026-01-02T03:04:31.000250Z".parse().unwrap()
-}
-
-/// A write that changes nothing.
-pub(crate) fn write(key: LeaseKey) -> LeaseWrite {
-    LeaseWrite {
-        key,
-        holder: None,
-        duration_secs: None,
-        term: None,
-        is_renewal: false,
-        is_acquisition: false,
-        annotations: [].into(),
-    }
-}
-
-/// A write that makes a life the holder.
-pub(crate) fn held(key: LeaseKey, holder: &str) -> LeaseWrite {
-    LeaseWrite {
-        holder: Some(holder.into()),
-        duration_secs: Some(10),
-        is_renewal: true,
-        ..write(key)
-    }
 }
 
 macro_rules! in_memory {

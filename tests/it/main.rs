@@ -6,7 +6,6 @@
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-mod cluster;
 #[cfg(feature = "dev")]
 mod dev;
 mod differential;

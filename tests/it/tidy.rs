@@ -60,7 +60,7 @@ const EMPTY_NAMES: &[&str] = &[
     "utils", "util", "common", "helper", "helpers", "manager", "types", "traits", "misc", "mod",
 ];
 /// Tests against a real cluster wait for real time.
-const REAL_TIME: &str = "tests/it/cluster";
+const REAL_TIME: &str = "tests/e2e/";
 /// Helpers of the simulation sleep in the paused time that its entry begins.
 const SIMULATED_TIME: [&str; 3] = ["tests/it/sim/", "tests/it/fleet/", "tests/it/strangers/"];
 

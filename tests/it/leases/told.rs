@@ -1,18 +1,61 @@
 //! What a server says of Leases when nothing goes wrong: cases for any server, each in a namespace of its own.
 
-use std::pin::pin;
+use std::{pin::pin, time::Duration};
 
 use cronwheel::{
-    coordination::{Installation, InstallationName, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer, annotation},
+    coordination::{
+        Installation, InstallationName, LeaseKey, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer, annotation,
+    },
     kube_api::{LeaseApi, LeaseError, LeaseEvent, LeaseReply},
-    shard::{ResourceVersion, ShardCount, Term},
+    shard::{ResourceVersion, ShardCount, ShardId, Term},
 };
 use futures::StreamExt as _;
 use http::Request;
+use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::{TIMEOUT, held, leases, member, shard, wall, write};
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
+
+pub(crate) fn leases(client: Client, namespace: &str) -> LeaseApi {
+    LeaseApi::new(client, namespace, ShardCount::default(), None)
+}
+
+pub(crate) fn member(uid: &str) -> LeaseKey {
+    LeaseKey::Member(uid.into())
+}
+
+pub(crate) fn shard(number: u16) -> LeaseKey {
+    LeaseKey::Shard(ShardId(number))
+}
+
+/// A wall time with six digits of a second.
+pub(crate) fn wall() -> Timestamp {
+    "2026-01-02T03:04:31.000250Z".parse().unwrap()
+}
+
+/// A write that changes nothing.
+pub(crate) fn write(key: LeaseKey) -> LeaseWrite {
+    LeaseWrite {
+        key,
+        holder: None,
+        duration_secs: None,
+        term: None,
+        is_renewal: false,
+        is_acquisition: false,
+        annotations: [].into(),
+    }
+}
+
+/// A write that makes a life the holder.
+pub(crate) fn held(key: LeaseKey, holder: &str) -> LeaseWrite {
+    LeaseWrite {
+        holder: Some(holder.into()),
+        duration_secs: Some(10),
+        is_renewal: true,
+        ..write(key)
+    }
+}
 
 #[track_caller]
 pub(crate) fn done(reply: LeaseReply<WriteAnswer>) -> LeaseRecord {

@@ -197,7 +197,7 @@ fn a_sleep_in_real_time_is_found_in_tests_alone() {
         &[3],
     );
     check(sleep_findings, "tests/it/http.rs", "thread::sleep(x)", &[1]);
-    check(sleep_findings, "tests/it/cluster/firing.rs", "sleep(x)", &[]);
+    check(sleep_findings, "tests/e2e/cases/firing.rs", "sleep(x)", &[]);
     check(sleep_findings, "tests/it/http.rs", "fn sleep() {}", &[]);
 }
 

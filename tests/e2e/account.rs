@@ -1,0 +1,124 @@
+//! What controllers may do, and an account of a case's own over a wire of its own, whose rights and identity can be withdrawn.
+
+use std::{fs, path::PathBuf, rc::Rc};
+
+use kube::{Client, api::DeleteParams, config::Kubeconfig};
+use serde_json::{Value, json};
+use testbed::Wire;
+
+use super::kubernetes::{Namespace, client, code_of_list, wait};
+
+const NAME: &str = "candidate";
+
+/// The account that the controllers of one case act as.
+pub(super) struct Account {
+    /// What its controllers reach the API server over.
+    pub(super) wire: Wire,
+    /// Read by its controllers, and written anew when the token is another.
+    token_path: PathBuf,
+}
+
+impl Account {
+    /// An account without any permission; controllers of this case act as it from here on.
+    pub(super) async fn create_for(namespace: &mut Namespace) -> Account {
+        let shared = Rc::clone(&namespace.control_plane);
+        let text = fs::read_to_string(&shared.controller_kubeconfig).expect("a kubeconfig");
+        let mut kubeconfig: Value = serde_json::from_str(&text).expect("JSON");
+        let server = kubeconfig["clusters"][0]["cluster"]["server"].take();
+        let server = server.as_str().expect("an address").trim_start_matches("https://");
+        let wire = Wire::to(server).await.expect("a port");
+        let token_path = shared
+            .controller_kubeconfig
+            .with_file_name(format!("{}.token", namespace.name));
+        kubeconfig["clusters"][0]["cluster"]["server"] = json!(format!("https://{}", wire.address()));
+        kubeconfig["users"][0]["user"] = json!({"tokenFile": token_path});
+        let path = token_path.with_extension("kubeconfig");
+        fs::write(&path, kubeconfig.to_string()).expect("a kubeconfig");
+        namespace.control_plane = Rc::new(shared.with_controller_kubeconfig(path));
+        let account = Account { wire, token_path };
+        account.begin(namespace).await;
+        account
+    }
+
+    async fn begin(&self, namespace: &Namespace) {
+        let object = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME}});
+        namespace.create(object).await;
+        let token = namespace.kubectl(&["create", "token", NAME]).await;
+        fs::write(&self.token_path, token.trim()).expect("a token");
+    }
+
+    /// Takes its identity away and gives it another under the same name, as forced rotations do: on return the API
+    /// server no longer knows the token that controllers began with, and the new one is in the file.
+    pub(super) async fn rotate(&self, namespace: &Namespace) {
+        let former = self.client(namespace).await;
+        namespace.delete("ServiceAccount", NAME, DeleteParams::default()).await;
+        self.begin(namespace).await;
+        // The API server remembers for ten seconds whose token it was.
+        let is_unknown = wait(async || code_of_list(&former, namespace).await == 401).await;
+        assert!(is_unknown, "the former token is still good");
+    }
+
+    /// Lets it do what cronwheel may do, from now on.
+    pub(super) async fn permit(&self, namespace: &Namespace) {
+        let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cronwheel"});
+        namespace
+            .create(json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": namespace.name},
+                "roleRef": role,
+                "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": namespace.name}],
+            }))
+            .await;
+        self.wait_for_code(namespace, 200).await;
+    }
+
+    /// Lets it do nothing any more.
+    pub(super) async fn forbid(&self, namespace: &Namespace) {
+        namespace
+            .delete("ClusterRoleBinding", &namespace.name, DeleteParams::default())
+            .await;
+        self.wait_for_code(namespace, 403).await;
+    }
+
+    async fn wait_for_code(&self, namespace: &Namespace, code: u16) {
+        let client = self.client(namespace).await;
+        let is_in_force = wait(async || code_of_list(&client, namespace).await == code).await;
+        assert!(is_in_force, "{}: the account does not get {code}", namespace.name);
+    }
+
+    /// A client with the token of this moment, which answers at once whatever the server says.
+    async fn client(&self, namespace: &Namespace) -> Client {
+        let mut kubeconfig =
+            Kubeconfig::read_from(&namespace.control_plane.controller_kubeconfig).expect("a kubeconfig");
+        let user = kubeconfig.auth_infos[0].auth_info.as_mut().expect("a user");
+        user.token_file = None;
+        user.token = Some(fs::read_to_string(&self.token_path).expect("a token").into());
+        client(kubeconfig, false).await
+    }
+}
+
+/// The rules under which cronwheel is installed.
+pub(super) fn rules() -> String {
+    let manifest = include_str!("../../deploy/manifests/rbac.yaml");
+    let role = manifest.split("\nrules:\n").nth(1).expect("a role");
+    role.split("\n---").next().expect("its rules").to_owned()
+}
+
+/// Applies the Role for Leases and its binding, in the namespace of the case.
+pub(super) async fn permit_leases(namespace: &Namespace) {
+    let manifest = include_str!("../../deploy/manifests/rbac.yaml");
+    let documents = manifest
+        .split("\n---\n")
+        .filter(|document| document.contains("name: cronwheel-leases\n"));
+    let documents = documents.collect::<Vec<_>>().join("\n---\n");
+    let here = format!("name: cronwheel-leases\n  namespace: {}\n", namespace.name);
+    let documents = documents.replace("name: cronwheel-leases\n  namespace: kube-system\n", &here);
+    assert_eq!(documents.matches(&here).count(), 2, "a Role and its binding");
+    let kubeconfig = &namespace.control_plane.controller_kubeconfig;
+    let file = kubeconfig.with_file_name(format!("{}.yaml", namespace.name));
+    fs::write(&file, documents).expect("a file");
+    namespace
+        .kubectl(&["apply", "-f", file.to_str().expect("a path")])
+        .await;
+}

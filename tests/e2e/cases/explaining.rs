@@ -1,0 +1,92 @@
+//! `explain` on a cluster foretells what the controller then does there.
+
+use std::{path::Path, process::Command};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::{controller::Controller, kubernetes::Namespace};
+
+pub(super) async fn explain_foretells_what_the_controller_does(namespace: Namespace) {
+    let forbid = json!({"spec": {"timeZone": "Asia/Tokyo", "concurrencyPolicy": "Forbid"}});
+    namespace
+        .create_cron_job(json!({"outcome": "hang", "run-for": "0s"}), forbid)
+        .await;
+    let before = json!({"lastScheduleTime": namespace.minute(-1).to_string()});
+    namespace.patch_status(before).await;
+    let version = namespace.cron_job().await["metadata"]["resourceVersion"].clone();
+
+    let foretold = answer(&namespace, namespace.minute(0));
+    assert_eq!(foretold["decision"], "fire", "{foretold}");
+    assert_eq!(
+        namespace.cron_job().await["metadata"]["resourceVersion"],
+        version,
+        "nothing is written"
+    );
+    assert!(namespace.jobs().await.is_empty());
+
+    let controller = Controller::start_before(&namespace, 0);
+    namespace.wait_for_jobs(&[namespace.job_name(0)]).await;
+    let is_stored = |status: &Value| status["active"].is_array();
+    namespace.wait_for_status("the run is recorded", is_stored).await;
+    controller.terminate().await;
+    assert_job(&foretold["job"], &namespace.jobs().await[0]);
+    let mut status = namespace.status().await;
+    for unforeseen in ["uid", "resourceVersion"] {
+        status["active"][0][unforeseen] = Value::Null;
+    }
+    let mut foretold_status = foretold["status"].clone();
+    foretold_status["active"][0]["resourceVersion"] = Value::Null;
+    assert_eq!(foretold_status, status);
+
+    let foretold = answer(&namespace, namespace.minute(1));
+    assert_eq!(foretold["reason"], "Forbidden", "{foretold}");
+    assert_eq!(foretold["status"], Value::Null);
+}
+
+/// What was foretold of a Job is in it; the server adds to it.
+fn assert_job(foretold: &Value, job: &Value) {
+    for member in ["name", "ownerReferences", "annotations"] {
+        assert_eq!(foretold["metadata"][member], job["metadata"][member], "{member}");
+    }
+    let pod = "/spec/template/spec/containers/0/image";
+    assert_eq!(foretold.pointer(pod), job.pointer(pod));
+}
+
+pub(super) async fn explain_says_which_cron_job_is_not_there(namespace: Namespace) {
+    namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
+    let output = explain(
+        &namespace.control_plane.controller_kubeconfig,
+        &["absent", "-n", &namespace.name],
+    );
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success());
+    assert!(
+        told.contains(&format!("CronJob {}/absent is not in the cluster", namespace.name)),
+        "{told}"
+    );
+    let output = explain(
+        &namespace.control_plane.controller_kubeconfig,
+        &["hello", "-n", &namespace.name],
+    );
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && told.contains("every minute"), "{told}");
+}
+
+fn answer(namespace: &Namespace, now: Timestamp) -> Value {
+    let now = now.to_string();
+    let arguments = ["hello", "-n", &namespace.name, "--now", &now, "-o", "json"];
+    let output = explain(&namespace.control_plane.controller_kubeconfig, &arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn explain(kubeconfig: &Path, arguments: &[&str]) -> std::process::Output {
+    Command::new(env!("CARGO_BIN_EXE_cronwheel"))
+        .arg("explain")
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .args(arguments)
+        .output()
+        .expect("a process")
+}

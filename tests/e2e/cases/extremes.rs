@@ -1,0 +1,200 @@
+//! Jobs that are gone as soon as they end, and templates as large as a cluster can hold.
+
+use jiff::SignedDuration;
+use kube::api::PostParams;
+use serde_json::{Value, json};
+
+use crate::{
+    controller::Controller,
+    kubernetes::{Namespace, cron_job, from_json, merge},
+};
+
+fn hanging() -> Value {
+    json!({"outcome": "hang", "run-for": "0s"})
+}
+
+/// The Job was the lock on its slot: the cursor takes that over before the Job is gone, flush interval or not (B-13.1).
+pub(super) async fn a_job_without_an_afterlife_runs_its_slot_once(namespace: Namespace) {
+    let changes = json!({"spec": {"jobTemplate": {"spec": {"ttlSecondsAfterFinished": 0}}}});
+    namespace.create_cron_job(json!({"run-for": "0s"}), changes).await;
+    namespace.set_last_run("hello", namespace.minute(-1)).await;
+    let doomed = Controller::start(&namespace, 0, &["--status-flush-interval", "60s"]);
+    let slot = namespace.minute(0).to_string();
+    let is_stored = |status: &Value| status["lastScheduleTime"] == *slot;
+    namespace.wait_for_status("the slot is stored at once", is_stored).await;
+    namespace.wait_for_jobs(&[]).await;
+    namespace.wait_for_event("SuccessfulCreate").await;
+    doomed.kill();
+
+    // Still the same minute.
+    let after = namespace.minute(0) + SignedDuration::from_secs(20);
+    let heir = Controller::start_at(&namespace, after, &[]);
+    heir.wait_until_ready().await;
+    heir.wait_for_metric("cronwheel_wheel_entries", &[], |n_armed| n_armed == 1)
+        .await;
+    heir.wait_for_account(&[]).await;
+    heir.terminate().await;
+    let created = (format!("Created job {}", namespace.job_name(0)), 1);
+    assert_eq!(namespace.told("hello", "SuccessfulCreate").await, [created]);
+}
+
+/// History deletes what the cursor has passed and no earlier; what it takes is not told as completed (B-4.6).
+pub(super) async fn a_history_limit_of_zero_keeps_no_job_and_loses_no_slot(namespace: Namespace) {
+    let spec = json!({"successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0});
+    let lives = [
+        ("good", json!({"run-for": "0s"})),
+        ("bad", json!({"run-for": "0s", "outcome": "fail"})),
+    ];
+    for (name, life) in lives {
+        namespace
+            .create_cron_job(life, json!({"metadata": {"name": name}, "spec": spec}))
+            .await;
+        namespace.set_last_run(name, namespace.minute(-1)).await;
+    }
+    // A flush would come much too late.
+    let controller = Controller::start(&namespace, 0, &["--status-flush-interval", "60s"]);
+    let slot = namespace.minute(0).to_string();
+    for name in ["good", "bad"] {
+        namespace.wait_for_event_on(name, "SuccessfulDelete").await;
+        let is_stored = |status: &Value| status["lastScheduleTime"] == *slot;
+        let status = namespace.find("CronJob", name).await.expect("it")["status"].clone();
+        assert!(
+            is_stored(&status),
+            "{name}: its Job was deleted before its slot was stored: {status}"
+        );
+    }
+    namespace.wait_for_jobs(&[]).await;
+    controller.wait_for_account(&[("created", 2)]).await;
+    controller.terminate().await;
+    let succeeded = namespace.find("CronJob", "good").await.expect("it")["status"].clone();
+    assert!(succeeded["lastSuccessfulTime"].is_string(), "{succeeded}");
+    for name in ["good", "bad"] {
+        assert_eq!(namespace.told(name, "SawCompletedJob").await, []);
+        assert_eq!(namespace.told(name, "FailedDelete").await, []);
+    }
+}
+
+/// What etcd takes in one request, as it is by default.
+const STORED_MAX_BYTES: usize = 3 << 19;
+
+/// An argument of so many bytes, not all the same.
+fn with_argument(n_bytes: usize) -> Value {
+    let argument: String = ('a'..='z').cycle().take(n_bytes).collect();
+    let containers = json!([{"name": "work", "image": "work", "args": [argument]}]);
+    json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": containers}}}}}})
+}
+
+pub(super) async fn a_template_of_more_than_a_mebibyte_becomes_a_job(namespace: Namespace) {
+    let changes = with_argument(STORED_MAX_BYTES - (16 << 10));
+    namespace.create_cron_job(hanging(), changes).await;
+    namespace.set_last_run("hello", namespace.minute(-1)).await;
+    let controller = Controller::start_before(&namespace, 0);
+    namespace.wait_for_jobs(&[namespace.job_name(0)]).await;
+    let argument = "/spec/template/spec/containers/0/args/0";
+    let job = namespace.jobs().await.remove(0);
+    let template = namespace.cron_job().await["spec"]["jobTemplate"].clone();
+    assert!(job.pointer(argument).is_some() && job.pointer(argument) == template.pointer(argument));
+    let name = namespace.job_name(0);
+    let is_recorded = |status: &Value| status["active"][0]["name"] == *name;
+    namespace.wait_for_status("the run is recorded", is_recorded).await;
+    controller.wait_for_account(&[("created", 1)]).await;
+    controller.terminate().await;
+}
+
+/// With memory for 1 MiB a namespace keeps half a mebibyte. Neither the template nor the metadata fits.
+pub(super) async fn a_cron_job_that_is_not_kept_runs_and_keeps_its_metadata(namespace: Namespace) {
+    const N_LABELS: usize = 8_000;
+    let value = "x".repeat(63);
+    let labels: Value = (0..N_LABELS)
+        .map(|number| (format!("l{number:04}"), json!(value)))
+        .collect();
+    let mut changes = with_argument(100 << 10);
+    merge(&mut changes, json!({"metadata": {"labels": labels}}));
+    namespace.create_cron_job(json!({"run-for": "0s"}), changes).await;
+    namespace.set_last_run("hello", namespace.minute(-1)).await;
+    let controller = Controller::start(&namespace, 0, &["--max-template-memory", "1"]);
+    namespace.wait_for_event_on("hello", "TemplateNotKept").await;
+    namespace.wait_for_jobs(&[namespace.job_name(0)]).await;
+    let slot = namespace.minute(0).to_string();
+    let is_ended = |status: &Value| status["lastScheduleTime"] == *slot && status["lastSuccessfulTime"].is_string();
+    namespace.wait_for_status("the run has ended", is_ended).await;
+    let metadata = namespace.cron_job().await["metadata"].clone();
+    assert_eq!(metadata["labels"].as_object().expect("labels").len(), N_LABELS);
+    controller
+        .wait_for_metric("cronwheel_templates_not_kept", &[], |n_not_kept| n_not_kept == 1)
+        .await;
+    controller.wait_for_account(&[("created", 1)]).await;
+    controller.terminate().await;
+}
+
+/// Creates `hello` with a template and a note as large as an API server stores, to within so much.
+async fn create_at_the_limit(namespace: &Namespace, n_note_bytes: usize) {
+    let note = json!({"metadata": {"annotations": {"note": "n".repeat(n_note_bytes)}}});
+    for n_bytes in (STORED_MAX_BYTES - 2048..STORED_MAX_BYTES - 256).rev().step_by(64) {
+        let mut object = cron_job(hanging());
+        merge(&mut object, with_argument(n_bytes - n_note_bytes));
+        merge(&mut object, note.clone());
+        let (cron_jobs, params) = (namespace.api("CronJob"), PostParams::default());
+        if cron_jobs.create(&params, &from_json(object)).await.is_ok() {
+            return;
+        }
+    }
+    panic!("no such CronJob fits");
+}
+
+/// The largest template that fits into a CronJob does not fit into a Job, which has more about it. The API server words
+/// its refusal by the last of its own tries, so only that it refused is of use here.
+pub(super) async fn a_job_too_large_to_be_stored_is_told_and_given_up(namespace: Namespace) {
+    create_at_the_limit(&namespace, 0).await;
+    let controller = Controller::start_before(&namespace, 0);
+    let message = namespace.wait_for_event_on("hello", "FailedCreate").await;
+    assert!(message.starts_with("Error creating job: "), "{message}");
+    controller.wait_for_account(&[("refused", 1)]).await;
+    let armed = "cronwheel_wheel_entries";
+    controller.wait_for_metric(armed, &[], |n_armed| n_armed == 1).await;
+    controller.terminate().await;
+    assert_eq!(namespace.told("hello", "FailedCreate").await, [(message, 1)]);
+    assert_eq!(namespace.job_names().await, Vec::<String>::new());
+}
+
+/// With its status the CronJob does not fit any more: its Jobs are the only locks on their slots, and are kept.
+pub(super) async fn a_status_too_large_to_be_stored_doubles_nothing(namespace: Namespace) {
+    create_at_the_limit(&namespace, 200 << 10).await;
+    let failed_writes = [("resource", "cronjobs/status"), ("code", "500")];
+    for minute in [0, 1] {
+        let controller = Controller::start_before(&namespace, minute);
+        let jobs: Vec<String> = (0..=minute).map(|minute| namespace.job_name(minute)).collect();
+        namespace.wait_for_jobs(&jobs).await;
+        controller
+            .wait_for_metric("cronwheel_api_requests_total", &failed_writes, |n_failed| n_failed >= 1)
+            .await;
+        controller.kill();
+    }
+    assert_eq!(namespace.status().await, json!({}));
+    let uids: Vec<Value> = namespace
+        .jobs()
+        .await
+        .iter()
+        .map(|job| job["metadata"]["uid"].clone())
+        .collect();
+
+    // Made smaller, it gets what is known of both.
+    let controller = Controller::start_before(&namespace, 2);
+    namespace
+        .patch_cron_job(json!({"metadata": {"annotations": {"note": null}}, "spec": {"suspend": true}}))
+        .await;
+    let slot = namespace.minute(1).to_string();
+    let is_known = |status: &Value| {
+        let active = status["active"].as_array();
+        status["lastScheduleTime"] == *slot && active.is_some_and(|active| active.len() == 2)
+    };
+    namespace.wait_for_status("both are on the active list", is_known).await;
+    let kept: Vec<Value> = namespace
+        .jobs()
+        .await
+        .iter()
+        .map(|job| job["metadata"]["uid"].clone())
+        .collect();
+    assert_eq!(kept, uids);
+    controller.terminate().await;
+}

@@ -1,0 +1,218 @@
+//! Stored objects that no current API server would take: each is reported, the others go on (B-6, B-7).
+
+use kube::api::DeleteParams;
+use serde_json::{Value, json};
+
+use crate::{
+    controller::Controller,
+    kubernetes::{Namespace, job_name},
+};
+
+fn hanging() -> Value {
+    json!({"outcome": "hang", "run-for": "0s"})
+}
+
+async fn store(namespace: &Namespace, name: &str, spec: Value) {
+    let changes = json!({"metadata": {"name": name}, "spec": spec});
+    namespace.store_cron_job(hanging(), changes).await;
+    // The API server serves it, and lets its status be written.
+    namespace.set_last_run(name, namespace.minute(-1)).await;
+}
+
+/// A CronJob that cannot be run, and what is said of it.
+struct Garbage {
+    name: &'static str,
+    spec: Value,
+    reason: &'static str,
+    message: &'static str,
+}
+
+fn unparseable(name: &'static str, schedule: &str, message: &'static str) -> Garbage {
+    Garbage {
+        name,
+        spec: json!({"schedule": schedule}),
+        reason: "UnparseableSchedule",
+        message,
+    }
+}
+
+fn unknown_zone(name: &'static str, zone: &str, message: &'static str) -> Garbage {
+    Garbage {
+        name,
+        spec: json!({"timeZone": zone}),
+        reason: "UnknownTimeZone",
+        message,
+    }
+}
+
+fn all_garbage() -> Vec<Garbage> {
+    vec![
+        unparseable(
+            "words",
+            "whenever you like",
+            "unparseable schedule: \"whenever you like\" : expected exactly 5 fields, found 3: [whenever you like]",
+        ),
+        unparseable(
+            "minute-61",
+            "61 * * * *",
+            "unparseable schedule: \"61 * * * *\" : end of range (61) above maximum (59): 61",
+        ),
+        unparseable("empty", "", "unparseable schedule: \"\" : empty spec string"),
+        // It crashed the built-in controller once (B-7.9).
+        unparseable(
+            "zone-alone",
+            "TZ=UTC",
+            "unparseable schedule: \"TZ=UTC\" : invalid schedule format: runtime error: slice bounds out of range [:-1]",
+        ),
+        unknown_zone(
+            "bad-zone",
+            "Mars/Olympus",
+            "invalid timeZone: \"Mars/Olympus\": unknown time zone Mars/Olympus",
+        ),
+        unknown_zone(
+            "zone-of-dots",
+            "../UTC",
+            "invalid timeZone: \"../UTC\": time: invalid location name",
+        ),
+        Garbage {
+            name: "february-31",
+            spec: json!({"schedule": "0 0 31 2 *"}),
+            reason: "InvalidSchedule",
+            message: "invalid schedule: 0 0 31 2 * : time difference between two schedules is less than 1 second",
+        },
+    ]
+}
+
+/// What is odd and can be run, by name.
+fn all_oddities() -> Vec<(&'static str, Value)> {
+    vec![
+        ("empty-zone", json!({"timeZone": ""})),
+        (
+            "odd-values",
+            json!({"concurrencyPolicy": "Sometimes", "startingDeadlineSeconds": -5, "failedJobsHistoryLimit": -1}),
+        ),
+        ("zone-in-text", json!({"schedule": "TZ=Asia/Tokyo * * * * *"})),
+    ]
+}
+
+pub(super) async fn stored_garbage_is_reported_and_the_others_go_on(namespace: Namespace) {
+    namespace.create_cron_job(hanging(), json!({})).await;
+    // The API server validates nothing of a status (B-16.4).
+    let active = json!([{"name": "ghost", "uid": "none"}, {"name": "", "uid": "nameless"}, {}]);
+    let last = namespace.minute(-1).to_string();
+    namespace
+        .patch_status(json!({"active": active, "lastScheduleTime": last}))
+        .await;
+    for garbage in all_garbage() {
+        store(&namespace, garbage.name, garbage.spec).await;
+    }
+    for (name, spec) in all_oddities() {
+        store(&namespace, name, spec).await;
+    }
+    let unborn = json!({"metadata": {"name": "unborn", "creationTimestamp": null}});
+    namespace.store_cron_job(hanging(), unborn).await;
+
+    let controller = Controller::start_before(&namespace, 0);
+    controller.wait_for_account(&[("created", 4)]).await;
+    let slot = namespace.minute(0);
+    let runs = ["empty-zone", "hello", "odd-values", "zone-in-text"].map(|name| job_name(name, slot));
+    namespace.wait_for_jobs(&runs).await;
+    let is_ours_alone = |status: &Value| {
+        let active = status["active"].as_array();
+        active.is_some_and(|active| active.len() == 1 && active[0]["name"] == *runs[1])
+    };
+    namespace
+        .wait_for_status("our Job is on the active list alone", is_ours_alone)
+        .await;
+    for garbage in all_garbage() {
+        let message = namespace.wait_for_event_on(garbage.name, garbage.reason).await;
+        assert_eq!(message, garbage.message);
+    }
+    let message = namespace.wait_for_event_on("unborn", "UndecodableCronJob").await;
+    assert!(message.contains("metadata.creationTimestamp"), "{message}");
+    let message = namespace.wait_for_event_on("zone-in-text", "UnsupportedSchedule").await;
+    let quoted = "CRON_TZ or TZ used in schedule \"TZ=Asia/Tokyo * * * * *\" is not officially supported, see ";
+    assert!(message.starts_with(quoted), "{message}");
+    let message = namespace.wait_for_event_on("hello", "MissingJob").await;
+    assert_eq!(message, "Active job went missing: ghost");
+    look_again(&namespace, &controller).await;
+    // It goes when all that it has to say is said.
+    controller.terminate().await;
+    for Garbage {
+        name, reason, message, ..
+    } in all_garbage()
+    {
+        assert_eq!(namespace.told(name, reason).await, [(message.to_owned(), 1)]);
+    }
+}
+
+/// Has the controller look at all garbage once more, before it sees one of the others go.
+async fn look_again(namespace: &Namespace, controller: &Controller) {
+    let n_armed = |expected: u64| controller.wait_for_metric("cronwheel_wheel_entries", &[], move |n| n == expected);
+    n_armed(4).await;
+    let touched = json!({"lastSuccessfulTime": namespace.minute(0).to_string()});
+    for garbage in all_garbage() {
+        namespace.patch_status_of(garbage.name, touched.clone()).await;
+    }
+    namespace
+        .delete("CronJob", "odd-values", DeleteParams::background())
+        .await;
+    n_armed(3).await;
+}
+
+/// B-2.2: the change itself is told, in its own spelling; what is put right goes on.
+pub(super) async fn a_schedule_that_becomes_garbage_is_told_and_runs_again_when_put_right(namespace: Namespace) {
+    namespace.create_cron_job(hanging(), json!({})).await;
+    namespace.set_last_run("hello", namespace.minute(0)).await;
+    let controller = Controller::start_before(&namespace, 1);
+    namespace.wait_for_jobs(&[namespace.job_name(1)]).await;
+    namespace
+        .change_stored_cron_job(json!({"spec": {"schedule": "* * * *"}}))
+        .await;
+    let changed = namespace.wait_for_event_on("hello", "UnParseableCronJobSchedule").await;
+    assert_eq!(changed, "unparseable schedule for cronjob: * * * *");
+    let looked_at = namespace.wait_for_event_on("hello", "UnparseableSchedule").await;
+    assert_eq!(
+        looked_at,
+        "unparseable schedule: \"* * * *\" : expected exactly 5 fields, found 4: [* * * *]"
+    );
+    let n_armed = |expected: u64| controller.wait_for_metric("cronwheel_wheel_entries", &[], move |n| n == expected);
+    n_armed(0).await;
+    namespace
+        .patch_cron_job(json!({"spec": {"schedule": "*/1 * * * *"}}))
+        .await;
+    n_armed(1).await;
+    controller.terminate().await;
+    let controller = Controller::start_before(&namespace, 2);
+    namespace
+        .wait_for_jobs(&[namespace.job_name(1), namespace.job_name(2)])
+        .await;
+    controller.terminate().await;
+}
+
+/// CronJobs of before the limit of 52 characters: the Job's name is sent as it is, and its refusal told once.
+pub(super) async fn a_name_too_long_for_a_job_is_sent_whole_and_its_refusal_told(namespace: Namespace) {
+    namespace.create_cron_job(hanging(), json!({})).await;
+    namespace.set_last_run("hello", namespace.minute(-1)).await;
+    let [fits, too_long, longest] = [52, 55, 63].map(|length| "n".repeat(length));
+    for name in [&fits, &too_long, &longest] {
+        store(&namespace, name, json!({})).await;
+    }
+    let controller = Controller::start_before(&namespace, 0);
+    controller.wait_for_account(&[("created", 2), ("refused", 2)]).await;
+    let slot = namespace.minute(0);
+    namespace
+        .wait_for_jobs(&[namespace.job_name(0), job_name(&fits, slot)])
+        .await;
+    for name in [&too_long, &longest] {
+        let message = namespace.wait_for_event_on(name, "FailedCreate").await;
+        let job = job_name(name, slot);
+        assert!(
+            message.starts_with(&format!("Error creating job: Job.batch \"{job}\" is invalid: ")),
+            "{message}"
+        );
+        assert!(message.contains("must be no more than 63"), "{message}");
+        assert_eq!(namespace.told(name, "FailedCreate").await, [(message, 1)]);
+    }
+    controller.terminate().await;
+}

@@ -1,0 +1,459 @@
+//! What is applied when cronwheel is installed in several replicas, as it lies under `deploy/`: it is enough, it is no
+//! more than that, and it concerns nobody else.
+
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
+
+use cronwheel::{
+    coordination::{Installation, ReadAnswer},
+    kube_api::{ApiServer, LeaseEvent, lease_client},
+    shard::ShardCount,
+};
+use futures::StreamExt as _;
+use http::Request;
+use http_body_util::BodyExt as _;
+use jiff::{SignedDuration, Timestamp};
+use kube::{
+    Client,
+    client::Body,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    account::permit_leases,
+    controller::Controller,
+    kubernetes::{Namespace, merge, own_job, wait},
+    told::{TIMEOUT, done, held, leases, member, shard, wall, write},
+};
+
+const FENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/manifests/fence-policy.yaml");
+const FLOW_SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/manifests/flow-schema.yaml");
+
+/// A client for Leases by a kubeconfig.
+pub(super) async fn client(kubeconfig: &Path) -> Client {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    let server = ApiServer::open(&config.expect("a configuration"))
+        .await
+        .expect("credentials");
+    lease_client(&server).expect("a client")
+}
+
+/// As the account that cronwheel is installed with.
+async fn account(namespace: &Namespace) -> Client {
+    client(&namespace.control_plane.controller_kubeconfig).await
+}
+
+struct Answer {
+    code: u16,
+    headers: http::HeaderMap,
+    body: Value,
+}
+
+async fn ask(client: &Client, method: &str, path: &str, body: Value) -> Answer {
+    let content_type = if method == "PATCH" {
+        "application/merge-patch+json"
+    } else {
+        "application/json"
+    };
+    let request = Request::builder().method(method).uri(path);
+    let request = request.header("content-type", content_type);
+    let request = request
+        .body(Body::from(body.to_string().into_bytes()))
+        .expect("a request");
+    let (parts, body) = client.send(request).await.expect("an answer").into_parts();
+    let body = body.collect().await.expect("a body").to_bytes();
+    Answer {
+        code: parts.status.as_u16(),
+        headers: parts.headers,
+        body: serde_json::from_slice(&body).expect("JSON"),
+    }
+}
+
+/// Takes the binding away again.
+async fn forbid_leases(namespace: &Namespace) {
+    namespace
+        .kubectl(&["delete", "rolebinding", "cronwheel-leases", "-n", &namespace.name])
+        .await;
+}
+
+/// Whether an account may do something.
+async fn may(client: &Client, attributes: Value) -> bool {
+    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes}});
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let answer = ask(client, "POST", path, review).await;
+    answer.body["status"]["allowed"].as_bool().expect("an answer")
+}
+
+const VERBS: [&str; 8] = [
+    "get",
+    "list",
+    "watch",
+    "create",
+    "update",
+    "patch",
+    "delete",
+    "deletecollection",
+];
+
+pub(super) async fn the_role_for_leases_is_enough_and_no_more(namespace: Namespace) {
+    let account = account(&namespace).await;
+    let lease = |namespace: &str| json!({"group": "coordination.k8s.io", "resource": "leases", "namespace": namespace});
+    let config_map =
+        |name: &str| json!({"group": "", "resource": "configmaps", "namespace": namespace.name, "name": name});
+    let job = |subresource: &str| json!({"group": "batch", "resource": "jobs", "subresource": subresource, "namespace": namespace.name});
+    let other = |resource: &str| json!({"group": "", "resource": resource, "namespace": namespace.name});
+    let may_read = async || {
+        let mut attributes = lease(&namespace.name);
+        attributes["verb"] = "get".into();
+        may(&account, attributes).await
+    };
+    forbid_leases(&namespace).await;
+    assert!(wait(async || !may_read().await).await, "it may without the binding");
+    permit_leases(&namespace).await;
+    assert!(wait(&may_read).await, "the Role is not in force");
+    for (what, allowed) in [
+        (lease(&namespace.name), "get list watch create patch delete"),
+        (lease("default"), "list"),
+        (config_map("cronwheel-installation"), "get create"),
+        (config_map("other"), "create"),
+        (job(""), "get list watch create patch delete"),
+        (job("status"), ""),
+        (other("secrets"), ""),
+        (other("pods"), ""),
+    ] {
+        for verb in VERBS {
+            let mut attributes = what.clone();
+            attributes["verb"] = verb.into();
+            let is_allowed = may(&account, attributes).await;
+            assert_eq!(
+                is_allowed,
+                allowed.split(' ').any(|known| known == verb),
+                "{verb} {what}"
+            );
+        }
+    }
+}
+
+pub(super) async fn the_account_can_do_all_that_is_done_with_leases(namespace: Namespace) {
+    let api = leases(account(&namespace).await, &namespace.name);
+    let ours = Installation::of(ShardCount::default());
+    let is_made = async || api.installation(&ours, TIMEOUT).await.is_ok();
+    assert!(wait(is_made).await, "the Role is not in force");
+    let list = api.list(TIMEOUT).await.expect("a list");
+    let made = done(
+        api.create(&held(member("a"), "pod-a/a/0000000000000001"), wall(), TIMEOUT)
+            .await,
+    );
+    done(
+        api.create(&held(shard(3), "pod-a/a/0000000000000001"), wall(), TIMEOUT)
+            .await,
+    );
+    assert!(matches!(
+        api.read(&member("a"), TIMEOUT).await.answer,
+        ReadAnswer::Found(_)
+    ));
+    let mut watch = std::pin::pin!(api.watch(list.resource_version, TIMEOUT));
+    let event = watch.next().await.expect("an event");
+    assert!(matches!(event, Ok(LeaseEvent::Applied(_))), "{event:?}");
+
+    let shown = shown(&namespace);
+    assert!(shown.contains("256 shards, 1 of them led"), "{shown}");
+    assert!(
+        shown
+            .lines()
+            .any(|line| line.starts_with("3 ") && line.ends_with(" led")),
+        "{shown}"
+    );
+
+    let renewed = done(
+        api.patch(&write(member("a")), made.resource_version, wall(), TIMEOUT)
+            .await,
+    );
+    done(api.delete(&member("a"), renewed.resource_version, TIMEOUT).await);
+}
+
+/// What makes a controller a replica of several.
+fn replica_arguments(namespace: &Namespace, name: &str) -> [String; 5] {
+    [
+        "--shards=16".to_owned(),
+        "--timing=fast".to_owned(),
+        format!("--lease-namespace={}", namespace.name),
+        format!("--pod-name=cronwheel-{name}"),
+        format!("--pod-uid=uid-{name}"),
+    ]
+}
+
+pub(super) async fn replicas_share_the_shards_out_under_the_role(namespace: Namespace) {
+    let replicas: Vec<Controller> = ["a", "b"]
+        .iter()
+        .map(|name| {
+            Controller::start_replica(
+                &namespace,
+                30,
+                &replica_arguments(&namespace, name).each_ref().map(String::as_str),
+            )
+        })
+        .collect();
+    let mut last = Value::Null;
+    let is_shared_out = async || {
+        last = shown_as_json(&namespace);
+        let shards = last["shards"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let n_led = |pod: &str| {
+            let is_led = |shard: &&Value| shard["isLed"] == true && shard["holder"]["pod"] == *pod;
+            shards.iter().filter(is_led).count()
+        };
+        (n_led("cronwheel-a"), n_led("cronwheel-b")) == (8, 8)
+    };
+    assert!(wait(is_shared_out).await, "{last:#}");
+    for member in last["members"].as_array().expect("members") {
+        assert_eq!(
+            (&member["state"], &member["shards"]),
+            (&json!("Takes"), &json!(8)),
+            "{member}"
+        );
+    }
+    for replica in replicas {
+        replica.terminate().await;
+    }
+    let left = shown_as_json(&namespace);
+    let members = left["members"].as_array().expect("members").iter();
+    assert_eq!(
+        members.filter(|member| member["state"] != "Left").count(),
+        0,
+        "{left:#}"
+    );
+    let mut shards = left["shards"].as_array().expect("shards").iter();
+    assert!(shards.all(|shard| shard["isLed"] == false), "{left:#}");
+}
+
+pub(super) async fn replicas_without_a_flag_share_the_cron_jobs(namespace: Namespace) {
+    namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
+    let lease_namespace = format!("--lease-namespace={}", namespace.name);
+    let replicas = [(); 2].map(|()| Controller::start_replica(&namespace, 0, &[&lease_namespace]));
+    let is_there = async || namespace.find("Job", &namespace.job_name(0)).await.is_some();
+    assert!(wait(is_there).await, "no Job");
+    let job = namespace.find("Job", &namespace.job_name(0)).await.expect("the Job");
+    let labels = job["metadata"]["labels"].as_object().expect("labels");
+    assert!(
+        labels.keys().any(|label| label == "cronwheel.dev/shard-256"),
+        "{labels:?}"
+    );
+    let mut last = Value::Null;
+    let are_members = async || {
+        last = shown_as_json(&namespace);
+        let members = last["members"].as_array().map(Vec::as_slice).unwrap_or_default();
+        members.iter().filter(|member| member["state"] == "Takes").count() == 2
+    };
+    assert!(wait(are_members).await, "{last:#}");
+    let mut n_started = 0;
+    for replica in &replicas {
+        n_started += replica.n_started().await;
+    }
+    assert_eq!(n_started, 1);
+    for replica in replicas {
+        replica.terminate().await;
+    }
+}
+
+pub(super) async fn a_lone_replica_starts_nothing_beside_one_that_shares(namespace: Namespace) {
+    let lease_namespace = format!("--lease-namespace={}", namespace.name);
+    let sharing = Controller::start_replica(&namespace, 0, &[&lease_namespace]);
+    sharing.wait_until_ready().await;
+    let alone = Controller::start(&namespace, 0, &[]);
+    let waits = [("reason", "settings_differ")];
+    alone
+        .wait_for_metric("cronwheel_takes_no_shards", &waits, |value| value == 1)
+        .await;
+    alone.wait_until_ready().await;
+    let told = alone.readiness().await;
+    assert!(
+        told.contains("this replica waits") && told.contains("time-zone=UTC"),
+        "{told}"
+    );
+    namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
+    sharing.wait_until_started(1).await;
+    assert_eq!(alone.metric("cronwheel_due_instants_total", &[]).await, Some(0));
+    sharing.terminate().await;
+    let has_begun = async || alone.metric("cronwheel_leader", &[]).await == Some(1);
+    assert!(wait(has_begun).await, "it still waits");
+    alone.terminate().await;
+}
+
+pub(super) async fn a_replica_without_the_role_starts_nothing_and_names_it(namespace: Namespace) {
+    forbid_leases(&namespace).await;
+    namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
+    let lease_namespace = format!("--lease-namespace={}", namespace.name);
+    // The slot of minute 0 is past by its clock.
+    let replica = Controller::start_replica(&namespace, 1, &[&lease_namespace]);
+    let mut told = String::new();
+    let is_told = async || {
+        told = replica.readiness_or_nothing().await;
+        told.contains("Role cronwheel-leases")
+    };
+    assert!(wait(is_told).await, "{told}");
+    for part in ["may not", "leases", &namespace.name, "--alone"] {
+        assert!(told.contains(part), "{part} is missing: {told}");
+    }
+    assert!(namespace.find("Job", &namespace.job_name(0)).await.is_none());
+    permit_leases(&namespace).await;
+    // Where minute 1 has begun meanwhile, its slot is the latest.
+    let is_there = async || {
+        let jobs = [namespace.job_name(0), namespace.job_name(1)];
+        namespace.find("Job", &jobs[0]).await.is_some() || namespace.find("Job", &jobs[1]).await.is_some()
+    };
+    assert!(wait(is_there).await, "no Job with the Role");
+    replica.terminate().await;
+}
+
+/// The same for programs; null before there is an installation.
+fn shown_as_json(namespace: &Namespace) -> Value {
+    let output = shards_command(namespace, &["-o", "json"]);
+    serde_json::from_slice(&output.stdout).unwrap_or_default()
+}
+
+/// What the command prints, run as the account.
+fn shown(namespace: &Namespace) -> String {
+    let output = shards_command(namespace, &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn shards_command(namespace: &Namespace, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cronwheel"))
+        .args(["shards", "--lease-namespace", &namespace.name, "--kubeconfig"])
+        .arg(&namespace.control_plane.controller_kubeconfig)
+        .args(arguments)
+        .output()
+        .expect("a process")
+}
+
+/// The uids of the flow schema and of the priority level that a request went by.
+fn flow(answer: &Answer) -> [String; 2] {
+    ["x-kubernetes-pf-flowschema-uid", "x-kubernetes-pf-prioritylevel-uid"].map(|name| {
+        let value = answer.headers.get(name).expect("priority and fairness");
+        value.to_str().expect("text").to_owned()
+    })
+}
+
+pub(super) async fn requests_about_leases_go_by_the_flow_schema(namespace: Namespace) {
+    let account = account(&namespace).await;
+    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", namespace.name);
+    let one = format!("{path}/a");
+    let before = flow(&ask(&account, "PATCH", &one, json!({})).await);
+    namespace.kubectl(&["apply", "-f", FLOW_SCHEMA]).await;
+    let uid = async |kind: &str, name: &str| {
+        let object = namespace.find(kind, name).await.expect("it");
+        object["metadata"]["uid"].as_str().expect("a uid").to_owned()
+    };
+    let expected = [
+        uid("FlowSchema", "cronwheel-leases").await,
+        uid("PriorityLevelConfiguration", "leader-election").await,
+    ];
+    assert_ne!(before[1], expected[1], "the schema would not be needed");
+    let object = json!({"metadata": {"name": "a"}});
+    let is_in_force = async || flow(&ask(&account, "PATCH", &one, json!({})).await) == expected;
+    assert!(wait(is_in_force).await, "the flow schema is not in force");
+    for (method, path, body) in [
+        ("GET", &path, Value::Null),
+        ("POST", &path, object),
+        ("PATCH", &one, json!({})),
+        ("GET", &one, Value::Null),
+        ("DELETE", &one, json!({})),
+    ] {
+        // The account is one of kube-system, whose creates and reads have a schema already that leads there.
+        let level = &flow(&ask(&account, method, path, body).await)[1];
+        assert_eq!(level, &expected[1], "{method} {path}");
+    }
+    let jobs = format!("/apis/batch/v1/namespaces/{}/jobs", namespace.name);
+    let administrator = client(&namespace.control_plane.admin_kubeconfig).await;
+    for (client, path) in [(&account, &jobs), (&administrator, &path)] {
+        assert_ne!(
+            flow(&ask(client, "GET", path, Value::Null).await)[0],
+            expected[0],
+            "{path}"
+        );
+    }
+    namespace.kubectl(&["delete", "-f", FLOW_SCHEMA]).await;
+}
+
+/// Creates a Job that is to be there before an instant, or a Job that does not say so.
+async fn create_job(client: &Client, namespace: &str, name: &str, before: Option<&str>) -> Answer {
+    let mut job = own_job(name, json!({"outcome": "hang", "run-for": "0s"}));
+    if let Some(before) = before {
+        let annotations = json!({"metadata": {"annotations": {"cronwheel.dev/create-before": before}}});
+        merge(&mut job, annotations);
+    }
+    let path = format!("/apis/batch/v1/namespaces/{namespace}/jobs");
+    ask(client, "POST", &path, job).await
+}
+
+/// Applies the fence and waits until it is in force, which it is when it refuses a Job in this namespace.
+pub(crate) async fn fence(control_plane: &Namespace, namespace: &str) {
+    control_plane.kubectl(&["apply", "-f", FENCE]).await;
+    let account = account(control_plane).await;
+    let late = (Timestamp::now() - SignedDuration::from_secs(2)).to_string();
+    let mut n_before = 0;
+    let is_in_force = async || {
+        n_before += 1;
+        let name = format!("before-{n_before}");
+        create_job(&account, namespace, &name, Some(&late)).await.code == 403
+    };
+    assert!(wait(is_in_force).await, "the policy is not in force");
+}
+
+pub(super) async fn the_fence_refuses_a_job_that_comes_too_late(namespace: Namespace) {
+    fence(&namespace, &namespace.name).await;
+    let account = account(&namespace).await;
+    let late = (Timestamp::now() - SignedDuration::from_secs(2)).to_string();
+
+    let refused = create_job(&account, &namespace.name, "late", Some(&late)).await;
+    assert_eq!(refused.code, 403, "{}", refused.body);
+    let message = refused.body["message"].as_str().expect("a message");
+    assert!(message.contains("cronwheel-fence"), "{message}");
+    assert!(message.contains("denied request: it came at 20"), "{message}");
+    let ending = format!("and was to be created by {late}: another replica may lead its shard");
+    assert!(message.ends_with(&ending), "{message}");
+
+    let timely = (Timestamp::now() + SignedDuration::from_secs(30)).to_string();
+    let garbage = "soon";
+    let administrator = client(&namespace.control_plane.admin_kubeconfig).await;
+    for (client, name, before, code) in [
+        (&account, "timely", Some(timely.as_str()), 201),
+        (&account, "without", None, 201),
+        (&account, "garbage", Some(garbage), 422),
+        (&administrator, "another-s", Some(late.as_str()), 201),
+        (&administrator, "another-s-garbage", Some(garbage), 201),
+    ] {
+        let answer = create_job(client, &namespace.name, name, before).await;
+        assert_eq!(answer.code, code, "{name}: {}", answer.body);
+    }
+    a_replica_passes_it(&namespace).await;
+    namespace.kubectl(&["delete", "-f", FENCE]).await;
+}
+
+/// The Job of a replica that shares CronJobs with others says until when it may be created, and is.
+async fn a_replica_passes_it(namespace: &Namespace) {
+    namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
+    let before = Timestamp::now();
+    let replica = Controller::start_replica(
+        namespace,
+        0,
+        &replica_arguments(namespace, "a").each_ref().map(String::as_str),
+    );
+    let is_there = async || namespace.find("Job", &namespace.job_name(0)).await.is_some();
+    assert!(wait(is_there).await, "no Job");
+    let job = namespace.find("Job", &namespace.job_name(0)).await.expect("the Job");
+    let annotation = &job["metadata"]["annotations"]["cronwheel.dev/create-before"];
+    let until: Timestamp = annotation.as_str().expect("an annotation").parse().expect("an instant");
+    // By the API server's clock, whatever the controller's is; the fence is at seven seconds.
+    assert!(
+        until > before && until < before + SignedDuration::from_secs(30),
+        "{before} {until}"
+    );
+    replica.terminate().await;
+}

@@ -1,0 +1,151 @@
+//! A replica whose account lacks one permission: Jobs start, or `/readyz` fails, and the log names what is missing.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    rc::Rc,
+};
+
+use cronwheel::{
+    controller::permissions::{PERMISSIONS, Permission, Place, Purpose},
+    coordination::Installation,
+    shard::ShardCount,
+};
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use super::installing::client;
+use crate::{
+    controller::Controller,
+    kubernetes::{ControlPlane, Namespace, wait},
+    told::{TIMEOUT, leases},
+};
+
+/// Processes that run at the same time.
+const N_AT_ONCE: usize = 4;
+
+const NAME: &str = "candidate";
+
+pub(super) async fn without_one_permission_jobs_start_or_the_replica_is_not_ready(namespace: Namespace) {
+    let needed: Vec<&Permission> = needed().collect();
+    for permissions in needed.chunks(N_AT_ONCE) {
+        let runs = permissions
+            .iter()
+            .map(|missing| run_without(missing, &namespace.control_plane));
+        join_all(runs).await;
+    }
+}
+
+/// What a replica that shares the CronJobs needs.
+fn needed() -> impl Iterator<Item = &'static Permission> {
+    PERMISSIONS.iter().filter(|it| it.purpose != Purpose::Optional)
+}
+
+async fn run_without(missing: &Permission, control_plane: &Rc<ControlPlane>) {
+    let namespace = account_without(missing, control_plane).await;
+    namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
+    let log_path = file(&namespace, "log");
+    let log = File::create(&log_path).expect("a log");
+    let lease_namespace = format!("--lease-namespace={}", namespace.name);
+    // The slot of minute 0 is past by its clock.
+    let arguments = ["--timing=fast", &lease_namespace];
+    let replica = Controller::start_replica_with_log(&namespace, 1, &arguments, log);
+
+    let what = format!("{} {} in namespace {}", missing.verb, missing.resource, namespace.name);
+    wait_for_log(&log_path, &what).await;
+    let labels = [("verb", missing.verb), ("resource", missing.resource)];
+    replica
+        .wait_for_metric("cronwheel_permissions_missing", &labels, |n| n == 1)
+        .await;
+    if missing.is_required {
+        let told = replica.readiness().await;
+        assert!(told.contains(&what), "{what}: {told}");
+        // A Lease can be created without the right to renew it, so a replica leads for a moment.
+        if missing.place == Place::Watched {
+            assert_eq!(namespace.job_names().await, Vec::<String>::new(), "{what}");
+        }
+    } else {
+        let is_there = async || !namespace.job_names().await.is_empty();
+        assert!(wait(is_there).await, "no Job without {what}");
+        replica.wait_until_ready().await;
+    }
+    replica.kill();
+}
+
+async fn wait_for_log(path: &Path, text: &str) {
+    let mut log = String::new();
+    let is_logged = async || {
+        log = fs::read_to_string(path).expect("a log");
+        log.contains(text)
+    };
+    assert!(wait(is_logged).await, "{text} is not in the log: {log}");
+}
+
+/// A file of a namespace, beside the kubeconfigs.
+fn file(namespace: &Namespace, extension: &str) -> PathBuf {
+    let kubeconfig = &namespace.control_plane.admin_kubeconfig;
+    kubeconfig.with_file_name(format!("{}.{extension}", namespace.name))
+}
+
+/// A namespace whose controllers act as an account with all permissions but one. The installation is made already.
+async fn account_without(missing: &Permission, shared: &Rc<ControlPlane>) -> Namespace {
+    let name = format!("without-{}-{}", missing.verb, missing.resource.replace('/', "-"));
+    let mut namespace = Namespace::create_for(&name, Rc::clone(shared)).await;
+    let objects = file(&namespace, "account.json");
+    fs::write(&objects, account(missing, &namespace.name).to_string()).expect("a file");
+    namespace
+        .kubectl(&["apply", "-f", objects.to_str().expect("a path")])
+        .await;
+    let token = namespace.kubectl(&["create", "token", NAME]).await;
+    let text = fs::read_to_string(&shared.controller_kubeconfig).expect("a kubeconfig");
+    let mut kubeconfig: Value = serde_json::from_str(&text).expect("JSON");
+    kubeconfig["users"][0]["user"] = json!({"token": token.trim()});
+    let path = file(&namespace, "kubeconfig");
+    fs::write(&path, kubeconfig.to_string()).expect("a kubeconfig");
+
+    let administrator = client(&shared.admin_kubeconfig).await;
+    let api = leases(administrator, &namespace.name);
+    let ours = Installation::of(ShardCount::default());
+    api.installation(&ours, TIMEOUT).await.expect("an installation");
+    namespace.control_plane = Rc::new(ControlPlane {
+        client: shared.client.clone(),
+        admin_kubeconfig: shared.admin_kubeconfig.clone(),
+        controller_kubeconfig: path,
+        kubectl: shared.kubectl.clone(),
+        etcd_url: shared.etcd_url.clone(),
+        audit_log: shared.audit_log.clone(),
+    });
+    namespace
+}
+
+/// The account, its Role, and the binding.
+fn account(missing: &Permission, namespace: &str) -> Value {
+    let given = needed().filter(|it| *it != missing);
+    let rules: Vec<Value> = given
+        .map(|permission| {
+            let mut rule = json!({
+                "apiGroups": [permission.group],
+                "resources": [permission.resource],
+                "verbs": [permission.verb],
+            });
+            if let Some(name) = permission.name {
+                rule["resourceNames"] = json!([name]);
+            }
+            rule
+        })
+        .collect();
+    let metadata = json!({"name": NAME, "namespace": namespace});
+    let group = "rbac.authorization.k8s.io";
+    let version = format!("{group}/v1");
+    json!({"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
+        {"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": rules},
+        {
+            "apiVersion": version,
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": NAME},
+            "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}],
+        },
+    ]})
+}

@@ -1,0 +1,68 @@
+//! The controller as a process on a real kube-apiserver, started by the test bed.
+//!
+//! A case does not wait for the minute: its controller's clock runs ahead (`--clock-offset`) so that the minute comes at
+//! once. That something does not happen is shown by the account of due instants, or by what is seen to happen after it.
+//!
+//! `cargo test --test e2e -- NAME` runs the cases with that in their names, `-- --list` lists them. Those that take many
+//! minutes are ignored unless `--ignored` or `--include-ignored` is given.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "a real server keeps real time")]
+
+mod account;
+mod audit;
+mod cases;
+mod control_plane;
+mod controller;
+mod etcd;
+mod exchange;
+mod kubernetes;
+mod outages;
+mod parity;
+mod replicas;
+mod selection;
+#[path = "../it/leases/told.rs"]
+mod told;
+
+use std::{process::ExitCode, time::Duration};
+
+use libtest_mimic::{Arguments, Trial};
+
+/// Most of a case is waiting, but each has a process.
+const N_AT_ONCE: usize = 6;
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(N_AT_ONCE);
+    let conclusion = libtest_mimic::run(&arguments, trials());
+    control_plane::stop().expect("everything stops");
+    conclusion.exit_code()
+}
+
+/// Those that share a control plane follow each other.
+fn trials() -> Vec<Trial> {
+    cases::trials()
+        .chain(outages::trials())
+        .chain(parity::trials())
+        .chain(replicas::trials())
+        .chain(selection::trials())
+        .collect()
+}
+
+/// Runs a case to its end.
+fn block_on(duration_max: Duration, case: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime.expect("a runtime"), async {
+        let ended = tokio::time::timeout(duration_max, case).await;
+        assert!(ended.is_ok(), "not done after {duration_max:?}");
+    });
+}
+
+/// A check that needs no control plane.
+fn check(name: &'static str, run: fn()) -> Trial {
+    Trial::test(name, move || {
+        run();
+        Ok(())
+    })
+}

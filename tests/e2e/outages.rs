@@ -1,0 +1,142 @@
+//! The controller while the API server or etcd fails. One case runs at a time, since each takes something away from all, and
+//! leaves the control plane as it found it.
+
+mod api_server;
+mod compaction;
+mod etcd_away;
+mod restore;
+mod storm;
+
+use std::{pin::Pin, time::Duration};
+
+use futures::future::join_all;
+use jiff::{SignedDuration, Timestamp};
+use kube::api::ListParams;
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+use testbed::Testbed;
+
+use crate::{
+    account::permit_leases,
+    audit::Audit,
+    block_on,
+    control_plane::{Purpose, take},
+    controller::Controller,
+    kubernetes::{ControlPlane, Namespace, job_name, wait},
+};
+
+type Run<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+struct Outage {
+    name: &'static str,
+    run: for<'a> fn(&'a mut Testbed, Namespace) -> Run<'a>,
+}
+
+macro_rules! outages {
+    ($($module:ident :: $case:ident),* $(,)?) => {
+        [$(Outage {
+            name: concat!("outages::", stringify!($case)),
+            run: |testbed, namespace| Box::pin($module::$case(testbed, namespace)),
+        }),*]
+    };
+}
+
+const DURATION_MAX: Duration = Duration::from_secs(90);
+
+/// Time to list and to bring the outage about before the minute comes.
+const LEAD: SignedDuration = SignedDuration::from_secs(6);
+
+pub(super) fn trials() -> impl Iterator<Item = Trial> {
+    let outages = outages![
+        api_server::an_api_server_away_at_the_minute_finds_its_slots_started_once,
+        api_server::an_api_server_killed_in_a_burst_leaves_no_slot_out_and_none_twice,
+        compaction::what_changed_unseen_is_seen_when_the_watch_has_expired,
+        etcd_away::etcd_away_for_twenty_seconds_leaves_no_slot_out_and_none_twice,
+        restore::after_a_restore_of_etcd_a_cron_job_that_came_back_runs_without_a_restart,
+        storm::a_storm_of_429_is_waited_out_and_costs_no_run,
+    ];
+    outages.into_iter().map(|Outage { name, run }| {
+        Trial::test(name, move || {
+            take(Purpose::Outages, |testbed, access| {
+                block_on(DURATION_MAX, async {
+                    let namespace = Namespace::create_for(name, ControlPlane::connect(access).await).await;
+                    permit_leases(&namespace).await;
+                    run(testbed, namespace).await;
+                });
+            });
+            Ok(())
+        })
+    })
+}
+
+/// CronJobs whose slot of the first minute is the next to start.
+struct Fleet {
+    namespace: Namespace,
+    cron_jobs: Vec<String>,
+}
+
+impl Fleet {
+    async fn create(namespace: Namespace, n_cron_jobs: usize) -> Fleet {
+        let cron_jobs: Vec<String> = (0..n_cron_jobs).map(|number| format!("hello-{number:03}")).collect();
+        let before = namespace.minute(-1);
+        for some in cron_jobs.chunks(20) {
+            join_all(some.iter().map(async |name| {
+                namespace
+                    .create_cron_job(json!({}), json!({"metadata": {"name": name}}))
+                    .await;
+                namespace.set_last_run(name, before).await;
+            }))
+            .await;
+        }
+        Fleet { namespace, cron_jobs }
+    }
+
+    fn len(&self) -> u64 {
+        self.cron_jobs.len().try_into().expect("a number")
+    }
+
+    fn slot(&self) -> Timestamp {
+        self.namespace.minute(0)
+    }
+
+    /// A controller that has listed, with the slot still to come.
+    async fn start_controller(&self) -> Controller {
+        let controller = Controller::start_at(&self.namespace, self.slot() - LEAD, &[]);
+        controller.wait_until_ready().await;
+        assert_eq!(
+            controller.metric("cronwheel_due_instants_total", &[]).await,
+            Some(0),
+            "too late"
+        );
+        controller
+    }
+
+    /// Waits until the slot has come, and nothing of it has ended.
+    async fn wait_until_due(&self, controller: &Controller) {
+        let n = self.len();
+        controller
+            .wait_for_metric("cronwheel_instants_open", &[], |n_open| n_open == n)
+            .await;
+    }
+
+    /// Waits until each slot has its Job by the controller's account, by the Jobs and by the cursors, ends the
+    /// controller, and demands of the audit log that no Job was made twice.
+    async fn demand_each_started_once(&self, controller: Controller) {
+        controller.wait_until_started(self.len()).await;
+        let names: Vec<String> = self.cron_jobs.iter().map(|name| job_name(name, self.slot())).collect();
+        self.namespace.wait_for_jobs(&names).await;
+        let slot = self.slot().to_string();
+        let are_stored = async || {
+            let list = self.namespace.api("CronJob").list(&ListParams::default()).await;
+            let is_stored = |status: &Value| status["lastScheduleTime"] == *slot && status["active"].is_array();
+            list.expect("CronJobs")
+                .iter()
+                .all(|object| is_stored(&object.data["status"]))
+        };
+        assert!(wait(are_stored).await, "not all cursors are at {slot}");
+        controller.terminate().await;
+        // What was on its way has come to its end with the controller.
+        self.namespace.wait_for_jobs(&names).await;
+        Audit::read(&self.namespace).await.demand_no_job_twice();
+    }
+}

@@ -1,0 +1,100 @@
+//! The API server has hardly any time for us: priority and fairness answers most of what we ask for with 429.
+
+use futures::future::join_all;
+use jiff::SignedDuration;
+use kube::api::DeleteParams;
+use serde_json::json;
+use testbed::Testbed;
+
+use super::{Audit, Fleet, Namespace};
+use crate::kubernetes::{connect_without_retries, refusal_of_list, wait};
+
+const REQUESTS: &str = "cronwheel_api_requests_total";
+const THROTTLED_CREATES: [(&str, &str); 3] = [("verb", "create"), ("resource", "jobs"), ("code", "429")];
+
+/// The flow of our account, and its priority level.
+const SQUEEZED: &str = "squeezed";
+
+pub(super) async fn a_storm_of_429_is_waited_out_and_costs_no_run(_: &mut Testbed, namespace: Namespace) {
+    let fleet = Fleet::create(namespace, 120).await;
+    squeeze(&fleet.namespace).await;
+    let controller = fleet.start_controller().await;
+    // Several rounds, of which each gets a few through.
+    let is_underway = wait(async || controller.n_started().await >= 6).await;
+    assert!(is_underway, "{} went through", controller.n_started().await);
+    controller
+        .wait_for_metric(REQUESTS, &THROTTLED_CREATES, |n| n >= 10)
+        .await;
+    assert!(controller.n_started().await < fleet.len(), "the storm was none");
+    release(&fleet.namespace).await;
+    fleet.demand_each_started_once(controller).await;
+    demand_pauses(&Audit::read(&fleet.namespace).await);
+}
+
+/// The API server asks for a second at least after each refusal: nothing of the lane comes within it, save what was on its
+/// way already.
+fn demand_pauses(audit: &Audit) {
+    let (on_the_way, pause) = (SignedDuration::from_millis(300), SignedDuration::from_millis(900));
+    for lane in [["create", "jobs"], ["update", "cronjobs"], ["create", "events"]] {
+        let (received, refused) = audit.received_and_refused(lane);
+        for refused in refused {
+            let hasty = received
+                .iter()
+                .find(|came| **came > refused + on_the_way && **came < refused + pause);
+            assert_eq!(hasty, None, "{lane:?} after the refusal of {refused}");
+        }
+    }
+}
+
+/// On return our account gets 429 for all but one request at a time: that one is taken even where there is no place.
+async fn squeeze(namespace: &Namespace) {
+    namespace
+        .create(json!({
+            "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+            "kind": "PriorityLevelConfiguration",
+            "metadata": {"name": SQUEEZED},
+            "spec": {"type": "Limited", "limited": {
+                "nominalConcurrencyShares": 0,
+                "lendablePercent": 0,
+                "borrowingLimitPercent": 0,
+                "limitResponse": {"type": "Reject"},
+            }},
+        }))
+        .await;
+    let all = json!(["*"]);
+    namespace
+        .create(json!({
+            "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+            "kind": "FlowSchema",
+            "metadata": {"name": SQUEEZED},
+            "spec": {
+                "priorityLevelConfiguration": {"name": SQUEEZED},
+                "matchingPrecedence": 2,
+                "rules": [{
+                    "subjects": [{
+                        "kind": "ServiceAccount",
+                        "serviceAccount": {"namespace": "kube-system", "name": "cronwheel"},
+                    }],
+                    "resourceRules": [{
+                        "verbs": all, "apiGroups": all, "resources": all, "namespaces": all, "clusterScope": true,
+                    }],
+                    "nonResourceRules": [{"verbs": all, "nonResourceURLs": all}],
+                }],
+            },
+        }))
+        .await;
+    let client = connect_without_retries(&namespace.control_plane.controller_kubeconfig).await;
+    // An API server whose storage is not ready says 429 too, in other words.
+    let is_squeezed = wait(async || {
+        let refusals = join_all((0..8).map(|_| refusal_of_list(&client, namespace))).await;
+        let mut refusals = refusals.into_iter().flatten();
+        refusals.any(|status| status.code == 429 && status.message.starts_with("Too many requests"))
+    });
+    assert!(is_squeezed.await, "the squeeze is not in force");
+}
+
+async fn release(namespace: &Namespace) {
+    for kind in ["FlowSchema", "PriorityLevelConfiguration"] {
+        namespace.delete(kind, SQUEEZED, DeleteParams::default()).await;
+    }
+}

@@ -1,0 +1,176 @@
+//! The built-in controller and ours on the same objects at the same time of their clocks, compared object by object.
+//!
+//! Each world of `tests/worlds` is made twice, in two namespaces, and each controller works in one of them. What they
+//! leave must be equal, but for differences that the world names, each with the rule under which `docs/differences.md` lists it.
+//! A few worlds are compared by default; `make parity` compares all.
+
+mod contender;
+mod snapshot;
+mod world;
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use kube::Client;
+use libtest_mimic::{Failed, Trial};
+
+use self::{
+    contender::Contender,
+    snapshot::Snapshot,
+    world::{Place, World},
+};
+use crate::{
+    block_on, check,
+    control_plane::{Access, Purpose, share},
+    kubernetes::connect,
+};
+
+/// A world's own time, and the time to make it and to agree.
+const DURATION_MAX: Duration = Duration::from_mins(10);
+
+/// How long the two may take to agree once the world's own time is over.
+const AGREEMENT_MAX: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(500);
+
+/// The accounts of both, and who makes the worlds.
+struct Contest {
+    admin: Client,
+    our_kubeconfig: PathBuf,
+    reference: PathBuf,
+    reference_kubeconfig: PathBuf,
+    /// Of etcd, without the protocol.
+    etcd_address: String,
+}
+
+impl Contest {
+    async fn on(access: &Access) -> Contest {
+        Contest {
+            admin: connect(&access.admin_kubeconfig).await,
+            our_kubeconfig: access.controller_kubeconfig.clone(),
+            reference: testbed::find_or_build_clocked_reference().expect("the built-in controller"),
+            etcd_address: access.etcd_url.trim_start_matches("http://").to_owned(),
+            reference_kubeconfig: access.reference_kubeconfig.clone(),
+        }
+    }
+}
+
+pub(super) fn trials() -> impl Iterator<Item = Trial> {
+    let checks = [
+        check(
+            "parity::every_difference_of_a_world_is_a_listed_one",
+            every_difference_of_a_world_is_a_listed_one,
+        ),
+        check(
+            "parity::worlds_are_enough_and_each_is_whole",
+            worlds_are_enough_and_each_is_whole,
+        ),
+        check(
+            "parity::a_difference_is_a_finding_unless_the_world_names_it_and_so_is_one_that_is_gone",
+            world::a_difference_is_a_finding_unless_the_world_names_it_and_so_is_one_that_is_gone,
+        ),
+        check(
+            "parity::two_places_are_told_apart_by_what_matters_alone",
+            snapshot::two_places_are_told_apart_by_what_matters_alone,
+        ),
+    ];
+    let worlds = World::read_all().into_iter().map(|world| {
+        let (name, is_long) = (format!("parity::{}", world.name), !world.is_short);
+        Trial::test(name, move || ends_as_under_the_built_in_controller(&world)).with_ignored_flag(is_long)
+    });
+    worlds.chain(checks)
+}
+
+fn ends_as_under_the_built_in_controller(world: &World) -> Result<(), Failed> {
+    let mut findings = Vec::new();
+    share(Purpose::Parity, |access| {
+        block_on(DURATION_MAX, async {
+            findings = compare(&Contest::on(access).await, world).await;
+        });
+    });
+    if findings.is_empty() {
+        Ok(())
+    } else {
+        Err(format!(
+            "{} ({} findings):\n{}",
+            world.about,
+            findings.len(),
+            findings.join("\n")
+        )
+        .into())
+    }
+}
+
+/// What is not as it should be in one world.
+async fn compare(contest: &Contest, world: &World) -> Vec<String> {
+    let begun = Timestamp::now();
+    let places = ["theirs", "ours"].map(|whose| Place::new(&contest.admin, world, whose));
+    for place in &places {
+        place.make(world, &contest.etcd_address).await;
+    }
+    // One offset for both: they see the same time.
+    let offset = world.from.duration_since(Timestamp::now());
+    let contenders = [
+        Contender::reference(
+            &contest.reference,
+            &contest.reference_kubeconfig,
+            &places[0].namespace,
+            offset,
+        ),
+        Contender::ours(&contest.our_kubeconfig, &places[1].namespace, offset),
+    ];
+    world.live(&places).await;
+    let limit = tokio::time::Instant::now() + AGREEMENT_MAX;
+    let (findings, left) = loop {
+        let theirs = Snapshot::take(&places[0], begun).await;
+        let ours = Snapshot::take(&places[1], begun).await;
+        let findings = world.unexpected(&theirs.differences(&ours));
+        if findings.is_empty() || tokio::time::Instant::now() >= limit {
+            break (findings, theirs);
+        }
+        tokio::time::sleep(POLL).await;
+    };
+    for contender in contenders {
+        contender.end().await;
+    }
+    if !findings.is_empty() {
+        eprintln!("{}: {left}", world.name);
+    }
+    findings
+}
+
+/// The rules that have a row in the table of differences.
+fn listed_rules() -> BTreeSet<String> {
+    let page = include_str!("../../docs/differences.md");
+    let table = page.split("\n## ").find(|part| part.starts_with("All differences"));
+    let rows = table.expect("a table").lines().filter(|line| line.starts_with("| B-"));
+    let rules = rows
+        .filter_map(|row| row.split('|').nth(1))
+        .flat_map(|cell| cell.split(','));
+    rules.map(|rule| rule.trim().to_owned()).collect()
+}
+
+fn every_difference_of_a_world_is_a_listed_one() {
+    let listed = listed_rules();
+    assert!(listed.len() > 10, "the table was not understood: {listed:?}");
+    for world in World::read_all() {
+        for difference in &world.differences {
+            assert!(
+                listed.contains(&difference.rule),
+                "{}: {} is not listed",
+                world.name,
+                difference.rule
+            );
+        }
+    }
+}
+
+fn worlds_are_enough_and_each_is_whole() {
+    let worlds = World::read_all();
+    assert!(worlds.len() >= 25, "{} worlds", worlds.len());
+    assert!(worlds.iter().filter(|world| world.is_short).count() >= 6);
+    assert!(Path::new(world::FOLDER).is_dir());
+}

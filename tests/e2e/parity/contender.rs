@@ -1,0 +1,63 @@
+//! One of the two controllers as a process, in one namespace, with a clock that runs ahead.
+
+use std::{
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use jiff::SignedDuration;
+
+use crate::controller::free_port;
+
+/// A running controller; dropping it kills it.
+pub(super) struct Contender {
+    process: Child,
+}
+
+impl Contender {
+    pub(super) fn reference(program: &Path, kubeconfig: &Path, namespace: &str, offset: SignedDuration) -> Contender {
+        let mut command = Command::new(program);
+        // Schedules without a zone follow its local one (B-7.2). Its log tells every request that fails.
+        command.env("TZ", "UTC").stderr(Stdio::null());
+        Contender::start(command, kubeconfig, namespace, offset)
+    }
+
+    pub(super) fn ours(kubeconfig: &Path, namespace: &str, offset: SignedDuration) -> Contender {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cronwheel"));
+        command.args(["run", "--alone", "--log-level=error"]);
+        command.arg(format!("--listen=127.0.0.1:{}", free_port()));
+        Contender::start(command, kubeconfig, namespace, offset)
+    }
+
+    fn start(mut command: Command, kubeconfig: &Path, namespace: &str, offset: SignedDuration) -> Contender {
+        let process = command
+            .arg(format!("--kubeconfig={}", kubeconfig.display()))
+            .arg(format!("--namespace={namespace}"))
+            .arg(format!("--clock-offset={}ms", offset.as_millis()))
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("a process");
+        Contender { process }
+    }
+
+    /// Ends it as a rollout does.
+    pub(super) async fn end(mut self) {
+        testbed::ask_to_end(&self.process).expect("it runs");
+        for _ in 0..150 {
+            if self.process.try_wait().expect("a status").is_some() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("a controller does not end");
+    }
+}
+
+impl Drop for Contender {
+    fn drop(&mut self) {
+        // It may have ended already, which is as good.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

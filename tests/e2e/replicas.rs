@@ -1,0 +1,106 @@
+//! Several replicas as processes that share the CronJobs of a namespace: they come, go, crash, freeze and are cut off.
+//!
+//! Each case has Leases, replicas and CronJobs of its own. It is judged by the audit log and by what Jobs say of their
+//! creator: no slot missed or doubled, Forbid never overlapping, no Job of a term after one of the next.
+//! Three cases run by default, through one slot each; `make replicas` runs all of them, through two.
+
+mod absence;
+mod crashes;
+mod cron_jobs;
+mod deletions;
+mod freezes;
+mod group;
+mod outage;
+mod partition;
+mod restarts;
+mod scaling;
+mod sightings;
+mod verdict;
+
+use std::{pin::Pin, time::Duration};
+
+use libtest_mimic::Trial;
+
+use crate::{
+    block_on,
+    control_plane::{Purpose, share, take},
+    kubernetes::{ControlPlane, Namespace},
+};
+
+type Run = Pin<Box<dyn Future<Output = ()>>>;
+
+struct Case {
+    name: &'static str,
+    run: fn(Namespace) -> Run,
+}
+
+macro_rules! cases {
+    ($($module:ident :: $case:ident),* $(,)?) => {
+        [$(Case {
+            name: concat!("replicas::", stringify!($case)),
+            run: |namespace| Box::pin($module::$case(namespace)),
+        }),*]
+    };
+}
+
+const DURATION_MAX: Duration = Duration::from_mins(5);
+
+/// How many slots a case goes through: one shows what happens to it, another that all goes on.
+fn n_slots() -> i64 {
+    let n_slots = std::env::var("CRONWHEEL_REPLICAS_SLOTS").ok();
+    n_slots.map_or(1, |n_slots| {
+        n_slots.parse().expect("CRONWHEEL_REPLICAS_SLOTS is a number")
+    })
+}
+
+pub(super) fn trials() -> impl Iterator<Item = Trial> {
+    let short = cases![
+        restarts::a_rolling_restart_moves_each_shard_once,
+        crashes::a_replica_killed_comes_back_in_its_pod,
+        freezes::frozen_for_9_seconds_it_loses_its_shards_at_most_once,
+    ];
+    let long = cases![
+        crashes::a_replica_killed_stays_away,
+        freezes::frozen_for_5_seconds_it_keeps_its_shards,
+        freezes::frozen_for_11_seconds_it_loses_its_shards_once,
+        freezes::frozen_for_60_seconds_it_loses_its_shards_once,
+        scaling::from_one_to_five_to_two,
+        deletions::a_member_s_lease_deleted,
+        deletions::a_shard_s_lease_deleted,
+        deletions::all_leases_deleted,
+        partition::cut_off_for_30_seconds_it_loses_its_shards_once,
+        partition::what_is_on_its_way_for_long_is_refused_by_the_fence,
+        absence::all_killed_for_minutes_start_the_latest_slot_alone,
+    ];
+    let short = short.into_iter().map(|case| (case, false));
+    let long = long.into_iter().map(|case| (case, true));
+    let cases = short
+        .chain(long)
+        .map(|(case, is_long)| shared(case).with_ignored_flag(is_long));
+    cases.chain([outage().with_ignored_flag(true)])
+}
+
+fn shared(Case { name, run }: Case) -> Trial {
+    Trial::test(name, move || {
+        share(Purpose::Replicas, |access| {
+            block_on(DURATION_MAX, async {
+                run(Namespace::create_for(name, ControlPlane::connect(access).await).await).await;
+            });
+        });
+        Ok(())
+    })
+}
+
+/// Takes the API server away from all, so it runs alone.
+fn outage() -> Trial {
+    const NAME: &str = "replicas::an_api_server_away_for_30_seconds_moves_nothing";
+    Trial::test(NAME, || {
+        take(Purpose::Replicas, |testbed, access| {
+            block_on(DURATION_MAX, async {
+                let namespace = Namespace::create_for(NAME, ControlPlane::connect(access).await).await;
+                outage::away(testbed, namespace).await;
+            });
+        });
+        Ok(())
+    })
+}

@@ -1,0 +1,23 @@
+//! All replicas are killed, and start again when slots have passed: of those only the latest is started.
+
+use jiff::SignedDuration;
+
+use super::group::Group;
+use crate::kubernetes::Namespace;
+
+pub(super) async fn all_killed_for_minutes_start_the_latest_slot_alone(namespace: Namespace) {
+    let mut group = Group::start(namespace, 3, 1).await;
+    // The statuses of the first slot are written.
+    group.sleep_until(0, 8).await;
+    for number in 0..3 {
+        group.kill(number);
+    }
+    // As if five minutes had passed.
+    group.advance_to(6, SignedDuration::from_secs(15));
+    let begun = group.now();
+    for number in 0..3 {
+        group.restart(number);
+    }
+    group.demand_all_led_within(begun, 12).await;
+    group.finish_with(&[0, 5, 6]).await;
+}

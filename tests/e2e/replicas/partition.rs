@@ -1,0 +1,88 @@
+//! One replica is cut off from the API server, the others are not: they take its shards, and it writes nothing. What it
+//! wrote before and the network delivers later is refused by the fence.
+
+use std::{fs, path::PathBuf};
+
+use serde_json::{Value, json};
+use testbed::Wire;
+
+use super::{group::Group, n_slots};
+use crate::{audit::Audit, cases::installing::fence, kubernetes::Namespace};
+
+/// A way to the API server that can be interrupted, and a kubeconfig that goes over it.
+async fn wired(namespace: &Namespace) -> (Wire, PathBuf) {
+    let kubeconfig = namespace.control_plane.controller_kubeconfig.clone();
+    let text = fs::read_to_string(&kubeconfig).expect("a kubeconfig");
+    let mut config: Value = serde_json::from_str(&text).expect("JSON");
+    let server = config["clusters"][0]["cluster"]["server"].take();
+    let server = server.as_str().expect("an address").trim_start_matches("https://");
+    let wire = Wire::to(server).await.expect("a port");
+    config["clusters"][0]["cluster"]["server"] = json!(format!("https://{}", wire.address()));
+    let wired = kubeconfig.with_file_name(format!("{}.wired", namespace.name));
+    fs::write(&wired, config.to_string()).expect("a kubeconfig");
+    (wire, wired)
+}
+
+pub(super) async fn cut_off_for_30_seconds_it_loses_its_shards_once(namespace: Namespace) {
+    let (wire, wired) = wired(&namespace).await;
+    let mut group = Group::start(namespace, 2, 30).await;
+    let lone = group.add_by("r1", &wired);
+    // The settle window, then the newcomer has its share.
+    group.wait_until_even(3).await;
+    let before = group.shard_leases().await;
+    let pod_uid = group.pod_uid(lone);
+    group.sleep_until(0, -9).await;
+    let cut_off = group.now();
+    wire.hold();
+    group.set_acting(lone, false);
+    // 10.5 s where the machine does nothing else.
+    group.demand_all_led_within(cut_off, 14).await;
+    for (shard, (term, holder)) in group.shard_leases().await {
+        let was_its = before[&shard].1 == pod_uid;
+        assert_eq!(term - before[&shard].0, u64::from(was_its), "{shard}: to {holder}");
+        assert_ne!(holder, pod_uid, "{shard}");
+    }
+    assert_eq!(group.metric(lone, "cronwheel_fences_total").await, 1);
+    group.sleep_until(0, 21).await;
+    wire.release();
+    group.set_acting(lone, true);
+    group.wait_for_metric(lone, "cronwheel_rejoins_total", 1).await;
+    group.wait_until_even(3).await;
+    group.finish(n_slots()).await;
+}
+
+/// Its creates of a slot leave it in time and arrive half a minute later. Others have started what was due by then, and
+/// somebody has deleted these Jobs, so that no name is in the way.
+pub(super) async fn what_is_on_its_way_for_long_is_refused_by_the_fence(namespace: Namespace) {
+    // The policy is for the account, and others may be under way with it: it is tried out elsewhere.
+    fence(&namespace, "default").await;
+    let (wire, wired) = wired(&namespace).await;
+    let mut group = Group::start(namespace, 2, 30).await;
+    let lone = group.add_by("r1", &wired);
+    group.wait_until_even(3).await;
+    group.sleep_until(0, -1).await;
+    let cut_off = group.now();
+    wire.delay();
+    group.sleep_until(0, 0).await;
+    group.set_acting(lone, false);
+    group.demand_all_led_within(cut_off, 15).await;
+    group.sleep_until(0, 21).await;
+    let made_by_others = group.complete_jobs_later_than(0, 5);
+    assert!(made_by_others.len() >= 8, "{made_by_others:?}");
+    for job in &made_by_others {
+        group.namespace.delete_job(job).await;
+    }
+    group.sleep_until(0, 30).await;
+    wire.release();
+    group.set_acting(lone, true);
+    group.wait_for_metric(lone, "cronwheel_rejoins_total", 1).await;
+    group.wait_until_even(3).await;
+    let refused = Audit::read(&group.namespace).await.refused_jobs();
+    let n_refused = made_by_others.iter().filter(|job| refused.contains(*job)).count();
+    eprintln!(
+        "        {}: {n_refused} creates came late and were refused",
+        group.namespace.name
+    );
+    assert!(n_refused >= 8, "{refused:?} of {made_by_others:?}");
+    group.finish(n_slots()).await;
+}

@@ -1,0 +1,90 @@
+//! Every Job that was there, also those that were deleted meanwhile, as a watch has shown it.
+
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
+
+use futures::StreamExt as _;
+use jiff::Timestamp;
+use kube::{
+    api::DynamicObject,
+    runtime::{WatchStreamExt as _, watcher},
+};
+use tokio::task::JoinHandle;
+
+use crate::kubernetes::Namespace;
+
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A Job as it was last seen.
+#[derive(Clone, Debug)]
+pub(super) struct Sighting {
+    pub(super) name: String,
+    /// Shard and term of its creator.
+    pub(super) created_under: Option<(u64, u64)>,
+    pub(super) label: Option<String>,
+    pub(super) created: Timestamp,
+    pub(super) completed: Option<Timestamp>,
+}
+
+impl Sighting {
+    fn of(job: &DynamicObject, shard_label: &str) -> Option<(String, Sighting)> {
+        let metadata = &job.metadata;
+        let annotations = metadata.annotations.as_ref();
+        let stamp = annotations.and_then(|all| all.get("cronwheel.dev/created-under"));
+        let created_under = stamp.and_then(|stamp| {
+            let mut parts = stamp.split('/').map(str::parse);
+            Some((parts.next()?.ok()?, parts.next()?.ok()?))
+        });
+        let completed = job.data["status"]["completionTime"].as_str();
+        let sighting = Sighting {
+            name: metadata.name.clone()?,
+            created_under,
+            label: metadata
+                .labels
+                .as_ref()
+                .and_then(|labels| labels.get(shard_label).cloned()),
+            created: metadata.creation_timestamp.as_ref()?.0,
+            completed: completed.and_then(|time| time.parse().ok()),
+        };
+        Some((metadata.uid.clone()?, sighting))
+    }
+}
+
+/// See the module. Dropping it ends the watch.
+pub(super) struct Sightings {
+    by_uid: Rc<RefCell<BTreeMap<String, Sighting>>>,
+    watch: JoinHandle<()>,
+}
+
+impl Sightings {
+    pub(super) fn begin(namespace: &Namespace) -> Sightings {
+        let by_uid = Rc::default();
+        let jobs = watcher(namespace.api("Job"), watcher::Config::default());
+        let seen = Rc::clone(&by_uid);
+        let watch = tokio::task::spawn_local(async move {
+            let mut jobs = Box::pin(jobs.touched_objects());
+            while let Some(job) = jobs.next().await {
+                match job {
+                    Ok(job) => note(&seen, &job),
+                    // The API server is away: the watch is begun again.
+                    Err(_) => tokio::time::sleep(PAUSE).await,
+                }
+            }
+        });
+        Sightings { by_uid, watch }
+    }
+
+    pub(super) fn all(&self) -> Vec<Sighting> {
+        self.by_uid.borrow().values().cloned().collect()
+    }
+}
+
+impl Drop for Sightings {
+    fn drop(&mut self) {
+        self.watch.abort();
+    }
+}
+
+fn note(seen: &RefCell<BTreeMap<String, Sighting>>, job: &DynamicObject) {
+    let label = format!("cronwheel.dev/shard-{}", super::group::N_SHARDS);
+    seen.borrow_mut().extend(Sighting::of(job, &label));
+}

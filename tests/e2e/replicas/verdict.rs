@@ -1,0 +1,143 @@
+//! What must hold of every case, by the audit log and by the Jobs.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    cron_jobs::{WAITS, cron_jobs},
+    sightings::{Sighting, Sightings},
+};
+use crate::{
+    audit::Audit,
+    kubernetes::{Namespace, job_name},
+};
+
+/// How the lateness of Jobs is told.
+pub(super) struct Lateness {
+    /// By how much the replicas' time runs ahead of the API server's,
+    pub(super) ahead: SignedDuration,
+    /// from this minute on.
+    pub(super) first_minute: i64,
+}
+
+/// Demands that each of these slots has one Job of each CronJob, whichever replica made it, and no slot two; that all
+/// Jobs say under what they were made, in the order of terms; and that no Job of Forbid overlaps the former.
+pub(super) async fn demand(namespace: &Namespace, sightings: &Sightings, slots: &[i64], lateness: Lateness) {
+    let audit = Audit::read(namespace).await;
+    let created = audit.created_jobs();
+    let name = &namespace.name;
+    let mut findings = missed_and_doubled(namespace, &created, slots);
+    let seen = sightings.all();
+    findings.extend(out_of_turn(&created, &seen));
+    findings.extend(overlaps(&seen));
+    let lateness = lateness_ms(namespace, &created, slots, &lateness);
+    let quantile = |share: usize| lateness.get((lateness.len() * share / 100).min(lateness.len() - 1));
+    eprintln!(
+        "        {name}: {} Jobs of {} slots, late by p50 {:?}, p99 {:?}, most {:?} ms",
+        lateness.len(),
+        slots.len(),
+        quantile(50),
+        quantile(99),
+        lateness.last(),
+    );
+    assert!(
+        findings.is_empty(),
+        "{name}: {} findings: {findings:#?}",
+        findings.len()
+    );
+}
+
+type Created<'a> = BTreeMap<&'a str, Vec<Timestamp>>;
+
+fn missed_and_doubled(namespace: &Namespace, created: &Created<'_>, slots: &[i64]) -> Vec<String> {
+    let mut findings = Vec::new();
+    for (job, came) in created {
+        if came.len() > 1 {
+            findings.push(format!("doubled: {job} at {came:?}"));
+        }
+    }
+    let last = slots.iter().max().copied().unwrap_or_default();
+    for slot in 0..=last {
+        let minute = namespace.minute(slot);
+        for cron_job in punctual_cron_jobs() {
+            let job = job_name(&cron_job, minute);
+            match (created.contains_key(&*job), slots.contains(&slot)) {
+                (false, true) => findings.push(format!("missed: {job}")),
+                (true, false) => findings.push(format!("not to be started any more: {job}")),
+                (true, true) | (false, false) => {}
+            }
+        }
+    }
+    findings
+}
+
+/// Those whose Jobs wait for no former one.
+fn punctual_cron_jobs() -> impl Iterator<Item = String> {
+    cron_jobs().filter(|cron_job| !cron_job.starts_with(WAITS))
+}
+
+/// Jobs whose creator's term was over when they were made, or that do not say it.
+fn out_of_turn(created: &Created<'_>, seen: &[Sighting]) -> Vec<String> {
+    let by_name: BTreeMap<&str, &Sighting> = seen.iter().map(|job| (&*job.name, job)).collect();
+    let mut findings = Vec::new();
+    let mut turns: BTreeMap<u64, Vec<(Timestamp, u64, &str)>> = BTreeMap::new();
+    for (job, came) in created {
+        let stamp = by_name
+            .get(job)
+            .and_then(|job| Some((job.created_under?, job.label.as_ref()?)));
+        match stamp {
+            Some(((shard, term), label)) if *label == shard.to_string() => {
+                turns.entry(shard).or_default().push((came[0], term, job));
+            }
+            other => findings.push(format!("{job} does not say under what it was made: {other:?}")),
+        }
+    }
+    for (shard, mut turns) in turns {
+        turns.sort_unstable();
+        for pair in turns.windows(2) {
+            let ((_, term, earlier), (_, next, later)) = (pair[0], pair[1]);
+            if next < term {
+                findings.push(format!(
+                    "shard {shard}: {later} of term {next} after {earlier} of term {term}"
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// Jobs of Forbid that began before the former one of their CronJob had ended.
+fn overlaps(seen: &[Sighting]) -> Vec<String> {
+    let mut runs: BTreeMap<&str, Vec<&Sighting>> = BTreeMap::new();
+    for job in seen {
+        let (cron_job, _) = job.name.rsplit_once('-').expect("a slot");
+        if !cron_job.starts_with("allow") && !cron_job.starts_with("replace") {
+            runs.entry(cron_job).or_default().push(job);
+        }
+    }
+    let mut findings = Vec::new();
+    for mut runs in runs.into_values() {
+        runs.sort_by_key(|job| (job.created, job.name.clone()));
+        for pair in runs.windows(2) {
+            if pair[0].completed.is_none_or(|completed| completed > pair[1].created) {
+                findings.push(format!("overlap: {:?} and {:?}", pair[0], pair[1]));
+            }
+        }
+    }
+    findings
+}
+
+/// From each slot to its Jobs, ascending.
+fn lateness_ms(namespace: &Namespace, created: &Created<'_>, slots: &[i64], told: &Lateness) -> Vec<i128> {
+    let mut lateness = Vec::new();
+    for slot in slots.iter().filter(|slot| **slot >= told.first_minute) {
+        let minute = namespace.minute(*slot);
+        for cron_job in punctual_cron_jobs() {
+            let came = created.get(&*job_name(&cron_job, minute)).and_then(|came| came.first());
+            lateness.extend(came.map(|came| (*came + told.ahead).duration_since(minute).as_millis()));
+        }
+    }
+    lateness.sort_unstable();
+    lateness
+}

@@ -1,0 +1,258 @@
+//! CronJobs by shard at a real API server, with the feature gate `ShardedListAndWatch` and without.
+//!
+//! `make selection` measures what a replica saves by it.
+
+mod drained;
+mod measured;
+
+use std::{path::Path, pin::pin, sync::Arc, time::Duration};
+
+use cronwheel::{
+    kube_api::{
+        ApiServer, Decoder, WatchItem,
+        ordered_watch::OrderedSender,
+        watch::{
+            cron_job_cache::CACHE_BYTES_MAX,
+            held_cron_jobs,
+            lists::{ListSource, list_cron_jobs},
+            progress::WatchProgress,
+            selection::{Freshness, SelectedBy},
+        },
+        watch_client,
+    },
+    schedule::Zone,
+    shard::{Input, Partition, Scope, ShardCount, ShardId, ShardSet, Uid, input::SelectionStage},
+};
+use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
+use kube::{
+    Api, Client,
+    api::{DeleteParams, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use libtest_mimic::Trial;
+use serde_json::json;
+use testbed::{JobLife, Options, Testbed};
+use tokio::time::timeout;
+
+use crate::{check, control_plane::without};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const N_CRON_JOBS: usize = 200;
+const N_IN_FLIGHT: usize = 16;
+
+type CronJob = k8s_openapi::api::batch::v1::CronJob;
+
+/// The client that a run has for its watches.
+async fn client(kubeconfig: &Path) -> Client {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    let server = ApiServer::open(&config.expect("a configuration"))
+        .await
+        .expect("credentials");
+    watch_client(&server).expect("a client")
+}
+
+fn decoder(count: ShardCount) -> Arc<Decoder> {
+    Arc::new(Decoder {
+        default_zone: Zone::utc(),
+        shard_count: Some(count),
+    })
+}
+
+fn cron_job(number: usize) -> CronJob {
+    let object = json!({
+        "metadata": {"name": format!("selected-{number:05}"), "labels": {"app": "selected", "team": "load"}},
+        "spec": {"schedule": "* * * * *", "suspend": true, "jobTemplate": {"spec": {"template": {
+            "metadata": {"annotations": {"run-for": "3s"}},
+            "spec": {"restartPolicy": "Never", "containers": [
+                {"name": "work", "image": "registry/work:1.2.3", "command": ["work", "--once"]},
+            ]},
+        }}}},
+    });
+    serde_json::from_value(object).expect("a CronJob")
+}
+
+/// Creates CronJobs; their names and uids.
+async fn create(api: &Api<CronJob>, n_cron_jobs: usize) -> Vec<(String, Uid)> {
+    let create = |number| async move {
+        let made = api.create(&PostParams::default(), &cron_job(number)).await;
+        let metadata = made.expect("a CronJob").metadata;
+        (metadata.name.expect("a name"), Uid::new(&metadata.uid.expect("a uid")))
+    };
+    stream::iter(0..n_cron_jobs)
+        .map(create)
+        .buffer_unordered(N_IN_FLIGHT)
+        .collect()
+        .await
+}
+
+/// The shards of a replica of five: each a range of its own.
+fn fifth(count: ShardCount) -> ShardSet {
+    count.shards().filter(|shard| shard.0 % 5 == 0).collect()
+}
+
+pub(super) fn trials() -> impl Iterator<Item = Trial> {
+    [
+        check(
+            "selection::a_server_with_the_gate_selects_and_one_without_does_not",
+            || {
+                without(a_server_with_the_gate_selects_and_one_without_does_not);
+            },
+        ),
+        check("selection::what_a_replica_saves_is_measured", || {
+            without(measured::what_a_replica_saves_is_measured)
+        })
+        .with_ignored_flag(true),
+        check("selection::how_long_a_drain_takes_is_measured", || {
+            without(drained::how_long_a_drain_takes_is_measured)
+        })
+        .with_ignored_flag(true),
+    ]
+    .into_iter()
+}
+
+/// Starts a control plane of its own and asks it.
+fn on_a_control_plane(feature_gates: &[&str], ask: impl AsyncFnOnce(&Path)) {
+    let testbed = Testbed::start(Options {
+        jobs: JobLife::None,
+        feature_gates: feature_gates.iter().map(ToString::to_string).collect(),
+        ..Options::default()
+    })
+    .expect("a control plane");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(ask(&testbed.kubeconfig()));
+    testbed.stop().expect("everything stops");
+}
+
+fn a_server_with_the_gate_selects_and_one_without_does_not() {
+    for (gates, expected) in [
+        (&["ShardedListAndWatch=true"][..], SelectedBy::Server),
+        (&[][..], SelectedBy::Replica),
+    ] {
+        on_a_control_plane(gates, async |kubeconfig| {
+            let client = client(kubeconfig).await;
+            let api: Api<CronJob> = Api::default_namespaced(client.clone());
+            let cron_jobs = create(&api, N_CRON_JOBS).await;
+            lists_are_selected(&client, &cron_jobs, expected).await;
+            a_watch_follows_the_shards(&client, &api, &cron_jobs, expected).await;
+        });
+    }
+}
+
+async fn lists_are_selected(client: &Client, cron_jobs: &[(String, Uid)], expected: SelectedBy) {
+    let number = |number: u64| ShardCount::new(number).expect("a count");
+    let every_other = |count: ShardCount| count.shards().filter(|shard| shard.0 % 2 == 0).collect::<ShardSet>();
+    // As many ranges as there can be, one, the last, and all.
+    for (count, shards) in [
+        (number(1024), every_other(number(1024))),
+        (number(256), fifth(number(256))),
+        (number(16), [ShardId(15)].into_iter().collect()),
+        (number(16), ShardSet::all(number(16))),
+    ] {
+        let source = ListSource {
+            client: client.clone(),
+            scope: Scope::Cluster,
+            freshness: Freshness::Consistent,
+        };
+        let pages = list_cron_jobs(source, decoder(count), count, shards);
+        let pages: Vec<_> = pages.try_collect().await.expect("a list");
+        let partition = Partition::Shards(count);
+        let wanted = cron_jobs
+            .iter()
+            .filter(|(_, uid)| shards.contains(partition.shard_of(uid)));
+        let n_found: usize = pages.iter().map(|page| page.found.len()).sum();
+        assert_eq!(n_found, wanted.count(), "{count:?}");
+        assert!(
+            pages.iter().all(|page| page.selected_by == expected),
+            "{count:?}: {pages:?}"
+        );
+        let n_passed_over: u64 = pages.iter().map(|page| page.n_passed_over).sum();
+        let n_others = if expected == SelectedBy::Server {
+            0
+        } else {
+            cron_jobs.len() - n_found
+        };
+        assert_eq!(usize::try_from(n_passed_over).expect("few"), n_others);
+    }
+}
+
+/// What a watch says, as far as it matters here.
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    Has(Uid),
+    Lost(Uid),
+    Watching,
+    Listed(SelectedBy),
+    PassedOver,
+}
+
+async fn next(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> Told {
+    loop {
+        let item = timeout(PATIENCE, items.next()).await.expect("it goes on");
+        match item.expect("it never ends") {
+            WatchItem::Input(Input::CronJobApplied(record)) => return Told::Has(record.identity.uid.clone()),
+            WatchItem::Input(Input::CronJobDeleted(uid)) => return Told::Lost(uid),
+            WatchItem::Input(Input::Selected(selected)) => {
+                if let SelectionStage::Watching(_) = selected.stage {
+                    return Told::Watching;
+                }
+            }
+            WatchItem::Listed(selected_by) => return Told::Listed(selected_by),
+            WatchItem::PassedOver => return Told::PassedOver,
+            WatchItem::Error { message, .. } => panic!("{message}"),
+            WatchItem::Input(_) | WatchItem::Undecodable { .. } | WatchItem::KeepsNoMore => {}
+        }
+    }
+}
+
+async fn a_watch_follows_the_shards(
+    client: &Client,
+    api: &Api<CronJob>,
+    cron_jobs: &[(String, Uid)],
+    expected: SelectedBy,
+) {
+    let count = ShardCount::new(16).expect("a count");
+    let partition = Partition::Shards(count);
+    let held = OrderedSender::new(ShardSet::EMPTY);
+    let receiver = held.subscribe();
+    let mut items = pin!(held_cron_jobs(
+        client.clone(),
+        decoder(count),
+        count,
+        receiver,
+        WatchProgress::new(Scope::Cluster, count, CACHE_BYTES_MAX)
+    ));
+    // Who does not select is asked for everything, to be kept.
+    let n_listed = match expected {
+        SelectedBy::Server => 0,
+        SelectedBy::Replica => cron_jobs.len(),
+    };
+    for _ in 0..n_listed {
+        assert_eq!(next(&mut items).await, Told::PassedOver);
+    }
+    assert_eq!(next(&mut items).await, Told::Listed(expected));
+    assert_eq!(next(&mut items).await, Told::Watching);
+    let mut shards = ShardSet::EMPTY;
+    // Each shard that is added has lost a CronJob by the time at which the watch sees to it.
+    for shard in [3, 15, 4].map(ShardId) {
+        let of_shard = |(_, uid): &&(String, Uid)| partition.shard_of(uid) == shard;
+        let (name, uid) = cron_jobs.iter().find(of_shard).expect("one of two hundred");
+        shards.insert(shard);
+        held.set(shards);
+        api.delete(name, &DeleteParams::default()).await.expect("a deletion");
+        let (mut n_openings, mut n_passed_over) = (0, 0);
+        loop {
+            match next(&mut items).await {
+                Told::Lost(lost) if lost == *uid => break,
+                Told::Watching => n_openings += 1,
+                Told::PassedOver => n_passed_over += 1,
+                told @ (Told::Has(_) | Told::Lost(_) | Told::Listed(_)) => panic!("{told:?}"),
+            }
+        }
+        let is_selected = expected == SelectedBy::Server;
+        assert_eq!((n_openings, n_passed_over), (usize::from(is_selected), 0), "{shard:?}");
+    }
+}

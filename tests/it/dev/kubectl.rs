@@ -1,0 +1,59 @@
+//! `cronwheel dev` with the `kubectl` that the test bed builds: what its own screen tells a newcomer to do works.
+
+use testbed::{Binaries, Kubectl};
+
+use super::{Dev, Folder};
+
+/// The words of a table's first row under its head.
+fn first_row(table: &str) -> Vec<&str> {
+    table.lines().nth(1).unwrap_or_default().split_whitespace().collect()
+}
+
+#[test]
+fn a_newcomer_applies_and_sees_the_job_complete() {
+    // First, as it may take many minutes, and what is started ends by itself.
+    let program = Binaries::find_or_build().unwrap().kubectl;
+    let folder = Folder::new("kubectl");
+    let dev = Dev::start(&folder, &["--port", "0"]);
+    let kubectl = Kubectl::new(program, folder.kubeconfig(), folder.path().join("cache"));
+    let run = |arguments: &[&str]| kubectl.run(arguments).unwrap_or_else(|error| panic!("{error}"));
+
+    let hello = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/hello.yaml");
+    assert_eq!(run(&["apply", "-f", hello]), "cronjob.batch/hello created\n");
+    // The same, but that nobody has to wait for the minute.
+    let sooner = r#"{"spec":{"schedule":"@every 1s","timeZone":null}}"#;
+    assert_eq!(
+        run(&["patch", "cronjob", "hello", "-p", sooner]),
+        "cronjob.batch/hello patched\n"
+    );
+    let succeeded = "--for=jsonpath={.status.lastSuccessfulTime}";
+    run(&["wait", succeeded, "cronjob/hello", "--timeout=300s"]);
+
+    let jobs = run(&["get", "jobs"]);
+    assert_eq!(
+        jobs.split_whitespace().take(5).collect::<Vec<_>>(),
+        ["NAME", "STATUS", "COMPLETIONS", "DURATION", "AGE"]
+    );
+    let row = first_row(&jobs);
+    assert!(row[0].starts_with("hello-"), "{jobs}");
+    assert_eq!(row[1..3], ["Complete", "1/1"], "{jobs}");
+    let cron_jobs = run(&["get", "cronjobs"]);
+    assert_eq!(
+        first_row(&cron_jobs)[..4],
+        ["hello", "@every", "1s", "<none>"],
+        "{cron_jobs}"
+    );
+    let described = run(&["describe", "cronjob", "hello"]);
+    assert!(
+        described.contains("cronjob-controller  Created job hello-"),
+        "{described}"
+    );
+    assert_eq!(
+        run(&["create", "job", "--from=cronjob/hello", "manual"]),
+        "job.batch/manual created\n"
+    );
+    run(&["wait", "--for=condition=complete", "job/manual", "--timeout=300s"]);
+    run(&["delete", "cronjob", "hello", "--wait=true"]);
+    assert_eq!(run(&["get", "cronjobs,jobs"]), "");
+    dev.end(rustix::process::Signal::TERM);
+}

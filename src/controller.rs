@@ -1,4 +1,4 @@
-//! Layer 5, the shell: builds and joins every task. The only file that spawns.
+//! Layer 5, the shell: starts and joins every task. No other file of the controller spawns tasks.
 //!
 //! A task that ends before its phase of the shutdown ends the process: half a controller is worse than a restart.
 
@@ -60,13 +60,15 @@ use crate::{
     telemetry::{admin::Admin, metrics::Metrics},
 };
 
-/// Facts from watches on their way to the shard: one page of a list, so that decoding goes on during a turn; 8 MiB.
+/// Capacity of the channel from the watches to the shard task. It holds one page of a list, so that decoding continues
+/// while the shard task is busy; 8 MiB.
 const INPUTS_MAX: usize = 512;
 
-/// Answers on their way to the shard: those of all requests that can be in flight, so that no lane waits for a turn.
+/// Capacity of the channel for answers to the shard task. It holds the answers of all requests that can be in flight,
+/// so that no lane waits for the shard task.
 const ANSWERS_MAX: usize = 1024;
 
-/// Why a run ended otherwise than it should.
+/// Reasons why a run ends with an error.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
     /// Signals cannot be received.
@@ -75,44 +77,44 @@ pub enum RuntimeError {
     /// Metrics cannot be registered.
     #[error("cannot register metrics")]
     Metrics(#[from] prometheus::Error),
-    /// The endpoints have no address.
+    /// The address of the endpoints cannot be bound.
     #[error("--listen {address}: cannot listen there; give an address of this machine and a free port")]
     Listen {
-        /// As configured.
+        /// The configured address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The configuration does not allow connections.
+    /// The client configuration does not allow connections.
     #[error("cannot prepare connections to the API server")]
     Connect(#[from] ConnectError),
-    /// A task ended while it was needed.
+    /// A task ended before its phase of the shutdown.
     #[error("the {task} task ended unexpectedly")]
     TaskEnded {
-        /// Which.
+        /// Name of the task.
         task: &'static str,
     },
     /// A task panicked.
     #[error("the {task} task failed")]
     TaskFailed {
-        /// Which.
+        /// Name of the task.
         task: &'static str,
         /// The panic.
         source: JoinError,
     },
-    /// A second signal came while the process was going down.
+    /// A second signal arrived during the shutdown.
     #[error("{signal} while going down: ended at once")]
     Interrupted {
-        /// Its name.
+        /// Name of the signal.
         signal: &'static str,
     },
 }
 
-/// What runs beside the controller's tasks until these have ended. Its own end before that ends the run.
+/// A task that runs beside the controller's tasks and outlasts them. If it ends earlier, the run ends with an error.
 pub struct Companion {
-    /// Its name, for errors.
+    /// Name of the task, for errors.
     pub name: &'static str,
-    /// What it does; dropped in the end.
+    /// The task itself; it is dropped at the end of the shutdown.
     pub run: BoxFuture<'static, ()>,
 }
 
@@ -127,21 +129,22 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, RuntimeError> {
         .map_err(|source| RuntimeError::Listen { address, source })
 }
 
-/// What the tasks of one life share.
+/// State that the tasks of one session share.
 struct Shell {
     settings: RunSettings,
     clock: Clock,
     metrics: Metrics,
     phases: PhaseSender,
     leadership: watch::Sender<Leadership>,
-    /// Which shards are held, where they are shared with other replicas.
+    /// The shards that this replica holds, where CronJobs are shared with other replicas.
     held_shards: OrderedSender<ShardSet>,
-    /// What the watches of each scope have shown, where these are shared; the memory for it is divided between them.
+    /// Progress of the watches of each scope, where CronJobs are shared. The scopes divide the memory of the CronJob
+    /// cache.
     progress: Vec<WatchProgress>,
     burst: OrderedSender<bool>,
-    /// Whether a replica with `--alone` acts.
+    /// Whether a replica with `--alone` starts Jobs.
     acts_alone: OrderedSender<bool>,
-    /// Whether the history of the API server went back, which ends this life.
+    /// Whether the history of the API server went back, which ends this session.
     went_back: OrderedSender<bool>,
     api: ApiClient,
     event_api: ApiClient,

@@ -1,5 +1,5 @@
-//! One request to the API server, whatever lane it is of: timed, counted, logged where it is not permitted, and its answer's `Date` shown
-//! to the clock.
+//! Sends one request of any lane to the API server. The request is timed and counted, a refusal is logged, and the
+//! clock observes the `Date` of the answer.
 
 use std::{future::Future, time::Duration};
 
@@ -9,7 +9,7 @@ use crate::{
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
 
-/// Sends a request, which is not begun before; gives its answer and how long it took.
+/// Sends a request and returns its answer and duration. The future must not have been polled before.
 pub(super) async fn ask<T>(
     clock: &Clock,
     metrics: &ApiMetrics,
@@ -23,7 +23,7 @@ pub(super) async fn ask<T>(
     if let (Some(code), Some(message)) = (answered.code, &answered.not_permitted) {
         metrics.refusals.note(call.labels(), code, message, clock.boot());
     }
-    // What only says that there was no answer has no `Date` either, and must not be taken for an answer without one.
+    // A failure without an answer has no `Date` either. It must not count as an answer without a `Date`.
     if answered.code.is_some() {
         clock.observe_answer(sent, answered.server_date.clone());
     }

@@ -1,7 +1,7 @@
 //! Time: the only place that reads a clock.
 //!
-//! [`Clock::now`] is wall time as the [guard](guard::ClockGuard) lets it through, plus `--clock-offset`; durations are
-//! measured by the boot clock. A sleeper never returns before its instant, whatever the wall clock does meanwhile.
+//! [`Clock::now`] is the wall time that the [guard](guard::ClockGuard) accepts, plus `--clock-offset`. Durations are
+//! measured by the boot clock. A sleeper never returns before its instant, even if the wall clock is stepped meanwhile.
 
 use std::{
     pin::pin,
@@ -37,13 +37,13 @@ pub mod guard;
 use guard::ClockGuard;
 pub use guard::ClockVerdict;
 
-/// A sleeper looks at the clock at least so often, so that a step of the wall clock is noticed within it.
+/// Maximum interval between two reads of the clock by a sleeper, so that it notices a step of the wall clock in time.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
-/// Of a clock that counts a second for each.
+/// Rate of an accurate boot clock: a million seconds counted in a million seconds.
 const TRUE_RATE: u32 = 1_000_000;
 
-/// The clocks of this process and their guard. Clones are one clock.
+/// The clocks of this process and their guard. Clones share one clock.
 #[derive(Clone, Debug)]
 pub struct Clock {
     shared: Arc<Shared>,
@@ -80,22 +80,22 @@ impl Source {
     }
 }
 
-/// The wall clock of a simulated machine: it follows the timer of the async runtime, which tests can pause, and can be
-/// stepped. Clones are one clock.
+/// The wall clock of a simulated machine. It follows the timer of the async runtime, which tests can pause, and can be
+/// stepped. Clones share one clock.
 #[derive(Clone, Debug)]
 pub struct SimulatedWall {
     epoch: Timestamp,
     start: Instant,
-    /// By how many milliseconds it was stepped.
+    /// Sum of all steps, in milliseconds.
     stepped_ms: Arc<AtomicI64>,
     /// Whether the processes of the machine are stopped.
     is_frozen: OrderedSender<bool>,
-    /// How many seconds its boot clock counts in a million.
+    /// Seconds that the boot clock counts in a million seconds.
     boot_rate: u32,
 }
 
 impl SimulatedWall {
-    /// A clock that reads `epoch` now; its machine was booted just now.
+    /// Creates a clock that reads `epoch` now, of a machine that has just booted.
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads clocks")]
     pub fn starting_at(epoch: Timestamp) -> SimulatedWall {
         SimulatedWall {
@@ -107,14 +107,14 @@ impl SimulatedWall {
         }
     }
 
-    /// The same on a machine whose boot clock counts so many seconds in a million.
+    /// Sets the rate of the boot clock, in seconds counted per million seconds.
     #[must_use]
     pub fn with_boot_rate(mut self, seconds_per_million: u32) -> SimulatedWall {
         self.boot_rate = seconds_per_million;
         self
     }
 
-    /// As it reads.
+    /// Returns the wall time.
     pub fn now(&self) -> Timestamp {
         self.wall_after(self.start.elapsed())
     }
@@ -129,28 +129,28 @@ impl SimulatedWall {
         self.epoch + elapsed + stepped
     }
 
-    /// Sets it forward, or back, by whole milliseconds.
+    /// Steps the clock forward or back by whole milliseconds.
     pub fn step(&self, by: SignedDuration) {
         let millis = by.as_millis().try_into().unwrap_or_default();
         self.stepped_ms.fetch_add(millis, Ordering::Relaxed);
     }
 
-    /// Stops the processes of the machine, as SIGSTOP does: time goes on without them.
+    /// Stops the processes of the machine, as SIGSTOP does. Time continues.
     pub fn freeze(&self) {
         self.is_frozen.set(true);
     }
 
-    /// Lets them go on.
+    /// Resumes the processes of the machine.
     pub fn thaw(&self) {
         self.is_frozen.set(false);
     }
 
-    /// Does something as a process of the machine: only while it is not frozen.
+    /// Runs a task as a process of the machine: the task makes no progress while the machine is frozen.
     pub async fn run<T>(&self, task: impl Future<Output = T>) -> T {
         let mut task = pin!(task);
         let mut frozen = self.is_frozen.subscribe();
         loop {
-            // Of a machine that is gone nobody asks.
+            // An error means that the sender is gone, and `self` holds one.
             let _ = frozen.wait_for(|is_frozen| !is_frozen).await;
             tokio::select! {
                 biased;
@@ -170,18 +170,18 @@ impl SimulatedWall {
 }
 
 impl Clock {
-    /// The machine's clocks. `offset` is by how much the controller's time runs ahead of them, `skew_max` how far they
-    /// may be from the API server's.
+    /// Creates a clock over the machine's clocks. `offset` is how far the controller's time runs ahead of them,
+    /// `skew_max` how far they may differ from the API server's.
     pub fn system(offset: SignedDuration, skew_max: SignedDuration) -> Clock {
         Clock::over(Source::System, offset, skew_max)
     }
 
-    /// A clock that starts at `epoch` and follows the async runtime's timer: for tests with paused time.
+    /// Creates a clock that starts at `epoch` and follows the async runtime's timer, for tests with paused time.
     pub fn simulated(epoch: Timestamp) -> Clock {
         Clock::of_simulated(SimulatedWall::starting_at(epoch))
     }
 
-    /// The clocks of a simulated machine, which outlives this process: for tests with paused time.
+    /// Creates a clock over a simulated machine, which can outlive this process, for tests with paused time.
     pub fn of_simulated(wall: SimulatedWall) -> Clock {
         Clock::over(
             Source::Simulated(wall),
@@ -190,7 +190,7 @@ impl Clock {
         )
     }
 
-    /// Steps the wall clock of a simulated one.
+    /// Steps the wall clock if it is simulated.
     #[cfg(test)]
     pub(super) fn step_wall(&self, by: SignedDuration) {
         if let Source::Simulated(wall) = &self.shared.source {
@@ -198,7 +198,7 @@ impl Clock {
         }
     }
 
-    /// The wall clock as it reads.
+    /// Returns the wall clock's own reading, without guard and offset.
     #[cfg(any(test, feature = "dev"))]
     pub(crate) fn wall(&self) -> Timestamp {
         self.shared.source.read().0
@@ -219,30 +219,30 @@ impl Clock {
         }
     }
 
-    /// The controller's wall time.
+    /// Returns the controller's wall time.
     pub fn now(&self) -> Timestamp {
         let (wall, boot) = self.shared.source.read();
         let trusted = self.guard().read(wall, boot);
         trusted.saturating_add(self.shared.offset).unwrap_or(trusted)
     }
 
-    /// The boot clock: for durations and leases.
+    /// Returns the reading of the boot clock, for durations and Leases.
     pub fn boot(&self) -> BootInstant {
         self.shared.source.boot()
     }
 
-    /// How far it may be from the API server's clock (`--max-clock-skew`).
+    /// Returns the maximum difference from the API server's clock (`--max-clock-skew`).
     pub fn skew_max(&self) -> SignedDuration {
         self.guard().skew_max()
     }
 
-    /// By how much the controller's time runs ahead of the machine's (`--clock-offset`).
+    /// Returns how far the controller's time runs ahead of the machine's (`--clock-offset`).
     pub fn offset(&self) -> SignedDuration {
         self.shared.offset
     }
 
-    /// Takes note of an answer of the API server: when its request was sent, and its `Date`. The answer came just now.
-    /// May retire the connection that it came over.
+    /// Records an answer of the API server that arrived just now: the instant when its request was sent, and its
+    /// `Date`. May retire the connection of the answer.
     pub fn observe_answer(&self, sent: BootInstant, date: Option<impl Into<ServerDate>>) {
         let date: Option<ServerDate> = date.map(Into::into);
         let (wall, boot) = self.shared.source.read();
@@ -257,42 +257,42 @@ impl Clock {
             connection.retire();
             self.shared.n_retired_connections.fetch_add(1, Ordering::Relaxed);
         }
-        // Still under the guard, so that of two answers the later one's verdict stays.
+        // The guard is still locked, so of two concurrent answers the later one's verdict remains.
         self.shared.verdict.set(guard.verdict());
     }
 
-    /// How many connections were retired so far because their server's clock contradicts ours.
+    /// Returns how many connections were retired because their server's clock contradicts this machine's.
     pub fn n_retired_connections(&self) -> u64 {
         self.shared.n_retired_connections.load(Ordering::Relaxed)
     }
 
-    /// Whether the controller may act by this clock.
+    /// Returns whether the controller may act by this clock.
     pub fn verdict(&self) -> ClockVerdict {
         self.shared.verdict.get()
     }
 
-    /// The verdict, and a notice of each change of it.
+    /// Returns a receiver of the verdict that is notified of each change.
     pub fn watch_verdict(&self) -> OrderedReceiver<ClockVerdict> {
         self.shared.verdict.subscribe()
     }
 
-    /// Our clock minus the API server's, as well as it is known.
+    /// Returns this machine's clock minus the API server's, if it is known.
     pub fn skew(&self) -> Option<SignedDuration> {
         self.guard().skew()
     }
 
-    /// Whether a step of the wall clock is being held.
+    /// Returns whether a step of the wall clock is held, that is, not followed yet.
     pub fn is_holding_step(&self) -> bool {
         self.guard().is_holding_step()
     }
 
-    /// In which time an answer of the API server is wanted, if none comes by itself.
+    /// Returns the time until a probe is due if no other answer of the API server arrives.
     pub fn until_answer_wanted(&self) -> Duration {
         let boot = self.boot();
         self.guard().next_answer_wanted(boot).since(boot)
     }
 
-    /// Something to sleep with until an instant of this clock.
+    /// Creates a sleeper for instants of this clock.
     pub fn sleeper(&self) -> Sleeper {
         let timer = match self.shared.source {
             Source::System => kernel_timer(),
@@ -304,7 +304,7 @@ impl Clock {
         }
     }
 
-    /// Does something as a process that goes by this clock: that of a simulated machine can be frozen.
+    /// Runs a task as a process of this clock's machine; a simulated machine can be frozen.
     pub(super) async fn run_with<T>(&self, task: impl Future<Output = T>) -> T {
         match &self.shared.source {
             Source::System => task.await,
@@ -312,15 +312,15 @@ impl Clock {
         }
     }
 
-    /// The guard is consistent after every statement, so a panic elsewhere does not spoil it.
+    /// Locks the guard. It is consistent after every statement, so a panic elsewhere does not invalidate it.
     fn guard(&self) -> MutexGuard<'_, ClockGuard> {
         self.shared.guard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Sleeps until instants of wall time, to some tens of microseconds where the kernel's timers are to be had.
+/// Sleeps until instants of wall time, accurate to tens of microseconds where kernel timers are available.
 ///
-/// The async runtime's own timer counts whole milliseconds, upwards: too coarse for Jobs that are due now.
+/// The async runtime's own timer rounds up to whole milliseconds: too coarse for Jobs that are due now.
 #[derive(Debug)]
 pub struct Sleeper {
     clock: Clock,
@@ -328,7 +328,7 @@ pub struct Sleeper {
 }
 
 impl Sleeper {
-    /// Returns at `instant` or as soon after it as can be, never before. May be dropped and called again.
+    /// Returns at `instant` or as soon after it as possible, never before. Cancel safe.
     pub async fn sleep_until(&mut self, instant: Timestamp) {
         loop {
             let remaining = instant.duration_since(self.clock.now());
@@ -354,7 +354,7 @@ impl Sleeper {
     }
 }
 
-/// None where the kernel or a sandbox refuses: the coarser timer serves.
+/// `None` where the kernel or a sandbox refuses a timer; the coarser timer of the runtime is used instead.
 fn kernel_timer() -> Option<AsyncFd<OwnedFd>> {
     let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC).ok()?;
     #[expect(
@@ -367,7 +367,7 @@ fn kernel_timer() -> Option<AsyncFd<OwnedFd>> {
 async fn wait_for_kernel_timer(timer: &AsyncFd<OwnedFd>, duration: Duration) -> std::io::Result<()> {
     let never_again = Timespec { tv_sec: 0, tv_nsec: 0 };
     let once = Timespec::try_from(duration).map_err(|_| std::io::ErrorKind::InvalidInput)?;
-    // Setting the timer also forgets an expiry that nobody has read.
+    // Setting the timer also clears an expiry that has not been read.
     timerfd_settime(
         timer,
         TimerfdTimerFlags::empty(),

@@ -1,8 +1,8 @@
-//! Keeps the clock guard supplied with answers, and tells what it finds.
+//! Provides the clock guard with answers of the API server, and reports its verdict.
 //!
-//! While requests flow their answers are enough for the clock; otherwise this task asks for one. While the clocks are in
-//! doubt it asks often, over every connection. At other times it asks over every connection at a fixed interval, so each
-//! is open when something is due, also after hours.
+//! While requests flow, their answers are enough for the clock; otherwise this task sends probes. While the clocks are
+//! in doubt it probes often, over every connection. At other times it probes every connection at a fixed interval, so
+//! that each connection is open when a slot is due, even after hours.
 
 use std::{future::Future, time::Duration};
 
@@ -22,24 +22,26 @@ use crate::{
     telemetry::metrics::{ApiCall, ClockMetrics},
 };
 
-/// The least time between two questions, answered or not.
+/// Minimum interval between two probes, answered or not.
 const PROBE_INTERVAL_MIN: Duration = Duration::from_millis(250);
 
-/// How often every connection is asked over: well below the minutes after which proxies and balancers close an idle one.
+/// Interval of probes over every connection: well below the minutes after which proxies and load balancers close idle
+/// ones.
 const CONNECTION_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A question is given up after so long: on a dead connection it would hang for as long as a request may take.
+/// Timeout of a probe. On a dead connection a probe would otherwise hang for as long as a request may take.
 const PROBE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Connections may be replaced every few seconds for as long as one server's clock is wrong. One line a minute says so.
+/// Minimum interval between two warnings about replaced connections. While one server's clock is wrong, connections may
+/// be replaced every few seconds.
 const RETIRED_WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The task looks at the clock at least so often, since a step of it makes an answer wanted at once.
+/// Maximum interval between two reads of the clock, since a step of it makes a probe due at once.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
-/// The call that brings a `Date`; a fake of it stands for the API server in tests.
+/// The call that returns a `Date`; tests replace the API server with a fake of it.
 pub trait ProbeApi: Clone + Send + Sync + 'static {
-    /// Asks something cheap, over the least busy connection.
+    /// Sends a cheap request over the least busy connection.
     fn probe(&self) -> impl Future<Output = Answered<()>> + Send;
 }
 
@@ -49,7 +51,7 @@ impl ProbeApi for ApiClient {
     }
 }
 
-/// See the module.
+/// The task that probes the API server for the clock guard.
 #[derive(Debug)]
 pub struct ClockTask<A> {
     api: A,
@@ -57,14 +59,14 @@ pub struct ClockTask<A> {
     clock: Clock,
     phase: PhaseReceiver,
     metrics: ClockMetrics,
-    /// No question before this.
+    /// Earliest time of the next probe.
     not_before: BootInstant,
-    /// When every connection is asked over next.
+    /// When the next probe over every connection is due.
     connections_due: BootInstant,
     told_verdict: ClockVerdict,
     told_holding: bool,
     n_retired_told: u64,
-    /// No warning about retired connections before this.
+    /// Earliest time of the next warning about retired connections.
     retired_due: BootInstant,
 }
 
@@ -83,7 +85,7 @@ impl Shell {
 }
 
 impl<A: ProbeApi> ClockTask<A> {
-    /// A task for this clock, which asks over so many connections.
+    /// Creates a task for this clock that probes over `n_connections` connections.
     pub fn new(
         api: A,
         n_connections: usize,
@@ -107,12 +109,12 @@ impl<A: ProbeApi> ClockTask<A> {
         }
     }
 
-    /// Works until the end.
+    /// Runs until [`Phase::End`].
     pub async fn run(mut self) {
         let mut phase = self.phase.clone();
         let mut verdict = self.clock.watch_verdict();
         loop {
-            // A step is noticed when the clock is read.
+            // Reading the clock detects a step.
             self.clock.now();
             self.tell();
             let pause = self.until_probe().min(LOOK_INTERVAL_MAX);
@@ -131,7 +133,7 @@ impl<A: ProbeApi> ClockTask<A> {
         wanted.min(self.connections_due.since(now))
     }
 
-    /// May be dropped and called again.
+    /// Cancel safe.
     async fn probe_after(&mut self, pause: Duration) {
         tokio::time::sleep(pause).await;
         if !self.until_probe().is_zero() {
@@ -143,11 +145,12 @@ impl<A: ProbeApi> ClockTask<A> {
         if is_due {
             self.connections_due = now + CONNECTION_INTERVAL;
         }
-        // Sent at once, over the least busy connection each, they spread over all. In doubt the majority decides.
+        // Concurrent probes take the least busy connection each, so they spread over all. In doubt the majority
+        // decides.
         let is_in_doubt = self.clock.verdict() != ClockVerdict::Fine || self.clock.is_holding_step();
         let n_probes = if is_due || is_in_doubt { self.n_connections } else { 1 };
         let probes = join_all((0..n_probes).map(|_| self.probe()));
-        // Those that are not answered in time are asked again soon, since the clock still wants an answer.
+        // Probes without an answer in time are repeated soon, since the clock still wants an answer.
         let _ = tokio::time::timeout(PROBE_PATIENCE, probes).await;
     }
 

@@ -1,27 +1,31 @@
-//! The ways of a run to the API server.
+//! Connections of a run to the API server.
 
 use crate::kube_api::{ApiServer, WriteConnections, http::ConnectError, lease_client, watch_client};
 
-/// Connections for our writes. One carries a hundred requests at a time, and a burst needs more.
+/// Number of connections for writes. One connection carries a hundred requests at a time, and a burst needs more.
 pub const N_WRITE_CONNECTIONS: usize = 4;
 
-/// The ways to the API server, apart from each other so that none takes the place of another's requests.
+/// The connections to the API server, separate by purpose so that none delays the requests of another.
 #[derive(Clone)]
 pub struct Connections {
-    /// For Jobs, statuses and probes.
+    /// Connections for Jobs, statuses and probes.
     pub writes: WriteConnections,
-    /// For Events.
+    /// Connection for Events.
     pub events: WriteConnections,
-    /// For lists and watches.
+    /// Client for lists and watches.
     pub watches: kube::Client,
-    /// For Leases.
+    /// Client for Leases.
     pub leases: kube::Client,
-    /// The server of all of them, whose files of credentials are to be read again.
+    /// The API server behind all of them; the credential task reads its credential files again.
     pub api_server: Option<ApiServer>,
 }
 
 impl Connections {
-    /// Prepares them; each is opened by its first request.
+    /// Prepares the connections. The first request on a connection opens it.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`] if the configuration does not allow connections.
     pub async fn open(config: &kube::Config) -> Result<Connections, ConnectError> {
         let server = ApiServer::open(config).await?;
         Ok(Connections {

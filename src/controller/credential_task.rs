@@ -1,6 +1,6 @@
-//! Reads the files of credentials and the CA again, so that replacing them needs no restart.
+//! Reads the credential and CA files again, so that replacing them needs no restart.
 //!
-//! It never holds a request up: requests take what the last reading found.
+//! The task never delays a request: requests use the result of the last successful read.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::{
     shard::BootInstant,
 };
 
-/// How often it reads. A forced rotation ends the old token at once, and a replica keeps its Leases for no more than
-/// seconds without a renewal; users may rely on new files within a minute.
+/// Interval between reads. A forced rotation invalidates the old token at once, and a replica holds its Leases only for
+/// seconds without a renewal. Users can rely on new files within a minute.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The least time between two warnings about the same files.
+/// Minimum interval between two warnings about the same files.
 const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
-/// See the module.
+/// The task that reads credential files again.
 pub(super) struct CredentialTask {
     server: ApiServer,
     clock: Clock,
@@ -30,7 +30,7 @@ pub(super) struct CredentialTask {
 }
 
 impl Shell {
-    /// Nothing where no file is to be read again.
+    /// Returns `None` if the configuration names no files to read again.
     pub(super) fn spawn_credentials(&self) -> Option<Task> {
         let server = self.api_server.clone().filter(ApiServer::has_files)?;
         let task = CredentialTask {
@@ -38,13 +38,13 @@ impl Shell {
             clock: self.clock.clone(),
             phase: self.phases.subscribe(),
         };
-        // Until the last request was sent.
+        // Runs until the last request was sent.
         Some(self.start("credentials", Phase::End, task.run()))
     }
 }
 
 impl CredentialTask {
-    /// Works until everything ends.
+    /// Runs until [`Phase::End`].
     async fn run(self) {
         let mut phase = self.phase.clone();
         tokio::select! {
@@ -66,18 +66,18 @@ impl CredentialTask {
     }
 }
 
-/// What the log has about some files.
+/// Log state of one group of files.
 #[derive(Debug, Default)]
 struct FileLog {
-    /// Readings in a row that failed.
+    /// Number of consecutive failed reads.
     n_failed: u64,
-    /// The last warning; none once the files are good.
+    /// Time of the last warning; `None` once the files are usable.
     warned_at: Option<BootInstant>,
-    /// No warning before this.
+    /// Earliest time of the next warning.
     warning_due: Option<BootInstant>,
 }
 
-/// What a reading adds to the log.
+/// Log line for one read.
 #[derive(Debug)]
 enum Line {
     Nothing,
@@ -87,7 +87,7 @@ enum Line {
 }
 
 impl FileLog {
-    /// Files that are replaced one after the other do not fit for a moment, so one reading that fails is no fault.
+    /// A single failed read is not a fault: files that are replaced one after the other do not match for an instant.
     fn line(&mut self, result: Result<Refreshed, CredentialFileError>, now: BootInstant) -> Line {
         match result {
             Ok(refreshed) => {

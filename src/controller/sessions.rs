@@ -1,9 +1,10 @@
-//! The lives of a process: a run begins anew, as a restart would, where the history of the API server went back.
+//! Sessions of a process: when the history of the API server goes back, a new session begins, as after a restart.
 //!
-//! After a restore of etcd the versions that this process knows are of another history: Leases, Jobs and statuses may be
-//! older than what it believes, and a version may stand for another content. Nothing of that is repaired piece by piece.
-//! All tasks end at once, as by a crash, and others with nothing in memory take their place. What was on the way meets the
-//! name of the Job or the version of the status.
+//! After a restore of etcd, the resourceVersions known to this process belong to another history. Leases, Jobs and
+//! statuses may be older than their cached copies, and the same resourceVersion may stand for different content.
+//! Nothing is repaired piece by piece: all tasks end at once, as in a crash, and new tasks start with empty state.
+//! Requests that were in flight are harmless: the name of the Job or the resourceVersion of the status rejects a stale
+//! one.
 
 use tokio::net::TcpListener;
 
@@ -15,22 +16,26 @@ use super::{
 };
 use crate::{controller::settings::RunSettings, telemetry::metrics::Metrics};
 
-/// A controller that has not begun: what every life of it begins with.
+/// A controller that has not started: the initial state of every session.
 #[derive(Clone)]
 pub struct Controller {
-    /// How it works.
+    /// Configuration of the run.
     pub settings: RunSettings,
-    /// The time.
+    /// Clock of the process.
     pub clock: Clock,
-    /// The ways to the API server.
+    /// Connections to the API server.
     pub connections: Connections,
-    /// Where it counts.
+    /// Metrics of the process; they last through all sessions.
     pub metrics: Metrics,
 }
 
 impl Controller {
-    /// Works until `next_signal` names a signal, or something fails; a second signal ends it at once. Serves its endpoints
-    /// where a listener is given.
+    /// Runs until `next_signal` returns a signal name or a task fails. A second signal ends the run at once. Serves the
+    /// endpoints if a listener is given.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError`] if a task ends or fails before its phase, or if a second signal interrupts the shutdown.
     pub async fn run(
         self,
         endpoints: Option<TcpListener>,
@@ -42,7 +47,7 @@ impl Controller {
         }
         let phases = phases();
         let mut shell = Shell::new(self.clone(), phases.clone());
-        // First, as the API server may be among them. They last through all lives.
+        // Companions start first because the API server may be one of them. They last through all sessions.
         let mut lasting = shell.spawn_companions(companions);
         lasting.extend(endpoints.map(|listener| shell.spawn_admin(listener)));
         loop {
@@ -70,7 +75,8 @@ impl Controller {
         }
     }
 
-    /// Nothing that a life left behind reaches the API server or the metrics of the next one.
+    /// Removes what a session left behind, so that none of it reaches the API server or the metrics of the next
+    /// session.
     fn reset_after_session(&self) {
         self.connections.writes.reset();
         self.metrics.watch_health.forget_all();

@@ -1,4 +1,4 @@
-//! What a controller is told when it begins.
+//! Settings of a controller, fixed at start.
 
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -12,55 +12,55 @@ use crate::{
     shard::{Scope, ShardCount},
 };
 
-/// What a run goes by, whatever its way to the API server and its clock are.
+/// Settings of a run, apart from its connections and its clock.
 #[derive(Clone, Debug)]
 pub struct RunSettings {
-    /// What is watched; never empty, without overlaps.
+    /// The watched namespaces; never empty, without overlaps.
     pub scopes: Vec<Scope>,
-    /// Where the endpoints are.
+    /// Address of the endpoints.
     pub listen: SocketAddr,
-    /// The zone of schedules that name none (B-7.2).
+    /// Time zone of schedules that name none (B-7.2).
     pub default_zone: Zone,
-    /// How long statuses gather.
+    /// How long status updates are collected before they are written.
     pub status_flush_interval: Duration,
-    /// The most requests about Jobs on the way.
+    /// Maximum number of requests in flight in the lane for Jobs.
     pub inflight_max: u32,
-    /// The memory for templates and metadata of CronJobs.
+    /// Memory for templates and metadata of CronJobs, in MiB.
     pub template_memory_mib: u32,
-    /// What all replicas may spend on Events.
+    /// Budget for Events, shared by all replicas.
     pub events: EventBudget,
-    /// How CronJobs are shared with other replicas; none with `--alone`.
+    /// How CronJobs are shared with other replicas; `None` with `--alone`.
     pub sharding: Option<ShardingSettings>,
-    /// How a replica with `--alone` makes itself known to others, and they to it.
+    /// Membership of a replica with `--alone`, by which it and other replicas detect each other.
     pub alone: Option<ShardingSettings>,
 }
 
-/// How CronJobs are shared out, and who this replica is.
+/// How CronJobs are divided into shards, and the identity of this replica.
 #[derive(Clone)]
 pub struct ShardingSettings {
-    /// The name of the installation.
+    /// Name of the installation.
     pub installation: InstallationName,
-    /// The namespace of the Leases.
+    /// Namespace of the Leases.
     pub namespace: Box<str>,
-    /// The name of our pod.
+    /// Name of this replica's Pod.
     pub pod_name: Box<str>,
-    /// The uid of our pod.
+    /// Uid of this replica's Pod.
     pub pod_uid: Box<str>,
-    /// The pod, where it is an object beside our Lease and so can own it.
+    /// The Pod as owner of the member Lease, if both are in the same cluster and namespace.
     pub owner: Option<OwnerPod>,
-    /// The revision of its template.
+    /// Revision of the Pod template.
     pub revision: Box<str>,
-    /// How many shards.
+    /// Number of shards.
     pub shard_count: ShardCount,
-    /// Which versions of the protocol it can follow.
+    /// Protocol versions that this replica supports.
     pub protocol: ProtocolRange,
-    /// How long everything takes.
+    /// Timing of the election.
     pub timing: Timing,
-    /// Where the numbers of our lives come from.
+    /// Source of incarnation numbers.
     pub incarnations: Incarnations,
 }
 
-/// Gives a number that no other life has.
+/// Returns a number that no other incarnation has.
 pub type Incarnations = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 impl fmt::Debug for ShardingSettings {
@@ -92,7 +92,7 @@ impl fmt::Debug for ShardingSettings {
 }
 
 impl ShardingSettings {
-    /// The configuration of an election, for a replica with these settings.
+    /// Returns the election configuration of a replica with these settings.
     pub fn election(&self, settings: MemberSettings) -> ElectionConfig {
         ElectionConfig {
             pod_name: self.pod_name.clone(),

@@ -1,4 +1,4 @@
-//! The tasks of a replica that shares CronJobs with others, and the ways between them.
+//! Starts the tasks of a replica that shares CronJobs with other replicas, and connects them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,17 +21,18 @@ use crate::{
     shard::{Bucket, ShardCommand, ShardReport},
 };
 
-/// Pages of a list on their way to the shards: a list is held up, not they.
+/// Capacity of the channel for list pages to the shard task. When it is full, the list waits and the shards do not.
 const NEWS_MAX: usize = 4;
 
-/// Reports on their way to the election: for each shard one that it is loaded and one that it is sealed.
+/// Capacity of the channel for reports to the election: per shard one that it is loaded and one that it is sealed.
 const REPORTS_MAX: usize = 2 * Bucket::COUNT as usize;
 
-/// For so long a process of which a task failed tries to give its membership up before it ends.
+/// How long a process with a failed task tries to give up its membership before it ends.
 const ABANDON_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Shell {
-    /// The election and the lists, and what links the shards with them; none where this is the only replica.
+    /// Starts the election, the list task and the label task, and returns the channels that connect them with the
+    /// shards. Returns `None` if CronJobs are not shared.
     pub(super) fn spawn_sharing(&self) -> Option<(LifecycleChannels, Vec<Task>)> {
         let sharding = self.settings.sharding.as_ref()?;
         let (commands_in, commands) = mpsc::channel(COMMANDS_MAX);
@@ -77,8 +78,8 @@ impl Shell {
         Some((channels, vec![election, list, label]))
     }
 
-    /// A task failed and the process ends: others take its shards now, and not when it has been silent for its time. As far
-    /// as that goes at once; nothing of the process writes any more.
+    /// Gives up the membership after a task failed, so that other replicas take the shards at once instead of after the
+    /// eviction timeout. Best effort within [`ABANDON_TIMEOUT`]. No task of the process writes any more.
     pub(super) async fn abandon_membership(&self) {
         let figures = self.metrics.election_board.read();
         let membership = self.settings.sharding.as_ref().or(self.settings.alone.as_ref());
@@ -95,7 +96,7 @@ impl Shell {
             if *record.holder != *identity.to_string() {
                 return false;
             }
-            // Not as one who drains: if a shard was the reason, this counts.
+            // Not a drain: if a shard caused the failure, this end counts as a crash of its leader.
             let write = LeaseWrite::without_holder(key.clone());
             let version = record.resource_version;
             let reply = api.patch(&write, version, self.clock.now(), ABANDON_TIMEOUT).await;
@@ -119,19 +120,20 @@ impl Shell {
         .of_installation(sharding.installation.clone())
     }
 
-    /// The election by which a replica with `--alone` and other replicas know of each other; none without `--alone`.
+    /// Starts the election by which a replica with `--alone` and other replicas detect each other; `None` without
+    /// `--alone`.
     pub(super) fn spawn_announcement(&self) -> Option<Task> {
         let alone = self.settings.alone.as_ref()?;
         let (scopes, zone) = (&self.settings.scopes, self.settings.default_zone.name());
         let settings = MemberSettings::alone(&alone.pod_uid, scopes, zone);
-        // It has no shards to command, and none report.
+        // This election commands no shards, and none report to it.
         let (commands, _) = mpsc::channel(1);
         let (_, reports) = mpsc::channel(1);
         let election = self.election(alone, settings, commands, reports);
         Some(self.start("election", ElectionTask::ENDS_ALONE_IN, election.run()))
     }
 
-    /// The look for installations that overlap with ours; none where nobody can know of us.
+    /// Starts the search for overlapping installations; `None` if this replica has no member Lease.
     pub(super) fn spawn_overlaps(&self) -> Option<Task> {
         let membership = self.settings.sharding.as_ref().or(self.settings.alone.as_ref())?;
         let task = OverlapTask {

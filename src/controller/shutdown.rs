@@ -1,8 +1,9 @@
-//! How the process ends: in phases, each of which leaves nothing behind for the next.
+//! Shutdown of the process in phases. Each phase completes before the next one begins.
 //!
-//! Shards are handed over first, where there is anybody else. Then intake stops, so that no new slot is ordered; creates on the way are answered; their statuses are written;
-//! then what is left is told and the process ends. The phases are set by `controller::Controller::run` alone, which joins the tasks
-//! of each before it goes on; every task bounds its own part in time.
+//! Shards are handed over first, if another replica can lead them. Then intake stops, so that no new slot is ordered.
+//! Creates in flight are answered, their statuses are written, pending Events are sent, and the process ends. Only
+//! `controller::Controller::run` sets the phase; it joins the tasks of each phase before it sets the next. Every task
+//! bounds the time of its own part.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::{
     shard::lifecycle::SEAL_TIMEOUT,
 };
 
-/// The longest wait for shards to be handed over.
+/// Maximum wait for shards to be handed over.
 pub const HANDOVER_GRACE: Duration = Duration::from_secs(12);
 
 const _: () = assert!(
@@ -22,17 +23,17 @@ const _: () = assert!(
     "three seconds are left for the Lease writes"
 );
 
-/// The longest wait for creates that were sent and are not answered.
+/// Maximum wait for creates that were sent and are not answered.
 pub const INFLIGHT_GRACE: Duration = Duration::from_secs(8);
 
-/// The longest wait for pending statuses; what is not written then is derived anew by whoever comes next.
+/// Maximum wait for pending statuses. The next leader derives those that are not written by then.
 pub const STATUS_GRACE: Duration = Duration::from_secs(4);
 
-/// The longest wait for pending Events.
+/// Maximum wait for pending Events.
 pub const EVENT_GRACE: Duration = Duration::from_secs(1);
 
-/// All graces together. Kubernetes kills a Pod 30 seconds after SIGTERM (`terminationGracePeriodSeconds`); five of them
-/// are left for a node that is slow.
+/// Upper bound of all graces together. Kubernetes kills a Pod 30 seconds after SIGTERM
+/// (`terminationGracePeriodSeconds`); five seconds are left for a slow node.
 const GRACES_MAX: Duration = Duration::from_secs(25);
 
 const _: () = assert!(
@@ -41,16 +42,16 @@ const _: () = assert!(
     "the process must end by itself before Kubernetes kills it"
 );
 
-/// How far the process is from its end. Ordered: a later phase includes the earlier ones.
+/// Progress of the shutdown. Ordered: a later phase includes the earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Not at all.
+    /// No shutdown is in progress.
     Running,
-    /// What others can take over is handed to them.
+    /// Shards are handed over to other replicas.
     HandOver,
-    /// Nothing new is taken in; what is on the way is answered.
+    /// No new work is taken in; requests in flight are answered.
     StopIntake,
-    /// Every answer has been given; the shards take them in and end.
+    /// Every request has been answered; the shards process the answers and end.
     EndShards,
     /// Pending statuses are written.
     FlushStatuses,
@@ -60,45 +61,45 @@ pub enum Phase {
     End,
 }
 
-/// A view of the phase. Clones see the same.
+/// A receiver of the phase. Clones observe the same phase.
 #[derive(Clone, Debug)]
 pub struct PhaseReceiver(OrderedReceiver<Phase>);
 
 impl PhaseReceiver {
-    /// Returns when the phase is reached; may be dropped and called again.
+    /// Returns when the phase is reached. Cancel safe.
     pub async fn reached(&mut self, phase: Phase) {
-        // Without a sender nobody is left who could want anything more.
+        // An error means that the sender is gone: no later phase can follow.
         let _ = self.0.wait_for(|current| *current >= phase).await;
     }
 
-    /// Whether the phase is reached.
+    /// Whether the phase has been reached.
     pub fn has_reached(&self, phase: Phase) -> bool {
         self.0.get() >= phase
     }
 }
 
-/// Sets the phase. Clones are one.
+/// Sets the phase. Clones set the same phase.
 #[derive(Clone, Debug)]
 pub struct PhaseSender(OrderedSender<Phase>);
 
 impl PhaseSender {
-    /// Goes on to a phase; never back.
+    /// Advances to a phase; an earlier phase has no effect.
     pub fn advance(&self, phase: Phase) {
         self.0.update(|current| current.max(phase));
     }
 
-    /// One more view.
+    /// Returns another receiver.
     pub fn subscribe(&self) -> PhaseReceiver {
         PhaseReceiver(self.0.subscribe())
     }
 }
 
-/// The phase of a process that runs.
+/// Returns a sender whose phase is [`Phase::Running`].
 pub fn phases() -> PhaseSender {
     PhaseSender(OrderedSender::new(Phase::Running))
 }
 
-/// SIGTERM and SIGINT, which mean the same.
+/// SIGTERM and SIGINT; both start the shutdown.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
@@ -106,7 +107,11 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// From here on the process does not end by itself on these signals.
+    /// Installs the signal handlers. From this call on, the signals do not end the process by themselves.
+    ///
+    /// # Errors
+    ///
+    /// If a handler cannot be installed.
     pub fn listen() -> std::io::Result<Signals> {
         Ok(Signals {
             terminate: signal(SignalKind::terminate())?,
@@ -114,7 +119,7 @@ impl Signals {
         })
     }
 
-    /// Returns at the next signal, with its name.
+    /// Waits for the next signal and returns its name.
     pub async fn next(&mut self) -> &'static str {
         tokio::select! {
             biased;

@@ -1,6 +1,6 @@
-//! The tasks of a run: what happens when one ends, and the order in which all do.
+//! The tasks of a run: supervision, and the order in which the shutdown ends them.
 //!
-//! Invariant: no task outlives the run that it belongs to, however that ends.
+//! Invariant: no task outlives its run, however the run ends.
 
 use futures::future::select_all;
 use tokio::task::JoinHandle;
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::kube_api::ordered_watch::OrderedReceiver;
 
-/// A task that runs, and ends at once when it is dropped.
+/// A running task. Dropping it aborts the task.
 pub(super) struct Task {
     pub(super) name: &'static str,
-    /// The phase of the shutdown in which it ends.
+    /// The phase of the shutdown in which the task ends.
     pub(super) ends_in: Phase,
     pub(super) handle: JoinHandle<()>,
 }
@@ -25,15 +25,15 @@ impl Drop for Task {
     }
 }
 
-/// What came to an end as it should.
+/// A regular end, of the process or of a session.
 pub(super) enum Ended {
-    /// The process, after a signal.
+    /// The process ended after a signal.
     Process,
-    /// A life: another begins, beside the tasks that last.
+    /// The session ended. The next session starts beside the lasting tasks.
     Session { lasting: Vec<Task>, ended: Vec<Task> },
 }
 
-/// Waits for the end of this life, or for a signal, which takes the process through the phases of its end.
+/// Waits until the session ends or a signal arrives. A signal takes the process through the phases of the shutdown.
 pub(super) async fn supervise(
     lasting: Vec<Task>,
     mut tasks: Vec<Task>,
@@ -60,13 +60,13 @@ pub(super) async fn supervise(
     }
 }
 
-/// Ends tasks as a crash does, and returns when nothing of them runs any more.
+/// Aborts tasks as a crash would, and returns when none of them runs any more.
 pub(super) async fn end_at_once(tasks: Vec<Task>) {
     for task in &tasks {
         task.handle.abort();
     }
     for mut task in tasks {
-        // That it was aborted is no news, nor that it failed in that instant: it is forgotten either way.
+        // The result is ignored: the task was aborted, or it failed at the same instant.
         let _ = (&mut task.handle).await;
     }
 }
@@ -80,7 +80,7 @@ async fn first_to_end(tasks: &mut [Task]) -> RuntimeError {
     }
 }
 
-/// Every task bounds its own end in time.
+/// Ends the tasks phase by phase. Every task bounds the time of its own end.
 async fn wind_down(tasks: Vec<Task>, phases: &PhaseSender) -> Result<(), RuntimeError> {
     let mut left = tasks;
     let all = [

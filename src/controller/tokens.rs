@@ -1,20 +1,20 @@
-//! Tokens for what may be done many times at once, and then so many times a second. Pure.
+//! A token bucket: a burst at once, then a fixed rate. Pure.
 
 use std::time::Duration;
 
 use crate::shard::BootInstant;
 
-/// A bucket of tokens that fills with time.
+/// A token bucket that refills with time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::controller) struct Tokens {
     capacity: u32,
     interval: Duration,
-    /// When the bucket is full if nothing more is taken.
+    /// When the bucket is full if no more tokens are taken.
     full_at: BootInstant,
 }
 
 impl Tokens {
-    /// A full bucket. `per_second` is at least one.
+    /// Creates a full bucket. `per_second` is at least one.
     pub(in crate::controller) fn new(capacity: u32, per_second: u32, now: BootInstant) -> Tokens {
         Tokens {
             capacity,
@@ -23,7 +23,7 @@ impl Tokens {
         }
     }
 
-    /// A bucket of another size with as many tokens as there are, where they fit.
+    /// Returns a bucket of another size with as many of the present tokens as fit.
     pub(in crate::controller) fn resized(&self, capacity: u32, per_second: u32, now: BootInstant) -> Tokens {
         let n_missing = self
             .full_at
@@ -39,7 +39,7 @@ impl Tokens {
         }
     }
 
-    /// Takes a token, or says when there will be one.
+    /// Takes a token, or returns the instant of the next token.
     pub(in crate::controller) fn take(&mut self, now: BootInstant) -> Result<(), BootInstant> {
         let full_at = self.full_at.max(now) + self.interval;
         let beyond = full_at.since(now).saturating_sub(self.interval * self.capacity);

@@ -1,4 +1,4 @@
-//! The tasks that watch CronJobs and Jobs.
+//! Starts the tasks that watch CronJobs and Jobs.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Shell {
-    /// All CronJobs of a scope, or those of the shards that are held.
+    /// Watches all CronJobs of a scope, or with sharding those of the held shards.
     fn watch_cron_jobs(
         &self,
         client: kube::Client,
@@ -35,7 +35,7 @@ impl Shell {
         }
     }
 
-    /// All Jobs of a scope, or those of the shards that are held.
+    /// Watches all Jobs of a scope, or with sharding those of the held shards.
     fn watch_jobs(&self, client: kube::Client, scope: &Scope) -> impl Stream<Item = WatchItem> + Send + use<> {
         match (&self.settings.sharding, self.progress_of(scope)) {
             (Some(sharding), Some(progress)) => {
@@ -58,7 +58,7 @@ impl Shell {
         })
     }
 
-    /// The API for writes that read the CronJob first.
+    /// The API client for writes that first read the CronJob.
     pub(super) fn reading_api(&self) -> ApiClient {
         self.api.clone().with_decoder(Decoder::clone(&self.decoder()))
     }

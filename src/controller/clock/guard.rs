@@ -1,11 +1,11 @@
-//! The clock guard: decides which reading of the wall clock the controller may run by.
+//! The clock guard: decides by which reading of the wall clock the controller runs.
 //!
-//! Pure: every reading and every answer is an argument. It keeps two promises. A step of the wall clock of more than
-//! [`STEP_MAX`] against the boot clock is not followed until answers of the API server bear it out. A clock that is
-//! further from the API server's than the tolerance is an alarm, which ends by itself when the two agree again.
+//! Pure: every reading and every answer is an argument. The guard makes two promises. A step of the wall clock of more
+//! than [`STEP_MAX`] against the boot clock is not followed until answers of the API server confirm it. A difference
+//! from the API server's clock beyond the tolerance is an alarm, which ends by itself when the clocks agree again.
 //!
-//! Connections may lead to different API servers, so each is judged by itself and the majority decides. Our own clock
-//! counts as one voice: while half of the connections agree with it, there is no alarm.
+//! Connections may lead to different API servers, so each connection is judged by itself and the majority decides. The
+//! clock of this machine counts as one vote: while half of the connections agree with it, there is no alarm.
 
 mod server_offset;
 
@@ -16,48 +16,51 @@ use jiff::{SignedDuration, Timestamp};
 use self::server_offset::ServerOffset;
 use crate::{kube_api::http::ConnectionId, shard::BootInstant};
 
-/// A larger difference between the progress of the wall clock and of the boot clock is a step and is held.
+/// A larger difference between the progress of the wall clock and of the boot clock is a step, which is held.
 pub const STEP_MAX: SignedDuration = SignedDuration::from_secs(1);
 
-/// So many answers over a connection must agree before the guard believes them: one may come from a proxy's store or a
-/// server just off.
+/// Number of answers over a connection that must agree before the guard believes them. A single answer may come from a
+/// proxy's cache or from a server whose clock is being corrected.
 const AGREEING_ANSWERS_MIN: u32 = 2;
 
-/// So many answers without a date, and none with one, mean that the server tells no time: then the wall clock is believed.
+/// After this many answers without a `Date`, and none with one, the server reports no time and the wall clock is
+/// believed.
 const UNDATED_ANSWERS_MIN: u32 = 3;
 
-/// Without an answer for so long one is asked for: a clock that drifts by a second a minute is noticed in time.
+/// A probe is due after this time without an answer, so that a drift of a second per minute is noticed in time.
 const ANSWER_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The same while the clocks are in doubt. Not a divisor of a second, so that the answers narrow the skew down.
+/// The same interval while the clocks are in doubt. It does not divide a second, so that the answers narrow the skew
+/// down.
 const DOUBT_ANSWER_INTERVAL: Duration = Duration::from_millis(270);
 
-/// A connection that has not answered for three probe intervals is closed or unused, and does not count.
+/// A connection without an answer for three probe intervals is closed or unused, and does not count.
 const CONNECTION_SILENCE_MAX: Duration = Duration::from_secs(30);
 
-/// Connections that are remembered: twice the six of a replica (four for writes, one for Events, one for Leases), since
-/// all may have been replaced within [`CONNECTION_SILENCE_MAX`].
+/// Number of connections that the guard stores: twice the six of a replica (four for writes, one for Events, one for
+/// Leases), since all may have been replaced within [`CONNECTION_SILENCE_MAX`].
 const N_CONNECTIONS_MAX: usize = 12;
 
-/// Connections that contradict our clock are replaced at most so often: six TLS handshakes a minute are little for an API
-/// server, and a replica that reached one wrong server several times by chance fires again within a minute.
+/// Minimum interval between two replacements of connections whose clock contradicts this machine's. Six TLS handshakes
+/// a minute are little for an API server. A replica whose connections all reached one wrong server fires again within a
+/// minute.
 const RETIREMENT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Whether the controller may act by its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockVerdict {
-    /// Not compared yet: nothing may be fired.
+    /// The clocks have not been compared yet: no slot may be fired.
     Unknown,
-    /// Near enough to the API server's.
+    /// The difference from the API server's clock is within the tolerance.
     Fine,
-    /// Too far from the API server's: nothing may be fired.
+    /// The difference from the API server's clock is too large: no slot may be fired.
     Alarm,
 }
 
-/// What is known of the clock at the other end of a connection.
+/// Estimate of the clock at the other end of a connection.
 #[derive(Clone, Copy, Debug)]
 struct ObservedConnection {
-    /// `None` for all clients that do not tell their connections apart.
+    /// `None` for all clients that do not identify their connections.
     id: Option<ConnectionId>,
     offset: ServerOffset,
     last_answer: BootInstant,
@@ -73,13 +76,13 @@ impl ObservedConnection {
     }
 }
 
-/// See the module.
+/// Compares the wall clock with the boot clock and with the API servers' clocks.
 #[derive(Debug)]
 pub struct ClockGuard {
     skew_max: SignedDuration,
-    /// Wall clock minus boot clock as we go by it.
+    /// Wall clock minus boot clock, as the controller uses it.
     offset: SignedDuration,
-    /// Wall clock minus boot clock as it reads, while that is a step that nothing has borne out.
+    /// Wall clock minus boot clock as read, while it is a step that no answer has confirmed.
     held: Option<SignedDuration>,
     connections: Vec<ObservedConnection>,
     has_date: bool,
@@ -90,7 +93,7 @@ pub struct ClockGuard {
 }
 
 impl ClockGuard {
-    /// Starts from a first reading of both clocks; `skew_max` is the tolerance against the API server's clock.
+    /// Starts from a first reading of both clocks. `skew_max` is the tolerance against the API server's clock.
     pub fn new(skew_max: SignedDuration, wall: Timestamp, boot: BootInstant) -> ClockGuard {
         ClockGuard {
             skew_max,
@@ -105,12 +108,12 @@ impl ClockGuard {
         }
     }
 
-    /// The tolerance against the API server's clock.
+    /// Returns the tolerance against the API server's clock.
     pub fn skew_max(&self) -> SignedDuration {
         self.skew_max
     }
 
-    /// The time to go by, for one reading of both clocks.
+    /// Returns the controller's time for one reading of both clocks.
     pub fn read(&mut self, wall: Timestamp, boot: BootInstant) -> Timestamp {
         let reading = wall.as_duration() - signed(boot);
         if (reading - self.offset).abs() <= STEP_MAX {
@@ -122,8 +125,8 @@ impl ClockGuard {
         Timestamp::from_duration(self.offset + signed(boot)).unwrap_or(wall)
     }
 
-    /// Takes note of an answer of the API server: when its request was sent, when it was received, and its `Date` with
-    /// the connection that it came over.
+    /// Records an answer of the API server: when its request was sent, when it was received, and its `Date` together
+    /// with the connection that it came over.
     pub fn observe(
         &mut self,
         sent: BootInstant,
@@ -178,8 +181,8 @@ impl ClockGuard {
         }
     }
 
-    /// Whether a connection is to be replaced because its server's clock contradicts ours. The replacement may reach
-    /// another server.
+    /// Returns whether a connection must be replaced because its server's clock contradicts this machine's, and if so
+    /// removes it here. The replacement may reach another server.
     pub fn retire(&mut self, id: ConnectionId, now: BootInstant) -> bool {
         let is_too_soon = self
             .last_retirement
@@ -201,12 +204,12 @@ impl ClockGuard {
         server.excess_of(self.offset).abs() <= self.skew_max
     }
 
-    /// Whether this is believed of more than half of the connections.
+    /// Whether more than half of the fresh connections are believed and satisfy `is_so`.
     fn is_majority(&self, is_so: impl Fn(&ServerOffset) -> bool) -> bool {
         2 * self.n_believed(is_so) > self.fresh().count()
     }
 
-    /// Whether this is believed of at least half of the connections.
+    /// Whether at least half of the fresh connections are believed and satisfy `is_so`.
     fn is_half(&self, is_so: impl Fn(&ServerOffset) -> bool) -> bool {
         2 * self.n_believed(is_so) >= self.fresh().count()
     }
@@ -224,18 +227,18 @@ impl ClockGuard {
             .filter(move |known| last_answer.is_some_and(|now| known.is_fresh(now)))
     }
 
-    /// Whether the controller may act by its clock.
+    /// Returns whether the controller may act by its clock.
     pub fn verdict(&self) -> ClockVerdict {
         self.verdict
     }
 
-    /// Whether a step of the wall clock is being held.
+    /// Returns whether a step of the wall clock is held, that is, not followed yet.
     pub fn is_holding_step(&self) -> bool {
         self.held.is_some()
     }
 
-    /// Our clock minus the API server's, to about half a second, less with many answers. Of several servers the one in
-    /// the middle, the nearer of two, which is the one that decides on the alarm.
+    /// Returns this machine's clock minus the API server's, to about half a second, better with many answers. With
+    /// several servers it is the median, the smaller of two middle values: the one that decides on the alarm.
     pub fn skew(&self) -> Option<SignedDuration> {
         let believed = self.fresh().filter(|known| known.is_believed());
         let mut skews: Vec<SignedDuration> = believed.map(|known| self.offset - known.offset.middle()).collect();
@@ -243,12 +246,12 @@ impl ClockGuard {
         skews.get(skews.len().saturating_sub(1) / 2).copied()
     }
 
-    /// Whether answers are wanted soon.
+    /// Whether probes are due at the short interval.
     fn is_in_doubt(&self) -> bool {
         self.verdict != ClockVerdict::Fine || self.held.is_some()
     }
 
-    /// When the next answer is wanted at the latest, for want of others: soon while there is doubt.
+    /// Returns when the next answer is due at the latest: soon while the clocks are in doubt.
     pub fn next_answer_wanted(&self, now: BootInstant) -> BootInstant {
         let interval = if self.is_in_doubt() {
             DOUBT_ANSWER_INTERVAL

@@ -1,4 +1,4 @@
-//! The clock and its sleeper, in virtual time.
+//! Tests of the clock and its sleeper, mostly in virtual time.
 
 use super::*;
 use futures::FutureExt as _;

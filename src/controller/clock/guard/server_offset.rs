@@ -1,14 +1,14 @@
-//! What the answers of one API server say about its clock.
+//! Estimates the offset of one API server's clock from its answers.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::signed;
 use crate::shard::BootInstant;
 
-/// The `Date` of an answer has whole seconds.
+/// Resolution of the `Date` header: whole seconds.
 const DATE_RESOLUTION: SignedDuration = SignedDuration::from_secs(1);
 
-/// Where the API server's clock lies against our boot clock: its time minus ours, between these two.
+/// Bounds of the API server's time minus this machine's boot clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ServerOffset {
     low: SignedDuration,
@@ -17,7 +17,7 @@ pub(super) struct ServerOffset {
 }
 
 impl ServerOffset {
-    /// The date was set at some instant between sending and receiving, and is cut to whole seconds.
+    /// Bounds from one answer. The server set the date between the send and the receipt, and cut it to whole seconds.
     pub(super) fn of_answer(sent: BootInstant, received: BootInstant, date: Timestamp) -> ServerOffset {
         let date = date.as_duration();
         ServerOffset {
@@ -27,7 +27,8 @@ impl ServerOffset {
         }
     }
 
-    /// What both leave possible; the later alone where they contradict each other, since one of the clocks has moved.
+    /// The intersection of both bounds. If they contradict each other, one of the clocks has moved, and `later`
+    /// replaces `self`.
     pub(super) fn and_then(self, later: ServerOffset) -> ServerOffset {
         let (low, high) = (self.low.max(later.low), self.high.min(later.high));
         if low > high {
@@ -40,7 +41,7 @@ impl ServerOffset {
         }
     }
 
-    /// How far an offset lies outside: positive when it is ahead of the server's.
+    /// How far an offset lies outside of the bounds; positive if it is ahead of the server's clock.
     pub(super) fn excess_of(&self, offset: SignedDuration) -> SignedDuration {
         if offset > self.high {
             offset - self.high

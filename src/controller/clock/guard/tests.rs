@@ -1,8 +1,8 @@
-//! Steps, drifts and answers against the guard, on simulated clocks.
+//! Tests of the guard with steps, drifts and answers, on simulated clocks.
 
 use super::*;
 
-/// A machine and an API server whose clocks can be set apart; the boot clock starts at an odd fraction of a second.
+/// A machine and an API server with independent clocks. The boot clock starts at an odd fraction of a second.
 struct World {
     guard: ClockGuard,
     boot: Duration,
@@ -28,7 +28,7 @@ impl World {
         self.boot += time;
     }
 
-    /// How far the time that the guard gives is ahead of the true time.
+    /// How far the guard's time is ahead of the true time.
     fn read_ahead(&mut self) -> SignedDuration {
         let truth = true_time(self.boot);
         let given = self
@@ -37,12 +37,12 @@ impl World {
         given.duration_since(truth)
     }
 
-    /// One request that takes `round_trip`, answered in its middle.
+    /// Sends one request that takes `round_trip` and is answered halfway.
     fn ask(&mut self, round_trip: Duration) {
         self.ask_over(None, round_trip, self.server_ahead);
     }
 
-    /// The same over a connection to a server whose clock is so far ahead.
+    /// Sends one request over a connection to a server whose clock is ahead by `server_ahead`.
     fn ask_over(&mut self, connection: Option<ConnectionId>, round_trip: Duration, server_ahead: SignedDuration) {
         let sent = BootInstant::after_boot(self.boot);
         self.pass(round_trip / 2);
@@ -54,7 +54,7 @@ impl World {
         self.guard.observe(sent, received, Some((connection, date)));
     }
 
-    /// Asks three times over each connection; the servers' clocks are so many milliseconds ahead.
+    /// Sends three requests over each connection. The pairs are the connection and its server's lead in milliseconds.
     fn ask_all(&mut self, servers_ahead: &[(u64, i64)]) {
         for _ in 0..3 {
             for (connection, ahead_ms) in servers_ahead {

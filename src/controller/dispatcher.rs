@@ -1,9 +1,10 @@
-//! Sends what the shard orders about Jobs: creates by deadline and fairly between namespaces, everything else behind.
+//! Sends the Job requests that shards order: creates first, by deadline and fairly between namespaces; all others
+//! after.
 //!
-//! One task drives all requests in flight. It keeps these promises: a request is sent only inside the term in which it
-//! was ordered, only while the clock may be acted by, never at or after its `expires_at`; every request that was taken
-//! in is answered exactly once with an [`Input`]. "Too many requests" and an unreachable server are no answers: the
-//! request goes back to its place in the queue and the whole lane pauses.
+//! One task drives all requests in flight. A request is sent only in the shard term in which it was ordered, only while
+//! the clock verdict is fine, and never at or after its `expires_at`. Every accepted request is answered exactly once
+//! with an [`Input`]. "Too many requests" and an unreachable server do not count as answers: the request returns to its
+//! place in the queue, and the whole lane pauses.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -34,14 +35,14 @@ use backlog::{BACKLOG_MAX, Backlog, InFlight};
 use request::Reply;
 pub use request::{JobApi, Queued, Request};
 
-/// How often one request is sent again before the shard is told that it failed: more than five minutes of pauses, far
-/// beyond any slot's `expires_at`, which ends most of them earlier.
+/// Maximum number of retries before a request counts as failed: more than five minutes of pauses, far beyond the
+/// `expires_at` of any slot, which ends most requests earlier.
 const RETRIES_MAX: u32 = 64;
 
-/// More creates than this at once are a burst, which statuses and Events stay behind.
+/// More creates than this at once are a burst. Statuses and Events wait until a burst is over.
 const BURST_MIN: usize = 8;
 
-/// The way into the dispatcher. Clones are one queue.
+/// The queue of the dispatcher. Clones share one queue.
 #[derive(Clone, Debug)]
 pub struct DispatchQueue {
     shared: Arc<Shared>,
@@ -49,15 +50,15 @@ pub struct DispatchQueue {
 
 #[derive(Debug)]
 struct Shared {
-    /// Held for one insertion or removal, never across an await.
+    /// Locked for one insertion or removal, never across an await.
     backlog: Mutex<Backlog>,
-    /// Told at each insertion.
+    /// Notified at each insertion.
     arrivals: Notify,
     metrics: DispatchMetrics,
 }
 
 impl DispatchQueue {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(metrics: DispatchMetrics) -> DispatchQueue {
         let backlog = Mutex::new(Backlog::new(BACKLOG_MAX));
         let shared = Shared {
@@ -70,7 +71,11 @@ impl DispatchQueue {
         }
     }
 
-    /// Takes a request in without waiting. When there is no room its answer is given back at once.
+    /// Adds a request without waiting.
+    ///
+    /// # Errors
+    ///
+    /// If the queue is full, returns the answer to the request.
     pub fn push(&self, queued: Queued, now: Timestamp) -> Result<(), Input> {
         self.backlog().push(queued, now).map_err(|queued| {
             self.shared.metrics.overflows.inc();
@@ -93,28 +98,28 @@ impl DispatchQueue {
         self.backlog().take_any()
     }
 
-    /// The backlog is consistent after every statement, so a panic elsewhere does not spoil it.
+    /// Locks the backlog. It is consistent after every statement, so a panic elsewhere does not invalidate it.
     fn backlog(&self) -> MutexGuard<'_, Backlog> {
         self.shared.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What the dispatcher is connected to.
+/// The channels of the dispatcher.
 #[derive(Debug)]
 pub struct DispatcherChannels {
-    /// Where requests come from.
+    /// Incoming requests.
     pub queue: DispatchQueue,
-    /// Where answers go.
+    /// Answers to the shard task.
     pub answers: mpsc::Sender<Input>,
-    /// Whether we lead.
+    /// The shards and terms in which this replica may write.
     pub leadership: watch::Receiver<Leadership>,
-    /// When to end.
+    /// Phase of the shutdown; it ends the dispatcher.
     pub phase: PhaseReceiver,
-    /// Set while more creates are due than go at once, which statuses and Events stay behind.
+    /// Set while more creates are due than are sent at once. Statuses and Events wait meanwhile.
     pub burst: OrderedSender<bool>,
 }
 
-/// See the module.
+/// The task that sends Job requests.
 pub struct Dispatcher<A: JobApi> {
     lane: Lane<A, Queued>,
     clock: Clock,
@@ -124,16 +129,16 @@ pub struct Dispatcher<A: JobApi> {
     metrics: DispatchMetrics,
 }
 
-/// Why nothing more is sent at present.
+/// Reasons why no request is sent at present.
 enum Stall {
-    /// Nothing waits, the limit is reached, or the clock is in doubt: an event will tell.
+    /// The queue is empty, the limit is reached, or the clock is in doubt. An event ends the stall.
     UntilEvent,
-    /// The lane pauses.
+    /// The lane pauses, or a token is missing, until this instant.
     UntilInstant(BootInstant),
 }
 
 impl<A: JobApi> Dispatcher<A> {
-    /// A dispatcher that has at most `inflight_max` requests on the way.
+    /// Creates a dispatcher with at most `inflight_max` requests in flight.
     pub fn new(api: A, clock: Clock, channels: DispatcherChannels, inflight_max: u32) -> Dispatcher<A> {
         let metrics = channels.queue.shared.metrics.clone();
         let leadership = channels.leadership.clone();
@@ -147,7 +152,7 @@ impl<A: JobApi> Dispatcher<A> {
         }
     }
 
-    /// Works until the intake stops, then sees to what is on the way and gives every other request back as abandoned.
+    /// Runs until the intake stops. Then waits for the requests in flight and answers all others as abandoned.
     pub async fn run(mut self) {
         let queue = self.channels.queue.clone();
         let mut phase = self.channels.phase.clone();
@@ -168,7 +173,7 @@ impl<A: JobApi> Dispatcher<A> {
         self.wind_up().await;
     }
 
-    /// Hands requests to connections until there is a reason not to.
+    /// Sends requests until there is a reason to stop.
     async fn send_what_may_be_sent(&mut self) -> Stall {
         loop {
             if self.clock.verdict() != ClockVerdict::Fine {
@@ -194,7 +199,7 @@ impl<A: JobApi> Dispatcher<A> {
         }
     }
 
-    /// What is to be said of a request that must not be sent at this instant.
+    /// Returns the answer to a request that must not be sent at this instant.
     fn answer_instead_of_sending(&self, queued: &Queued, now: Timestamp) -> Option<Input> {
         let request = &queued.request;
         if !self.lane.is_led(queued.shard_term) {
@@ -213,7 +218,7 @@ impl<A: JobApi> Dispatcher<A> {
     fn send(&mut self, queued: Queued) {
         self.in_flight.enter(&queued);
         if queued.is_quarantined() {
-            // The last that is named before a process dies is what it died of.
+            // If the process dies, the last request named in the log is the cause.
             tracing::info!(request = %queued.request, "sends a request of a shard in quarantine");
         }
         self.n_creates_in_flight += usize::from(queued.is_create());
@@ -224,7 +229,7 @@ impl<A: JobApi> Dispatcher<A> {
         self.lane.send(queued);
     }
 
-    /// Takes in what came of a request: an answer for the shard, or another try.
+    /// Handles the result of a request: an answer for the shard, or a retry.
     async fn settle(&mut self, (mut queued, answer): Settled<Queued, Reply>) {
         self.n_creates_in_flight -= usize::from(queued.is_create());
         self.in_flight.leave(&queued);
@@ -241,7 +246,8 @@ impl<A: JobApi> Dispatcher<A> {
                 self.put_back(queued).await;
             }
             Answer::Throttled { message, .. } => self.try_again(queued, message).await,
-            // A second POST could make a second Job: the shard asks for the first one. All else can be repeated.
+            // A repeated POST could create a second Job, so the shard looks the first one up. All other requests are
+            // repeatable.
             Answer::Unavailable { message, .. } => match queued.request.unanswered(message.clone()) {
                 Some(answer) => self.answer(answer).await,
                 None => self.try_again(queued, message).await,
@@ -263,7 +269,7 @@ impl<A: JobApi> Dispatcher<A> {
         }
     }
 
-    /// B-15.1, in the controller's time: the server knows nothing of `--clock-offset`.
+    /// Creation skew (B-15.1), in the controller's time: the server does not know `--clock-offset`.
     fn record_creation(&self, answer: &Input) {
         if let Input::JobCreateAnswered {
             slot,
@@ -277,11 +283,11 @@ impl<A: JobApi> Dispatcher<A> {
     }
 
     async fn answer(&mut self, answer: Input) {
-        // Nobody listens any more when the shard has ended, and then nobody needs to know.
+        // The receiver is gone only after the shard task has ended, and then the answer is irrelevant.
         let _ = self.channels.answers.send(answer).await;
     }
 
-    /// How long nothing more is sent, unless something happens.
+    /// How long the loop sleeps unless an event arrives.
     fn pause_of(&self, stall: &Stall) -> Option<Duration> {
         match stall {
             Stall::UntilEvent => None,
@@ -289,7 +295,7 @@ impl<A: JobApi> Dispatcher<A> {
         }
     }
 
-    /// Tells the gauges and the lanes behind us how much is going on.
+    /// Publishes the queue and in-flight sizes to the gauges, and the burst to the lanes that wait for it.
     fn publish(&self) {
         let (n_creates, n_background) = {
             let backlog = self.channels.queue.backlog();
@@ -304,7 +310,7 @@ impl<A: JobApi> Dispatcher<A> {
             .set(n_creates + self.n_creates_in_flight > BURST_MIN);
     }
 
-    /// Gives back what waits, and waits a while for what is on the way.
+    /// Abandons the queued requests, and waits a limited time for those in flight.
     async fn wind_up(mut self) {
         self.abandon_backlog().await;
         let deadline = self.clock.boot() + INFLIGHT_GRACE;
@@ -314,12 +320,12 @@ impl<A: JobApi> Dispatcher<A> {
                 break;
             };
             self.settle(settled).await;
-            // What would be tried again is not: it is back in the queue.
+            // Retries have returned to the queue; they are not sent again.
             self.abandon_backlog().await;
         }
         tracing::debug!(n_unanswered = self.lane.n_in_flight(), "dispatcher ended");
         self.publish();
-        // Nobody would say so later.
+        // No later publish would reset it.
         self.channels.burst.set(false);
     }
 

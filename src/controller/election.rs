@@ -1,8 +1,8 @@
-//! This replica's part in who leads which shard: drives [`Election`], which decides, and carries out what it wants.
+//! This replica's part in the election of shard leaders: drives [`Election`], which decides, and executes its effects.
 //!
-//! One task owns the watch of Leases, every request about them, and what this replica may do: nobody else changes the
-//! [`Leadership`] that writers ask. It gives a shard up there before it says so to anybody, and takes one up there before
-//! the shard is told to act. Its end ends the process.
+//! One task owns the watch of Leases, every Lease request, and the [`Leadership`] that writers check; no other task
+//! changes it. A shard is removed from [`Leadership`] before any message that gives it up, and added before the shard
+//! starts to act. The end of this task ends the process.
 
 mod adoptions;
 mod handovers;
@@ -37,29 +37,29 @@ use crate::{
     telemetry::metrics::{ElectionMetrics, ElectionSnapshot},
 };
 
-/// What the election is connected to.
+/// The channels of the election.
 pub struct ElectionChannels {
-    /// What it wants of shards.
+    /// Commands to the shards.
     pub commands: mpsc::Sender<ShardCommand>,
-    /// What shards say.
+    /// Reports of the shards.
     pub reports: mpsc::Receiver<ShardReport>,
-    /// What this replica may do.
+    /// The shards and terms in which this replica may write.
     pub leadership: watch::Sender<Leadership>,
-    /// Whether a replica with `--alone` acts.
+    /// Whether a replica with `--alone` starts Jobs.
     pub acts_alone: OrderedSender<bool>,
-    /// Whether the history of the API server went back, which ends this life.
+    /// Whether the history of the API server went back, which ends this session.
     pub went_back: OrderedSender<bool>,
-    /// What writes go over, to be cut off when they must not arrive any more.
+    /// The client of writes. A fence resets its connections, so that no write in flight arrives late.
     pub writes: ApiClient,
-    /// When to hand everything over.
+    /// Phase of the shutdown; it starts the handover of all shards.
     pub phase: PhaseReceiver,
-    /// Where it says how things stand.
+    /// The snapshot of the election for metrics and probes.
     pub snapshot: ElectionSnapshot,
-    /// Counters.
+    /// Metrics of the election.
     pub metrics: ElectionMetrics,
 }
 
-/// See the module.
+/// The task that runs one [`Election`].
 pub struct ElectionTask {
     election: Election,
     config: ElectionConfig,
@@ -72,31 +72,31 @@ pub struct ElectionTask {
     notices: Notices,
     refusals: Refusals,
     incarnations: Incarnations,
-    /// The number of this life.
+    /// The number of the current incarnation.
     incarnation: Incarnation,
-    /// Whether it is that of a replica with `--alone`, which has no shards.
+    /// Whether this replica runs with `--alone` and so has no shards.
     is_alone: bool,
     is_synced: bool,
-    /// When everything must have been handed over, once that has begun.
+    /// Deadline for the handover of all shards, once the shutdown has begun.
     leave_by: Option<BootInstant>,
     told_not_owning: Option<NotOwning>,
 }
 
-/// Why there is nothing more to do.
+/// Reasons to end the task.
 enum Ending {
-    /// All was given away, or its time is over.
+    /// All shards were handed over, or the time for that is over.
     Left,
-    /// Somebody else is what we are.
+    /// Another process has the identity of this replica.
     Exit,
-    /// The shards' task does not take commands any more.
+    /// The shard task accepts no more commands.
     Deaf,
 }
 
 impl ElectionTask {
-    /// A replica with `--alone` gives its place up when nothing more is to be written.
+    /// The phase in which a replica with `--alone` gives up its membership: no write follows it.
     pub const ENDS_ALONE_IN: Phase = Phase::FlushEvents;
 
-    /// The election of a replica; its first life is the one of the configuration.
+    /// Creates the election of a replica. Its first incarnation is that of the configuration.
     pub fn new(
         config: ElectionConfig,
         incarnations: Incarnations,
@@ -132,10 +132,10 @@ impl ElectionTask {
         }
     }
 
-    /// Works until everything has been handed over, or the time for that is over.
+    /// Runs until every shard has been handed over or the time for that is over.
     pub async fn run(mut self) {
         let ending = self.take_part().await;
-        // Whatever is left is sent no more: others may lead it by the time that it would be.
+        // Requests that remain are not sent: another replica may lead their shards by then.
         self.channels.leadership.send_replace(self.nothing());
         let _ = self.channels.commands.try_send(ShardCommand::ReleaseAll);
         match ending {
@@ -209,9 +209,9 @@ impl ElectionTask {
         self.follow(effects)
     }
 
-    /// Carries out what is wanted, and takes in what follows from it at once.
+    /// Executes effects, and handles the inputs that result from them at once.
     fn follow(&mut self, effects: Vec<ElectionEffect>) -> Result<(), Ending> {
-        // Before any of them is told to act.
+        // Before any shard in quarantine starts to act.
         let quarantined = self.election.quarantined();
         self.channels
             .leadership
@@ -223,7 +223,7 @@ impl ElectionTask {
         inputs.into_iter().try_for_each(|input| self.take(input))
     }
 
-    /// Follows a report of the shards, which is for the election as well.
+    /// Handles a report of the shards and returns it as an input of the election.
     fn note_report(&mut self, report: ShardReport) -> ElectionInput {
         match &report {
             ShardReport::Synced => self.is_synced = true,
@@ -241,7 +241,7 @@ impl ElectionTask {
                 let at = fired_through.unwrap_or_else(|| self.clock.now());
                 self.handovers.sealed(shard_term.shard, *sealed_at);
                 tracing::debug!(shard = shard_term.shard.0, term = shard_term.term.0, %at, "sealed");
-                // From here on nothing of it is sent, whatever waits in queues.
+                // From here on no order of this term is sent, even if it waits in a queue.
                 self.channels
                     .leadership
                     .send_modify(|leadership| leadership.end(*shard_term));
@@ -271,7 +271,7 @@ impl ElectionTask {
                 .push(self.lease_requests.delete(request, precondition, key)),
             ElectionEffect::Read { request, key } => self.requests.push(self.lease_requests.read(request, key)),
             ElectionEffect::Relist => self.leases.relist(),
-            // The next report of how things stand says so.
+            // The next snapshot carries the new deadline to `act_alone`.
             ElectionEffect::ActUntil(_) if self.is_alone => {}
             ElectionEffect::ActUntil(until) => {
                 self.channels
@@ -338,7 +338,7 @@ impl ElectionTask {
         self.command(ShardCommand::Release(shard))
     }
 
-    /// Nothing of this life goes on; the next one begins with nothing.
+    /// Drops all state of this incarnation; the next one begins empty.
     fn rejoin(&mut self, reason: RejoinReason, inputs: &mut Vec<ElectionInput>) -> Result<(), Ending> {
         tracing::warn!(?reason, "lost its membership: lets all shards go and joins anew");
         self.channels.metrics.rejoins.inc();
@@ -349,7 +349,7 @@ impl ElectionTask {
         self.handovers.forget_all();
         self.command(ShardCommand::ReleaseAll)?;
         inputs.push(ElectionInput::Rejoined(self.incarnation));
-        // The watches of CronJobs and Jobs go on; what is taken up is listed shard by shard.
+        // The watches of CronJobs and Jobs continue. Each shard that is taken later is listed by itself.
         if self.is_synced {
             inputs.push(ElectionInput::Shards(ShardReport::Synced));
         }

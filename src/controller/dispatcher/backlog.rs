@@ -1,9 +1,9 @@
-//! What waits to be sent, in lanes: creates, behind them those that are overdue, then look-ups, and behind all what nobody
-//! waits for. Creates of shards in quarantine are in a lane of their own, one on the way at a time. So are creates that read
-//! their CronJob first, a few at a time. Pure and bounded.
+//! Queued requests in lanes: creates, then overdue creates, then look-ups, then background requests that no slot waits
+//! for. Creates of shards in quarantine have their own lane, with one in flight at a time. Creates that first read
+//! their CronJob have another one, with a few in flight at a time. Pure and bounded.
 //!
-//! What is overdue goes by tokens: after an outage of many CronJobs the API server gets so many a second, and what
-//! becomes due meanwhile does not wait for them.
+//! Overdue creates need tokens: after an outage of many CronJobs the API server receives a limited rate of them, and
+//! slots that become due meanwhile do not wait behind them.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -15,40 +15,41 @@ use super::{
 };
 use crate::{controller::tokens::Tokens, shard::BootInstant};
 
-/// Requests that can wait. A CronJob has at most one create waiting, so this is a million CronJobs due at one instant,
-/// the most that one shard is built for: some 300 MiB should it ever fill.
+/// Capacity of the backlog. A CronJob has at most one create queued, so this is a million CronJobs due at one instant,
+/// the design limit of one shard: some 300 MiB if it ever fills.
 pub(super) const BACKLOG_MAX: usize = 1 << 20;
 
-/// Overdue creates that may go at once, and how many a second after that: a part of what an API server takes.
+/// Overdue creates that are sent at once, and the rate per second after that: a part of what an API server can handle.
 const OVERDUE_AT_ONCE: u32 = 1_000;
 const OVERDUE_PER_SECOND: u32 = 500;
 
-/// What has waited behind creates for so long gets one turn in [`BACKGROUND_TURNS`], since creates may wait for it.
+/// Requests that have waited longer than this behind creates get one turn in [`BACKGROUND_TURNS`], since creates may
+/// depend on them.
 const BACKGROUND_WAIT_MAX: SignedDuration = SignedDuration::from_secs(10);
 
 const BACKGROUND_TURNS: u32 = 8;
 
-/// While others wait no namespace has more than one of so many parts of the places on the way, but always so many
-/// places: a tenant whose webhooks are slow does not take the places of all others.
+/// While others wait, a namespace has at most one `SHARES`th of the places in flight, but always `SHARE_MIN` places: a
+/// tenant with slow webhooks does not take the places of all others.
 const SHARES: u32 = 4;
 const SHARE_MIN: u32 = 8;
 
-/// Creates that read their CronJob first, or have read it and are not answered: one of so many places, and so many at
-/// most. Each holds the CronJob and the Job, which may have 1.5 MiB each.
+/// Limit for creates that read their CronJob first, until they are answered: one `READING_SHARE`th of the places, and
+/// `READING_MAX` at most. Each holds the CronJob and the Job, up to 1.5 MiB each.
 const READING_SHARE: u32 = 8;
 const READING_MAX: u32 = 8;
 
-/// How many requests are on the way by namespace.
+/// Numbers of requests in flight, by namespace.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
     by_namespace: Counts,
     /// Creates of shards in quarantine.
     n_quarantined: u32,
-    /// Creates that read their CronJob first, or have read it.
+    /// Creates that read their CronJob first, including those that have read it.
     reading: Counts,
 }
 
-/// Numbers by namespace.
+/// Counts by namespace.
 #[derive(Debug, Default)]
 struct Counts {
     counts: HashMap<Box<str>, u32>,
@@ -114,7 +115,7 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// An empty one that holds at most so many.
+    /// Creates an empty backlog that holds at most `len_max` requests.
     pub(super) fn new(len_max: usize) -> Backlog {
         Backlog {
             len_max,
@@ -134,7 +135,7 @@ impl Backlog {
         }
     }
 
-    /// Takes a request in, or gives it back when there is no room.
+    /// Adds a request, or returns it if the backlog is full.
     pub(super) fn push(&mut self, queued: Queued, now: Timestamp) -> Result<(), Box<Queued>> {
         if self.n_creates() + self.n_background() >= self.len_max {
             return Err(Box::new(queued));
@@ -156,8 +157,8 @@ impl Backlog {
         Ok(())
     }
 
-    /// The next to be sent, at a time when `places` may be on the way and `in_flight` are; else, where something waits
-    /// for a token alone, until when.
+    /// Returns the next request to send, where `places` is the limit in flight and `in_flight` the present use of it.
+    /// If only a token is missing, returns the instant of the next token.
     pub(super) fn pop(
         &mut self,
         (now, boot): (Timestamp, BootInstant),
@@ -169,11 +170,12 @@ impl Backlog {
         let n_in_flight = |namespace: &str| in_flight.by_namespace.of(namespace);
         let is_background_turn = self.n_turns.is_multiple_of(BACKGROUND_TURNS)
             && (is_old(&self.look_ups, now) || is_old(&self.background, now));
-        // Its CronJob's next slot has come, which waits for the answer. It is not sent, so it takes no token.
+        // The create has expired, and the CronJob's next slot waits for its answer. It is not sent, so it needs no
+        // token.
         if let Some(futile) = self.overdue.pop_until(now) {
             return Ok(futile);
         }
-        // One of them at a time takes no place worth mentioning from others.
+        // One create of a shard in quarantine at a time takes no significant share of the places.
         if in_flight.n_quarantined == 0
             && let Some(queued) = self.quarantined.pop(share, n_in_flight)
         {
@@ -184,7 +186,7 @@ impl Backlog {
         }
         let reading_max = (places / READING_SHARE).clamp(1, READING_MAX);
         if in_flight.reading.sum < reading_max
-            // Half of the places at most for one namespace, whose webhooks may be slow.
+            // At most half of the places for one namespace, whose webhooks may be slow.
             && let Some(queued) = self.reading.pop((reading_max / 2).max(1), |namespace| in_flight.reading.of(namespace))
         {
             return Ok(queued);
@@ -217,7 +219,7 @@ impl Backlog {
         ]
     }
 
-    /// Any that waits, to be given back.
+    /// Removes any queued request, to be abandoned.
     pub(super) fn take_any(&mut self) -> Option<Queued> {
         self.lanes().into_iter().find_map(|lane| lane.pop(u32::MAX, |_| 0))
     }
@@ -231,7 +233,7 @@ impl Backlog {
     }
 }
 
-/// Whether what has waited longest in a lane, by when it came, has waited for too long.
+/// Whether the oldest request of a lane has waited too long. The lane is ordered by arrival.
 fn is_old(lane: &FairQueue<Queued>, now: Timestamp) -> bool {
     lane.earliest()
         .is_some_and(|came| now.duration_since(came) > BACKGROUND_WAIT_MAX)

@@ -1,11 +1,11 @@
-//! A queue that is fair between namespaces: earliest deadline first, and every second turn round-robin.
+//! A queue that is fair between namespaces: earliest deadline first, and round-robin on every second turn.
 //!
-//! Deadlines alone would let one tenant with many urgent orders, or with very many, hold up all others for as long as
-//! it keeps them coming. So every second turn goes to the namespace that was served longest ago: of n namespaces that
-//! wait, each is served at least once in 2 n turns. Equal deadlines take turns in the same way.
+//! By deadlines alone, one tenant with many or very urgent orders could delay all others for as long as its orders
+//! arrive. So every second turn serves the namespace that was served longest ago: of n namespaces that wait, each is
+//! served at least once in 2 n turns. Equal deadlines take turns in the same way.
 //!
-//! A namespace that has its share on the way already is passed over and keeps its turn. When all that wait have theirs,
-//! the one with the fewest on the way is served, so that no place stays empty.
+//! A namespace that already has its share in flight is passed over and keeps its turn. If all waiting namespaces have
+//! their share in flight, the namespace with the fewest requests in flight is served, so that no place stays empty.
 
 use std::{
     cmp::Ordering,
@@ -14,22 +14,22 @@ use std::{
 
 use jiff::Timestamp;
 
-/// What waits on behalf of a namespace.
+/// An item that belongs to a namespace.
 pub(super) trait Namespaced {
-    /// Whose turn it takes.
+    /// Returns the namespace.
     fn namespace(&self) -> &str;
 }
 
-/// See the module.
+/// The queue, with one heap per waiting namespace.
 #[derive(Debug)]
 pub(super) struct FairQueue<T> {
     names: HashMap<Box<str>, usize>,
-    /// Indexed by the numbers in `names`; those that are on the free list are empty.
+    /// Indexed by the numbers in `names`; entries on the free list are empty.
     namespaces: Vec<Namespace<T>>,
     free: Vec<usize>,
-    /// (earliest deadline, turn when last served, number) of every namespace that waits.
+    /// (earliest deadline, turn when last served, number) of every waiting namespace.
     by_deadline: BTreeSet<(Timestamp, u64, usize)>,
-    /// (turn when last served, number) of every namespace that waits.
+    /// (turn when last served, number) of every waiting namespace.
     by_turn: BTreeSet<(u64, usize)>,
     turn: u64,
     n_pushed: u64,
@@ -51,7 +51,7 @@ struct Waiting<T> {
 }
 
 impl<T> Ord for Waiting<T> {
-    /// The heap gives its greatest first: that is the earliest deadline, and the first come of equals.
+    /// The heap returns its greatest entry first: the earliest deadline, and the first pushed of equal ones.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.deadline, other.order).cmp(&(self.deadline, self.order))
     }
@@ -91,7 +91,7 @@ impl<T: Namespaced> FairQueue<T> {
         self.len
     }
 
-    /// The earliest deadline of all that waits.
+    /// Returns the earliest deadline in the queue.
     pub(super) fn earliest(&self) -> Option<Timestamp> {
         self.by_deadline.first().map(|(deadline, ..)| *deadline)
     }
@@ -109,13 +109,13 @@ impl<T: Namespaced> FairQueue<T> {
         self.list(number);
     }
 
-    /// The next, where `n_in_flight` tells what a namespace has on the way and `share` how much that may be while
-    /// others wait.
+    /// Removes the next item. `n_in_flight` returns the number in flight of a namespace, and `share` is the limit of it
+    /// while other namespaces wait.
     pub(super) fn pop(&mut self, share: u32, n_in_flight: impl Fn(&str) -> u32) -> Option<T> {
         self.turn += 1;
         let n_of = |number: usize| n_in_flight(&self.namespaces[number].name);
         let has_room = |number: &usize| n_of(*number) < share;
-        // Those passed over are few: together they have no more than the limit on the way, each at least its share.
+        // Few namespaces are passed over: each has its full share in flight, and the total in flight is limited.
         let next = if self.turn.is_multiple_of(2) {
             self.by_turn.iter().map(|(_, number)| *number).find(has_room)
         } else {
@@ -129,7 +129,7 @@ impl<T: Namespaced> FairQueue<T> {
         self.take_from(number)
     }
 
-    /// The first of a namespace, whose turn it was.
+    /// Serves a namespace: removes its first item and ends its turn.
     fn take_from(&mut self, number: usize) -> Option<T> {
         self.unlist(number);
         let namespace = &mut self.namespaces[number];
@@ -140,7 +140,7 @@ impl<T: Namespaced> FairQueue<T> {
         Some(next.item)
     }
 
-    /// After something was taken from a namespace that is not listed.
+    /// Called after an item was taken from an unlisted namespace.
     fn list_or_free(&mut self, number: usize) {
         if self.namespaces[number].waiting.is_empty() {
             self.names.remove(&self.namespaces[number].name);
@@ -150,13 +150,13 @@ impl<T: Namespaced> FairQueue<T> {
         }
     }
 
-    /// One whose deadline has come, whoever's turn it is.
+    /// Removes an item whose deadline has passed, regardless of turns.
     pub(super) fn pop_until(&mut self, now: Timestamp) -> Option<T> {
         let (deadline, _, number) = *self.by_deadline.first()?;
         (deadline <= now).then(|| self.take_from(number)).flatten()
     }
 
-    /// A namespace that starts to wait goes to the end of the round.
+    /// Returns the number of a namespace. A namespace that starts to wait goes to the end of the round.
     fn number_of(&mut self, name: &str) -> usize {
         if let Some(number) = self.names.get(name) {
             return *number;

@@ -1,4 +1,4 @@
-//! What the dispatcher can be asked to do, and how each answer becomes a fact for the shard.
+//! Requests of the dispatcher, and the conversion of each answer into an input of the shard.
 
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
     telemetry::metrics::ApiCall,
 };
 
-/// The calls about Jobs; a fake of it stands for the API server in tests.
+/// The calls about Jobs; tests replace the API server with a fake of it.
 pub trait JobApi: WriteApi {
     /// Creates a Job.
     fn create_job(&self, order: &JobOrder) -> impl Future<Output = Answered<CreateOutcome>> + Send;
@@ -26,7 +26,7 @@ pub trait JobApi: WriteApi {
     fn delete_job(&self, delete: &JobDelete) -> impl Future<Output = Answered<DeleteOutcome>> + Send;
     /// Looks a Job up.
     fn look_up_job(&self, look_up: &JobLookUp) -> impl Future<Output = Answered<LookUpOutcome>> + Send;
-    /// Reads the CronJob of an order whose template is not kept.
+    /// Reads the CronJob of an order whose template is not in memory.
     fn read_cron_job(
         &self,
         cron_job: &CronJobIdentity,
@@ -54,38 +54,38 @@ impl JobApi for ApiClient {
 /// A request about one Job.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// Create it.
+    /// Creates the Job.
     Create(JobOrder),
-    /// Delete it.
+    /// Deletes the Job.
     Delete(JobDelete),
-    /// Look it up.
+    /// Looks the Job up.
     LookUp(JobLookUp),
 }
 
-/// What an answer is good for.
+/// The use of an answer.
 #[derive(Debug)]
 pub(in crate::controller) enum Reply {
-    /// The shard gets it.
+    /// An input for the shard.
     Fact(Input),
-    /// The order waits for this template, and can be sent.
+    /// The template that the order was missing; the create can be sent.
     Template(Arc<JobTemplate>),
 }
 
-/// Which of the queues a request waits in.
+/// The lane in which a request waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
     /// Creates, and deletes that a create waits for.
     Creates,
-    /// Creates whose slot is long past: many at once after an outage, and behind what is due now.
+    /// Creates whose slot is long past. There are many after an outage; they wait behind those that are due now.
     Overdue,
-    /// What a slot may wait for, if none has come yet: sent when no create waits.
+    /// Look-ups, on which a slot may depend later: sent when no create waits.
     LookUps,
-    /// What nobody waits for: behind all else.
+    /// Requests that no slot depends on: sent last.
     Background,
 }
 
-/// A create whose slot is further back is overdue. Within it others take over a shard whose leader crashed, and what became
-/// due meanwhile is due now.
+/// A create whose slot is further in the past is overdue. A failover after a crash of a leader takes less time, so
+/// slots that became due during it count as due now.
 const OVERDUE_AFTER: SignedDuration = SignedDuration::from_secs(15);
 
 impl fmt::Display for Request {
@@ -116,7 +116,7 @@ impl Request {
         }
     }
 
-    /// The order, if its CronJob must be read before it is sent.
+    /// Returns the order if its CronJob must be read before it can be sent.
     pub(super) fn without_template(&self) -> Option<&JobOrder> {
         match self {
             Request::Create(order) if order.template.body.as_str().is_none() => Some(order),
@@ -124,7 +124,7 @@ impl Request {
         }
     }
 
-    /// Gives an order its template.
+    /// Sets the template of an order.
     pub(super) fn complete(&mut self, template: Arc<JobTemplate>) {
         match self {
             Request::Create(order) => order.template = template,
@@ -132,7 +132,7 @@ impl Request {
         }
     }
 
-    /// Whether a slot waits for it.
+    /// Whether a slot waits for this request.
     pub(super) fn is_urgent(&self) -> bool {
         match self {
             Request::Create(_) => true,
@@ -149,7 +149,7 @@ impl Request {
         }
     }
 
-    /// What orders it within its lane: what has no deadline of its own is as urgent as its coming is early.
+    /// The deadline that orders requests within a lane. Requests without a deadline are ordered by arrival.
     pub(super) fn deadline(&self, now: Timestamp) -> Timestamp {
         match self {
             Request::Create(order) => order.deadline,
@@ -157,8 +157,8 @@ impl Request {
         }
     }
 
-    /// From when on sending it would make no sense, if that is known: what is overdue goes by this, so that little of it
-    /// comes to nothing.
+    /// The instant from which sending the request is futile, if known. Overdue creates are ordered by it, so that few
+    /// of them expire.
     pub(super) fn futile_from(&self, now: Timestamp) -> Timestamp {
         match self {
             Request::Create(order) => order.expires_at.unwrap_or(Timestamp::MAX),
@@ -166,7 +166,7 @@ impl Request {
         }
     }
 
-    /// Whether it is too late to send it (B-9.7 and its difference).
+    /// Whether it is too late to send the request (B-9.7 and its difference).
     pub(super) fn is_expired(&self, now: Timestamp) -> bool {
         match self {
             Request::Create(order) => order.expires_at.is_some_and(|expires_at| now >= expires_at),
@@ -174,7 +174,7 @@ impl Request {
         }
     }
 
-    /// Whether it is for a slot that has not come: it was decided by a clock that has been set back since.
+    /// Whether the request is for a future slot. It was decided before the clock was set back.
     pub(super) fn is_early(&self, now: Timestamp) -> bool {
         match self {
             Request::Create(order) => order.slot > now,
@@ -182,7 +182,7 @@ impl Request {
         }
     }
 
-    /// The answer to one that came up for sending too late.
+    /// The answer to a request that expired in the queue.
     pub(super) fn expired(&self) -> Input {
         match self {
             Request::Create(order) => created(order, CreateOutcome::Expired),
@@ -190,7 +190,7 @@ impl Request {
         }
     }
 
-    /// The answer to a create that was sent and of which nothing was heard; other requests may be repeated.
+    /// The answer to a create that was sent and not answered; `None` for requests that can be repeated.
     pub(super) fn unanswered(&self, message: String) -> Option<Input> {
         match self {
             Request::Create(order) if order.template.body.as_str().is_some() => {
@@ -200,7 +200,7 @@ impl Request {
         }
     }
 
-    /// The answer to one that is not sent, or whose answer is not waited for.
+    /// The answer to a request that is not sent, or whose answer is not awaited.
     pub(super) fn abandoned(&self) -> Input {
         match self {
             Request::Create(order) => created(order, CreateOutcome::Abandoned),
@@ -209,7 +209,7 @@ impl Request {
         }
     }
 
-    /// The answer to one that did not get through.
+    /// The answer to a request that failed.
     pub(super) fn failed(&self, message: String, retry_after: Option<Duration>) -> Input {
         match self {
             Request::Create(order) => created(order, CreateOutcome::Failed { message, retry_after }),
@@ -219,22 +219,22 @@ impl Request {
     }
 }
 
-/// A request that waits.
+/// A request in the queue.
 #[derive(Debug)]
 pub struct Queued {
     pub(super) request: Request,
-    /// Under what it was ordered, and may be sent.
+    /// The shard and term in which the request was ordered and may be sent.
     pub(super) shard_term: ShardTerm,
-    /// Whether it is of a shard in quarantine.
+    /// Whether the shard is in quarantine.
     is_quarantined: bool,
-    /// Whether its template was read for it.
+    /// Whether the template was read for this request.
     pub(super) is_completed: bool,
-    /// How many times it was sent and has to be sent again.
+    /// Number of retries.
     pub(super) n_retries: u32,
 }
 
 impl Queued {
-    /// One that was not sent yet, ordered in this term, whose shard may be in quarantine.
+    /// Creates a request that has not been sent, ordered in this term by a shard that may be in quarantine.
     pub fn new(request: Request, shard_term: ShardTerm, is_quarantined: bool) -> Queued {
         Queued {
             request,
@@ -245,17 +245,17 @@ impl Queued {
         }
     }
 
-    /// Whether no other like it is on the way at the same time.
+    /// Whether the request belongs to the quarantine lane, which sends one request at a time.
     pub(super) fn is_quarantined(&self) -> bool {
         self.is_quarantined && self.request.is_urgent()
     }
 
-    /// Whether its CronJob is read before it is sent, or was.
+    /// Whether the request reads, or has read, its CronJob before the create.
     pub(super) fn is_reading(&self) -> bool {
         self.is_completed || self.request.without_template().is_some()
     }
 
-    /// Gives it the template that was read for it.
+    /// Sets the template that was read for this request.
     pub(super) fn complete(&mut self, template: Arc<JobTemplate>) {
         self.request.complete(template);
         self.is_completed = true;
@@ -265,7 +265,7 @@ impl Queued {
         matches!(self.request, Request::Create(_))
     }
 
-    /// The slot whose create is sent for the first time and was not held back on purpose.
+    /// Returns the slot of a create that is sent for the first time and was not delayed on purpose.
     pub(super) fn slot_of_first_attempt(&self) -> Option<Timestamp> {
         match &self.request {
             Request::Create(order) if self.n_retries == 0 && order.n_attempts_before == 0 && order.is_on_time => {
@@ -341,15 +341,15 @@ fn looked_up(look_up: &JobLookUp, answer: LookUpOutcome) -> Input {
     }
 }
 
-/// The template of an order, or the answer to the order if it cannot be sent.
+/// Returns the template of an order, or the answer to the order if it cannot be sent.
 fn template_of(order: &JobOrder, outcome: CronJobOutcome<Box<CronJobRecord>>) -> Reply {
-    // What the order was decided on.
+    // The order is valid only for the CronJob and the template that it was decided on.
     let is_same = |record: &CronJobRecord| {
         order.cron_job.uid == record.identity.uid && order.template.body.is_same(&record.template.body)
     };
     let answer = match outcome {
         CronJobOutcome::Found(record) if is_same(&record) => return Reply::Template(record.template),
-        // Decided again, by when a watch has shown what changed.
+        // The slot is decided again once a watch has delivered the change.
         CronJobOutcome::Found(_) | CronJobOutcome::Gone => CreateOutcome::Abandoned,
         CronJobOutcome::NotPermitted { message } => CreateOutcome::NotPermitted { message },
         CronJobOutcome::Failed { message, retry_after } => CreateOutcome::Failed { message, retry_after },

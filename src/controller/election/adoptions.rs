@@ -1,8 +1,8 @@
-//! What follows from how a shard came to us.
+//! How a shard is loaded and logged, depending on how this replica came to lead it.
 
 use crate::{coordination::Adoption, shard::Entry};
 
-/// What must be known before it is led.
+/// Returns what this replica must observe before it leads the shard.
 pub(super) fn entry(adoption: &Adoption) -> Entry {
     match adoption {
         Adoption::HandedOver {
@@ -17,7 +17,7 @@ pub(super) fn entry(adoption: &Adoption) -> Entry {
     }
 }
 
-/// Its name, for the log.
+/// Returns the name of the adoption, for the log.
 pub(super) fn name(adoption: &Adoption) -> &'static str {
     match adoption {
         Adoption::First => "first",

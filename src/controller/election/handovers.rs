@@ -1,4 +1,4 @@
-//! How long shards take to change hands, on both sides.
+//! Measures how long handovers of shards take, on both sides.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use prometheus::Histogram;
 
 use crate::shard::{BootInstant, ShardId};
 
-/// Shards on their way, and where their durations are counted.
+/// Handovers in progress, and the histograms of their durations.
 pub(super) struct Handovers {
-    /// Since when those that go have been sealed.
+    /// When each shard that is handed over was sealed.
     giving: BTreeMap<ShardId, BootInstant>,
-    /// Since when those that come have been ours.
+    /// When this replica became the holder of each shard that it does not lead yet.
     taking: BTreeMap<ShardId, BootInstant>,
     given: Histogram,
     taken: Histogram,
@@ -30,7 +30,7 @@ impl Handovers {
         self.giving.entry(shard).or_insert(at);
     }
 
-    /// A shard is ours no more; whether it was handed over.
+    /// Records that this replica does not hold a shard any more. Only a handover counts in the histogram.
     pub(super) fn left(&mut self, shard: ShardId, is_handed_over: bool, now: BootInstant) {
         self.taking.remove(&shard);
         if let Some(since) = self.giving.remove(&shard).filter(|_| is_handed_over) {

@@ -1,7 +1,8 @@
-//! Our Leases, listed once and watched from there, as facts for the election in their order.
+//! Lists the Leases of the installation once, watches them from there, and returns the changes as inputs of the
+//! election.
 //!
-//! A watch that ends is begun again where it was; one whose version is too old, and whatever the election does not trust
-//! any more, is listed anew. Never ends.
+//! A watch that ends is resumed at its last resourceVersion. A relist follows if that resourceVersion is too old, or if
+//! the election does not trust the cached Leases any more. The stream never ends.
 
 use std::{collections::VecDeque, pin::Pin, time::Duration};
 
@@ -15,15 +16,15 @@ use crate::{
     shard::{BootInstant, ResourceVersion},
 };
 
-/// After a failure, and before a watch that ended is begun again: as often as a fence can bear, and no more.
+/// Pause after a failure, and before a watch that ended is resumed: frequent enough to precede a fence.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// After a list that was refused for lack of a right: about as often as a Lease is renewed.
+/// Pause after a request that was refused for lack of permission: about the renewal interval of a Lease.
 const REFUSED_PAUSE: Duration = Duration::from_secs(2);
 
 type Lines = Pin<Box<dyn Stream<Item = Result<LeaseEvent, LeaseError>> + Send>>;
 
-/// What we are at.
+/// State of the list-and-watch loop.
 enum LeaseWatchState {
     Listing {
         asked_at: BootInstant,
@@ -31,32 +32,32 @@ enum LeaseWatchState {
     },
     Watching {
         lines: Lines,
-        /// Everything up to here was shown.
+        /// The watch has delivered every change up to this version.
         through: ResourceVersion,
     },
     Pausing {
         until: BootInstant,
-        /// Where to go on; none to list anew.
+        /// The version to resume from; `None` to list again.
         from: Option<ResourceVersion>,
     },
 }
 
-/// See the module.
+/// The list and watch of Leases.
 pub(super) struct LeaseWatch {
     api: LeaseApi,
     clock: Clock,
     refusals: Refusals,
-    /// A list without an answer, and a watch that has not begun, is asked for again after this: well before a fence.
+    /// Timeout of a list, and of a watch request until it begins: well before a fence.
     patience: Duration,
     stage: LeaseWatchState,
-    /// Whether the election believes that the watch goes on.
+    /// Whether the election regards the watch as live.
     is_believed: bool,
-    /// What is to be told: the news that the watch goes on, and what it shows.
+    /// Inputs to return next: the resumption of the watch, and the events that it delivered.
     next: VecDeque<ElectionInput>,
 }
 
 impl LeaseWatch {
-    /// With replicas that are fenced so long after the last news.
+    /// Creates the watch. `fence_after` is the time without news after which a replica is fenced.
     pub(super) fn new(api: LeaseApi, clock: Clock, refusals: Refusals, fence_after: Duration) -> LeaseWatch {
         let patience = fence_after / 2;
         let stage = list(&api, &clock, patience);
@@ -71,13 +72,13 @@ impl LeaseWatch {
         }
     }
 
-    /// Lists anew, whatever goes on.
+    /// Abandons the current list or watch and lists again.
     pub(super) fn relist(&mut self) {
         self.next.clear();
         self.stage = list(&self.api, &self.clock, self.patience);
     }
 
-    /// The next fact. May be dropped and called again.
+    /// Returns the next input. Cancel safe.
     pub(super) async fn next(&mut self) -> ElectionInput {
         loop {
             if let Some(input) = self.next.pop_front() {
@@ -153,7 +154,7 @@ impl LeaseWatch {
         if let LeaseWatchState::Watching { through, .. } = &mut self.stage {
             *through = version;
         }
-        // Only what it shows is proof that it goes on.
+        // Only a delivered event proves that the watch is live.
         if !std::mem::replace(&mut self.is_believed, true) {
             self.next.push_back(ElectionInput::WatchResumed);
         }
@@ -168,7 +169,7 @@ impl LeaseWatch {
     }
 }
 
-/// Where a watch that ended is begun again; none where it cannot be.
+/// Returns the version at which a watch that ended is resumed; `None` if it cannot be resumed.
 fn goes_on_from(
     broken: Option<Result<LeaseEvent, LeaseError>>,
     through: ResourceVersion,

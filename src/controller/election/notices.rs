@@ -1,4 +1,4 @@
-//! What people are told on Leases. Few at a time: what does not fit is in the log all the same.
+//! Warning Events on Leases. The number in flight is limited; the log has every warning in any case.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 
 use crate::{controller::clock::Clock, coordination::LeaseKey, kube_api::leases::LeaseApi};
 
-/// Notices on their way.
+/// Maximum number of Events in flight.
 const IN_FLIGHT_MAX: usize = 16;
 
-/// How long one may take.
+/// Timeout of one Event.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) struct Notices {
@@ -27,7 +27,7 @@ impl Notices {
         }
     }
 
-    /// A warning Event on a Lease.
+    /// Creates a warning Event on a Lease. Drops the Event if too many are in flight.
     pub(super) fn warn(&self, key: LeaseKey, reason: &'static str, message: String) {
         if self.in_flight.len() >= IN_FLIGHT_MAX {
             return;
@@ -40,7 +40,7 @@ impl Notices {
         }));
     }
 
-    /// Sees them on their way; never ends. May be dropped and called again.
+    /// Drives the Events in flight; never returns. Cancel safe.
     pub(super) async fn deliver(&mut self) {
         loop {
             if self.in_flight.next().await.is_none() {

@@ -1,6 +1,6 @@
-//! What the API server does not allow this replica to do with Leases and the installation's ConfigMap.
+//! Refused requests for Leases and for the installation's ConfigMap.
 //!
-//! Without these rights a replica takes no shards, however long it waits. `/readyz` names them at every probe.
+//! Without these permissions a replica never takes a shard. `/readyz` names them at every probe.
 
 use std::{
     collections::BTreeMap,
@@ -18,23 +18,23 @@ use crate::{
     telemetry::metrics::ApiMetrics,
 };
 
-/// The requests that are refused at present. Clones are one.
+/// The requests that are refused at present. Clones share one set.
 #[derive(Clone)]
 pub(super) struct Refusals {
     messages: Arc<Mutex<BTreeMap<Right, String>>>,
     log: RefusalLog,
     clock: Clock,
-    /// A replica with `--alone` goes on without these rights, so the log has them once.
+    /// A replica with `--alone` continues without these permissions, so the log names them once.
     is_alone: bool,
     is_told: bool,
-    /// Whether this replica has been a member, so the rights were there.
+    /// Whether this replica has been a member, which proves that the permissions were granted.
     has_been_member: bool,
-    /// Since when something has been refused without a break.
+    /// Since when at least one request has been refused without interruption.
     refused_since: Option<BootInstant>,
 }
 
 impl Refusals {
-    /// None yet.
+    /// Creates an empty set.
     pub(super) fn new(metrics: &ApiMetrics, clock: &Clock, is_alone: bool) -> Refusals {
         Refusals {
             messages: Arc::default(),
@@ -47,17 +47,17 @@ impl Refusals {
         }
     }
 
-    /// Takes note of how a request went; whether it was refused for lack of a right.
+    /// Records the result of a request. Returns whether it was refused for lack of permission.
     pub(super) fn note<T>(&self, right: Right, result: &Result<T, LeaseError>) -> bool {
         match result {
             Err(LeaseError::Refused { code, message, .. }) => self.note_answer(right, Some(*code), Some(message)),
-            // No answer is no news of what is allowed.
+            // A request without an answer proves nothing about permissions.
             Err(LeaseError::Unanswered { .. }) => false,
             Ok(_) | Err(_) => self.note_answer(right, None, None),
         }
     }
 
-    /// The same for an answer with this status and this text.
+    /// Records an answer by its HTTP status and message. Returns whether it was refused for lack of permission.
     pub(super) fn note_answer(&self, right: Right, code: Option<u16>, message: Option<&str>) -> bool {
         if let Some(code @ (401 | 403)) = code {
             let message = message.unwrap_or("no reason given");
@@ -71,7 +71,7 @@ impl Refusals {
         false
     }
 
-    /// What is missing, what follows from it, and how to give it; none while nothing is refused.
+    /// Returns the missing permission, its effect and the remedy; `None` while no request is refused.
     pub(super) fn text(&self, namespace: &str) -> Option<String> {
         let messages = self.lock();
         let ([verb, resource], message) = messages.first_key_value()?;
@@ -86,9 +86,9 @@ impl Refusals {
         ))
     }
 
-    /// Whether a right is missing that this replica never had: it has been refused for `patience` and in every life. An API
-    /// server that has just started refuses everybody until it has read its Roles, and a refusal that passes must not end
-    /// the wait for another replica.
+    /// Whether this replica lacks a permission that it never had: the refusal has lasted for `patience`, and no
+    /// incarnation was a member. An API server that has just started refuses every request until it has read its Roles.
+    /// Such a passing refusal must not end the wait for another replica.
     pub(super) fn were_always(&mut self, is_member: bool, patience: Duration) -> bool {
         self.has_been_member |= is_member;
         let now = self.clock.boot();
@@ -98,14 +98,14 @@ impl Refusals {
         !self.has_been_member && has_lasted
     }
 
-    /// Logs a text, the first time.
+    /// Logs a text the first time it is called.
     pub(super) fn tell_once(&mut self, text: &str) {
         if !std::mem::replace(&mut self.is_told, true) {
             tracing::warn!("{text}");
         }
     }
 
-    /// Held for one insertion, removal or copy.
+    /// Locked for one insertion, removal or copy.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Right, String>> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }

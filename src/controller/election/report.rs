@@ -1,4 +1,4 @@
-//! What an election says of itself: to the log, to people on its Lease, to metrics and probes.
+//! Reports the state of the election to the log, to Events on the member Lease, to metrics and to probes.
 
 use super::ElectionTask;
 use crate::{
@@ -7,14 +7,14 @@ use crate::{
 };
 
 impl ElectionTask {
-    /// Says how things stand, and tells the log when it begins or ceases to act.
+    /// Publishes a snapshot, and logs when this replica begins or ceases to act.
     pub(super) fn publish(&mut self) {
         let mut overview = self.election.overview(self.clock.boot());
         let refusal = self.refusals.text(self.lease_requests.api.namespace());
         if self.is_alone {
-            // Without the rights nothing is known of other replicas, so nothing holds it back. One that has had them, or
-            // sees another replica, waits.
-            // For as long a Lease of another replica may be silent.
+            // Without the permissions no other replica is visible, so this replica acts unguarded. It waits if it ever
+            // had them or observes another replica. The patience equals the silence after which another replica's Lease
+            // is evicted.
             let patience = self.config.timing.parts().evict_after;
             let were_never_given = self.refusals.were_always(overview.act_until.is_some(), patience);
             let is_unguarded = were_never_given && !self.election.sees_another_active();
@@ -45,7 +45,7 @@ impl ElectionTask {
         });
     }
 
-    /// A replica with `--alone` acts while its Lease is renewed and no other replica acts, and where Leases are refused.
+    /// A replica with `--alone` acts while its Lease is renewed and no other replica acts, or while it acts unguarded.
     fn act_alone(&self, overview: &Overview, is_unguarded: bool) {
         let now = self.clock.boot();
         let until = match &overview.not_owning {

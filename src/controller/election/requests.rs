@@ -1,4 +1,4 @@
-//! Requests about Leases: timed, counted, their `Date` shown to the clock, their answers inputs of the election.
+//! Lease requests: timed and counted; the clock observes their `Date`, and their answers become inputs of the election.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use crate::{
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
 
-/// After a failure to read what the installation was made with.
+/// Pause after a failure to read the installation's ConfigMap.
 const INSTALLATION_PAUSE: Duration = Duration::from_secs(1);
 
-/// A request on its way.
+/// A request in flight.
 pub(super) type LeaseRequest = BoxFuture<'static, LeaseResponse>;
 
-/// What an answer says.
+/// The result of a request.
 pub(super) struct LeaseResponse {
     pub(super) input: ElectionInput,
-    /// Where it was a renewal of ours that was done: an instant of the server's clock, not after it was sent.
+    /// For a successful renewal of this replica's Lease: an instant of the server's clock, no later than the send.
     pub(super) renewal_received: Option<Timestamp>,
 }
 
@@ -37,9 +37,10 @@ impl From<ElectionInput> for LeaseResponse {
 }
 
 impl ElectionTask {
-    /// Takes in the answer to a request.
+    /// Handles the response to a request and returns it as an input of the election.
     pub(super) fn take_response(&mut self, response: LeaseResponse) -> ElectionInput {
-        // From the send, as the fence; a second is lost to a creation time of whole seconds.
+        // Counted from the send, like the fence. One second is subtracted because creation timestamps have whole
+        // seconds.
         if let Some(received) = response.renewal_received {
             let self_fence = self.config.timing.parts().self_fence;
             let lasts = self_fence.saturating_sub(Duration::from_secs(1));
@@ -53,14 +54,14 @@ impl ElectionTask {
     }
 }
 
-/// Sends requests.
+/// Sends Lease requests.
 #[derive(Clone)]
 pub(super) struct LeaseRequests {
     pub(super) api: LeaseApi,
     pub(super) clock: Clock,
     pub(super) metrics: ApiMetrics,
     pub(super) refusals: Refusals,
-    /// How long an answer is waited for.
+    /// How long a request waits for its answer.
     pub(super) timeout: Duration,
 }
 
@@ -95,7 +96,7 @@ impl LeaseRequests {
         })
     }
 
-    /// Reads what the installation was made with, or makes it; tries until it is known.
+    /// Reads the parameters of the installation from its ConfigMap, or creates it. Retries until the answer is known.
     pub(super) fn installation(&self, ours: Installation) -> LeaseRequest {
         let lease_requests = self.clone();
         Box::pin(async move {
@@ -152,7 +153,8 @@ impl LeaseRequests {
     }
 }
 
-/// Members write their own Leases; of another's, only its eviction is written, which renews nothing.
+/// A member renews only its own Lease. The only write to the Lease of another member is its eviction, which renews
+/// nothing.
 fn is_own_renewal(write: &LeaseWrite) -> bool {
     write.is_renewal && matches!(write.key, LeaseKey::Member(_))
 }

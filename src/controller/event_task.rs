@@ -1,9 +1,9 @@
 //! The lane of Events: low priority, bounded, few requests at a time over a connection of its own (B-14.1).
 //!
-//! A budget bounds how many are written ([`EventBudget`]), and namespaces take turns.
-//! An Event is a notice: it may be late, merged with similar ones, or dropped; what is dropped is counted. Events stay
-//! behind bursts of creates for a while, as statuses do. Those of one CronJob are sent in order; one that gets no
-//! answer holds up no other CronJob's.
+//! A budget limits the number of writes ([`EventBudget`]), and namespaces take turns. Events are best effort: they may
+//! be late, merged with similar ones, or dropped; drops are counted. Like statuses, Events wait behind bursts of
+//! creates for a limited time. The Events of one CronJob are sent in order. An Event without an answer delays no other
+//! CronJob's Events.
 
 use std::time::Duration;
 
@@ -38,17 +38,18 @@ use deliveries::Deliveries;
 use request::Attempt;
 pub use request::EventApi;
 
-/// Events that can wait: those of a burst of some ten thousand runs, some 10 MiB. client-go keeps 1000.
+/// Capacity of the queue: the Events of a burst of some ten thousand runs, some 10 MiB. The queue of client-go holds
+/// 1000.
 const QUEUE_MAX: usize = 1 << 14;
 
-/// The longest that an Event waits behind a burst of creates.
+/// Maximum time that an Event waits behind a burst of creates.
 const BURST_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Requests on the way. Events are no burst to be got over quickly, and one that is not answered takes a place for as
-/// long as it is waited for.
+/// Maximum number of requests in flight. Events need no high throughput, and a request without an answer occupies its
+/// place until the timeout.
 const INFLIGHT_MAX: u32 = 4;
 
-/// An Event and when it happened.
+/// An Event and the instant when it happened.
 #[derive(Debug)]
 struct Happened {
     event: CronJobEvent,
@@ -62,7 +63,7 @@ impl Namespaced for Happened {
     }
 }
 
-/// The way into the lane. Clones are one queue.
+/// The queue of the lane. Clones share one queue.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
     sender: mpsc::Sender<Happened>,
@@ -72,7 +73,7 @@ pub struct EventQueue {
 }
 
 impl EventQueue {
-    /// Takes an Event in, or drops it where it is filtered out or there are too many.
+    /// Adds an Event. Drops it if the filter excludes it or the queue is full.
     pub fn push(&self, event: CronJobEvent, at: Timestamp) {
         if !self.filter.admits(event.reason) {
             return self.metrics.dropped_filtered.inc();
@@ -86,20 +87,20 @@ impl EventQueue {
     }
 }
 
-/// What the lane is connected to.
+/// The channels of the lane.
 #[derive(Debug)]
 pub struct EventChannels {
-    /// When to end.
+    /// Phase of the shutdown; it ends the lane.
     pub phase: PhaseReceiver,
-    /// Whether Events stay behind: in a burst of creates.
+    /// Set during a burst of creates, while Events wait.
     pub burst: OrderedReceiver<bool>,
-    /// Among how many replicas the budget is divided.
+    /// The number of replicas that share the budget.
     pub leadership: watch::Receiver<Leadership>,
-    /// What all replicas together may spend.
+    /// Budget for Events, shared by all replicas.
     pub budget: EventBudget,
 }
 
-/// See the module.
+/// The task that sends Events.
 pub struct EventTask<A: EventApi> {
     lane: Lane<A, Attempt>,
     clock: Clock,
@@ -112,7 +113,7 @@ pub struct EventTask<A: EventApi> {
 }
 
 impl<A: EventApi> EventTask<A> {
-    /// The lane and the way into it.
+    /// Creates the lane and its queue.
     pub fn new(api: A, clock: Clock, channels: EventChannels, metrics: EventMetrics) -> (EventQueue, EventTask<A>) {
         let (sender, events) = mpsc::channel(QUEUE_MAX);
         let queue = EventQueue {
@@ -141,7 +142,7 @@ impl<A: EventApi> EventTask<A> {
         (queue, task)
     }
 
-    /// Works until Events are to be flushed, then sends what is left, for a short time.
+    /// Runs until [`Phase::FlushEvents`], then sends the remaining Events for at most [`EVENT_GRACE`].
     pub async fn run(mut self) {
         let mut phase = self.channels.phase.clone();
         tokio::select! {
@@ -150,13 +151,13 @@ impl<A: EventApi> EventTask<A> {
             () = self.work(BURST_WAIT_MAX) => {}
         }
         self.events.close();
-        // When the time is over what is left is counted below.
+        // On timeout the remaining Events are counted below.
         let _ = tokio::time::timeout(EVENT_GRACE, self.work(Duration::ZERO)).await;
         let n_left = self.events.len() + self.backlog.len() + self.deliveries.len();
         self.metrics.dropped_shutdown.inc_by(n_left as u64);
     }
 
-    /// Delivers until the queue is closed and empty. May be dropped and called again.
+    /// Delivers Events until the queue is closed and empty. Cancel safe.
     async fn work(&mut self, burst_wait_max: Duration) {
         let mut is_open = true;
         let mut burst = self.channels.burst.clone();
@@ -174,15 +175,15 @@ impl<A: EventApi> EventTask<A> {
                     Some(happened) => self.take_in(happened),
                     None => is_open = false,
                 },
-                // A dispatcher that has ended makes no burst, and tells no change.
+                // An error means that every sender is gone: no burst follows.
                 Ok(()) = burst.changed() => {}
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }
         }
     }
 
-    /// Lets an Event wait for its turn. One that finds no room is counted, so that the next of its kind tells how many
-    /// there were.
+    /// Adds an Event to the backlog. An Event that is dropped for lack of room still counts, so that the next Event of
+    /// its kind carries the full count.
     fn take_in(&mut self, happened: Happened) {
         let priority = if !self.deliveries.is_repeat(&happened.event) {
             Priority::First
@@ -205,7 +206,7 @@ impl<A: EventApi> EventTask<A> {
         }
     }
 
-    /// Sends until there is a reason not to; says how long it lasts, if time alone ends it.
+    /// Sends until there is a reason to stop. Returns the pause if time alone ends it.
     fn send_what_may_be_sent(&mut self, burst_wait: Option<Duration>) -> Option<Duration> {
         loop {
             let now = self.clock.boot();
@@ -214,7 +215,7 @@ impl<A: EventApi> EventTask<A> {
                 return Some(ready_at.since(now));
             }
             match self.lane.admission() {
-                // A pause ends with a probe, whatever is in flight.
+                // A pause ends with a probe regardless of the number in flight, so the limit is checked here.
                 Admission::Now if self.lane.n_in_flight() < INFLIGHT_MAX => {}
                 Admission::Now | Admission::Full => return None,
                 Admission::Wait(until) => return Some(until.since(now)),

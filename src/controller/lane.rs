@@ -1,9 +1,9 @@
-//! One lane of requests to the API server: what is in flight, how many may be, and the one check before a request is
+//! One lane of requests to the API server: the requests in flight, their limit, and the one check before a request is
 //! written to a connection.
 //!
-//! A request is sent only inside the term in which it was ordered and only while it [may be sent](LaneRequest::may_be_sent).
-//! Time passes between the decision to send it and its turn on a connection, so the lane checks both when the request is
-//! polled for the first time.
+//! A request is sent only in the shard term in which it was ordered, and only while it [may be
+//! sent](LaneRequest::may_be_sent). Time passes between the decision to send a request and its turn on a connection, so
+//! the lane checks both when the request is polled for the first time.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
@@ -22,15 +22,15 @@ use crate::{
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
 
-/// The API server as a lane writes to it.
+/// The write access of a lane to the API server.
 pub trait WriteApi: Clone + Send + Sync + 'static {
-    /// The same, whose requests are made under these terms.
+    /// Returns an API whose requests are sent under these terms.
     #[must_use]
     fn under(&self, _terms: &WriteTerms) -> Self {
         self.clone()
     }
 
-    /// The same, whose requests avoid a connection.
+    /// Returns an API whose requests avoid a connection.
     #[must_use]
     fn beside(&self, _connection: usize) -> Self {
         self.clone()
@@ -49,23 +49,23 @@ impl WriteApi for ApiClient {
 
 /// A request from its order to its answer.
 pub(super) trait LaneRequest<A>: Send + Sync + Sized + 'static {
-    /// What an answer means.
+    /// The decoded answer.
     type Reply: Send + 'static;
 
-    /// The term in which it was ordered; none where it does not depend on who leads.
+    /// The shard term in which the request was ordered; `None` if it does not depend on leadership.
     fn shard_term(&self) -> Option<ShardTerm>;
-    /// Whether its time has come and has not passed.
+    /// Whether the request is due and has not expired.
     fn may_be_sent(&self, clock: &Clock) -> bool;
-    /// Under which name it is counted.
+    /// The name of the call in metrics.
     fn call(&self) -> ApiCall;
-    /// Sends it.
+    /// Sends the request.
     fn send(&self, api: &A) -> impl Future<Output = Answered<Self::Reply>> + Send;
 }
 
-/// A request with the answer to it; none where it was not sent after all.
+/// A request and its answer; `None` if the check before the send failed.
 pub(super) type Settled<R, Reply> = (R, Option<Answer<Reply>>);
 
-/// Requests of one kind on their way.
+/// The requests of one kind in flight.
 pub(super) struct Lane<A, R: LaneRequest<A>> {
     api: A,
     clock: Clock,
@@ -84,7 +84,7 @@ struct Exchanged<R, Reply> {
 }
 
 impl<A: WriteApi, R: LaneRequest<A>> Lane<A, R> {
-    /// A lane that never has more than `inflight_max` requests in flight.
+    /// Creates a lane with at most `inflight_max` requests in flight.
     pub(super) fn new(
         api: A,
         clock: Clock,
@@ -102,17 +102,17 @@ impl<A: WriteApi, R: LaneRequest<A>> Lane<A, R> {
         }
     }
 
-    /// Divides what the API server can carry among the replicas that send.
+    /// Divides the initial limit among the replicas that send requests.
     pub(super) fn divide_among_senders(&mut self) {
         self.pacer.share_among(self.leadership.borrow().n_senders());
     }
 
-    /// Whether one more request may be sent now.
+    /// Returns whether one more request may be sent now.
     pub(super) fn admission(&self) -> Admission {
         self.pacer.admission(self.clock.boot(), self.n_in_flight())
     }
 
-    /// How many requests may be in flight at present.
+    /// Returns the present limit of requests in flight.
     pub(super) fn inflight_limit(&self) -> u32 {
         self.pacer.inflight_limit()
     }
@@ -145,7 +145,7 @@ impl<A: WriteApi, R: LaneRequest<A>> Lane<A, R> {
         }));
     }
 
-    /// The next request that is answered, or that could not be sent; none while none is in flight.
+    /// Returns the next request that was answered or could not be sent; `None` if no request is in flight.
     pub(super) async fn next(&mut self) -> Option<Settled<R, R::Reply>> {
         let Exchanged {
             request,
@@ -161,7 +161,7 @@ impl<A: WriteApi, R: LaneRequest<A>> Lane<A, R> {
     }
 }
 
-/// What must hold when a request is written to a connection.
+/// The check before a request is written to a connection.
 struct SendGuard {
     clock: Clock,
     leadership: watch::Receiver<Leadership>,
@@ -178,7 +178,7 @@ impl SendGuard {
         let Some(connection) = answered.fenced_over else {
             return Some((answered, duration));
         };
-        // Of several API servers one may have a wrong clock.
+        // One of several API servers may have a wrong clock.
         let again = self.send(&api.beside(connection), request).await;
         Some(again.unwrap_or((answered, duration)))
     }
@@ -198,8 +198,8 @@ impl SendGuard {
         Some(ask(&self.clock, &self.metrics, request.call(), request.send(&api)).await)
     }
 
-    /// The API for a request that is sent now, if its shard is still led: the longer ago our Lease was renewed, the shorter
-    /// the request may live.
+    /// Returns the API for a request that is sent now, if the shard is still led. The terms limit the lifetime of the
+    /// request: the longer ago the member Lease was renewed, the shorter.
     fn under_terms<A: WriteApi>(&self, api: &A, shard_term: ShardTerm) -> Option<A> {
         let (leadership, now) = (self.leadership.borrow(), self.clock.boot());
         let is_led = leadership.covers(shard_term, now);

@@ -1,9 +1,10 @@
-//! How many requests one lane may have in flight, and when it must wait: learnt from the API server's answers alone.
+//! The number of requests that one lane may have in flight, and its pauses, learned from the API server's answers
+//! alone.
 //!
-//! Pure: instants are arguments. After "too many requests" the lane pauses for as long as the server asks; after a
-//! failure to reach it the lane pauses ever longer and then lets single probes through, one a second, until any request
-//! is answered. Many requests that fail together are one incident: only failures of requests sent since the last one
-//! count. A connection that is lost while the server answers over others is no incident.
+//! Pure: instants are arguments. After "too many requests" the lane pauses for as long as the server requires. After a
+//! connection failure the pauses grow, and then single probes go out, one per second, until a request is answered.
+//! Requests that fail together are one incident: only failures of requests sent since the last incident count. A
+//! connection that is lost while the server answers over others is no incident.
 
 use std::time::Duration;
 
@@ -16,26 +17,27 @@ mod limit;
 
 use limit::InflightLimit;
 
-/// The first pause when the server does not say how long; each incident in a row doubles it.
+/// The first pause if the server names none; each further incident in a row doubles it.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 
-/// The longest pause of our own choice: a server that is back is noticed within it.
+/// The maximum pause that the lane chooses by itself: a server that is back is noticed within it.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// The longest pause that a server can ask for: an absurd `Retry-After` must not stop the controller.
+/// The maximum pause that a server can require: an absurd `Retry-After` must not stop the controller.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
-/// The lane waits for a probe's answer so long; then the next request is a probe too, since the first may be on a
-/// connection that is dead, and hang for as long as a request may take.
+/// How long the lane waits for the answer to a probe before it sends the next request as another probe. The first may
+/// hang on a dead connection for as long as a request may take.
 const PROBE_PATIENCE: Duration = Duration::from_secs(1);
 
-/// For so long after an answer a lost connection says nothing about the server.
+/// For this time after an answer, a lost connection proves nothing about the server.
 const ANSWER_VALIDITY: Duration = Duration::from_secs(1);
 
-/// So many requests lost within [`ANSWER_VALIDITY`] are passed over, as many as one connection carries; more are an incident.
+/// Number of lost requests within [`ANSWER_VALIDITY`] that are ignored, as many as one connection carries; more are an
+/// incident.
 const LOST_MAX: u32 = 96;
 
-/// Names the incident-free period in which a request was sent, and when.
+/// The incident-free period in which a request was sent, and the instant of the send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
     period: u64,
@@ -45,11 +47,11 @@ pub struct Ticket {
 /// Whether a request may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// Now.
+    /// A request may be sent now.
     Now,
-    /// Not before this instant.
+    /// No request may be sent before this instant.
     Wait(BootInstant),
-    /// Not before another one is answered.
+    /// No request may be sent until one in flight is answered.
     Full,
 }
 
@@ -58,12 +60,12 @@ enum Lane {
     Open,
     Paused {
         until: BootInstant,
-        /// The server asked for it.
+        /// Whether the server required the pause.
         is_asked: bool,
-        /// The server did not answer, or was in no state to.
+        /// Whether the server did not answer or was unable to: a probe follows the pause.
         then_probe: bool,
     },
-    /// A single request is out to see whether the server is back; it is waited for until then.
+    /// A probe is in flight; at this instant another one may be sent.
     Probing {
         until: BootInstant,
     },
@@ -77,13 +79,13 @@ pub struct Pacer {
     period: u64,
     n_incidents_in_row: u32,
     last_answer: Option<BootInstant>,
-    /// Since when requests lost are counted, and how many there were.
+    /// Since when lost requests are counted. `n_lost` is their number.
     lost_since: BootInstant,
     n_lost: u32,
 }
 
 impl Pacer {
-    /// A lane that never has more than `inflight_max` requests in flight.
+    /// Creates a pacer with at most `inflight_max` requests in flight.
     pub fn new(inflight_max: u32) -> Pacer {
         Pacer {
             limit: InflightLimit::new(inflight_max),
@@ -96,28 +98,28 @@ impl Pacer {
         }
     }
 
-    /// How many requests may be in flight at present.
+    /// Returns the present limit of requests in flight.
     pub fn inflight_limit(&self) -> u32 {
         self.limit.get()
     }
 
-    /// Shares what the server carries with other replicas.
+    /// Divides the initial limit among `n_senders` replicas.
     pub fn share_among(&mut self, n_senders: u32) {
         self.limit.share_among(n_senders);
     }
 
-    /// Whether one more request may be sent while `n_inflight` are out.
+    /// Returns whether one more request may be sent while `n_inflight` are in flight.
     pub fn admission(&self, now: BootInstant, n_inflight: u32) -> Admission {
         match self.lane {
             Lane::Paused { until, .. } | Lane::Probing { until } if now < until => Admission::Wait(until),
-            // What is left from before the incident does not stand in the way of the probe.
+            // Requests in flight from before the incident do not delay the probe.
             Lane::Paused { then_probe: true, .. } | Lane::Probing { .. } => Admission::Now,
             Lane::Paused { .. } | Lane::Open if n_inflight >= self.limit.get() => Admission::Full,
             Lane::Paused { .. } | Lane::Open => Admission::Now,
         }
     }
 
-    /// Takes note that a request is sent, which was admitted.
+    /// Records that an admitted request is sent.
     pub fn on_sent(&mut self, now: BootInstant) -> Ticket {
         self.lane = match self.lane {
             Lane::Paused { then_probe: true, .. } | Lane::Probing { .. } => Lane::Probing {
@@ -131,7 +133,7 @@ impl Pacer {
         }
     }
 
-    /// Learns from whatever came of a request, after `latency`, while `n_inflight` others were out.
+    /// Learns from the result of a request after `latency`, while `n_inflight` others are in flight.
     pub fn on_answered<T>(
         &mut self,
         ticket: Ticket,
@@ -142,7 +144,7 @@ impl Pacer {
     ) {
         match (&answered.answer, answered.code) {
             (Answer::Outcome(_), Some(_)) => self.on_outcome(ticket, latency, n_inflight),
-            // Given up without an answer: that is no sign of a server that answers, nor of one that does not.
+            // Given up without an answer: no proof that the server answers, nor that it does not.
             (Answer::Outcome(_), None) => {}
             (Answer::Throttled { retry_after, .. }, _) => self.on_throttled(ticket, now, *retry_after),
             (Answer::Unavailable { retry_after, .. }, Some(_)) => self.on_unavailable(ticket, now, *retry_after),
@@ -150,7 +152,7 @@ impl Pacer {
         }
     }
 
-    /// The server did what was asked, or refused it for reasons of its own.
+    /// The server executed the request, or refused it for reasons other than load.
     fn on_outcome(&mut self, ticket: Ticket, latency: Duration, n_inflight: u32) {
         self.last_answer = self.last_answer.max(Some(ticket.sent + latency));
         if ticket.period != self.period {
@@ -163,7 +165,8 @@ impl Pacer {
         }
     }
 
-    /// The server answers after all, if only what was sent before the pause: what it asked for itself is kept to.
+    /// An answer to a request from before the pause proves that the server answers. A pause that the server required
+    /// continues.
     fn end_probing(&mut self) {
         self.lane = match self.lane {
             Lane::Paused {
@@ -178,7 +181,7 @@ impl Pacer {
         };
     }
 
-    /// The server said that there are too many requests.
+    /// The server answered "too many requests".
     fn on_throttled(&mut self, ticket: Ticket, now: BootInstant, retry_after: Option<Duration>) {
         if self.begin_incident(ticket, now, retry_after, false) {
             self.limit.on_throttled();
@@ -187,7 +190,8 @@ impl Pacer {
         }
     }
 
-    /// Another incident goes on, or the limit has just fallen: what the server asks for is kept to all the same.
+    /// Another incident is in progress, or the limit has just been lowered. The server's `Retry-After` is respected in
+    /// any case.
     fn wait_as_asked(&mut self, asked: BootInstant) {
         let until = match self.lane {
             Lane::Paused { until, .. } | Lane::Probing { until } => until.max(asked),
@@ -198,16 +202,17 @@ impl Pacer {
             is_asked: true,
             then_probe: matches!(self.lane, Lane::Probing { .. } | Lane::Paused { then_probe: true, .. }),
         };
-        // What is on the way was sent before it was asked: its answers do not open the lane.
+        // The requests in flight were sent before the pause was required, so their answers do not open the lane.
         self.period += 1;
     }
 
-    /// The server was not reached, or was in no state to answer.
+    /// The server was not reached, or was unable to answer.
     fn on_unavailable(&mut self, ticket: Ticket, now: BootInstant, retry_after: Option<Duration>) {
         self.begin_incident(ticket, now, retry_after, true);
     }
 
-    /// The connection was lost, or there was no answer in time: an incident, unless the server has answered others since.
+    /// The connection was lost or the request timed out: an incident, unless the server has answered other requests
+    /// since.
     fn on_lost(&mut self, ticket: Ticket, now: BootInstant) {
         let is_answering = self
             .last_answer
@@ -226,7 +231,7 @@ impl Pacer {
         self.n_lost <= LOST_MAX
     }
 
-    /// Pauses the lane, unless this failure belongs to an incident that did so already.
+    /// Pauses the lane and returns true, unless this failure belongs to an incident that already paused it.
     fn begin_incident(
         &mut self,
         ticket: Ticket,

@@ -1,10 +1,11 @@
-//! Writes statuses: merged per CronJob, behind the burst, one at a time for each CronJob.
+//! Writes statuses: merged per CronJob, after bursts of creates, one at a time for each CronJob.
 //!
-//! A status write costs the API server as much as starting the Job, so what changes within the flush interval becomes
-//! one write, and while creates wait statuses wait too, up to [`AGE_MAX`]. Urgent ones go at once. A conflict or any
-//! other refusal goes back to the shard, which knows what to write instead; "too many requests" and an unreachable
-//! server are no answers: the newest write of that CronJob is sent again after a pause of the whole lane. A write is sent
-//! only inside the term in which it was ordered, which is asked for once more at the write; else it is given back.
+//! A status write costs the API server as much as a create of a Job. So the changes within the flush interval become
+//! one write, and statuses wait up to [`AGE_MAX`] while creates wait. Urgent writes are sent at once. A conflict or any
+//! other refusal is returned to the shard, which decides what to write instead. "Too many requests" and an unreachable
+//! server do not count as answers: the newest write of that CronJob is sent again after a pause of the whole lane. A
+//! write is sent only in the shard term in which it was ordered, checked again at the send; otherwise it is answered as
+//! abandoned.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -31,53 +32,53 @@ use pending::{FLUSH_SIZE, Pending, answer, came_by};
 use request::Reply;
 pub use request::StatusApi;
 
-/// The longest that a status waits behind a burst of creates. A bound, not an aim: until it is stored the cursor is
-/// not, and history may not delete.
+/// Maximum time that a status waits behind a burst of creates. A bound, not a target: until the status is stored, the
+/// cursor is not, and no Job may be deleted from history.
 pub const AGE_MAX: Duration = Duration::from_secs(10);
 
-/// Writes on the way: enough to keep the API server of a small cluster busy.
+/// Maximum number of writes in flight: enough to keep the API server of a small cluster busy.
 const INFLIGHT_MAX: u32 = 32;
 
-/// Writes on the way during a burst, when only urgent and old ones go at all.
+/// Maximum number of writes in flight during a burst, when only urgent and old writes are sent.
 const INFLIGHT_MAX_IN_BURST: u32 = 8;
 
-/// CronJobs that are read for the metadata of their status writes at a time: each may have 1.5 MiB.
+/// Maximum number of concurrent reads of CronJobs for the metadata of their status writes: each may have 1.5 MiB.
 const READING_MAX: usize = 8;
 
-/// How often one write is sent again before the shard is told that it failed: more than five minutes of pauses.
+/// Maximum number of retries before a write counts as failed: more than five minutes of pauses.
 const RETRIES_MAX: u32 = 64;
 
-/// What the batcher is connected to.
+/// The channels of the batcher.
 #[derive(Debug)]
 pub struct StatusChannels {
-    /// Where writes come from.
+    /// Incoming writes.
     pub queue: StatusQueue,
-    /// Where answers go.
+    /// Answers to the shard task.
     pub answers: mpsc::Sender<Input>,
-    /// Whether we lead.
+    /// The shards and terms in which this replica may write.
     pub leadership: watch::Receiver<Leadership>,
-    /// When to end.
+    /// Phase of the shutdown; it ends the batcher.
     pub phase: PhaseReceiver,
-    /// Whether what is not urgent stays behind: in a burst of creates.
+    /// Set during a burst of creates, while writes that are not urgent wait.
     pub burst: OrderedReceiver<bool>,
 }
 
-/// See the module.
+/// The task that writes statuses.
 pub struct StatusBatcher<A: StatusApi> {
     lane: Lane<A, Pending>,
     clock: Clock,
     channels: StatusChannels,
     flush_interval: Duration,
-    /// CronJobs with a write on the way.
+    /// CronJobs with a write in flight.
     busy: HashSet<Uid>,
-    /// Those of them whose next write is due.
+    /// Busy CronJobs whose next write is due.
     parked: HashSet<Uid>,
     is_flushing: bool,
     n_reading: usize,
 }
 
 impl<A: StatusApi> StatusBatcher<A> {
-    /// A batcher that lets changes gather for `flush_interval`.
+    /// Creates a batcher that collects changes for `flush_interval`.
     pub fn new(api: A, clock: Clock, channels: StatusChannels, flush_interval: Duration) -> StatusBatcher<A> {
         let (leadership, metrics) = (channels.leadership.clone(), channels.queue.metrics().api.clone());
         StatusBatcher {
@@ -92,7 +93,7 @@ impl<A: StatusApi> StatusBatcher<A> {
         }
     }
 
-    /// Works until statuses are to be flushed, then writes what is left, for a limited time.
+    /// Runs until [`Phase::FlushStatuses`], then writes the remaining statuses for at most [`STATUS_GRACE`].
     pub async fn run(mut self) {
         let queue = self.channels.queue.clone();
         let mut phase = self.channels.phase.clone();
@@ -135,7 +136,7 @@ impl<A: StatusApi> StatusBatcher<A> {
         }
     }
 
-    /// Sends until nothing is due or nothing may be sent; says after which time there may be more, unless told before.
+    /// Sends until no write is due or none may be sent. Returns the time until the next write is due, if it is known.
     async fn send_what_is_due(&mut self) -> Option<Duration> {
         loop {
             let now = self.clock.boot();
@@ -153,7 +154,7 @@ impl<A: StatusApi> StatusBatcher<A> {
                 self.parked.insert(uid);
             } else if let Some(pending) = self.channels.queue.take(&uid) {
                 if pending.must_read() && self.n_reading >= READING_MAX {
-                    // It goes first when one of them is answered.
+                    // It goes first when a read in flight is answered.
                     self.channels.queue.put_back(pending);
                     return None;
                 }
@@ -162,7 +163,7 @@ impl<A: StatusApi> StatusBatcher<A> {
         }
     }
 
-    /// How old a write that is not urgent must be at present.
+    /// Returns the age at which a write that is not urgent is due.
     fn age_when_due(&self) -> Duration {
         if self.is_flushing {
             Duration::ZERO
@@ -230,7 +231,7 @@ impl<A: StatusApi> StatusBatcher<A> {
         }
     }
 
-    /// Brings what waits for the same CronJob in line with the answer to the write before it.
+    /// Adjusts the pending write of the same CronJob to the answer to the write before it.
     async fn follow_up(&mut self, sent: &StatusWrite, outcome: &StatusOutcome) {
         let doomed = match outcome {
             StatusOutcome::Stored { resource_version } => {
@@ -266,7 +267,7 @@ impl<A: StatusApi> StatusBatcher<A> {
             let (namespace, name) = (&*write.cron_job.namespace, &*write.cron_job.name);
             tracing::debug!(namespace, name, message, "status not stored");
         }
-        // Nobody listens any more when the shard has ended, and then nobody needs to know.
+        // The receiver is gone only after the shard task has ended, and then the answer is irrelevant.
         let _ = self.channels.answers.send(answer(write, outcome)).await;
     }
 

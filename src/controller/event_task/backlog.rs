@@ -1,47 +1,47 @@
-//! Events that wait for the budget: by priority, and within a priority one namespace after the other.
+//! Events that wait for the budget: by priority, and round-robin between namespaces within a priority.
 //!
-//! Bounded. Where there are too many, the newest Event of the namespace with the most of the lowest priority is dropped,
-//! so that one tenant's Events never take the place of another's.
+//! Bounded. A full backlog drops the newest Event of the namespace with the most Events of the lowest priority, so that
+//! one tenant's Events never displace another's.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Which Events are sent first.
+/// The order in which Events are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Priority {
-    /// The first Event of a CronJob and reason: it says something new.
+    /// The first Event of a CronJob and reason: it carries new information.
     First,
-    /// A Warning again.
+    /// A repeated Warning.
     Warning,
-    /// Anything else.
+    /// Any other Event.
     Normal,
 }
 
-/// What waits on behalf of a namespace.
+/// An item that belongs to a namespace.
 pub(super) trait Namespaced {
-    /// Whose turn it takes.
+    /// Returns the namespace.
     fn namespace(&self) -> &str;
 }
 
-/// See the module.
+/// The backlog, with one queue per priority.
 #[derive(Debug)]
 pub(super) struct Backlog<T> {
     len_max: usize,
     len: usize,
-    /// By [`Priority`].
+    /// Indexed by [`Priority`].
     queues: [Queue<T>; 3],
 }
 
-/// The Events of one priority.
+/// The queue of one priority.
 #[derive(Debug)]
 struct Queue<T> {
     by_namespace: BTreeMap<Box<str>, VecDeque<T>>,
-    /// Namespaces that wait, the next one first.
+    /// Waiting namespaces, the next one first.
     turns: VecDeque<Box<str>>,
     by_length: BTreeSet<(usize, Box<str>)>,
 }
 
 impl<T: Namespaced> Backlog<T> {
-    /// An empty one that holds at most so many.
+    /// Creates an empty backlog that holds at most `len_max` Events.
     pub(super) fn new(len_max: usize) -> Backlog<T> {
         let queue = || Queue {
             by_namespace: BTreeMap::new(),
@@ -59,7 +59,7 @@ impl<T: Namespaced> Backlog<T> {
         self.len
     }
 
-    /// Takes an Event in, and gives the one that found no room.
+    /// Adds an Event, and returns the Event that is dropped if the backlog is full.
     pub(super) fn push(&mut self, priority: Priority, item: T) -> Option<T> {
         let mut dropped = None;
         if self.len >= self.len_max {
@@ -79,7 +79,7 @@ impl<T: Namespaced> Backlog<T> {
         dropped
     }
 
-    /// The next Event.
+    /// Removes the next Event.
     pub(super) fn pop(&mut self) -> Option<T> {
         let item = self.queues.iter_mut().find_map(Queue::pop)?;
         self.len -= 1;
@@ -88,7 +88,7 @@ impl<T: Namespaced> Backlog<T> {
 }
 
 impl<T: Namespaced> Queue<T> {
-    /// Whether no other namespace has more that waits.
+    /// Whether no other namespace has more waiting Events.
     fn has_most(&self, namespace: &str) -> bool {
         let n_waiting = self.by_namespace.get(namespace).map_or(0, VecDeque::len);
         self.by_length.last().is_none_or(|(most, _)| n_waiting >= *most)

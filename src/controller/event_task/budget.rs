@@ -1,4 +1,5 @@
-//! How many Events an installation writes, and which: Events live in etcd beside everything else that a cluster has.
+//! The Event budget of an installation: which Events are written, and how many. Events are stored in etcd beside all
+//! other objects of a cluster.
 
 use std::time::Duration;
 
@@ -31,17 +32,17 @@ impl EventFilter {
     }
 }
 
-/// What an installation may spend on Events.
+/// Budget of an installation for Events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventBudget {
     /// Which Events are posted.
     pub filter: EventFilter,
-    /// Writes of Events in a second, by all replicas together.
+    /// Maximum writes of Events per second, by all replicas together.
     pub per_second_max: u32,
 }
 
 impl EventBudget {
-    /// An Event takes some 900 bytes of etcd and each write of one is a new revision: 60 a second are 194 MB in an hour.
+    /// An Event takes some 900 bytes in etcd, and each write is a new revision: 60 per second are 194 MB in an hour.
     pub const PER_SECOND_DEFAULT: u32 = 60;
 }
 
@@ -54,10 +55,10 @@ impl Default for EventBudget {
     }
 }
 
-/// Most CronJobs fire at whole minutes: what a minute allows may be spent at its beginning.
+/// Most CronJobs fire at whole minutes, so the budget of a minute may be spent at its beginning.
 const AT_ONCE: Duration = Duration::from_mins(1);
 
-/// This replica's part of the budget.
+/// This replica's share of the budget.
 #[derive(Debug)]
 pub(super) struct Share {
     budget: EventBudget,
@@ -66,7 +67,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// All of it.
+    /// Creates a share that is the whole budget.
     pub(super) fn new(budget: EventBudget, now: BootInstant) -> Share {
         let (capacity, per_second) = part(budget, 1);
         Share {
@@ -76,7 +77,7 @@ impl Share {
         }
     }
 
-    /// Takes note of how many replicas there are.
+    /// Updates the share to the number of replicas.
     pub(super) fn divide_among(&mut self, n_replicas: u32, now: BootInstant) {
         if n_replicas != self.n_replicas {
             let (capacity, per_second) = part(self.budget, n_replicas);
@@ -85,13 +86,13 @@ impl Share {
         }
     }
 
-    /// Spends one write, or says when there will be one to spend.
+    /// Spends one write, or returns the instant when the next write is available.
     pub(super) fn spend(&mut self, now: BootInstant) -> Result<(), BootInstant> {
         self.tokens.take(now)
     }
 }
 
-/// Writes at once and in a second, of one of so many replicas.
+/// Returns the burst and the rate per second of one replica of `n_replicas`.
 fn part(budget: EventBudget, n_replicas: u32) -> (u32, u32) {
     let per_second = (budget.per_second_max / n_replicas.max(1)).max(1);
     let at_once = u32::try_from(AT_ONCE.as_secs()).unwrap_or(u32::MAX);

@@ -1,7 +1,7 @@
-//! The Events that were taken from the queue and are not concluded: one of a CronJob at a time, the others behind it.
+//! Deliveries: Events that left the queue and are not concluded, one per CronJob at a time, with later ones behind it.
 //!
-//! Bounded: at most [`DELIVERIES_MAX`] CronJobs, and [`BEHIND_MAX`] Events behind each. Ordered: nothing of a CronJob
-//! is begun before what it told earlier is concluded, so a count is never raised before its Event is there.
+//! Bounded: at most [`DELIVERIES_MAX`] CronJobs, and [`BEHIND_MAX`] Events behind each. Ordered: an Event of a CronJob
+//! is sent only after the previous one is concluded, so a count is never raised before its Event exists.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -12,21 +12,21 @@ use crate::{
     telemetry::metrics::EventMetrics,
 };
 
-/// CronJobs with an Event begun. Those that get no answer wait here for their next try, and the lane goes on; where so
-/// many do, something is wrong with more than one, and the rest is better off in the queue.
+/// Number of CronJobs with a delivery. Unanswered deliveries wait here for their next attempt while the lane continues.
+/// If this many are unanswered, the fault is not in one namespace, and further Events are better off in the queue.
 pub(super) const DELIVERIES_MAX: usize = 16;
 
-/// Events that wait behind one of the same CronJob, which may come at once (B-14.1).
+/// Events that wait behind a delivery of the same CronJob; a CronJob may emit this many at once (B-14.1).
 pub(super) const BEHIND_MAX: usize = 25;
 
-/// How long an Event is tried before it is dropped: as long as the twelve tries, ten seconds apart, of client-go. Of
-/// those of a long outage only the few that were begun are dropped, the others wait in the queue.
+/// How long an Event is attempted before it is dropped: as long as the twelve attempts of client-go, ten seconds apart.
+/// A long outage drops only the few Events that were begun; the others wait in the queue.
 const TRIED_FOR_MAX: Duration = Duration::from_mins(2);
 
-/// The pause before an Event is sent again that was not answered; after other failures the pacer sets it.
+/// Pause before an unanswered Event is sent again. After other failures the pacer sets the pause.
 const UNANSWERED_PAUSE: Duration = Duration::from_secs(10);
 
-/// Names a delivery.
+/// Identifies a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DeliveryId(u64);
 
@@ -37,25 +37,25 @@ struct Delivery {
     action: EventAction,
     happened: BootInstant,
     stage: DeliveryState,
-    /// When it is given up; set by its first try.
+    /// When the delivery is given up; set by the first attempt.
     deadline: Option<BootInstant>,
     behind: VecDeque<Happened>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DeliveryState {
-    /// Not sent yet: it stays behind bursts.
+    /// Not sent yet: the delivery waits behind bursts of creates.
     New,
     InFlight,
-    /// Sent in vain; not again before then.
+    /// Sent without success; the next attempt is due at this instant.
     Pausing(BootInstant),
 }
 
-/// See the module.
+/// The deliveries of all CronJobs.
 #[derive(Debug)]
 pub(super) struct Deliveries {
     aggregator: EventAggregator,
-    /// In the order in which they were begun.
+    /// In the order in which the deliveries were begun.
     begun: Vec<Delivery>,
     n_begun_ever: u64,
     metrics: EventMetrics,
@@ -71,12 +71,12 @@ impl Deliveries {
         }
     }
 
-    /// Whether another Event can be taken in.
+    /// Whether a delivery for another CronJob can begin.
     pub(super) fn has_room(&self) -> bool {
         self.begun.len() < DELIVERIES_MAX
     }
 
-    /// Whether an Event of its CronJob and reason was sent of late.
+    /// Whether an Event of the same CronJob and reason was sent recently.
     pub(super) fn is_repeat(&self, event: &CronJobEvent) -> bool {
         self.aggregator.is_repeat(event)
     }
@@ -86,7 +86,7 @@ impl Deliveries {
         self.aggregator.count(event);
     }
 
-    /// Events that are not concluded.
+    /// Returns the number of Events that are not concluded.
     pub(super) fn len(&self) -> usize {
         self.begun.iter().map(|delivery| 1 + delivery.behind.len()).sum()
     }
@@ -100,7 +100,7 @@ impl Deliveries {
         }
     }
 
-    /// Begins the first of a CronJob's Events that is to be sent.
+    /// Begins a delivery with the first Event that the aggregator admits.
     fn begin(&mut self, mut events: VecDeque<Happened>) {
         while let Some(next) = events.pop_front() {
             match self.aggregator.admit(&next.event, next.at) {
@@ -122,7 +122,8 @@ impl Deliveries {
         }
     }
 
-    /// The oldest that may be sent; it is on the way from then on. While `burst_wait` is given, new ones wait for so long.
+    /// Returns the oldest delivery that may be sent and marks it as in flight. New deliveries wait for `burst_wait`, if
+    /// given.
     pub(super) fn next_ready(
         &mut self,
         now: BootInstant,
@@ -135,19 +136,19 @@ impl Deliveries {
         Some((delivery.id, delivery.action.clone()))
     }
 
-    /// When time alone lets one more be sent.
+    /// Returns when the next delivery may be sent.
     pub(super) fn next_ready_at(&self, burst_wait: Option<Duration>) -> Option<BootInstant> {
         let instants = self.begun.iter().filter_map(|delivery| delivery.ready_at(burst_wait));
         instants.min()
     }
 
-    /// The server did not take the request: it is sent again when the lane goes on.
+    /// Returns a request that the server did not accept. It is sent again when the lane permits.
     pub(super) fn put_back(&mut self, id: DeliveryId, now: BootInstant) {
         self.pause(id, now, now);
     }
 
-    /// Nobody can say whether it got through. The name and the count are the same at the next try, so nothing is told
-    /// twice.
+    /// Postpones a delivery without an answer, which the server may have stored. The next attempt has the same name and
+    /// count, so the Event is stored only once.
     fn put_off(&mut self, id: DeliveryId, now: BootInstant) {
         self.pause(id, now, now + UNANSWERED_PAUSE);
     }
@@ -163,7 +164,8 @@ impl Deliveries {
         }
     }
 
-    /// Takes in an outcome: an Event to patch that is gone is created, all else is the end of it or another try.
+    /// Handles an outcome. A patch of an Event that is gone becomes a create. Without an answer the attempt is
+    /// repeated. Every other outcome ends the delivery.
     pub(super) fn conclude(&mut self, id: DeliveryId, outcome: EventOutcome, now: BootInstant) {
         let Some(delivery) = self.begun.iter_mut().find(|delivery| delivery.id == id) else {
             return;
@@ -191,7 +193,7 @@ impl Deliveries {
         self.end(id);
     }
 
-    /// Ends a delivery; the CronJob's next one has its turn behind the others.
+    /// Ends a delivery. The CronJob's next Event starts a new one, behind those of other CronJobs.
     fn end(&mut self, id: DeliveryId) {
         if let Some(place) = self.begun.iter().position(|delivery| delivery.id == id) {
             let ended = self.begun.remove(place);

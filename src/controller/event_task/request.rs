@@ -1,4 +1,4 @@
-//! How an Event is sent.
+//! Requests of the Event lane.
 
 use std::{future::Future, time::Duration};
 
@@ -13,11 +13,11 @@ use crate::{
     telemetry::metrics::ApiCall,
 };
 
-/// How long an answer is waited for: far longer than a server in good health takes. Whatever holds up Events longer, as
-/// a webhook, is waited for by the next try.
+/// Timeout of a request: far longer than a healthy server takes. If a webhook delays the answer further, the next
+/// attempt finds the Event stored.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The calls about Events; a fake of it stands for the API server in tests.
+/// The calls about Events; tests replace the API server with a fake of it.
 pub trait EventApi: WriteApi {
     /// Creates an Event.
     fn post_event(&self, namespace: &str, body: Vec<u8>) -> impl Future<Output = Answered<EventOutcome>> + Send;
@@ -75,7 +75,7 @@ impl<A: EventApi> LaneRequest<A> for Attempt {
     }
 }
 
-/// The answer, or that there was none in time.
+/// Returns the answer, or [`EventOutcome::Unanswered`] after the timeout.
 async fn in_time(request: impl Future<Output = Answered<EventOutcome>>) -> Answered<EventOutcome> {
     tokio::time::timeout(ANSWER_TIMEOUT, request).await.unwrap_or_else(|_| {
         answered(EventOutcome::Unanswered {
@@ -84,7 +84,7 @@ async fn in_time(request: impl Future<Output = Answered<EventOutcome>>) -> Answe
     })
 }
 
-/// An outcome that no answer gave.
+/// Wraps an outcome that did not come from an answer.
 fn answered(outcome: EventOutcome) -> Answered<EventOutcome> {
     Answered {
         answer: Answer::Outcome(outcome),

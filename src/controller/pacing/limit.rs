@@ -1,49 +1,49 @@
-//! The number of requests in flight, adapted: up by one a round while answers are not slow, beyond the start only while
-//! they are quick; down by a factor when the server throttles or its answers slow down.
+//! The adaptive limit of requests in flight. It grows by one per round while answers are not slow, above the start only
+//! while they are quick. It shrinks by a factor when the server throttles or its answers slow down.
 
 use std::time::Duration;
 
-/// Slow answers alone never lead below this, where a healthy server idles between answers.
+/// Slow answers alone never lower the limit below this, where a healthy server idles between answers.
 const LIMIT_MIN: f64 = 8.0;
 
-/// Throttling leads down to a single request: a server may have one place for us, and each refusal makes it ask for a longer
-/// pause the next time.
+/// Throttling can lower the limit to a single request. A server may have one place for this replica, and each refusal
+/// makes the server require a longer pause the next time.
 const THROTTLED_LIMIT_MIN: f64 = 1.0;
 
-/// Where a lane starts: enough to saturate the API server of a small cluster, whose throughput is flat from 64 on.
+/// Initial limit: enough to saturate the API server of a small cluster, whose throughput is flat from 64 on.
 const LIMIT_START: f64 = 64.0;
 
-/// Factor on "too many requests": far down, since an API server asks for longer pauses the more it had to refuse, and up
-/// again is a matter of a second.
+/// Factor on "too many requests". It is small because an API server requires longer pauses the more it had to refuse,
+/// and the limit recovers within about a second.
 const THROTTLED_FACTOR: f64 = 0.25;
 
 /// Factor when answers have slowed down.
 const SLOW_FACTOR: f64 = 0.8;
 
-/// Answers slower than this, and than four times the quickest, are the sign of a queue in the server that we feed.
+/// Answers slower than this, and than four times the quickest, indicate a queue in the server that this lane feeds.
 const SLOW_SECONDS: f64 = 0.25;
 
-/// Answers quicker than this, or than twice the quickest, leave room for more than at the start.
+/// Answers quicker than this, or than twice the quickest, let the limit grow above the start.
 const QUICK_SECONDS: f64 = 0.02;
 
-/// One answer counts as at most so many times what is slow: one slow webhook says nothing about the server.
+/// One answer counts as at most this multiple of the slow threshold: one slow webhook proves nothing about the server.
 const OUTLIER_FACTOR: f64 = 2.0;
 
 /// Weight of one answer in the mean.
 const MEAN_WEIGHT: f64 = 1.0 / 16.0;
 
-/// The quickest answer known creeps up towards answers that few others were in flight with, by this weight: so a server
-/// that moved away is learnt, while one that is busy is not taken for far.
+/// Weight by which the quickest known answer moves towards answers with few others in flight. So the limit adapts to a
+/// server that moved farther away, and does not mistake a busy server for a distant one.
 const QUICKEST_WEIGHT: f64 = 1.0 / 256.0;
 
 /// A mean of fewer answers than this decides nothing.
 const N_ANSWERS_MIN: u32 = 16;
 
-/// See the module.
+/// The limit of requests in flight of one lane.
 #[derive(Debug)]
 pub(super) struct InflightLimit {
     limit: f64,
-    /// What the server carries without getting slow, as far as anybody can know before asking it.
+    /// The number of requests that the server is assumed to handle quickly before anything has been learned.
     start: f64,
     limit_min: f64,
     limit_max: f64,
@@ -66,8 +66,8 @@ impl InflightLimit {
         }
     }
 
-    /// So many replicas send to the same server: each starts with its part of what it carries. The limit goes with that part,
-    /// as far as it is not above it.
+    /// Divides the start among `n_senders` replicas of the same server. The limit scales with the start, as far as it
+    /// is not above it.
     pub(super) fn share_among(&mut self, n_senders: u32) {
         let start = (LIMIT_START / f64::from(n_senders.max(1))).max(LIMIT_MIN);
         let scaled = self.limit.min(self.start) * start / self.start;
@@ -88,8 +88,8 @@ impl InflightLimit {
         self.limit as u32
     }
 
-    /// Learns from an answer; says whether the limit went down, so that answers to what is in flight are not held
-    /// against the new one.
+    /// Learns from an answer. Returns whether the limit was lowered, so that answers to requests in flight do not count
+    /// against the new limit.
     pub(super) fn on_outcome(&mut self, latency: Duration, n_inflight: u32) -> bool {
         let seconds = latency.as_secs_f64();
         let mut quickest = self.quickest_seconds.map_or(seconds, |known| known.min(seconds));
@@ -111,7 +111,7 @@ impl InflightLimit {
             return true;
         }
         let is_used = n_inflight.saturating_add(1) >= self.get();
-        // Up to the start a busy server is no reason to stay low: its throughput grows with what is in flight.
+        // Below the start the limit grows even if the server is busy: its throughput grows with the requests in flight.
         let growing_below_seconds = if self.limit < self.start {
             slow_seconds
         } else {
@@ -138,7 +138,7 @@ impl InflightLimit {
 mod tests {
     use super::*;
 
-    /// A server that works on `parallel` requests at once, each for `service`, and queues the rest.
+    /// A server that executes `parallel` requests at once, each for `service`, and queues the rest.
     fn latency(n_inflight: u32, parallel: u32, service: Duration) -> Duration {
         service * n_inflight.max(parallel) / parallel
     }

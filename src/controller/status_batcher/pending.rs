@@ -1,7 +1,7 @@
-//! Status writes that wait, at most one for a CronJob: a later one takes the place of an earlier one.
+//! Pending status writes, at most one per CronJob: a later write replaces an earlier one.
 //!
-//! Shared by the shard task, which puts writes in, and the batcher, which takes them out. Neither the lock of the lists
-//! nor a guard of the map is held across an await; where both are, the lock of the lists was taken first.
+//! The shard task adds writes and the batcher removes them. Neither the lock of the lists nor a guard of the map is
+//! held across an await. Lock order: the lists before the map.
 
 use std::{
     collections::VecDeque,
@@ -20,41 +20,41 @@ use crate::{
     telemetry::metrics::StatusMetrics,
 };
 
-/// Writes that can wait: one for each of a million CronJobs, the most that one shard is built for.
+/// Capacity: one write for each of a million CronJobs, the design limit of one shard.
 const PENDING_MAX: usize = 1 << 20;
 
-/// More than this that wait are flushed without regard to their age: some 8 MiB.
+/// If more writes than this are pending, they are flushed regardless of their age: some 8 MiB.
 pub(super) const FLUSH_SIZE: usize = 1 << 14;
 
-/// A write that waits.
+/// A pending write.
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
     pub(super) write: StatusWrite,
-    /// Under what it was ordered, and may be sent.
+    /// The shard and term in which the write was ordered and may be sent.
     pub(super) shard_term: ShardTerm,
-    /// When the first of the changes that it carries came.
+    /// When the oldest change in the write arrived.
     pub(super) since: BootInstant,
-    /// How many times it was sent and has to be sent again.
+    /// Number of retries.
     pub(super) n_retries: u32,
 }
 
 impl Pending {
-    /// Whether its CronJob is read before it is sent.
+    /// Whether the CronJob must be read before the write is sent.
     pub(super) fn must_read(&self) -> bool {
         self.write.retained_metadata.members.as_str().is_none()
     }
 }
 
-/// The order in which writes become due. Entries may be out of date: the map tells.
+/// The order in which writes become due. Entries may be stale; the map is authoritative.
 #[derive(Debug, Default)]
 struct Arrivals {
     urgent: VecDeque<Uid>,
     by_age: VecDeque<(BootInstant, Uid)>,
-    /// Whether the last one taken was urgent.
+    /// Whether the last write that was taken was urgent.
     was_urgent: bool,
 }
 
-/// The way into the status batcher. Clones are one queue.
+/// The queue of the status batcher. Clones share one queue.
 #[derive(Clone, Debug)]
 pub struct StatusQueue {
     shared: Arc<Shared>,
@@ -63,26 +63,26 @@ pub struct StatusQueue {
 #[derive(Debug)]
 struct Shared {
     pending: DashMap<Uid, Pending>,
-    /// The size of the map, which would lock all of itself to tell.
+    /// The size of the map, whose own `len` would lock every part of it.
     n_pending: AtomicUsize,
     arrivals: Mutex<Arrivals>,
-    /// Told when the batcher has to look before its time.
+    /// Notified when the batcher must look before its next wakeup.
     news: Notify,
     metrics: StatusMetrics,
 }
 
-/// What a push came upon.
+/// The result of a push.
 enum Pushed {
-    /// The first write for its CronJob.
+    /// The first pending write of its CronJob.
     New,
-    /// It took the place of one that could wait, and cannot.
+    /// The write replaced one that was not urgent, and is urgent.
     MadeUrgent,
-    /// It took the place of another.
+    /// The write replaced another.
     Merged,
 }
 
 impl StatusQueue {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(metrics: StatusMetrics) -> StatusQueue {
         let shared = Shared {
             pending: DashMap::new(),
@@ -96,7 +96,11 @@ impl StatusQueue {
         }
     }
 
-    /// Takes a write in without waiting. When there is no room its answer is given back at once.
+    /// Adds a write without waiting.
+    ///
+    /// # Errors
+    ///
+    /// If the queue is full, returns the answer to the write.
     pub fn push(&self, shard_term: ShardTerm, write: StatusWrite, now: BootInstant) -> Result<(), Input> {
         if self.len() >= PENDING_MAX && !self.shared.pending.contains_key(&write.cron_job.uid) {
             self.shared.metrics.overflows.inc();
@@ -149,7 +153,7 @@ impl StatusQueue {
             (Pushed::New, false) => {
                 let mut arrivals = self.arrivals();
                 arrivals.by_age.push_back((now, uid));
-                // Otherwise the batcher waits for an older one already.
+                // Otherwise the batcher already sleeps until an older write is due.
                 arrivals.by_age.len() == 1 || self.len() == FLUSH_SIZE + 1
             }
             (Pushed::New | Pushed::MadeUrgent, _) => {
@@ -162,7 +166,7 @@ impl StatusQueue {
         }
     }
 
-    /// Takes back a write that has to be sent again, unless a later one waits by now: that one carries all it does.
+    /// Returns a write that must be sent again. If a later write is pending, it covers this one, which is dropped.
     pub(super) fn put_back(&self, pending: Pending) {
         let (uid, since, is_urgent) = (
             pending.write.cron_job.uid.clone(),
@@ -185,23 +189,23 @@ impl StatusQueue {
         };
         let mut arrivals = self.arrivals();
         if is_newly_urgent {
-            // First again: it may hold metadata that was read for it.
+            // At the front, since metadata may have been read for it.
             arrivals.urgent.push_front(uid);
         } else {
             arrivals.by_age.push_front((since, uid));
         }
     }
 
-    /// Takes note that a CronJob's write is due as soon as the one on the way is answered.
+    /// Marks a CronJob's write as due, after the write in flight was answered.
     pub(super) fn make_due(&self, uid: Uid) {
         if self.shared.pending.contains_key(&uid) {
             self.arrivals().urgent.push_back(uid);
         }
     }
 
-    /// The CronJob whose write is due next: one that is urgent, else the oldest, if that came at or before `came_by`.
-    /// Urgent ones take turns with those that came at or before `overdue_by`, so that neither waits for the last of
-    /// the other.
+    /// Returns the CronJob whose write is due next: an urgent one, otherwise the oldest that arrived at or before
+    /// `came_by`. Urgent writes alternate with writes that arrived at or before `overdue_by`, so that neither kind
+    /// starves the other.
     pub(super) fn next_due(&self, came_by: Option<BootInstant>, overdue_by: Option<BootInstant>) -> Option<Uid> {
         let mut arrivals = self.arrivals();
         let overdue = if arrivals.was_urgent {
@@ -238,7 +242,7 @@ impl StatusQueue {
         }
     }
 
-    /// When the oldest that can wait came. May be out of date, towards the past.
+    /// Returns when the oldest write that is not urgent arrived. May be stale, towards the past.
     pub(super) fn oldest(&self) -> Option<BootInstant> {
         self.arrivals().by_age.front().map(|(since, _)| *since)
     }
@@ -249,7 +253,7 @@ impl StatusQueue {
         Some(pending)
     }
 
-    /// Follows up a stored write: what waits is built on it, or is the same and is done with.
+    /// Follows up a stored write: an equal pending write is removed, a different one is based on the new version.
     pub(super) fn rebase(&self, stored: &StatusWrite, version: ResourceVersion) {
         let uid = &stored.cron_job.uid;
         let is_same = |pending: &Pending| pending.write.status == stored.status;
@@ -265,7 +269,7 @@ impl StatusQueue {
         }
     }
 
-    /// Takes out what waits on a version that is known to be out of date.
+    /// Removes the pending write if it is based on an outdated version.
     pub(super) fn take_if_built_on(&self, uid: &Uid, version: ResourceVersion) -> Option<Pending> {
         let is_outdated = |pending: &Pending| pending.write.resource_version <= version;
         let (_, pending) = self.shared.pending.remove_if(uid, |_, pending| is_outdated(pending))?;
@@ -273,17 +277,17 @@ impl StatusQueue {
         Some(pending)
     }
 
-    /// How many wait.
+    /// Returns the number of pending writes.
     pub fn len(&self) -> usize {
         self.shared.n_pending.load(Ordering::Relaxed)
     }
 
-    /// Whether none waits.
+    /// Returns whether no write is pending.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns when there is a reason to look.
+    /// Returns when the batcher must look at the queue.
     pub(super) async fn news(&self) {
         self.shared.news.notified().await;
     }
@@ -302,18 +306,18 @@ impl StatusQueue {
         self.shared.metrics.pending.dec();
     }
 
-    /// The lists are consistent after every statement, so a panic elsewhere does not spoil them.
+    /// Locks the lists. They are consistent after every statement, so a panic elsewhere does not invalidate them.
     fn arrivals(&self) -> MutexGuard<'_, Arrivals> {
         self.shared.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The instant at or before which a write must have come to be due after `age`.
+/// Returns the latest arrival at which a write is due at the age `age`.
 pub(super) fn came_by(now: BootInstant, age: Duration) -> Option<BootInstant> {
     now.since_boot().checked_sub(age).map(BootInstant::after_boot)
 }
 
-/// The fact that a write was answered.
+/// Returns the input that reports the answer to a write.
 pub(super) fn answer(write: StatusWrite, answer: StatusOutcome) -> Input {
     Input::StatusAnswered {
         cron_job: write.cron_job.uid.clone(),

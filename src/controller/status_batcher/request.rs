@@ -1,4 +1,4 @@
-//! How a status write is sent, and what its answer means.
+//! Requests of the status batcher, and the meaning of their answers.
 
 use std::{future::Future, sync::Arc};
 
@@ -13,11 +13,11 @@ use crate::{
     telemetry::metrics::ApiCall,
 };
 
-/// The call that writes a status; a fake of it stands for the API server in tests.
+/// The calls about statuses; tests replace the API server with a fake of it.
 pub trait StatusApi: WriteApi {
     /// Writes a CronJob's status.
     fn write_status(&self, write: &StatusWrite) -> impl Future<Output = Answered<StatusOutcome>> + Send;
-    /// Reads the CronJob of a write whose metadata is not kept.
+    /// Reads the CronJob of a write whose metadata is not in memory.
     fn read_cron_job(
         &self,
         cron_job: &CronJobIdentity,
@@ -34,11 +34,11 @@ impl StatusApi for ApiClient {
     }
 }
 
-/// What an answer is good for.
+/// The use of an answer.
 pub(in crate::controller) enum Reply {
-    /// The shard gets it.
+    /// The outcome of the write, for the shard.
     Outcome(StatusOutcome),
-    /// The write waits for this metadata, and can be sent.
+    /// The metadata that the write was missing; the write can be sent.
     Metadata(Arc<RetainedMetadata>),
 }
 
@@ -72,7 +72,7 @@ impl<A: StatusApi> LaneRequest<A> for Pending {
     }
 }
 
-/// The metadata for a write, or the answer to the write if it cannot be sent.
+/// Returns the metadata for a write, or the answer to the write if it cannot be sent.
 fn metadata_of(write: &StatusWrite, outcome: CronJobOutcome<Box<CronJobRecord>>) -> Reply {
     Reply::Outcome(match outcome {
         CronJobOutcome::Found(record) if record.identity.uid != write.cron_job.uid => StatusOutcome::Gone,

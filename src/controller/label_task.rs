@@ -1,7 +1,9 @@
-//! Labels the Jobs of CronJobs that lack the label of their shard: those of the built-in controller, of a replica that was
-//! alone, and manual runs. The leader of shard 0 does it for all; whoever leads their shard sees them from then on.
+//! Labels Jobs that lack the label of their shard: Jobs created by the built-in controller, by a replica with
+//! `--alone`, or manually. The leader of shard 0 labels for all shards. The leader of a Job's shard observes the Job
+//! from then on.
 //!
-//! A Job whose label is refused, as by an admission policy, waits for its next attempt and holds up no other.
+//! A Job whose label is refused, for example by an admission policy, waits for its next attempt and delays no other
+//! Job.
 
 mod refused;
 
@@ -30,50 +32,50 @@ use crate::{
 /// The shard whose leader labels Jobs.
 const LABELLING_SHARD: ShardId = ShardId(0);
 
-/// How often it is looked whether we lead that shard.
+/// Interval of checks whether this replica leads that shard.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The log says at most so often that Jobs are refused.
+/// Minimum interval between two warnings about refused Jobs.
 const REPORT_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Requests on the way.
+/// Maximum number of requests in flight.
 const IN_FLIGHT_MAX: usize = 8;
 
-/// See the module.
+/// The task that labels Jobs.
 #[derive(Clone)]
 pub struct LabelTask {
-    /// Over which Jobs are watched.
+    /// Client for the watch of Jobs without a label.
     pub client: kube::Client,
-    /// Over which they are labelled.
+    /// Client for patches.
     pub api: ApiClient,
-    /// What is watched.
+    /// Watched namespaces.
     pub scopes: Vec<Scope>,
-    /// How CronJobs are shared out.
+    /// Number of shards.
     pub count: ShardCount,
-    /// Which shards we lead.
+    /// The shards and terms in which this replica may write.
     pub leadership: watch::Receiver<Leadership>,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// Requests and answers.
+    /// Metrics of requests and answers.
     pub api_metrics: ApiMetrics,
-    /// Jobs that were labelled.
+    /// Counter of labelled Jobs.
     pub labelled: IntCounter,
-    /// Jobs that found the queue of refused ones full.
+    /// Counter of Jobs that were dropped because the queue of refused Jobs was full.
     pub dropped: IntCounter,
-    /// When to end.
+    /// Phase of the shutdown; it ends the task.
     pub phase: PhaseReceiver,
 }
 
-/// What came of one attempt to label a Job.
+/// The result of one attempt to label a Job.
 enum Attempt {
-    /// It has the label, or is gone, or is no longer ours to label.
+    /// The Job has the label, is gone, or must not be labelled by this replica.
     Settled,
-    /// To be tried again.
+    /// The attempt is to be repeated.
     Refused(Refused),
 }
 
 impl LabelTask {
-    /// Works until the intake stops.
+    /// Runs until the intake stops.
     pub async fn run(self) {
         let mut phase = self.phase.clone();
         tokio::select! {
@@ -104,22 +106,22 @@ impl LabelTask {
         }
     }
 
-    /// Under what we label, if we may.
+    /// Returns the terms of label patches, if this replica leads the labelling shard.
     fn terms(&self) -> Option<WriteTerms> {
         let (leadership, now) = (self.leadership.borrow(), self.clock.boot());
         let shard_term: ShardTerm = leadership.shard_term(LABELLING_SHARD, now)?;
         leadership.write_terms(shard_term, now)
     }
 
-    /// Labels the Jobs of a scope, for ever.
+    /// Labels the Jobs of a scope; never returns.
     async fn label_scope(&self, scope: Scope) {
         loop {
             self.label_listed(scope.clone()).await;
         }
     }
 
-    /// Labels what one list and the watch after it show. Where Jobs were dropped a new list is needed: when no other waits, or
-    /// after [`PAUSE_MAX`].
+    /// Labels the Jobs that one list and the watch after it deliver. Dropped Jobs need a new list, so this returns once
+    /// no other Job waits, or after [`PAUSE_MAX`].
     async fn label_listed(&self, scope: Scope) {
         let selection = Selection::Unlabelled(self.count);
         let mut items = pin!(selected_jobs(self.client.clone(), scope, selection));
@@ -162,7 +164,7 @@ impl LabelTask {
         }
     }
 
-    /// Says that Jobs wait for their label, at most once in [`REPORT_INTERVAL`].
+    /// Logs that Jobs wait for their label, at most once in [`REPORT_INTERVAL`].
     fn report(&self, n_waiting: usize, n_dropped: u64, reported: &mut Option<BootInstant>) {
         let now = self.clock.boot();
         if n_waiting == 0 || reported.is_some_and(|at| now.since(at) < REPORT_INTERVAL) {
@@ -176,7 +178,7 @@ impl LabelTask {
         );
     }
 
-    /// Labels a Job once.
+    /// Makes one attempt to label a Job.
     async fn attempt(&self, Refused { job, n_refusals }: Refused) -> Attempt {
         let (Some(cron_job), Some(terms)) = (&job.controller, self.terms()) else {
             return Attempt::Settled;
@@ -202,7 +204,7 @@ impl LabelTask {
         Attempt::Refused(Refused { job, n_refusals })
     }
 
-    /// The Job of a CronJob in an item of the watch, if there is one.
+    /// Returns the Job in an item of the watch, if a CronJob controls it.
     fn wanted(&self, item: WatchItem) -> Option<Box<JobRecord>> {
         match item {
             WatchItem::Input(Input::JobApplied(job)) => job.controller.is_some().then_some(job),

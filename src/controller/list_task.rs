@@ -1,7 +1,8 @@
-//! Lists the shards that are taken up, one list at a time for all that want one. Where a shard is only loaded, the list
-//! need be no newer than what our watches have shown, and CronJobs that they have shown are recalled instead.
+//! Lists the shards that are loaded, with one list at a time for all shards that need one. Unless the list must be
+//! consistent, it need be no newer than what the watches have delivered, and CronJobs in the cache are not listed at
+//! all.
 //!
-//! A list that breaks off is begun again after a pause, and whoever waits for it is told that it begins again.
+//! A list that fails is restarted after a pause, and the shard task is notified of the restart.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -26,51 +27,51 @@ use crate::{
     telemetry::metrics::SelectionMetrics,
 };
 
-/// Before a list that broke off is begun again: at first, and at most.
+/// Pause before a failed list is restarted: initial and maximum.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// What a list has to say.
+/// Progress of a list, for the shard task.
 #[derive(Debug)]
 pub enum ListNews {
-    /// It broke off and begins again.
+    /// The list failed and starts again.
     Again,
-    /// What it found; only of the shards that it is of.
+    /// Objects found, only of the listed shards.
     Found(Vec<Listed>),
-    /// The API server does not permit it in a scope, which is left out.
+    /// The API server does not permit the list in a scope, which is left out.
     LeftOut(Scope),
-    /// That was all that was written up to these versions.
+    /// The list is complete and includes every write up to these versions.
     Complete(ResourceVersions),
 }
 
-/// See the module.
+/// The task that lists shards.
 pub struct ListTask {
-    /// Over which lists go.
+    /// Client for lists.
     pub client: kube::Client,
-    /// How objects are read.
+    /// Decoder of the objects.
     pub decoder: Arc<Decoder>,
-    /// What the watches have shown.
+    /// Progress of the watches, per scope.
     pub progress: Vec<WatchProgress>,
-    /// How CronJobs are shared out.
+    /// Number of shards.
     pub count: ShardCount,
-    /// Which shards to list.
+    /// Requests for lists.
     pub wanted: mpsc::Receiver<ListOrder>,
-    /// Where to tell.
+    /// Progress of the lists, for the shard task.
     pub news: mpsc::Sender<ListNews>,
-    /// Who selects.
+    /// Counters of the side that selects, the API server or this replica.
     pub selection: SelectionMetrics,
-    /// Where lists are logged that are not permitted.
+    /// Log of lists that are not permitted.
     pub refusals: RefusalLog,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// When to end.
+    /// Phase of the shutdown; it ends the task.
     pub phase: PhaseReceiver,
 }
 
-/// Why a list is not complete.
+/// Reasons why a list is not complete.
 enum Broken {
     List(ListError),
-    /// Nobody listens any more.
+    /// The receiver of the list is gone.
     Unwanted,
 }
 
@@ -81,7 +82,7 @@ impl From<ListError> for Broken {
 }
 
 impl ListTask {
-    /// Works until the intake stops.
+    /// Runs until the intake stops.
     pub async fn run(mut self) {
         let mut phase = self.phase.clone();
         tokio::select! {
@@ -107,7 +108,7 @@ impl ListTask {
                         self.warn(&error, n_shards);
                         tokio::time::sleep(pause).await;
                         pause = (pause * 2).min(PAUSE_MAX);
-                        // An API server that is far behind the one that we watch refuses what is no older.
+                        // An API server that is far behind the watched one refuses a `NotOlderThan` list.
                         must_be_new = true;
                         ListNews::Again
                     }
@@ -132,13 +133,13 @@ impl ListTask {
         }
     }
 
-    /// The versions of the oldest lists in it.
+    /// Lists every scope. Returns the versions of the oldest lists.
     async fn list(&self, order: &ListOrder, must_be_new: bool) -> Result<ResourceVersions, Broken> {
         let (mut oldest, mut refused): (Option<ResourceVersions>, _) = (None, None);
         for progress in &self.progress {
             match self.list_scope(order, must_be_new, progress).await {
                 Ok(through) => oldest = Some(oldest.map_or(through, |oldest| oldest.min(&through))),
-                // Where something else is permitted, this scope holds no other up.
+                // If other scopes are permitted, this scope does not delay them.
                 Err(Broken::List(error)) if error.code == Some(403) && self.progress.len() > 1 => {
                     self.warn(&error, order.shards.len());
                     progress.cron_jobs.want_list();
@@ -156,7 +157,7 @@ impl ListTask {
         }
     }
 
-    /// The versions of the oldest lists of a scope.
+    /// Lists a scope. Returns the versions of the lists.
     async fn list_scope(
         &self,
         order: &ListOrder,
@@ -164,14 +165,14 @@ impl ListTask {
         progress: &WatchProgress,
     ) -> Result<ResourceVersions, Broken> {
         let shards = &order.shards;
-        // Those of others, and those that nobody has labelled yet: they may be of these shards.
+        // Jobs without the label may belong to these shards as well.
         let unlabelled = format!("!{}", self.count.label_key());
         let labelled = self.count.label_selector(shards).unwrap_or_else(|| unlabelled.clone());
-        // No watch of ours shows one without a label gone, where it goes before it has one.
+        // The watches select by label: they do not report the deletion of a Job that is deleted before it is labelled.
         let source = self.source(must_be_new, progress, &progress.jobs);
         let jobs = |labels| self.forward(shards, list_jobs(source.clone(), labels));
-        // Side by side, since each may wait for the server to know that it is not behind; what is recalled last, since
-        // that is work of ours while the server does its own.
+        // Concurrently, since each list may wait until the server knows that it is not behind. The CronJobs come last:
+        // reading the cache is work for this process while the server prepares the Jobs.
         let lists = tokio::try_join!(
             biased;
             jobs(labelled),
@@ -182,7 +183,7 @@ impl ListTask {
         Ok(ResourceVersions { cron_jobs, jobs })
     }
 
-    /// The shards are held by now: what comes after what a watch has shown, it will show of them too.
+    /// The shards are held already, so the watches deliver every later change of them.
     fn source(&self, must_be_new: bool, progress: &WatchProgress, through: &ObservedVersion) -> ListSource {
         let through = through.get().filter(|_| !must_be_new);
         ListSource {
@@ -192,7 +193,7 @@ impl ListTask {
         }
     }
 
-    /// Recalls the CronJobs where that will do and all are kept, and lists them where not.
+    /// Reads the CronJobs from the cache if that is permitted and the cache is complete; otherwise lists them.
     async fn cron_jobs(
         &self,
         order: &ListOrder,
@@ -203,7 +204,7 @@ impl ListTask {
         let recalled = (!order.is_consistent).then(|| recall_cron_jobs(&progress.cache, decoder(), shards));
         if let Some(pages) = recalled.flatten() {
             let pages = futures::stream::unfold(pages, |mut pages| async {
-                // The requests that were just made go out first, which is the work of other tasks of this thread.
+                // Yields first, so that other tasks of this thread can send the requests that were just made.
                 tokio::task::yield_now().await;
                 pages.next().map(|page| (Ok(page), pages))
             });
@@ -216,7 +217,7 @@ impl ListTask {
         Ok(version)
     }
 
-    /// Passes on what a list finds; says which version it shows, and who selected all of it.
+    /// Forwards the pages of a list. Returns the version of the list and the side that selected its objects.
     async fn forward(
         &self,
         shards: &ShardSet,

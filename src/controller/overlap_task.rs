@@ -1,7 +1,7 @@
-//! Notices installations that work in the same namespaces as ours, and reports them.
+//! Detects and reports other installations that work in the same namespaces.
 //!
-//! Two such installations start every run of these namespaces twice, with the name of the Job as the only lock. Nothing is
-//! held back: which of them should go on is for people to say. The leader of shard 0 looks once a minute.
+//! Two such installations start every run of these namespaces twice, with the Job name as the only lock. Neither is
+//! stopped: an operator must decide which one continues. The leader of shard 0 checks once a minute.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,38 +21,39 @@ use crate::{
     shard::{BootInstant, ShardId},
 };
 
-/// How often it looks.
+/// Interval of the checks.
 const INTERVAL: Duration = Duration::from_mins(1);
 
-/// How long an answer is waited for.
+/// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An overlap that lasts is reported again after this, and so is a look that fails.
+/// Interval after which a persistent overlap, or a failed check, is reported again.
 const REPORT_INTERVAL: Duration = Duration::from_hours(1);
 
-/// So many overlaps are reported within [`REPORT_INTERVAL`]. Leases elsewhere may be forged, and each report is an Event.
+/// Maximum number of overlaps reported within [`REPORT_INTERVAL`]. Leases elsewhere may be forged, and each report is
+/// an Event.
 const REPORTS_MAX: usize = 16;
 
-/// See the module.
+/// The task that detects overlapping installations.
 pub struct OverlapTask {
-    /// For Leases.
+    /// Client for Leases.
     pub api: LeaseApi,
-    /// Our own settings.
+    /// Settings of this installation.
     pub settings: MemberSettings,
-    /// The uid of our Pod, whose Lease bears the Event.
+    /// Uid of this replica's Pod, whose Lease carries the Event.
     pub pod_uid: Box<str>,
     /// The clock.
     pub clock: Clock,
-    /// Whether we lead shard 0.
+    /// The shards that this replica leads.
     pub leadership: watch::Receiver<Leadership>,
-    /// How many installations overlap.
+    /// Gauge of overlapping installations.
     pub overlapping: IntGauge,
-    /// When to end.
+    /// Phase of the shutdown; it ends the task.
     pub phase: PhaseReceiver,
 }
 
 impl OverlapTask {
-    /// Works until the intake stops.
+    /// Runs until the intake stops.
     pub async fn run(self) {
         let mut phase = self.phase.clone();
         tokio::select! {
@@ -86,7 +87,7 @@ impl OverlapTask {
         }
     }
 
-    /// The installations that overlap, as far as that can be known.
+    /// Returns the overlapping installations that the account may list.
     async fn look(&self, scope: &mut LeaseScope, reports: &mut Reports) -> Vec<OverlappingInstallation> {
         let mut found = self.list(*scope).await;
         if let Err(LeaseError::Refused { code: 403, .. }) = &found
@@ -135,7 +136,7 @@ impl OverlapTask {
     }
 }
 
-/// What was reported within the last [`REPORT_INTERVAL`].
+/// The reports of the last [`REPORT_INTERVAL`].
 #[derive(Default)]
 struct Reports {
     overlaps: BTreeMap<OverlappingInstallation, BootInstant>,
@@ -143,7 +144,7 @@ struct Reports {
 }
 
 impl Reports {
-    /// Whether an overlap is to be reported now; then it counts as reported.
+    /// Returns whether an overlap must be reported now, and if so records it as reported.
     fn is_due(&mut self, overlapping: &OverlappingInstallation, now: BootInstant) -> bool {
         self.overlaps
             .retain(|_, reported| now.since(*reported) < REPORT_INTERVAL);
@@ -154,7 +155,7 @@ impl Reports {
         true
     }
 
-    /// The same of a look that failed.
+    /// Returns whether a failed check must be reported now, and if so records it as reported.
     fn is_failure_due(&mut self, now: BootInstant) -> bool {
         let is_due = self
             .failure

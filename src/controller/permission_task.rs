@@ -1,7 +1,8 @@
-//! Checks at the start whether the account has the permissions that this replica needs, and reports those that it lacks.
+//! Checks at start whether the account has the permissions that this replica needs, and reports missing ones.
 //!
-//! Each permission is a `SelfSubjectAccessReview`; rules reviews are incomplete where a webhook authorizes. An API server
-//! that does not review holds nothing up: the log says so once, and refused requests are reported as they come.
+//! Each permission is checked by a `SelfSubjectAccessReview`, because rules reviews are incomplete if a webhook
+//! authorizes. An API server without reviews delays nothing: the log says so once, and refused requests are reported as
+//! they occur.
 
 use std::{collections::BTreeMap, future::Future, time::Duration};
 
@@ -22,12 +23,12 @@ use crate::{
     telemetry::metrics::{ApiCall, ApiMetrics, PermissionSnapshot},
 };
 
-/// A permission that is given shows in `/readyz` and in metrics within this time, and so does one that is taken away.
+/// Interval of checks: a permission that was granted or revoked appears in `/readyz` and in metrics within this time.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The review of one permission; a fake of it stands for the API server in tests.
+/// The review of one permission; tests replace the API server with a fake of it.
 pub trait AccessApi: Clone + Send + Sync + 'static {
-    /// Asks whether the account may make a kind of request.
+    /// Reviews whether the account may send a kind of request.
     fn review_access(&self, question: &AccessQuestion<'_>) -> impl Future<Output = Answered<AccessAnswer>> + Send;
 }
 
@@ -37,23 +38,23 @@ impl AccessApi for ApiClient {
     }
 }
 
-/// See the module.
+/// The task that checks permissions.
 pub struct PermissionTask<A> {
-    /// Over which it asks.
+    /// Client for reviews.
     pub api: A,
-    /// The namespaces that are watched.
+    /// The watched namespaces.
     pub scopes: Vec<Scope>,
-    /// The namespace of the Leases; none for a replica that runs alone.
+    /// The namespace of the Leases; `None` for a replica that shares no CronJobs.
     pub lease_scope: Option<Scope>,
-    /// The `ConfigMap` of the installation.
+    /// Name of the installation's `ConfigMap`.
     pub config_map: String,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// Requests and answers, and the log of refusals.
+    /// Metrics of requests and answers, with the log of refusals.
     pub api_metrics: ApiMetrics,
-    /// Where missing permissions are published.
+    /// The snapshot of missing permissions for metrics and probes.
     pub snapshot: PermissionSnapshot,
-    /// When to end.
+    /// Phase of the shutdown; it ends the task.
     pub phase: PhaseReceiver,
 }
 
@@ -61,7 +62,7 @@ impl Shell {
     pub(super) fn spawn_permissions(&self) -> Task {
         let sharding = self.settings.sharding.as_ref();
         let task = PermissionTask {
-            // Beside the connections of Jobs and Leases.
+            // The connection of Events, to leave those of Jobs and Leases free.
             api: self.event_api.clone(),
             scopes: self.settings.scopes.clone(),
             config_map: sharding.map(|it| it.installation.config_map()).unwrap_or_default(),
@@ -80,7 +81,7 @@ struct NotReviewed {
     message: String,
 }
 
-/// What is known of permissions, by verb, resource and scope.
+/// Results of reviews, by verb, resource and scope.
 type Allowed = BTreeMap<(&'static str, &'static str, Scope), bool>;
 
 fn key(permission: &Permission, scope: &Scope) -> (&'static str, &'static str, Scope) {
@@ -88,7 +89,7 @@ fn key(permission: &Permission, scope: &Scope) -> (&'static str, &'static str, S
 }
 
 impl<A: AccessApi> PermissionTask<A> {
-    /// Works until the intake stops.
+    /// Runs until the intake stops.
     pub async fn run(self) {
         let mut phase = self.phase.clone();
         tokio::select! {
@@ -98,7 +99,7 @@ impl<A: AccessApi> PermissionTask<A> {
         }
     }
 
-    /// Checks again while a permission is missing, and when a request was refused.
+    /// Checks again while a permission is missing, and after a request was refused.
     async fn work(&self) {
         let mut is_told_not_reviewed = false;
         let mut allowed = Allowed::new();
@@ -120,14 +121,14 @@ impl<A: AccessApi> PermissionTask<A> {
                 tokio::time::sleep(CHECK_INTERVAL).await;
             }
             if self.api_metrics.refusals.n_total() != n_refused {
-                // Which of them was taken away is not known.
+                // The revoked permission is unknown, so all are reviewed again.
                 allowed.retain(|_, is_allowed| !*is_allowed);
             }
         }
     }
 
-    /// Asks for what is not known to be allowed, one permission after another, so that the connection has room for other
-    /// requests. What was learnt stays where a review fails.
+    /// Reviews every permission that is not known to be granted, one after another, so that the connection has room for
+    /// other requests. If a review fails, earlier results remain.
     async fn check(&self, allowed: &mut Allowed) -> Result<(), NotReviewed> {
         for permission in PERMISSIONS {
             for scope in self.scopes_of(&permission) {
@@ -141,7 +142,7 @@ impl<A: AccessApi> PermissionTask<A> {
         Ok(())
     }
 
-    /// The permissions that are known to be missing.
+    /// Returns the permissions that are known to be missing.
     fn missing(&self, allowed: &Allowed) -> Vec<MissingPermission> {
         let missing = PERMISSIONS.into_iter().map(|permission| {
             let needed = self.scopes_of(&permission);
@@ -155,7 +156,7 @@ impl<A: AccessApi> PermissionTask<A> {
         missing.filter(|missing| !missing.scopes.is_empty()).collect()
     }
 
-    /// Where this replica needs a permission.
+    /// Returns the scopes in which this replica needs a permission.
     fn scopes_of(&self, permission: &Permission) -> &[Scope] {
         let is_needed = match permission.purpose {
             Purpose::Run => true,
@@ -191,7 +192,7 @@ impl<A: AccessApi> PermissionTask<A> {
         }
     }
 
-    /// The log has a change, `/readyz` and metrics have what is missing.
+    /// Logs a change, and publishes the missing permissions to `/readyz` and metrics.
     fn report(&self, missing: Vec<MissingPermission>) {
         if missing != self.snapshot.read() {
             if missing.is_empty() {

@@ -7,25 +7,25 @@ use std::fmt;
 pub use self::refusal_log::{RefusalLog, Right};
 use crate::shard::Scope;
 
-/// Where a permission is needed.
+/// The place in which a permission is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In every namespace that is watched.
+    /// Every watched namespace.
     Watched,
-    /// In the namespace of the Leases.
+    /// The namespace of the Leases.
     LeaseNamespace,
-    /// In all namespaces.
+    /// All namespaces.
     Cluster,
 }
 
-/// What a permission is needed for.
+/// The purpose of a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// By every replica.
+    /// Needed by every replica.
     Run,
-    /// By replicas that share the CronJobs.
+    /// Needed by replicas that share CronJobs.
     Sharing,
-    /// By a part that reports itself that it lacks it, and without which all others go on.
+    /// Used by one feature, which reports by itself that the permission is missing; everything else works without it.
     Optional,
 }
 
@@ -36,17 +36,17 @@ pub struct Permission {
     pub verb: &'static str,
     /// The API group; empty for the core group.
     pub group: &'static str,
-    /// The plural of the resource, with `/` and the subresource where it is about one.
+    /// The plural of the resource; a subresource follows after `/`.
     pub resource: &'static str,
-    /// The name of the one object that it is limited to, for an installation without a name of its own.
+    /// The name of the only object that the permission covers, for an installation without a name of its own.
     pub name: Option<&'static str>,
-    /// Where it is needed.
+    /// The place in which the permission is needed.
     pub place: Place,
-    /// What it is needed for.
+    /// The purpose of the permission.
     pub purpose: Purpose,
-    /// Whether no Job starts without it.
+    /// Whether no Job starts without the permission.
     pub is_required: bool,
-    /// The consequence of its absence.
+    /// The consequence if the permission is missing.
     pub consequence: &'static str,
 }
 
@@ -69,7 +69,7 @@ const fn watched(
     }
 }
 
-/// The same for Events.
+/// A permission for one verb on Events.
 const fn event(verb: &'static str, consequence: &'static str) -> Permission {
     Permission {
         group: "",
@@ -86,7 +86,7 @@ const fn lease(verb: &'static str, consequence: &'static str) -> Permission {
     }
 }
 
-/// The same without which no Job starts.
+/// Marks a permission without which no Job starts.
 const fn required(permission: Permission) -> Permission {
     Permission {
         is_required: true,
@@ -125,7 +125,7 @@ pub const PERMISSIONS: [Permission; 22] = [
 ];
 
 impl Place {
-    /// The Role that gives the permissions of the place.
+    /// Returns the remedy for a missing permission of this place: the Role that grants it.
     fn remedy(self) -> &'static str {
         match self {
             Place::Watched | Place::Cluster => {
@@ -138,34 +138,35 @@ impl Place {
     }
 }
 
-/// How the permissions that a run needs on a resource are given.
+/// Returns the remedy for a refused request on a resource.
 fn remedy(resource: &str) -> &'static str {
     let is_it = |it: &&Permission| it.resource == resource && it.purpose != Purpose::Optional;
     let permission = PERMISSIONS.iter().find(is_it);
     permission.map_or("check the credentials", |permission| permission.place.remedy())
 }
 
-/// Namespaces that a message names; of the others it says how many they are.
+/// Maximum number of namespaces that a message names; it counts the others.
 const NAMED_MAX: usize = 3;
 
 /// A permission that the account lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingPermission {
-    /// Which.
+    /// The missing permission.
     pub permission: Permission,
-    /// Where it is missing; never empty.
+    /// Scopes in which the permission is missing; never empty.
     pub scopes: Vec<Scope>,
-    /// Of how many namespaces in which it is needed, or 1 for all at once.
+    /// Number of namespaces in which the permission is needed, or 1 for all namespaces at once.
     pub n_needed: usize,
 }
 
 impl MissingPermission {
-    /// Whether no Job starts anywhere without it. Where it is missing in one of several namespaces, the others go on.
+    /// Returns whether no Job starts anywhere. If the permission exists in one of several namespaces, that namespace
+    /// continues.
     pub fn stops_everything(&self) -> bool {
         self.permission.is_required && self.scopes.len() >= self.n_needed
     }
 
-    /// The whole message: what is missing, the consequence, and how to give it.
+    /// Returns the whole message: the missing permission, the consequence, and the remedy.
     pub fn explanation(&self) -> String {
         format!("the account may not {self}; {}", self.permission.place.remedy())
     }

@@ -1,8 +1,9 @@
-//! The event loop around the shards of a replica: facts in, effects out, and the passing of time.
+//! The event loop around the shards of a replica: inputs, effects, and the passage of time.
 //!
-//! One turn takes what has come (the passing of time first, so that a flood of events does not hold up what is due),
-//! hands every effect to its lane without waiting, and publishes figures. While the clock is in doubt the shards' time
-//! stands still: facts are taken in, nothing becomes due. So it does while another replica acts, or could.
+//! One turn processes the available inputs, hands every effect to its lane without waiting, and publishes a snapshot.
+//! The passage of time comes first, so that a flood of events does not delay a due slot. While the clock is in doubt,
+//! the time of the shards stands still: inputs are processed, and no slot becomes due. The same holds while another
+//! replica acts or could act.
 
 mod lifecycle_channels;
 
@@ -28,56 +29,58 @@ use crate::{
     telemetry::metrics::ShardSnapshot,
 };
 
-/// Facts taken in one turn: some hundred microseconds of work, the most by which a due instant can wait for them.
+/// Maximum number of inputs per turn and channel: some hundred microseconds of work, by which they can delay a due
+/// slot.
 const BATCH_MAX: usize = 128;
 
-/// A turn at least so often: what a health check goes by.
+/// Maximum interval between two turns; the liveness probe relies on it.
 const TURN_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
-/// A clock that falls back by no more than this is waited for; further back the shard follows it.
+/// If the clock goes back by no more than this, the time of the shards waits for it; otherwise the shards follow the
+/// clock.
 const FALL_BACK_MAX: SignedDuration = SignedDuration::from_secs(1);
 
-/// What the shards are connected to.
+/// The channels of the shard task.
 #[derive(Debug)]
 pub struct ShardChannels {
-    /// What watches see.
+    /// Inputs from the watches.
     pub inputs: mpsc::Receiver<Input>,
-    /// What our requests were answered.
+    /// Answers to requests.
     pub answers: mpsc::Receiver<Input>,
-    /// Where requests about Jobs go.
+    /// Queue of Job requests.
     pub dispatch: DispatchQueue,
-    /// Where statuses go.
+    /// Queue of status writes.
     pub statuses: StatusQueue,
-    /// Where Events go.
+    /// Queue of Events.
     pub events: EventQueue,
-    /// When to end.
+    /// Phase of the shutdown; it ends the task.
     pub phase: PhaseReceiver,
-    /// Where figures go.
+    /// Snapshot for metrics and probes.
     pub snapshot: ShardSnapshot,
-    /// Until when anything may be done.
+    /// The leadership; its deadline limits every action.
     pub leadership: watch::Receiver<Leadership>,
-    /// Whether a replica with `--alone` acts; never set elsewhere.
+    /// Whether a replica with `--alone` acts; never set otherwise.
     pub acts_alone: OrderedReceiver<bool>,
-    /// Whose shards they are, where they are shared with other replicas.
+    /// Channels to the election and the list task, if CronJobs are shared.
     pub lifecycle: Option<LifecycleChannels>,
 }
 
-/// See the module.
+/// The task that runs the shards of a replica.
 pub struct ShardTask {
     shards: HeldShards,
     clock: Clock,
     sleeper: Sleeper,
-    /// The shards' time: the clock's, unless that is in doubt.
+    /// The time of the shards: that of the clock, unless the clock is in doubt.
     time: Timestamp,
     channels: ShardChannels,
     lifecycle: ShardLifecycle,
-    /// Facts taken from their queues in this turn.
+    /// Inputs taken from their channels in this turn.
     answers: Vec<Input>,
     inputs: Vec<Input>,
     was_synced: bool,
 }
 
-/// Why a turn is taken.
+/// Reasons for a turn.
 enum Turn {
     End,
     Due,
@@ -87,7 +90,7 @@ enum Turn {
 }
 
 impl ShardTask {
-    /// The loop around shards that start at `time`.
+    /// Creates the task for shards that start at `time`.
     pub fn new(shards: HeldShards, clock: Clock, time: Timestamp, channels: ShardChannels) -> ShardTask {
         let sleeper = clock.sleeper();
         ShardTask {
@@ -103,7 +106,7 @@ impl ShardTask {
         }
     }
 
-    /// Works until the intake stops, then takes in what is still answered.
+    /// Runs until the intake stops, then processes the answers that still arrive.
     pub async fn run(mut self) {
         if !self.wait_for_clock().await {
             return;
@@ -138,7 +141,7 @@ impl ShardTask {
             }
             self.attend();
             if self.perform_effects() {
-                // What is answered at once may be what a shard was waited for.
+                // A full lane answers at once, and the lifecycle of a shard may have waited for that answer.
                 self.attend();
             }
             self.publish();
@@ -146,7 +149,7 @@ impl ShardTask {
         self.wind_up().await;
     }
 
-    /// Waits until there is a time to go by at all; says whether there is, or the end has come before.
+    /// Waits for the clock verdict to become fine. Returns false if the intake stops first.
     async fn wait_for_clock(&mut self) -> bool {
         let mut verdict = self.clock.watch_verdict();
         let is_fine = tokio::select! {
@@ -158,18 +161,18 @@ impl ShardTask {
         is_fine
     }
 
-    /// When to wake for the shards; not at all while nothing may be done.
+    /// Returns the next wakeup of the shards; `None` while this replica may not act.
     fn wakeup(&mut self) -> Option<Wakeup> {
         let wakeup = self.shards.next_wakeup()?;
         self.may_act().then_some(wakeup)
     }
 
-    /// Whether the clock can be acted by, and others would let us.
+    /// Whether the clock verdict is fine and the leadership permits actions.
     fn may_act(&self) -> bool {
         self.clock.verdict() == ClockVerdict::Fine && self.channels.leadership.borrow().may_act(self.clock.boot())
     }
 
-    /// How long a turn may be waited for.
+    /// Returns the maximum time until the next turn.
     fn lifecycle_pause(&self) -> Duration {
         let wakeup = self.lifecycle.next_wakeup();
         let pause = wakeup.map(|at| at.since(self.clock.boot()));
@@ -202,7 +205,7 @@ impl ShardTask {
         }
     }
 
-    /// Takes in what the election wants, or what a list found.
+    /// Processes a command of the election, or progress of a list.
     fn take_lifecycle_news(&mut self, news: LifecycleNews) {
         self.update_time();
         let now = self.now();
@@ -219,7 +222,7 @@ impl ShardTask {
         }
     }
 
-    /// Sees to what has become possible for shards that come and go, and tells whom it concerns.
+    /// Advances the lifecycle of loading and handed-over shards, and sends the resulting list requests and reports.
     fn attend(&mut self) {
         let now = self.now();
         let Some(channels) = &self.channels.lifecycle else {
@@ -237,7 +240,8 @@ impl ShardTask {
         }
     }
 
-    /// Hands every effect to its lane. A lane that is full answers at once, which may have effects in turn; whether any did.
+    /// Hands every effect to its lane. A full lane answers at once, and the answer may cause further effects. Returns
+    /// whether any lane did.
     fn perform_effects(&mut self) -> bool {
         let mut is_answered = false;
         while let Some(ordered) = self.shards.poll_effect() {
@@ -249,7 +253,7 @@ impl ShardTask {
         is_answered
     }
 
-    /// What is answered at once.
+    /// Performs one effect. Returns the answer if its lane is full.
     fn perform(&self, ordered: Ordered) -> Vec<Input> {
         let Ordered { shard_term, effect } = ordered;
         let is_quarantined = || self.channels.leadership.borrow().is_quarantined(shard_term.shard);
@@ -272,8 +276,8 @@ impl ShardTask {
 
     fn publish(&mut self) {
         let (shards, turned) = (&self.shards, self.clock.boot());
-        // Shards that come and go are listed one by one, and that is no reason not to be ready. Nor is a namespace that may
-        // not be listed, where others may.
+        // Loading one shard by a list does not make this replica unready. Neither does a namespace that may not be
+        // listed, if others may be.
         let is_synced = if self.channels.lifecycle.is_some() {
             shards.are_permitted_watches_synced()
         } else {
@@ -297,7 +301,7 @@ impl ShardTask {
         }
     }
 
-    /// Takes in answers until every lane that gives them an outcome has ended: they are statuses still to be written.
+    /// Processes answers until every lane whose answers cause status writes has ended.
     async fn wind_up(mut self) {
         let mut phase = self.channels.phase.clone();
         loop {

@@ -1,4 +1,5 @@
-//! Brings what a watch sees to the shard, and tells what cannot be understood. A full queue holds the watch up.
+//! Forwards the events of a watch to the shard task, and reports objects that cannot be decoded. A full channel delays
+//! the watch.
 
 use std::pin::pin;
 
@@ -20,29 +21,29 @@ use crate::{
     telemetry::metrics::{SelectionMetrics, WatchHealth, WatchMetrics},
 };
 
-/// What a watch is connected to.
+/// The channels of a watch.
 #[derive(Debug)]
 pub struct WatchChannels {
-    /// The resource, for the log.
+    /// Name of the resource, for the log.
     pub resource: &'static str,
-    /// Where facts go.
+    /// Inputs of the shard task.
     pub inputs: mpsc::Sender<Input>,
-    /// Where complaints about objects go.
+    /// Queue of Events about objects that cannot be decoded.
     pub events: EventQueue,
-    /// When to end.
+    /// Phase of the shutdown; it ends the task.
     pub phase: PhaseReceiver,
-    /// Counters.
+    /// Metrics of the watch.
     pub metrics: WatchMetrics,
-    /// Who selects CronJobs.
+    /// Counters of the side that selects CronJobs, the API server or this replica.
     pub selection: SelectionMetrics,
-    /// Where signs of life go.
+    /// Health of the watch, for probes.
     pub health: WatchHealth,
-    /// The time of complaints.
+    /// The clock, for the timestamps of Events.
     pub clock: Clock,
 }
 
 impl WatchChannels {
-    /// What the requests of the watch are to be observed by.
+    /// Returns the observer of the watch's requests.
     pub fn observer(&self) -> RequestObserver {
         RequestObserver {
             metrics: self.metrics.clone(),
@@ -51,7 +52,7 @@ impl WatchChannels {
         }
     }
 
-    /// Forwards a watch until the intake stops.
+    /// Forwards the items of a watch until the intake stops.
     pub async fn run(mut self, items: impl Stream<Item = WatchItem> + Send) {
         let mut phase = self.phase.clone();
         tokio::select! {
@@ -109,7 +110,7 @@ impl WatchChannels {
             }
             WatchItem::Error { message, code } => {
                 self.metrics.errors.inc();
-                // Where it is not permitted the log has it already.
+                // The refusal log already has requests that are not permitted.
                 if !matches!(code, Some(401 | 403)) {
                     tracing::warn!(
                         resource = self.resource,
@@ -158,7 +159,7 @@ impl WatchChannels {
     }
 }
 
-/// Counts and times the requests of one watch, and takes its pulse.
+/// Counts and times the requests of one watch, and records its health.
 #[derive(Clone, Debug)]
 pub struct RequestObserver {
     metrics: WatchMetrics,
@@ -192,7 +193,7 @@ impl WatchObserver for RequestObserver {
     }
 }
 
-/// Once, and when it changes.
+/// Logs the side that selects CronJobs: at start and at every change.
 fn tell_selection(selected_by: SelectedBy) {
     match selected_by {
         SelectedBy::Server => tracing::info!("the API server selects CronJobs by shard"),

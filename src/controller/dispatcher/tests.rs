@@ -1,4 +1,4 @@
-//! The dispatcher against a scripted API, in virtual time.
+//! Tests of the dispatcher against a scripted API, in virtual time.
 
 use std::collections::VecDeque;
 
@@ -24,7 +24,7 @@ use crate::{
 mod fence;
 mod reading;
 
-/// Of the same shard, and another time.
+/// A term of the only shard.
 const fn of_term(term: u64) -> ShardTerm {
     ShardTerm {
         shard: WHOLE.shard,
@@ -105,7 +105,7 @@ pub(super) fn look_up(namespace: &str, name: &str) -> Request {
     })
 }
 
-/// Answers after a while as the script says, and with success when the script is at its end.
+/// Answers after a latency according to a script, and with success after the end of the script.
 #[derive(Clone)]
 struct FakeApi {
     clock: Clock,
@@ -116,13 +116,13 @@ struct FakeApi {
 #[derive(Default)]
 struct Seen {
     script: VecDeque<Answer<()>>,
-    /// Milliseconds after the start, and the Job's name.
+    /// Milliseconds after the start, and the name of the Job.
     requests: Vec<(i128, String)>,
     n_in_flight: usize,
     n_in_flight_max: usize,
     template: &'static str,
     latency: Duration,
-    /// Names that begin with it are answered after five seconds.
+    /// Requests for Jobs whose names have this prefix are answered after five seconds.
     slow_prefix: &'static str,
 }
 
@@ -207,7 +207,7 @@ impl JobApi for FakeApi {
     }
 }
 
-/// How long an answer takes.
+/// Latency of an answer.
 const LATENCY: Duration = Duration::from_millis(5);
 
 struct Bench {
@@ -305,7 +305,7 @@ impl Bench {
     }
 }
 
-/// The name of the variant.
+/// Extracts the name of the variant from a `Debug` text.
 fn kind(debug: &str) -> &str {
     debug.split([' ', '(']).next().unwrap()
 }
@@ -416,7 +416,7 @@ async fn an_unreachable_server_is_probed_by_one_request_at_a_time() {
     let mut bench = Bench::new((0..4).map(|_| unavailable()).collect());
     bench.push(create("a", "one", 60));
     bench.start();
-    // The first answer is awaited so that the others find the lane closed.
+    // Waits for the first answer, so that the other requests find the lane closed.
     tokio::time::sleep(Duration::from_millis(20)).await;
     for number in 0..40 {
         bench.push(create("a", &format!("job{number}"), 61));
@@ -468,7 +468,7 @@ async fn nothing_is_sent_outside_the_term_in_which_it_was_ordered() {
     assert!(bench.api.requests().is_empty());
 }
 
-/// The shard that does not take answers holds the task up between deciding and writing.
+/// The full channel of answers blocks the task between the decision and the send.
 #[tokio::test(start_paused = true)]
 async fn leadership_expiry_and_clock_are_asked_once_more_at_the_write() {
     async fn check(spoil: impl FnOnce(&Bench), expected: &str) {

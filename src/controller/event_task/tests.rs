@@ -1,4 +1,4 @@
-//! The lane of Events against a scripted API, in virtual time.
+//! Tests of the lane of Events against a scripted API, in virtual time.
 
 use std::{
     collections::VecDeque,
@@ -30,9 +30,9 @@ struct Seen {
     requests: Vec<(u128, &'static str)>,
     /// Milliseconds after the start, and the namespace.
     namespaces: Vec<(u128, String)>,
-    /// Requests about this namespace are never answered.
+    /// Requests for this namespace are never answered.
     silent_namespace: &'static str,
-    /// The server cannot be reached until then, in milliseconds after the start.
+    /// The server is unreachable until this time, in milliseconds after the start.
     down_until: u128,
 }
 
@@ -219,7 +219,7 @@ async fn b_14_1_what_is_told_behind_an_event_without_an_answer_keeps_its_order_a
     assert_eq!(bench.metrics.dropped_queue_full.get(), 1);
     bench.api.seen.lock().unwrap().silent_namespace = "";
     pass(30).await;
-    // Of all that came at once, the last is one more than a CronJob may tell.
+    // The last of the accepted Events exceeds the burst limit of a CronJob.
     let verbs: Vec<&str> = bench.requests().iter().map(|(_, verb)| *verb).collect();
     assert_eq!(verbs[..3], ["post", "post", "patch"]);
     assert_eq!(bench.metrics.created.get(), 1);

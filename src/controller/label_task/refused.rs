@@ -1,6 +1,6 @@
-//! Jobs whose label was refused and that are tried again later, so that they hold up no other Job.
+//! Queue of Jobs whose label was refused. They are tried again later, so that they delay no other Job.
 //!
-//! Bounded: where the queue is full a Job is dropped and counted; the next list of Jobs without a label brings it back.
+//! Bounded: a full queue drops a Job and counts it. The next list of Jobs without a label returns it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,23 +9,23 @@ use std::{
 
 use crate::shard::{BootInstant, JobRecord, Uid};
 
-/// The pause after the first refusal. Each further one doubles it.
+/// Pause after the first refusal. Each further refusal doubles it.
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 
-/// The longest pause: a policy that refuses for good costs one request for each of its Jobs in this time.
+/// Maximum pause: a policy that always refuses costs one request per Job in this time.
 pub(super) const PAUSE_MAX: Duration = Duration::from_mins(5);
 
-/// Jobs that can wait. With names of the greatest length they take about 2 MiB.
+/// Capacity of the queue. With names of maximum length, the Jobs take about 2 MiB.
 pub(super) const WAITING_MAX: usize = 4096;
 
-/// A Job and how often its label was refused.
+/// A Job and its number of refusals.
 #[derive(Debug)]
 pub(super) struct Refused {
     pub(super) job: JobRecord,
     pub(super) n_refusals: u32,
 }
 
-/// See the module.
+/// The queue, ordered by the instant of the next attempt.
 #[derive(Debug, Default)]
 pub(super) struct RefusedJobs {
     by_uid: BTreeMap<Uid, (BootInstant, Refused)>,
@@ -33,13 +33,13 @@ pub(super) struct RefusedJobs {
 }
 
 impl RefusedJobs {
-    /// Jobs that wait.
+    /// Returns the number of waiting Jobs.
     pub(super) fn len(&self) -> usize {
         self.by_uid.len()
     }
 
-    /// Takes in a Job whose label was refused so often; false where one was dropped. It is one of the namespace with the most
-    /// Jobs that wait, so that a tenant whose policy refuses every label keeps no other out.
+    /// Adds a refused Job. Returns false if the queue was full and a Job was dropped. It is a Job of the namespace with
+    /// the most waiting Jobs, so that a tenant whose policy refuses every label displaces no other tenant.
     pub(super) fn put(&mut self, refused: Refused, now: BootInstant) -> bool {
         let uid = refused.job.uid.clone();
         self.forget(&uid);
@@ -71,17 +71,17 @@ impl RefusedJobs {
             .map(|(namespace, _)| namespace.into())
     }
 
-    /// Forgets a Job that a watch shows in a newer form: how often it was refused.
+    /// Removes a Job that the watch delivered again. Returns its number of refusals.
     pub(super) fn take(&mut self, uid: &Uid) -> u32 {
         self.forget(uid).map_or(0, |refused| refused.n_refusals)
     }
 
-    /// When the first Job is due.
+    /// Returns the instant of the first attempt that is due.
     pub(super) fn next_at(&self) -> Option<BootInstant> {
         self.by_instant.first().map(|(at, _)| *at)
     }
 
-    /// The Job that is due for longest.
+    /// Removes the Job whose attempt has been due for the longest time.
     pub(super) fn pop_due(&mut self, now: BootInstant) -> Option<Refused> {
         let (_, uid) = self.by_instant.first().filter(|(at, _)| *at <= now)?;
         let uid = uid.clone();

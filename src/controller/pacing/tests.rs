@@ -1,4 +1,4 @@
-//! The pace of a lane, answer by answer.
+//! Tests of the pace of a lane, answer by answer.
 
 use super::*;
 

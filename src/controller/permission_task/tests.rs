@@ -1,4 +1,4 @@
-//! The checks of permissions, against an API server that denies what a test names.
+//! Tests of the permission checks, against an API server that denies the permissions named by a test.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use crate::{
     telemetry::metrics::Metrics,
 };
 
-/// Denies the questions that are listed, as verb, resource and namespace.
+/// Denies the listed permissions, each a verb, resource and namespace.
 #[derive(Clone, Default)]
 struct FakeApi(Arc<Mutex<Fake>>);
 
@@ -55,7 +55,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// With the task at work.
+    /// Starts the task.
     fn start(scopes: &[Scope], lease_scope: Option<Scope>, denied: &[[&'static str; 3]]) -> Bench {
         let bench = Bench {
             api: FakeApi::default(),

@@ -1,7 +1,7 @@
-//! Logs requests that the API server does not permit, whichever task sent them.
+//! Log of the requests that the API server does not permit, of all tasks.
 //!
-//! A missing permission can refuse thousands of requests a minute. The log has one warning a minute for each verb and
-//! resource, with the number of refusals that it left out.
+//! A missing permission can cause thousands of refusals a minute. The log has one warning per minute for each verb and
+//! resource, with the number of suppressed refusals.
 
 use std::{
     collections::BTreeMap,
@@ -12,13 +12,13 @@ use std::{
 use super::remedy;
 use crate::shard::BootInstant;
 
-/// The least time between two warnings about one verb and resource.
+/// Minimum interval between two warnings about one verb and resource.
 const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
 /// A verb and a resource, as a Role names them.
 pub type Right = [&'static str; 2];
 
-/// See the module. Clones are one log.
+/// The log of refused requests. Clones share one log.
 #[derive(Clone, Debug, Default)]
 pub struct RefusalLog(Arc<Mutex<Refusals>>);
 
@@ -35,7 +35,7 @@ struct Warned {
 }
 
 impl RefusalLog {
-    /// Takes note of a refused request: its HTTP status, 401 or 403, and the server's text.
+    /// Records a refused request: its HTTP status, 401 or 403, and the server's message.
     pub fn note(&self, right: Right, code: u16, error: &str, now: BootInstant) {
         let Some(n_suppressed) = self.take(right, now) else {
             return;
@@ -52,12 +52,12 @@ impl RefusalLog {
         );
     }
 
-    /// How many refusals there were since the process began.
+    /// Returns the number of refusals since the start of the process.
     pub fn n_total(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).n_total
     }
 
-    /// Counts a refusal. Where a warning is due, gives the number of refusals since the last one.
+    /// Counts a refusal. If a warning is due, returns the number of suppressed refusals since the last one.
     fn take(&self, right: Right, now: BootInstant) -> Option<u64> {
         let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         refusals.n_total += 1;

@@ -1,4 +1,4 @@
-//! The table of permissions against `deploy/manifests/rbac.yaml`, and the texts that name them.
+//! Tests that the table of permissions equals `deploy/manifests/rbac.yaml`, and tests of the messages.
 
 use std::collections::BTreeSet;
 
@@ -33,17 +33,17 @@ fn a_missing_permission_is_named_with_its_consequence_and_its_role() {
     }
 }
 
-/// Verb, group, resource and name of each permission, and whether it is for the namespace of the Leases.
+/// Verb, group, resource and name of a permission, and whether it belongs to the namespace of the Leases.
 type Row = (String, String, String, Option<String>, bool);
 
-/// The items of `key: [a, b]`.
+/// Parses the items of `key: [a, b]`.
 fn inline_list(line: &str, key: &str) -> Option<Vec<String>> {
     let list = line.trim_start_matches("- ").strip_prefix(key)?.strip_prefix(": [")?;
     let (list, _) = list.split_once(']')?;
     Some(list.split(", ").map(|item| item.trim_matches('"').to_owned()).collect())
 }
 
-/// The rules of one document of the manifest.
+/// Parses the rules of one document of the manifest.
 fn rules(document: &str, is_for_leases: bool) -> Vec<Row> {
     let (mut groups, mut resources, mut names) = (Vec::new(), Vec::new(), None);
     let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! Whom the shards of a replica are shared by, and how they hear of each other.
+//! Channels between the shard task, the election and the list task.
 
 use tokio::sync::mpsc;
 
@@ -8,26 +8,26 @@ use crate::{
     shard::{Bucket, ListOrder, ShardCommand, ShardLifecycle, ShardReport, ShardSet},
 };
 
-/// Commands on their way: for each of the most shards there can be, to lead, to seal, to seal sooner and to let go; and those
-/// that are of many shards.
+/// Capacity of the channel for commands. Per shard: lead, seal, seal earlier and release, for the maximum number of
+/// shards. Some more are for commands that concern many shards.
 pub const COMMANDS_MAX: usize = 4 * Bucket::COUNT as usize + 16;
 
-/// The ways between the shards and the election.
+/// The channels between the shards and the election.
 #[derive(Debug)]
 pub struct LifecycleChannels {
-    /// What the election wants.
+    /// Commands of the election.
     pub commands: mpsc::Receiver<ShardCommand>,
-    /// What it is told.
+    /// Reports to the election.
     pub reports: mpsc::Sender<ShardReport>,
-    /// Which shards are to be listed; room for one.
+    /// Requests for lists of shards; capacity one.
     pub lists: mpsc::Sender<ListOrder>,
-    /// Which shards are held, for whoever watches their Jobs: told before a list of them is asked for.
+    /// The held shards, which the watches follow. Updated before a list of the shards is requested.
     pub held: OrderedSender<ShardSet>,
-    /// What lists find.
+    /// Progress of the lists.
     pub news: mpsc::Receiver<ListNews>,
 }
 
-/// What a turn is taken for.
+/// The input of a turn.
 #[derive(Debug)]
 pub(super) enum LifecycleNews {
     Command(ShardCommand),
@@ -35,7 +35,7 @@ pub(super) enum LifecycleNews {
 }
 
 impl LifecycleChannels {
-    /// The next news; none ever where shards are not shared. May be dropped and called again.
+    /// Returns the next command or list progress; never returns if CronJobs are not shared. Cancel safe.
     pub(super) async fn next(channels: Option<&mut LifecycleChannels>) -> LifecycleNews {
         let Some(channels) = channels else {
             return std::future::pending().await;
@@ -44,22 +44,22 @@ impl LifecycleChannels {
             biased;
             Some(command) = channels.commands.recv() => LifecycleNews::Command(command),
             Some(news) = channels.news.recv() => LifecycleNews::List(news),
-            // Both have ended, and this task will.
+            // The election and the list task have ended, and this task ends next.
             else => std::future::pending().await,
         }
     }
 
-    /// Says which shards are held.
+    /// Publishes the held shards.
     pub(super) fn tell_held(&self, held: &ShardSet) {
         self.held.set(*held);
     }
 
-    /// Passes on what there is to be told, as far as there is room: the rest comes with the next turn.
+    /// Sends the pending list request and reports, as far as the channels have room. The next turn sends the rest.
     pub(super) fn tell(&self, lifecycle: &mut ShardLifecycle) {
         if self.lists.capacity() > 0
             && let Some(order) = lifecycle.poll_list()
         {
-            // The place was free, and nobody else takes it; whoever ended needs no lists.
+            // The capacity was checked, and no other task sends. An error means that the list task has ended.
             let _ = self.lists.try_send(order);
         }
         while let Some(report) = lifecycle.poll_report() {

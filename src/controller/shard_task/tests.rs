@@ -1,4 +1,4 @@
-//! The shard's loop on a simulated clock.
+//! Tests of the shard task, on a simulated clock.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ fn cron_job(name: &str, schedule: &str) -> Input {
     }))
 }
 
-/// Tells which Jobs it was asked to create, and when (milliseconds after the start).
+/// Records the creates and their times, in milliseconds after the start.
 #[derive(Clone)]
 struct FakeApi {
     clock: Clock,
@@ -197,7 +197,7 @@ impl Bench {
         }
     }
 
-    /// Answers that put the server's clock so far ahead of ours.
+    /// Observes answers of a server whose clock is ahead by `server_ahead`.
     fn compare_clocks(&self, server_ahead: SignedDuration) {
         for _ in 0..2 {
             self.clock

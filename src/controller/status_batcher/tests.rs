@@ -1,4 +1,4 @@
-//! The batcher against a scripted API, in virtual time.
+//! Tests of the batcher against a scripted API, in virtual time.
 
 use std::{
     collections::VecDeque,
@@ -21,7 +21,7 @@ use crate::{
     telemetry::metrics::Metrics,
 };
 
-/// Of the same shard, and another time.
+/// A term of the only shard.
 const fn of_term(term: u64) -> ShardTerm {
     ShardTerm {
         shard: WHOLE.shard,
@@ -30,7 +30,7 @@ const fn of_term(term: u64) -> ShardTerm {
 }
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A status that is told apart by its cursor.
+/// A status that is identified by its cursor.
 fn status(cursor: i64) -> CronJobStatus {
     CronJobStatus {
         last_schedule_time: Some(Timestamp::from_second(cursor).unwrap()),
@@ -59,7 +59,7 @@ fn urgent(name: &str, version: u64, cursor: i64) -> StatusWrite {
     }
 }
 
-/// Answers as the script says, and stores under the next version when the script is at its end.
+/// Answers according to a script, and stores under the next version after the end of the script.
 #[derive(Clone)]
 struct FakeApi {
     clock: Clock,
@@ -76,7 +76,7 @@ struct Seen {
     read_version: u64,
 }
 
-/// When (milliseconds after the start), whose, on which version, with which cursor.
+/// Milliseconds after the start, the CronJob, the version that the write is based on, and the cursor.
 type Request = (u128, String, u64, i64);
 
 impl WriteApi for FakeApi {}
@@ -108,7 +108,7 @@ impl StatusApi for FakeApi {
         }
     }
 
-    /// Gives the version that the test says, and metadata that is empty.
+    /// Returns the version of the test, and empty metadata.
     async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
         tokio::time::sleep(self.latency).await;
         let mut record = test_record(&cron_job.name);
@@ -189,7 +189,7 @@ impl Bench {
         self.api.seen.lock().unwrap().requests.clone()
     }
 
-    /// The cursors of the answers so far, with the kind of each.
+    /// Returns the cursors of the answers so far, with the variant of each.
     fn answers(&mut self) -> Vec<String> {
         let mut answers = Vec::new();
         while let Ok(Input::StatusAnswered { sent, answer, .. }) = self.answers.try_recv() {
@@ -378,7 +378,7 @@ async fn nothing_is_written_outside_the_term_in_which_it_was_ordered() {
     assert_eq!(bench.answers(), ["1 Abandoned"]);
 }
 
-/// The shard that does not take answers holds the task up between deciding and writing.
+/// The full channel of answers blocks the task between the decision and the send.
 #[tokio::test(start_paused = true)]
 async fn leadership_is_asked_once_more_at_the_write() {
     let bench = Bench::new(Vec::new());
@@ -441,7 +441,7 @@ async fn a_server_that_hangs_does_not_hold_up_the_end() {
     );
 }
 
-/// A write whose metadata is not kept.
+/// A write whose metadata is not in memory.
 fn without_metadata(name: &str, version: u64, cursor: i64) -> StatusWrite {
     let mut record = test_record(name);
     record.drop_metadata();

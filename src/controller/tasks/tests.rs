@@ -1,4 +1,4 @@
-//! How a run ends: by a signal, by a second one, by a task that ends on its own.
+//! Tests of the end of a run: by a signal, by a second signal, and by a task that ends on its own.
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,7 +13,7 @@ use crate::{
     kube_api::ordered_watch::OrderedSender,
 };
 
-/// A process of two tasks and a list of what happened.
+/// A process of two tasks, with a log of their ends.
 struct Bench {
     phases: PhaseSender,
     log: Arc<Mutex<Vec<&'static str>>>,
@@ -34,7 +34,7 @@ impl Bench {
         }
     }
 
-    /// Ends `patience` after its phase has come.
+    /// Creates a task that ends `patience` after its phase is reached.
     fn task(&self, name: &'static str, ends_in: Phase, patience: Duration) -> Task {
         let (mut phase, log) = (self.phases.subscribe(), Arc::clone(&self.log));
         spawn(name, ends_in, async move {

@@ -1,4 +1,4 @@
-//! What the shell makes of a watch, in virtual time.
+//! Tests of the watch task, in virtual time.
 
 use std::{
     sync::{Arc, Mutex},
@@ -18,7 +18,7 @@ use crate::{
     telemetry::metrics::Metrics,
 };
 
-/// Keeps the Events that it is sent.
+/// Records the Events that are sent.
 #[derive(Clone, Default)]
 struct FakeApi(Arc<Mutex<Vec<serde_json::Value>>>);
 

@@ -1,4 +1,4 @@
-//! Lanes, tokens and quarantine of what waits.
+//! Tests of the lanes, tokens and quarantine of queued requests.
 
 use super::*;
 use crate::{
@@ -18,7 +18,7 @@ fn pop(backlog: &mut Backlog, now: Timestamp) -> Option<Queued> {
     backlog.pop((now, boot), 64, &InFlight::default()).ok()
 }
 
-/// A create that did not come off the wheel at its instant.
+/// A create that was not ordered at the instant of its slot.
 fn of_slot(name: &str, slot: Timestamp) -> Request {
     let Request::Create(order) = create("a", name, 7_200) else {
         panic!("a create is one");
@@ -67,7 +67,7 @@ fn what_is_overdue_goes_back_without_a_token_when_its_next_slot_has_come() {
         let Request::Create(order) = of_slot(&format!("overdue{position}"), epoch()) else {
             panic!("a create is one");
         };
-        // Every third has a long deadline, and a slot before that.
+        // Every third order expires at the next slot; the others do not expire.
         let expires_at = (position % 3 == 0).then_some(next_slot);
         let order = JobOrder { expires_at, ..order };
         backlog.push(queued(Request::Create(order)), now).unwrap();

@@ -1,4 +1,4 @@
-//! Turns of namespaces, by example.
+//! Tests of the turns of namespaces, by example and against a model.
 
 use super::*;
 
@@ -91,7 +91,7 @@ fn a_namespace_that_has_its_share_is_passed_over_and_keeps_its_turn() {
     assert_eq!(pop(90, 0, 0).as_deref(), Some("a1"), "nobody else waits");
 }
 
-/// The same rules by scanning a list.
+/// The same rules, implemented by scanning a list.
 #[derive(Default)]
 struct Model {
     waiting: Vec<(String, Timestamp, usize)>,

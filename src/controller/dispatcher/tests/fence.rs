@@ -1,11 +1,11 @@
-//! Creates that the fence policy refuses, as where one API server of several has a wrong clock.
+//! Tests of creates that the fence policy refuses, as if one of several API servers had a wrong clock.
 
 use super::*;
 
 /// The connection to the API server with the wrong clock.
 const WRONG: usize = 3;
 
-/// The fence refuses what goes over that connection, and everything where the name says so.
+/// Refuses requests over the wrong connection, and over every connection if the name demands it.
 pub(super) async fn answer(api: &FakeApi, order: &JobOrder) -> Answered<CreateOutcome> {
     let is_refused = api.avoided != Some(WRONG) || order.name.starts_with("fenced-everywhere");
     let outcome = if is_refused {

@@ -1,9 +1,9 @@
-//! Creates whose template is not kept.
+//! Tests of creates whose template is not in memory.
 
 use super::*;
 use crate::shard::state::test_record;
 
-/// The CronJob with the template that the test says.
+/// Returns the CronJob with the template of the test.
 pub(super) async fn answer(api: &FakeApi, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
     let mut record = test_record(&cron_job.name);
     record.identity = Arc::new(cron_job.clone());
@@ -15,7 +15,7 @@ pub(super) async fn answer(api: &FakeApi, cron_job: &CronJobIdentity) -> Answere
     api.ask(&name, CronJobOutcome::Found(Box::new(record))).await
 }
 
-/// A create of which the template, an empty one, is not kept.
+/// A create whose template, an empty one, is not in memory.
 fn without_template(namespace: &str, name: &str) -> Request {
     let mut record = test_record(name);
     record.drop_template();

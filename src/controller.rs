@@ -191,7 +191,7 @@ impl Shell {
         }
     }
 
-    /// The tasks that know something of the cluster.
+    /// Starts the tasks of one session, which hold state of the cluster.
     fn spawn_session(&self) -> Vec<Task> {
         let (inputs_in, inputs) = mpsc::channel(INPUTS_MAX);
         let (answers_in, answers) = mpsc::channel(ANSWERS_MAX);
@@ -309,7 +309,7 @@ impl Shell {
         self.start("shard", Phase::EndShards, task.run())
     }
 
-    /// Begins a task, which goes on when the machine does.
+    /// Starts a task of this machine. The task makes no progress while a simulated machine is frozen.
     fn start(&self, name: &'static str, ends_in: Phase, task: impl Future<Output = ()> + Send + 'static) -> Task {
         let clock = self.clock.clone();
         spawn(name, ends_in, async move { clock.run_with(task).await })

@@ -33,7 +33,7 @@ const CONNECTION_INTERVAL: Duration = Duration::from_secs(10);
 const PROBE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Minimum interval between two warnings about replaced connections. While one server's clock is wrong, connections may
-/// be replaced every few seconds.
+/// be replaced every ten seconds.
 const RETIRED_WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Maximum interval between two reads of the clock, since a step of it makes a probe due at once.
@@ -145,12 +145,12 @@ impl<A: ProbeApi> ClockTask<A> {
         if is_due {
             self.connections_due = now + CONNECTION_INTERVAL;
         }
-        // Concurrent probes take the least busy connection each, so they spread over all. In doubt the majority
-        // decides.
+        // Concurrent probes take the least busy connection each, so they spread over all. In doubt every connection is
+        // probed, since the majority decides.
         let is_in_doubt = self.clock.verdict() != ClockVerdict::Fine || self.clock.is_holding_step();
         let n_probes = if is_due || is_in_doubt { self.n_connections } else { 1 };
         let probes = join_all((0..n_probes).map(|_| self.probe()));
-        // Probes without an answer in time are repeated soon, since the clock still wants an answer.
+        // Probes without an answer in time are repeated soon, since the guard still requires an answer.
         let _ = tokio::time::timeout(PROBE_PATIENCE, probes).await;
     }
 

@@ -1,9 +1,9 @@
 //! One lane of requests to the API server: the requests in flight, their limit, and the one check before a request is
 //! written to a connection.
 //!
-//! A request is sent only in the shard term in which it was ordered, and only while it [may be
-//! sent](LaneRequest::may_be_sent). Time passes between the decision to send a request and its turn on a connection, so
-//! the lane checks both when the request is polled for the first time.
+//! A request is sent only in the shard term in which it was ordered, and only while [`LaneRequest::may_be_sent`]
+//! returns true. Time passes between the decision to send a request and its turn on a connection, so the lane checks
+//! both when the request is polled for the first time.
 
 use std::{future::Future, pin::Pin, time::Duration};
 

@@ -42,7 +42,7 @@ const CONNECTION_SILENCE_MAX: Duration = Duration::from_secs(30);
 const N_CONNECTIONS_MAX: usize = 12;
 
 /// Minimum interval between two replacements of connections whose clock contradicts this machine's. Six TLS handshakes
-/// a minute are little for an API server. A replica whose connections all reached one wrong server fires again within a
+/// a minute are little for an API server. A replica with several connections to one wrong server fires again within a
 /// minute.
 const RETIREMENT_INTERVAL: Duration = Duration::from_secs(10);
 

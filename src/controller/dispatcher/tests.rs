@@ -122,7 +122,7 @@ struct Seen {
     n_in_flight_max: usize,
     template: &'static str,
     latency: Duration,
-    /// Requests for Jobs whose names have this prefix are answered after five seconds.
+    /// Requests for names with this prefix are answered after five seconds.
     slow_prefix: &'static str,
 }
 

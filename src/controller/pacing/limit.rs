@@ -43,7 +43,7 @@ const N_ANSWERS_MIN: u32 = 16;
 #[derive(Debug)]
 pub(super) struct InflightLimit {
     limit: f64,
-    /// The number of requests that the server is assumed to handle quickly before anything has been learned.
+    /// This replica's part of [`LIMIT_START`]: what the server is assumed to handle before its answers prove otherwise.
     start: f64,
     limit_min: f64,
     limit_max: f64,

@@ -33,6 +33,8 @@ mod sharing;
 pub mod shutdown;
 pub mod status_batcher;
 mod tasks;
+#[cfg(test)]
+mod tests;
 mod tokens;
 pub mod watch_task;
 mod watches;

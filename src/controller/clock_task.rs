@@ -4,7 +4,7 @@
 //! in doubt it probes often, over every connection. At other times it probes every connection at a fixed interval, so
 //! that each connection is open when a slot is due, even after hours.
 
-use std::{future::Future, time::Duration};
+use std::time::Duration;
 
 use futures::future::join_all;
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     controller::connections::N_WRITE_CONNECTIONS,
-    kube_api::{Answered, ApiClient},
+    kube_api::ApiClient,
     shard::BootInstant,
     telemetry::metrics::{ApiCall, ClockMetrics},
 };
@@ -39,22 +39,9 @@ const RETIRED_WARNING_INTERVAL: Duration = Duration::from_mins(1);
 /// Maximum interval between two reads of the clock, since a step of it makes a probe due at once.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
-/// The call that returns a `Date`; tests replace the API server with a fake of it.
-pub trait ProbeApi: Clone + Send + Sync + 'static {
-    /// Sends a cheap request over the least busy connection.
-    fn probe(&self) -> impl Future<Output = Answered<()>> + Send;
-}
-
-impl ProbeApi for ApiClient {
-    async fn probe(&self) -> Answered<()> {
-        ApiClient::probe(self).await
-    }
-}
-
 /// The task that probes the API server for the clock guard.
-#[derive(Debug)]
-pub struct ClockTask<A> {
-    api: A,
+pub struct ClockTask {
+    api: ApiClient,
     n_connections: usize,
     clock: Clock,
     phase: PhaseReceiver,
@@ -84,15 +71,15 @@ impl Shell {
     }
 }
 
-impl<A: ProbeApi> ClockTask<A> {
+impl ClockTask {
     /// Creates a task for this clock that probes over `n_connections` connections.
     pub fn new(
-        api: A,
+        api: ApiClient,
         n_connections: usize,
         clock: Clock,
         phase: PhaseReceiver,
         metrics: ClockMetrics,
-    ) -> ClockTask<A> {
+    ) -> ClockTask {
         let started = clock.boot();
         ClockTask {
             api,
@@ -212,7 +199,13 @@ mod tests {
     use jiff::{SignedDuration, Timestamp};
 
     use super::*;
-    use crate::{controller::shutdown::phases, kube_api::Answer, telemetry::metrics::Metrics};
+    use crate::{
+        controller::{
+            shutdown::phases,
+            tests::fake_server::{self, Response},
+        },
+        telemetry::metrics::Metrics,
+    };
 
     #[derive(Clone)]
     struct FakeApi {
@@ -221,19 +214,20 @@ mod tests {
         hangs: bool,
     }
 
-    impl ProbeApi for FakeApi {
-        async fn probe(&self) -> Answered<()> {
-            self.n_probes.fetch_add(1, Ordering::Relaxed);
-            if self.hangs {
-                std::future::pending::<()>().await;
-            }
-            Answered {
-                answer: Answer::Outcome(()),
-                code: Some(200),
-                server_date: Some(self.clock.wall().into()),
-                not_permitted: None,
-                fenced_over: None,
-            }
+    impl FakeApi {
+        fn client(&self) -> ApiClient {
+            let FakeApi {
+                clock, n_probes, hangs, ..
+            } = self.clone();
+            fake_server::client(&clock, 1, move |_| {
+                n_probes.fetch_add(1, Ordering::Relaxed);
+                async move {
+                    if hangs {
+                        std::future::pending::<()>().await;
+                    }
+                    Response::stored(1)
+                }
+            })
         }
     }
 
@@ -247,7 +241,7 @@ mod tests {
         };
         let phases = phases();
         let metrics = Metrics::register().unwrap().clock;
-        let task = tokio::spawn(ClockTask::new(api.clone(), 1, clock.clone(), phases.subscribe(), metrics).run());
+        let task = tokio::spawn(ClockTask::new(api.client(), 1, clock.clone(), phases.subscribe(), metrics).run());
         let n_probes = || api.n_probes.load(Ordering::Relaxed);
         tokio::time::sleep(Duration::from_millis(500)).await;
         assert_eq!((n_probes(), clock.verdict()), (2, ClockVerdict::Fine));
@@ -268,7 +262,7 @@ mod tests {
         };
         let phases = phases();
         let metrics = Metrics::register().unwrap().clock;
-        tokio::spawn(ClockTask::new(api.clone(), 4, clock.clone(), phases.subscribe(), metrics).run());
+        tokio::spawn(ClockTask::new(api.client(), 4, clock.clone(), phases.subscribe(), metrics).run());
         tokio::time::sleep(Duration::from_secs(1)).await;
         let before = api.n_probes.load(Ordering::Relaxed);
         for _ in 0..100 {
@@ -288,7 +282,7 @@ mod tests {
         };
         let phases = phases();
         let metrics = Metrics::register().unwrap().clock;
-        tokio::spawn(ClockTask::new(api.clone(), 1, clock.clone(), phases.subscribe(), metrics).run());
+        tokio::spawn(ClockTask::new(api.client(), 1, clock.clone(), phases.subscribe(), metrics).run());
         tokio::time::sleep(Duration::from_millis(2_500)).await;
         let before = api.n_probes.load(Ordering::Relaxed);
         clock.step_wall(SignedDuration::from_secs(60));
@@ -308,7 +302,7 @@ mod tests {
         };
         let phases = phases();
         let metrics = Metrics::register().unwrap().clock;
-        tokio::spawn(ClockTask::new(api.clone(), 1, clock, phases.subscribe(), metrics).run());
+        tokio::spawn(ClockTask::new(api.client(), 1, clock, phases.subscribe(), metrics).run());
         tokio::time::sleep(Duration::from_secs(12)).await;
         assert_eq!(api.n_probes.load(Ordering::Relaxed), 3);
     }

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::{Answer, ordered_watch::OrderedSender},
+    kube_api::{Answer, ApiClient, ordered_watch::OrderedSender},
     shard::{BootInstant, CreateOutcome, Input},
     telemetry::metrics::DispatchMetrics,
 };
@@ -33,7 +33,7 @@ mod request;
 
 use backlog::{BACKLOG_MAX, Backlog, InFlight};
 use request::Reply;
-pub use request::{JobApi, Queued, Request};
+pub use request::{Queued, Request};
 
 /// Maximum number of retries before a request counts as failed: more than five minutes of pauses, far beyond the
 /// `expires_at` of any slot, which ends most requests earlier.
@@ -120,8 +120,8 @@ pub struct DispatcherChannels {
 }
 
 /// The task that sends Job requests.
-pub struct Dispatcher<A: JobApi> {
-    lane: Lane<A, Queued>,
+pub struct Dispatcher {
+    lane: Lane<Queued>,
     clock: Clock,
     channels: DispatcherChannels,
     n_creates_in_flight: usize,
@@ -137,9 +137,9 @@ enum Stall {
     UntilInstant(BootInstant),
 }
 
-impl<A: JobApi> Dispatcher<A> {
+impl Dispatcher {
     /// Creates a dispatcher with at most `inflight_max` requests in flight.
-    pub fn new(api: A, clock: Clock, channels: DispatcherChannels, inflight_max: u32) -> Dispatcher<A> {
+    pub fn new(api: ApiClient, clock: Clock, channels: DispatcherChannels, inflight_max: u32) -> Dispatcher {
         let metrics = channels.queue.shared.metrics.clone();
         let leadership = channels.leadership.clone();
         Dispatcher {

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::{Answer, EventOutcome, ordered_watch::OrderedReceiver},
+    kube_api::{Answer, ApiClient, EventOutcome, ordered_watch::OrderedReceiver},
     shard::{BootInstant, CronJobEvent, EventType},
     telemetry::metrics::EventMetrics,
 };
@@ -36,7 +36,6 @@ use budget::Share;
 pub use budget::{EventBudget, EventFilter};
 use deliveries::Deliveries;
 use request::Attempt;
-pub use request::EventApi;
 
 /// Capacity of the queue: the Events of a burst of some ten thousand runs, some 10 MiB. The queue of client-go holds
 /// 1000.
@@ -101,8 +100,8 @@ pub struct EventChannels {
 }
 
 /// The task that sends Events.
-pub struct EventTask<A: EventApi> {
-    lane: Lane<A, Attempt>,
+pub struct EventTask {
+    lane: Lane<Attempt>,
     clock: Clock,
     channels: EventChannels,
     events: mpsc::Receiver<Happened>,
@@ -112,9 +111,14 @@ pub struct EventTask<A: EventApi> {
     metrics: EventMetrics,
 }
 
-impl<A: EventApi> EventTask<A> {
+impl EventTask {
     /// Creates the lane and its queue.
-    pub fn new(api: A, clock: Clock, channels: EventChannels, metrics: EventMetrics) -> (EventQueue, EventTask<A>) {
+    pub fn new(
+        api: ApiClient,
+        clock: Clock,
+        channels: EventChannels,
+        metrics: EventMetrics,
+    ) -> (EventQueue, EventTask) {
         let (sender, events) = mpsc::channel(QUEUE_MAX);
         let queue = EventQueue {
             sender,

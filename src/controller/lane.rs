@@ -16,39 +16,14 @@ use super::{
     pacing::{Admission, Pacer, Ticket},
 };
 use crate::{
-    coordination::{Leadership, WriteTerms},
+    coordination::Leadership,
     kube_api::{Answer, Answered, ApiClient},
     shard::ShardTerm,
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
 
-/// The write access of a lane to the API server.
-pub trait WriteApi: Clone + Send + Sync + 'static {
-    /// Returns an API whose requests are sent under these terms.
-    #[must_use]
-    fn under(&self, _terms: &WriteTerms) -> Self {
-        self.clone()
-    }
-
-    /// Returns an API whose requests avoid a connection.
-    #[must_use]
-    fn beside(&self, _connection: usize) -> Self {
-        self.clone()
-    }
-}
-
-impl WriteApi for ApiClient {
-    fn under(&self, terms: &WriteTerms) -> ApiClient {
-        ApiClient::under(self, terms)
-    }
-
-    fn beside(&self, connection: usize) -> ApiClient {
-        ApiClient::beside(self, connection)
-    }
-}
-
 /// A request from its order to its answer.
-pub(super) trait LaneRequest<A>: Send + Sync + Sized + 'static {
+pub(super) trait LaneRequest: Send + Sync + Sized + 'static {
     /// The decoded answer.
     type Reply: Send + 'static;
 
@@ -59,15 +34,15 @@ pub(super) trait LaneRequest<A>: Send + Sync + Sized + 'static {
     /// The name of the call in metrics.
     fn call(&self) -> ApiCall;
     /// Sends the request.
-    fn send(&self, api: &A) -> impl Future<Output = Answered<Self::Reply>> + Send;
+    fn send(&self, api: &ApiClient) -> impl Future<Output = Answered<Self::Reply>> + Send;
 }
 
 /// A request and its answer; `None` if the check before the send failed.
 pub(super) type Settled<R, Reply> = (R, Option<Answer<Reply>>);
 
 /// The requests of one kind in flight.
-pub(super) struct Lane<A, R: LaneRequest<A>> {
-    api: A,
+pub(super) struct Lane<R: LaneRequest> {
+    api: ApiClient,
     clock: Clock,
     leadership: watch::Receiver<Leadership>,
     metrics: ApiMetrics,
@@ -83,15 +58,15 @@ struct Exchanged<R, Reply> {
     answered: Option<(Answered<Reply>, Duration)>,
 }
 
-impl<A: WriteApi, R: LaneRequest<A>> Lane<A, R> {
+impl<R: LaneRequest> Lane<R> {
     /// Creates a lane with at most `inflight_max` requests in flight.
     pub(super) fn new(
-        api: A,
+        api: ApiClient,
         clock: Clock,
         leadership: watch::Receiver<Leadership>,
         metrics: ApiMetrics,
         inflight_max: u32,
-    ) -> Lane<A, R> {
+    ) -> Lane<R> {
         Lane {
             api,
             clock,
@@ -169,11 +144,7 @@ struct SendGuard {
 }
 
 impl SendGuard {
-    async fn exchange<A: WriteApi, R: LaneRequest<A>>(
-        &self,
-        api: &A,
-        request: &R,
-    ) -> Option<(Answered<R::Reply>, Duration)> {
+    async fn exchange<R: LaneRequest>(&self, api: &ApiClient, request: &R) -> Option<(Answered<R::Reply>, Duration)> {
         let (answered, duration) = self.send(api, request).await?;
         let Some(connection) = answered.fenced_over else {
             return Some((answered, duration));
@@ -183,11 +154,7 @@ impl SendGuard {
         Some(again.unwrap_or((answered, duration)))
     }
 
-    async fn send<A: WriteApi, R: LaneRequest<A>>(
-        &self,
-        api: &A,
-        request: &R,
-    ) -> Option<(Answered<R::Reply>, Duration)> {
+    async fn send<R: LaneRequest>(&self, api: &ApiClient, request: &R) -> Option<(Answered<R::Reply>, Duration)> {
         if !request.may_be_sent(&self.clock) {
             return None;
         }
@@ -200,7 +167,7 @@ impl SendGuard {
 
     /// Returns the API for a request that is sent now, if the shard is still led. The terms limit the lifetime of the
     /// request: the longer ago the member Lease was renewed, the shorter.
-    fn under_terms<A: WriteApi>(&self, api: &A, shard_term: ShardTerm) -> Option<A> {
+    fn under_terms(&self, api: &ApiClient, shard_term: ShardTerm) -> Option<ApiClient> {
         let (leadership, now) = (self.leadership.borrow(), self.clock.boot());
         let is_led = leadership.covers(shard_term, now);
         is_led.then(|| {

@@ -4,7 +4,7 @@
 //! authorizes. An API server without reviews delays nothing: the log says so once, and refused requests are reported as
 //! they occur.
 
-use std::{collections::BTreeMap, future::Future, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     Shell,
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     kube_api::{
-        Answer, Answered, ApiClient,
+        Answer, ApiClient,
         access_review::{AccessAnswer, AccessQuestion},
     },
     shard::Scope,
@@ -26,22 +26,10 @@ use crate::{
 /// Interval of checks: a permission that was granted or revoked appears in `/readyz` and in metrics within this time.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The review of one permission; tests replace the API server with a fake of it.
-pub trait AccessApi: Clone + Send + Sync + 'static {
-    /// Reviews whether the account may send a kind of request.
-    fn review_access(&self, question: &AccessQuestion<'_>) -> impl Future<Output = Answered<AccessAnswer>> + Send;
-}
-
-impl AccessApi for ApiClient {
-    async fn review_access(&self, question: &AccessQuestion<'_>) -> Answered<AccessAnswer> {
-        ApiClient::review_access(self, question).await
-    }
-}
-
 /// The task that checks permissions.
-pub struct PermissionTask<A> {
+pub struct PermissionTask {
     /// Client for reviews.
-    pub api: A,
+    pub api: ApiClient,
     /// The watched namespaces.
     pub scopes: Vec<Scope>,
     /// The namespace of the Leases; `None` for a replica that shares no CronJobs.
@@ -88,7 +76,7 @@ fn key(permission: &Permission, scope: &Scope) -> (&'static str, &'static str, S
     (permission.verb, permission.resource, scope.clone())
 }
 
-impl<A: AccessApi> PermissionTask<A> {
+impl PermissionTask {
     /// Runs until the intake stops.
     pub async fn run(self) {
         let mut phase = self.phase.clone();

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::{Answer, ordered_watch::OrderedReceiver},
+    kube_api::{Answer, ApiClient, ordered_watch::OrderedReceiver},
     shard::{BootInstant, Input, StatusOutcome, StatusWrite, Uid},
     telemetry::metrics::StatusMetrics,
 };
@@ -30,7 +30,6 @@ mod request;
 pub use pending::StatusQueue;
 use pending::{FLUSH_SIZE, Pending, answer, came_by};
 use request::Reply;
-pub use request::StatusApi;
 
 /// Maximum time that a status waits behind a burst of creates. A bound, not a target: until the status is stored, the
 /// cursor is not, and no Job may be deleted from history.
@@ -64,8 +63,8 @@ pub struct StatusChannels {
 }
 
 /// The task that writes statuses.
-pub struct StatusBatcher<A: StatusApi> {
-    lane: Lane<A, Pending>,
+pub struct StatusBatcher {
+    lane: Lane<Pending>,
     clock: Clock,
     channels: StatusChannels,
     flush_interval: Duration,
@@ -77,9 +76,9 @@ pub struct StatusBatcher<A: StatusApi> {
     n_reading: usize,
 }
 
-impl<A: StatusApi> StatusBatcher<A> {
+impl StatusBatcher {
     /// Creates a batcher that collects changes for `flush_interval`.
-    pub fn new(api: A, clock: Clock, channels: StatusChannels, flush_interval: Duration) -> StatusBatcher<A> {
+    pub fn new(api: ApiClient, clock: Clock, channels: StatusChannels, flush_interval: Duration) -> StatusBatcher {
         let (leadership, metrics) = (channels.leadership.clone(), channels.queue.metrics().api.clone());
         StatusBatcher {
             lane: Lane::new(api, clock.clone(), leadership, metrics, INFLIGHT_MAX),

@@ -100,11 +100,11 @@ pub(super) fn trials() -> impl Iterator<Item = Trial> {
             },
         ),
         check("selection::what_a_replica_saves_is_measured", || {
-            without(measured::what_a_replica_saves_is_measured)
+            without(measured::what_a_replica_saves_is_measured);
         })
         .with_ignored_flag(true),
         check("selection::how_long_a_drain_takes_is_measured", || {
-            without(drained::how_long_a_drain_takes_is_measured)
+            without(drained::how_long_a_drain_takes_is_measured);
         })
         .with_ignored_flag(true),
     ]

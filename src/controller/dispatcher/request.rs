@@ -1,6 +1,6 @@
 //! Requests of the dispatcher, and the conversion of each answer into an input of the shard.
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,48 +8,15 @@ use super::fair_queue::Namespaced;
 use crate::{
     controller::{
         clock::{Clock, ClockVerdict},
-        lane::{LaneRequest, WriteApi},
+        lane::LaneRequest,
     },
     kube_api::{Answered, ApiClient, CronJobOutcome},
     shard::{
-        CreateOutcome, CronJobIdentity, CronJobRecord, DeleteOutcome, Input, JobDelete, JobLookUp, JobOrder,
-        JobTemplate, LookUpOutcome, ShardTerm,
+        CreateOutcome, CronJobRecord, DeleteOutcome, Input, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome,
+        ShardTerm,
     },
     telemetry::metrics::ApiCall,
 };
-
-/// The calls about Jobs; tests replace the API server with a fake of it.
-pub trait JobApi: WriteApi {
-    /// Creates a Job.
-    fn create_job(&self, order: &JobOrder) -> impl Future<Output = Answered<CreateOutcome>> + Send;
-    /// Deletes a Job.
-    fn delete_job(&self, delete: &JobDelete) -> impl Future<Output = Answered<DeleteOutcome>> + Send;
-    /// Looks a Job up.
-    fn look_up_job(&self, look_up: &JobLookUp) -> impl Future<Output = Answered<LookUpOutcome>> + Send;
-    /// Reads the CronJob of an order whose template is not in memory.
-    fn read_cron_job(
-        &self,
-        cron_job: &CronJobIdentity,
-    ) -> impl Future<Output = Answered<CronJobOutcome<Box<CronJobRecord>>>> + Send;
-}
-
-impl JobApi for ApiClient {
-    async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
-        ApiClient::create_job(self, order).await
-    }
-
-    async fn delete_job(&self, delete: &JobDelete) -> Answered<DeleteOutcome> {
-        ApiClient::delete_job(self, delete).await
-    }
-
-    async fn look_up_job(&self, look_up: &JobLookUp) -> Answered<LookUpOutcome> {
-        ApiClient::look_up_job(self, look_up).await
-    }
-
-    async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
-        ApiClient::read_cron_job(self, cron_job).await
-    }
-}
 
 /// A request about one Job.
 #[derive(Clone, Debug)]
@@ -282,7 +249,7 @@ impl Namespaced for Queued {
     }
 }
 
-impl<A: JobApi> LaneRequest<A> for Queued {
+impl LaneRequest for Queued {
     type Reply = Reply;
 
     fn shard_term(&self) -> Option<ShardTerm> {
@@ -303,7 +270,7 @@ impl<A: JobApi> LaneRequest<A> for Queued {
         }
     }
 
-    async fn send(&self, api: &A) -> Answered<Reply> {
+    async fn send(&self, api: &ApiClient) -> Answered<Reply> {
         if let Some(order) = self.request.without_template() {
             let read = api.read_cron_job(&order.cron_job).await;
             return read.map(|outcome| template_of(order, outcome));

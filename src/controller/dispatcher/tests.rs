@@ -2,22 +2,20 @@
 
 use std::collections::VecDeque;
 
+use http::Method;
 use jiff::SignedDuration;
 
 use super::*;
 use crate::{
     controller::{
-        lane::WriteApi,
         shutdown::{PhaseSender, phases},
+        tests::fake_server::{self, Received, Response, cron_job, record},
     },
     kube_api::{
-        Answered, CronJobOutcome,
+        ApiClient,
         ordered_watch::{OrderedReceiver, OrderedSender},
     },
-    shard::{
-        CronJobIdentity, CronJobRecord, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome,
-        ShardTerm, Term, Uid, held_shards::WHOLE,
-    },
+    shard::{CronJobIdentity, JobDelete, JobLookUp, JobOrder, ShardTerm, Term, Uid, held_shards::WHOLE},
     telemetry::metrics::Metrics,
 };
 
@@ -54,12 +52,7 @@ fn order(namespace: &str, name: &str, deadline_secs: i64) -> JobOrder {
         name: name.into(),
         slot: epoch(),
         scheduled_timestamp: "2026-11-01T12:00:00Z".into(),
-        template: Arc::new(JobTemplate {
-            body: "".into(),
-            splice_offsets: [0; 3],
-            ttl_seconds_after_finished: None,
-            had_reserved_annotations: false,
-        }),
+        template: record(&cron_job(namespace, name, 1, IMAGE)).template,
         deadline: after(deadline_secs),
         expires_at: None,
         n_attempts_before: 0,
@@ -110,50 +103,50 @@ pub(super) fn look_up(namespace: &str, name: &str) -> Request {
 struct FakeApi {
     clock: Clock,
     seen: Arc<Mutex<Seen>>,
-    avoided: Option<usize>,
 }
 
 #[derive(Default)]
 struct Seen {
-    script: VecDeque<Answer<()>>,
-    /// Milliseconds after the start, and the name of the Job.
+    /// `None` for success.
+    script: VecDeque<Option<Response>>,
+    /// Milliseconds after the start, and the Job's name, or `read` and the CronJob's.
     requests: Vec<(i128, String)>,
     n_in_flight: usize,
     n_in_flight_max: usize,
-    template: &'static str,
+    /// The image in the template of CronJobs that are read.
+    image: &'static str,
     latency: Duration,
-    /// Requests for names with this prefix are answered after five seconds.
+    /// Requests whose names begin with it are answered after five seconds.
     slow_prefix: &'static str,
 }
 
 impl FakeApi {
-    async fn ask<T>(&self, name: &str, success: T) -> Answered<T> {
-        let (answer, latency) = {
+    async fn respond(self, received: Received) -> Response {
+        let is_read = received.resource() == "cronjobs";
+        let name = [if is_read { "read " } else { "" }, received.name()].concat();
+        let (response, latency, image) = {
             let mut seen = self.seen.lock().unwrap();
-            seen.requests.push((
-                self.clock.boot().since_boot().as_millis().try_into().unwrap(),
-                name.to_owned(),
-            ));
+            let at = self.clock.boot().since_boot().as_millis().try_into().unwrap();
+            seen.requests.push((at, name.clone()));
             seen.n_in_flight += 1;
             seen.n_in_flight_max = seen.n_in_flight_max.max(seen.n_in_flight);
             let is_slow = !seen.slow_prefix.is_empty() && name.starts_with(seen.slow_prefix);
             let latency = if is_slow { Duration::from_secs(5) } else { seen.latency };
-            (seen.script.pop_front(), latency)
+            (seen.script.pop_front().flatten(), latency, seen.image)
         };
         tokio::time::sleep(latency).await;
         self.seen.lock().unwrap().n_in_flight -= 1;
-        let (code, answer) = match answer {
-            Some(Answer::Throttled { retry_after, message }) => (Some(429), Answer::Throttled { retry_after, message }),
-            Some(Answer::Unavailable { retry_after, message }) => (None, Answer::Unavailable { retry_after, message }),
-            Some(Answer::Outcome(())) | None => (Some(201), Answer::Outcome(success)),
-        };
-        Answered {
-            answer,
-            code,
-            server_date: Some(self.clock.now().into()),
-            not_permitted: None,
-            fenced_over: None,
-        }
+        response.unwrap_or_else(|| match received.method {
+            Method::GET if is_read => Response::Object(cron_job(received.namespace(), received.name(), 1, image)),
+            Method::GET => Response::not_found(),
+            _ if fence::refuses(&received) => fence::refusal(),
+            _ => Response::stored(1),
+        })
+    }
+
+    fn client(&self) -> ApiClient {
+        let api = self.clone();
+        fake_server::client(&self.clock, 2, move |received| api.clone().respond(received))
     }
 
     fn requests(&self) -> Vec<String> {
@@ -171,41 +164,8 @@ impl FakeApi {
     }
 }
 
-impl WriteApi for FakeApi {
-    fn beside(&self, connection: usize) -> FakeApi {
-        FakeApi {
-            avoided: Some(connection),
-            ..self.clone()
-        }
-    }
-}
-
-impl JobApi for FakeApi {
-    async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
-        if order.name.starts_with("fenced") {
-            return fence::answer(self, order).await;
-        }
-        let success = CreateOutcome::Created {
-            shard_labels: Box::default(),
-            uid: Uid::new("u"),
-            resource_version: "1".into(),
-            created: after(0),
-        };
-        self.ask(&order.name, success).await
-    }
-
-    async fn delete_job(&self, delete: &JobDelete) -> Answered<DeleteOutcome> {
-        self.ask(&delete.name, DeleteOutcome::Deleted).await
-    }
-
-    async fn look_up_job(&self, look_up: &JobLookUp) -> Answered<LookUpOutcome> {
-        self.ask(&look_up.name, LookUpOutcome::Gone).await
-    }
-
-    async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
-        reading::answer(self, cron_job).await
-    }
-}
+/// The image in the template of the orders.
+const IMAGE: &str = "image";
 
 /// Latency of an answer.
 const LATENCY: Duration = Duration::from_millis(5);
@@ -219,11 +179,11 @@ struct Bench {
     phases: PhaseSender,
     burst: OrderedReceiver<bool>,
     metrics: Metrics,
-    dispatcher: Option<Dispatcher<FakeApi>>,
+    dispatcher: Option<Dispatcher>,
 }
 
 impl Bench {
-    fn new(script: Vec<Answer<()>>) -> Bench {
+    fn new(script: Vec<Option<Response>>) -> Bench {
         let clock = Clock::simulated(epoch());
         trust(&clock);
         Bench::with_clock(clock, script)
@@ -233,17 +193,17 @@ impl Bench {
         self.api.seen.lock().unwrap()
     }
 
-    fn with_clock(clock: Clock, script: Vec<Answer<()>>) -> Bench {
+    fn with_clock(clock: Clock, script: Vec<Option<Response>>) -> Bench {
         let metrics = Metrics::register().unwrap();
         let seen = Seen {
             script: script.into(),
+            image: IMAGE,
             latency: LATENCY,
             ..Seen::default()
         };
         let api = FakeApi {
             clock: clock.clone(),
             seen: Arc::new(Mutex::new(seen)),
-            avoided: None,
         };
         let queue = DispatchQueue::new(metrics.dispatch.clone());
         let (answers_in, answers) = mpsc::channel(1_024);
@@ -258,7 +218,7 @@ impl Bench {
             phase: phases.subscribe(),
             burst: burst_in,
         };
-        let dispatcher = Some(Dispatcher::new(api.clone(), clock.clone(), channels, 128));
+        let dispatcher = Some(Dispatcher::new(api.client(), clock.clone(), channels, 128));
         Bench {
             clock,
             api,
@@ -313,20 +273,6 @@ fn kind(debug: &str) -> &str {
 fn trust(clock: &Clock) {
     for _ in 0..2 {
         clock.observe_answer(clock.boot(), Some(clock.now()));
-    }
-}
-
-fn throttled(retry_after_secs: Option<u64>) -> Answer<()> {
-    Answer::Throttled {
-        retry_after: retry_after_secs.map(Duration::from_secs),
-        message: "slow down".into(),
-    }
-}
-
-fn unavailable() -> Answer<()> {
-    Answer::Unavailable {
-        retry_after: None,
-        message: "connection refused".into(),
     }
 }
 
@@ -398,7 +344,7 @@ async fn a_burst_is_told_while_it_lasts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_throttled_request_is_sent_again_when_the_server_said() {
-    let mut bench = Bench::new(vec![throttled(Some(3))]);
+    let mut bench = Bench::new(vec![Some(Response::throttled(Some(3)))]);
     bench.push(create("a", "one", 60));
     bench.start();
     assert_eq!(bench.answer().await, "one Created");
@@ -413,7 +359,7 @@ async fn a_throttled_request_is_sent_again_when_the_server_said() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unreachable_server_is_probed_by_one_request_at_a_time() {
-    let mut bench = Bench::new((0..4).map(|_| unavailable()).collect());
+    let mut bench = Bench::new((0..4).map(|_| Some(Response::Unreachable)).collect());
     bench.push(create("a", "one", 60));
     bench.start();
     // Waits for the first answer, so that the other requests find the lane closed.
@@ -432,7 +378,7 @@ async fn an_unreachable_server_is_probed_by_one_request_at_a_time() {
 
 #[tokio::test(start_paused = true)]
 async fn an_order_that_was_never_sent_expires() {
-    let mut bench = Bench::new(vec![throttled(Some(20))]);
+    let mut bench = Bench::new(vec![Some(Response::throttled(Some(20)))]);
     bench.push(expiring("one", 15));
     bench.start();
     assert_eq!(bench.answer().await, "one Expired");
@@ -441,7 +387,7 @@ async fn an_order_that_was_never_sent_expires() {
 
 #[tokio::test(start_paused = true)]
 async fn a_create_whose_sending_was_not_answered_is_not_sent_again() {
-    let mut bench = Bench::new(vec![unavailable()]);
+    let mut bench = Bench::new(vec![Some(Response::Unreachable)]);
     bench.push(expiring("one", 15));
     bench.start();
     assert_eq!(bench.answer().await, "one Unanswered");
@@ -450,7 +396,7 @@ async fn a_create_whose_sending_was_not_answered_is_not_sent_again() {
 
 #[tokio::test(start_paused = true)]
 async fn an_order_without_an_end_fails_after_many_sendings() {
-    let mut bench = Bench::new((0..1_000).map(|_| throttled(None)).collect());
+    let mut bench = Bench::new((0..1_000).map(|_| Some(Response::throttled(None))).collect());
     bench.push(create("a", "one", 60));
     bench.start();
     assert_eq!(bench.answer().await, "one Failed");
@@ -490,7 +436,7 @@ async fn leadership_expiry_and_clock_are_asked_once_more_at_the_write() {
             answers: answers_in,
             ..dispatcher.channels
         };
-        tokio::spawn(Dispatcher::new(bench.api.clone(), bench.clock.clone(), channels, 128).run());
+        tokio::spawn(Dispatcher::new(bench.api.client(), bench.clock.clone(), channels, 128).run());
         tokio::time::sleep(Duration::from_secs(20)).await;
         assert!(bench.api.requests().is_empty());
         spoil(&bench);
@@ -531,7 +477,7 @@ async fn an_order_of_a_clock_that_was_set_back_is_given_back() {
 
 #[tokio::test(start_paused = true)]
 async fn at_the_end_what_is_on_the_way_is_answered_and_what_waits_is_abandoned() {
-    let mut bench = Bench::new(vec![throttled(Some(1))]);
+    let mut bench = Bench::new(vec![Some(Response::throttled(Some(1)))]);
     for number in 0..100 {
         bench.push(create("a", &format!("job{number}"), 60));
     }

@@ -4,10 +4,7 @@ use std::{future::Future, time::Duration};
 
 use super::deliveries::DeliveryId;
 use crate::{
-    controller::{
-        clock::Clock,
-        lane::{LaneRequest, WriteApi},
-    },
+    controller::{clock::Clock, lane::LaneRequest},
     kube_api::{Answer, Answered, ApiClient, EventAction, EventOutcome},
     shard::ShardTerm,
     telemetry::metrics::ApiCall,
@@ -17,36 +14,13 @@ use crate::{
 /// attempt finds the Event stored.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The calls about Events; tests replace the API server with a fake of it.
-pub trait EventApi: WriteApi {
-    /// Creates an Event.
-    fn post_event(&self, namespace: &str, body: Vec<u8>) -> impl Future<Output = Answered<EventOutcome>> + Send;
-    /// Patches an Event.
-    fn patch_event(
-        &self,
-        namespace: &str,
-        name: &str,
-        body: Vec<u8>,
-    ) -> impl Future<Output = Answered<EventOutcome>> + Send;
-}
-
-impl EventApi for ApiClient {
-    async fn post_event(&self, namespace: &str, body: Vec<u8>) -> Answered<EventOutcome> {
-        ApiClient::post_event(self, namespace, body).await
-    }
-
-    async fn patch_event(&self, namespace: &str, name: &str, body: Vec<u8>) -> Answered<EventOutcome> {
-        ApiClient::patch_event(self, namespace, name, body).await
-    }
-}
-
 /// One attempt to store an Event.
 pub(super) struct Attempt {
     pub(super) id: DeliveryId,
     pub(super) action: EventAction,
 }
 
-impl<A: EventApi> LaneRequest<A> for Attempt {
+impl LaneRequest for Attempt {
     type Reply = EventOutcome;
 
     fn shard_term(&self) -> Option<ShardTerm> {
@@ -64,7 +38,7 @@ impl<A: EventApi> LaneRequest<A> for Attempt {
         }
     }
 
-    async fn send(&self, api: &A) -> Answered<EventOutcome> {
+    async fn send(&self, api: &ApiClient) -> Answered<EventOutcome> {
         match &self.action {
             EventAction::Create { namespace, body } => in_time(api.post_event(namespace, body.clone())).await,
             EventAction::Patch {

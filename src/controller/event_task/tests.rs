@@ -5,13 +5,15 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use http::Method;
+
 use super::{deliveries::BEHIND_MAX, *};
 use crate::{
     controller::{
-        lane::WriteApi,
         shutdown::{PhaseSender, phases},
+        tests::fake_server::{self, Received, Response},
     },
-    kube_api::{Answered, ordered_watch::OrderedSender},
+    kube_api::{ApiClient, ordered_watch::OrderedSender},
     shard::{CronJobIdentity, EventReason, ResourceVersion, Uid, held_shards::WHOLE},
     telemetry::metrics::Metrics,
 };
@@ -25,7 +27,7 @@ struct FakeApi {
 
 #[derive(Default)]
 struct Seen {
-    script: VecDeque<Answer<EventOutcome>>,
+    script: VecDeque<Response>,
     /// Milliseconds after the start, and the verb.
     requests: Vec<(u128, &'static str)>,
     /// Milliseconds after the start, and the namespace.
@@ -37,44 +39,33 @@ struct Seen {
 }
 
 impl FakeApi {
-    async fn ask(&self, verb: &'static str, namespace: &str) -> Answered<EventOutcome> {
-        let (answer, is_silent) = {
+    async fn respond(self, received: Received) -> Response {
+        let (response, is_silent) = {
             let mut seen = self.seen.lock().unwrap();
             let now = self.clock.boot().since_boot().as_millis();
+            let verb = if received.method == Method::POST {
+                "post"
+            } else {
+                "patch"
+            };
             seen.requests.push((now, verb));
-            seen.namespaces.push((now, namespace.to_owned()));
-            let down = (now < seen.down_until).then(unavailable);
+            seen.namespaces.push((now, received.namespace().to_owned()));
+            let down = (now < seen.down_until).then_some(Response::Unreachable);
             (
                 down.or_else(|| seen.script.pop_front()),
-                seen.silent_namespace == namespace,
+                seen.silent_namespace == received.namespace(),
             )
         };
         if is_silent {
             std::future::pending::<()>().await;
         }
         tokio::time::sleep(self.latency).await;
-        let answer = answer.unwrap_or(Answer::Outcome(EventOutcome::Stored));
-        let is_answer =
-            matches!(&answer, Answer::Outcome(outcome) if !matches!(outcome, EventOutcome::Unanswered { .. }));
-        Answered {
-            answer,
-            code: is_answer.then_some(200),
-            server_date: None,
-            not_permitted: None,
-            fenced_over: None,
-        }
-    }
-}
-
-impl WriteApi for FakeApi {}
-
-impl EventApi for FakeApi {
-    async fn post_event(&self, namespace: &str, _body: Vec<u8>) -> Answered<EventOutcome> {
-        self.ask("post", namespace).await
+        response.unwrap_or_else(stored)
     }
 
-    async fn patch_event(&self, namespace: &str, _name: &str, _body: Vec<u8>) -> Answered<EventOutcome> {
-        self.ask("patch", namespace).await
+    fn client(&self) -> ApiClient {
+        let api = self.clone();
+        fake_server::client(&self.clock, 1, move |received| api.clone().respond(received))
     }
 }
 
@@ -89,7 +80,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(script: Vec<Answer<EventOutcome>>, latency: Duration) -> Bench {
+    fn new(script: Vec<Response>, latency: Duration) -> Bench {
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
         let seen = Seen {
             script: script.into(),
@@ -108,7 +99,7 @@ impl Bench {
             phase: phases.subscribe(),
             burst: burst.subscribe(),
         };
-        let (queue, task) = EventTask::new(api.clone(), clock.clone(), channels, metrics.clone());
+        let (queue, task) = EventTask::new(api.client(), clock.clone(), channels, metrics.clone());
         Bench {
             clock,
             api,
@@ -148,17 +139,17 @@ impl Bench {
     }
 }
 
-fn unavailable() -> Answer<EventOutcome> {
-    Answer::Unavailable {
-        retry_after: None,
-        message: "connection refused".into(),
-    }
+fn stored() -> Response {
+    Response::stored(1)
 }
 
-fn unanswered() -> Answer<EventOutcome> {
-    Answer::Outcome(EventOutcome::Unanswered {
-        message: "no answer within 35 seconds".into(),
-    })
+fn unreachable() -> Response {
+    Response::Unreachable
+}
+
+/// The API server gave up waiting for admission.
+fn unanswered() -> Response {
+    Response::status(504, "Timeout", "request did not complete within the allotted timeout")
 }
 
 async fn pass(seconds: u64) {
@@ -244,10 +235,7 @@ async fn b_14_1_of_a_long_outage_only_the_events_that_were_begun_are_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_to_patch_that_is_gone_is_created() {
-    let script = vec![
-        Answer::Outcome(EventOutcome::Stored),
-        Answer::Outcome(EventOutcome::Gone),
-    ];
+    let script = vec![stored(), Response::not_found()];
     let bench = Bench::new(script, Duration::from_millis(5));
     bench.push("one", "Created job x");
     bench.push("one", "Created job x");
@@ -258,12 +246,7 @@ async fn an_event_to_patch_that_is_gone_is_created() {
 
 #[tokio::test(start_paused = true)]
 async fn b_14_1_an_event_that_is_not_answered_is_sent_again() {
-    let script = vec![
-        unanswered(),
-        Answer::Outcome(EventOutcome::Stored),
-        unanswered(),
-        Answer::Outcome(EventOutcome::Stored),
-    ];
+    let script = vec![unanswered(), stored(), unanswered(), stored()];
     let bench = Bench::new(script, Duration::from_secs(3));
     bench.push("one", "Created job x");
     bench.push("one", "Created job x");
@@ -278,7 +261,7 @@ async fn b_14_1_an_event_that_is_not_answered_is_sent_again() {
 
 #[tokio::test(start_paused = true)]
 async fn b_14_1_an_event_that_an_unanswered_try_has_stored_is_created() {
-    let script = vec![unanswered(), Answer::Outcome(EventOutcome::Exists)];
+    let script = vec![unanswered(), Response::status(409, "AlreadyExists", "it exists")];
     let bench = Bench::new(script, Duration::from_millis(5));
     bench.push("one", "Created job x");
     pass(60).await;
@@ -291,11 +274,7 @@ async fn b_14_1_an_event_that_an_unanswered_try_has_stored_is_created() {
 
 #[tokio::test(start_paused = true)]
 async fn b_14_1_a_refusal_is_not_sent_again() {
-    let message = "no".to_owned();
-    let bench = Bench::new(
-        vec![Answer::Outcome(EventOutcome::Rejected { message })],
-        Duration::from_millis(5),
-    );
+    let bench = Bench::new(vec![Response::status(403, "Forbidden", "no")], Duration::from_millis(5));
     bench.push("one", "Created job x");
     pass(60).await;
     assert_eq!(bench.requests(), [(0, "post")]);
@@ -304,7 +283,7 @@ async fn b_14_1_a_refusal_is_not_sent_again() {
 
 #[tokio::test(start_paused = true)]
 async fn b_14_1_an_event_that_does_not_get_through_is_tried_for_two_minutes_dropped_and_counted() {
-    for failure in [unavailable, unanswered] {
+    for failure in [unreachable, unanswered] {
         let bench = Bench::new((0..1_000).map(|_| failure()).collect(), Duration::from_millis(5));
         bench.push("one", "Created job x");
         bench.push("two", "Created job y");

@@ -2,9 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
+use serde_json::json;
+
 use super::*;
 use crate::{
-    controller::shutdown::{PhaseSender, phases},
+    controller::{
+        shutdown::{PhaseSender, phases},
+        tests::fake_server::{self, Received, Response},
+    },
     shard::BootInstant,
     telemetry::metrics::Metrics,
 };
@@ -20,30 +25,28 @@ struct Fake {
     asked: Vec<String>,
 }
 
-impl AccessApi for FakeApi {
-    async fn review_access(&self, question: &AccessQuestion<'_>) -> Answered<AccessAnswer> {
+impl FakeApi {
+    fn respond(&self, received: &Received) -> Response {
         let mut fake = self.0.lock().unwrap();
-        let namespace = question.namespace.unwrap_or_default();
-        let asked = [question.verb, question.resource, namespace];
-        fake.asked.push(asked.join(" "));
-        let is_named = (question.verb, question.resource) == ("get", "configmaps");
-        assert_eq!(question.name, is_named.then_some("other-installation"));
-        let answer = if fake.does_not_review {
-            AccessAnswer::Unknown {
-                message: "no such resource".to_owned(),
-            }
-        } else if fake.denied.contains(&asked) {
-            AccessAnswer::Denied
-        } else {
-            AccessAnswer::Allowed
+        let attributes = &received.body["spec"]["resourceAttributes"];
+        let text = |field: &str| attributes[field].as_str().unwrap_or_default();
+        let resource = match text("subresource") {
+            "" => text("resource").to_owned(),
+            subresource => [text("resource"), subresource].join("/"),
         };
-        Answered {
-            answer: Answer::Outcome(answer),
-            code: Some(201),
-            server_date: None,
-            not_permitted: None,
-            fenced_over: None,
+        let asked = [text("verb"), &resource, text("namespace")];
+        fake.asked.push(asked.join(" "));
+        let is_named = asked[..2] == ["get", "configmaps"];
+        assert_eq!(text("name"), if is_named { "other-installation" } else { "" });
+        if fake.does_not_review {
+            return Response::status(404, "NotFound", "no such resource");
         }
+        Response::Object(json!({"status": {"allowed": !fake.denied.contains(&asked)}}))
+    }
+
+    fn client(&self, clock: &Clock) -> ApiClient {
+        let api = self.clone();
+        fake_server::client(clock, 1, move |received| std::future::ready(api.respond(&received)))
     }
 }
 
@@ -65,7 +68,7 @@ impl Bench {
         };
         bench.api.0.lock().unwrap().denied = denied.to_vec();
         let task = PermissionTask {
-            api: bench.api.clone(),
+            api: bench.api.client(&bench.clock),
             scopes: scopes.to_vec(),
             lease_scope,
             config_map: "other-installation".to_owned(),

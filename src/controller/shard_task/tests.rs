@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
+use http::Method;
 use tokio::{sync::watch, task::JoinHandle};
 
 use super::*;
 use crate::{
     controller::{
-        dispatcher::{Dispatcher, DispatcherChannels, JobApi},
-        event_task::{EventApi, EventBudget, EventChannels, EventTask},
-        lane::WriteApi,
+        dispatcher::{Dispatcher, DispatcherChannels},
+        event_task::{EventBudget, EventChannels, EventTask},
         shutdown::{PhaseSender, phases},
+        tests::fake_server::{self, Received, Response, record},
     },
     coordination::Leadership,
-    kube_api::{Answered, CronJobOutcome, EventOutcome, ordered_watch::OrderedSender},
+    kube_api::{ApiClient, ordered_watch::OrderedSender},
     schedule::Zone,
     shard::{
-        ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
-        DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome, ResourceVersion, Scope, Uid,
+        ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, ResourceVersion, Scope, Uid,
         held_shards::WHOLE, record::RetainedMetadata,
     },
     telemetry::metrics::Metrics,
@@ -44,12 +44,7 @@ fn cron_job(name: &str, schedule: &str) -> Input {
         is_suspended: false,
         successful_jobs_history_limit: Some(3),
         failed_jobs_history_limit: Some(1),
-        template: Arc::new(JobTemplate {
-            body: "{}".into(),
-            splice_offsets: [0; 3],
-            ttl_seconds_after_finished: None,
-            had_reserved_annotations: false,
-        }),
+        template: record(&fake_server::cron_job("a", name, 1, "image")).template,
         retained_metadata: Arc::new(RetainedMetadata { members: "".into() }),
         status: CronJobStatus {
             last_schedule_time: Some(epoch() - SignedDuration::from_secs(30)),
@@ -65,51 +60,23 @@ struct FakeApi {
     creates: mpsc::Sender<(u128, String)>,
 }
 
-impl WriteApi for FakeApi {}
-
-impl JobApi for FakeApi {
-    async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
-        let at = self.clock.boot().since_boot().as_millis();
-        self.creates.send((at, order.name.to_string())).await.unwrap();
-        let answer = CreateOutcome::Created {
-            shard_labels: Box::default(),
-            uid: Uid::new(&order.name),
-            resource_version: "5".into(),
-            created: self.clock.now(),
-        };
-        answered(answer)
+impl FakeApi {
+    async fn respond(self, received: Received) -> Response {
+        match received.resource() {
+            "jobs" if received.method == Method::POST => {
+                let at = self.clock.boot().since_boot().as_millis();
+                self.creates.send((at, received.name().to_owned())).await.unwrap();
+                Response::stored(5)
+            }
+            "jobs" if received.method == Method::GET => Response::not_found(),
+            "cronjobs" => Response::not_found(),
+            _ => Response::stored(1),
+        }
     }
 
-    async fn delete_job(&self, _delete: &JobDelete) -> Answered<DeleteOutcome> {
-        answered(DeleteOutcome::Deleted)
-    }
-
-    async fn look_up_job(&self, _look_up: &JobLookUp) -> Answered<LookUpOutcome> {
-        answered(LookUpOutcome::Gone)
-    }
-
-    async fn read_cron_job(&self, _cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
-        answered(CronJobOutcome::Gone)
-    }
-}
-
-impl EventApi for FakeApi {
-    async fn post_event(&self, _namespace: &str, _body: Vec<u8>) -> Answered<EventOutcome> {
-        answered(EventOutcome::Stored)
-    }
-
-    async fn patch_event(&self, _namespace: &str, _name: &str, _body: Vec<u8>) -> Answered<EventOutcome> {
-        answered(EventOutcome::Stored)
-    }
-}
-
-fn answered<T>(outcome: T) -> Answered<T> {
-    Answered {
-        answer: crate::kube_api::Answer::Outcome(outcome),
-        code: None,
-        server_date: None,
-        not_permitted: None,
-        fenced_over: None,
+    fn client(&self) -> ApiClient {
+        let api = self.clone();
+        fake_server::client(&self.clock, 1, move |received| api.clone().respond(received))
     }
 }
 
@@ -147,7 +114,7 @@ impl Bench {
             phase: phases.subscribe(),
             burst: burst.subscribe(),
         };
-        let (events, _) = EventTask::new(api.clone(), clock.clone(), event_links, metrics.events.clone());
+        let (events, _) = EventTask::new(api.client(), clock.clone(), event_links, metrics.events.clone());
         let dispatcher_links = DispatcherChannels {
             queue: dispatch.clone(),
             answers: answers_in,
@@ -155,7 +122,7 @@ impl Bench {
             phase: phases.subscribe(),
             burst,
         };
-        let dispatcher = Dispatcher::new(api, clock.clone(), dispatcher_links, 8);
+        let dispatcher = Dispatcher::new(api.client(), clock.clone(), dispatcher_links, 8);
         let channels = ShardChannels {
             inputs: inputs_out,
             answers,

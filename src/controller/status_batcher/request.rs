@@ -1,38 +1,14 @@
 //! Requests of the status batcher, and the meaning of their answers.
 
-use std::{future::Future, sync::Arc};
+use std::sync::Arc;
 
 use super::pending::Pending;
 use crate::{
-    controller::{
-        clock::Clock,
-        lane::{LaneRequest, WriteApi},
-    },
+    controller::{clock::Clock, lane::LaneRequest},
     kube_api::{Answered, ApiClient, CronJobOutcome},
-    shard::{CronJobIdentity, CronJobRecord, ShardTerm, StatusOutcome, StatusWrite, record::RetainedMetadata},
+    shard::{CronJobRecord, ShardTerm, StatusOutcome, StatusWrite, record::RetainedMetadata},
     telemetry::metrics::ApiCall,
 };
-
-/// The calls about statuses; tests replace the API server with a fake of it.
-pub trait StatusApi: WriteApi {
-    /// Writes a CronJob's status.
-    fn write_status(&self, write: &StatusWrite) -> impl Future<Output = Answered<StatusOutcome>> + Send;
-    /// Reads the CronJob of a write whose metadata is not in memory.
-    fn read_cron_job(
-        &self,
-        cron_job: &CronJobIdentity,
-    ) -> impl Future<Output = Answered<CronJobOutcome<Box<CronJobRecord>>>> + Send;
-}
-
-impl StatusApi for ApiClient {
-    async fn write_status(&self, write: &StatusWrite) -> Answered<StatusOutcome> {
-        ApiClient::write_status(self, write).await
-    }
-
-    async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
-        ApiClient::read_cron_job(self, cron_job).await
-    }
-}
 
 /// The use of an answer.
 pub(in crate::controller) enum Reply {
@@ -42,7 +18,7 @@ pub(in crate::controller) enum Reply {
     Metadata(Arc<RetainedMetadata>),
 }
 
-impl<A: StatusApi> LaneRequest<A> for Pending {
+impl LaneRequest for Pending {
     type Reply = Reply;
 
     fn shard_term(&self) -> Option<ShardTerm> {
@@ -61,7 +37,7 @@ impl<A: StatusApi> LaneRequest<A> for Pending {
         }
     }
 
-    async fn send(&self, api: &A) -> Answered<Reply> {
+    async fn send(&self, api: &ApiClient) -> Answered<Reply> {
         let write = &self.write;
         if self.must_read() {
             let read = api.read_cron_job(&write.cron_job).await;

@@ -5,18 +5,19 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use http::Method;
 use jiff::Timestamp;
 
 use super::*;
 use crate::{
     controller::{
-        lane::WriteApi,
         shutdown::{PhaseSender, phases},
+        tests::fake_server::{self, Received, Response, cron_job},
     },
-    kube_api::{Answered, CronJobOutcome, ordered_watch::OrderedSender},
+    kube_api::{ApiClient, ordered_watch::OrderedSender},
     shard::{
-        CronJobIdentity, CronJobRecord, CronJobStatus, ResourceVersion, ShardTerm, Term, held_shards::WHOLE,
-        record::RetainedMetadata, state::test_record,
+        CronJobIdentity, CronJobStatus, ResourceVersion, ShardTerm, Term, held_shards::WHOLE, record::RetainedMetadata,
+        state::test_record,
     },
     telemetry::metrics::Metrics,
 };
@@ -59,7 +60,7 @@ fn urgent(name: &str, version: u64, cursor: i64) -> StatusWrite {
     }
 }
 
-/// Answers according to a script, and stores under the next version after the end of the script.
+/// Answers according to a script, and stores with the next version after the end of the script.
 #[derive(Clone)]
 struct FakeApi {
     clock: Clock,
@@ -69,58 +70,48 @@ struct FakeApi {
 
 #[derive(Default)]
 struct Seen {
-    script: VecDeque<Answer<StatusOutcome>>,
+    script: VecDeque<Response>,
     requests: Vec<Request>,
     n_in_flight: usize,
     n_in_flight_max: usize,
+    /// The version of CronJobs that are read.
     read_version: u64,
 }
 
-/// Milliseconds after the start, the CronJob, the version that the write is based on, and the cursor.
+/// Milliseconds after the start, the name, the version that the write is based on, and the cursor.
 type Request = (u128, String, u64, i64);
 
-impl WriteApi for FakeApi {}
-
-impl StatusApi for FakeApi {
-    async fn write_status(&self, write: &StatusWrite) -> Answered<StatusOutcome> {
-        let stored = ResourceVersion(write.resource_version.0 + 10);
-        let answer = {
+impl FakeApi {
+    async fn respond(self, received: Received) -> Response {
+        if received.method == Method::GET {
+            tokio::time::sleep(self.latency).await;
+            let version = self.seen.lock().unwrap().read_version;
+            return Response::Object(cron_job(received.namespace(), received.name(), version, "image"));
+        }
+        let version = &received.body["metadata"]["resourceVersion"];
+        let version: u64 = version.as_str().unwrap().parse().unwrap();
+        let cursor: Timestamp = received.body["status"]["lastScheduleTime"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap();
+        let response = {
             let mut seen = self.seen.lock().unwrap();
-            let cursor = write.status.last_schedule_time.unwrap().as_second();
             let at = self.clock.boot().since_boot().as_millis();
             seen.requests
-                .push((at, write.cron_job.name.to_string(), write.resource_version.0, cursor));
+                .push((at, received.name().to_owned(), version, cursor.as_second()));
             seen.n_in_flight += 1;
             seen.n_in_flight_max = seen.n_in_flight_max.max(seen.n_in_flight);
             seen.script.pop_front()
         };
         tokio::time::sleep(self.latency).await;
         self.seen.lock().unwrap().n_in_flight -= 1;
-        let answer = answer.unwrap_or(Answer::Outcome(StatusOutcome::Stored {
-            resource_version: stored,
-        }));
-        Answered {
-            answer,
-            code: Some(200),
-            server_date: None,
-            not_permitted: None,
-            fenced_over: None,
-        }
+        response.unwrap_or_else(|| Response::stored(version + 10))
     }
 
-    /// Returns the version of the test, and empty metadata.
-    async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
-        tokio::time::sleep(self.latency).await;
-        let mut record = test_record(&cron_job.name);
-        record.identity = Arc::new(cron_job.clone());
-        record.resource_version = ResourceVersion(self.seen.lock().unwrap().read_version);
-        Answered {
-            answer: Answer::Outcome(CronJobOutcome::Found(Box::new(record))),
-            code: Some(200),
-            server_date: None,
-            not_permitted: None,
-            fenced_over: None,
-        }
+    fn client(&self) -> ApiClient {
+        let api = self.clone();
+        fake_server::client(&self.clock, 1, move |received| api.clone().respond(received))
     }
 }
 
@@ -136,11 +127,11 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(script: Vec<Answer<StatusOutcome>>) -> Bench {
+    fn new(script: Vec<Response>) -> Bench {
         Bench::with_latency(script, Duration::from_millis(5))
     }
 
-    fn with_latency(script: Vec<Answer<StatusOutcome>>, latency: Duration) -> Bench {
+    fn with_latency(script: Vec<Response>, latency: Duration) -> Bench {
         let clock = Clock::simulated(Timestamp::UNIX_EPOCH);
         let seen = Seen {
             script: script.into(),
@@ -163,7 +154,7 @@ impl Bench {
             phase: phases.subscribe(),
             burst: burst.subscribe(),
         };
-        let batcher = StatusBatcher::new(api.clone(), clock.clone(), channels, FLUSH_INTERVAL);
+        let batcher = StatusBatcher::new(api.client(), clock.clone(), channels, FLUSH_INTERVAL);
         let batcher = tokio::spawn(batcher.run());
         Bench {
             clock,
@@ -205,11 +196,8 @@ fn request(at: u128, name: &str, version: u64, cursor: i64) -> Request {
     (at, name.to_owned(), version, cursor)
 }
 
-fn throttled(seconds: u64) -> Answer<StatusOutcome> {
-    Answer::Throttled {
-        retry_after: Some(Duration::from_secs(seconds)),
-        message: "slow down".into(),
-    }
+fn throttled(seconds: u64) -> Response {
+    Response::throttled(Some(seconds))
 }
 
 #[tokio::test(start_paused = true)]
@@ -317,7 +305,7 @@ async fn a_write_that_says_what_has_just_been_stored_is_not_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn a_conflict_is_the_answer_to_what_is_built_on_the_same_version_too() {
-    let conflict = || vec![Answer::Outcome(StatusOutcome::Conflict)];
+    let conflict = || vec![Response::status(409, "Conflict", "the object has been modified")];
     for (version, n_requests, expected) in [(7, 1, ["2 Conflict", "1 Conflict"]), (8, 2, ["1 Conflict", "2 Stored"])] {
         let mut bench = Bench::with_latency(conflict(), Duration::from_secs(3));
         bench.push(write("one", 7, 1));
@@ -399,7 +387,7 @@ async fn leadership_is_asked_once_more_at_the_write() {
     queue
         .push(of_term(0), urgent("stale", 7, 3), bench.clock.boot())
         .unwrap();
-    tokio::spawn(StatusBatcher::new(bench.api.clone(), bench.clock.clone(), channels, FLUSH_INTERVAL).run());
+    tokio::spawn(StatusBatcher::new(bench.api.client(), bench.clock.clone(), channels, FLUSH_INTERVAL).run());
     bench.pass(1_000).await;
     assert!(bench.requests().is_empty(), "held up");
     bench.leadership.send_modify(|leadership| leadership.begin(of_term(2)));

@@ -8,12 +8,12 @@ use std::{
 use super::*;
 use crate::{
     controller::{
-        event_task::{EventApi, EventBudget, EventChannels, EventTask},
-        lane::WriteApi,
+        event_task::{EventBudget, EventChannels, EventTask},
         shutdown::phases,
+        tests::fake_server::{self, Response},
     },
     coordination::Leadership,
-    kube_api::{Answer, Answered, EventOutcome, ordered_watch::OrderedSender},
+    kube_api::{ApiClient, ordered_watch::OrderedSender},
     shard::{Scope, Uid, held_shards::WHOLE},
     telemetry::metrics::Metrics,
 };
@@ -22,22 +22,13 @@ use crate::{
 #[derive(Clone, Default)]
 struct FakeApi(Arc<Mutex<Vec<serde_json::Value>>>);
 
-impl WriteApi for FakeApi {}
-
-impl EventApi for FakeApi {
-    async fn post_event(&self, _namespace: &str, body: Vec<u8>) -> Answered<EventOutcome> {
-        self.0.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
-        Answered {
-            answer: Answer::Outcome(EventOutcome::Stored),
-            code: Some(201),
-            server_date: None,
-            not_permitted: None,
-            fenced_over: None,
-        }
-    }
-
-    async fn patch_event(&self, namespace: &str, _name: &str, body: Vec<u8>) -> Answered<EventOutcome> {
-        self.post_event(namespace, body).await
+impl FakeApi {
+    fn client(&self) -> ApiClient {
+        let events = Arc::clone(&self.0);
+        fake_server::client(&clock(), 1, move |received| {
+            events.lock().unwrap().push(received.body);
+            std::future::ready(Response::stored(1))
+        })
     }
 }
 
@@ -84,7 +75,7 @@ async fn a_cron_job_that_cannot_be_understood_is_told_on_itself_counted_and_hand
         phase: phases.subscribe(),
         burst: burst.subscribe(),
     };
-    let (events, task) = EventTask::new(api.clone(), clock(), event_links, metrics.events.clone());
+    let (events, task) = EventTask::new(api.client(), clock(), event_links, metrics.events.clone());
     tokio::spawn(task.run());
     let (inputs, mut received) = mpsc::channel(8);
     let channels = WatchChannels {

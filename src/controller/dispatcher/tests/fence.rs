@@ -2,24 +2,17 @@
 
 use super::*;
 
-/// The connection to the API server with the wrong clock.
-const WRONG: usize = 3;
+/// Whether the fence refuses a create: over the first connection, which leads to the API server with the wrong clock, and
+/// over every connection if the name says so.
+pub(super) fn refuses(received: &Received) -> bool {
+    let name = received.name();
+    name.starts_with("fenced") && (received.connection == 0 || name.starts_with("fenced-everywhere"))
+}
 
-/// Refuses requests over the wrong connection, and over every connection if the name demands it.
-pub(super) async fn answer(api: &FakeApi, order: &JobOrder) -> Answered<CreateOutcome> {
-    let is_refused = api.avoided != Some(WRONG) || order.name.starts_with("fenced-everywhere");
-    let outcome = if is_refused {
-        CreateOutcome::Failed {
-            message: "too late".into(),
-            retry_after: None,
-        }
-    } else {
-        CreateOutcome::Expired
-    };
-    Answered {
-        fenced_over: is_refused.then_some(WRONG),
-        ..api.ask(&order.name, outcome).await
-    }
+pub(super) fn refusal() -> Response {
+    let message = "jobs.batch \"fenced\" is forbidden: ValidatingAdmissionPolicy 'cronwheel-fence' with binding \
+                   'cronwheel-fence' denied request: too late";
+    Response::status(403, "Forbidden", message)
 }
 
 #[tokio::test(start_paused = true)]
@@ -27,13 +20,13 @@ async fn a_create_that_the_fence_refuses_goes_once_more_over_another_connection(
     let mut bench = Bench::new(Vec::new());
     bench.push(create("a", "fenced-once", 60));
     bench.start();
-    assert_eq!(bench.answer().await, "fenced-once Expired");
+    assert_eq!(bench.answer().await, "fenced-once Created");
     assert_eq!(bench.api.requests(), ["fenced-once", "fenced-once"]);
     let text = bench.metrics.render().unwrap();
-    assert!(
-        text.contains("cronwheel_api_requests_total{code=\"201\",resource=\"jobs\",verb=\"create\"} 2"),
-        "both answers count: {text}"
-    );
+    for code in [200, 403] {
+        let line = format!(r#"cronwheel_api_requests_total{{code="{code}",resource="jobs",verb="create"}} 1"#);
+        assert!(text.contains(&line), "both answers count: {text}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,7 +40,7 @@ async fn a_create_that_every_fence_refuses_is_sent_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn no_answer_to_the_second_send_is_no_refusal() {
-    let mut bench = Bench::new(vec![Answer::Outcome(()), unavailable()]);
+    let mut bench = Bench::new(vec![None, Some(Response::Unreachable)]);
     bench.push(create("a", "fenced-once", 60));
     bench.start();
     assert_eq!(bench.answer().await, "fenced-once Unanswered");

@@ -1,23 +1,10 @@
 //! Tests of creates whose template is not in memory.
 
 use super::*;
-use crate::shard::state::test_record;
 
-/// Returns the CronJob with the template of the test.
-pub(super) async fn answer(api: &FakeApi, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
-    let mut record = test_record(&cron_job.name);
-    record.identity = Arc::new(cron_job.clone());
-    record.template = Arc::new(JobTemplate {
-        body: api.seen.lock().unwrap().template.into(),
-        ..JobTemplate::clone(&record.template)
-    });
-    let name = format!("read {}", cron_job.name);
-    api.ask(&name, CronJobOutcome::Found(Box::new(record))).await
-}
-
-/// A create whose template, an empty one, is not in memory.
+/// A create whose template is not in memory.
 fn without_template(namespace: &str, name: &str) -> Request {
-    let mut record = test_record(name);
+    let mut record = record(&cron_job(namespace, name, 1, IMAGE));
     record.drop_template();
     Request::Create(JobOrder {
         template: record.template,
@@ -38,7 +25,7 @@ async fn a_create_without_its_template_reads_the_cron_job_first() {
 #[tokio::test(start_paused = true)]
 async fn a_create_is_given_back_when_the_template_has_changed() {
     let mut bench = Bench::new(Vec::new());
-    bench.api.seen.lock().unwrap().template = "another";
+    bench.api.seen.lock().unwrap().image = "another";
     bench.push(without_template("a", "large"));
     bench.start();
     assert_eq!(bench.answer().await, "large Abandoned");
@@ -47,7 +34,7 @@ async fn a_create_is_given_back_when_the_template_has_changed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_read_that_is_throttled_is_tried_again() {
-    let mut bench = Bench::new(vec![throttled(Some(1))]);
+    let mut bench = Bench::new(vec![Some(Response::throttled(Some(1)))]);
     bench.push(without_template("a", "large"));
     bench.start();
     assert_eq!(bench.answer().await, "large Created");
@@ -81,7 +68,7 @@ async fn few_creates_that_read_their_cron_job_are_on_the_way_at_a_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pause_of_the_lane_holds_back_a_create_whose_cron_job_was_read() {
-    let mut bench = Bench::new(vec![Answer::Outcome(()), throttled(Some(10))]);
+    let mut bench = Bench::new(vec![None, Some(Response::throttled(Some(10)))]);
     bench.seen().slow_prefix = "read";
     bench.push(without_template("a", "large"));
     bench.push(create("a", "small", 60));

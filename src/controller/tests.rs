@@ -1,0 +1,3 @@
+//! What the tests of several tasks share.
+
+pub(super) mod fake_server;

@@ -1,4 +1,4 @@
-//! Layer 1, pure: what a schedule says, which slot is due, and what follows from it.
+//! Layer 1, pure: parsed schedules, the slot that is due, and the decision whether it starts.
 //!
 //! Uses the standard library and jiff's zone data. Reads no clock: `now` is an argument everywhere.
 

@@ -1,7 +1,7 @@
-//! Schedule text to a parsed schedule, exactly as robfig/cron v3 `ParseStandard` (B-7).
+//! Parses schedule text exactly as robfig/cron v3 `ParseStandard` (B-7).
 //!
-//! Accepts what the library accepts, oddities included, and rejects the rest with its very texts, because users and
-//! tools see those in Events.
+//! The parser accepts what the library accepts, oddities included, and rejects the rest with the library's exact error
+//! texts, because users and tools see them in Events.
 
 mod duration;
 mod integer;
@@ -13,12 +13,16 @@ use super::{
     zone::Zone,
 };
 
-/// Why a text is no schedule; `Display` is the library's own text (B-7).
+/// A schedule text that does not parse; `Display` is the library's error text (B-7).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ParseError(pub String);
 
 /// Parses a schedule with an optional `TZ=` or `CRON_TZ=` prefix (B-7.3).
+///
+/// # Errors
+///
+/// Returns the library's error text if the schedule or its zone is invalid.
 pub fn parse_standard(text: &str) -> Result<Schedule, ParseError> {
     if text.is_empty() {
         return Err(ParseError("empty spec string".to_owned()));
@@ -27,12 +31,12 @@ pub fn parse_standard(text: &str) -> Result<Schedule, ParseError> {
         return parse_without_zone(text, None);
     };
     let Some((name, rest)) = prefixed.split_once(' ') else {
-        // The library slices out of bounds here; Kubernetes reports the panic so (B-7.9).
+        // The library slices out of bounds here; Kubernetes reports the panic with this text (B-7.9).
         let panic = "invalid schedule format: runtime error: slice bounds out of range [:-1]";
         return Err(ParseError(panic.to_owned()));
     };
     let zone = match name {
-        // The library's mark for "the zone of the reference" (B-7.2).
+        // In the library, `Local` means the zone of the reference (B-7.2).
         "Local" => None,
         _ => Some(Zone::load(name).map_err(|error| ParseError(format!("provided bad location {name}: {error}")))?),
     };
@@ -58,7 +62,7 @@ fn parse_without_zone(text: &str, zone: Option<Zone>) -> Result<Schedule, ParseE
     parse_fields(fields, zone)
 }
 
-/// B-7.4 and B-7.5.
+/// Parses `@daily` and the like (B-7.4), or `@every` (B-7.5).
 fn parse_descriptor(text: &str, zone: Option<Zone>) -> Result<Schedule, ParseError> {
     let fields = match text {
         "@yearly" | "@annually" => ["0", "0", "1", "1", "*"],
@@ -71,7 +75,7 @@ fn parse_descriptor(text: &str, zone: Option<Zone>) -> Result<Schedule, ParseErr
     parse_fields(fields, zone)
 }
 
-/// B-7.5: at least a second, without the part below a second.
+/// Parses `@every` (B-7.5): at least one second, fractions of a second are cut.
 fn parse_every(text: &str) -> Result<Schedule, ParseError> {
     let Some(duration) = text.strip_prefix("@every ") else {
         return Err(ParseError(format!("unrecognized descriptor: {text}")));
@@ -108,11 +112,11 @@ fn low_bits<T: TryFrom<u64>>(bits: u64) -> T {
     T::try_from(bits).ok().expect("the bounds of the field fit the mask")
 }
 
-/// The values that a field may hold (B-7.7).
+/// The range and the names of a field's values (B-7.7).
 struct Bounds {
     min: u64,
     max: u64,
-    /// Three-letter names, the first of which means `min`.
+    /// Three-letter names; the first stands for `min`.
     names: &'static [&'static str],
 }
 
@@ -144,7 +148,7 @@ const DAY_OF_WEEK: Bounds = Bounds {
     names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"],
 };
 
-/// The values of a field, one bit each, and the star mark of B-7.8.
+/// The values of a field, one bit each, and its star mark (B-7.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct FieldSet {
     bits: u64,
@@ -161,7 +165,7 @@ fn parse_field(field: &str, bounds: &Bounds) -> Result<FieldSet, ParseError> {
     Ok(set)
 }
 
-/// One `range` or `range/step`. The order of the checks decides which error a doubly wrong item gets.
+/// Parses one `range` or `range/step`. The order of the checks decides which error an item with two faults gets.
 fn parse_item(item: &str, bounds: &Bounds) -> Result<FieldSet, ParseError> {
     let mut slash_parts = item.split('/');
     let mut ends = slash_parts.next().unwrap_or_default().split('-');
@@ -172,7 +176,7 @@ fn parse_item(item: &str, bounds: &Bounds) -> Result<FieldSet, ParseError> {
         None => parse_number_or_name(first, bounds).map(|value| (value, value))?,
         Some(second) => {
             let start = parse_number_or_name(first, bounds)?;
-            // With a third part the second is not even read.
+            // If there is a third part, the library does not parse the second.
             if third.is_some() {
                 return Err(ParseError(format!("too many hyphens: {item}")));
             }
@@ -230,7 +234,8 @@ fn parse_number_or_name(text: &str, bounds: &Bounds) -> Result<u64, ParseError> 
     named.map_or_else(|| parse_number(text), |(_, value)| Ok(value))
 }
 
-/// Whether the text in Go's lower case is the name. Beyond ASCII only `İ` becomes a letter of a name there.
+/// Whether the text equals the name after Go's lower-casing, which maps one non-ASCII letter, `İ`, to a letter of a
+/// name.
 fn is_name(text: &str, name: &str) -> bool {
     text.chars()
         .map(|c| if c == 'İ' { 'i' } else { c.to_ascii_lowercase() })

@@ -1,4 +1,4 @@
-//! A schedule in words, for people: from what it matches, so that two texts of one meaning read the same.
+//! Describes a schedule in words. The words derive from the matching values, so equivalent texts get one description.
 
 use jiff::SignedDuration;
 
@@ -28,10 +28,10 @@ const WEEKDAYS: [&str; 7] = [
     "Saturday",
 ];
 
-/// Times of day that are told one by one.
+/// The maximum number of times of day that are listed one by one.
 const TIMES_TOLD_MAX: usize = 6;
 
-/// Says in words when the schedule fires, without its zone.
+/// Describes when the schedule fires, without its zone.
 pub fn describe(schedule: &Schedule) -> String {
     if let Some(seconds) = schedule.period_seconds() {
         let period = SignedDuration::from_secs(seconds);
@@ -54,7 +54,7 @@ fn describe_fields(spec: &Spec) -> String {
         (None, None) => "never: no day matches".to_owned(),
         (None, Some(days)) => {
             let (times, is_repeating) = fields.times();
-            // What repeats all day long repeats every day.
+            // A description that covers the whole day already implies every day.
             let told = if is_repeating {
                 days.strip_prefix("every day")
             } else {
@@ -70,7 +70,7 @@ fn values(bits: u64, bounds: std::ops::RangeInclusive<u8>) -> Vec<u8> {
     bounds.filter(|value| bits >> value & 1 == 1).collect()
 }
 
-/// The values that match, ascending.
+/// The matching values of each field, ascending.
 struct Fields {
     minutes: Vec<u8>,
     hours: Vec<u8>,
@@ -81,7 +81,7 @@ struct Fields {
 }
 
 impl Fields {
-    /// The name of a field that matches nothing, so that nothing does.
+    /// The name of a field that matches nothing. Such a schedule never fires.
     fn empty(&self) -> Option<&'static str> {
         [
             (&self.minutes, "minute"),
@@ -92,7 +92,7 @@ impl Fields {
         .find_map(|(values, name)| values.is_empty().then_some(name))
     }
 
-    /// The times of day, and whether they go on all day long.
+    /// The times of day, and whether they repeat throughout the day.
     fn times(&self) -> (String, bool) {
         let has_all_hours = self.hours.len() == 24;
         let step = step(&self.minutes, 60);
@@ -122,19 +122,19 @@ impl Fields {
         }
     }
 
-    /// Hours in equal steps around the day.
+    /// The step of hours that repeat evenly around the day.
     fn hour_step(&self) -> Option<u8> {
         step(&self.hours, 24)
     }
 
-    /// Every time, hour by hour.
+    /// Lists every time, hour by hour.
     fn told_times(&self) -> String {
         let time = |hour| self.minutes.iter().map(move |minute| format!("{hour:02}:{minute:02}"));
         let times: Vec<String> = self.hours.iter().flat_map(time).collect();
         format!("at {}", join(&times))
     }
 
-    /// Where minutes repeat within some hours.
+    /// The range in which minutes repeat within some hours.
     fn stretch(&self) -> String {
         match (self.hours.as_slice(), self.minutes.as_slice()) {
             ([first, .., last], [minute, .., last_minute]) if is_run(&self.hours) => {
@@ -152,7 +152,7 @@ impl Fields {
         format!("of hour{plural} {}", list(&self.hours))
     }
 
-    /// The days, or none where no day matches.
+    /// The days, or `None` if no day matches.
     fn days(&self) -> Option<String> {
         let (in_month, in_week) = (self.days_of_month.as_slice(), self.days_of_week.as_slice());
         let is_all_month = in_month.len() == 31;
@@ -206,7 +206,7 @@ impl Fields {
     }
 }
 
-/// The step of values that repeat evenly over the whole cycle, if there are three or more.
+/// The step of values that repeat evenly over the whole cycle, if there are at least three.
 fn step(values: &[u8], cycle: u8) -> Option<u8> {
     let [first, second, _, ..] = values else { return None };
     let step = second - first;
@@ -214,12 +214,12 @@ fn step(values: &[u8], cycle: u8) -> Option<u8> {
     (is_even && cycle.is_multiple_of(step) && values.len() == usize::from(cycle / step)).then_some(step)
 }
 
-/// Whether values follow each other without a gap.
+/// Whether the values are consecutive.
 fn is_run(values: &[u8]) -> bool {
     values.windows(2).all(|pair| pair[1] == pair[0] + 1)
 }
 
-/// Values with runs of three or more as `a to b`.
+/// Formats values, with runs of three or more as `a to b`.
 fn list(values: &[u8]) -> String {
     let runs: Vec<String> = runs(values, |value| value.to_string());
     join(&runs)
@@ -247,7 +247,7 @@ fn runs(values: &[u8], word: impl Fn(u8) -> String) -> Vec<String> {
     words
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Formats `a`, `a and b`, or `a, b and c`.
 fn join(words: &[String]) -> String {
     match words {
         [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),

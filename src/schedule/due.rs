@@ -1,4 +1,4 @@
-//! Which slot is due: B-9.1 and B-9.2 as the built-in controller has them, and the exact slot that we use (B-9.3).
+//! Computes the due slot: the built-in controller's estimate (B-9.1, B-9.2), and the exact slot of cronwheel (B-9.3).
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -7,39 +7,39 @@ use super::{
     zone::Zone,
 };
 
-/// How many activations were missed, in the built-in's three classes (B-9.2).
+/// The number of missed activations, in the built-in controller's three classes (B-9.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missed {
-    /// At most the due one.
+    /// At most the due activation.
     None,
-    /// Up to one hundred by the estimate.
+    /// Up to one hundred, by the estimate.
     Few,
-    /// More than one hundred by the estimate.
+    /// More than one hundred, by the estimate.
     Many,
 }
 
-/// What the built-in controller's estimate gives (B-9.2).
+/// The built-in controller's estimate (B-9.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// The slot that the built-in would start; it may lose one (B-9.3).
+    /// The slot that the built-in controller would start. It can be missing although one is due (B-9.3).
     pub slot: Option<Timestamp>,
-    /// Its class of missed activations.
+    /// The class of missed activations.
     pub missed: Missed,
-    /// Its estimate n of the number of activations since the earliest time; 0 before the first, 1 at the first.
+    /// The estimated number n of activations since the earliest time: 0 before the first, 1 at the first.
     pub activations: u64,
 }
 
-/// The schedule yields no two activations a second apart (B-9.2 step 3): it can never run.
+/// The schedule has no two activations at least a second apart (B-9.2 step 3), so it can never run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("time difference between two schedules is less than 1 second")]
 pub struct NeverRuns;
 
-/// More activations than this are *many*, by the built-in's estimate (B-9.2 step 6).
+/// The built-in controller classifies more activations than this as *many* (B-9.2 step 6).
 const MISSED_FEW_MAX: u64 = 100;
 
 /// The instant from which activations count (B-9.1).
 ///
-/// A deadline that reaches back beyond what can be told has no effect.
+/// A deadline whose start is before the earliest representable instant has no effect.
 pub fn earliest_time(
     created: Timestamp,
     last_schedule_time: Option<Timestamp>,
@@ -52,13 +52,16 @@ pub fn earliest_time(
     deadline.map_or(earliest, |deadline| deadline.max(earliest))
 }
 
-/// The built-in's most recent slot and its estimate of missed ones (B-9.2).
+/// The built-in controller's most recent slot and its estimate of missed activations (B-9.2).
 ///
-/// Its cost does not grow with the number of activations either: the walk of step 5 is jumped over as in
-/// [`most_recent`].
+/// The cost does not grow with the number of activations: as in [`most_recent`], the loop of step 5 is skipped.
+///
+/// # Errors
+///
+/// Returns [`NeverRuns`] if the schedule has no first or second activation.
 pub fn estimate(schedule: &Schedule, local: &Zone, earliest: Timestamp, now: Timestamp) -> Result<Estimate, NeverRuns> {
     let now = floor_second(now);
-    // Go's zero time, for "none", lies before every `now`.
+    // `None` is Go's zero time, which is before every `now`.
     let first = schedule.next_second(floor_second(earliest), local).ok_or(NeverRuns)?;
     if now < first {
         return Ok(Estimate {
@@ -75,7 +78,7 @@ pub fn estimate(schedule: &Schedule, local: &Zone, earliest: Timestamp, now: Tim
             activations: 1,
         });
     }
-    // Activations lie on whole seconds and ascend, so that the gap of step 3 is one second at least.
+    // Activations are on whole seconds and ascend, so the gap of step 3 is at least one second.
     let gap = second - first;
     let activations = (now - first) / gap + 1;
     let start = first + (activations - 2) * gap;
@@ -92,18 +95,18 @@ pub fn estimate(schedule: &Schedule, local: &Zone, earliest: Timestamp, now: Tim
     })
 }
 
-/// The last activation not after `now` in the chain of activations from `earliest`. Long gaps are
-/// jumped over: the cost does not grow with the number of activations between.
+/// The last activation at or before `now` in the chain of activations from `earliest`. Long gaps are skipped, so the
+/// cost does not grow with the number of activations between.
 ///
-/// What lies more than 30 years before `now` counts as 30 years ago, where that makes a difference.
+/// Where the start of the chain matters, an `earliest` more than 30 years before `now` counts as 30 years before.
 pub fn most_recent(schedule: &Schedule, local: &Zone, earliest: Timestamp, now: Timestamp) -> Option<Timestamp> {
     schedule
         .last_in_chain(floor_second(earliest), floor_second(now), local)
         .and_then(to_timestamp)
 }
 
-/// The first activation after `now` in the chain of activations from `earliest`, which for `@every` is not the same as
-/// the first from `now`.
+/// The first activation after `now` in the chain of activations from `earliest`. For `@every` this differs from the
+/// first activation counted from `now`.
 pub fn next_in_chain(schedule: &Schedule, local: &Zone, earliest: Timestamp, now: Timestamp) -> Option<Timestamp> {
     let base = most_recent(schedule, local, earliest, now).unwrap_or(earliest);
     schedule.next_after(base, local)

@@ -1,34 +1,37 @@
-//! `spec.schedule` and `spec.timeZone` of a CronJob, put together and parsed once (B-7.1).
+//! Combines `spec.schedule` and `spec.timeZone` of a CronJob, parsed once (B-7.1).
 
 use super::{ParseError, Schedule, Zone, ZoneError, parse_standard};
 
-/// Longest `spec.schedule` that is parsed, and longest text of a schedule or time zone that is kept. A schedule that lists
-/// every value of every field takes a tenth of it. Each event of a CronJob parses its schedule.
+/// The longest `spec.schedule` that is parsed, and the longest text of a schedule or time zone that is stored. A
+/// schedule that lists every value of every field takes a tenth of it. The limit bounds the cost of a CronJob event,
+/// each of which parses the schedule.
 pub const SCHEDULE_MAX_BYTES: usize = 4096;
 
 /// `spec.schedule` with `spec.timeZone`, parsed once (B-7.1).
 #[derive(Clone, Debug)]
 pub struct CronJobSchedule {
-    /// `spec.schedule` as written, cut to [`SCHEDULE_MAX_BYTES`].
+    /// `spec.schedule`, truncated to [`SCHEDULE_MAX_BYTES`].
     pub text: Box<str>,
-    /// `spec.timeZone` as written, cut to [`SCHEDULE_MAX_BYTES`].
+    /// `spec.timeZone`, truncated to [`SCHEDULE_MAX_BYTES`].
     pub time_zone: Option<Box<str>>,
-    /// The zone of `spec.timeZone`, or why it does not load (B-6.2); the default zone for `Local`.
+    /// The zone of `spec.timeZone`, or the error of loading it (B-6.2). `Local` is the default zone.
     pub zone: Option<Result<Zone, ZoneError>>,
-    /// The effective schedule, or why it does not parse (B-6.4).
+    /// The effective schedule, or the error of parsing it (B-6.4).
     pub parsed: Result<Schedule, ParseError>,
     /// The zone of a schedule that names none (B-7.2).
     pub default_zone: Zone,
 }
 
 impl CronJobSchedule {
-    /// Builds the effective schedule (B-7.1): a text that holds `TZ` anywhere is used as it is, whatever the zone field says.
+    /// Builds the effective schedule (B-7.1). A text that contains `TZ` anywhere is used unchanged, and the zone field
+    /// is
+    /// ignored.
     pub fn new(text: &str, time_zone: Option<&str>, default_zone: &Zone) -> CronJobSchedule {
         let is_too_long = text.len() > SCHEDULE_MAX_BYTES;
-        // No time zone has so long a name.
+        // No time zone has a name this long.
         let (text, time_zone) = (cut(text), time_zone.map(cut));
         let zone = time_zone.map(|name| match name {
-            // The zone of the process, for which ours is the default one (B-7.2).
+            // The zone of the process; cronwheel uses the default zone (B-7.2).
             "Local" => Ok(default_zone.clone()),
             _ => Zone::load(name),
         });
@@ -51,7 +54,7 @@ impl CronJobSchedule {
         self.text.contains("TZ")
     }
 
-    /// Whether another one was written by the user, by the rule of B-2.1.
+    /// Whether the user changed the schedule or its zone, by the rule of B-2.1.
     pub fn differs_from(&self, other: &CronJobSchedule) -> bool {
         self.text != other.text || self.time_zone != other.time_zone
     }

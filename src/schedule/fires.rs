@@ -1,8 +1,8 @@
-//! The next activation of a schedule, equal to robfig/cron v3 to the last quirk (B-8).
+//! The next activation of a schedule, equal to robfig/cron v3 in every quirk (B-8).
 //!
-//! Two ways to the same answer: a bit search over wall-clock time (`search`) where no zone change can touch the
-//! library's path, and the library's own loop, step by step (`walk`), everywhere else. Around a zone change the
-//! library's answer depends on that path, so only walking it gives the same.
+//! There are two algorithms with the same result. Where no zone change can affect the library's search path, a bit
+//! search over wall-clock time (`search`) is used. Elsewhere `walk` follows the library's own loop step by step: around
+//! a zone change the library's answer depends on its path, so only walking that path gives the same answer.
 
 mod calendar;
 mod chain;
@@ -21,9 +21,9 @@ pub struct Schedule {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Rule {
-    /// Five fields or a descriptor that stands for them.
+    /// Five fields, or a descriptor that is equivalent to five fields.
     Spec(Spec),
-    /// `@every`: seconds from one activation to the next, at least one.
+    /// `@every`: the period in seconds, at least one.
     Every(i64),
 }
 
@@ -37,16 +37,16 @@ pub(super) struct Spec {
     /// Sunday is 0.
     pub(super) days_of_week: u8,
     pub(super) day_rule: DayRule,
-    /// The zone that the text names; none means that of the reference (B-7.2).
+    /// The zone that the text names; `None` means the zone of the reference (B-7.2).
     pub(super) zone: Option<Zone>,
 }
 
-/// How the two day fields go together (B-7.8).
+/// How the two day fields combine (B-7.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DayRule {
-    /// One of them has the star mark: a day must be in both.
+    /// At least one of them has the star mark: a day must be in both.
     Both,
-    /// Both are restricted: a day in one of them will do.
+    /// Both are restricted: a day in either of them matches.
     Either,
 }
 
@@ -79,7 +79,7 @@ impl Spec {
         }
     }
 
-    /// B-7.8; `weekday` counts from Sunday.
+    /// Whether a day matches (B-7.8). `weekday` is 0 on Sunday.
     fn has_day(&self, day_of_month: u8, weekday: u8) -> bool {
         let in_month = self.days_of_month >> day_of_month & 1 == 1;
         let in_week = self.days_of_week >> weekday & 1 == 1;
@@ -90,19 +90,20 @@ impl Spec {
     }
 }
 
-/// The library's path to an answer starts at or before the reference, at the earliest at the midnight before it. It
-/// asks for offsets at wall times read as UTC, up to 14 h away, and at those displaced by the shift of a change, up to
-/// 24 h. No change in this stretch before the reference: none on the path.
+/// How far before the reference the library's path can depend on the offset. The path starts at the reference, or at
+/// the earliest at the midnight before it. It looks up offsets at wall times read as UTC, up to 14 h away, and at wall
+/// times displaced by the shift of a change, up to 24 h away. If the offset does not change within this time before the
+/// reference, no change affects the path.
 const PATH_BEFORE_SECONDS: i64 = (24 + 26) * 3600;
 
-/// The same where the month of the reference does not match: the path starts on the first of that month.
+/// The same if the month of the reference does not match: the path then starts on the first of that month.
 const PATH_BEFORE_MONTH_SECONDS: i64 = PATH_BEFORE_SECONDS + 31 * 86_400;
 
-/// The path ends at the answer, and its look-ups within 26 h of it.
+/// The path ends at the answer, and its look-ups end within 26 h of the answer.
 const PATH_AFTER_SECONDS: i64 = 26 * 3600;
 
-/// Where the library does not get past its own reference it is asked again, a minute later each time. The clock is put
-/// back by two hours at most at such a time.
+/// Upper bound of retries, each with a reference one minute later, where the library returns its own reference or an
+/// earlier instant. In these cases the zone sets its clock back by two hours at most.
 const RETRIES_MAX: i64 = 180;
 
 impl Schedule {
@@ -117,18 +118,18 @@ impl Schedule {
         }
     }
 
-    /// The first activation strictly later than `reference`, at whole seconds, or `None` where the
-    /// library gives the zero time (B-8.1). `local` is the zone of a schedule that names none (B-7.2).
+    /// Returns the first activation strictly later than `reference`, at whole seconds, or `None` where the library
+    /// returns the zero time (B-8.1). `local` is the zone of a schedule that names none (B-7.2).
     ///
-    /// Where the library never returns (B-8.4) the answer is `None`. Where it returns the reference itself, which has
-    /// happened in zones that change a minute after midnight, the answer is the next one that lies later.
+    /// Where the library never returns (B-8.4) the result is `None`. Where the library returns the reference itself,
+    /// as it does in zones that change a minute after midnight, the result is the next later activation.
     pub fn next_after(&self, reference: Timestamp, local: &Zone) -> Option<Timestamp> {
         let next = self.next_second(floor_second(reference), local)?;
         Timestamp::from_second(next).ok()
     }
 
-    /// What the library returns, even where that is the reference itself or lies before it: for comparisons with the
-    /// built-in controller. To step on, use [`Schedule::next_after`], which differs nowhere else.
+    /// Returns the library's result even where it is the reference itself or earlier, for comparisons with the
+    /// built-in controller. To iterate, use [`Schedule::next_after`], which is equal everywhere else.
     pub fn library_next_after(&self, reference: Timestamp, local: &Zone) -> Option<Timestamp> {
         let next = match &self.rule {
             Rule::Spec(spec) => library_next(spec, spec.zone.as_ref().unwrap_or(local), floor_second(reference)),
@@ -142,7 +143,7 @@ impl Schedule {
         matches!(self.rule, Rule::Every(_))
     }
 
-    /// The fields, or none for `@every`.
+    /// The fields, or `None` for `@every`.
     pub(super) fn fields(&self) -> Option<&Spec> {
         match &self.rule {
             Rule::Spec(spec) => Some(spec),
@@ -158,7 +159,7 @@ impl Schedule {
         }
     }
 
-    /// The zone that the text names, or none (B-7.2).
+    /// The zone that the text names, if any (B-7.2).
     pub fn zone(&self) -> Option<&Zone> {
         match &self.rule {
             Rule::Spec(spec) => spec.zone.as_ref(),
@@ -166,7 +167,7 @@ impl Schedule {
         }
     }
 
-    /// The last activation not after `now` in the chain of activations from `earliest`, in whole Unix seconds.
+    /// The last activation at or before `now` in the chain of activations from `earliest`, in whole Unix seconds.
     pub(super) fn last_in_chain(&self, earliest: i64, now: i64, local: &Zone) -> Option<i64> {
         match &self.rule {
             Rule::Spec(spec) => chain::last_until(spec, spec.zone.as_ref().unwrap_or(local), earliest, now),
@@ -181,18 +182,18 @@ impl Schedule {
     pub(super) fn next_second(&self, reference: i64, local: &Zone) -> Option<i64> {
         match &self.rule {
             Rule::Spec(spec) => next_of_spec(spec, spec.zone.as_ref().unwrap_or(local), reference),
-            // Reference + period - part of the reference below a second (B-7.5).
+            // Reference + period - sub-second part of the reference (B-7.5).
             Rule::Every(seconds) => reference.checked_add(*seconds),
         }
     }
 }
 
-/// The whole second at or before an instant. The library cuts the part below a second of what it is given.
+/// The whole second at or before an instant. The library truncates its arguments in the same way.
 pub(super) fn floor_second(instant: Timestamp) -> i64 {
     instant.as_second() - i64::from(instant.subsec_nanosecond() < 0)
 }
 
-/// The next activation, always after the reference.
+/// The next activation, always later than the reference.
 fn next_of_spec(spec: &Spec, zone: &Zone, reference: i64) -> Option<i64> {
     (0..=RETRIES_MAX).find_map(|retry| match library_next(spec, zone, reference + retry * 60) {
         Some(found) if found <= reference => None,
@@ -217,9 +218,9 @@ fn library_next(spec: &Spec, zone: &Zone, reference: i64) -> Option<i64> {
     walk::next(spec, zone, reference)
 }
 
-/// The instant of the first matching minute of wall-clock time after the reference, if the library must find that one.
+/// The instant of the first matching wall-clock minute after the reference, if the library is certain to find that one.
 fn undisturbed_answer(spec: &Spec, zone: &Zone, mut span: Span, reference: i64, wall: i64) -> Option<i64> {
-    // Within an hour that matches the path goes by minutes alone, and never back.
+    // Within an hour that matches, the path moves forward by minutes only.
     let is_same_hour = wall.div_euclid(3_600) == (reference + 1 + span.offset).div_euclid(3_600);
     if is_same_hour && wall - span.offset < span.end {
         return Some(wall - span.offset);
@@ -228,8 +229,8 @@ fn undisturbed_answer(spec: &Spec, zone: &Zone, mut span: Span, reference: i64, 
         return None;
     }
     while wall - span.offset > undisturbed_until(&span) {
-        // Between the ends of the path there are whole days and months, counted at their midnights. A change that
-        // leaves these alone is not seen, if it is near neither end.
+        // Between its two ends the path consists of whole days and months, counted at their midnights. A change that
+        // moves no midnight does not affect the path, unless the change is near one of the ends.
         let next = zone.span_at(span.end);
         let is_long = next.end.saturating_sub(next.start) > PATH_AFTER_SECONDS;
         let is_near = wall - next.offset - PATH_BEFORE_SECONDS < next.start;
@@ -241,13 +242,13 @@ fn undisturbed_answer(spec: &Spec, zone: &Zone, mut span: Span, reference: i64, 
     Some(wall - span.offset)
 }
 
-/// Whether a midnight is skipped or repeated where one span follows the other.
+/// Whether the change from one span to the next skips or repeats a midnight.
 fn moves_midnight(before: &Span, after: &Span) -> bool {
     let (from, to) = (after.start + before.offset, after.start + after.offset);
     (from.min(to) - 1).div_euclid(calendar::DAY_SECONDS) != from.max(to).div_euclid(calendar::DAY_SECONDS)
 }
 
-/// Whether the library's path from `reference` begins in the span's offset, with minutes that are whole in it.
+/// Whether the library's path from `reference` starts within the span and the span's offset is in whole minutes.
 fn starts_undisturbed(spec: &Spec, span: &Span, reference: i64) -> bool {
     let is_month = || spec.has_month(calendar::Date::at(reference + 1 + span.offset).month);
     span.offset % 60 == 0
@@ -255,7 +256,7 @@ fn starts_undisturbed(spec: &Spec, span: &Span, reference: i64) -> bool {
             || (reference - PATH_BEFORE_SECONDS >= span.start && is_month()))
 }
 
-/// The latest answer whose surroundings have no offset but the span's.
+/// The latest answer whose surroundings have only the span's offset.
 fn undisturbed_until(span: &Span) -> i64 {
     if span.end == i64::MAX {
         i64::MAX

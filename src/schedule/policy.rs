@@ -1,7 +1,7 @@
-//! The decision: from the facts about one CronJob and `now` to a Job or a named reason for none (B-6, B-9, B-10).
+//! The decision: from the facts about one CronJob and `now` to a Job, or to a named reason for none (B-6, B-9, B-10).
 //!
-//! [`decide`] is the only place that says whether a slot starts. Every way not to start one is a variant of
-//! [`SkipReason`]; whoever adds a way adds a variant.
+//! [`decide`] is the only function that determines whether a slot starts. Every way not to start one is a variant of
+//! [`SkipReason`].
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -11,69 +11,71 @@ use super::{
     fires::Schedule,
 };
 
-/// `spec.concurrencyPolicy`; a value of a newer server is treated as `Allow` (B-10.5).
+/// `spec.concurrencyPolicy`. A value introduced by a newer server is treated as `Allow` (B-10.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConcurrencyPolicy {
     /// Runs may overlap.
     Allow,
-    /// A run waits for the one before (B-10.3).
+    /// A run waits for the previous one to end (B-10.3).
     Forbid,
-    /// A run ends the one before (B-10.4).
+    /// A run ends the previous one (B-10.4).
     Replace,
 }
 
-/// A slot that was on the wheel, and an order in a queue, may be this late whatever the starting deadline says:
-/// the deadline bounds how old a run may be, not how fast we are (B-9.7 and its difference).
+/// Seconds by which a slot from the wheel, or an order in a queue, may be late even if the starting deadline is
+/// shorter.
+/// The deadline bounds the age of a run, not the latency of cronwheel (B-9.7 and its difference).
 pub const LATENESS_ALLOWED_SECS: i64 = 10;
 
-/// All that bears on one decision.
+/// The inputs of one decision.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
-    /// What was scheduled.
+    /// The effective schedule.
     pub schedule: &'a CronJobSchedule,
-    /// `metadata.deletionTimestamp` is set.
+    /// Whether `metadata.deletionTimestamp` is set.
     pub is_deleting: bool,
     /// `spec.suspend`.
     pub is_suspended: bool,
     /// `metadata.creationTimestamp`.
     pub created: Timestamp,
-    /// The cursor, our own unsaved move of it included.
+    /// The cursor, including an update by this replica that is not stored yet.
     pub last_schedule_time: Option<Timestamp>,
     /// `spec.startingDeadlineSeconds`.
     pub starting_deadline_seconds: Option<i64>,
     /// `spec.concurrencyPolicy`.
     pub concurrency_policy: ConcurrencyPolicy,
-    /// How many of its Jobs run (B-5.1 and its difference).
+    /// The number of running Jobs (B-5.1 and its difference).
     pub n_active_jobs: usize,
-    /// Whether a running Job bears the name of this slot (B-10.2).
+    /// Whether a running Job has the name of this slot (B-10.2).
     pub is_active_slot: &'a dyn Fn(Timestamp) -> bool,
-    /// When the schedule was last changed, where we saw it: no earlier slot is started (B-2.2 and its difference).
+    /// When the schedule last changed, if this process observed it. No earlier slot is started (B-2.2 and its
+    /// difference).
     pub schedule_changed: Option<Timestamp>,
-    /// The first activation after the cursor that is not decided yet, where the wheel or an open slot holds it.
+    /// The first undecided activation after the cursor, if the wheel or an open slot has it.
     pub armed: Option<Timestamp>,
-    /// Whether `armed` is judged at its instant: it came off the wheel, or its order was under way.
+    /// Whether `armed` is judged at its instant because it came from the wheel or its order was in flight.
     pub is_held: bool,
 }
 
-/// A decision with what follows from the same look at the schedule.
+/// A decision, and the results of the same evaluation of the schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// Start or skip.
     pub decision: Decision,
-    /// The first activation after `now`, where there is one.
+    /// The first activation after `now`, if any.
     pub next: Option<Timestamp>,
-    /// More than a hundred activations were missed by the estimate (B-9.4).
+    /// Whether the estimate counts more than a hundred missed activations (B-9.4).
     pub is_many_missed: bool,
 }
 
-/// What to do now.
+/// The action for the due slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Create the Job of this slot.
     Start {
         /// The due slot.
         slot: Timestamp,
-        /// The running Jobs go first (B-10.4).
+        /// Whether the running Jobs are deleted first (B-10.4).
         replaces: bool,
     },
     /// Create nothing.
@@ -81,7 +83,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// The due slot that it is about.
+    /// The due slot of the decision.
     pub fn slot(&self) -> Option<Timestamp> {
         match self {
             Decision::Start { slot, .. }
@@ -103,22 +105,22 @@ impl Decision {
     }
 }
 
-/// Every way not to start a Job.
+/// Every reason not to start a Job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SkipReason {
     /// The CronJob is being deleted (B-6.1).
     Deleting,
-    /// `spec.timeZone` does not load; the loader's text (B-6.2).
+    /// `spec.timeZone` does not load; holds the loader's error text (B-6.2).
     UnknownTimeZone(String),
-    /// `spec.suspend` (B-6.3).
+    /// `spec.suspend` is set (B-6.3).
     Suspended,
-    /// The schedule does not parse; the parser's text (B-6.4).
+    /// The schedule does not parse; holds the parser's error text (B-6.4).
     Unparseable(String),
-    /// The schedule parses and has no activations; the text (B-6.5).
+    /// The schedule parses but has no activations; holds the error text (B-6.5).
     NeverRuns(String),
-    /// No activation since the last (B-9.5).
+    /// No activation is due since the last (B-9.5).
     NotDue,
-    /// The due slot lies before the change of the schedule (B-2.2 and its difference).
+    /// The due slot is before the change of the schedule (B-2.2 and its difference).
     ScheduleChanged {
         /// The slot.
         slot: Timestamp,
@@ -128,12 +130,12 @@ pub enum SkipReason {
         /// The slot.
         slot: Timestamp,
     },
-    /// A running Job bears the slot's name (B-10.2).
+    /// A running Job has the slot's name (B-10.2).
     AlreadyActive {
         /// The slot.
         slot: Timestamp,
     },
-    /// A run before it has not ended and the policy is Forbid (B-10.3): it stays due.
+    /// A previous run has not ended and the policy is Forbid (B-10.3). The slot stays due.
     Forbidden {
         /// The slot.
         slot: Timestamp,
@@ -176,7 +178,7 @@ fn skip(reason: SkipReason, next: Option<Timestamp>) -> Verdict {
     }
 }
 
-/// A suspended CronJob's slots pass and are counted; behind the other gates there are none.
+/// The next slot of a suspended CronJob, whose slots pass and are counted. Behind the other gates there is none.
 fn next_while_gated(facts: &Facts<'_>, now: Timestamp) -> Option<Timestamp> {
     let schedule = facts.schedule.parsed.as_ref().ok()?;
     let is_only_suspended = facts.is_suspended && !facts.is_deleting && !matches!(facts.schedule.zone, Some(Err(_)));
@@ -204,7 +206,7 @@ fn gate<'a>(facts: &Facts<'a>) -> Result<&'a Schedule, SkipReason> {
         .map_err(|error| SkipReason::Unparseable(error.to_string()))
 }
 
-/// From a due slot to the decision (B-10).
+/// Decides a due slot (B-10).
 fn admit(slot: Timestamp, facts: &Facts<'_>, now: Timestamp) -> Decision {
     if facts.schedule_changed.is_some_and(|changed| slot < changed) {
         return Decision::Skip(SkipReason::ScheduleChanged { slot });
@@ -224,10 +226,10 @@ fn admit(slot: Timestamp, facts: &Facts<'_>, now: Timestamp) -> Decision {
     }
 }
 
-/// The last instant at which a slot may start, or none where there is no starting deadline.
+/// The last instant at which a slot may start, or `None` without a starting deadline.
 fn last_start(slot: Timestamp, facts: &Facts<'_>) -> Option<Timestamp> {
     let deadline_secs = facts.starting_deadline_seconds?;
-    // A slot that we held in time is judged at its instant: our own lateness does not lose it.
+    // A slot that was armed in time is judged at its instant, so latency of cronwheel does not lose it.
     let is_held = facts.is_held && facts.armed == Some(slot);
     Some(add_secs(
         slot,
@@ -239,12 +241,13 @@ fn last_start(slot: Timestamp, facts: &Facts<'_>) -> Option<Timestamp> {
     ))
 }
 
-/// When an order for a slot is too late to be sent: with a starting deadline, after the later of that and ten seconds.
+/// The instant after which an order for a slot is not sent: with a starting deadline, the later of the deadline and ten
+/// seconds after the slot.
 pub fn order_expiry(slot: Timestamp, starting_deadline_seconds: Option<i64>) -> Option<Timestamp> {
     Some(add_secs(slot, starting_deadline_seconds?.max(LATENESS_ALLOWED_SECS)))
 }
 
-/// What the schedule says of `now`.
+/// The due slot and the next one at `now`.
 struct Due {
     slot: Option<Timestamp>,
     next: Option<Timestamp>,
@@ -253,7 +256,7 @@ struct Due {
 
 fn due_slot(schedule: &Schedule, facts: &Facts<'_>, now: Timestamp) -> Result<Due, due::NeverRuns> {
     let local = &facts.schedule.default_zone;
-    // The usual case first: the slot on the wheel is due and the one after it is not.
+    // The usual case first: the slot on the wheel is due and the next one is not.
     if let Some(armed) = facts.armed {
         if now < armed {
             return Ok(Due {
@@ -279,7 +282,7 @@ fn due_slot(schedule: &Schedule, facts: &Facts<'_>, now: Timestamp) -> Result<Du
         Some(secs) if schedule.is_every() || secs < LATENESS_ALLOWED_SECS => {
             due::most_recent(schedule, local, since, now)
         }
-        // A slot that the deadline hides is looked for as well, so that its loss is told (B-10.1).
+        // Also look for a slot that the deadline hides, so that its loss is reported (B-10.1).
         Some(_) => {
             due::most_recent(schedule, local, earliest, now).or_else(|| due::most_recent(schedule, local, since, now))
         }
@@ -295,7 +298,8 @@ fn due_slot(schedule: &Schedule, facts: &Facts<'_>, now: Timestamp) -> Result<Du
     })
 }
 
-/// How many activations lie after `base` and before `slot`: counted up to a hundred, by their mean distance beyond.
+/// The number of activations strictly between `base` and `slot`: exact up to a hundred, extrapolated from their mean
+/// distance beyond.
 pub fn count_between(schedule: &CronJobSchedule, base: Timestamp, slot: Timestamp) -> u64 {
     const N_COUNTED_MAX: u64 = 100;
     let Ok(parsed) = &schedule.parsed else { return 0 };

@@ -1,18 +1,18 @@
 //! A hierarchical timer wheel that knows ticks, not clocks.
 //!
-//! What a tick is, is for the user to say: a minute for cron instants, some milliseconds for deadlines and back-offs.
-//! Timers are named by small dense numbers that the user has anyway (the places of its records), one timer a number.
-//! Six levels of 64 slots span all ticks of 32 bits: the narrow table is half of its speed where timers are many. A timer
-//! is listed in the slot that `level` gives it and moves down when `elapsed` reaches that slot, at most once for each
-//! level; a slot that has only seen one tick moves down whole. See `level` for why the first occupied slot of the lowest
-//! occupied level is always the next.
+//! The caller chooses the length of a tick: a minute for cron instants, some milliseconds for deadlines and back-offs.
+//! A timer is identified by a small dense number that the caller has anyway (the index of its record); each number has
+//! at most one timer. Six levels of 64 slots span all 32-bit ticks; a 32-bit table is twice as fast as a wider one when
+//! there are many timers. A timer is listed in the slot that `level` computes, and moves to a lower level when
+//! `elapsed` reaches that slot, at most once per level. A slot that holds a single tick moves down as a whole. `level`
+//! explains why the first occupied slot of the lowest occupied level is always the next.
 //!
-//! The truth is one table, the tick of every number. Slots only list numbers that may be theirs: a timer that is moved or
-//! cancelled changes its place in the table and leaves the old list alone, so each operation touches one word and the end
-//! of one list. What a list holds beyond the truth is dropped when its slot is reached, or all at once when lists hold
-//! twice as much as the table, which bounds memory and costs a constant per operation.
+//! One table holds the tick of every number and is authoritative. Slot lists may contain stale numbers: moving or
+//! cancelling a timer changes the table and leaves the old list alone, so each operation touches one word and the end
+//! of one list. Stale entries are dropped when their slot is reached, or all at once when the lists hold twice as many
+//! entries as the table. This bounds memory at a constant cost per operation.
 //!
-//! Invariant: a number with a tick is in the list of the slot of that tick, seen from `elapsed`.
+//! Invariant: a number with a tick is in the list of the slot of that tick, relative to `elapsed`.
 
 mod level;
 #[cfg(test)]
@@ -20,30 +20,30 @@ mod tests;
 
 use level::{Address, Level, N_LEVELS, Slot, Ticks};
 
-/// The highest tick; what is set for later comes out then.
+/// The highest tick. Later ticks are clamped to it.
 pub const LAST_TICK: u32 = u32::MAX - 1;
 
 /// The tick of a number without a timer.
 const UNARMED: u32 = u32::MAX;
 
-/// Lists are short of this many numbers before it is worth to look at what they hold in vain.
+/// Stale entries are not cleaned up while the lists hold fewer numbers than this.
 const N_LISTED_MIN: usize = 1_024;
 
 /// Timers by tick, at most one for each number.
 ///
-/// Memory is 4 bytes for each number up to the highest ever set, and at most 16 for what lists hold of it.
+/// Memory: 4 bytes for each number up to the highest ever set, and at most 16 bytes more for its list entries.
 pub struct Wheel {
     elapsed: u32,
     levels: Box<[Level]>,
     /// The tick of each number.
     ticks: Vec<u32>,
     n_armed: usize,
-    /// Numbers in all lists.
+    /// Total length of all lists.
     n_listed: usize,
 }
 
 impl Wheel {
-    /// An empty wheel that stands at a tick.
+    /// Creates an empty wheel whose current tick is `now_tick`.
     pub fn new(now_tick: u32) -> Wheel {
         Wheel {
             elapsed: now_tick.min(LAST_TICK),
@@ -54,8 +54,8 @@ impl Wheel {
         }
     }
 
-    /// Arms the timer of a number, or moves it. A tick at or before `elapsed` comes out at the next `advance` that does
-    /// not go backward.
+    /// Arms or moves the timer of a number. A tick at or before `elapsed` fires at the next `advance` that does not go
+    /// backward.
     #[inline]
     pub fn set(&mut self, number: u32, tick: u32) {
         let tick = tick.clamp(self.elapsed, LAST_TICK);
@@ -81,7 +81,7 @@ impl Wheel {
         }
     }
 
-    /// Takes a timer off; says whether there was one.
+    /// Cancels the timer of a number. Returns whether it was armed.
     #[inline]
     pub fn cancel(&mut self, number: u32) -> bool {
         let Some(tick) = self.ticks.get_mut(number as usize) else {
@@ -92,17 +92,17 @@ impl Wheel {
         was_armed
     }
 
-    /// The tick that a number's timer is set for: not before the tick at which the wheel stood when it was set.
+    /// The tick of a number's timer. It is at least the value of `elapsed` when the timer was set.
     pub fn tick(&self, number: u32) -> Option<u32> {
         self.ticks.get(number as usize).copied().filter(|tick| *tick != UNARMED)
     }
 
-    /// Moves the wheel to a tick and appends the numbers of all timers that are due to `due`, in ascending order of ticks.
-    /// Within a tick the order is the same for the same operations. The cost depends on the timers and the levels that
-    /// they move down, not on the ticks that are passed over.
+    /// Moves the wheel to `now_tick` and appends the numbers of all due timers to `due`, in ascending order of ticks.
+    /// The order within a tick is deterministic for the same operations. The cost depends on the number of timers and
+    /// the
+    /// levels that they move down, not on the number of ticks passed.
     ///
-    /// Going backward hands out nothing and changes nothing. Who wants the ticks of a clock that was set back builds the
-    /// wheel anew.
+    /// An earlier tick than `elapsed` has no effect. After a clock was set back, the caller builds a new wheel.
     pub fn advance(&mut self, now_tick: u32, due: &mut Vec<u32>) {
         let now_tick = now_tick.min(LAST_TICK);
         if now_tick < self.elapsed {
@@ -125,13 +125,15 @@ impl Wheel {
         self.elapsed = now_tick;
     }
 
-    /// The tick at which to call `advance` next, never before `elapsed`, or nothing if no timer is armed.
+    /// The tick at which to call `advance` next, never before `elapsed`, or `None` if no timer is armed.
     ///
-    /// It is the tick of the earliest timer, exactly, if that is on the lowest level's lap of 64 ticks, is overdue (then it
-    /// is `elapsed`), or is in a slot that has only seen one tick. Otherwise it is the first tick of its slot, at which
-    /// `advance` hands out nothing yet but moves timers down: at most once for each level.
+    /// This is exactly the tick of the earliest timer if that timer is on the lowest level's lap of 64 ticks, is
+    /// overdue
+    /// (the result is `elapsed`), or is in a slot that holds a single tick. Otherwise it is the first tick of the
+    /// timer's
+    /// slot, at which `advance` returns nothing yet but moves timers down: at most once per level.
     ///
-    /// What no longer counts is dropped on the way, which is why the wheel changes.
+    /// Takes `&mut self` because it drops stale entries that it meets.
     pub fn next_tick(&mut self) -> Option<u32> {
         while let Some(next) = self.first_occupied() {
             let first_tick = next.first_tick(self.elapsed);
@@ -154,7 +156,7 @@ impl Wheel {
         None
     }
 
-    /// How many timers are armed.
+    /// The number of armed timers.
     pub fn len(&self) -> usize {
         self.n_armed
     }
@@ -164,18 +166,18 @@ impl Wheel {
         self.n_armed == 0
     }
 
-    /// The tick at which the wheel stands: the highest that it was advanced to.
+    /// The current tick: the highest to which the wheel was advanced.
     pub fn elapsed(&self) -> u32 {
         self.elapsed
     }
 
-    /// The memory that the wheel takes on the heap, in bytes.
+    /// Heap memory of the wheel in bytes.
     pub fn heap_bytes(&self) -> usize {
         let listed: usize = self.levels.iter().map(Level::heap_bytes).sum();
         size_of::<[Level; N_LEVELS]>() + self.ticks.capacity() * size_of::<u32>() + listed
     }
 
-    /// The first slot with a list, in the order of ticks.
+    /// The first slot with a non-empty list, in the order of ticks.
     fn first_occupied(&self) -> Option<Address> {
         let mut levels = self.levels.iter().enumerate();
         levels.find_map(|(level, slots)| slots.first_occupied().map(|slot| Address { level, slot }))
@@ -199,7 +201,7 @@ impl Wheel {
         }
     }
 
-    /// Lists the numbers of a slot that `elapsed` has reached where they belong from here on, which is lower.
+    /// Lists the numbers of a slot that `elapsed` has reached in their new slots, which are on lower levels.
     fn move_down(&mut self, numbers: &[u32], address: Address) {
         self.n_listed -= numbers.len();
         for &number in numbers {
@@ -211,14 +213,15 @@ impl Wheel {
         }
     }
 
-    /// The same for a slot that has only seen one tick. Where that belongs nothing is listed yet: until now, this slot was
-    /// where it belonged.
+    /// [`Wheel::move_down`] for a slot that holds a single tick. The target slot is empty, because this slot was the
+    /// one
+    /// for that tick until `elapsed` reached it.
     fn move_down_whole(&mut self, slot: Slot, tick: u32) {
         let address = Address::of(tick, self.elapsed);
         self.levels[address.level].put(address.slot, slot);
     }
 
-    /// Lists each armed number once.
+    /// Rebuilds the lists so that each armed number is listed once.
     #[cold]
     fn list_anew(&mut self) {
         for level in &mut self.levels {
@@ -236,7 +239,7 @@ impl Wheel {
     }
 }
 
-/// Whether a number with this tick, or with none, belongs in the slot that begins with `first_tick`.
+/// Whether a tick is armed and belongs in the slot that begins with `first_tick`.
 fn covers(address: Address, first_tick: u32, tick: u32) -> bool {
     tick != UNARMED && address.covers(first_tick, tick)
 }

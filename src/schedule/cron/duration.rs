@@ -1,6 +1,6 @@
 //! Go's `time.ParseDuration` with its error texts.
 
-/// Parses a Go duration to nanoseconds; the error is Go's text.
+/// Parses a Go duration to nanoseconds. The error is Go's text.
 pub(super) fn parse_nanoseconds(text: &str) -> Result<i64, String> {
     let (is_negative, unsigned) = match text.as_bytes() {
         [b'-', ..] => (true, &text[1..]),
@@ -18,7 +18,7 @@ pub(super) fn parse_nanoseconds(text: &str) -> Result<i64, String> {
     let mut total: u64 = 0;
     while !rest.is_empty() {
         let nanoseconds = parse_component(&mut rest).map_err(|reason| fail(&reason))?;
-        // Twice the largest magnitude wraps to zero, there as here.
+        // Twice the largest magnitude wraps to zero, in Go too.
         total = total.wrapping_add(nanoseconds);
         if total > MAGNITUDE_MAX {
             return Err(fail("invalid duration"));
@@ -34,7 +34,7 @@ pub(super) fn parse_nanoseconds(text: &str) -> Result<i64, String> {
 
 const MAGNITUDE_MAX: u64 = 1 << 63;
 
-/// Takes one number with its unit off the front; the error is the middle part of Go's text.
+/// Consumes one number with its unit from the front. The error is the middle part of Go's text.
 fn parse_component(rest: &mut &str) -> Result<u64, String> {
     let invalid = || "invalid duration".to_owned();
     let whole_digits = take_digits(rest);
@@ -100,7 +100,8 @@ fn parse_whole(digits: &str) -> Option<u64> {
     Some(value)
 }
 
-/// The part below one unit, in floating point and cut as Go does it; digits that no longer fit are dropped.
+/// The fraction of a unit in nanoseconds, computed in floating point and truncated as in Go. Digits that no longer fit
+/// are dropped.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -124,7 +125,7 @@ fn fraction_nanoseconds(digits: &str, unit_nanoseconds: u64) -> u64 {
     }
 }
 
-/// The quoting of Go's package `time`: bytes outside of printable ASCII in hexadecimal.
+/// Quotes a text as Go's package `time` does: bytes outside printable ASCII are hexadecimal.
 fn quote(text: &str) -> String {
     use std::fmt::Write as _;
 

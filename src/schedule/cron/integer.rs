@@ -1,6 +1,6 @@
 //! Go's `strconv.Atoi` with its error texts.
 
-/// Parses an optional sign and decimal digits; the error is Go's text.
+/// Parses an optional sign and decimal digits. The error is Go's text.
 pub(super) fn parse(text: &str) -> Result<i64, String> {
     let fail = |reason| Err(format!("strconv.Atoi: parsing {}: {reason}", quote(text)));
     let (is_negative, digits) = match text.as_bytes() {
@@ -16,7 +16,7 @@ pub(super) fn parse(text: &str) -> Result<i64, String> {
         if !byte.is_ascii_digit() {
             return fail("invalid syntax");
         }
-        // Go stops at the digit that does not fit, so what follows it is never found wrong.
+        // Go stops at the digit that overflows, so it never reports a syntax error after that digit.
         match magnitude
             .checked_mul(10)
             .and_then(|tens| tens.checked_add(u64::from(byte - b'0')))
@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str) -> Result<i64, String> {
     value.map_or_else(|| fail("value out of range"), Ok)
 }
 
-/// A text in double quotes as Go's `strconv.Quote` and `%q` print it (B-6.2, B-6.4, B-7.1).
+/// Quotes a text as Go's `strconv.Quote` and `%q` do (B-6.2, B-6.4, B-7.1).
 pub fn quote(text: &str) -> String {
     use std::fmt::Write as _;
 
@@ -67,7 +67,7 @@ pub fn quote(text: &str) -> String {
 
 /// Go's `strconv.IsPrint`: letters, marks, numbers, punctuation, symbols, and the ASCII space.
 fn is_printable(c: char) -> bool {
-    // The escapes of the standard library know the same classes. A mark is escaped only at the head of a text.
+    // `escape_debug` uses the same classes. It escapes a mark only at the start of a text, hence the leading `a`.
     let mut buffer = [b'a'; 5];
     let length = 1 + c.encode_utf8(&mut buffer[1..]).len();
     std::str::from_utf8(&buffer[..length]).is_ok_and(|text| c == '\'' || text.escape_debug().nth(1) == Some(c))

@@ -1,6 +1,6 @@
 //! The proleptic Gregorian calendar over wall-clock seconds: local time counted as if it were Unix time.
 
-/// Seconds of a day.
+/// Seconds in a day.
 pub(super) const DAY_SECONDS: i64 = 86_400;
 
 /// A calendar date.
@@ -14,19 +14,19 @@ pub(super) struct Date {
 }
 
 impl Date {
-    /// The date at a wall-clock second.
+    /// The date of a wall-clock second.
     pub(super) fn at(wall_seconds: i64) -> Date {
         Date::of_day(wall_seconds.div_euclid(DAY_SECONDS))
     }
 
-    /// The date of a day, counted from 1970-01-01.
+    /// The date of a day number, counted from 1970-01-01.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "months and days are small"
     )]
     pub(super) fn of_day(day_number: i64) -> Date {
-        // Years counted from March, so that the leap day is the last; in cycles of 400 years.
+        // Years start in March, so that the leap day is the last day; in cycles of 400 years.
         let shifted = day_number + 719_468;
         let cycle = shifted.div_euclid(146_097);
         let day_of_cycle = shifted.rem_euclid(146_097);
@@ -49,7 +49,7 @@ impl Date {
     }
 }
 
-/// The day number of a date whose month and day may lie outside of their ranges, as Go's `time.Date` takes them.
+/// The day number of a date. As in Go's `time.Date`, month and day may lie outside their ranges.
 pub(super) fn day_number(year: i64, month: i64, day: i64) -> i64 {
     let year = year + (month - 1).div_euclid(12);
     let month = (month - 1).rem_euclid(12) + 1;
@@ -70,7 +70,7 @@ pub(super) fn weekday(day_number: i64) -> u8 {
     (day_number + 4).rem_euclid(7) as u8
 }
 
-/// How many days a month has.
+/// The number of days in a month.
 pub(super) fn days_in_month(year: i64, month: u8) -> u8 {
     match month {
         4 | 6 | 9 | 11 => 30,

@@ -1,20 +1,20 @@
-//! The last activation not after an instant in the chain of activations from another, without walking the chain.
+//! The last activation at or before an instant in the chain of activations from another, without walking the chain.
 //!
-//! An activation depends on the one before it (B-8.4), so the chain may not simply be entered near its end. Three
-//! facts allow to leave most of it out; each is about the library's path (B-8.3), and each is checked against the plain
-//! walk by seeded tests.
+//! An activation depends on the one before it (B-8.4), so a search cannot simply start near the chain's end. Three
+//! facts allow most of the chain to be skipped. Each is about the library's path (B-8.3), and seeded tests check each
+//! against the plain walk.
 //!
 //! 1. *Inside a span.* Where path and answer see a single offset, the next activation is the first matching minute.
 //!    From a chain member on, all matching minutes up to the margin before the span's end are members. Within an hour
 //!    that matches, the path needs no margin: [`jump`].
-//! 2. *Merging.* Let a search enter a span in whatever state. In there its time of day goes wrong no further: a step of
-//!    a day or past midnight makes the hour 0, the next minute 0 makes minute and second 0, and whatever is skipped
-//!    until then lies on the first days that match, at most five. The day of the month can be off only while months are
-//!    skipped: it may jump over one matching month and land late in the next, then it is 1. After three whole matching
-//!    months, if months are restricted, and eight matching days every search has returned, and by 1 what follows
-//!    belongs to every chain: [`merge_point`].
+//! 2. *Merging.* Let a search enter a span in any state. Within the span its time of day deviates no further: a step of
+//!    a day or past midnight sets the hour to 0, the next minute 0 sets minute and second to 0, and the activations
+//!    missed until then lie on the first matching days, at most five. The day of the month can be off only while months
+//!    are skipped: it may jump over one matching month and land late in the next, then it is 1. After three whole
+//!    matching months, if months are restricted, and eight matching days, every search has returned, and by fact 1 the
+//!    following activations belong to every chain: [`merge_point`].
 //! 3. *Minutes alone.* Where every hour of every day matches, the search moves by minutes only. While offsets and
-//!    changes are whole minutes it finds the first matching minute from anywhere: [`minutes_start`].
+//!    changes are whole minutes it finds the first matching minute from any start: [`minutes_start`].
 
 use super::{
     PATH_BEFORE_SECONDS, Spec,
@@ -23,25 +23,25 @@ use super::{
 };
 use crate::schedule::zone::{Span, Zone};
 
-/// Chains are begun no longer ago than this. No object is so old, but whoever may write a status can claim that it is.
+/// The maximum age of a chain's start. No object is older, but anyone who may write a status can set an earlier time.
 const AGE_MAX_SECONDS: i64 = 30 * 366 * DAY_SECONDS;
 
-/// Jumps end here (2100-01-01T00:00:00Z). A 29 February is missing then, and with it a chain may end (B-8.1).
+/// Jumps end here (2100-01-01T00:00:00Z). 2100 has no 29 February, and a chain can end because of that (B-8.1).
 const JUMP_END_SECONDS: i64 = 4_102_444_800;
 
-/// How many spans before `now` are tried as a merge point; the few before the last are long enough in all zones.
+/// How many spans before `now` are tried as a merge point. In all zones one of the last few is long enough.
 const MERGE_SPANS_MAX: usize = 6;
 
-/// Matching days after which chains have merged, with some to spare.
+/// Matching days after which chains have merged, with a margin.
 const MERGE_DAYS: usize = 8;
 
-/// Whole matching months that come before these where months are restricted.
+/// Whole matching months that must precede these days if months are restricted.
 const MERGE_MONTHS: usize = 3;
 
-/// Between two matching minutes of a schedule without other limits lie an hour and the odd minutes of a shift.
+/// Two matching minutes of a schedule that restricts only minutes are at most an hour and the shift of a change apart.
 const MINUTES_WINDOW_SECONDS: i64 = 3 * 3600;
 
-/// The last activation not after `now` in the chain from `earliest`, in Unix seconds.
+/// The last activation at or before `now` in the chain from `earliest`, in Unix seconds.
 pub(super) fn last_until(spec: &Spec, zone: &Zone, earliest: i64, now: i64) -> Option<i64> {
     let mut search = Search {
         spec,
@@ -55,12 +55,12 @@ pub(super) fn last_until(spec: &Spec, zone: &Zone, earliest: i64, now: i64) -> O
     search.last
 }
 
-/// A search for the last activation not after `now`.
+/// A search for the last activation at or before `now`.
 struct Search<'a> {
     spec: &'a Spec,
     zone: &'a Zone,
     now: i64,
-    /// The chain member, or the reference, that the search has reached.
+    /// The chain member that the search has reached, or its reference.
     at: i64,
     /// The last activation found.
     last: Option<i64>,
@@ -68,7 +68,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Takes one step. Returns whether the search goes on.
+    /// Takes one step. Returns whether the search continues.
     fn advance(&mut self) -> bool {
         let Search { spec, zone, now, .. } = *self;
         let jump = jump(spec, zone, self.at, now);
@@ -94,14 +94,14 @@ impl Search<'_> {
 }
 
 struct Jump {
-    /// A member of the chain after where it was begun.
+    /// A later member of the chain.
     to: Option<i64>,
     /// Whether no later member is due.
     is_final: bool,
 }
 
-/// From a chain member, or the chain's reference, to the last member in the same span, or in the same hour if a change
-/// is near (fact 1).
+/// Moves from a chain member, or the chain's reference, to the last member in the same span, or in the same hour if a
+/// change is near (fact 1).
 fn jump(spec: &Spec, zone: &Zone, from: i64, now: i64) -> Jump {
     let span = zone.span_at(from);
     if span.offset % 60 != 0 {
@@ -126,7 +126,7 @@ fn jump(spec: &Spec, zone: &Zone, from: i64, now: i64) -> Jump {
     }
 }
 
-/// A late reference whose chain goes on as the one from `earliest` does, for schedules of minutes alone (fact 3).
+/// A late reference whose chain merges with the one from `earliest`, for schedules that restrict only minutes (fact 3).
 fn minutes_start(spec: &Spec, zone: &Zone, earliest: i64, now: i64) -> Option<i64> {
     if !(spec.has_every_month() && spec.has_every_day() && spec.has_every_hour()) {
         return None;
@@ -139,8 +139,8 @@ fn minutes_start(spec: &Spec, zone: &Zone, earliest: i64, now: i64) -> Option<i6
     (span.offset % 60 == 0 && span.end > now).then_some(start)
 }
 
-/// A late reference whose chain goes on as the one from `earliest` does: the last second before a matching minute that
-/// is a member of all chains by facts 2 and 1.
+/// A late reference whose chain merges with the one from `earliest`: the second before a matching minute that is a
+/// member of all chains by facts 2 and 1.
 fn merge_point(spec: &Spec, zone: &Zone, earliest: i64, now: i64) -> Option<i64> {
     let mut span = zone.span_at(now);
     for _ in 0..MERGE_SPANS_MAX {
@@ -161,7 +161,7 @@ fn merged_member(spec: &Spec, span: &Span, earliest: i64, now: i64) -> Option<i6
     let limit = now.min(undisturbed_until(span)).min(JUMP_END_SECONDS);
     let start = earliest.max(span.start.saturating_add(PATH_BEFORE_SECONDS)) + span.offset;
     let member = search::last_until(spec, limit + span.offset, start)?;
-    // The first whole day of the stretch, or of what comes after the months that merging takes.
+    // The first whole day of the stretch, or the first day after the months that merging takes.
     let mut day_min = start.div_euclid(DAY_SECONDS) + 1;
     if !spec.has_every_month() {
         day_min = day_after_months(spec, day_min, member.div_euclid(DAY_SECONDS))?;
@@ -173,10 +173,10 @@ fn merged_member(spec: &Spec, span: &Span, earliest: i64, now: i64) -> Option<i6
     Some(member - span.offset)
 }
 
-/// The day after [`MERGE_MONTHS`] whole matching months from `day` on, if that comes before `day_max`.
+/// The day after [`MERGE_MONTHS`] whole matching months from `day` on, if it is before `day_max`.
 fn day_after_months(spec: &Spec, day: i64, day_max: i64) -> Option<i64> {
     let date = Date::of_day(day);
-    // The day may be the first of its month; that month is left out all the same.
+    // `day` may be the first of its month; that month is not counted in any case.
     let (mut year, mut month) = (date.year, date.month);
     let mut months_left = MERGE_MONTHS;
     loop {
@@ -199,8 +199,7 @@ mod tests {
 
     #[test]
     fn the_steps_to_the_last_slot_are_bounded_after_thirty_years() {
-        // Near a change of the offset each hour takes a step. Changes within thirty years that merging does not leave out
-        // are few.
+        // Near a change of the offset each hour takes a step. Merging leaves few changes within thirty years.
         const STEPS_EXPECTED_MAX: u32 = 400;
         let now = 1_770_000_000;
         let texts = [

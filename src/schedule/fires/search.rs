@@ -1,12 +1,12 @@
-//! Matching wall-clock minutes by bit operations, in a calendar without zone changes.
+//! Finds matching wall-clock minutes by bit operations, in a calendar without zone changes.
 
 use super::{
     DayRule, Spec,
     calendar::{DAY_SECONDS, Date, day_number, days_in_month, weekday},
 };
 
-/// The first matching minute after a wall-clock second, in wall-clock seconds. The search ends, as the library's does,
-/// with the fifth year after that of the second that follows.
+/// The first matching minute after a wall-clock second, in wall-clock seconds. Like the library's, the search ends with
+/// the fifth year after the year of `wall + 1`.
 pub(in crate::schedule) fn first_after(spec: &Spec, wall: i64) -> Option<i64> {
     let minute = wall.div_euclid(60) + 1;
     let (day, minute_of_day) = (minute.div_euclid(1_440), minute.rem_euclid(1_440));
@@ -22,7 +22,7 @@ pub(in crate::schedule) fn first_after(spec: &Spec, wall: i64) -> Option<i64> {
     Some(day * DAY_SECONDS + first_minute_from(spec, 0)? * 60)
 }
 
-/// The last matching minute that is not after `wall` and not before `wall_min`, in wall-clock seconds.
+/// The last matching minute from `wall_min` to `wall` inclusive, in wall-clock seconds.
 pub(in crate::schedule) fn last_until(spec: &Spec, wall: i64, wall_min: i64) -> Option<i64> {
     let minute = wall.div_euclid(60);
     let (day, minute_of_day) = (minute.div_euclid(1_440), minute.rem_euclid(1_440));
@@ -39,7 +39,7 @@ pub(in crate::schedule) fn last_until(spec: &Spec, wall: i64, wall_min: i64) -> 
     (found >= wall_min).then_some(found)
 }
 
-/// The number of the last matching day before `day`, but not before `day_min`.
+/// The number of the last matching day before `day` and at or after `day_min`.
 pub(in crate::schedule) fn last_day_before(spec: &Spec, day: i64, day_min: i64) -> Option<i64> {
     let Date {
         mut year,
@@ -89,7 +89,7 @@ fn first_day_after(spec: &Spec, date: Date, year_max: i64) -> Option<i64> {
     reason = "the bits above the last day are cut on purpose"
 )]
 fn matching_days(spec: &Spec, year: i64, month: u8, first_day_number: i64) -> u32 {
-    // The days of the week over and over, begun at the weekday of the first of the month.
+    // The week's bits repeated, starting at the weekday of the first of the month.
     let weeks = u64::from(spec.days_of_week) * 0x8_1020_4081;
     let in_week = (weeks >> weekday(first_day_number) << 1) as u32;
     let days = match spec.day_rule {

@@ -1,7 +1,7 @@
-//! The library's loop, step by step (B-8.3): correct everywhere, also where the result depends on the path.
+//! The library's loop, step by step (B-8.3): correct everywhere, including where the result depends on the path.
 //!
-//! Steps that cannot change the outcome are taken together, and their number is bounded: where the library goes round
-//! for ever (a zone that skips a whole day, B-8.4) the walk ends with `None`.
+//! Steps that cannot change the result are combined, and their number is bounded: where the library loops forever (a
+//! zone that skips a whole day, B-8.4) the walk returns `None`.
 
 use super::{
     Spec,
@@ -9,12 +9,12 @@ use super::{
 };
 use crate::schedule::zone::{Span, Zone};
 
-/// Bounds one search. The longest that ends by itself, for an impossible date, takes six years of month steps with the
-/// days of each matching month, a day of hours, an hour of minutes: a few thousand.
+/// Bounds one search. The longest search that terminates, for an impossible date, takes six years of month steps with
+/// the days of each matching month, a day of hours and an hour of minutes: a few thousand.
 const STEPS_MAX: u32 = 20_000;
 
-/// The library's answer to `reference`, in Unix seconds. Where an offset changes just after midnight that can be the
-/// reference itself, or lie before it.
+/// The library's answer to `reference`, in Unix seconds. Where an offset changes just after midnight, the answer can be
+/// the reference itself or earlier.
 pub(super) fn next(spec: &Spec, zone: &Zone, reference: i64) -> Option<i64> {
     if spec.months == 0 || spec.hours == 0 || spec.minutes == 0 {
         return None;
@@ -25,21 +25,21 @@ pub(super) fn next(spec: &Spec, zone: &Zone, reference: i64) -> Option<i64> {
 struct Walk<'a> {
     spec: &'a Spec,
     zone: &'a Zone,
-    /// The stretch of equal offset around the last instant that was asked for.
+    /// The stretch of equal offset around the last instant that was looked up.
     span: Span,
-    /// Where the walk stands, in Unix seconds.
+    /// The current instant of the walk, in Unix seconds.
     at: i64,
-    /// Whether the fields below the first mismatch have been set to their start.
+    /// Whether the fields below the first mismatch were reset.
     is_zeroed: bool,
     steps_left: u32,
 }
 
-/// What a part of the loop ends with.
+/// The result of matching one field.
 #[derive(PartialEq, Eq)]
 enum Turn {
-    /// The field matches: on to the next smaller one.
+    /// The field matches; continue with the next smaller one.
     Matches,
-    /// A larger field has changed: begin again with the month.
+    /// A larger field has changed; start again with the month.
     Restart,
 }
 
@@ -104,7 +104,7 @@ impl<'a> Walk<'a> {
             }
             let (date, time_of_day) = (self.date(), self.time_of_day());
             self.at = self.instant_of(date.year, date.month.into(), i64::from(date.day) + 1, time_of_day);
-            // No midnight on that day, or two: go to the nearest hour that is called 0, as if hours were regular.
+            // That day has no midnight, or two: go to the nearest hour named 0, as if hours were regular.
             let hour = self.hour();
             self.at += if hour > 12 { 24 - hour } else { -hour } * 3_600;
             if self.date().day == 1 {
@@ -121,7 +121,7 @@ impl<'a> Walk<'a> {
                 let (date, hour) = (self.date(), self.hour());
                 self.at = self.instant_of(date.year, date.month.into(), date.day.into(), hour * 3_600);
             }
-            // An hour of elapsed time: after a shift by half an hour the walk stands at half past.
+            // One hour of elapsed time: after a shift by half an hour the walk is at half past.
             self.at += 3_600;
             if self.hour() == 0 {
                 return Some(Turn::Restart);
@@ -135,7 +135,7 @@ impl<'a> Walk<'a> {
             self.count_step()?;
             if !self.is_zeroed {
                 self.is_zeroed = true;
-                // A whole minute of absolute time, whatever the zone shows.
+                // A whole minute of absolute time, even if the offset is not in whole minutes.
                 self.at -= self.at.rem_euclid(60);
             }
             self.at += 60;
@@ -146,7 +146,7 @@ impl<'a> Walk<'a> {
         Some(Turn::Matches)
     }
 
-    /// Second by second there; here at once to the next second 0, or to a zone change on the way.
+    /// The library steps by seconds; this jumps to the next second 0, or to a zone change before it.
     fn match_second(&mut self) -> Option<Turn> {
         let mut second = self.wall().rem_euclid(60);
         if second == 0 {
@@ -173,7 +173,7 @@ impl<'a> Walk<'a> {
         self.span.offset
     }
 
-    /// The instant of a wall-clock time by the rule of B-8.2; month and day may lie outside of their ranges.
+    /// The instant of a wall-clock time (B-8.2). Month and day may lie outside their ranges.
     fn instant_of(&mut self, year: i64, month: i64, day: i64, time_of_day: i64) -> i64 {
         let wall = day_number(year, month, day) * DAY_SECONDS + time_of_day;
         let guess = self.offset_at(wall);
@@ -220,13 +220,13 @@ mod tests {
             let instant = Walk::new(&spec, &zone, 0).instant_of(year, month, day, hour * 3_600 + minute * 60);
             assert_eq!(Timestamp::from_second(instant).unwrap().to_string(), expected);
         }
-        // In a gap: before it in the west, after it in the east.
+        // In a gap: the instant before it in the west, after it in the east.
         check("America/Santiago", (2024, 9, 8), 0, 0, "2024-09-08T03:00:00Z");
         check("Africa/Cairo", (2024, 4, 26), 0, 0, "2024-04-25T22:00:00Z");
         // In an overlap: the first in the west, the second in the east.
         check("America/Havana", (2024, 11, 3), 0, 0, "2024-11-03T04:00:00Z");
         check("Asia/Beirut", (2024, 10, 26), 23, 30, "2024-10-26T21:30:00Z");
-        // What overflows goes on in the next month.
+        // An overflow continues in the next month.
         check("UTC", (2025, 13, 1), 0, 0, "2026-01-01T00:00:00Z");
         check("UTC", (2025, 2, 31), 12, 0, "2025-03-03T12:00:00Z");
     }

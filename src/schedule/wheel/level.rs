@@ -1,8 +1,9 @@
-//! One level of the wheel: 64 slots, the bit field of those with a list, and the way from ticks to slots.
+//! One level of the wheel: 64 slots, a bit field of the occupied slots, and the mapping from ticks to slots.
 //!
-//! A tick is read as six digits of six bits, the highest of two. The slot of a timer is the highest digit in which its tick differs from
-//! `elapsed`: the digit's position gives the level, its value the slot. So the slots in use of a level all lie on the
-//! lap that `elapsed` is in, ahead of it, and every one of them before those of the level above.
+//! A tick is read as six digits of six bits; the highest digit has two. The slot of a timer is given by the highest
+//! digit in which its tick differs from `elapsed`: the digit's position is the level, its value the slot. The occupied
+//! slots of a level therefore all lie on the lap that contains `elapsed`, ahead of `elapsed`, and before every occupied
+//! slot of the level above.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -11,13 +12,13 @@
 
 const DIGIT_BITS: u32 = 6;
 
-/// How many slots a level has.
+/// Slots per level.
 pub(super) const N_SLOTS: usize = 1 << DIGIT_BITS;
 
-/// How many levels span all ticks.
+/// Levels that span all ticks.
 pub(super) const N_LEVELS: usize = u32::BITS.div_ceil(DIGIT_BITS) as usize;
 
-/// Which slot of which level.
+/// The position of a slot: its level and its index on that level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) level: usize,
@@ -25,7 +26,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Where a tick that is not before `elapsed` belongs.
+    /// The slot of a tick that is not before `elapsed`.
     #[inline]
     pub(super) fn of(tick: u32, elapsed: u32) -> Address {
         let level = ((tick ^ elapsed) | 1).ilog2() / DIGIT_BITS;
@@ -36,7 +37,7 @@ impl Address {
         }
     }
 
-    /// The first tick of the slot, on the lap of its level that `elapsed` is in.
+    /// The first tick of the slot on the lap of its level that contains `elapsed`.
     #[inline]
     pub(super) fn first_tick(self, elapsed: u32) -> u32 {
         let shift = self.shift();
@@ -55,18 +56,18 @@ impl Address {
     }
 }
 
-/// The ticks for which a slot has listed numbers since it was empty.
+/// The ticks for which a slot has listed numbers since it was last empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ticks {
-    /// All the same one.
+    /// A single tick.
     Same(u32),
-    /// Several.
+    /// Several ticks.
     Mixed,
 }
 
 /// A stretch of ticks.
 pub(super) struct Slot {
-    /// The numbers listed for it, in the order of listing; some may have left, some may stand here twice.
+    /// The numbers listed here, in the order of insertion. Entries may be stale or repeated.
     pub(super) numbers: Vec<u32>,
     pub(super) ticks: Ticks,
 }
@@ -78,9 +79,9 @@ impl Slot {
     };
 }
 
-/// Sixty-four slots.
+/// The 64 slots of a level.
 pub(super) struct Level {
-    /// One bit for each slot with a list, the lowest for slot 0.
+    /// One bit for each slot with a non-empty list; bit 0 is slot 0.
     occupied: u64,
     slots: [Slot; N_SLOTS],
 }
@@ -91,13 +92,13 @@ impl Level {
         slots: [const { Slot::EMPTY }; N_SLOTS],
     };
 
-    /// The first slot with a list, in the order of ticks.
+    /// The first slot with a non-empty list, in the order of ticks.
     #[inline]
     pub(super) fn first_occupied(&self) -> Option<usize> {
         (self.occupied != 0).then(|| self.occupied.trailing_zeros() as usize)
     }
 
-    /// Lists a number for a tick.
+    /// Appends a number to the list of a slot.
     #[inline]
     pub(super) fn push(&mut self, slot: usize, number: u32, tick: u32) {
         self.occupied |= 1 << slot;
@@ -114,7 +115,8 @@ impl Level {
         &mut self.slots[slot]
     }
 
-    /// Empties a slot and gives what it held, memory included: a burst must not leave its size behind in every slot.
+    /// Empties a slot and returns its content, memory included: a burst must not leave large lists behind in every
+    /// slot.
     pub(super) fn take(&mut self, slot: usize) -> Slot {
         self.occupied &= !(1 << slot);
         std::mem::replace(&mut self.slots[slot], Slot::EMPTY)

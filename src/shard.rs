@@ -1,8 +1,8 @@
 //! Layer 2, pure: the CronJobs and Jobs of one shard as data, their transitions, and the set of shards of a replica.
 //!
 //! Facts enter as [`Input`] and decisions leave as [`Effect`]; nothing else crosses. No clock, no network, no log.
-//! [`bucket`] maps a CronJob to its shard, [`state`] implements one shard, [`held_shards`] the shards of a replica,
-//! and [`lifecycle`] loads, leads, seals and releases them.
+//! [`bucket`] maps a CronJob to its shard, [`state`] implements one shard, [`held_shards`] the shards of a replica, and
+//! [`lifecycle`] loads, leads, seals and releases them.
 
 pub mod boot_instant;
 pub mod bucket;

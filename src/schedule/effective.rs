@@ -24,8 +24,7 @@ pub struct CronJobSchedule {
 
 impl CronJobSchedule {
     /// Builds the effective schedule (B-7.1). A text that contains `TZ` anywhere is used unchanged, and the zone field
-    /// is
-    /// ignored.
+    /// is ignored.
     pub fn new(text: &str, time_zone: Option<&str>, default_zone: &Zone) -> CronJobSchedule {
         let is_too_long = text.len() > SCHEDULE_MAX_BYTES;
         // No time zone has a name this long.

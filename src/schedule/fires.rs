@@ -121,15 +121,15 @@ impl Schedule {
     /// Returns the first activation strictly later than `reference`, at whole seconds, or `None` where the library
     /// returns the zero time (B-8.1). `local` is the zone of a schedule that names none (B-7.2).
     ///
-    /// Where the library never returns (B-8.4) the result is `None`. Where the library returns the reference itself,
-    /// as it does in zones that change a minute after midnight, the result is the next later activation.
+    /// Where the library never returns (B-8.4) the result is `None`. Where the library returns the reference itself, as
+    /// it does in zones that change a minute after midnight, the result is the next later activation.
     pub fn next_after(&self, reference: Timestamp, local: &Zone) -> Option<Timestamp> {
         let next = self.next_second(floor_second(reference), local)?;
         Timestamp::from_second(next).ok()
     }
 
-    /// Returns the library's result even where it is the reference itself or earlier, for comparisons with the
-    /// built-in controller. To iterate, use [`Schedule::next_after`], which is equal everywhere else.
+    /// Returns the library's result even where it is the reference itself or earlier, for comparisons with the built-in
+    /// controller. To iterate, use [`Schedule::next_after`], which is equal everywhere else.
     pub fn library_next_after(&self, reference: Timestamp, local: &Zone) -> Option<Timestamp> {
         let next = match &self.rule {
             Rule::Spec(spec) => library_next(spec, spec.zone.as_ref().unwrap_or(local), floor_second(reference)),

@@ -23,8 +23,7 @@ pub enum ConcurrencyPolicy {
 }
 
 /// Seconds by which a slot from the wheel, or an order in a queue, may be late even if the starting deadline is
-/// shorter.
-/// The deadline bounds the age of a run, not the latency of cronwheel (B-9.7 and its difference).
+/// shorter. The deadline bounds the age of a run, not the latency of cronwheel (B-9.7 and its difference).
 pub const LATENESS_ALLOWED_SECS: i64 = 10;
 
 /// The inputs of one decision.

@@ -99,8 +99,7 @@ impl Wheel {
 
     /// Moves the wheel to `now_tick` and appends the numbers of all due timers to `due`, in ascending order of ticks.
     /// The order within a tick is deterministic for the same operations. The cost depends on the number of timers and
-    /// the
-    /// levels that they move down, not on the number of ticks passed.
+    /// the levels that they move down, not on the number of ticks passed.
     ///
     /// An earlier tick than `elapsed` has no effect. After a clock was set back, the caller builds a new wheel.
     pub fn advance(&mut self, now_tick: u32, due: &mut Vec<u32>) {
@@ -128,10 +127,8 @@ impl Wheel {
     /// The tick at which to call `advance` next, never before `elapsed`, or `None` if no timer is armed.
     ///
     /// This is exactly the tick of the earliest timer if that timer is on the lowest level's lap of 64 ticks, is
-    /// overdue
-    /// (the result is `elapsed`), or is in a slot that holds a single tick. Otherwise it is the first tick of the
-    /// timer's
-    /// slot, at which `advance` returns nothing yet but moves timers down: at most once per level.
+    /// overdue (the result is `elapsed`), or is in a slot that holds a single tick. Otherwise it is the first tick of
+    /// the timer's slot, at which `advance` returns nothing yet but moves timers down: at most once per level.
     ///
     /// Takes `&mut self` because it drops stale entries that it meets.
     pub fn next_tick(&mut self) -> Option<u32> {
@@ -214,8 +211,7 @@ impl Wheel {
     }
 
     /// [`Wheel::move_down`] for a slot that holds a single tick. The target slot is empty, because this slot was the
-    /// one
-    /// for that tick until `elapsed` reached it.
+    /// one for that tick until `elapsed` reached it.
     fn move_down_whole(&mut self, slot: Slot, tick: u32) {
         let address = Address::of(tick, self.elapsed);
         self.levels[address.level].put(address.slot, slot);

@@ -2,22 +2,22 @@
 
 use std::{ops::Add, time::Duration};
 
-/// An instant of the boot clock: it never steps, counts while the machine sleeps, and means nothing on another machine.
+/// An instant of the boot clock. The clock never steps, counts while the machine sleeps, and is local to one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BootInstant(Duration);
 
 impl BootInstant {
-    /// The instant so long after the boot.
+    /// The instant `elapsed` after boot.
     pub const fn after_boot(elapsed: Duration) -> BootInstant {
         BootInstant(elapsed)
     }
 
-    /// Time since the boot.
+    /// Time since boot.
     pub const fn since_boot(self) -> Duration {
         self.0
     }
 
-    /// Time since an earlier instant; nothing when that is later.
+    /// Time since an earlier instant; zero if that instant is later.
     pub fn since(self, earlier: BootInstant) -> Duration {
         self.0.saturating_sub(earlier.0)
     }

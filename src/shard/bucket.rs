@@ -1,43 +1,43 @@
-//! From a CronJob to its shard. A CronJob's bucket never changes; how many buckets make a shard is fixed at installation.
+//! Maps a CronJob to its shard. The bucket of a CronJob never changes; buckets per shard are fixed at installation.
 
 use std::fmt;
 
 use super::{SHARD_LABEL_PREFIX, ShardId, ShardSet, fnv1a_64};
 use crate::shard::{Uid, ids::UUID_LENGTH};
 
-/// One of 1024 parts of all CronJobs: the top ten bits of the FNV-1a-64 hash of the uid's text.
+/// One of 1024 partitions of all CronJobs: the top ten bits of the FNV-1a-64 hash of the uid's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bucket(u16);
 
 impl Bucket {
-    /// Ten bits.
+    /// Bits of a bucket number.
     const BITS: u32 = 10;
-    /// How many there are.
+    /// The number of buckets.
     pub const COUNT: u16 = 1 << Self::BITS;
 
-    /// The bucket of a CronJob by its uid.
+    /// The bucket of a CronJob, from its uid.
     pub fn of(uid: &Uid) -> Bucket {
         Bucket::of_text(uid.ascii(&mut [0; UUID_LENGTH]))
     }
 
-    /// The same from the uid's text, for those who have not parsed it.
+    /// The bucket of a CronJob, from the unparsed text of its uid.
     pub fn of_text(uid: &[u8]) -> Bucket {
         let top = fnv1a_64(uid) >> (u64::BITS - Self::BITS);
         Bucket(u16::try_from(top).unwrap_or(Self::COUNT - 1))
     }
 
-    /// Its number, below [`Bucket::COUNT`].
+    /// The bucket's number, below [`Bucket::COUNT`].
     pub fn number(self) -> u16 {
         self.0
     }
 
-    /// The shard that it is part of: buckets are grouped by their first bits.
+    /// The shard of the bucket. Buckets are grouped by their leading bits.
     pub fn shard(self, count: ShardCount) -> ShardId {
         ShardId(self.0 >> (Self::BITS - count.level()))
     }
 }
 
-/// Why a number cannot be the number of shards.
+/// An invalid number of shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "shard count {count}: not a power of two from {} to {}; give {nearest}",
@@ -45,13 +45,13 @@ impl Bucket {
     ShardCount::MAX.get()
 )]
 pub struct ShardCountError {
-    /// As given.
+    /// The rejected number.
     count: u64,
-    /// One that would do.
+    /// The nearest valid number.
     nearest: u16,
 }
 
-/// How many shards there are: a power of two from 16 to 1024, fixed at installation.
+/// The number of shards: a power of two from 16 to 1024, fixed at installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardCount {
     level: u8,
@@ -65,16 +65,20 @@ impl Default for ShardCount {
 }
 
 impl ShardCount {
-    /// The fewest that can be balanced.
+    /// The minimum; fewer shards cannot be balanced.
     pub const MIN: ShardCount = ShardCount { level: 4 };
-    /// A shard for each bucket.
+    /// The maximum: one shard per bucket.
     pub const MAX: ShardCount = ShardCount { level: 10 };
 
-    /// One shard: not balanced, and small enough for a model check.
+    /// One shard: cannot be balanced, but is small enough for a model check.
     #[cfg(test)]
     pub(crate) const ONE: ShardCount = ShardCount { level: 0 };
 
-    /// Checks a number that somebody chose.
+    /// Validates a configured number of shards.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ShardCountError`] if the number is not a power of two in the permitted range.
     pub fn new(count: u64) -> Result<ShardCount, ShardCountError> {
         let within = count.clamp(Self::MIN.get().into(), Self::MAX.get().into());
         let above = within.next_power_of_two();
@@ -96,32 +100,32 @@ impl ShardCount {
         }
     }
 
-    /// The number.
+    /// The number of shards.
     pub const fn get(self) -> u16 {
         1 << self.level
     }
 
-    /// Its logarithm to the base two: how many leading bits of a hash name the shard.
+    /// The base-two logarithm of the count: the number of leading bits of a hash that select the shard.
     pub const fn level(self) -> u32 {
         self.level as u32
     }
 
-    /// Every shard in order.
+    /// Every shard, in order.
     pub fn shards(self) -> impl Iterator<Item = ShardId> {
         (0..self.get()).map(ShardId)
     }
 
-    /// Whether there is such a shard.
+    /// Whether the shard's number is below the count.
     pub fn has(self, shard: ShardId) -> bool {
         shard.0 < self.get()
     }
 
-    /// The hashes whose keys are in a shard.
+    /// The hashes of the keys in a shard.
     pub fn hash_range(self, shard: ShardId) -> HashRange {
         self.hash_range_of(shard, shard)
     }
 
-    /// The hashes of the shards from `first` to `last`, both included.
+    /// The hashes of the shards from `first` to `last` inclusive.
     fn hash_range_of(self, first: ShardId, last: ShardId) -> HashRange {
         let shift = u64::BITS - self.level();
         HashRange {
@@ -130,7 +134,7 @@ impl ShardCount {
         }
     }
 
-    /// The hashes of a set of shards, in order, with neighbours merged.
+    /// The hashes of a set of shards, in order, with adjacent ranges merged.
     pub fn hash_ranges(self, shards: &ShardSet) -> Vec<HashRange> {
         let mut ranges: Vec<HashRange> = Vec::new();
         for shard in shards.iter() {
@@ -143,7 +147,7 @@ impl ShardCount {
         ranges
     }
 
-    /// The `shardSelector` with which an API server sends the CronJobs of these shards alone; none for no shard.
+    /// The `shardSelector` that selects the CronJobs of these shards; `None` for an empty set.
     pub fn shard_selector(self, shards: &ShardSet) -> Option<String> {
         let ranges = self.hash_ranges(shards);
         let terms: Vec<String> = ranges
@@ -153,26 +157,26 @@ impl ShardCount {
         (!terms.is_empty()).then(|| terms.join(" || "))
     }
 
-    /// The key of the label that a Job bears its shard's number under. The count is part of it, so that Jobs from before a
-    /// change of the count are not taken for another shard's.
+    /// The key of the label that holds the number of a Job's shard. The key includes the count, so that a label from
+    /// before a change of the count is not mistaken for another shard's.
     pub fn label_key(self) -> String {
         format!("{SHARD_LABEL_PREFIX}{}", self.get())
     }
 
-    /// The value of that label.
+    /// The value of that label for a shard.
     pub fn label_value(self, shard: ShardId) -> String {
         shard.0.to_string()
     }
 
-    /// The label selector with which an API server sends the Jobs of these shards alone; none for no shard.
+    /// The label selector that selects the Jobs of these shards; `None` for an empty set.
     pub fn label_selector(self, shards: &ShardSet) -> Option<String> {
         let values: Vec<String> = shards.iter().map(|shard| self.label_value(shard)).collect();
         (!values.is_empty()).then(|| format!("{} in ({})", self.label_key(), values.join(",")))
     }
 }
 
-/// A range of hashes. Shown half open and in hexadecimal, as a `shardSelector` takes it: 16 digits, and 17 for an end of
-/// 2^64.
+/// A range of hashes. `Display` is half open and hexadecimal, the form of a `shardSelector`: 16 digits, or 17 for an
+/// end of 2^64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HashRange {
     start: u64,
@@ -180,12 +184,12 @@ pub struct HashRange {
 }
 
 impl HashRange {
-    /// The first hash of it.
+    /// The first hash of the range.
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// Whether a hash is in it.
+    /// Whether a hash is in the range.
     pub fn contains(&self, hash: u64) -> bool {
         (self.start..=self.last).contains(&hash)
     }

@@ -1,69 +1,70 @@
-//! What an election orders the shards of a replica to do, and what they report.
+//! Commands of an election to the shards of a replica, and their reports.
 
 use jiff::Timestamp;
 
 use super::{BootInstant, ResourceVersions, ShardId, ShardSet, ShardTerm};
 
-/// An order of the election.
+/// A command of the election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ShardCommand {
-    /// Load shards that may be handed over, without acting; together, since one list finds them all.
+    /// Load shards for a possible handover, without acting. One command for several shards, since one list finds them
+    /// all.
     Load(ShardSet),
-    /// Lead it.
+    /// Lead the shard.
     Lead {
-        /// Which, and in which term.
+        /// The shard and its term.
         shard_term: ShardTerm,
-        /// What it must know before.
+        /// What the shard must have loaded or observed before it is led.
         entry: Entry,
     },
-    /// Seal it, and report [`ShardReport::Sealed`] within two seconds of that.
+    /// Seal the shard, and report [`ShardReport::Sealed`] within two seconds of the seal.
     Seal(SealOrder),
-    /// Drop it.
+    /// Drop the shard.
     Release(ShardId),
     /// Drop all shards.
     ReleaseAll,
-    /// Look again whether anything may be done: the instant until which the replica may act has moved.
+    /// Check for pending work: the instant until which the replica may act has moved.
     Look,
 }
 
-/// The order to seal a shard: it starts Jobs until what it began is answered and stored, and nothing after that.
+/// The order to seal a shard. The shard starts Jobs until everything that it began is answered and stored, then stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SealOrder {
-    /// Which shard, and in which term.
+    /// The shard and its term.
     pub shard_term: ShardTerm,
-    /// When it starts its last Job at the latest.
+    /// The latest instant at which the shard may still start a Job.
     pub close_by: BootInstant,
-    /// Whether another member will lead it. Few such shards are sealed at a time.
+    /// Whether another member will lead the shard. The number of such shards sealed at a time is limited.
     pub has_successor: bool,
 }
 
-/// What a shard must know before it is led.
+/// What a shard must have loaded or observed before it is led.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Entry {
-    /// Everything that there is: a list that begins now.
+    /// Every object, by a list that begins after the command.
     List,
-    /// What its last leader wrote, beyond what was there when it was warmed.
+    /// These versions, written or relied on by the last leader, in addition to what the shard loaded before.
     Watch(ResourceVersions),
 }
 
-/// What the shards report to the election.
+/// A report of the shards to the election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ShardReport {
-    /// The watches have shown everything once, so that shards can be taken up.
+    /// Every watch has delivered its first complete list, so shards can be loaded.
     Synced,
     /// A shard is loaded.
     Loaded(ShardId),
-    /// A shard is led from now on.
+    /// The shard is led from this point.
     Leading(ShardTerm),
-    /// A shard fires nothing more. What it had in flight is answered and its statuses are stored, or its time is over.
+    /// The shard starts nothing more. Its requests are answered and its statuses stored, or the time limit has passed.
     Sealed {
-        /// Which, and in which term.
+        /// The shard and its term.
         shard_term: ShardTerm,
-        /// Since when.
+        /// The instant of the seal.
         at: BootInstant,
-        /// Up to when everything was fired; none where it was never led.
+        /// The instant through which every due slot was started; `None` if the shard was never led.
         fired_through: Option<Timestamp>,
-        /// What was written last.
+        /// The last versions that this replica wrote or relied on.
         written_through: ResourceVersions,
     },
 }

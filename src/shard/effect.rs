@@ -1,4 +1,5 @@
-//! Everything that a shard can want done. Data: the shell performs it and answers with an [`Input`](super::Input).
+//! The actions that a shard can order. They are data: the shell performs them and answers with an
+//! [`Input`](super::Input).
 
 use std::sync::Arc;
 
@@ -9,48 +10,51 @@ use super::{
     record::{CronJobStatus, JobTemplate, RetainedMetadata},
 };
 
-/// Something to be done.
+/// An action.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Create a Job; answered once by `JobCreateAnswered`.
     CreateJob(JobOrder),
     /// Delete a Job; answered once by `JobDeleteAnswered`.
     DeleteJob(JobDelete),
-    /// Look a Job up by namespace and name; answered once by `JobLookedUp`.
+    /// Look up a Job by namespace and name; answered once by `JobLookedUp`.
     LookUpJob(JobLookUp),
-    /// Write a CronJob's status; a later one for the same CronJob takes the place of one not sent yet. Each one sent is answered by `StatusAnswered`.
+    /// Write a CronJob's status. A later write for the same CronJob replaces one not sent yet. Each write that is sent
+    /// is answered by `StatusAnswered`.
     WriteStatus(StatusWrite),
-    /// Emit an Event on the CronJob; not answered, may be dropped when there are too many.
+    /// Emit an Event on the CronJob. Not answered; may be dropped under load.
     EmitEvent(CronJobEvent),
 }
 
-/// A Job that we decided to create.
+/// A Job to create.
 #[derive(Clone, Debug)]
 pub struct JobOrder {
-    /// Whose Job.
+    /// The CronJob.
     pub cron_job: Arc<CronJobIdentity>,
     /// Its name (B-11.1).
     pub name: Box<str>,
-    /// The slot that it is for.
+    /// The slot.
     pub slot: Timestamp,
-    /// The slot in the CronJob's zone, as the annotation has it (B-11.3).
+    /// The slot in the CronJob's zone, for the annotation (B-11.3).
     pub scheduled_timestamp: Box<str>,
-    /// What it is made from.
+    /// The template of the Job.
     pub template: Arc<JobTemplate>,
-    /// The instant by which it should be created, which gives the order of sending: slot and starting deadline, else the next slot.
+    /// The instant by which the Job should exist, which determines the order of sending: slot plus starting deadline,
+    /// else the next slot.
     pub deadline: Timestamp,
-    /// Not to be sent at or after this instant: it would be superseded or too late (B-9.7 and its difference). Answer `Expired`.
+    /// The order is not sent at or after this instant, when it would be superseded or too late (B-9.7 and its
+    /// difference). The answer is then `Expired`.
     pub expires_at: Option<Timestamp>,
-    /// How many times this slot's create was tried before.
+    /// The number of failed attempts to create this slot's Job.
     pub n_attempts_before: u32,
-    /// Whether it came off the wheel at its instant; not when it was held back or is caught up on.
+    /// Whether the slot came off the wheel at its instant, rather than after being held back or as a catch-up.
     pub is_on_time: bool,
 }
 
-/// A Job to delete, in the background, under its uid as precondition (B-4.4).
+/// A Job to delete, with background propagation and its uid as precondition (B-4.4).
 #[derive(Clone, Debug)]
 pub struct JobDelete {
-    /// Whose Job.
+    /// The CronJob.
     pub cron_job: Arc<CronJobIdentity>,
     /// Its namespace.
     pub namespace: Box<str>,
@@ -58,35 +62,35 @@ pub struct JobDelete {
     pub name: Box<str>,
     /// Its uid.
     pub uid: Uid,
-    /// Whether a create waits for it: then it goes with the creates, else behind them.
+    /// Whether a create waits for the delete. Such a delete is sent with the creates, others after them.
     pub is_for_replace: bool,
 }
 
-/// A Job to look up. The answer carries the whole question: two of them may ask for one name and mean different Jobs.
+/// A Job to look up. The answer repeats the whole request, since two requests for one name may mean different Jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobLookUp {
-    /// On whose behalf.
+    /// The CronJob on whose behalf the Job is looked up.
     pub cron_job: Arc<CronJobIdentity>,
     /// The Job's namespace.
     pub namespace: Box<str>,
     /// The Job's name.
     pub name: Box<str>,
-    /// The uid by which the active list has it (B-5.4); none where whatever bears the slot's name is asked for (B-12.3).
+    /// The uid of the Job in the active list (B-5.4); `None` when looking for any Job with the slot's name (B-12.3).
     pub listed_uid: Option<Uid>,
 }
 
-/// A status to write whole, on the object as last seen (B-13, B-16.4).
+/// A complete status to write, based on the last observed object (B-13, B-16.4).
 #[derive(Clone, Debug)]
 pub struct StatusWrite {
-    /// Whose status.
+    /// The CronJob.
     pub cron_job: Arc<CronJobIdentity>,
-    /// The version that it was built on.
+    /// The version that the status is based on.
     pub resource_version: ResourceVersion,
-    /// What the write must leave as it is.
+    /// Metadata that the write must not change.
     pub retained_metadata: Arc<RetainedMetadata>,
     /// The status.
     pub status: CronJobStatus,
-    /// Whether something waits for it (a delete, a short-lived Job): then it goes at once, else with the next flush.
+    /// Whether a delete or a short-lived Job waits for it. An urgent write is sent at once, others with the next flush.
     pub is_urgent: bool,
 }
 
@@ -95,11 +99,11 @@ pub struct StatusWrite {
 pub struct CronJobEvent {
     /// The CronJob.
     pub cron_job: Arc<CronJobIdentity>,
-    /// The version of the CronJob that it speaks of.
+    /// The version of the CronJob that the Event refers to.
     pub resource_version: ResourceVersion,
-    /// What happened; its type follows from it.
+    /// The reason, which determines the type.
     pub reason: EventReason,
-    /// The text.
+    /// The message.
     pub message: String,
 }
 
@@ -113,7 +117,7 @@ pub enum EventType {
 }
 
 impl EventType {
-    /// As Kubernetes spells it.
+    /// The type as Kubernetes spells it.
     pub fn as_str(self) -> &'static str {
         match self {
             EventType::Normal => "Normal",
@@ -141,24 +145,24 @@ pub enum EventReason {
     FailedDelete,
     SuccessfulCreate,
     FailedCreate,
-    /// Ours: a Job may not be looked up.
+    /// Added by cronwheel: a Job may not be looked up.
     FailedLookUp,
-    /// Ours: the object cannot be understood (a reading of the design, not of B-14).
+    /// Added by cronwheel: the object cannot be decoded (a design decision, not part of B-14).
     UndecodableCronJob,
-    /// Ours: nothing is due before the stored cursor.
+    /// Added by cronwheel: nothing is due before the stored cursor.
     LastScheduleTimeInFuture,
-    /// Ours: annotations of the template were left out.
+    /// Added by cronwheel: annotations of the template were omitted.
     ReservedAnnotations,
-    /// Ours: the template is too large to be kept.
+    /// Added by cronwheel: the template is too large to be held in memory.
     TemplateNotKept,
-    /// Ours: watches do not show a Job.
+    /// Added by cronwheel: watches do not deliver a Job.
     ShardLabelMissing,
-    /// Ours: status writes fail.
+    /// Added by cronwheel: status writes fail.
     FailedStatusUpdate,
 }
 
 impl EventReason {
-    /// As the built-in controller spells it.
+    /// The reason as it appears in the Event.
     pub fn as_str(self) -> &'static str {
         match self {
             EventReason::UnexpectedJob => "UnexpectedJob",
@@ -186,7 +190,7 @@ impl EventReason {
         }
     }
 
-    /// `Normal` or `Warning` (B-14).
+    /// The type of the Event, `Normal` or `Warning` (B-14).
     pub fn event_type(self) -> EventType {
         match self {
             EventReason::SawCompletedJob

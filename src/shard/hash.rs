@@ -1,17 +1,18 @@
-//! The two hashes of sharding, written out: their values are stored in labels and agreed on between versions.
+//! The two hashes of sharding, implemented here because labels store their values and all versions must agree on them.
 //!
-//! FNV-1a-64 is the hash of keys, since API servers that filter by hash range use it. Its upper bits hardly see the last
-//! bytes of a short text, so what stands on the ring goes through a finalizer as well.
+//! FNV-1a-64 hashes keys, because API servers that filter by hash range use it. The last bytes of a short text hardly
+//! affect its upper bits, so hashes for the ring pass through a finalizer as well.
 
 use std::hash::{BuildHasher, Hasher};
 
-/// Names the way from a uid to its bucket. Another way would be another name, and its members own nothing beside ours.
+/// The name of the mapping from a uid to its bucket. A different mapping needs a different name; members with another
+/// name own no shards beside this version's.
 pub const HASH_SCHEME: &str = "fnv1a64-uid-10";
 
 const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;
 
-/// FNV-1a, 64 bits, of these bytes.
+/// The 64-bit FNV-1a hash of `bytes`.
 pub fn fnv1a_64(bytes: &[u8]) -> u64 {
     feed(OFFSET_BASIS, bytes)
 }
@@ -22,14 +23,14 @@ fn feed(hash: u64, bytes: &[u8]) -> u64 {
         .fold(hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
 }
 
-/// Makes every bit of the result depend on every bit of the hash (the finalizer of `MurmurHash3`).
+/// Spreads every bit of the hash over every bit of the result (the finalizer of `MurmurHash3`).
 fn mix(hash: u64) -> u64 {
     let hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     hash ^ (hash >> 33)
 }
 
-/// Makes the hasher of the ring: no key, no randomness, the same in every process and on every machine.
+/// Builds the hasher of the ring. It has no key and no randomness, so every process and machine gets the same hashes.
 #[derive(Clone, Debug)]
 pub(crate) struct StableHashBuilder;
 
@@ -41,8 +42,8 @@ impl BuildHasher for StableHashBuilder {
     }
 }
 
-/// FNV-1a-64 with a finalizer. Stable for whoever feeds it bytes alone: the standard library's way to hash a string or a
-/// number is its own affair, so keys of the ring implement `Hash` by one `write`.
+/// FNV-1a-64 with a finalizer. Stable only for callers that write bytes: the standard library may change how it hashes
+/// a string or a number, so keys of the ring implement `Hash` by one `write`.
 pub(crate) struct StableHasher(u64);
 
 impl Hasher for StableHasher {

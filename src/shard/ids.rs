@@ -1,8 +1,8 @@
-//! Identities, as small as they can be kept: a cluster has hundreds of thousands of each.
+//! Identities, as small as possible: a cluster has hundreds of thousands of each.
 
 use std::fmt;
 
-/// The uid of a Kubernetes object. Sixteen bytes where it is a UUID in its usual form, its text otherwise.
+/// The uid of a Kubernetes object: sixteen bytes for a UUID in canonical form, the text otherwise.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uid(UidForm);
 
@@ -13,7 +13,7 @@ enum UidForm {
 }
 
 impl Uid {
-    /// Takes a uid as the API server wrote it.
+    /// Creates a uid from the API server's text.
     pub fn new(text: &str) -> Uid {
         match parse_uuid(text) {
             Some(bytes) => Uid(UidForm::Uuid(bytes)),
@@ -21,7 +21,7 @@ impl Uid {
         }
     }
 
-    /// The bytes of its text, as the API server wrote it, without the heap: the shortest way to a hash of it.
+    /// The bytes of the API server's text, without a heap allocation: the fastest input for a hash.
     pub fn ascii<'a>(&'a self, buffer: &'a mut [u8; UUID_LENGTH]) -> &'a [u8] {
         match &self.0 {
             UidForm::Text(text) => text.as_bytes(),
@@ -38,15 +38,15 @@ impl Uid {
     }
 }
 
-/// How many characters a UUID has.
+/// Characters in a UUID.
 pub const UUID_LENGTH: usize = 36;
 
-/// Where a UUID has its four hyphens.
+/// Whether a UUID has a hyphen at this position.
 fn is_hyphen(position: usize) -> bool {
     matches!(position, 8 | 13 | 18 | 23)
 }
 
-/// Parses only the canonical form (lower case, four hyphens), so that `Display` gives back the same text.
+/// Parses only the canonical form (lower case, four hyphens), so that `Display` returns the same text.
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     let text = text.as_bytes();
     if text.len() != UUID_LENGTH {
@@ -78,7 +78,7 @@ impl fmt::Display for Uid {
             UidForm::Text(text) => f.write_str(text),
             UidForm::Uuid(_) => {
                 let mut buffer = [0; UUID_LENGTH];
-                // Hyphens and digits are text.
+                // Hyphens and digits are valid UTF-8.
                 f.write_str(std::str::from_utf8(self.ascii(&mut buffer)).unwrap_or_default())
             }
         }
@@ -91,7 +91,7 @@ impl fmt::Debug for Uid {
     }
 }
 
-/// Namespace, name and uid of a CronJob: what every order about it carries, shared.
+/// Namespace, name and uid of a CronJob, shared by all its orders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CronJobIdentity {
     /// Its namespace.
@@ -102,12 +102,12 @@ pub struct CronJobIdentity {
     pub uid: Uid,
 }
 
-/// A resource version. Since Kubernetes 1.35 two of one resource may be compared as numbers; none is 0.
+/// A resource version. Since Kubernetes 1.35, versions of one resource compare as numbers; none is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceVersion(pub u64);
 
 impl ResourceVersion {
-    /// As a server writes it; the lowest where it is no number.
+    /// Parses the API server's text. A text that is not a number gives 0, the lowest version.
     pub fn read(text: &str) -> ResourceVersion {
         text.parse().map_or(ResourceVersion(0), ResourceVersion)
     }

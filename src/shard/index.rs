@@ -1,7 +1,7 @@
-//! CronJobs by uid and Jobs by owner: two slabs, a table of uids over each, one chain of Jobs per owner.
+//! CronJobs by uid and Jobs by owner: two slabs, a table of uids for each, and one chain of Jobs per owner.
 //!
-//! An owner is there as soon as its CronJob or one of its Jobs is, so the two watches may arrive in any order,
-//! and goes when neither is left. Memory per Job is the slab element, the name, and five to ten bytes of table.
+//! An owner exists while its CronJob or one of its Jobs is known, so the two watches may deliver in any order. Memory
+//! per Job is the slab element, the name, and five to ten bytes of table.
 
 mod job;
 mod jobs;
@@ -18,15 +18,15 @@ use crate::shard::{ShardCount, ShardId, ShardLabels};
 pub(crate) use job::Job;
 use slab::Slab;
 
-/// Where an owner is kept. Small, because every timer carries one.
+/// The place of an owner. Small, because every timer carries one.
 pub(crate) type OwnerIndex = u32;
-/// Where a Job is kept.
+/// The place of a Job.
 pub(crate) type JobIndex = u32;
 
 /// The end of a chain of Jobs.
 const NONE: u32 = u32::MAX;
 
-/// A CronJob, or the place of one that only its Jobs speak of.
+/// A CronJob, or a placeholder for a CronJob that is known only from its Jobs.
 pub(crate) struct Owner {
     pub(crate) uid: Uid,
     pub(crate) cron_job: Option<Box<CronJobState>>,
@@ -40,20 +40,20 @@ pub(crate) struct Index {
     owners_by_uid: HashTable<OwnerIndex>,
     jobs: Slab<Job>,
     jobs_by_uid: HashTable<JobIndex>,
-    /// Each namespace's name once.
+    /// The names of namespaces, each stored once.
     namespaces: HashTable<Arc<str>>,
     n_cron_jobs: usize,
-    /// By which label watches show Jobs, if by one.
+    /// The label by which watches select Jobs, if any.
     label: Option<(ShardCount, ShardId)>,
 }
 
-/// Tables are only ever asked for a key, never walked, so that a fixed hash harms no order; uids are random.
+/// A fixed hash is safe: tables are only looked up by key, never iterated, and uids are random.
 fn hash<T: std::hash::Hash + ?Sized>(key: &T) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(key)
 }
 
 impl Index {
-    /// Of Jobs that watches show by this label, if by one.
+    /// Creates an index. `label` is the label by which watches select Jobs, if any.
     pub(crate) fn new(label: Option<(ShardCount, ShardId)>) -> Index {
         Index {
             label,
@@ -74,7 +74,7 @@ impl Index {
         self.jobs_by_uid.len()
     }
 
-    /// All places that may hold a CronJob, in the order in which they were taken.
+    /// All places that may contain a CronJob, in the order in which they were first used.
     pub(crate) fn owner_indexes(&self) -> std::ops::Range<OwnerIndex> {
         self.owners.places()
     }
@@ -91,7 +91,7 @@ impl Index {
         self.owners.get_mut(owner)?.cron_job.as_deref_mut()
     }
 
-    /// Takes a CronJob in; its Jobs may be there already.
+    /// Inserts a CronJob. Its Jobs may already be known.
     pub(crate) fn insert_cron_job(&mut self, uid: &Uid, cron_job: Box<CronJobState>) -> OwnerIndex {
         let owner = self.owner_or_insert(uid);
         let place = self.owners.get_mut(owner).map(|owner| &mut owner.cron_job);
@@ -110,13 +110,13 @@ impl Index {
         Some(removed)
     }
 
-    /// A CronJob's Jobs, newest first.
+    /// The Jobs of a CronJob, newest first.
     pub(crate) fn jobs_of(&self, owner: OwnerIndex) -> impl Iterator<Item = (JobIndex, &Job)> {
         let first = self.owners.get(owner).map_or(NONE, |owner| owner.first_job);
         std::iter::successors(self.job_at(first), |(_, job)| self.job_at(job.next))
     }
 
-    /// The same without Jobs of other namespaces, which no CronJob can own (Kubernetes garbage collection deletes them).
+    /// The Jobs of a CronJob in its own namespace. No CronJob can own others; the garbage collector deletes them.
     pub(crate) fn children_of(&self, owner: OwnerIndex) -> impl Iterator<Item = (JobIndex, &Job)> {
         let identity = self.cron_job(owner).map(|cron_job| &cron_job.record.identity);
         let is_child = move |job: &Job| identity.is_some_and(|identity| job.is_in_namespace_of(identity));
@@ -140,7 +140,7 @@ impl Index {
         self.jobs_by_uid.find(hash(uid), is_it).copied()
     }
 
-    /// Whether this is the uid of a Job of the CronJob, in its namespace.
+    /// Whether a Job with this uid is known, belongs to the CronJob and is in its namespace.
     pub(crate) fn is_child_of(&self, owner: OwnerIndex, uid: &Uid) -> bool {
         let job = self.find_job(uid).and_then(|job| self.job(job));
         let cron_job = self.cron_job(owner);
@@ -148,7 +148,7 @@ impl Index {
             .is_some_and(|(job, cron_job)| job.owner == owner && job.is_in_namespace_of(&cron_job.record.identity))
     }
 
-    /// All places that may hold a Job.
+    /// All places that may contain a Job.
     pub(crate) fn job_indexes(&self) -> std::ops::Range<JobIndex> {
         self.jobs.places()
     }
@@ -183,7 +183,7 @@ impl Index {
         index
     }
 
-    /// Gives an owner's place up when neither its CronJob nor a Job is left.
+    /// Frees an owner's place if it has neither a CronJob nor a Job.
     fn release_owner(&mut self, index: OwnerIndex) {
         let is_empty = self
             .owners
@@ -205,7 +205,7 @@ impl Index {
             return known.clone();
         }
         if self.namespaces.len() == self.namespaces.capacity() {
-            // Before the table grows: names that no Job bears any more need not stay.
+            // Before the table grows, drop the names that no Job uses.
             self.namespaces.retain(|known| Arc::strong_count(known) > 1);
         }
         let namespace: Arc<str> = namespace.into();

@@ -1,4 +1,4 @@
-//! Every fact that can reach a shard.
+//! The facts that can reach a shard.
 
 use std::{fmt, sync::Arc};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::shard::ShardSet;
 
-/// What one watch covers; lists of different scopes do not overlap.
+/// The objects that one watch covers. Lists of different scopes do not overlap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// All namespaces.
@@ -22,7 +22,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Whether an object of this namespace is within.
+    /// Whether the namespace is in the scope.
     pub fn contains(&self, namespace: &str) -> bool {
         match self {
             Scope::Cluster => true,
@@ -40,20 +40,20 @@ impl fmt::Display for Scope {
     }
 }
 
-/// How a watch of the CronJobs or Jobs of some shards goes on.
+/// A change of a watch of the CronJobs or Jobs of some shards.
 #[derive(Clone, Debug)]
 pub struct Selected {
-    /// What it is of.
+    /// The resource that is watched.
     pub kind: SelectedKind,
-    /// What it covers.
+    /// The scope of the watch.
     pub scope: Scope,
-    /// Of which shards it lists them, or shows them from here on.
+    /// The shards that are listed or watched.
     pub shards: ShardSet,
-    /// What begins or ends.
+    /// The step that the list or the watch has reached.
     pub stage: SelectionStage,
 }
 
-/// See [`Selected`].
+/// The resource of a [`Selected`] watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelectedKind {
     /// CronJobs.
@@ -62,45 +62,46 @@ pub enum SelectedKind {
     Jobs,
 }
 
-/// See [`Selected`].
+/// The step of a [`Selected`] watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelectionStage {
     /// A list of these shards begins.
     ListBegun,
-    /// It is complete.
+    /// The list is complete.
     ListDone,
-    /// The API server does not permit a list, or the watch that follows it. The next thing to come is another list.
+    /// The API server does not permit the list, or the watch that follows it. The next stage is another list.
     NotPermitted,
-    /// All events of these shards after this version follow, in their order.
+    /// All events of these shards after this version follow, in order.
     Watching(ResourceVersion),
 }
 
-/// A fact, in the order in which it became known.
+/// A fact. Inputs are handled in the order in which the process learned them.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A new list of CronJobs of a scope begins: what is neither applied nor seen before its end is gone.
+    /// A new list of the CronJobs of a scope begins. A CronJob neither applied nor seen before its end is gone.
     CronJobRelistBegun(Scope),
     /// A CronJob exists in this form.
     CronJobApplied(Box<CronJobRecord>),
-    /// A CronJob exists in a form that cannot be understood: what is known of it stays, and it starts nothing until it can be.
+    /// A CronJob exists but cannot be decoded. The state of its last decoded form remains, and the CronJob starts
+    /// nothing until it can be decoded.
     CronJobSeen(Uid),
     /// A CronJob is gone.
     CronJobDeleted(Uid),
     /// The list of CronJobs of a scope is complete.
     CronJobRelistDone(Scope),
-    /// A new list of Jobs of a scope begins: what is neither applied nor seen before its end is gone.
+    /// A new list of the Jobs of a scope begins. A Job neither applied nor seen before its end is gone.
     JobRelistBegun(Scope),
     /// A Job exists in this form.
     JobApplied(Box<JobRecord>),
-    /// A Job exists in a form that cannot be understood: what is known of it stays.
+    /// A Job exists but cannot be decoded. The state of its last decoded form remains.
     JobSeen(Uid),
     /// A Job is gone.
     JobDeleted(Uid),
-    /// A watch by labels shows a Job no more: it is gone, or somebody took the label from it.
+    /// A watch by label no longer selects a Job: the Job is gone, or its label was removed.
     JobUnselected(Uid),
     /// The list of Jobs of a scope is complete.
     JobRelistDone(Scope),
-    /// Where shards are shared with other replicas: how a watch goes on, in place of the relists.
+    /// A step of a watch, where shards are shared with other replicas. Takes the place of the relist inputs.
     Selected(Box<Selected>),
     /// The answer to a `CreateJob`.
     JobCreateAnswered {
@@ -108,34 +109,34 @@ pub enum Input {
         cron_job: Uid,
         /// The order's slot.
         slot: Timestamp,
-        /// What was said.
+        /// The outcome.
         answer: CreateOutcome,
     },
     /// The answer to a `DeleteJob`.
     JobDeleteAnswered {
-        /// The CronJob that it belongs to.
+        /// The CronJob of the Job.
         cron_job: Uid,
         /// The Job.
         job: Uid,
         /// The Job's name.
         name: Box<str>,
-        /// What was said.
+        /// The outcome.
         answer: DeleteOutcome,
     },
     /// The answer to a `LookUpJob`.
     JobLookedUp {
-        /// What was asked.
+        /// The look-up that was ordered.
         look_up: JobLookUp,
-        /// What was said.
+        /// The outcome.
         answer: LookUpOutcome,
     },
     /// The answer to a `WriteStatus`.
     StatusAnswered {
         /// The CronJob.
         cron_job: Uid,
-        /// The status that was sent: the last one merged.
+        /// The status that was sent: the result of the last merge.
         sent: Box<CronJobStatus>,
-        /// What was said.
+        /// The outcome.
         answer: StatusOutcome,
     },
 }

@@ -1,26 +1,26 @@
-//! What the labels of a Job say of its shard, by which watches show it.
+//! The shard labels of a Job, by which watches select it.
 
 use super::{ShardCount, ShardId};
 
-/// How the key of the label begins that a Job bears its shard's number under; the number of shards follows.
+/// Prefix of the key of the label that holds the number of a Job's shard. The number of shards follows.
 pub const SHARD_LABEL_PREFIX: &str = "cronwheel.dev/shard-";
 
-/// So many numbers of shards there are to choose from.
+/// How many different shard counts are possible.
 const N_COUNTS: usize = (ShardCount::MAX.level() - ShardCount::MIN.level() + 1) as usize;
 
-/// The shards that a Job's labels name, one for each number of shards: an installation may have had another before.
+/// The shards named by a Job's labels, one per shard count: the installation may have had another count before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardLabels([Option<ShardId>; N_COUNTS]);
 
 impl ShardLabels {
-    /// The label of one shard alone.
+    /// The label of a single shard.
     pub fn of(count: ShardCount, shard: ShardId) -> ShardLabels {
         let mut labels = ShardLabels::default();
         labels.put(count, shard);
         labels
     }
 
-    /// Takes a label in. What is none of ours, or has a value that no shard has, says nothing.
+    /// Records a label. Other keys, and values that name no shard, are ignored.
     pub fn note(&mut self, key: &str, value: &str) {
         let count = key.strip_prefix(SHARD_LABEL_PREFIX).and_then(number);
         let count = count.and_then(|count| ShardCount::new(count.into()).ok());
@@ -29,7 +29,7 @@ impl ShardLabels {
         }
     }
 
-    /// Whether a watch of a shard by its label shows the Job.
+    /// Whether a watch that selects the shard by its label delivers the Job.
     pub fn names(&self, count: ShardCount, shard: ShardId) -> bool {
         place(count).and_then(|place| *self.0.get(place)?) == Some(shard)
     }
@@ -46,7 +46,7 @@ fn place(count: ShardCount) -> Option<usize> {
     usize::try_from(above).ok()
 }
 
-/// A number as it is written into labels: selectors compare text.
+/// Parses a number in the exact form that cronwheel writes, because selectors compare text.
 fn number(text: &str) -> Option<u16> {
     let is_written_so = text == "0" || !text.starts_with(['0', '+']);
     text.parse().ok().filter(|_| is_written_so)

@@ -1,10 +1,10 @@
-//! The texts that identify a run: its Job's name, and its slot as annotations and messages print it.
+//! The texts that identify a run: the Job's name, and the slot as printed in annotations and messages.
 
 use jiff::{Timestamp, tz::Offset};
 
 use crate::schedule::Zone;
 
-/// The name of a slot's Job: the CronJob's and the slot's minutes since the epoch (B-11.1).
+/// The name of a slot's Job: the CronJob's name and the slot in minutes since the epoch (B-11.1).
 pub fn job_name(cron_job_name: &str, slot: Timestamp) -> Box<str> {
     let mut digits = itoa::Buffer::new();
     let minutes = digits.format(slot.as_second() / 60);
@@ -15,19 +15,19 @@ pub fn job_name(cron_job_name: &str, slot: Timestamp) -> Box<str> {
     name.into_boxed_str()
 }
 
-/// Whether a Job's name is the one that [`job_name`] gives.
+/// Whether a Job has the name that [`job_name`] returns.
 pub fn is_job_name(name: &str, cron_job_name: &str, slot: Timestamp) -> bool {
     let minutes = name.strip_prefix(cron_job_name).and_then(|rest| rest.strip_prefix('-'));
     minutes == Some(itoa::Buffer::new().format(slot.as_second() / 60))
 }
 
-/// A slot in a zone as RFC 3339, in the way of Go: whole seconds, `Z` at offset zero, an offset's seconds left out (B-11.3).
+/// Formats a slot in a zone as RFC 3339, like Go: whole seconds, `Z` at offset zero, no seconds in the offset (B-11.3).
 pub fn scheduled_timestamp(slot: Timestamp, zone: Option<&Zone>) -> Box<str> {
     let offset_secs = zone.map_or(0, |zone| zone.offset_seconds_at(slot.as_second()));
     let local = Offset::from_seconds(offset_secs)
         .unwrap_or(Offset::UTC)
         .to_datetime(slot);
-    // Formatting by hand: it is done at the instant, for each CronJob that is due.
+    // Formatted by hand, because this runs at the instant for every due CronJob.
     let mut text = *b"0000-00-00T00:00:00+00:00";
     put_digits(&mut text[0..4], local.year().unsigned_abs());
     put_digits(&mut text[5..7], local.month().unsigned_abs().into());
@@ -39,18 +39,18 @@ pub fn scheduled_timestamp(slot: Timestamp, zone: Option<&Zone>) -> Box<str> {
         text[19] = b'Z';
         &text[..20]
     } else {
-        // An offset is below a day.
+        // An offset is shorter than a day.
         let minutes = u16::try_from(offset_secs.unsigned_abs() / 60).unwrap_or(0);
         text[19] = if offset_secs < 0 { b'-' } else { b'+' };
         put_digits(&mut text[20..22], minutes / 60);
         put_digits(&mut text[23..25], minutes % 60);
         &text[..]
     };
-    // All of it is ASCII.
+    // The text is ASCII.
     str::from_utf8(text).unwrap_or_default().into()
 }
 
-/// Writes a number's last decimal digits into a place, zeros in front.
+/// Writes the last decimal digits of a number, padded with zeros.
 fn put_digits(place: &mut [u8], mut number: u16) {
     for digit in place.iter_mut().rev() {
         *digit = b'0' + (number % 10) as u8;
@@ -58,7 +58,7 @@ fn put_digits(place: &mut [u8], mut number: u16) {
     }
 }
 
-/// A slot in UTC as RFC 1123 with a numeric zone, as `MissSchedule` prints it (B-10.1).
+/// Formats a slot in UTC as RFC 1123 with a numeric zone, like `MissSchedule` (B-10.1).
 pub fn rfc1123(slot: Timestamp) -> String {
     slot.strftime("%a, %d %b %Y %H:%M:%S +0000").to_string()
 }

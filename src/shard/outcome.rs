@@ -1,4 +1,4 @@
-//! What the API server said to a request of ours, sorted. An expected answer is not an error.
+//! Classified answers of the API server. An expected answer is not an error.
 
 use std::time::Duration;
 
@@ -21,104 +21,104 @@ pub enum CreateOutcome {
         resource_version: Box<str>,
         /// Its creation time by the server's clock, in whole seconds.
         created: Timestamp,
-        /// Which shards its labels name: a mutating webhook may have changed them.
+        /// The shards named by its labels, which a mutating webhook may have changed.
         shard_labels: Box<ShardLabels>,
     },
-    /// A Job of that name exists, ours or not (B-12.3).
+    /// A Job of that name exists; it may belong to another owner (B-12.3).
     AlreadyExists {
         /// The server's text.
         message: String,
     },
-    /// The namespace is being deleted (B-12.2): back off, tell nobody.
+    /// The namespace is being deleted (B-12.2): back off without an Event.
     NamespaceTerminating,
-    /// Refused in a way that no retry mends: invalid, too large, malformed.
+    /// Refused permanently: invalid, too large or malformed. A retry cannot succeed.
     Refused {
         /// The server's text.
         message: String,
     },
-    /// We may not do so at all, whatever the Job. An API server that has just started says so for a moment.
+    /// cronwheel has no permission to create Jobs. An API server that has just started also answers this for a moment.
     NotPermitted {
         /// The server's text.
         message: String,
     },
-    /// Refused or failed in a way that may pass: quota, admission, an internal error.
+    /// Refused or failed, possibly temporarily: quota, admission, an internal error.
     Failed {
-        /// The server's text, or the transport's.
+        /// The error text of the server or the transport.
         message: String,
-        /// How long the server asked to wait.
+        /// The wait that the server requested.
         retry_after: Option<Duration>,
     },
-    /// Sent, and no answer came: whether the Job exists is unknown, so it is looked up before anything else.
+    /// Sent but not answered. The Job may exist, so it is looked up before anything else.
     Unanswered {
-        /// The transport's text.
+        /// The error text of the transport.
         message: String,
     },
-    /// Not sent: it came up for sending at or after its `expires_at`.
+    /// Not sent: its turn came at or after its `expires_at`.
     Expired,
-    /// Not sent, or sent and unanswered: leadership ended or the process is going down.
+    /// Not sent, or sent and not answered: leadership ended or the process is shutting down.
     Abandoned,
 }
 
 /// The answer to the deletion of a Job (B-4.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeleteOutcome {
-    /// Deleted, or its deletion has begun.
+    /// Deleted, or the deletion has begun.
     Deleted,
-    /// 404, or another object bears its name: what we wanted gone is gone (B-4.5 and its difference).
+    /// 404, or another object has the name: the Job is gone (B-4.5 and its difference).
     Gone,
-    /// Anything else.
+    /// Any other answer.
     Failed {
-        /// The server's text, or the transport's.
+        /// The error text of the server or the transport.
         message: String,
-        /// How long the server asked to wait.
+        /// The wait that the server requested.
         retry_after: Option<Duration>,
     },
-    /// Not sent: leadership ended or the process is going down.
+    /// Not sent: leadership ended or the process is shutting down.
     Abandoned,
 }
 
-/// The answer to looking a Job up by name (B-5.4, B-12.3).
+/// The answer to looking up a Job by name (B-5.4, B-12.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LookUpOutcome {
-    /// It exists.
+    /// The Job exists.
     Found(Box<JobRecord>),
     /// 404.
     Gone,
-    /// The authorizer refuses the request, or the server does not know the credentials.
+    /// The authorizer refuses the request, or the server rejects the credentials.
     NotPermitted {
         /// The server's text.
         message: String,
     },
-    /// Anything else.
+    /// Any other answer.
     Failed {
-        /// The server's text, or the transport's.
+        /// The error text of the server or the transport.
         message: String,
-        /// How long the server asked to wait.
+        /// The wait that the server requested.
         retry_after: Option<Duration>,
     },
-    /// Not sent: leadership ended or the process is going down.
+    /// Not sent: leadership ended or the process is shutting down.
     Abandoned,
 }
 
 /// The answer to a status write (B-13).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatusOutcome {
-    /// Stored, under this version.
+    /// The status is stored.
     Stored {
         /// The CronJob's new resource version.
         resource_version: ResourceVersion,
     },
-    /// 409: somebody wrote since; the next event brings what, and the write is rebuilt on it.
+    /// 409: another client wrote first. The next event delivers that version, and the write is rebuilt on it.
     Conflict,
-    /// 404, or another object bears the name.
+    /// 404, or another object has the name.
     Gone,
-    /// Anything else.
+    /// Any other answer.
     Failed {
-        /// The server's text, or the transport's.
+        /// The error text of the server or the transport.
         message: String,
-        /// How long the server asked to wait.
+        /// The wait that the server requested.
         retry_after: Option<Duration>,
     },
-    /// Not sent: leadership ended or the process is going down.
+    /// Not sent: leadership ended or the process is shutting down.
     Abandoned,
 }

@@ -1,40 +1,40 @@
-//! The account of due instants: every one ends in exactly one outcome, or is still open.
+//! Counts of due instants: each instant ends in exactly one outcome, or is still open.
 
 /// How a due instant ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstantOutcome {
     /// Its Job was created (B-12.1).
     Created,
-    /// Its Job was there already and is ours (B-12.3, B-5.1).
+    /// Its Job existed already and belongs to the CronJob (B-12.3, B-5.1).
     Adopted,
     /// A later slot became due before its Job could be created (B-9.4).
     Superseded,
-    /// A later slot became due while a running Job and Forbid held it back (B-10.3).
+    /// A later slot became due while Forbid and a running Job held it back (B-10.3).
     Forbidden,
-    /// A running Job bore its name until a later slot became due (B-10.2).
+    /// A running Job had its name until a later slot became due (B-10.2).
     AlreadyActive,
     /// Its starting deadline passed (B-10.1).
     DeadlineExceeded,
     /// The CronJob was suspended until a later slot became due (B-6.3).
     Suspended,
-    /// The CronJob was deleted, or began to be (B-6.1).
+    /// The CronJob was deleted, or its deletion began (B-6.1).
     Deleted,
     /// The schedule was changed (B-2.2).
     ScheduleChanged,
-    /// A Job of its name is there and not ours (B-12.3).
+    /// A Job of its name exists and does not belong to the CronJob (B-12.3).
     ForeignJob,
-    /// Its create had no answer, we may not look its Job up, and a later slot became due under Allow.
+    /// Its create was not answered, looking up its Job is not permitted, and a later slot became due under Allow.
     LookUpRefused,
-    /// The API server refused its Job in a way that no retry mends (B-12.4).
+    /// The API server refused its Job permanently: a retry cannot succeed (B-12.4).
     Refused,
-    /// Its schedule can no longer be run: the zone or the text went bad while it was open (B-6.2, B-6.4).
+    /// Its schedule can no longer run: the zone or the text became invalid while it was open (B-6.2, B-6.4).
     Unschedulable,
-    /// The shard was handed over, or lost, while it was open: its account goes on with whoever leads next.
+    /// The shard was handed over or lost while it was open. The next leader counts it again.
     HandedOver,
 }
 
 impl InstantOutcome {
-    /// All of them, in the order of [`OutcomeCounts::outcomes`].
+    /// All outcomes, in the order of [`OutcomeCounts::outcomes`].
     pub const ALL: [InstantOutcome; 14] = [
         InstantOutcome::Created,
         InstantOutcome::Adopted,
@@ -52,7 +52,7 @@ impl InstantOutcome {
         InstantOutcome::HandedOver,
     ];
 
-    /// As a label value.
+    /// The label value.
     pub fn as_str(self) -> &'static str {
         match self {
             InstantOutcome::Created => "created",
@@ -73,7 +73,7 @@ impl InstantOutcome {
     }
 }
 
-/// Counts since the shard began. `due_instants` is always the sum of `outcomes` and `open_instants`.
+/// Counts since the shard was created. `due_instants` always equals the sum of `outcomes` and `open_instants`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutcomeCounts {
     /// Instants that became due.
@@ -82,7 +82,7 @@ pub struct OutcomeCounts {
     pub outcomes: [u64; InstantOutcome::ALL.len()],
     /// Instants that are due and have not ended.
     pub open_instants: u64,
-    /// Jobs that name a CronJob as their controller and that no run explains: they have no effect (B-5.1).
+    /// Jobs that name a CronJob as their controller but belong to no run. They have no effect (B-5.1).
     pub unexpected_jobs: u64,
 }
 
@@ -101,13 +101,13 @@ impl OutcomeCounts {
         self.outcomes[outcome as usize] += 1;
     }
 
-    /// Counts instants that were due and over before anyone looked.
+    /// Counts instants that became due and ended before they were evaluated.
     pub(crate) fn pass(&mut self, n_instants: u64, outcome: InstantOutcome) {
         self.due_instants += n_instants;
         self.outcomes[outcome as usize] += n_instants;
     }
 
-    /// Adds another account to this one.
+    /// Adds other counts to these.
     pub fn add(&mut self, other: &OutcomeCounts) {
         self.due_instants += other.due_instants;
         self.open_instants += other.open_instants;
@@ -117,7 +117,7 @@ impl OutcomeCounts {
         }
     }
 
-    /// How many instants ended so.
+    /// The number of instants with this outcome.
     pub fn outcome(&self, outcome: InstantOutcome) -> u64 {
         self.outcomes[outcome as usize]
     }

@@ -1,4 +1,4 @@
-//! What we keep of a CronJob and of a Job: validated once when it is decoded, trusted afterwards.
+//! The stored form of a CronJob and of a Job: validated once on decoding, trusted afterwards.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -11,12 +11,12 @@ use super::ids::{CronJobIdentity, ResourceVersion, Uid};
 pub use crate::schedule::{ConcurrencyPolicy, CronJobSchedule};
 use crate::shard::ShardLabels;
 
-/// A CronJob as last seen.
+/// A CronJob in its last observed form.
 #[derive(Clone, Debug)]
 pub struct CronJobRecord {
-    /// Who it is.
+    /// Namespace, name and uid.
     pub identity: Arc<CronJobIdentity>,
-    /// The version that was seen.
+    /// The observed version.
     pub resource_version: ResourceVersion,
     /// `metadata.creationTimestamp`.
     pub created: Timestamp,
@@ -30,11 +30,11 @@ pub struct CronJobRecord {
     pub concurrency_policy: ConcurrencyPolicy,
     /// `spec.suspend`.
     pub is_suspended: bool,
-    /// `spec.successfulJobsHistoryLimit`; none keeps all (B-4.1).
+    /// `spec.successfulJobsHistoryLimit`; `None` means no limit (B-4.1).
     pub successful_jobs_history_limit: Option<u32>,
-    /// `spec.failedJobsHistoryLimit`; none keeps all (B-4.1).
+    /// `spec.failedJobsHistoryLimit`; `None` means no limit (B-4.1).
     pub failed_jobs_history_limit: Option<u32>,
-    /// What its Jobs are made from.
+    /// The template of its Jobs.
     pub template: Arc<JobTemplate>,
     /// The metadata that a status write must send back unchanged (B-16.4).
     pub retained_metadata: Arc<RetainedMetadata>,
@@ -69,16 +69,16 @@ impl CronJobRecord {
     }
 }
 
-/// A Job body but for its name and its slot, ready to be spliced. The core passes it through unread.
+/// The body of a Job without its name and slot, prepared for splicing. The core does not read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobTemplate {
-    /// The request body without what differs from run to run; `cluster::encode` knows where that goes.
+    /// The request body without the parts that differ between runs, which `kube_api::objects::encode` inserts.
     pub body: KeptText,
-    /// Byte offsets in `body`, ascending: where the Job's name, its `creationTimestamp` and its scheduled timestamp go.
+    /// Byte offsets in `body`, ascending, of the Job's name, its `creationTimestamp` and its scheduled timestamp.
     pub splice_offsets: [u32; 3],
-    /// `spec.ttlSecondsAfterFinished` of the template: a Job may be gone so soon after its end.
+    /// `spec.ttlSecondsAfterFinished` of the template: the Job may be deleted this long after its end.
     pub ttl_seconds_after_finished: Option<i64>,
-    /// Annotations of the template were left out, since their prefix is reserved for ours.
+    /// Whether annotations of the template were omitted because cronwheel reserves their prefix.
     pub had_reserved_annotations: bool,
 }
 
@@ -89,20 +89,20 @@ pub struct RetainedMetadata {
     pub members: KeptText,
 }
 
-/// A text of a CronJob that may be too large to be kept in memory.
+/// A text of a CronJob that may be too large to be held in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeptText {
-    /// The text.
+    /// The text is in memory.
     Kept(Box<str>),
-    /// The text is not kept. It is read from the API server when it is needed.
+    /// The text is not in memory; it is read from the API server when needed.
     ReadAgain {
-        /// Shows whether a text that is read is the one that was not kept.
+        /// Identifies the text, so that a text read later can be compared with it.
         digest: u64,
     },
 }
 
 impl KeptText {
-    /// The text, if it is kept.
+    /// The text, if it is in memory.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             KeptText::Kept(text) => Some(text),
@@ -110,7 +110,7 @@ impl KeptText {
         }
     }
 
-    /// Whether two are one text, kept or not.
+    /// Whether two texts are equal, in memory or not.
     pub fn is_same(&self, other: &KeptText) -> bool {
         self.digest() == other.digest()
     }
@@ -150,7 +150,7 @@ pub struct CronJobStatus {
     pub last_schedule_time: Option<Timestamp>,
     /// `status.lastSuccessfulTime`.
     pub last_successful_time: Option<Timestamp>,
-    /// Members of `status` that this version does not know, as raw JSON with a leading comma each.
+    /// Members of `status` that this version of cronwheel does not know, as raw JSON with a leading comma each.
     pub unknown_members: Option<Box<str>>,
 }
 
@@ -159,15 +159,15 @@ pub struct CronJobStatus {
 pub struct ActiveJob {
     /// The Job's name.
     pub name: Box<str>,
-    /// The Job's namespace, where the entry has one.
+    /// The Job's namespace; empty if the entry has none.
     pub namespace: Box<str>,
     /// The Job's uid.
     pub uid: Uid,
-    /// The resource version of the Job when it was entered, as written.
+    /// The resource version of the Job when the entry was added, as written.
     pub resource_version: Box<str>,
 }
 
-/// A Job as last seen.
+/// A Job in its last observed form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRecord {
     /// Its uid.
@@ -176,23 +176,23 @@ pub struct JobRecord {
     pub namespace: Box<str>,
     /// Its name.
     pub name: Box<str>,
-    /// The version that was seen.
+    /// The observed version.
     pub resource_version: ResourceVersion,
-    /// The uid of its controller reference, where that is of kind `CronJob`.
+    /// The uid of its controller reference, if that is of kind `CronJob`.
     pub controller: Option<Uid>,
-    /// The instant of its scheduled-timestamp annotation (B-11.3), where it has one that can be read.
+    /// The instant of its scheduled-timestamp annotation (B-11.3), if present and valid.
     pub scheduled: Option<Timestamp>,
-    /// How it ended, or none while it runs (B-4.2).
+    /// How it ended; `None` while it runs (B-4.2).
     pub finish: Option<Finish>,
     /// `status.startTime`.
     pub started: Option<Timestamp>,
     /// `status.completionTime`, of a Job with a condition `Complete` that is true (B-5.1).
     pub completed: Option<Timestamp>,
-    /// Which shards its labels name.
+    /// The shards named by its labels.
     pub shard_labels: ShardLabels,
 }
 
-/// How a Job ended: its first condition of these types that is true (B-4.2).
+/// How a Job ended: the first of its conditions with status true and one of these types (B-4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
     /// `Complete`.

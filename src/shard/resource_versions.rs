@@ -1,22 +1,22 @@
-//! How far something reaches among the CronJobs and the Jobs: what a leader of a shard wrote last or goes by, which the next
-//! one must have seen before it decides anything, and what somebody has seen.
+//! Resource versions of the CronJobs and of the Jobs: those that a leader wrote or relied on, which the next leader
+//! must observe before it decides, and those that a replica has observed.
 
 use std::fmt;
 
 use crate::shard::ResourceVersion;
 
-/// Up to which versions. Versions of one resource compare as numbers; those of different resources do not, as each may have
-/// a store of its own.
+/// A pair of resource versions. Versions of one resource compare as numbers; those of different resources do not, since
+/// each resource may have its own store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ResourceVersions {
-    /// Of CronJobs, among which are their statuses.
+    /// The version of CronJobs, which covers their statuses.
     pub cron_jobs: ResourceVersion,
-    /// Of Jobs.
+    /// The version of Jobs.
     pub jobs: ResourceVersion,
 }
 
 impl ResourceVersions {
-    /// From its text; none where it is not of this form.
+    /// Parses the text form. Returns `None` for any other text.
     pub fn parse(text: &str) -> Option<ResourceVersions> {
         let (cron_jobs, jobs) = text.split_once('/')?;
         Some(ResourceVersions {
@@ -25,12 +25,12 @@ impl ResourceVersions {
         })
     }
 
-    /// Whether whoever has seen so much has seen all of this.
+    /// Whether an observer of `seen` has observed all of `self`.
     pub fn is_within(&self, seen: &ResourceVersions) -> bool {
         self.cron_jobs <= seen.cron_jobs && self.jobs <= seen.jobs
     }
 
-    /// What whoever has seen either has seen.
+    /// The lower version of each resource, which an observer of either pair has observed.
     #[must_use]
     pub fn min(&self, other: &ResourceVersions) -> ResourceVersions {
         ResourceVersions {
@@ -39,7 +39,7 @@ impl ResourceVersions {
         }
     }
 
-    /// What whoever has seen both has seen.
+    /// The higher version of each resource, which only an observer of both pairs has observed.
     #[must_use]
     pub fn max(&self, other: &ResourceVersions) -> ResourceVersions {
         ResourceVersions {
@@ -48,12 +48,12 @@ impl ResourceVersions {
         }
     }
 
-    /// Takes note of a status that was written.
+    /// Records a stored status.
     pub fn note_status(&mut self, version: ResourceVersion) {
         self.cron_jobs = self.cron_jobs.max(version);
     }
 
-    /// Takes note of a Job that was created.
+    /// Records a created Job.
     pub fn note_job(&mut self, version: ResourceVersion) {
         self.jobs = self.jobs.max(version);
     }

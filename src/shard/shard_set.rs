@@ -1,31 +1,31 @@
-//! A set of shards as bits: small enough to write into an annotation, whatever the number of shards.
+//! A set of shards as a bit field: small enough for an annotation at any shard count.
 
 use super::{Bucket, ShardCount, ShardId};
 
 const WORD_BITS: u16 = 64;
 const N_WORDS: usize = (Bucket::COUNT / WORD_BITS) as usize;
 
-/// A set of shards, in order of their numbers.
+/// A set of shards, ordered by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardSet {
     words: [u64; N_WORDS],
 }
 
 impl ShardSet {
-    /// No shard.
+    /// The empty set.
     pub const EMPTY: ShardSet = ShardSet { words: [0; N_WORDS] };
 
-    /// Every shard there is.
+    /// The set of all shards.
     pub fn all(count: ShardCount) -> ShardSet {
         count.shards().collect()
     }
 
-    /// Puts a shard in; whether it was not there. A number beyond every shard count is not taken.
+    /// Inserts a shard. Returns whether it was absent. A number beyond every shard count is ignored.
     pub fn insert(&mut self, shard: ShardId) -> bool {
         self.change(shard, true)
     }
 
-    /// Takes a shard out; whether it was there.
+    /// Removes a shard. Returns whether it was present.
     pub fn remove(&mut self, shard: ShardId) -> bool {
         self.change(shard, false)
     }
@@ -40,13 +40,13 @@ impl ShardSet {
         was_in != is_in
     }
 
-    /// Whether a shard is in it.
+    /// Whether the shard is in the set.
     pub fn contains(&self, shard: ShardId) -> bool {
         let word = self.words.get(usize::from(shard.0 / WORD_BITS));
         word.is_some_and(|word| word & (1 << (shard.0 % WORD_BITS)) != 0)
     }
 
-    /// Whether all of it is in another.
+    /// Whether the set is a subset of another.
     pub fn is_within(&self, other: &ShardSet) -> bool {
         self.words
             .iter()
@@ -54,17 +54,17 @@ impl ShardSet {
             .all(|(word, theirs)| word & !theirs == 0)
     }
 
-    /// How many.
+    /// The number of shards in the set.
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|word| *word == 0)
     }
 
-    /// Its shards in order.
+    /// The shards of the set, in order.
     pub fn iter(&self) -> impl Iterator<Item = ShardId> {
         (0..)
             .step_by(usize::from(WORD_BITS))
@@ -72,7 +72,8 @@ impl ShardSet {
             .flat_map(|(first, word)| Bits(word).map(move |bit| ShardId(first + bit)))
     }
 
-    /// As hexadecimal digits, four shards to a digit, shard 0 first: a quarter of the shard count in bytes.
+    /// Formats the set as hexadecimal digits, four shards per digit, shard 0 first. The length in bytes is a quarter of
+    /// the shard count.
     pub fn to_hex(&self, count: ShardCount) -> String {
         let digit = |first: u16| {
             let bits = (0..4).filter(|at| self.contains(ShardId(first + at)));
@@ -82,7 +83,8 @@ impl ShardSet {
         (0..count.get()).step_by(4).map(digit).collect()
     }
 
-    /// From those digits; none where there are not as many as the count asks for, or others than digits.
+    /// Parses the digits of [`ShardSet::to_hex`]. Returns `None` if their number does not fit the count or one is
+    /// invalid.
     pub fn from_hex(text: &str, count: ShardCount) -> Option<ShardSet> {
         if text.len() != usize::from(count.get().div_ceil(4)) {
             return None;
@@ -98,7 +100,7 @@ impl ShardSet {
     }
 }
 
-/// The bits that are set in a word, lowest first.
+/// The set bits of a word, lowest first.
 struct Bits(u64);
 
 impl Iterator for Bits {

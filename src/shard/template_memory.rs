@@ -1,23 +1,23 @@
 //! The memory for templates and metadata of CronJobs, shared between the shards of a replica and between namespaces.
 //!
-//! A namespace may keep as many bytes as stay free. So one namespace has half of the memory at most, two that want more
-//! have a third each, and some is always left for the next. What is kept stays kept while it does not grow.
+//! A namespace may use as many bytes as remain free. A single namespace therefore gets half of the memory at most, two
+//! large ones a third each, and some memory is always left for another. A stored text stays while it does not grow.
 
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// The memory. Clones share one account.
+/// A memory budget. Clones share one account.
 #[derive(Clone, Debug)]
 pub struct TemplateMemory(Arc<Mutex<Account>>);
 
-/// How much of a [`TemplateMemory`] is in use.
+/// The use of a [`TemplateMemory`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TemplateUse {
-    /// Bytes that are kept.
+    /// Bytes in use.
     pub n_bytes: u64,
-    /// CronJobs whose template is not kept.
+    /// CronJobs whose template is not in memory.
     pub n_not_kept: u64,
 }
 
@@ -28,18 +28,18 @@ struct Account {
     by_namespace: BTreeMap<Arc<str>, u64>,
 }
 
-/// The part of a CronJob that is kept.
+/// The parts of a CronJob that may be held in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeptPart {
     /// Template and metadata.
     All,
-    /// The metadata.
+    /// Only the metadata.
     Metadata,
     /// Neither.
     Nothing,
 }
 
-/// The memory of one CronJob. It is free again when this is dropped.
+/// The memory of one CronJob, released on drop.
 #[derive(Debug)]
 pub(super) struct Reservation {
     memory: TemplateMemory,
@@ -49,10 +49,10 @@ pub(super) struct Reservation {
 }
 
 impl TemplateMemory {
-    /// 100,000 CronJobs of 5 KiB are 500 MiB, which one namespace alone can keep of 1 GiB.
+    /// Default size in MiB: 100,000 CronJobs of 5 KiB take 500 MiB, which one namespace alone may use of 1 GiB.
     pub const MIB_DEFAULT: u32 = 1024;
 
-    /// A memory of so many bytes.
+    /// Creates a budget of `bytes_max` bytes.
     pub fn new(bytes_max: u64) -> TemplateMemory {
         TemplateMemory(Arc::new(Mutex::new(Account {
             bytes_max,
@@ -61,24 +61,24 @@ impl TemplateMemory {
         })))
     }
 
-    /// Sets how many bytes may be kept. What is kept already stays.
+    /// Sets the size of the budget. Texts already in memory stay.
     pub fn set_bytes_max(&self, bytes_max: u64) {
         self.account().bytes_max = bytes_max;
     }
 
-    /// How much is in use.
+    /// The current use.
     pub fn in_use(&self) -> TemplateUse {
         self.account().in_use
     }
 
-    /// Begins with nothing reserved for a CronJob of this namespace.
+    /// Creates an empty reservation for a CronJob of this namespace.
     pub(super) fn reservation(&self, namespace: &str) -> Reservation {
         let mut account = self.account();
         let namespace = match account.by_namespace.get_key_value(namespace) {
             Some((namespace, _)) => Arc::clone(namespace),
             None => Arc::from(namespace),
         };
-        // The entry stays while any reservation holds its name.
+        // The entry stays while any reservation refers to its name.
         account.by_namespace.entry(Arc::clone(&namespace)).or_default();
         account.in_use.n_not_kept += 1;
         Reservation {
@@ -89,7 +89,7 @@ impl TemplateMemory {
         }
     }
 
-    /// The account is consistent after every statement that can panic.
+    /// Locks the account. Ignoring poisoning is safe: the account is consistent after every statement that can panic.
     fn account(&self) -> MutexGuard<'_, Account> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -124,11 +124,11 @@ impl Account {
 }
 
 impl Reservation {
-    /// Reserves memory for another version of the CronJob. Returns the part of it that may be kept.
+    /// Reserves memory for a new version of the CronJob. Returns the parts that may be held in memory.
     pub(super) fn renew(&mut self, template_bytes: usize, metadata_bytes: usize) -> KeptPart {
         let (template_bytes, metadata_bytes) = (template_bytes as u64, metadata_bytes as u64);
         let all_bytes = template_bytes.saturating_add(metadata_bytes);
-        // The usual case: an event about the status.
+        // The usual case: an event that changes only the status.
         if self.part == KeptPart::All && self.n_bytes == all_bytes {
             return KeptPart::All;
         }
@@ -154,7 +154,7 @@ impl Drop for Reservation {
         let mut account = self.memory.account();
         account.subtract(&self.namespace, self.n_bytes);
         account.in_use.n_not_kept -= u64::from(self.part != KeptPart::All);
-        // The account and this reservation.
+        // The two references are those of the account and this reservation.
         let is_last = Arc::strong_count(&self.namespace) == 2;
         if is_last {
             account.by_namespace.remove(&self.namespace);
@@ -166,14 +166,14 @@ impl Drop for Reservation {
 mod tests {
     use super::*;
 
-    /// Reserves a template of so many bytes in a namespace, without metadata.
+    /// Reserves memory for a template of `n_bytes` in a namespace, without metadata.
     fn reserve(memory: &TemplateMemory, namespace: &str, n_bytes: usize) -> (Reservation, KeptPart) {
         let mut reservation = memory.reservation(namespace);
         let part = reservation.renew(n_bytes, 0);
         (reservation, part)
     }
 
-    /// How many templates of a namespace are kept of so many that it has.
+    /// Reserves `n_templates` templates in a namespace. Returns how many of them may be held in memory.
     fn fill(memory: &TemplateMemory, namespace: &str, n_templates: usize) -> (Vec<Reservation>, usize) {
         let reservations = (0..n_templates).map(|_| reserve(memory, namespace, 10));
         let (reservations, parts): (Vec<_>, Vec<_>) = reservations.unzip();

@@ -1,4 +1,4 @@
-//! Shards, and the terms in which they are led.
+//! Shards and the terms of their leadership.
 
 /// The number of one shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -8,7 +8,7 @@ pub struct ShardId(pub u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term(pub u64);
 
-/// Under what an effect was decided: it may be performed in that term of that shard, and in no other.
+/// The shard and the term in which an effect was decided. The effect may be performed in this term only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardTerm {
     /// The shard.

@@ -1,4 +1,4 @@
-//! One Job as the index keeps it, as small as it can be: a cluster has several for each CronJob.
+//! A Job in the index, as small as possible: a cluster has several Jobs per CronJob.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::shard::{
     record::Finish,
 };
 
-/// What we keep of a Job: times in whole seconds, which is all that the API has.
+/// The stored fields of a Job. Times are whole seconds, the resolution of the API.
 pub(crate) struct Job {
     pub(crate) uid: Uid,
     pub(crate) name: Box<str>,
@@ -22,14 +22,15 @@ pub(crate) struct Job {
     pub(crate) owner: OwnerIndex,
     pub(super) next: JobIndex,
     pub(super) previous: JobIndex,
-    /// The relist in which it was last seen.
+    /// The relist in which the Job was last seen.
     pub(crate) mark: u32,
     pub(crate) finish: Option<Finish>,
-    /// A delete of ours was answered or is on its way: neither counted as running nor deleted again (B-4.5).
+    /// A delete by this process was answered or is in flight: the Job is neither counted as running nor deleted again
+    /// (B-4.5).
     pub(crate) is_delete_requested: bool,
-    /// Whether watches show it, by the label of the shard where there are several.
+    /// Whether watches deliver the Job. With several shards they select Jobs by the label of the shard.
     pub(crate) is_shown: bool,
-    /// Its `UnexpectedJob` was told (B-5.1 and its difference).
+    /// Whether `UnexpectedJob` was reported for the Job (B-5.1 and its difference).
     pub(crate) is_told_unexpected: bool,
 }
 
@@ -48,17 +49,17 @@ impl Seconds {
 }
 
 impl Job {
-    /// Whether it is in the CronJob's namespace: a controller reference from another namespace names nothing there.
+    /// Whether the Job is in the CronJob's namespace. A controller reference does not reach another namespace.
     pub(crate) fn is_in_namespace_of(&self, cron_job: &CronJobIdentity) -> bool {
         *self.namespace == *cron_job.namespace
     }
 
-    /// Whether its annotation names a slot after `latest`: it stands for no run yet.
+    /// Whether the Job's annotation names a slot after `latest`. Such a Job stands for no run yet.
     pub(crate) fn is_scheduled_after(&self, latest: Timestamp) -> bool {
         self.scheduled().is_some_and(|slot| slot > latest)
     }
 
-    /// The slot that its annotation names (B-11.3).
+    /// The slot named by the Job's annotation (B-11.3).
     pub(crate) fn scheduled(&self) -> Option<Timestamp> {
         self.scheduled.get()
     }

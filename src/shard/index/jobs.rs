@@ -1,4 +1,4 @@
-//! Jobs come, change, change hands and go.
+//! Inserts, updates, reassigns and removes Jobs.
 
 use super::{
     Index, JobIndex, NONE, OwnerIndex, hash,
@@ -6,20 +6,20 @@ use super::{
 };
 use crate::shard::record::JobRecord;
 
-/// What the arrival of a Job changed.
+/// The effect of an applied Job on the index.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct JobChange {
-    /// Whose Job it is, if it has an owner.
+    /// The CronJob that owns the Job, if any.
     pub(crate) owner: Option<OwnerIndex>,
-    /// Whose it was before, if that is another (B-2.1).
+    /// The previous owner, if it is a different one (B-2.1).
     pub(crate) former_owner: Option<OwnerIndex>,
-    /// Whether anything that we keep is different.
+    /// Whether any stored field changed.
     pub(crate) is_relevant: bool,
 }
 
 impl Index {
-    /// Takes in what is known of a Job; one that no CronJob controls is not kept. An older form than is known, as a list
-    /// gives that was made elsewhere, or a watch that repeats the past, says only that it is there.
+    /// Inserts or updates a Job. A Job that no CronJob controls is not stored. A version older than the stored one,
+    /// from a list made elsewhere or from a watch that replays events, only proves that the Job exists.
     pub(crate) fn apply_job(&mut self, record: JobRecord, mark: u32) -> JobChange {
         let known = self.find_job(&record.uid);
         let former_owner = known.and_then(|index| self.job(index)).map(|job| job.owner);
@@ -77,7 +77,7 @@ impl Index {
         }
     }
 
-    /// Removes a Job and says whose it was.
+    /// Removes a Job. Returns it with its owner.
     pub(crate) fn remove_job(&mut self, index: JobIndex) -> Option<(OwnerIndex, Job)> {
         self.job(index)?;
         self.unlink_job(index);
@@ -117,7 +117,7 @@ impl Index {
         self.link_job(index, owner);
     }
 
-    /// Brings a Job up to date and says whether anything that bears on a decision changed.
+    /// Updates a Job. Returns whether a field that affects decisions changed.
     fn update_job(&mut self, index: JobIndex, record: &JobRecord, mark: u32) -> bool {
         let is_shown = self.is_shown(&record.shard_labels);
         let Some(job) = self.jobs.get_mut(index) else {

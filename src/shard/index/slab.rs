@@ -1,19 +1,19 @@
-//! Places for records of one kind, in chunks: memory grows by a chunk, nothing is copied when it does, and a place keeps
-//! its number for as long as its record is there.
+//! Storage for records of one type, in chunks. Growth adds a chunk and copies nothing, and a record's place number does
+//! not change while the record exists.
 //!
-//! A vector of all places would at times take twice what it holds, and three times while it grows.
+//! A single vector would sometimes take twice the memory of its content, and three times while it grows.
 //!
-//! Invariant: `free` names each vacant place once.
+//! Invariant: `free` lists each vacant place once.
 
-/// Records in a chunk: large enough that the chunks' own vector does not count, small enough that one shard of many is small.
+/// Records per chunk: large enough that the vector of chunks is negligible, small enough that a small shard is small.
 const CHUNK_LEN: usize = 64;
 
-/// See the module.
+/// A chunked slab of records, addressed by place number.
 pub(super) struct Slab<T> {
     chunks: Vec<Box<[Option<T>; CHUNK_LEN]>>,
-    /// Places that were given up, the last one first.
+    /// Vacated places; the most recent is last.
     free: Vec<u32>,
-    /// Places that were taken at least once.
+    /// Places that have been used at least once.
     n_places: u32,
 }
 
@@ -26,7 +26,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// All places that may hold a record, in the order in which they were first taken.
+    /// All places that may contain a record, in the order in which they were first used.
     pub(super) fn places(&self) -> std::ops::Range<u32> {
         0..self.n_places
     }
@@ -41,7 +41,7 @@ impl<T> Slab<T> {
         self.chunks.get_mut(place / CHUNK_LEN)?[place % CHUNK_LEN].as_mut()
     }
 
-    /// Takes a record in and says where.
+    /// Stores a record and returns its place.
     pub(super) fn put(&mut self, record: T) -> u32 {
         let place = self.free.pop().unwrap_or_else(|| {
             let place = self.n_places;
@@ -56,7 +56,7 @@ impl<T> Slab<T> {
         place
     }
 
-    /// Gives up a place.
+    /// Removes the record of a place.
     pub(super) fn take(&mut self, place: u32) -> Option<T> {
         let offset = place as usize % CHUNK_LEN;
         let record = self.chunks.get_mut(place as usize / CHUNK_LEN)?[offset].take()?;

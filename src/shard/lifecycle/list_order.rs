@@ -1,12 +1,13 @@
-//! What shards are listed by.
+//! The order to list shards.
 
 use crate::shard::ShardSet;
 
-/// A list that is wanted.
+/// A list to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListOrder {
-    /// Of the CronJobs and Jobs of these shards.
+    /// The shards whose CronJobs and Jobs are to be listed.
     pub shards: ShardSet,
-    /// Whether everything that was written before must be in it; else what our own watches have come to will do.
+    /// Whether the list must contain every earlier write. Otherwise the versions that this replica's watches have
+    /// reached suffice.
     pub is_consistent: bool,
 }

@@ -1,4 +1,4 @@
-//! What a shard knows of one CronJob beyond its record: our view of its status, what is armed, the slot in work.
+//! The state of one CronJob beyond its record: the pending status, the armed slot, the open slot.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,56 +14,56 @@ use super::{
 
 /// One CronJob of the shard.
 pub(crate) struct CronJobState {
-    /// As last seen, or as stored by our own last write.
+    /// The last observed form, or the result of this replica's last write.
     pub(crate) record: CronJobRecord,
     /// The memory for the template and the metadata of the record.
     pub(crate) reservation: Option<Reservation>,
-    /// The relist in which it was last seen.
+    /// The relist in which the CronJob was last seen.
     pub(crate) mark: u32,
-    /// The object as it is now cannot be understood: it must not run on what it was before, and nothing can be stored.
+    /// The current object cannot be decoded: its former form must not run, and nothing can be stored.
     pub(crate) is_undecodable: bool,
-    /// The status as it will be when all that we know is stored: what decisions are made on (B-5.3 and its difference).
+    /// The status with every unstored change applied, on which decisions are based (B-5.3 and its difference).
     pub(crate) view: CronJobStatus,
-    /// The status write that was handed out and not answered.
+    /// The status write in flight.
     pub(crate) emitted: Option<Box<EmittedStatus>>,
-    /// No status write before this: the last one failed or met a conflict.
+    /// No status write before this instant, since the last one failed or met a conflict.
     pub(crate) status_not_before: Option<Timestamp>,
-    /// Status writes that failed since one succeeded.
+    /// Failed status writes since the last success.
     pub(crate) n_status_failures: u32,
-    /// History cannot go on until the cursor is stored, or the Job may be gone before a flush: the next write is urgent.
+    /// The next write is urgent: history waits for the cursor, or the Job may be gone before a flush.
     pub(crate) is_status_urgent: bool,
-    /// The first activation that is not decided yet; a timer stands for it.
+    /// The first undecided activation; a timer is set for it.
     pub(crate) armed: Option<Timestamp>,
-    /// Something changed that bears on the decision: what was armed for later does not stand in the way of a look.
+    /// A fact relevant to the decision changed: evaluate even if the armed slot is in the future.
     pub(crate) must_look: bool,
-    /// Instants up to here are in the account.
+    /// Instants up to this one are counted.
     pub(crate) counted_until: Option<Timestamp>,
-    /// The due slot in work.
+    /// The due slot that has not ended.
     pub(crate) open: Option<OpenSlot>,
-    /// The last slot that ended without a Job: it is not taken up again.
+    /// The last slot that ended without a Job. It is not opened again.
     pub(crate) ended_slot: Option<Timestamp>,
-    /// When the schedule was changed, where we saw it.
+    /// When the schedule changed, if this process observed it.
     pub(crate) schedule_changed: Option<Timestamp>,
-    /// Entries of `status.active` without a Job that we know, by uid (B-5.4).
+    /// Look-ups of entries of `status.active` without a known Job, by uid (B-5.4).
     pub(crate) lookups: BTreeMap<Uid, LookUp>,
-    /// When to look up its running Jobs that no watch shows; none if there are none.
+    /// When to look up its running Jobs that no watch delivers; `None` if there are none.
     pub(crate) ask_unlabelled_at: Option<Timestamp>,
-    /// When its Jobs were last looked at; kept only of a CronJob with very many.
+    /// When its Jobs were last evaluated; set only if there are very many.
     pub(crate) jobs_looked_at: Option<Timestamp>,
-    /// Since when creates are answered that we may not make any.
+    /// Since when creates have been refused for lack of permission.
     pub(crate) not_permitted_since: Option<Timestamp>,
-    /// No history deletes before this: one failed.
+    /// No history delete before this instant, since one failed.
     pub(crate) history_not_before: Option<Timestamp>,
-    /// History deletes that failed since one succeeded.
+    /// Failed history deletes since the last success.
     pub(crate) n_history_failures: u32,
-    /// Which complaints about the schedule were told already.
+    /// Problems of the schedule that were already reported.
     pub(crate) reported: Reported,
-    /// Events about Jobs that no run explains.
+    /// The limit of Events about Jobs that belong to no run.
     pub(crate) unexpected_events: UnexpectedEvents,
 }
 
-/// Events of a CronJob about Jobs that no run explains: so many within an hour, however many such Jobs there are. Anyone
-/// who may create Jobs in any namespace can make them.
+/// Limits the Events of a CronJob about Jobs that belong to no run to a number per hour. Anyone who may create Jobs in
+/// any namespace can cause such Events.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct UnexpectedEvents {
     begun: Option<Timestamp>,
@@ -71,10 +71,10 @@ pub(crate) struct UnexpectedEvents {
 }
 
 impl UnexpectedEvents {
-    /// As many as client-go lets through at once.
+    /// The burst that client-go permits.
     const PER_HOUR_MAX: u8 = 25;
 
-    /// Whether one more may be emitted now; then it counts as emitted.
+    /// Whether another Event may be emitted now. If so, it is counted.
     pub(crate) fn take(&mut self, now: Timestamp) -> bool {
         if self.begun.is_none_or(|begun| now.duration_since(begun).as_hours() != 0) {
             *self = UnexpectedEvents {
@@ -88,7 +88,7 @@ impl UnexpectedEvents {
     }
 }
 
-/// A status that was handed out.
+/// A status that was emitted.
 pub(crate) struct EmittedStatus {
     pub(crate) status: CronJobStatus,
     pub(crate) resource_version: ResourceVersion,
@@ -100,37 +100,37 @@ pub(crate) struct EmittedStatus {
 pub(crate) struct OpenSlot {
     pub(crate) slot: Timestamp,
     pub(crate) stage: SlotStage,
-    /// Creates of this slot that failed.
+    /// Failed creates of this slot.
     pub(crate) n_failures: u32,
-    /// Look-ups in a row that were not permitted.
+    /// Consecutive look-ups that were not permitted.
     pub(crate) n_look_up_refusals: u32,
-    /// The slot's Job, if the watch showed it come and go before the create was answered.
+    /// The slot's Job, if the watch delivered its creation and deletion before the create was answered.
     pub(crate) gone: Option<Uid>,
 }
 
-/// Where an open slot stands.
+/// The stage of an open slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SlotStage {
     /// Held back by `spec.suspend`.
     Suspended,
     /// Held back by Forbid.
     Forbidden,
-    /// Held back by a running Job of its name.
+    /// Held back by a running Job with its name.
     AlreadyActive,
-    /// The Jobs that it replaces are being deleted.
+    /// Its predecessors are being deleted.
     Replacing { jobs: Vec<Uid>, has_failed: bool },
-    /// Its create was handed out.
+    /// Its create is in flight.
     Ordered,
-    /// A Job of its name exists, and we ask whose it is; the server's refusal.
+    /// A Job of its name exists and is being looked up. Holds the server's refusal.
     LookingUp { message: String },
-    /// The look-up was not answered: to be asked again.
+    /// The look-up failed and will be repeated at `until`.
     AskingLater { message: String, until: Timestamp },
-    /// To be tried again.
+    /// Will be decided again at `until`.
     BackingOff { until: Timestamp },
 }
 
 impl OpenSlot {
-    /// Whether an answer is awaited: nothing is decided until it comes.
+    /// Whether an answer is outstanding; until it arrives nothing is decided.
     pub(crate) fn is_in_flight(&self) -> bool {
         match self.stage {
             SlotStage::Replacing { .. }
@@ -143,7 +143,7 @@ impl OpenSlot {
         }
     }
 
-    /// How it ends when a later slot takes its place.
+    /// The outcome if a later slot replaces it.
     pub(crate) fn outcome_when_passed(&self) -> InstantOutcome {
         match self.stage {
             SlotStage::Suspended => InstantOutcome::Suspended,
@@ -158,29 +158,29 @@ impl OpenSlot {
     }
 }
 
-/// An entry of `status.active` whose Job we do not know.
+/// An entry of `status.active` without a known Job.
 pub(crate) struct LookUp {
-    /// As it was put, or will be again.
+    /// The look-up, sent or to be repeated.
     pub(crate) question: JobLookUp,
     pub(crate) progress: LookUpProgress,
-    /// Look-ups of it that failed.
+    /// Failed attempts.
     pub(crate) n_failures: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LookUpProgress {
-    /// Asked.
+    /// In flight.
     Pending,
-    /// Something of that name exists: the entry stays (B-5.4).
+    /// An object of that name exists: the entry stays (B-5.4).
     Kept,
-    /// Not answered: to be asked again.
+    /// Failed, to be repeated at `until`.
     Failed { until: Timestamp },
 }
 
-/// So many entries are searched one by one: nearly every list is as short.
+/// Lists up to this length are searched linearly; almost all are.
 const N_LISTED_SEARCHED_MAX: usize = 16;
 
-/// The uids of an active list.
+/// The uids of an active list, for repeated look-ups.
 pub(crate) enum Listed<'a> {
     Few(&'a [ActiveJob]),
     Many(BTreeSet<&'a Uid>),
@@ -195,7 +195,7 @@ impl Listed<'_> {
     }
 }
 
-/// Complaints that are told once for each schedule, not at each look.
+/// Problems that were reported for the current schedule.
 #[derive(Clone, Copy, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -212,7 +212,7 @@ pub(crate) struct Reported {
 }
 
 impl LookUp {
-    /// Whether this is the question and its answer is awaited.
+    /// Whether this look-up is in flight.
     pub(crate) fn is_pending(&self, question: &JobLookUp) -> bool {
         self.progress == LookUpProgress::Pending && self.question == *question
     }
@@ -247,7 +247,7 @@ impl CronJobState {
         }
     }
 
-    /// Keeps the template and the metadata of the record as far as there is memory for them.
+    /// Releases the template, or the template and the metadata, of the record if there is no memory for them.
     pub(crate) fn keep_within(&mut self, memory: &TemplateMemory) {
         let record = &mut self.record;
         let reservation = self
@@ -262,8 +262,8 @@ impl CronJobState {
         }
     }
 
-    /// Whether the decision waits for an answer about the open slot. Under Allow a later slot that is due does not wait for
-    /// a look-up that is not permitted: no earlier Job could hold it back.
+    /// Whether the decision waits for an answer about the open slot. Under Allow, a later due slot does not wait for a
+    /// look-up that is not permitted, since no earlier Job could hold it back.
     pub(crate) fn awaits_answer(&self, now: Timestamp) -> bool {
         let Some(open) = &self.open else { return false };
         let is_look_up_refused = open.n_look_up_refusals > 0 && matches!(open.stage, SlotStage::AskingLater { .. });
@@ -272,12 +272,12 @@ impl CronJobState {
         open.is_in_flight() && !(is_look_up_refused && is_later_due && is_allow)
     }
 
-    /// Whether all that we know is stored.
+    /// Whether the stored status is up to date.
     pub(crate) fn is_status_stored(&self) -> bool {
         self.view == self.record.status
     }
 
-    /// The uids of the active list, to ask many times.
+    /// The uids of the active list, for repeated look-ups.
     pub(crate) fn listed(&self) -> Listed<'_> {
         if self.view.active.len() > N_LISTED_SEARCHED_MAX {
             Listed::Many(self.view.active.iter().map(|active| &active.uid).collect())
@@ -290,28 +290,29 @@ impl CronJobState {
         self.view.active.iter().any(|active| active.uid == *uid)
     }
 
-    /// Takes a Job off the active list; says whether it was on it.
+    /// Removes a Job from the active list. Returns whether it was listed.
     pub(crate) fn remove_active(&mut self, uid: &Uid) -> bool {
         let n_before = self.view.active.len();
         self.view.active.retain(|active| active.uid != *uid);
         self.view.active.len() != n_before
     }
 
-    /// Puts a Job on the active list (B-12.5).
+    /// Adds a Job to the active list (B-12.5).
     pub(crate) fn add_active(&mut self, active: ActiveJob) {
         if !self.is_listed_active(&active.uid) {
             self.view.active.push(active);
         }
     }
 
-    /// A Job that is deleted so soon after its end is no lock until the next flush: its slot is stored at once (B-13.1).
+    /// Marks the status urgent if the Job may be deleted before the next flush and then no longer lock its slot
+    /// (B-13.1).
     pub(crate) fn note_short_life(&mut self) {
         const SHORT_TTL_SECS: i64 = 60;
         let ttl_secs = self.record.template.ttl_seconds_after_finished;
         self.is_status_urgent |= ttl_secs.is_some_and(|secs| secs < SHORT_TTL_SECS);
     }
 
-    /// Lets no wait go on beyond `now`: its end was reckoned by a clock that was wrong.
+    /// Shortens every wait to end at `now`, since its end was computed from a wrong clock.
     pub(crate) fn end_waits(&mut self, now: Timestamp) {
         if let Some(OpenSlot {
             stage: SlotStage::AskingLater { until, .. } | SlotStage::BackingOff { until },
@@ -334,10 +335,10 @@ impl CronJobState {
         }
     }
 
-    /// Takes a status in that was seen; says whether it is news to us, not our own echo.
+    /// Merges an observed status. Returns whether it has news, rather than being the echo of this replica's own write.
     ///
-    /// Without an unsaved change of ours what was seen is the truth, wherever it moved the cursor (B-16.4). With
-    /// one, ours is put on top of it.
+    /// Without an unstored change the observed status is authoritative, wherever it moved the cursor (B-16.4).
+    /// Otherwise the unstored change is applied on top.
     pub(crate) fn take_status(&mut self, seen: &CronJobStatus) -> bool {
         if self.is_status_stored() {
             let is_news = self.view != *seen;
@@ -351,13 +352,13 @@ impl CronJobState {
         is_cursor_news
     }
 
-    /// Takes the version in which our own write was stored.
+    /// Records the version of this replica's own stored write.
     pub(crate) fn take_version(&mut self, resource_version: ResourceVersion) {
         self.record.resource_version = self.record.resource_version.max(resource_version);
     }
 }
 
-/// Which parts of a CronJob that we act on differ between two versions.
+/// Differences between two versions of a CronJob that matter to a shard.
 pub(crate) struct SpecChange {
     pub(crate) is_schedule: bool,
     pub(crate) is_any: bool,

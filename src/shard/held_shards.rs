@@ -1,9 +1,9 @@
-//! The shards that a replica holds, behind the four verbs of one.
+//! The shards that a replica holds, behind the four verbs of a single shard.
 //!
-//! Every fact goes to the shards that it concerns: by the uid of the CronJob or of a Job's controller, and to all of them
-//! where neither is named. What comes out bears the shard and the term in which it was decided, so that it is sent in
-//! that term or not at all. A shard that is taken up while the watches go on is on standby and is listed on its own;
-//! what a watch has told since is not undone by that list.
+//! Every fact goes to the shard that it concerns, determined by the uid of the CronJob or of a Job's controller, or to
+//! all shards if it names neither. Every effect carries the shard and the term of its decision, so that it is sent in
+//! that term or not at all. A shard that is added while watches are open starts on standby and gets its own list, which
+//! does not undo events that a watch has delivered since.
 
 mod account;
 mod held;
@@ -33,18 +33,18 @@ use crate::shard::{
     state::{ShardConfig, ShardState, Wakeup},
 };
 
-/// The only shard of a replica that is alone, and its only term.
+/// The only shard of a replica with `--alone`, and its only term.
 pub const WHOLE: ShardTerm = ShardTerm {
     shard: ShardId(0),
     term: Term(1),
 };
 
-/// How CronJobs are shared out.
+/// How CronJobs are divided into shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partition {
-    /// All in one shard, number 0: a replica that is alone by its configuration.
+    /// One shard, number 0, with all CronJobs: a replica with `--alone`.
     Whole,
-    /// By hash, over so many shards.
+    /// By hash, into this number of shards.
     Shards(ShardCount),
 }
 
@@ -58,33 +58,33 @@ impl Partition {
     }
 }
 
-/// An effect, and inside what it may be performed.
+/// An effect with the shard and the term in which it may be performed.
 #[derive(Clone, Debug)]
 pub struct Ordered {
     /// The shard and the term in which it was decided.
     pub shard_term: ShardTerm,
-    /// What is to be done.
+    /// The action.
     pub effect: Effect,
 }
 
-/// See the module.
+/// The shards of a replica. [`HeldShards::whole`] and [`HeldShards::lead`] start leadership of a shard.
 pub struct HeldShards {
     partition: Partition,
     scopes: Vec<Scope>,
-    /// How far the clocks of replicas may be apart.
+    /// The maximum difference between the clocks of replicas.
     clock_skew_max: SignedDuration,
     progress: Progress,
     held: BTreeMap<ShardId, Held>,
-    /// Those that may have effects.
+    /// Shards that may have effects to poll.
     with_effects: BTreeSet<ShardId>,
-    /// The account of those that are held no more.
+    /// Counts of released shards.
     retired: OutcomeCounts,
     template_memory: TemplateMemory,
     is_paused: bool,
 }
 
 impl HeldShards {
-    /// No shard yet.
+    /// Creates an instance without shards.
     pub fn new(partition: Partition, scopes: Vec<Scope>, clock_skew_max: SignedDuration) -> HeldShards {
         HeldShards {
             partition,
@@ -99,12 +99,12 @@ impl HeldShards {
         }
     }
 
-    /// The memory for the templates and the metadata of all CronJobs that are held.
+    /// The memory for the templates and the metadata of all CronJobs.
     pub fn template_memory(&self) -> &TemplateMemory {
         &self.template_memory
     }
 
-    /// One shard with everything, led from the beginning; the watches list it.
+    /// Creates a single shard with all CronJobs, led from the start. The watches list it.
     pub fn whole(scopes: Vec<Scope>, clock_skew_max: SignedDuration, now: Timestamp) -> HeldShards {
         let ShardTerm { shard, term } = WHOLE;
         let mut shards = HeldShards::new(Partition::Whole, scopes, clock_skew_max);
@@ -113,7 +113,7 @@ impl HeldShards {
         shards
     }
 
-    /// Begins to hold a shard, on standby, and a list of it. A second call begins the list anew.
+    /// Adds a shard on standby and starts its own list. A second call restarts the list.
     pub fn stand_by(&mut self, shard: ShardId, now: Timestamp) {
         let (config, memory) = (self.config(shard), &self.template_memory);
         let begin = || {
@@ -133,7 +133,7 @@ impl HeldShards {
         held.listing = Some(listing);
     }
 
-    /// Takes in what the list of its own found of the shards that are being listed.
+    /// Handles an object found by the list of the shards that are being listed.
     pub fn take_listed(&mut self, listed: Listed, now: Timestamp) {
         let shard = self.partition.shard_of(listed.cron_job());
         let Some(held) = self.held.get_mut(&shard) else { return };
@@ -143,14 +143,14 @@ impl HeldShards {
         }
     }
 
-    /// Ends the lists of these shards: everything that there was at these versions has been taken in.
+    /// Ends the lists of these shards. They contained every object as of these versions.
     pub fn end_list(&mut self, shards: &ShardSet, through: &ResourceVersions, now: Timestamp) {
         for shard in shards.iter() {
             self.with(shard, |held| held.end_list(through, now));
         }
     }
 
-    /// Leads a shard in this term from now on. One that is not held yet stands by first, and decides once it is listed.
+    /// Starts leading a shard in this term. An unknown shard is added on standby first, and decides once it is listed.
     pub fn lead(&mut self, shard_term: ShardTerm, now: Timestamp) {
         let ShardTerm { shard, term } = shard_term;
         if !self.held.contains_key(&shard) {
@@ -162,22 +162,22 @@ impl HeldShards {
         });
     }
 
-    /// Has a shard that acts, and goes on to, leave nothing lying.
+    /// Starts closing a shard: it continues to act, and its statuses are written at once.
     pub fn close(&mut self, shard: ShardId, now: Timestamp) {
         self.with(shard, |held| held.state.close(now));
     }
 
-    /// Decides what is due in a shard, and nothing after.
+    /// Seals a shard: it decides what is due by `now`, and nothing later.
     pub fn seal(&mut self, shard: ShardId, now: Timestamp) {
         self.with(shard, |held| held.state.seal(now));
     }
 
-    /// Whether a shard that is closing or sealed is at rest; one that is not held is.
+    /// Whether a closing or sealed shard is settled. True for a shard that is not held.
     pub fn is_settled(&mut self, shard: ShardId) -> bool {
         self.held.get_mut(&shard).is_none_or(|held| held.state.is_settled())
     }
 
-    /// Holds a shard no more. Effects that were not polled are lost with it.
+    /// Drops a shard. Effects that were not polled are lost.
     pub fn release(&mut self, shard: ShardId) {
         if let Some(held) = self.held.remove(&shard) {
             self.retired.add(&held.state.retire());
@@ -185,7 +185,7 @@ impl HeldShards {
         self.with_effects.remove(&shard);
     }
 
-    /// Takes in a fact from a watch, or an answer.
+    /// Handles a fact from a watch, or an answer.
     pub fn handle(&mut self, input: Input, now: Timestamp) {
         self.progress.observe(&input);
         if let Input::Selected(selected) = input {
@@ -200,7 +200,7 @@ impl HeldShards {
         }
     }
 
-    /// A list of some shards is one for these alone: others it says nothing of.
+    /// Forwards a relist to the shards that it covers; it has no meaning for others.
     fn follow_selection(&mut self, selected: &Selected, now: Timestamp) {
         for shard in selected.shards.iter() {
             let scope = selected.scope.clone();
@@ -215,7 +215,7 @@ impl HeldShards {
         }
     }
 
-    /// Takes in that it is `now`.
+    /// Advances time to `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         for (shard, held) in &mut self.held {
             held.is_wakeup_old = true;
@@ -224,7 +224,7 @@ impl HeldShards {
         }
     }
 
-    /// The next thing to be done.
+    /// The next effect to perform.
     pub fn poll_effect(&mut self) -> Option<Ordered> {
         while let Some(shard) = self.with_effects.first().copied() {
             let held = self.held.get_mut(&shard);
@@ -237,7 +237,7 @@ impl HeldShards {
         None
     }
 
-    /// When time alone will next make something due; it may be early, never late.
+    /// When to call [`HeldShards::handle_timeout`] next; may be early, never late.
     pub fn next_wakeup(&mut self) -> Option<Wakeup> {
         let wakeups = self.held.values_mut().filter_map(|held| {
             if std::mem::take(&mut held.is_wakeup_old) {
@@ -248,34 +248,34 @@ impl HeldShards {
         wakeups.min_by_key(|wakeup| wakeup.at)
     }
 
-    /// Which shards are held, on standby or more.
+    /// The shards that are held, in any phase.
     pub fn shards(&self) -> impl Iterator<Item = ShardId> {
         self.held.keys().copied()
     }
 
-    /// Whether the watches have shown everything once, and every shard that is held has been listed.
+    /// Whether every watch has delivered a complete list, and every held shard has been listed.
     pub fn is_synced(&self) -> bool {
         self.is_watch_synced() && self.held.values().all(|held| held.state.is_synced())
     }
 
-    /// Whether the watches have shown everything once.
+    /// Whether every watch has delivered a complete list.
     pub fn is_watch_synced(&self) -> bool {
         self.progress.is_listed()
     }
 
-    /// Whether the watches have shown once what the API server permits, so that a shard can be listed beside them.
+    /// Whether every watch that the API server permits has delivered a complete list, so that a shard can be listed.
     pub fn are_permitted_watches_synced(&self) -> bool {
         self.progress.is_listed_as_permitted()
     }
 
-    /// Whether the watches have shown what another leader wrote, or it was there when the shard was listed.
+    /// Whether the watches, or the shard's own list, have reached the versions that another leader wrote.
     pub fn has_seen(&self, shard: ShardId, written: &ResourceVersions) -> bool {
         let loaded = self.held.get(&shard).map(|held| held.loaded).unwrap_or_default();
         written.is_within(&self.progress.seen(shard).max(&loaded))
     }
 
-    /// What whoever leads a shard after us must have seen: what we wrote last, and what we go by, which may be what a leader
-    /// before us wrote.
+    /// Minimum versions that the next leader of a shard must observe: those that this replica wrote, and those that it
+    /// relied on, which an earlier leader may have written.
     pub fn written_through(&self, shard: ShardId) -> ResourceVersions {
         let Some(held) = self.held.get(&shard) else {
             return ResourceVersions::default();
@@ -286,12 +286,12 @@ impl HeldShards {
         written
     }
 
-    /// Takes note of what we had to have seen, since a leader before us wrote it: whoever comes after us must have, too.
+    /// Records the versions that this replica had to observe, so that they are required of the next leader too.
     pub fn note_handed_over(&mut self, shard: ShardId, written: &ResourceVersions) {
         self.with(shard, |held| held.written = held.written.max(written));
     }
 
-    /// When time alone will next make something due in a shard.
+    /// The next wake-up of one shard.
     pub fn wakeup_of(&mut self, shard: ShardId) -> Option<Wakeup> {
         self.held.get_mut(&shard)?.state.next_wakeup()
     }
@@ -301,12 +301,12 @@ impl HeldShards {
         self.partition.shard_of(cron_job)
     }
 
-    /// Whether a shard is held and has not been led.
+    /// Whether a shard is held and has never been led.
     pub fn is_on_standby(&self, shard: ShardId) -> bool {
         self.held.get(&shard).is_some_and(|held| held.term.is_none())
     }
 
-    /// Whether a shard has been listed, in all scopes but those that its own list had to leave out.
+    /// Whether a shard has been listed, in all scopes except those that its own list left out.
     pub fn is_shard_synced(&self, shard: ShardId) -> bool {
         self.held.get(&shard).is_some_and(Held::is_synced)
     }
@@ -331,7 +331,7 @@ impl HeldShards {
         }
     }
 
-    /// The one shard that a fact is about; none where it may be about any.
+    /// The shard that a fact concerns; `None` if it may concern any.
     fn concerned(&self, input: &Input) -> Option<ShardId> {
         let cron_job = match input {
             Input::CronJobApplied(record) => &record.identity.uid,

@@ -1,10 +1,11 @@
-//! What an election wants of the shards of a replica, carried out: list, warm, lead, seal, let go.
+//! Executes an election's commands to the shards of a replica: load, lead, seal and release.
 //!
-//! A shard is led only when it knows enough: everything that a consistent list found which began after it was ours to
-//! lead, or, where it was handed over, everything that its last leader wrote and went by, in what was loaded or shown by
-//! our own watches. A shard to be sealed goes on to act until what it has begun is answered and stored, as long as that may
-//! take: nobody acts for it from the seal on. A sealed shard is reported when it is at rest or has had its time. Whoever
-//! drives this performs the effects of the shards, makes the lists and passes the reports on; `now` is given.
+//! A shard is led only with a complete view. Either a consistent list that began after the command to lead is complete,
+//! or, after a handover, the loaded objects and this replica's watches have reached every version that the last leader
+//! wrote or relied on. A shard to be sealed continues to act until everything that it began is answered and stored,
+//! within its time limit, because no replica acts for it from the seal on. A sealed shard is reported once it is
+//! settled or its time limit has passed. The caller performs effects, makes lists and forwards reports; `now` is an
+//! argument.
 
 mod list_order;
 
@@ -25,42 +26,43 @@ use crate::shard::{
 
 pub use self::list_order::ListOrder;
 
-/// A sealed shard waits no longer than this for the answers and statuses that were not there before.
+/// How long a sealed shard waits for outstanding answers and status writes.
 pub const SEAL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A shard that is due within this fires first and is sealed then, so that nobody has to fire it while it moves.
+/// A shard that is due within this time starts its Jobs before it is sealed, so that they are not late by the handover.
 const SEAL_CLEARANCE: SignedDuration = SignedDuration::from_millis(200);
 
-/// Shards that are sealed and not let go at a time. Nobody leads them meanwhile: one at a time makes each wait short.
+/// Maximum number of shards that are sealed and not yet released. They have no leader; one at a time keeps each wait
+/// short.
 const SEALED_MAX: usize = 1;
 
-/// For so long our watches may take to show what the last leader wrote; then the shard is listed beside them.
+/// How long the watches may take to deliver the last leader's versions before the shard is listed as well.
 const WATCH_PATIENCE: Duration = Duration::from_millis(500);
 
-/// The two times: of schedules, and of durations.
+/// The current time on two clocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocks {
-    /// The shards' time.
+    /// Wall time, for schedules.
     pub wall: Timestamp,
-    /// The boot clock.
+    /// The boot clock, for durations.
     pub boot: BootInstant,
 }
 
-/// See the module.
+/// The loading, entry and sealing of the shards of a replica.
 #[derive(Debug, Default)]
 pub struct ShardLifecycle {
     is_synced_told: bool,
-    /// Those that are to be led when they know enough.
+    /// Shards to be led when their view is complete.
     entering: BTreeMap<ShardId, Entering>,
     sealing: BTreeMap<ShardId, Sealing>,
-    /// Those whose loading is to be reported.
+    /// Shards whose loading is to be reported.
     warming: ShardSet,
-    /// Those that the next list is to be of.
+    /// Shards for the next list.
     to_list: ShardSet,
-    /// Whether one of them must know everything that there is.
+    /// Whether the next list must be consistent.
     must_be_consistent: bool,
     is_listing: bool,
-    /// Those that the list that is going on is of, and that still want it.
+    /// Shards of the list in progress that still need it.
     listing: ShardSet,
     reports: VecDeque<ShardReport>,
 }
@@ -68,9 +70,9 @@ pub struct ShardLifecycle {
 #[derive(Clone, Copy, Debug)]
 struct Entering {
     term: Term,
-    /// What it is enough to have seen; nothing where the list alone decides.
+    /// The versions that must be observed; `None` if only a list suffices.
     written: Option<ResourceVersions>,
-    /// When it is listed beside that; none where it has been, or is.
+    /// When the shard is listed as well; `None` if that list was made or ordered.
     list_at: Option<BootInstant>,
 }
 
@@ -78,36 +80,36 @@ struct Entering {
 struct Sealing {
     term: Term,
     stage: SealStage,
-    /// When the next stage is not waited for any more.
+    /// The time limit of the current stage.
     late_at: BootInstant,
-    /// Whether another member will lead it.
+    /// Whether another member will lead the shard.
     has_successor: bool,
 }
 
-/// How far a shard is that is to fire nothing more.
+/// The progress of sealing a shard.
 #[derive(Clone, Copy, Debug)]
 enum SealStage {
-    /// It fires what is due shortly first.
+    /// The shard first starts the Jobs that are due shortly.
     Firing { close_at: Timestamp },
-    /// It acts, and leaves nothing lying.
+    /// The shard acts, and its statuses are written at once.
     Closing,
-    /// It fires nothing more, and has fired everything up to here; nothing where it was never led.
+    /// The shard starts nothing more. `fired_through` is the time of the seal, or `None` if the shard was never led.
     Sealed {
         at: BootInstant,
         fired_through: Option<Timestamp>,
     },
-    /// It has been reported as sealed, and is held until its Lease names another holder.
+    /// The shard was reported as sealed. It is held until its Lease names another holder.
     Reported,
 }
 
 impl ShardLifecycle {
-    /// Takes in what the election wants.
+    /// Executes a command of the election.
     pub fn command(&mut self, shards: &mut HeldShards, command: ShardCommand, now: Clocks) {
         match command {
             ShardCommand::Load(wanted) => {
                 for shard in wanted.iter() {
                     self.warming.insert(shard);
-                    // What its leader writes last is looked for when it is handed over.
+                    // The last writes of its leader are checked at the handover.
                     self.list(shards, shard, now);
                 }
             }
@@ -125,8 +127,8 @@ impl ShardLifecycle {
         self.follow(shards, now);
     }
 
-    /// The shards that are to be listed now, if no list is going on. What is found is told to [`ShardLifecycle::take_listed`], and
-    /// the end to [`ShardLifecycle::listed`].
+    /// The next list to make, if none is in progress. The caller passes its objects to [`ShardLifecycle::take_listed`]
+    /// and its end to [`ShardLifecycle::listed`].
     pub fn poll_list(&mut self) -> Option<ListOrder> {
         if self.is_listing || self.to_list.is_empty() {
             return None;
@@ -139,14 +141,14 @@ impl ShardLifecycle {
         })
     }
 
-    /// The list that is going on begins again: what it found so far may be old.
+    /// Restarts the list in progress. Objects found so far may be outdated.
     pub fn list_again(&mut self, shards: &mut HeldShards, now: Clocks) {
         for shard in self.listing.iter() {
             shards.stand_by(shard, now.wall);
         }
     }
 
-    /// Takes in an object that the list found.
+    /// Handles an object found by the list.
     pub fn take_listed(&self, shards: &mut HeldShards, listed: Listed, now: Clocks) {
         let shard = shards.shard_of(listed.cron_job());
         if self.listing.contains(shard) {
@@ -154,13 +156,13 @@ impl ShardLifecycle {
         }
     }
 
-    /// Takes in that the list leaves a scope out, as the API server does not permit it. The shards are led without it; the
-    /// watch of the scope lists it for them once it is permitted.
+    /// Leaves a scope out of the list, because the API server does not permit it. The shards are led without it; once
+    /// it is permitted, the watch of the scope lists it for them.
     pub fn leave_out(&self, shards: &mut HeldShards, scope: &Scope) {
         shards.leave_out(&self.listing, scope);
     }
 
-    /// Takes in that the list is complete, of what was written up to these versions.
+    /// Handles the end of the list, which covers writes up to these versions.
     pub fn listed(&mut self, shards: &mut HeldShards, through: &ResourceVersions, now: Clocks) {
         self.is_listing = false;
         let listed = std::mem::take(&mut self.listing);
@@ -173,7 +175,7 @@ impl ShardLifecycle {
         self.follow(shards, now);
     }
 
-    /// Does what has become possible: after every turn, and at [`ShardLifecycle::next_wakeup`].
+    /// Takes every step that has become possible. Call after every turn, and at [`ShardLifecycle::next_wakeup`].
     pub fn follow(&mut self, shards: &mut HeldShards, now: Clocks) {
         if !self.is_synced_told && shards.are_permitted_watches_synced() {
             self.is_synced_told = true;
@@ -183,17 +185,17 @@ impl ShardLifecycle {
         self.follow_sealing(shards, now);
     }
 
-    /// What the election is to be told next.
+    /// The next report to the election.
     pub fn poll_report(&mut self) -> Option<ShardReport> {
         self.reports.pop_front()
     }
 
-    /// Puts a report back that could not be passed on.
+    /// Returns a report that could not be sent.
     pub fn put_back(&mut self, report: ShardReport) {
         self.reports.push_front(report);
     }
 
-    /// When time alone will next make something possible; it may be early, never late.
+    /// When to call [`ShardLifecycle::follow`] next; may be early, never late.
     pub fn next_wakeup(&self) -> Option<BootInstant> {
         let entering = self.entering.values();
         let list_at = entering.filter_map(|entering| entering.list_at);
@@ -205,8 +207,8 @@ impl ShardLifecycle {
         list_at.chain(late_at).min()
     }
 
-    /// Begins to load a shard. One that the list that is going on is of needs the next one: that one began before. For one
-    /// that is ours to lead everything that was written before is to be in it.
+    /// Orders a list of a shard. A list in progress began too early, so the shard waits for the next one. The list must
+    /// be consistent if the shard is to be led.
     fn list(&mut self, shards: &mut HeldShards, shard: ShardId, now: Clocks) {
         self.listing.remove(shard);
         self.to_list.insert(shard);
@@ -218,7 +220,7 @@ impl ShardLifecycle {
         let ShardTerm { shard, term } = shard_term;
         let is_loaded = shards.is_on_standby(shard);
         if !is_loaded {
-            // Whatever it was, it is not what this term begins with.
+            // A shard that is already led, or not held, is not a valid start for this term.
             self.release(shards, shard);
         }
         let written = match entry {
@@ -241,7 +243,7 @@ impl ShardLifecycle {
         for (shard, Entering { term, written, list_at }) in entering {
             let is_late = list_at.is_some_and(|list_at| list_at <= now.boot);
             if !shards.is_shard_synced(shard) {
-                // It is being loaded still; then it has its time.
+                // Still being loaded; the time limit starts when that is done.
                 if is_late && let Some(entering) = self.entering.get_mut(&shard) {
                     entering.list_at = Some(now.boot + WATCH_PATIENCE);
                 }
@@ -266,7 +268,7 @@ impl ShardLifecycle {
         }
     }
 
-    /// Begins to seal a shard, or shortens what one has that is not sealed yet.
+    /// Begins to seal a shard, or shortens the time limit of one that is not sealed yet.
     fn seal(&mut self, shards: &mut HeldShards, order: SealOrder, now: Clocks) {
         let SealOrder {
             shard_term: ShardTerm { shard, term },
@@ -280,7 +282,7 @@ impl ShardLifecycle {
             }
             return;
         }
-        // One that has not begun to fire has fired nothing.
+        // A shard that was never led has started nothing.
         self.entering.remove(&shard);
         let close_at = about_to_fire(shards, shard, now);
         let sealing = Sealing {
@@ -332,12 +334,13 @@ impl ShardLifecycle {
 }
 
 impl Sealing {
-    /// Whether it waits for another member to lead it.
+    /// Whether the shard has no leader until its next leader takes over.
     fn is_without_leader(&self) -> bool {
         self.has_successor && matches!(self.stage, SealStage::Sealed { .. } | SealStage::Reported)
     }
 
-    /// Goes as many stages further as there is nothing to wait for. Without room it acts until it is late.
+    /// Advances through every stage that has nothing to wait for. Without room the shard continues to act until it is
+    /// late.
     fn advance(&mut self, shards: &mut HeldShards, shard: ShardId, has_room: bool, now: Clocks) {
         let is_late = now.boot >= self.late_at;
         if let SealStage::Firing { close_at } = self.stage
@@ -362,7 +365,7 @@ impl Sealing {
     }
 }
 
-/// When a shard is due, if that is so soon that it should fire before it is sealed.
+/// The instant at which a shard is due, if that is soon enough to start its Jobs before the seal.
 fn about_to_fire(shards: &mut HeldShards, shard: ShardId, now: Clocks) -> Option<Timestamp> {
     let due = shards.wakeup_of(shard)?.at;
     let left = due.duration_since(now.wall);

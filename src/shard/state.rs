@@ -1,9 +1,9 @@
 //! One shard: its CronJobs, their Jobs, its timers, its outbox.
 //!
-//! Four verbs: [`ShardState::handle`] takes a fact, [`ShardState::handle_timeout`] takes the passing of time,
-//! [`ShardState::poll_effect`] gives what is to be done, [`ShardState::next_wakeup`] says when to come back.
-//! Nothing is decided before both lists are complete, and nothing about a CronJob while an answer about its slot
-//! is awaited; so a slot is ordered once at a time.
+//! It has four verbs: [`ShardState::handle`] handles a fact, [`ShardState::handle_timeout`] advances time,
+//! [`ShardState::poll_effect`] returns the next effect, and [`ShardState::next_wakeup`] the next timer. Nothing is
+//! decided before both lists are complete, and nothing about a CronJob while an answer about its slot is outstanding;
+//! so a slot is ordered once at a time.
 
 mod active;
 mod answers;
@@ -39,29 +39,29 @@ use phase::Phase;
 use relists::Relists;
 use timers::Timers;
 
-/// What a shard is told once.
+/// Fixed configuration of a shard.
 #[derive(Clone, Debug)]
 pub struct ShardConfig {
-    /// Which shard it is.
+    /// The shard.
     pub shard: ShardId,
-    /// What is watched; a scope must have been listed before anything in it is decided.
+    /// The watched scopes. Nothing in a scope is decided before it has been listed.
     pub scopes: Vec<Scope>,
-    /// Over how many shards CronJobs are shared out, so that Jobs are watched by the label of theirs; none where this one
-    /// has all.
+    /// The number of shards; watches then select Jobs by the label of their shard. `None` if this shard has all
+    /// CronJobs.
     pub count: Option<ShardCount>,
-    /// How far the clocks of replicas may be apart (`--max-clock-skew`): a Job of a slot that is further in the future
-    /// stands for no run.
+    /// The maximum difference between the clocks of replicas (`--max-clock-skew`). A Job of a slot further in the
+    /// future stands for no run.
     pub clock_skew_max: SignedDuration,
 }
 
 impl ShardConfig {
-    /// By which label watches show Jobs, if by one.
+    /// The label by which watches select Jobs, if any.
     fn label(&self) -> Option<(ShardCount, ShardId)> {
         self.count.map(|count| (count, self.shard))
     }
 }
 
-/// When to call [`ShardState::handle_timeout`], and whose timer it is.
+/// When to call [`ShardState::handle_timeout`], and for which timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakeup {
     /// The instant.
@@ -70,7 +70,7 @@ pub struct Wakeup {
     pub timer: &'static str,
 }
 
-/// How much a shard holds.
+/// The sizes of a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
     /// CronJobs.
@@ -79,7 +79,7 @@ pub struct Sizes {
     pub jobs: usize,
     /// Timers on all wheels.
     pub wheel_entries: usize,
-    /// Effects not yet taken.
+    /// Effects not polled yet.
     pub outbox: usize,
 }
 
@@ -92,15 +92,15 @@ pub struct ShardState {
     outcome_counts: OutcomeCounts,
     relists: Relists,
     phase: Phase,
-    /// Takes facts in and looks at no CronJob.
+    /// Whether the shard records facts without evaluating CronJobs.
     is_paused: bool,
-    /// Kept only for whoever asks why; none in a run.
+    /// Recorded decisions, for diagnosis; `None` in a run.
     decisions: Option<Vec<Decided>>,
     template_memory: TemplateMemory,
 }
 
 impl ShardState {
-    /// An empty shard that leads, which decides nothing until every scope has been listed.
+    /// Creates an empty shard that leads. It decides nothing until every scope has been listed.
     pub fn new(config: ShardConfig, now: Timestamp) -> ShardState {
         ShardState {
             index: Index::new(config.label()),
@@ -116,7 +116,7 @@ impl ShardState {
         }
     }
 
-    /// The same, with memory that it shares with other shards.
+    /// Shares a template memory with other shards.
     #[must_use]
     pub fn with_template_memory(self, template_memory: TemplateMemory) -> ShardState {
         ShardState {
@@ -125,12 +125,12 @@ impl ShardState {
         }
     }
 
-    /// Which shard this is.
+    /// The id of the shard.
     pub fn shard(&self) -> ShardId {
         self.config.shard
     }
 
-    /// Takes in a fact.
+    /// Handles a fact.
     pub fn handle(&mut self, input: Input, now: Timestamp) {
         self.follow_clock(now);
         match input {
@@ -145,7 +145,7 @@ impl ShardState {
             Input::JobDeleted(uid) => self.delete_job(&uid, now),
             Input::JobUnselected(uid) => self.lose_sight_of_job(&uid, now),
             Input::JobRelistDone(scope) => self.end_job_relist(&scope, now),
-            // Of many shards; whoever holds them says what of it concerns this one.
+            // Covers many shards; `HeldShards` forwards the parts that concern this one.
             Input::Selected(_) => {}
             Input::JobCreateAnswered { cron_job, slot, answer } => self.create_answered(&cron_job, slot, answer, now),
             Input::JobDeleteAnswered {
@@ -161,7 +161,7 @@ impl ShardState {
         }
     }
 
-    /// Takes in that it is `now`: everything due by then is decided. Calling it early or twice does no harm.
+    /// Advances time to `now` and decides everything due. Early or repeated calls are harmless.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         if !self.may_decide_at_all() {
             return;
@@ -179,12 +179,12 @@ impl ShardState {
         self.timers.return_buffers(due);
     }
 
-    /// The next thing to be done, oldest first.
+    /// The next effect to perform, oldest first.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.outbox.pop_front()
     }
 
-    /// When time alone will next make something due; it may be early, never late.
+    /// When to call [`ShardState::handle_timeout`] next; may be early, never late.
     pub fn next_wakeup(&mut self) -> Option<Wakeup> {
         if self.may_decide_at_all() {
             self.timers.next_wakeup()
@@ -193,7 +193,7 @@ impl ShardState {
         }
     }
 
-    /// Whether every scope but these has been listed.
+    /// Whether every scope except these has been listed.
     pub fn is_synced_but_for(&self, scopes: &[Scope]) -> bool {
         let mut listed = self.config.scopes.iter().zip(self.relists.synced());
         listed.all(|(scope, is_synced)| is_synced || scopes.contains(scope))
@@ -208,7 +208,7 @@ impl ShardState {
         self.relists.is_any_synced() && self.is_leading()
     }
 
-    /// The account of due instants.
+    /// The counts of due instants.
     pub fn outcome_counts(&self) -> &OutcomeCounts {
         &self.outcome_counts
     }
@@ -218,21 +218,21 @@ impl ShardState {
         self.index.find_cron_job(uid).is_some()
     }
 
-    /// The latest version of a CronJob that it goes by.
+    /// The highest known version of a CronJob.
     pub fn latest_version(&self) -> ResourceVersion {
         let cron_jobs = self.index.owner_indexes();
         let versions = cron_jobs.filter_map(|owner| Some(self.index.cron_job(owner)?.record.resource_version));
         versions.max().unwrap_or_default()
     }
 
-    /// The same of a Job.
+    /// The highest known version of a Job.
     pub fn latest_job_version(&self) -> ResourceVersion {
         let jobs = self.index.job_indexes();
         let versions = jobs.filter_map(|job| Some(ResourceVersion(self.index.job(job)?.resource_version)));
         versions.max().unwrap_or_default()
     }
 
-    /// How much it holds.
+    /// The current sizes.
     pub fn sizes(&self) -> Sizes {
         Sizes {
             cron_jobs: self.index.n_cron_jobs(),
@@ -242,7 +242,7 @@ impl ShardState {
         }
     }
 
-    /// One look at a CronJob, in the order of B-3.1. Idempotent: a second look at the same facts does nothing.
+    /// Evaluates a CronJob, in the order of B-3.1. Idempotent: repeated with the same facts it does nothing.
     fn evaluate(&mut self, owner: OwnerIndex, now: Timestamp) {
         let may_look = self
             .index
@@ -283,7 +283,7 @@ impl ShardState {
             return;
         };
         cron_job.mark = mark;
-        // An event older than the answer to our own write holds nothing that we did not know when we wrote.
+        // An event older than the answer to this replica's own write has no news.
         if record.resource_version < cron_job.record.resource_version {
             return;
         }
@@ -306,8 +306,8 @@ impl ShardState {
         }
     }
 
-    /// The schedule is another one: what was due by the old one ends, what the new one says of the past is not
-    /// started (B-2.2 and its difference).
+    /// Handles a changed schedule: what was due by the old one ends, and no earlier slot of the new one is started
+    /// (B-2.2 and its difference).
     fn schedule_changed(&mut self, owner: OwnerIndex, now: Timestamp) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
@@ -350,14 +350,14 @@ impl ShardState {
         }
     }
 
-    /// One that was running is asked for before anything is decided: it may be there still, without its label.
+    /// Handles a Job that a watch no longer selects. A running Job is looked up first: only its label may be gone.
     fn lose_sight_of_job(&mut self, uid: &Uid, now: Timestamp) {
         let Some(index) = self.index.find_job(uid) else { return };
         let is_running = self
             .index
             .job(index)
             .is_some_and(|job| job.finish.is_none() && !job.is_delete_requested);
-        // While its create is on the way, that it was shown to come and go must be remembered.
+        // While its create is in flight, `forget_job` must record that the Job came and went.
         let owner = self.index.job(index).map(|job| job.owner);
         let owner = owner.and_then(|owner| self.index.cron_job(owner));
         let is_awaited = owner
@@ -379,7 +379,7 @@ impl ShardState {
         let Some(cron_job) = self.index.cron_job(owner) else {
             return;
         };
-        // Whoever leads tells it.
+        // The leader emits the Event.
         if self.phase == Phase::Standby {
             return;
         }

@@ -1,10 +1,10 @@
-//! What the shards of a replica come to: due instants and sizes.
+//! Totals over the shards of a replica: due instants and sizes.
 
 use super::HeldShards;
 use crate::shard::{outcome_counts::OutcomeCounts, state::Sizes};
 
 impl HeldShards {
-    /// The account of all due instants since the process began.
+    /// The counts of all due instants since the process started.
     pub fn outcome_counts(&self) -> OutcomeCounts {
         let mut sum = self.retired.clone();
         for held in self.held.values() {
@@ -13,7 +13,7 @@ impl HeldShards {
         sum
     }
 
-    /// How much is held.
+    /// The total sizes.
     pub fn sizes(&self) -> Sizes {
         let sizes = self.held.values().map(|held| held.state.sizes());
         sizes.fold(Sizes::default(), |sum, sizes| Sizes {

@@ -1,4 +1,4 @@
-//! One shard that is held, and what is known of it besides.
+//! One held shard with its loading state.
 
 use jiff::Timestamp;
 
@@ -12,21 +12,21 @@ use crate::shard::{
 
 pub(super) struct Held {
     pub(super) state: ShardState,
-    /// The term in which it is led; none before it is led for the first time.
+    /// The term of its leadership; `None` before it is first led.
     pub(super) term: Option<Term>,
-    /// The list of its own that is going on.
+    /// The shard's own list, while it is in progress.
     pub(super) listing: Option<Listing>,
-    /// Scopes that the last list of its own left out; a list of the watch there completes the shard.
+    /// Scopes that its last own list left out. A list by the watch there completes the shard.
     left_out: Vec<Scope>,
-    /// The version of the last list of its own, until a watch has come beyond it.
+    /// The version of its last own list, until a watch delivers a later one.
     listed_at: ResourceVersion,
-    /// Up to where everything was there when it was listed, unless a watch lists it anew.
+    /// The versions that its own lists covered. A relist by a watch resets them.
     pub(super) loaded: ResourceVersions,
-    /// What we wrote last.
+    /// The last versions that this replica wrote.
     pub(super) written: ResourceVersions,
-    /// What the state said last.
+    /// The last wake-up reported by `state`.
     pub(super) wakeup: Option<Wakeup>,
-    /// Whether it was touched since.
+    /// Whether `state` has changed since.
     pub(super) is_wakeup_old: bool,
 }
 
@@ -50,7 +50,7 @@ impl Held {
         self.state.handle(input, now);
     }
 
-    /// Ends the list of its own, if one is going on: it shows everything at these versions.
+    /// Ends the shard's own list, if one is in progress. The list is complete as of these versions.
     pub(super) fn end_list(&mut self, through: &ResourceVersions, now: Timestamp) {
         let Some(listing) = self.listing.take() else { return };
         let ours = listing.ours(through);
@@ -62,20 +62,20 @@ impl Held {
         }
     }
 
-    /// Whether all scopes have been listed but those that its own list left out.
+    /// Whether all scopes have been listed, except those that the shard's own list left out.
     pub(super) fn is_synced(&self) -> bool {
         self.state.is_synced_but_for(&self.left_out)
     }
 
-    /// A list that a watch begins takes the place of ours, and may be older.
+    /// Handles the start of a list by a watch, which replaces the shard's own list and may be older.
     pub(super) fn note_relist(&mut self, input: &Input) {
         if let Input::CronJobRelistBegun(_) | Input::JobRelistBegun(_) = input {
             self.loaded = ResourceVersions::default();
         }
     }
 
-    /// Whether a watch that repeats the past shows a CronJob that a list which came later did not find: it is gone, and
-    /// the watch will say so.
+    /// Whether a watch replays a CronJob that a later list did not contain. The CronJob is gone, and the watch will
+    /// deliver its deletion.
     pub(super) fn is_past(&mut self, input: &Input) -> bool {
         match input {
             Input::CronJobApplied(record) if record.resource_version > self.listed_at => {
@@ -108,7 +108,7 @@ impl Held {
 }
 
 impl HeldShards {
-    /// Takes in that the list of these shards leaves a scope out, as the API server does not permit it.
+    /// Leaves a scope out of the lists of these shards, because the API server does not permit it.
     pub fn leave_out(&mut self, shards: &ShardSet, scope: &Scope) {
         for shard in shards.iter() {
             if let Some(listing) = self.held.get_mut(&shard).and_then(|held| held.listing.as_mut()) {

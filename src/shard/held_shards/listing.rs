@@ -1,9 +1,10 @@
-//! A list of one shard beside watches that go on: what each of the two may still say.
+//! A list of one shard while watches are open: which of its objects and of the watch events still apply.
 //!
-//! Versions settle most of it, as an older form of an object never takes the place of a newer. What versions cannot tell
-//! is kept here: what a watch has shown gone is not brought back by the list, a list that a watch began before the shard
-//! was held does not end it, and one that a watch begins meanwhile takes the place of ours. A watch that is opened anew
-//! for a shard repeats the past, of CronJobs too that were gone when the list was made: these the list ends.
+//! Versions resolve most conflicts, since an older version of an object never replaces a newer one. This module covers
+//! the rest. The list does not restore an object whose deletion a watch has delivered. A watch's list that began before
+//! the shard was held does not end this list. A list that a watch begins in the meantime replaces this list. A watch
+//! that is reopened for a shard replays past events, including events of CronJobs that were gone when the list was
+//! made; the list removes these CronJobs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,16 +18,16 @@ use crate::shard::{
     record::{CronJobRecord, JobRecord},
 };
 
-/// What a list of its own found.
+/// An object found by a shard's own list.
 #[derive(Clone, Debug)]
 pub enum Listed {
     /// A CronJob.
     CronJob(Box<CronJobRecord>),
-    /// A CronJob that cannot be understood.
+    /// A CronJob that cannot be decoded.
     UndecodableCronJob(Uid),
     /// A Job that a CronJob controls.
     Job {
-        /// Its controller.
+        /// The uid of its controller.
         cron_job: Uid,
         /// The Job.
         job: Box<JobRecord>,
@@ -34,7 +35,7 @@ pub enum Listed {
 }
 
 impl Listed {
-    /// The CronJob that it is, or belongs to.
+    /// The uid of the CronJob, or of the Job's controller.
     pub fn cron_job(&self) -> &Uid {
         match self {
             Listed::CronJob(record) => &record.identity.uid,
@@ -58,30 +59,30 @@ enum Kind {
     Jobs,
 }
 
-/// One kind in one scope.
+/// One resource in one scope.
 struct Part {
     kind: Kind,
     scope: Scope,
-    /// A watch began to list it: that list counts, and ours no more.
+    /// A watch began to list it; the watch's list counts instead of this one.
     is_left_to_watch: bool,
-    /// The API server does not permit our list: a list of the watch completes it later.
+    /// The API server does not permit the list. A later list by the watch completes the part.
     is_left_out: bool,
 }
 
-/// The form in which a watch has shown a CronJob last.
+/// The last form of a CronJob that a watch delivered.
 struct Sighting {
     version: ResourceVersion,
     identity: Arc<CronJobIdentity>,
 }
 
-/// See the module.
+/// A list of one shard, in progress.
 pub(super) struct Listing {
     parts: Vec<Part>,
-    /// What a watch has shown gone since the list began.
+    /// Objects whose deletion a watch has delivered since the list began.
     gone: BTreeSet<Uid>,
-    /// The CronJobs that a watch has shown since.
+    /// CronJobs that a watch has delivered since the list began.
     shown: BTreeMap<Uid, Sighting>,
-    /// The CronJobs that the list found.
+    /// CronJobs that the list contained.
     found: BTreeSet<Uid>,
 }
 
@@ -107,7 +108,7 @@ impl Listing {
         }
     }
 
-    /// Up to where everything is known by it, of what no watch has listed in its place.
+    /// The versions covered by this list; zero for a resource that a watch has begun to list instead.
     pub(super) fn ours(&self, through: &ResourceVersions) -> ResourceVersions {
         let ours = |kind, version| {
             if self.is_ours(kind) {
@@ -122,27 +123,27 @@ impl Listing {
         }
     }
 
-    /// Whether it is what is known of a kind, and not a watch's list in its place.
+    /// Whether this list counts for a resource, rather than a watch's list.
     fn is_ours(&self, kind: Kind) -> bool {
         let is_left = |part: &Part| part.kind == kind && part.is_left_to_watch;
         !self.parts.iter().any(is_left)
     }
 
-    /// Takes in that our list leaves a scope out.
+    /// Records that the list leaves a scope out.
     pub(super) fn leave_out(&mut self, scope: &Scope) {
         for part in &mut self.parts {
             part.is_left_out |= part.scope == *scope;
         }
     }
 
-    /// The scopes that our list left out.
+    /// The scopes that the list left out.
     pub(super) fn left_out(&self) -> Vec<Scope> {
         let of_cron_jobs = self.parts.iter().filter(|part| part.kind == Kind::CronJobs);
         let left_out = of_cron_jobs.filter(|part| part.is_left_out);
         left_out.map(|part| part.scope.clone()).collect()
     }
 
-    /// What the shard is told at the beginning.
+    /// The inputs for the shard at the start of the list.
     pub(super) fn begun(&self) -> impl Iterator<Item = Input> {
         self.parts.iter().map(|part| match part.kind {
             Kind::CronJobs => Input::CronJobRelistBegun(part.scope.clone()),
@@ -150,7 +151,7 @@ impl Listing {
         })
     }
 
-    /// What it is told at the end of a list at this version.
+    /// The inputs for the shard at the end of the list, whose version is `at`.
     pub(super) fn done(self, at: ResourceVersion) -> impl Iterator<Item = Input> {
         let is_ours = self.is_ours(Kind::CronJobs);
         let left_out = self.left_out();
@@ -171,14 +172,14 @@ impl Listing {
         past.map(|(uid, _)| Input::CronJobDeleted(uid)).chain(done)
     }
 
-    /// Whether what the list found is still to be believed.
+    /// Records a listed object. Returns whether the object still applies.
     pub(super) fn takes(&mut self, listed: &Listed) -> bool {
         if let Listed::CronJob(_) | Listed::UndecodableCronJob(_) = listed {
             self.found.insert(listed.cron_job().clone());
         }
         let (kind, uid, namespace): (_, &Uid, &str) = match listed {
             Listed::CronJob(record) => (Kind::CronJobs, &record.identity.uid, &record.identity.namespace),
-            // Nothing more is known of it; to take it for there when it is not does no harm.
+            // Its namespace is unknown. Treating a deleted CronJob as existing does no harm.
             Listed::UndecodableCronJob(uid) => return !self.gone.contains(uid),
             Listed::Job { job, .. } => (Kind::Jobs, &job.uid, &job.namespace),
         };
@@ -187,7 +188,7 @@ impl Listing {
         !self.gone.contains(uid) && !self.parts.iter().any(is_left_to_watch)
     }
 
-    /// Takes note of what a watch says; whether it is for the shard.
+    /// Records a watch event. Returns whether the shard should handle it.
     pub(super) fn observe(&mut self, input: &Input) -> bool {
         match input {
             Input::CronJobDeleted(uid) | Input::JobDeleted(uid) | Input::JobUnselected(uid) => {

@@ -1,11 +1,11 @@
-//! What shards do while the replica may not act.
+//! Pauses the shards while the replica may not act.
 
 use jiff::Timestamp;
 
 use super::HeldShards;
 
 impl HeldShards {
-    /// Has every shard take facts in alone, while the replica may not act.
+    /// Lets every shard record facts without deciding, while the replica may not act.
     pub fn pause(&mut self) {
         if !std::mem::replace(&mut self.is_paused, true) {
             for held in self.held.values_mut() {
@@ -14,7 +14,7 @@ impl HeldShards {
         }
     }
 
-    /// Has every shard decide again.
+    /// Lets every shard decide again.
     pub fn resume(&mut self, now: Timestamp) {
         if std::mem::take(&mut self.is_paused) {
             for (shard, held) in &mut self.held {

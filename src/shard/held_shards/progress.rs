@@ -1,4 +1,4 @@
-//! How far the watches have come, by the versions that they showed.
+//! The progress of the watches, by the resource versions that they delivered.
 
 use crate::shard::{
     ResourceVersions, ShardId, ShardSet,
@@ -7,7 +7,7 @@ use crate::shard::{
     outcome::{CreateOutcome, StatusOutcome},
 };
 
-/// See the module. A list shows its objects in no order of versions: it counts when it is complete.
+/// The progress of all watches. A list is not ordered by version, so its versions count when it is complete.
 #[derive(Clone, Debug)]
 pub(super) struct Progress {
     scopes: Vec<ScopeProgress>,
@@ -41,11 +41,11 @@ impl ScopeProgress {
 struct KindProgress {
     is_listing: bool,
     was_listed: bool,
-    /// The API server does not permit it.
+    /// Whether the API server refused the list or watch.
     is_refused: bool,
     highest: ResourceVersion,
     through: ResourceVersion,
-    /// The shards that the watch shows; none where it shows everything.
+    /// The shards that the watch selects; `None` if it is not restricted to shards.
     shown: Option<ShardSet>,
 }
 
@@ -63,7 +63,7 @@ impl KindProgress {
         self.through = self.highest;
     }
 
-    /// A watch of some shards shows them from some version on: nothing is known of what it did not show before.
+    /// Follows a watch of some shards. It delivers their events from some version on; earlier ones are unknown.
     fn select(&mut self, selected: &Selected) {
         match selected.stage {
             SelectionStage::NotPermitted => {
@@ -84,7 +84,7 @@ impl KindProgress {
         self.shown = Some(selected.shards);
     }
 
-    /// Up to where everything of a shard has been seen.
+    /// The version up to which every event of a shard has been observed.
     fn seen(&self, shard: ShardId) -> ResourceVersion {
         match self.shown {
             None => self.through,
@@ -106,7 +106,7 @@ impl Progress {
         }
     }
 
-    /// Takes note of what a watch says.
+    /// Updates the progress from a watch event.
     pub(super) fn observe(&mut self, input: &Input) {
         match input {
             Input::CronJobRelistBegun(scope) => self.in_scope(scope, |watches| watches.cron_jobs.is_listing = true),
@@ -132,19 +132,19 @@ impl Progress {
         }
     }
 
-    /// Whether every watch has shown everything once.
+    /// Whether every watch has delivered a complete list.
     pub(super) fn is_listed(&self) -> bool {
         self.scopes.iter().all(ScopeProgress::is_listed)
     }
 
-    /// Whether every watch has shown everything once that the API server permits. Where it permits nothing, none has.
+    /// Whether every watch that the API server permits has delivered a complete list. False if it permits none.
     pub(super) fn is_listed_as_permitted(&self) -> bool {
         let is_done = |watches: &ScopeProgress| watches.is_listed() || watches.is_refused();
         self.scopes.iter().any(ScopeProgress::is_listed) && self.scopes.iter().all(is_done)
     }
 
-    /// Up to where everything of a shard has been seen. With several scopes it cannot be told: which of them a version was
-    /// written in is not known.
+    /// The versions up to which every event of a shard has been observed. Zero with several scopes, since the scope of
+    /// a version is not known.
     pub(super) fn seen(&self, shard: ShardId) -> ResourceVersions {
         match self.scopes.as_slice() {
             [watches] => ResourceVersions {
@@ -168,7 +168,7 @@ impl Progress {
     }
 }
 
-/// Takes note of what an answer says that we wrote.
+/// Records the version of a write from its answer.
 pub(super) fn note_written(written: &mut ResourceVersions, input: &Input) {
     match input {
         Input::JobCreateAnswered {

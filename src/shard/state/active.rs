@@ -20,20 +20,20 @@ use crate::shard::{
     record::{ActiveJob, Finish},
 };
 
-/// How long a running Job may have no label before it is asked for, and again: as a rule it has one within seconds.
+/// How long a running Job may lack its label before it is looked up, and between look-ups. Most get it within seconds.
 const UNLABELLED_WAIT: SignedDuration = SignedDuration::from_secs(30);
 
-/// What the look at one Job asks for.
+/// The action that one Job requires.
 enum Finding {
-    /// A running Job of ours that is not on the list (B-5.1 and its difference).
+    /// A running Job of this CronJob that is not on the list (B-5.1 and its difference).
     Adopt,
-    /// A running Job that we did not create.
+    /// A running Job that cronwheel did not create.
     Unexpected,
-    /// A Job on the list has ended.
+    /// A Job on the list that has ended.
     Ended(Finish),
 }
 
-/// What is asked about an entry of the active list (B-5.4).
+/// The look-up for an entry of the active list (B-5.4).
 pub(super) fn question(cron_job: &Arc<CronJobIdentity>, active: &ActiveJob) -> JobLookUp {
     let namespace = if active.namespace.is_empty() {
         &cron_job.namespace
@@ -49,7 +49,7 @@ pub(super) fn question(cron_job: &Arc<CronJobIdentity>, active: &ActiveJob) -> J
 }
 
 impl ShardState {
-    /// Brings the active list in line with the Jobs (B-5.1), then asks for those entries that have none (B-5.4).
+    /// Reconciles the active list with the Jobs (B-5.1), then looks up the entries without a known Job (B-5.4).
     pub(super) fn reconcile_active(&mut self, owner: OwnerIndex, now: Timestamp) {
         for (job, finding) in self.findings(owner, now) {
             match finding {
@@ -63,8 +63,8 @@ impl ShardState {
         self.look_up_missing(owner, now);
     }
 
-    /// Forgets the running Jobs of the active list that no watch shows, so that they are asked for: of one that is gone
-    /// before it has the label of its shard nobody else says so.
+    /// Forgets the running Jobs on the active list that no watch delivers, so that they are looked up. If such a Job is
+    /// deleted before it gets the label of its shard, no event reports the deletion.
     fn doubt_unlabelled(&mut self, owner: OwnerIndex, now: Timestamp) {
         let doubtful = self.unlabelled(owner);
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
@@ -86,7 +86,7 @@ impl ShardState {
         }
     }
 
-    /// The running Jobs of the active list that no watch shows; as a rule there are none, which is seen at once.
+    /// The running Jobs on the active list that no watch delivers. Usually there are none, which is a cheap check.
     fn unlabelled(&self, owner: OwnerIndex) -> Vec<JobIndex> {
         let is_it = |job: &Job| !job.is_shown && job.finish.is_none() && !job.is_delete_requested;
         let jobs = self.index.children_of(owner).filter(|(_, job)| is_it(job));
@@ -100,7 +100,7 @@ impl ShardState {
         jobs.into_iter().map(|(index, _)| index).collect()
     }
 
-    /// What is to be done, by slot and name; usually nothing.
+    /// The actions required, ordered by slot and name. Usually none.
     fn findings(&self, owner: OwnerIndex, now: Timestamp) -> Vec<(JobIndex, Finding)> {
         let Some(cron_job) = self.index.cron_job(owner) else {
             return Vec::new();
@@ -130,7 +130,7 @@ impl ShardState {
         findings
     }
 
-    /// Whether the Job bears the name that its scheduled timestamp gives.
+    /// Whether the Job's name matches its scheduled timestamp.
     fn is_ours(&self, owner: OwnerIndex, job: JobIndex) -> bool {
         let (Some(cron_job), Some(job)) = (self.index.cron_job(owner), self.index.job(job)) else {
             return false;
@@ -139,8 +139,8 @@ impl ShardState {
             .is_some_and(|slot| naming::is_job_name(&job.name, &cron_job.record.identity.name, slot))
     }
 
-    /// The latest slot for which a Job can have been created: a Job with a later one stands for no run. Replicas' clocks
-    /// may differ by the tolerance of the clock guard.
+    /// The latest slot for which a Job can exist, given the permitted difference between the clocks of replicas. A Job
+    /// with a later slot stands for no run.
     pub(super) fn latest_slot_of_jobs(&self, now: Timestamp) -> Timestamp {
         after(now, self.config.clock_skew_max)
     }
@@ -161,8 +161,8 @@ impl ShardState {
         }
     }
 
-    /// Moves the cursor to the latest slot whose Job of ours has ended unrecorded: one that is not to be started any more
-    /// would never meet it. Says where the cursor is.
+    /// Moves the cursor to the latest slot whose Job of this CronJob has ended without being recorded. A slot that may
+    /// not start any more would never find its Job otherwise. Returns the cursor.
     pub(super) fn record_ended(&mut self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
         let latest_slot = self.latest_slot_of_jobs(now);
         let is_ended = |job: &Job| job.finish.is_some() && !job.is_scheduled_after(latest_slot);
@@ -220,7 +220,7 @@ impl ShardState {
         self.emit_event(owner, EventReason::SawCompletedJob, message);
     }
 
-    /// `lastSuccessfulTime` is the latest completion that was seen (B-5.1).
+    /// Sets `lastSuccessfulTime` to the latest completion observed (B-5.1).
     fn note_success(&mut self, owner: OwnerIndex, now: Timestamp) {
         let latest_slot = self.latest_slot_of_jobs(now);
         let children = self.index.children_of(owner).map(|(_, job)| job);
@@ -231,7 +231,7 @@ impl ShardState {
         }
     }
 
-    /// Asks for the Jobs of entries that no Job answers to (B-5.4); once, and again after a failure.
+    /// Looks up the entries without a known Job (B-5.4), once, and again after a failure.
     fn look_up_missing(&mut self, owner: OwnerIndex, now: Timestamp) {
         let (uids, mut missing) = self.missing(owner);
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
@@ -267,8 +267,8 @@ impl ShardState {
         }
     }
 
-    /// The entries of the active list that no Job answers to, in its order, and what is to be asked about each. Of those
-    /// that repeat a uid, the second is asked for when the first has been answered.
+    /// The entries of the active list without a known Job, in order, with the look-up for each. Of entries with the
+    /// same uid, the second is looked up after the first is answered.
     fn missing(&self, owner: OwnerIndex) -> (Vec<Uid>, BTreeMap<Uid, JobLookUp>) {
         let (mut uids, mut questions) = (Vec::new(), BTreeMap::new());
         let Some(cron_job) = self.index.cron_job(owner) else {
@@ -285,14 +285,14 @@ impl ShardState {
         (uids, questions)
     }
 
-    /// A list does not have a Job. It may be younger than the list: an entry of the active list is asked for first.
+    /// Removes a Job that a list does not contain. The Job may be newer than the list, so its entry is looked up first.
     pub(super) fn lose_job(&mut self, job: JobIndex, now: Timestamp) {
         if let Some((owner, _)) = self.index.remove_job(job) {
             self.evaluate_jobs(owner, now);
         }
     }
 
-    /// A Job is gone. One that was on the list and that we did not delete went missing (B-5.4).
+    /// Removes a Job that is gone. A Job on the list that cronwheel did not delete went missing (B-5.4).
     pub(super) fn forget_job(&mut self, job: JobIndex, now: Timestamp) {
         let Some((owner, job)) = self.index.remove_job(job) else {
             return;

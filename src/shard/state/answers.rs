@@ -1,4 +1,4 @@
-//! What follows from the answers to our own orders (B-10.4, B-12).
+//! Handles the answers to orders of this shard (B-10.4, B-12).
 
 use std::time::Duration;
 
@@ -20,14 +20,14 @@ use crate::shard::{
     record::JobRecord,
 };
 
-/// An order that was turned away before it was sent is not the server's fault: it comes back soon.
+/// Retry interval after an order that was rejected before it was sent, which is not the server's fault.
 pub(super) const ABANDONED_RETRY: SignedDuration = SignedDuration::from_secs(1);
 
-/// An API server answers before it has read its roles, and permits nothing meanwhile: it is asked again for so long before
-/// an Event complains (B-12.4).
+/// How long creates may be refused for lack of permission before an Event reports it (B-12.4). An API server that has
+/// not read its roles yet permits nothing.
 const PERMISSION_PATIENCE: SignedDuration = SignedDuration::from_secs(5);
 
-/// A history delete that failed is not urgent.
+/// The minimum wait after a failed history delete, which is not urgent.
 const HISTORY_RETRY_MIN: SignedDuration = SignedDuration::from_secs(5);
 
 impl ShardState {
@@ -72,26 +72,26 @@ impl ShardState {
         self.evaluate(owner, now);
     }
 
-    /// Remembers since when creates are not permitted, until one is answered otherwise.
+    /// Records since when creates are not permitted, until one gets another answer.
     fn note_permission(&mut self, owner: OwnerIndex, answer: &CreateOutcome, now: Timestamp) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
         let since = &mut cron_job.not_permitted_since;
         match answer {
-            // A clock that was set back must not keep it from being told.
+            // A clock that was set back must not suppress the report.
             CreateOutcome::NotPermitted { .. } => *since = Some(since.unwrap_or(now).min(now)),
             CreateOutcome::Created { .. }
             | CreateOutcome::AlreadyExists { .. }
             | CreateOutcome::NamespaceTerminating
             | CreateOutcome::Refused { .. }
             | CreateOutcome::Failed { .. } => *since = None,
-            // No answer of the server.
+            // Not an answer of the server.
             CreateOutcome::Unanswered { .. } | CreateOutcome::Expired | CreateOutcome::Abandoned => {}
         }
     }
 
-    /// Whether the lack of permission has lasted for longer than a server needs to start.
+    /// Whether creates have been refused for longer than an API server needs to start.
     fn is_without_permission(&self, owner: OwnerIndex, now: Timestamp) -> bool {
         let since = self
             .index
@@ -100,7 +100,7 @@ impl ShardState {
         since.is_some_and(|since| now.duration_since(since) >= PERMISSION_PATIENCE)
     }
 
-    /// The Job was created (B-12.1). It is known from here on, before the watch shows it.
+    /// Handles a created Job (B-12.1). The Job is known from this point, before the watch delivers it.
     fn created(
         &mut self,
         owner: OwnerIndex,
@@ -118,7 +118,7 @@ impl ShardState {
             .as_ref()
             .is_some_and(|open| open.gone.as_ref() == Some(&uid));
         match self.index.find_job(&uid) {
-            // The watch was faster. Whatever its annotations have become, it is ours (B-12.5).
+            // The watch delivered it first. The Job belongs to this slot whatever its annotations are (B-12.5).
             Some(index) if self.index.job(index).is_some_and(|job| job.finish.is_none()) => {
                 self.list_active(owner, index);
             }
@@ -149,7 +149,7 @@ impl ShardState {
         self.check_shard_label(owner, &shard_labels);
     }
 
-    /// Reports that watches do not show a new Job. It is looked up now and then until it is labelled.
+    /// Reports that watches do not deliver a new Job. The Job is looked up periodically until it is labelled.
     fn check_shard_label(&mut self, owner: OwnerIndex, labels: &ShardLabels) {
         let Some((count, shard)) = self.config.label() else {
             return;
@@ -164,7 +164,7 @@ impl ShardState {
         }
     }
 
-    /// A Job of the slot's name exists (B-12.3): ours if we know it, else we ask whose it is.
+    /// Handles an existing Job of the slot's name (B-12.3): adopts a known child, else looks up the Job's owner.
     fn exists(&mut self, owner: OwnerIndex, slot: Timestamp, message: String) {
         let Some(cron_job) = self.index.cron_job(owner) else {
             return;
@@ -196,14 +196,14 @@ impl ShardState {
         }
     }
 
-    /// The slot has its Job: the cursor moves there (B-12.5).
+    /// Ends a slot that has its Job: the cursor moves to the slot (B-12.5).
     pub(super) fn settle(&mut self, owner: OwnerIndex, slot: Timestamp, outcome: InstantOutcome) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
         cron_job.advance_cursor(slot);
         cron_job.note_short_life();
-        // Entries that were kept are asked for once a run (B-5.4).
+        // Retained entries are looked up once per run (B-5.4).
         cron_job
             .lookups
             .retain(|_, look_up| look_up.progress != LookUpProgress::Kept);
@@ -253,7 +253,7 @@ impl ShardState {
             DeleteOutcome::Deleted => {
                 self.emit_event(owner, EventReason::SuccessfulDelete, format!("Deleted job {name}"));
             }
-            // Somebody else was faster: what we wanted gone is gone.
+            // Another client deleted the Job first; the goal is reached.
             DeleteOutcome::Gone => {}
             DeleteOutcome::Failed { message, retry_after } => {
                 self.emit_event(owner, EventReason::FailedDelete, format!("Deleted job: {message}"));
@@ -282,7 +282,7 @@ impl ShardState {
         }
     }
 
-    /// One of the Jobs to be replaced was answered; after the last one the slot is looked at again (B-10.4).
+    /// Handles the answer for one of the Jobs to replace. After the last one, the slot is decided again (B-10.4).
     fn replaced(&mut self, owner: OwnerIndex, job: &Uid, is_gone: bool, now: Timestamp) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
@@ -299,7 +299,7 @@ impl ShardState {
         let (is_last, has_failed) = (jobs.is_empty(), *has_failed);
         match (is_last, has_failed) {
             (false, _) => {}
-            // Decided anew: a later slot may be due by now, or the CronJob another.
+            // Decide anew: a later slot may be due, or the CronJob may have changed.
             (true, false) => self.retry_at(owner, now),
             (true, true) => self.retry_later(owner, None, now),
         }

@@ -1,15 +1,16 @@
-//! When a CronJob whose request failed is tried again.
+//! Waits before the next attempt after a failed request.
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::shard::index::OwnerIndex;
 
-/// The first retry of a failed create; it doubles with each failure.
+/// The wait after the first failure; doubles with each failure.
 const BACK_OFF_MIN_MILLIS: i64 = 100;
-/// A quota that lifts is noticed within half a minute; upstream may take a quarter of an hour (B-12.4).
+/// The longest wait, so that a raised quota is noticed within half a minute; upstream may take a quarter of an hour
+/// (B-12.4).
 const BACK_OFF_MAX_MILLIS: i64 = 30_000;
 
-/// The wait of a CronJob after the given number of failures.
+/// The wait of a CronJob after this number of failures.
 pub(super) fn back_off(n_failures: u32, owner: OwnerIndex) -> SignedDuration {
     let millis = BACK_OFF_MIN_MILLIS
         .saturating_mul(1 << n_failures.saturating_sub(1).min(20))
@@ -18,13 +19,13 @@ pub(super) fn back_off(n_failures: u32, owner: OwnerIndex) -> SignedDuration {
     spread(SignedDuration::from_millis(millis), number)
 }
 
-/// A wait and up to a quarter of it more, by a number, so that those who began together do not come back together.
+/// Adds up to a quarter to a wait, chosen by a number, so that simultaneous failures are not retried simultaneously.
 pub(super) fn spread(wait: SignedDuration, number: u32) -> SignedDuration {
     let part = i32::try_from(number % 256).unwrap_or_default();
     wait.saturating_add(wait.saturating_mul(part) / 1024)
 }
 
-/// `instant` plus `wait`, at the end of time at the latest.
+/// `instant` plus `wait`, clamped to [`Timestamp::MAX`].
 pub(super) fn after(instant: Timestamp, wait: SignedDuration) -> Timestamp {
     instant.checked_add(wait).unwrap_or(Timestamp::MAX)
 }

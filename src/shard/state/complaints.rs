@@ -1,4 +1,4 @@
-//! What is wrong with a schedule, told once for each schedule (B-6.2, B-6.4, B-6.5, B-7.1).
+//! Reports problems of a schedule, once for each schedule (B-6.2, B-6.4, B-6.5, B-7.1).
 
 use jiff::Timestamp;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl ShardState {
-    /// Reports a `lastScheduleTime` that is in the future, once for each schedule: until then nothing is due (B-9.1).
+    /// Reports a `lastScheduleTime` in the future, once for each schedule. Nothing is due before that time (B-9.1).
     pub(super) fn report_future_cursor(&mut self, owner: OwnerIndex, now: Timestamp) {
         let latest = self.latest_slot_of_jobs(now);
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
@@ -48,7 +48,7 @@ impl ShardState {
         }
     }
 
-    /// Reports that the template is read again for each run, once for each schedule.
+    /// Reports that the template is read from the API server for each run, once for each schedule.
     pub(super) fn report_template_not_kept(&mut self, owner: OwnerIndex) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
@@ -62,7 +62,7 @@ impl ShardState {
         }
     }
 
-    /// Tells what is wrong with the schedule, once for each schedule (B-6.2, B-6.4, B-6.5, B-7.1).
+    /// Reports problems of the schedule, once for each schedule (B-6.2, B-6.4, B-6.5, B-7.1).
     pub(super) fn complain(&mut self, owner: OwnerIndex, decision: &Decision) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;

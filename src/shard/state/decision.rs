@@ -1,4 +1,4 @@
-//! From the verdict of [`policy::decide`] to an open slot, an order, events and a timer (B-6, B-9, B-10).
+//! Applies the verdict of [`policy::decide`]: the open slot, an order, Events and a timer (B-6, B-9, B-10).
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl ShardState {
-    /// Decides a CronJob, unless an answer is awaited that the decision hangs on.
+    /// Decides a CronJob, unless the decision depends on an outstanding answer.
     pub(super) fn decide(&mut self, owner: OwnerIndex, now: Timestamp) {
         self.close_behind_cursor(owner);
         self.ask_again(owner, now);
@@ -65,7 +65,7 @@ impl ShardState {
             None if !may_be_due => return false,
             Some(_) | None => {}
         }
-        // Whether an unknown entry of the active list still runs bears on all policies but Allow.
+        // Except under Allow, the decision depends on whether an unknown entry of the active list still runs.
         let is_asking = cron_job
             .lookups
             .values()
@@ -76,7 +76,7 @@ impl ShardState {
     fn verdict(&self, owner: OwnerIndex, now: Timestamp) -> Option<Verdict> {
         let cron_job = self.index.cron_job(owner)?;
         let record = &cron_job.record;
-        // What the cursor has passed is not due, whatever was armed.
+        // A slot that the cursor has passed is not due, even if it was armed.
         let armed = cron_job
             .armed
             .filter(|armed| cron_job.view.last_schedule_time < Some(*armed));
@@ -162,7 +162,7 @@ impl ShardState {
         }
     }
 
-    /// The latest slot that is due, where `due` is one.
+    /// The latest due slot, given that `due` is a due slot.
     fn latest_slot(&self, owner: OwnerIndex, due: Timestamp, now: Timestamp) -> Timestamp {
         let schedule = self.index.cron_job(owner).map(|cron_job| &cron_job.record.schedule);
         let later = schedule.and_then(|schedule| {
@@ -172,7 +172,8 @@ impl ShardState {
         later.unwrap_or(due)
     }
 
-    /// A slot that cannot start yet stays open: until the Job in its way ends, or its deadline.
+    /// Leaves a slot that cannot start yet open, until the Job in its way ends or its deadline passes. Returns whether
+    /// the slot or its stage is new.
     fn hold(
         &mut self,
         owner: OwnerIndex,
@@ -199,7 +200,7 @@ impl ShardState {
         is_new || former != Some(stage)
     }
 
-    /// Makes a slot the open one; says whether it was not before. What was open until then ends.
+    /// Makes a slot the open one and ends the previous one. Returns whether the slot was not open before.
     fn open(&mut self, owner: OwnerIndex, slot: Timestamp, stage: SlotStage, verdict: &Verdict) -> bool {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return false;
@@ -210,12 +211,12 @@ impl ShardState {
             }
             self.outcome_counts.close(open.outcome_when_passed());
         }
-        // The armed slot is the next in line; only a slot beyond it has passed others over.
+        // The armed slot is the next in order; only a slot beyond it has skipped others.
         let n_passed = if cron_job.armed == Some(slot) {
             0
         } else {
             let cursor = cron_job.view.last_schedule_time.unwrap_or(cron_job.record.created);
-            // What the schedule says of the time before it was so was never due; a slot at the change itself is.
+            // Slots of the new schedule before its change were never due; a slot at the change itself is.
             let changed = cron_job
                 .schedule_changed
                 .map(|at| after(at, SignedDuration::from_nanos(-1)));
@@ -255,7 +256,7 @@ impl ShardState {
         self.emit_event(owner, EventReason::MissSchedule, message);
     }
 
-    /// Ends the open slot without a Job: it is not taken up again.
+    /// Ends the open slot without a Job. The slot is not opened again.
     pub(super) fn end_open(&mut self, owner: OwnerIndex, outcome: InstantOutcome) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
@@ -266,7 +267,7 @@ impl ShardState {
         }
     }
 
-    /// Ends the open slot, if no answer about it is awaited.
+    /// Ends the open slot, unless an answer about it is outstanding.
     pub(super) fn close_unless_in_flight(&mut self, owner: OwnerIndex, outcome: InstantOutcome) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
@@ -276,7 +277,7 @@ impl ShardState {
         }
     }
 
-    /// Ends the open slot when the cursor has reached it: its Job was found (B-5.1 and its difference).
+    /// Ends the open slot if the cursor has reached it, because its Job was found (B-5.1 and its difference).
     fn close_behind_cursor(&mut self, owner: OwnerIndex) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
@@ -295,7 +296,7 @@ impl ShardState {
         self.index.cron_job_mut(owner)?.open.as_mut()
     }
 
-    /// Deletes the running Jobs first, in the order of the active list (B-10.4); the create follows when all are answered.
+    /// Deletes the running Jobs, in the order of the active list (B-10.4). The create follows when all are answered.
     fn replace(&mut self, owner: OwnerIndex) {
         let Some(cron_job) = self.index.cron_job(owner) else {
             return;
@@ -330,7 +331,7 @@ impl ShardState {
         }
     }
 
-    /// Hands out the create of the open slot.
+    /// Emits the create of the open slot.
     pub(super) fn order(&mut self, owner: OwnerIndex, next: Option<Timestamp>) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
@@ -362,7 +363,7 @@ impl ShardState {
         self.outbox.push_back(Effect::CreateJob(order));
     }
 
-    /// Arms the next slot, or nothing where there is none.
+    /// Arms the next slot, if any.
     fn arm_next(&mut self, owner: OwnerIndex, next: Option<Timestamp>) {
         let is_armed = self
             .index
@@ -374,7 +375,7 @@ impl ShardState {
         self.arm(owner, next);
     }
 
-    /// The CronJob's running Jobs: those that Forbid and Replace count (B-5.1 and its difference).
+    /// The running Jobs of the CronJob that Forbid and Replace count (B-5.1 and its difference).
     pub(super) fn running(&self, owner: OwnerIndex) -> impl Iterator<Item = &crate::shard::index::Job> {
         let listed = self.index.cron_job(owner).map(CronJobState::listed);
         self.index.children_of(owner).map(|(_, job)| job).filter(move |job| {

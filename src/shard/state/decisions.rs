@@ -1,4 +1,4 @@
-//! What was decided, kept for whoever asks why; a run keeps nothing.
+//! Records decisions for diagnosis, such as `explain`; a run records none.
 
 use super::ShardState;
 use crate::{
@@ -6,22 +6,22 @@ use crate::{
     shard::{ids::Uid, index::OwnerIndex},
 };
 
-/// One decision.
+/// A recorded decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decided {
-    /// About which CronJob.
+    /// The uid of the CronJob.
     pub cron_job: Uid,
-    /// What was decided.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
 impl ShardState {
-    /// Keeps every decision from here on for [`ShardState::take_decisions`]; who asks for them must take them.
+    /// Records every later decision for [`ShardState::take_decisions`], which the caller must call to bound the memory.
     pub fn keep_decisions(&mut self) {
         self.decisions.get_or_insert_default();
     }
 
-    /// The decisions since the last call, oldest first.
+    /// Returns the decisions since the last call, oldest first.
     pub fn take_decisions(&mut self) -> Vec<Decided> {
         self.decisions.as_mut().map(std::mem::take).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Finished Jobs over the history limits (B-4), none before its slot is stored in the cursor.
+//! Deletes finished Jobs over the history limits (B-4), none before its slot is stored in the cursor.
 
 use jiff::Timestamp;
 
@@ -11,7 +11,7 @@ use crate::shard::{
 };
 
 impl ShardState {
-    /// Hands out the deletes of B-4.3; those whose slot is not stored yet wait, and make the status write urgent.
+    /// Orders the deletes of B-4.3. Jobs whose slot is not stored yet wait, and make the status write urgent.
     pub(super) fn clean_history(&mut self, owner: OwnerIndex, now: Timestamp) {
         let Some(cron_job) = self.index.cron_job(owner) else {
             return;
@@ -20,7 +20,7 @@ impl ShardState {
             (Finish::Complete, cron_job.record.successful_jobs_history_limit),
             (Finish::Failed, cron_job.record.failed_jobs_history_limit),
         ];
-        // Nothing can be over a limit while there are no more Jobs than the smallest of them.
+        // No limit is exceeded while there are at most as many Jobs as the smallest limit.
         let smallest = limits.iter().filter_map(|(_, limit)| *limit).min();
         if smallest.is_none_or(|smallest| self.index.n_jobs_of(owner) <= smallest) {
             return;
@@ -31,7 +31,7 @@ impl ShardState {
             self.wake_at(owner, not_before);
             return;
         }
-        // Who waits holds up those behind it: the order of B-4.3 stays.
+        // A waiting Job delays all later ones, which preserves the order of B-4.3.
         let mut is_waiting = false;
         for (kind, limit) in limits {
             let Some(limit) = limit else { continue };
@@ -47,7 +47,7 @@ impl ShardState {
     /// The Jobs to delete, oldest start first, those without a start last, then by name (B-4.3).
     fn over_limit(&self, owner: OwnerIndex, (kind, limit): (Finish, usize), now: Timestamp) -> Vec<JobIndex> {
         let latest_slot = self.latest_slot_of_jobs(now);
-        // What goes already, also to be replaced, takes no other's place.
+        // A Job that is being deleted, also for a replacement, does not count towards the limit.
         let is_kept =
             |job: &Job| job.finish == Some(kind) && !job.is_delete_requested && !job.is_scheduled_after(latest_slot);
         let of_kind = || self.index.children_of(owner).filter(|(_, job)| is_kept(job));
@@ -64,7 +64,7 @@ impl ShardState {
         jobs.into_iter().map(|(index, _)| index).collect()
     }
 
-    /// Whether the Job must stay for now: it is the only lock on its slot until the cursor has passed it.
+    /// Whether the Job cannot be deleted yet: it is the only lock on its slot until the cursor has passed the slot.
     fn wait_for_cursor(&mut self, owner: OwnerIndex, job: JobIndex) -> bool {
         let Some(job) = self.index.job(job) else { return false };
         let (uid, scheduled) = (job.uid.clone(), job.scheduled());
@@ -77,12 +77,12 @@ impl ShardState {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return false;
         };
-        // While its create is not answered it is the lock against a second one.
+        // While its create is not answered, the Job is the lock against a second one.
         let open = cron_job.open.as_ref();
         if open.is_some_and(|open| open.is_in_flight() && Some(open.slot) == scheduled) {
             return true;
         }
-        // Cleanup comes before the active list: no SawCompletedJob for what it takes (B-4.6).
+        // Cleanup precedes the active list: no SawCompletedJob for a Job that it deletes (B-4.6).
         cron_job.remove_active(&uid);
         let Some(slot) = slot.filter(|slot| cron_job.record.status.last_schedule_time < Some(*slot)) else {
             return false;

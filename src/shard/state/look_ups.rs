@@ -1,4 +1,4 @@
-//! Questions about single Jobs: whose is the one of the slot's name (B-12.3), does a listed one still run (B-5.4).
+//! Look-ups of single Jobs: who owns the Job of the slot's name (B-12.3), and does a listed Job still run (B-5.4).
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -18,11 +18,11 @@ use crate::shard::{
     record::ActiveJob,
 };
 
-/// So many refused look-ups in a row are reported. The waits before them sum up to more than six seconds, longer than an
-/// API server that has just started takes to read its roles.
+/// The number of consecutive refused look-ups after which an Event reports them. The waits between them add up to more
+/// than six seconds, longer than an API server that has just started takes to read its roles.
 const REFUSALS_BEFORE_EVENT: u32 = 7;
 
-/// How long an answer asks to wait.
+/// The wait that an answer requests.
 fn retry_after_of(answer: &LookUpOutcome) -> SignedDuration {
     let asked = if let LookUpOutcome::Failed { retry_after, .. } = answer {
         *retry_after
@@ -35,7 +35,7 @@ fn retry_after_of(answer: &LookUpOutcome) -> SignedDuration {
 }
 
 impl ShardState {
-    /// Asks for the Job of the slot's name; until the answer comes nothing is decided.
+    /// Looks up the Job of the slot's name. Nothing is decided until the answer arrives.
     pub(super) fn ask_for_slot(&mut self, owner: OwnerIndex, slot: Timestamp, message: String) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
@@ -65,7 +65,7 @@ impl ShardState {
         self.evaluate(owner, now);
     }
 
-    /// Not knowing whether the slot has its Job, nothing may be created: the question is put again.
+    /// Schedules another look-up. While it is unknown whether the slot has its Job, nothing may be created.
     fn ask_later(&mut self, owner: OwnerIndex, asked: SignedDuration, message: String, now: Timestamp) {
         let Some(open) = self.open_slot_mut(owner) else { return };
         open.n_failures = open.n_failures.saturating_add(1);
@@ -74,11 +74,11 @@ impl ShardState {
         self.wake_at(owner, until);
     }
 
-    /// Counts look-ups of the slot's Job that are not permitted, and reports them once a slot.
+    /// Counts look-ups of the slot's Job that are not permitted, and reports them once per slot.
     fn note_refusal(&mut self, owner: OwnerIndex, name: &str, answer: &LookUpOutcome) {
         let Some(open) = self.open_slot_mut(owner) else { return };
         let LookUpOutcome::NotPermitted { message } = answer else {
-            // Without an answer of the server nothing is known of its permissions.
+            // Only an answer of the server says anything about permissions.
             if *answer != LookUpOutcome::Abandoned {
                 open.n_look_up_refusals = 0;
             }
@@ -95,7 +95,7 @@ impl ShardState {
         self.emit_event(owner, EventReason::FailedLookUp, message);
     }
 
-    /// Puts the question again when its time has come.
+    /// Repeats the look-up when its wait is over.
     pub(super) fn ask_again(&mut self, owner: OwnerIndex, now: Timestamp) {
         let Some(open) = self.open_slot_mut(owner) else { return };
         let slot = open.slot;
@@ -111,8 +111,8 @@ impl ShardState {
         }
     }
 
-    /// Takes a found Job of ours in, but only while its question is open and the watch has not shown it gone since:
-    /// no later event would take it out again.
+    /// Stores a Job of this CronJob that was found, but only while its look-up is outstanding and the watch has not
+    /// delivered its deletion since: no later event would remove the Job again.
     fn believe(&mut self, owner: OwnerIndex, asked: &JobLookUp, answer: LookUpOutcome) -> LookUpOutcome {
         let LookUpOutcome::Found(job) = answer else {
             return answer;
@@ -145,7 +145,7 @@ impl ShardState {
         LookUpOutcome::Found(job)
     }
 
-    /// The answer to "whose is the Job of the slot's name?" (B-12.3).
+    /// Handles the owner of the Job of the slot's name (B-12.3).
     fn answer_for_slot(&mut self, owner: OwnerIndex, name: &str, answer: &LookUpOutcome, now: Timestamp) {
         let Some(cron_job) = self.index.cron_job(owner) else {
             return;
@@ -173,7 +173,7 @@ impl ShardState {
                     self.end_open(owner, InstantOutcome::ForeignJob);
                 }
             },
-            // The watch showed it come and go: the slot had its Job.
+            // The watch delivered its creation and deletion: the slot had its Job.
             LookUpOutcome::Gone if open.gone.is_some() => self.settle(owner, slot, InstantOutcome::Adopted),
             LookUpOutcome::Gone => self.retry_later(owner, None, now),
             LookUpOutcome::NotPermitted { .. } | LookUpOutcome::Failed { .. } | LookUpOutcome::Abandoned => {
@@ -182,7 +182,7 @@ impl ShardState {
         }
     }
 
-    /// The answer to "does this entry of the active list still run?" (B-5.4).
+    /// Handles the state of an entry of the active list (B-5.4).
     fn answer_for_active(&mut self, owner: OwnerIndex, asked: &JobLookUp, answer: &LookUpOutcome, now: Timestamp) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
@@ -193,7 +193,7 @@ impl ShardState {
         };
         match answer {
             LookUpOutcome::Found(_) => look_up.progress = LookUpProgress::Kept,
-            // The question goes with the entry, at the look that follows.
+            // The following evaluation drops the look-up with its entry.
             LookUpOutcome::Gone => {
                 let identity = cron_job.record.identity.clone();
                 let is_meant = |active: &ActiveJob| question(&identity, active) == *asked;

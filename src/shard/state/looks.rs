@@ -1,17 +1,17 @@
-//! How often a CronJob with very many Jobs is looked at.
+//! How often a CronJob with very many Jobs is evaluated.
 //!
-//! A look takes a step for each Job of the CronJob. With one look for each change, a CronJob of which 100,000 Jobs end would
-//! hold up all others of the replica; so the changes of some time are looked at together.
+//! An evaluation takes a step for each Job of the CronJob. With one evaluation per change, a CronJob of which 100,000
+//! Jobs end would delay all others of the replica. The changes of an interval are therefore evaluated together.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{ShardState, back_off::after};
 use crate::shard::index::OwnerIndex;
 
-/// With so many Jobs each change is looked at by itself. History limits keep an ordinary CronJob far below.
+/// Up to this number of Jobs, each change is evaluated at once. History limits keep most CronJobs far below.
 const N_JOBS_ORDINARY: u32 = 1_000;
 
-/// How long changes of Jobs wait for a look: a second for each 10,000 Jobs of the CronJob.
+/// How long changes of Jobs wait for an evaluation: a second for each 10,000 Jobs of the CronJob.
 fn interval_of_looks(n_jobs: u32) -> SignedDuration {
     if n_jobs <= N_JOBS_ORDINARY {
         return SignedDuration::ZERO;
@@ -20,7 +20,7 @@ fn interval_of_looks(n_jobs: u32) -> SignedDuration {
 }
 
 impl ShardState {
-    /// Looks at a CronJob since one of its Jobs changed, or will.
+    /// Evaluates a CronJob after one of its Jobs changed, or schedules the evaluation.
     pub(super) fn evaluate_jobs(&mut self, owner: OwnerIndex, now: Timestamp) {
         let interval = interval_of_looks(self.index.n_jobs_of(owner));
         if !interval.is_zero()

@@ -1,10 +1,10 @@
-//! Whether the shard may act: on standby it only learns, leading it acts, closing it acts and leaves nothing lying, sealed
-//! it sees to the end what it began.
+//! The phase of a shard. On standby it only records facts, leading it acts, closing it acts and has statuses written at
+//! once, and sealed it finishes what it began.
 //!
-//! A shard changes hands without a gap and without an overlap because these are all: the one who takes over learns on
-//! standby, the one who gives up decides nothing more from the seal on, and everything that it decided before is answered
-//! and stored, or is found still due by the ordinary rule (B-9). What is answered and stored before the seal is not waited
-//! for while nobody leads, which is what closing is for.
+//! These phases hand a shard over without a gap and without an overlap. The next leader loads it on standby. The old
+//! leader decides nothing after the seal, and every earlier decision is answered and stored, or its slot is found still
+//! due by the ordinary rule (B-9). Closing precedes the seal so that most answers and status writes complete while the
+//! shard still has a leader.
 
 use jiff::Timestamp;
 
@@ -15,21 +15,21 @@ use crate::shard::{
     outcome_counts::{InstantOutcome, OutcomeCounts},
 };
 
-/// What a shard may do.
+/// The phase of a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Takes facts in, has no effects.
+    /// Records facts, has no effects.
     Standby,
-    /// Decides and has effects.
+    /// Decides, has effects.
     Leading,
-    /// Acts, and has statuses written at once. Those that may not be settled are listed.
+    /// Acts, and has statuses written at once. Lists the CronJobs that may not be settled.
     Closing(Vec<OwnerIndex>),
-    /// Takes answers in and has statuses written at once; decides nothing. Those that may not be settled are listed.
+    /// Handles answers and has statuses written at once; decides nothing. Lists the CronJobs that may not be settled.
     Sealed(Vec<OwnerIndex>),
 }
 
 impl ShardState {
-    /// An empty shard that learns until it is told to lead.
+    /// Creates an empty shard on standby.
     pub fn on_standby(config: ShardConfig, now: Timestamp) -> ShardState {
         ShardState {
             phase: Phase::Standby,
@@ -37,7 +37,7 @@ impl ShardState {
         }
     }
 
-    /// Begins, or begins again, to act: what is due by now is decided by the ordinary rule, if all was listed.
+    /// Starts or resumes leading. Everything due by `now` is decided by the ordinary rule, if all scopes are listed.
     pub fn lead(&mut self, now: Timestamp) {
         if self.is_leading() {
             return;
@@ -46,13 +46,13 @@ impl ShardState {
         self.look_at_all(now);
     }
 
-    /// Takes facts in and decides nothing until [`ShardState::resume`]: the replica may not act, and its time stands still.
-    /// Compared with that time, the Jobs of another replica would look like Jobs of the future.
+    /// Records facts without deciding until [`ShardState::resume`]. The replica may not act, and its time does not
+    /// advance: compared with that time, Jobs of another replica would appear to be in the future.
     pub fn pause(&mut self) {
         self.is_paused = true;
     }
 
-    /// Decides again, and looks at every CronJob.
+    /// Decides again, and evaluates every CronJob.
     pub fn resume(&mut self, now: Timestamp) {
         if std::mem::take(&mut self.is_paused) && self.phase != Phase::Standby {
             self.look_at_all(now);
@@ -69,7 +69,7 @@ impl ShardState {
         }
     }
 
-    /// Has every status written at once from now on and goes on to act: a seal that follows has little to wait for.
+    /// Writes every status at once from this point while the shard continues to act, so that a later seal waits less.
     pub fn close(&mut self, now: Timestamp) {
         if !self.is_leading() {
             return;
@@ -78,7 +78,7 @@ impl ShardState {
         self.begin_to_settle(Phase::Closing, now);
     }
 
-    /// Decides what is due by now and nothing after; every status that is not stored is to be written at once.
+    /// Decides what is due by `now` and nothing later. Every unstored status is written at once.
     pub fn seal(&mut self, now: Timestamp) {
         if !self.is_leading() {
             return;
@@ -101,8 +101,8 @@ impl ShardState {
         self.phase = phase(owners);
     }
 
-    /// Whether everything that was open when it was closed or sealed is answered and stored. What a shard that is closing
-    /// has begun since may not be.
+    /// Whether everything that was open at the close or the seal is answered and stored. Slots that a closing shard has
+    /// begun since may still be open.
     pub fn is_settled(&mut self) -> bool {
         let (Phase::Closing(unsettled) | Phase::Sealed(unsettled)) = &mut self.phase else {
             return false;
@@ -120,12 +120,12 @@ impl ShardState {
         true
     }
 
-    /// Whether it acts.
+    /// Whether the shard acts.
     pub fn is_leading(&self) -> bool {
         matches!(self.phase, Phase::Leading | Phase::Closing(_))
     }
 
-    /// Ends the shard here: what is open is another's from now on. Gives the final account.
+    /// Ends the shard in this replica; open slots belong to the next leader. Returns the final counts.
     pub fn retire(mut self) -> OutcomeCounts {
         for owner in self.index.owner_indexes() {
             let open = self.index.cron_job_mut(owner).and_then(|cron_job| cron_job.open.take());
@@ -136,7 +136,7 @@ impl ShardState {
         self.outcome_counts
     }
 
-    /// A shard that is closing or sealed has its statuses written, at once.
+    /// Emits the status as urgent, for a closing or sealed shard.
     pub(super) fn flush_status(&mut self, owner: OwnerIndex, now: Timestamp) {
         if let Some(cron_job) = self.index.cron_job_mut(owner) {
             cron_job.is_status_urgent = true;
@@ -145,14 +145,15 @@ impl ShardState {
     }
 }
 
-/// A status that was refused waits for its next try, and nobody waits for that.
+/// Whether no request about the slot is in flight and the status is stored. A refused status waits for its next attempt
+/// and does not delay the handover.
 fn is_settled(cron_job: &CronJobState) -> bool {
     let is_asked_about = cron_job.open.as_ref().is_some_and(is_under_way);
     let is_refused = cron_job.n_status_failures > 0 && cron_job.emitted.is_none();
     !is_asked_about && (cron_job.is_status_stored() || cron_job.is_undecodable || is_refused)
 }
 
-/// Whether a request about the slot is on its way.
+/// Whether a request about the slot is in flight.
 fn is_under_way(open: &OpenSlot) -> bool {
     match open.stage {
         SlotStage::Ordered | SlotStage::Replacing { .. } | SlotStage::LookingUp { .. } => true,

@@ -1,24 +1,25 @@
-//! Lists of what there is, scope by scope: what one leaves out is gone, and nothing is decided in a scope before both of its
-//! lists were complete once. A namespace that may not be listed stops no other. What exists in a form that cannot be understood is not gone.
+//! Relists, scope by scope. An object that a complete list does not contain is gone. Nothing in a scope is decided
+//! before both of its lists were complete once. A namespace that may not be listed delays no other. An object that
+//! cannot be decoded is not gone.
 
 use jiff::Timestamp;
 
 use super::ShardState;
 use crate::shard::{ids::Uid, index::OwnerIndex, input::Scope, outcome_counts::InstantOutcome};
 
-/// Which lists were complete once, and the running number of the latest relist of each kind.
+/// Completed lists, and the number of the latest relist.
 pub(super) struct Relists {
-    /// Raised by each relist; objects carry the number in which they were last seen.
+    /// Incremented by each relist. Objects carry the number of the relist in which they were last seen.
     pub(super) mark: u32,
     pub(super) cron_jobs: Vec<ScopeRelist>,
     pub(super) jobs: Vec<ScopeRelist>,
-    /// Scopes of which both lists were complete once.
+    /// Whether both lists of a scope were complete once, for each scope.
     is_synced: Vec<bool>,
 }
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct ScopeRelist {
-    /// The mark of the relist that is going on.
+    /// The mark of the relist in progress.
     begun: Option<u32>,
     was_done: bool,
 }
@@ -34,7 +35,7 @@ impl Relists {
         }
     }
 
-    /// For each scope whether both of its lists were complete once.
+    /// For each scope, whether both of its lists were complete once.
     pub(super) fn synced(&self) -> impl Iterator<Item = bool> {
         self.is_synced.iter().copied()
     }
@@ -49,7 +50,7 @@ impl Relists {
 }
 
 impl ShardState {
-    /// Whether everything in the CronJob's scope has been listed, so that it may be decided.
+    /// Whether everything in the CronJob's scope has been listed, so that the CronJob may be decided.
     pub(super) fn is_listed(&self, owner: OwnerIndex) -> bool {
         let Some(cron_job) = self.index.cron_job(owner) else {
             return false;
@@ -68,7 +69,7 @@ impl ShardState {
         kind(&mut self.relists)[position].begun = Some(mark);
     }
 
-    /// Ends a relist and gives its mark: what was not seen since is gone.
+    /// Ends a relist and returns its mark: objects with a lower mark are gone.
     fn end_relist(&mut self, scope: &Scope, kind: fn(&mut Relists) -> &mut Vec<ScopeRelist>) -> Option<u32> {
         let position = self.config.scopes.iter().position(|known| known == scope)?;
         let relist = &mut kind(&mut self.relists)[position];
@@ -105,7 +106,7 @@ impl ShardState {
         self.sync(now);
     }
 
-    /// Looks once at every CronJob of a scope of which the last list has become complete.
+    /// Evaluates every CronJob of a scope once, when both lists of the scope have become complete.
     fn sync(&mut self, now: Timestamp) {
         let relists = &self.relists;
         let is_complete = |at: usize| relists.cron_jobs[at].was_done && relists.jobs[at].was_done;
@@ -121,8 +122,8 @@ impl ShardState {
         }
     }
 
-    /// A CronJob exists in a form that cannot be understood: it starts nothing until it can be, as it must not run on what
-    /// it was before, and as its status could not be stored. What is known of it stays, for its Jobs and its cursor.
+    /// Handles a CronJob that cannot be decoded. It starts nothing until it can be: its last known form must not run,
+    /// and its status could not be stored. Its last known state remains, for its Jobs and its cursor.
     pub(super) fn hold_undecodable(&mut self, uid: &Uid) {
         let Some(owner) = self.index.find_cron_job(uid) else {
             return;
@@ -137,7 +138,7 @@ impl ShardState {
         self.close_unless_in_flight(owner, InstantOutcome::Unschedulable);
     }
 
-    /// A Job exists, whatever it has become: the list that is going on must not take it for gone.
+    /// Marks a Job as existing in any form, so that the relist in progress does not remove it.
     pub(super) fn mark_job(&mut self, uid: &Uid) {
         if let Some(index) = self.index.find_job(uid)
             && let Some(job) = self.index.job_mut(index)

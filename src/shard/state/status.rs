@@ -1,4 +1,4 @@
-//! The status that is to be stored, and what became of the last one sent (B-13).
+//! Status writes and their answers (B-13).
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -15,20 +15,21 @@ use crate::shard::{
     record::CronJobStatus,
 };
 
-/// After a failure, at least; and after a conflict, if no event has come to rebuild the write on.
+/// The minimum wait after a failure, and the wait after a conflict if no event arrives to rebuild the write on.
 const STATUS_RETRY: SignedDuration = SignedDuration::from_secs(5);
 
-/// After a write that was not sent.
+/// The wait after a write that was not sent.
 const ABANDONED_RETRY: SignedDuration = SignedDuration::from_secs(1);
 
-/// A status write that fails again after [`STATUS_RETRY`] has failed for longer than an API server needs to start.
+/// The number of failures before the first report. With [`STATUS_RETRY`] between them, they last longer than an API
+/// server needs to start.
 const N_FAILURES_BEFORE_REPORT: u32 = 2;
 
-/// Failures come every half minute, and an Event lives for an hour (`kube-apiserver --event-ttl`).
+/// At one failure every half minute this is an hour, the lifetime of an Event (`kube-apiserver --event-ttl`).
 const N_FAILURES_BETWEEN_REPORTS: u32 = 120;
 
 impl ShardState {
-    /// Hands the status out when it differs from what is stored and from what was handed out last.
+    /// Emits the status if it differs from the stored one and from the last one emitted.
     pub(super) fn emit_status(&mut self, owner: OwnerIndex, now: Timestamp) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
@@ -81,7 +82,7 @@ impl ShardState {
         match answer {
             StatusOutcome::Stored { resource_version } => {
                 cron_job.n_status_failures = 0;
-                // An event that is newer than this answer has told the truth already.
+                // An event newer than this answer has already delivered the current status.
                 if resource_version >= cron_job.record.resource_version {
                     cron_job.record.status = sent;
                     cron_job.take_version(resource_version);
@@ -94,7 +95,7 @@ impl ShardState {
                     cron_job.status_not_before = Some(after(now, STATUS_RETRY));
                 }
             }
-            // The event that it is gone is on its way.
+            // The deletion event will follow.
             StatusOutcome::Gone => cron_job.status_not_before = Some(after(now, STATUS_RETRY)),
             StatusOutcome::Failed { message, retry_after } => {
                 let asked = retry_after
@@ -108,13 +109,13 @@ impl ShardState {
                     self.report_failed_status(owner, &message);
                 }
             }
-            // Turned away before it was sent; at once it would only be turned away again.
+            // Rejected before it was sent; an immediate retry would be rejected too.
             StatusOutcome::Abandoned => cron_job.status_not_before = Some(after(now, ABANDONED_RETRY)),
         }
         self.evaluate(owner, now);
     }
 
-    /// Says why `LAST SCHEDULE` does not move and finished Jobs pile up.
+    /// Explains in an Event why `LAST SCHEDULE` does not move and finished Jobs accumulate.
     fn report_failed_status(&mut self, owner: OwnerIndex, message: &str) {
         let message = format!(
             "Error updating status: {message}; until an update succeeds lastScheduleTime is out of date and finished \

@@ -1,4 +1,4 @@
-//! The wheels of a shard and the conversion between instants and their ticks.
+//! The timer wheels of a shard, and the conversion between instants and ticks.
 
 use jiff::Timestamp;
 
@@ -8,30 +8,30 @@ use crate::{
     shard::index::OwnerIndex,
 };
 
-/// Ticks of the fine wheel in a second: deadlines and back-offs need no better.
+/// Ticks of the fine wheels per second. Deadlines and back-offs need no finer resolution.
 const FINE_TICKS_PER_SEC: i64 = 20;
 const FINE_TICK_NANOS: i64 = 1_000_000_000 / FINE_TICKS_PER_SEC;
 
-/// A clock that falls back by so little is soon there again.
+/// A clock that falls back by at most this many fine ticks, one second, does not rebuild the wheels.
 const FALL_BACK_TICKS_MAX: u32 = 20;
 
-/// Whose timers are due.
+/// The CronJobs whose timers are due.
 #[derive(Default)]
 pub(super) struct Due {
-    /// Of the armed slot.
+    /// Due armed slots.
     pub(super) slots: Vec<OwnerIndex>,
-    /// Of anything else that is waited for.
+    /// Other due wake-ups.
     pub(super) wakes: Vec<OwnerIndex>,
 }
 
-/// Whole minutes for cron instants; finer ones for `@every`, and for deadlines and back-offs. A CronJob has at most one
-/// slot, which is on one of the first two, and one other instant at which it is to be looked at.
+/// One wheel of whole minutes for cron instants, and finer ones for `@every` and for deadlines and back-offs. A CronJob
+/// has at most one slot, on one of the first two wheels, and one other wake-up.
 pub(super) struct Timers {
     fine_ticks: FineTicks,
     minute_slots: Wheel,
     fine_slots: Wheel,
     wakes: Wheel,
-    /// Handed out and back, so that a burst does not grow them anew.
+    /// Reused between calls, so that a burst does not allocate again.
     buffers: Due,
 }
 
@@ -57,8 +57,8 @@ impl Timers {
         self.minute_slots.tick(owner).is_some() || self.fine_slots.tick(owner).is_some()
     }
 
-    /// Whether the wheels stand after `now`, for then what is set on them would come late or not at all, or their fine
-    /// ticks may run out one day.
+    /// Whether the wheels must be rebuilt: they are ahead of `now`, so that new timers would be late or lost, or the
+    /// fine ticks may run out eventually.
     fn are_to_be_made_anew(&self, now: Timestamp) -> bool {
         let fine_tick = self.fine_ticks.floor(now);
         let elapsed = self.fine_slots.elapsed().max(self.wakes.elapsed());
@@ -76,7 +76,7 @@ impl Timers {
         self.buffers = due;
     }
 
-    /// Everything due by `now`.
+    /// Collects everything due by `now`.
     pub(super) fn advance(&mut self, now: Timestamp, due: &mut Due) {
         self.minute_slots.advance(minute_floor(now), &mut due.slots);
         let fine_tick = self.fine_ticks.floor(now);
@@ -116,9 +116,8 @@ impl Timers {
 }
 
 impl ShardState {
-    /// A clock that was set back would leave the wheels waiting for the time to come again: they are made anew, as they are
-    /// when a process has run for years.
-    /// What was started stays started, since the cursor says so.
+    /// Rebuilds the wheels after the clock was set back, since they would wait for the same time to come again, or when
+    /// the process has run for years. The cursor prevents a slot from starting twice.
     pub(super) fn follow_clock(&mut self, now: Timestamp) {
         if !self.timers.are_to_be_made_anew(now) {
             return;
@@ -129,7 +128,7 @@ impl ShardState {
                 continue;
             };
             cron_job.armed = None;
-            // Instants of the time that was wrong must not hold anything back.
+            // Instants of the wrong time must not delay anything.
             cron_job.schedule_changed = cron_job.schedule_changed.map(|changed| changed.min(now));
             cron_job.status_not_before = None;
             cron_job.history_not_before = None;
@@ -139,7 +138,7 @@ impl ShardState {
         }
     }
 
-    /// Puts the CronJob's next slot on a wheel, or takes it off.
+    /// Puts the CronJob's next slot on a wheel, or removes it.
     pub(super) fn arm(&mut self, owner: OwnerIndex, slot: Option<Timestamp>) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
@@ -152,7 +151,7 @@ impl ShardState {
         self.timers.set_slot(owner, slot);
     }
 
-    /// Takes the CronJob's slot off its wheel.
+    /// Removes the CronJob's slot from its wheel.
     pub(super) fn disarm(&mut self, owner: OwnerIndex) {
         if let Some(cron_job) = self.index.cron_job_mut(owner) {
             cron_job.armed = None;
@@ -160,7 +159,7 @@ impl ShardState {
         self.timers.cancel_slot(owner);
     }
 
-    /// Sees to it that the CronJob is looked at by `at`, at the latest.
+    /// Schedules an evaluation of the CronJob no later than `at`.
     pub(super) fn wake_at(&mut self, owner: OwnerIndex, at: Timestamp) {
         if self.index.cron_job(owner).is_none() {
             return;
@@ -176,7 +175,7 @@ impl ShardState {
     }
 }
 
-/// Instants before the epoch are the epoch: nothing is armed there.
+/// The minute of an instant; instants before the epoch count as the epoch, since nothing is armed there.
 fn minute_floor(instant: Timestamp) -> u32 {
     let minutes = instant.as_second().div_euclid(60).max(0);
     u32::try_from(minutes).unwrap_or(LAST_TICK)
@@ -186,14 +185,14 @@ fn from_minute(tick: u32) -> Timestamp {
     Timestamp::from_second(i64::from(tick) * 60).unwrap_or(Timestamp::MAX)
 }
 
-/// Fine ticks, counted from a second of our own: 32 bits of them are almost seven years.
+/// Fine ticks since `origin_secs`; 32 bits of them are almost seven years.
 #[derive(Clone, Copy)]
 struct FineTicks {
     origin_secs: i64,
 }
 
 impl FineTicks {
-    /// Whether an instant is before the first of them.
+    /// Whether an instant is before the first tick.
     fn begin_after(self, instant: Timestamp) -> bool {
         instant.as_second() < self.origin_secs
     }
@@ -204,7 +203,7 @@ impl FineTicks {
         u32::try_from(ticks.max(0)).unwrap_or(LAST_TICK)
     }
 
-    /// Never early: a timer that is due has its instant behind it.
+    /// Rounds up, so that a timer never fires before its instant.
     fn ceiling(self, instant: Timestamp) -> u32 {
         let is_on_tick = i64::from(instant.subsec_nanosecond()) % FINE_TICK_NANOS == 0;
         self.floor(instant).saturating_add(u32::from(!is_on_tick))

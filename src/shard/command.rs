@@ -50,7 +50,7 @@ pub enum Entry {
 /// A report of the shards to the election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ShardReport {
-    /// Every watch has delivered its first complete list, so shards can be loaded.
+    /// Every watch that the API server permits has delivered a complete list, so shards can be loaded.
     Synced,
     /// A shard is loaded.
     Loaded(ShardId),

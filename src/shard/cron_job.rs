@@ -24,7 +24,7 @@ pub(crate) struct CronJobState {
     pub(crate) is_undecodable: bool,
     /// The status with every unstored change applied, on which decisions are based (B-5.3 and its difference).
     pub(crate) view: CronJobStatus,
-    /// The status write in flight.
+    /// The emitted status write that is not answered yet.
     pub(crate) emitted: Option<Box<EmittedStatus>>,
     /// No status write before this instant, since the last one failed or met a conflict.
     pub(crate) status_not_before: Option<Timestamp>,
@@ -117,9 +117,9 @@ pub(crate) enum SlotStage {
     Forbidden,
     /// Held back by a running Job with its name.
     AlreadyActive,
-    /// Its predecessors are being deleted.
+    /// The Jobs to be replaced are being deleted.
     Replacing { jobs: Vec<Uid>, has_failed: bool },
-    /// Its create is in flight.
+    /// Its create was emitted and is not answered yet.
     Ordered,
     /// A Job of its name exists and is being looked up. Holds the server's refusal.
     LookingUp { message: String },

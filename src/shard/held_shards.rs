@@ -67,7 +67,7 @@ pub struct Ordered {
     pub effect: Effect,
 }
 
-/// The shards of a replica. [`HeldShards::whole`] and [`HeldShards::lead`] start leadership of a shard.
+/// The shards of a replica, with the four verbs of [`ShardState`].
 pub struct HeldShards {
     partition: Partition,
     scopes: Vec<Scope>,

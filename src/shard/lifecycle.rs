@@ -243,7 +243,7 @@ impl ShardLifecycle {
         for (shard, Entering { term, written, list_at }) in entering {
             let is_late = list_at.is_some_and(|list_at| list_at <= now.boot);
             if !shards.is_shard_synced(shard) {
-                // Still being loaded; the time limit starts when that is done.
+                // Still being loaded: extend the time limit.
                 if is_late && let Some(entering) = self.entering.get_mut(&shard) {
                     entering.list_at = Some(now.boot + WATCH_PATIENCE);
                 }

@@ -29,7 +29,7 @@ pub enum InstantOutcome {
     Refused,
     /// Its schedule can no longer run: the zone or the text became invalid while it was open (B-6.2, B-6.4).
     Unschedulable,
-    /// The shard was handed over or lost while it was open. The next leader counts it again.
+    /// The shard was handed over or lost while it was open. The next leader accounts for it.
     HandedOver,
 }
 

@@ -1,4 +1,4 @@
-//! B-7, rule by rule. What is expected was seen in the library.
+//! Tests of B-7, rule by rule. The expected values were recorded from the library.
 
 use super::*;
 use crate::schedule::fires::Spec;
@@ -7,7 +7,7 @@ fn parsed(text: &str) -> Schedule {
     parse_standard(text).unwrap_or_else(|error| panic!("{text:?}: {error}"))
 }
 
-/// Both texts mean the same, the star mark included.
+/// Checks that both texts parse to the same schedule, including the star mark.
 #[track_caller]
 fn check_same(text: &str, other: &str) {
     assert_eq!(parsed(text), parsed(other), "{text:?} and {other:?}");
@@ -38,7 +38,7 @@ fn order_of_parsing_b_7_3() {
     check_error("* * * *", "expected exactly 5 fields, found 4: [* * * *]");
     check_error("0 * * * * *", "expected exactly 5 fields, found 6: [0 * * * * *]");
     check_error("\t", "expected exactly 5 fields, found 0: []");
-    // The first failing field is the one that is told.
+    // The first failing field is reported.
     check_error("60 24 * * *", "end of range (60) above maximum (59): 60");
     check_error("0 24 32 * *", "end of range (24) above maximum (23): 24");
 }
@@ -112,7 +112,7 @@ fn every_b_7_5() {
         check_same(&format!("@every {second}"), "@every 1s");
     }
     check_same("@every 2562047h47m16.854775807s", "@every 9223372036s");
-    // The sum of two largest magnitudes wraps around to zero.
+    // The sum of two of the largest magnitudes wraps to zero.
     check_same("@every 9223372036854775808ns9223372036854775808ns", "@every 1s");
     check_same("@every 0.00000000000000000000000000000000001h", "@every 1s");
     check_same("@every 0.333333333333333333333h", "@every 1200s");
@@ -203,7 +203,7 @@ fn numbers_b_7_7() {
     };
     range("9223372036854775808");
     range("99999999999999999999");
-    // Go stops reading where the number no longer fits.
+    // Go stops reading at the digit that overflows.
     range("99999999999999999999x");
     check_error(
         "9223372036854775807 * * * *",
@@ -280,11 +280,11 @@ fn bounds_in_their_order_b_7_7() {
 
 #[test]
 fn star_mark_b_7_8() {
-    // `*/1` keeps the mark, and one item with it is enough.
+    // `*/1` sets the mark, and one such item is enough.
     check_same("0 0 */1 * 1", "0 0 * * 1");
     check_same("0 0 *,13 * 1", "0 0 * * 1");
     check_same("0 0 13,? * 1", "0 0 * * 1");
-    // A larger step clears it, a full range never has it: the day fields are united then.
+    // A larger step clears the mark and a full range never sets it, so the day fields are combined as a union.
     check_differ("0 0 */2 * 1", "0 0 1-31/2,*/40 * *");
     check_differ("0 0 1-31 * 1", "0 0 * * 1");
     check_differ("0 0 13 * 0-6", "0 0 13 * *");

@@ -1,4 +1,4 @@
-//! Texts and their words.
+//! Schedule texts and their descriptions.
 
 use super::*;
 use crate::schedule::parse_standard;

@@ -1,4 +1,4 @@
-//! B-9.1 and B-9.2, and the exact slot, on cases by hand; the recorded answers are in `tests/it/vectors.rs`.
+//! Tests of B-9.1, B-9.2 and the exact slot on hand-written cases. `tests/it/vectors.rs` has the recorded answers.
 
 use super::*;
 use crate::schedule::parse_standard;
@@ -43,7 +43,7 @@ fn earliest_time_b_9_1() {
         at("2026-02-28T23:59:00.5Z")
     );
     assert_eq!(earliest_time(created, Some(last), Some(86_400 * 365), now), last);
-    // Further back than can be told.
+    // Before the earliest representable instant.
     for seconds in [1_000_000_000_000, i64::MAX] {
         assert_eq!(earliest_time(created, Some(last), Some(seconds), now), last);
     }

@@ -1,4 +1,4 @@
-//! B-8, rule by rule, and the two ways to an answer against each other.
+//! Tests of B-8, rule by rule, and comparisons of the two algorithms.
 
 mod chains;
 mod sample;
@@ -26,7 +26,7 @@ pub(super) fn spec(text: &str) -> Spec {
     }
 }
 
-/// Successive activations; `-` stands for none and comes last.
+/// Checks successive activations. `-` stands for no activation and comes last.
 #[track_caller]
 fn check(text: &str, zone_name: &str, from: &str, expected: &[&str]) {
     let (schedule, zone) = (schedule(text), zone(zone_name));
@@ -79,7 +79,7 @@ fn later_than_the_reference_at_whole_seconds_b_8_1() {
 
 #[test]
 fn day_rule_b_7_8() {
-    // Friday the thirteenth and all other thirteenths and Fridays.
+    // Every 13th and every Friday.
     let union = [
         "2026-11-13T00:00:00Z",
         "2026-11-20T00:00:00Z",
@@ -179,7 +179,7 @@ fn a_gap_at_midnight_may_lose_the_day_or_fire_on_another_b_8_4() {
         "2024-09-07T10:00:00Z",
         &["2024-09-09T03:30:00Z"],
     );
-    // East of Greenwich the Friday is lost, unless the search begins in it.
+    // East of Greenwich the Friday is lost, unless the search begins on it.
     check(
         "0 12 * * 5",
         "Africa/Cairo",
@@ -204,7 +204,7 @@ fn a_gap_at_midnight_may_lose_the_day_or_fire_on_another_b_8_4() {
         "2026-03-26T22:00:00Z",
         &["2026-04-05T09:00:00Z"],
     );
-    // The hour loop comes through no hour 0 and does not ask for the day again: a Friday, a Sunday the eighth.
+    // The hour loop passes no hour 0, so the day is not checked again: a Friday, a Sunday the eighth.
     check(
         "0 1 * * 4",
         "Africa/Cairo",
@@ -336,7 +336,8 @@ fn backward_search_is_the_forward_search_reversed() {
         let wall = random.between(0, 4_000_000_000);
         let wall_min = wall - random.between(0, 400 * 86_400);
         let mut last = None;
-        // The last match from `wall_min` on, by stepping forward; too many steps are cut short from behind.
+        // Finds the last match from `wall_min` on by stepping forward. If `last_until` finds one, the steps begin
+        // there.
         let mut reference = wall_min - 1;
         if let Some(found) = search::last_until(&spec, wall, wall_min) {
             assert!(

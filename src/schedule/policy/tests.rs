@@ -1,4 +1,4 @@
-//! The decision as a table, rule by rule; the scenarios of a shard hold the rest.
+//! Tests of the decision as a table, rule by rule. The scenarios of a shard cover the rest.
 
 use super::*;
 use crate::schedule::{Zone, due};

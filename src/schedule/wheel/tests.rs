@@ -1,4 +1,4 @@
-//! The wheel against a sorted map that does the same, and each promise of its documentation by name.
+//! Compares the wheel with a sorted map. Each promise of its documentation has a test of that name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use super::{
     level::{N_LEVELS, N_SLOTS},
 };
 
-/// Xorshift, so that a seed gives the same operations everywhere.
+/// Xorshift, so that a seed gives the same operations on every machine.
 struct Random(u64);
 
 impl Random {
@@ -22,19 +22,19 @@ impl Random {
         self.next() % end
     }
 
-    /// A number below a bound of 32 bits.
+    /// A number below `end`.
     fn below_u32(&mut self, end: u32) -> u32 {
         u32::try_from(self.below(end.into())).unwrap()
     }
 
-    /// A distance that is small as often as it is large.
+    /// A random distance with a uniformly distributed number of bits.
     fn distance(&mut self) -> u32 {
         let n_bits = self.below(33);
         u32::try_from(self.below(1 << n_bits)).unwrap()
     }
 }
 
-/// What the wheel promises, done slowly.
+/// A slow reference model of the wheel.
 struct Model {
     elapsed: u32,
     by_tick: BTreeSet<(u32, u32)>,
@@ -54,7 +54,7 @@ impl Model {
         self.by_tick.insert((tick, number));
     }
 
-    /// In the order of ticks, and of numbers within a tick.
+    /// Returns due timers in the order of ticks, and of numbers within a tick.
     fn advance(&mut self, now_tick: u32) -> Vec<(u32, u32)> {
         let now_tick = now_tick.min(LAST_TICK);
         let mut due = Vec::new();
@@ -72,7 +72,7 @@ impl Model {
     }
 }
 
-/// A wheel and its model under the same operations.
+/// A wheel and its model, which get the same operations.
 struct Pair {
     random: Random,
     wheel: Wheel,
@@ -94,7 +94,7 @@ impl Pair {
         }
     }
 
-    /// Near `elapsed`, before it or after it, or anywhere.
+    /// A tick near `elapsed`, before or after it, or anywhere.
     fn tick(&mut self) -> u32 {
         let distance = self.random.distance();
         match self.random.below(8) {
@@ -173,7 +173,7 @@ impl Pair {
     }
 }
 
-/// Counts by hand what the wheel keeps as totals and bits, and looks for every number where it belongs.
+/// Recounts the totals and bits that the wheel stores, and checks that every number is in its list.
 fn check_invariants(wheel: &mut Wheel) {
     let mut n_listed = 0;
     for level in 0..N_LEVELS {
@@ -256,7 +256,7 @@ fn a_timer_stands_at_the_highest_digit_that_differs() {
     check(0, 127, 1, 1, 64);
     check(0, 4_095, 1, 63, 4_032);
     check(0, 4_096, 2, 1, 4_096);
-    // The last tick of a lap, and the first of the next one.
+    // The last tick of a lap and the first of the next.
     check(63, 64, 1, 1, 64);
     check(64, 65, 0, 1, 65);
     check(127, 128, 1, 2, 128);
@@ -264,7 +264,7 @@ fn a_timer_stands_at_the_highest_digit_that_differs() {
     check(4_096, 4_160, 1, 1, 4_160);
     check(262_143, 262_144, 3, 1, 262_144);
     check(10 * 4_096 + 17, 10 * 4_096 + 4_095, 1, 63, 10 * 4_096 + 4_032);
-    // One tick apart, across every digit but the highest.
+    // One tick apart, across every digit except the highest.
     for level in 1..N_LEVELS {
         let boundary = 1u32 << (6 * level);
         check(boundary - 1, boundary, level, 1, boundary);

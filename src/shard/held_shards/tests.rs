@@ -1,4 +1,4 @@
-//! Many shards behave as one, whoever holds them; and a shard that is taken up knows what it must.
+//! Tests that many shards behave like one, whichever replica holds them, and that a shard is led with a complete view.
 
 use jiff::SignedDuration;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ fn at(time: &str) -> Timestamp {
     format!("2026-05-05T{time}Z").parse().unwrap()
 }
 
-/// A list of CronJobs at this version.
+/// The end of a list at this version of CronJobs.
 fn through(cron_jobs: ResourceVersion) -> ResourceVersions {
     ResourceVersions {
         cron_jobs,
@@ -84,7 +84,7 @@ fn list(shards: &mut HeldShards, records: &[CronJobRecord], now: Timestamp) {
     shards.handle(Input::JobRelistDone(Scope::Cluster), now);
 }
 
-/// What was ordered, as shard term and name.
+/// Polls the effects and returns the creates, as shard term and name.
 fn creates(shards: &mut HeldShards) -> Vec<(ShardTerm, String)> {
     let mut creates = Vec::new();
     while let Some(ordered) = shards.poll_effect() {
@@ -105,7 +105,7 @@ fn the_next_leader_must_have_seen_what_we_go_by_also_where_we_wrote_nothing() {
     let (shard, now) = (shard_of(&record), at("10:00:05"));
     let mut shards = sixteen();
     shards.stand_by(shard, now);
-    // As the leader before us stored it.
+    // As the previous leader stored it.
     let stored = CronJobRecord {
         resource_version: ResourceVersion(500),
         ..record
@@ -129,7 +129,7 @@ fn the_next_leader_must_have_seen_what_we_had_to_and_the_jobs_that_we_know() {
     shards.stand_by(shard, now);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     shards.lead(shard_term(shard), now);
-    // Of a Job that may be gone by now, and was never stored as started.
+    // The version of a Job that may be gone, and whose start was never stored.
     shards.note_handed_over(shard, &written(0, 185));
     assert_eq!(shards.written_through(shard), written(0, 185));
     let known = JobRecord {
@@ -140,7 +140,7 @@ fn the_next_leader_must_have_seen_what_we_had_to_and_the_jobs_that_we_know() {
     assert_eq!(shards.written_through(shard), written(0, 190));
 }
 
-/// A list comes from an API server that may be behind the one that we watch, and takes its time.
+/// A list may come from an API server that is behind the watched one, and takes time.
 #[test]
 fn what_a_watch_has_shown_of_a_job_is_not_undone_by_an_older_list() {
     let [first, _] = two();
@@ -247,7 +247,7 @@ fn a_running_job_out_of_sight_is_asked_for_before_another_run_begins_beside_it()
     shards.take_listed(listed, now);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert_eq!(creates(&mut shards), []);
-    // Somebody took its label, or it was deleted.
+    // Its label was removed, or the Job was deleted.
     shards.handle(Input::JobUnselected(running.uid.clone()), at("10:00:59"));
     let asked = std::iter::from_fn(|| shards.poll_effect()).find_map(|ordered| match ordered.effect {
         Effect::LookUpJob(look_up) => Some(look_up),
@@ -269,7 +269,7 @@ fn a_list_that_a_watch_began_before_does_not_end_ours() {
     let mut shards = sixteen();
     shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
     shards.handle(Input::JobRelistBegun(Scope::Cluster), now);
-    // By now the watch has passed this CronJob: its list will not bring it.
+    // The watch's list has already passed this CronJob and will not deliver it.
     shards.lead(shard_term(shard), now);
     shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
     shards.handle(Input::JobRelistDone(Scope::Cluster), now);
@@ -286,7 +286,7 @@ fn a_list_that_a_watch_begins_takes_the_place_of_ours() {
     let mut shards = sixteen();
     shards.lead(shard_term(shard), now);
     shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
-    // Deleted between the two lists, and no event tells.
+    // Deleted between the two lists, without an event.
     shards.take_listed(Listed::CronJob(Box::new(first)), now);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert!(!shards.is_shard_synced(shard), "the watch's list is still going on");
@@ -313,14 +313,14 @@ fn a_shard_that_is_let_go_orders_nothing_and_stays_in_the_account() {
     assert_eq!(outcome_counts.outcome(InstantOutcome::HandedOver), 1);
 }
 
-/// Answers and events that follow from orders: every create succeeds, every Job is seen, and ends by chance.
+/// Simulates the answers and events for orders: every create succeeds, every Job is observed and ends at random.
 struct Follower {
     shards: HeldShards,
     jobs: BTreeMap<Uid, JobRecord>,
 }
 
 impl Follower {
-    /// Performs what is ordered; gives it as sorted text.
+    /// Performs all effects and returns them as sorted text.
     fn perform(&mut self, now: Timestamp) -> Vec<String> {
         let mut lines = Vec::new();
         while let Some(Ordered { effect, .. }) = self.shards.poll_effect() {
@@ -434,7 +434,7 @@ fn what_a_watch_repeats_of_a_cron_job_that_was_gone_when_the_list_was_made_start
     let [gone, _] = two();
     let (shard, now) = (shard_of(&gone), at("10:01:05"));
     let listed_at = ResourceVersion(gone.resource_version.0 + 5);
-    // Before the list is complete, and after.
+    // Replayed before the list is complete, and after.
     for is_early in [true, false] {
         let mut shards = sixteen();
         shards.lead(shard_term(shard), now);
@@ -498,7 +498,7 @@ fn when_a_watch_lists_a_shard_anew_its_list_counts_however_old_what_it_shows() {
     assert_eq!(creates(&mut shards).len(), 1);
 }
 
-/// Of a scope, for both kinds.
+/// An input of this stage for each resource of a scope.
 fn selected(scope: &Scope, shards: ShardSet, stage: SelectionStage) -> [Input; 2] {
     [SelectedKind::CronJobs, SelectedKind::Jobs].map(|kind| {
         Input::Selected(Box::new(Selected {

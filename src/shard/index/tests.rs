@@ -1,11 +1,11 @@
-//! The index against maps, with seeded random operations.
+//! Compares the index with maps, using seeded random operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::shard::{CronJobRecord, Finish, JobRecord, ResourceVersion, ShardLabels};
 
-/// A small generator with a seed: the same numbers on every machine.
+/// A small seeded generator that gives the same numbers on every machine.
 struct Random(u64);
 
 impl Random {
@@ -36,7 +36,7 @@ fn job(number: u64, owner: Option<u64>) -> JobRecord {
     }
 }
 
-/// What the index must agree with: CronJobs present, and the owner of each Job.
+/// The reference model: the CronJobs present, and the owner of each Job.
 #[derive(Default)]
 struct Model {
     cron_jobs: BTreeSet<u64>,

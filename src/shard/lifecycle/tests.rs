@@ -1,4 +1,4 @@
-//! What an election wants, carried out on shards: who knows enough leads, who is sealed says so once.
+//! Tests of commands: a shard is led only with a complete view, and is reported as sealed once.
 
 use super::*;
 use crate::shard::{
@@ -62,7 +62,7 @@ fn selected(shards: ShardSet, stage: SelectionStage) -> Input {
     }))
 }
 
-/// The answer to the create of the slot of 10:00.
+/// The answer that the Job of the slot 10:00 was created.
 fn created() -> Input {
     Input::JobCreateAnswered {
         cron_job: record().identity.uid.clone(),
@@ -76,7 +76,7 @@ fn created() -> Input {
     }
 }
 
-/// That it was not sent.
+/// The answer that the create was not sent.
 fn abandoned() -> Input {
     Input::JobCreateAnswered {
         cron_job: record().identity.uid.clone(),
@@ -102,7 +102,7 @@ fn job(slot: Timestamp, version: u64) -> JobRecord {
 }
 
 impl Replica {
-    /// One whose watches have listed everything, at 10:00:05.
+    /// A replica whose watches have delivered complete lists, at 10:00:05.
     fn new() -> Replica {
         let mut replica = Replica {
             shards: HeldShards::new(
@@ -145,7 +145,7 @@ impl Replica {
         self.lifecycle.command(&mut self.shards, command, now);
     }
 
-    /// Within four seconds.
+    /// Seals the shard within four seconds.
     fn seal(&mut self, term: u64) {
         let close_by = self.boot + Duration::from_secs(4);
         self.command(ShardCommand::Seal(SealOrder {
@@ -155,7 +155,7 @@ impl Replica {
         }));
     }
 
-    /// Its status is on its way, and stored then.
+    /// Checks that the status write is in flight, and stores it.
     fn store_status(&mut self) {
         let sent = loop {
             let ordered = self.shards.poll_effect().expect("the status is written");
@@ -180,12 +180,12 @@ impl Replica {
         self.lifecycle.follow(&mut self.shards, now);
     }
 
-    /// Makes the list that is wanted, and finds this.
+    /// Makes the next list, with this result.
     fn list(&mut self, found: Vec<Listed>) {
         self.list_through(found, written(0, 0));
     }
 
-    /// The same of what there was at these versions; whether it had to be consistent.
+    /// Makes the next list, with this result and these versions. Returns whether it had to be consistent.
     fn list_through(&mut self, found: Vec<Listed>, through: ResourceVersions) -> bool {
         let now = self.now();
         let order = self.lifecycle.poll_list().expect("a list is wanted");
@@ -210,7 +210,7 @@ impl Replica {
         creates
     }
 
-    /// Loads it, and is to lead it when it has seen this.
+    /// Loads the shard, and hands it over with these versions to observe.
     fn hand_over(&mut self, written: ResourceVersions) {
         self.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
         self.list(vec![Listed::CronJob(Box::new(record()))]);
@@ -221,7 +221,7 @@ impl Replica {
         });
     }
 
-    /// Warmed, and led in a term that nobody had before.
+    /// A replica that loaded the shard and leads it in its first term.
     fn leading() -> Replica {
         let mut replica = Replica::new();
         let lead = ShardCommand::Lead {
@@ -385,7 +385,7 @@ fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
         (order.shards, order.is_consistent),
         ([shard()].into_iter().collect(), false)
     );
-    // It began before this was said.
+    // The list began before this command.
     replica.command(ShardCommand::Lead {
         shard_term: shard_term(5),
         entry: Entry::List,
@@ -506,7 +506,7 @@ fn sealed(replica: &mut Replica) -> Vec<u16> {
         .collect()
 }
 
-/// A replica that leads shards 0 to 3, which have no CronJobs, and is told to seal them within four seconds.
+/// A replica that leads shards 0 to 3, which have no CronJobs, and has to seal them within four seconds.
 fn sealing_four(has_successor: bool) -> Replica {
     let mut replica = Replica::new();
     let shard_terms = (0..4).map(|shard| ShardTerm {
@@ -644,7 +644,7 @@ fn a_watch_that_does_not_show_the_shard_yet_has_not_seen_what_was_written_in_it(
         SelectionStage::Watching(ResourceVersion(900)),
     ));
     replica.hand_over(written(0, 1_020));
-    // Of another shard, and later than what is waited for.
+    // A Job of another shard, with a later version than the required one.
     let other = JobRecord {
         controller: None,
         ..job(at("10:00:00"), 1_050)

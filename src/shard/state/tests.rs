@@ -1,4 +1,4 @@
-//! Scenarios: inputs in, effects out as lines of text. Each test names the rule that it holds.
+//! Scenarios with inputs and the effects as lines of text. Each test names the rule that it checks.
 
 mod world;
 

@@ -1,11 +1,11 @@
-//! The last member of a chain against the chain itself, walked member by member.
+//! Compares the last member of a chain with the chain itself, walked member by member.
 
 use super::{sample::Random, *};
 
-/// Members of a chain that are walked at most; a day of minutes for weeks, or nights for decades.
+/// The maximum number of members walked: a day of minutes for weeks, or nights for decades.
 const MEMBERS_MAX: usize = 3_000;
 
-/// Walks the chain once and asks for its last member at many instants, most of them near zone changes and members.
+/// Walks the chain once and checks its last member at many instants, most of them near zone changes and members.
 fn check_chain(text: &str, zone: &Zone, earliest: i64, random: &mut Random) {
     let spec = spec(text);
     let mut members = Vec::new();
@@ -16,7 +16,7 @@ fn check_chain(text: &str, zone: &Zone, earliest: i64, random: &mut Random) {
         members.push(next);
         at = next;
     }
-    // Beyond the walked part nothing is known.
+    // The chain is unknown beyond the walked part.
     let end = if members.len() < MEMBERS_MAX {
         earliest + 12 * 366 * 86_400
     } else {
@@ -53,7 +53,7 @@ fn the_last_member_is_that_of_the_walked_chain() {
     }
 }
 
-/// Chains of some thousand members over years, so that spans are left out whole.
+/// Chains of some thousand members over years, so that whole spans are skipped.
 #[test]
 fn the_last_member_is_found_over_years() {
     let mut random = Random::new(0x5eed_0004);
@@ -112,7 +112,7 @@ fn a_chain_ends_where_the_library_finds_no_further_activation_b_8_4() {
     );
 }
 
-/// The number of activations between would make each of these take seconds to hours.
+/// With one step per activation, each of these would take seconds to hours.
 #[test]
 fn ages_of_activations_are_left_out() {
     let now = at("2026-03-29T03:00:30Z").as_second();

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Zone, zone as load};
 
-/// A small generator (`SplitMix64`); its `Display` is what a failing test prints.
+/// A small generator (`SplitMix64`). Failing tests print its `Display`.
 pub(super) struct Random {
     seed: u64,
     state: u64,
@@ -22,7 +22,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from `min` to `max`, both included.
+    /// A number from `min` to `max` inclusive.
     pub(super) fn between(&mut self, min: i64, max: i64) -> i64 {
         let width = max.abs_diff(min) + 1;
         min + i64::try_from(self.next() % width).unwrap()
@@ -40,7 +40,7 @@ impl fmt::Display for Random {
     }
 }
 
-/// Zones with odd rules, each in its own way, and a few plain ones. None that skips a day.
+/// Zones with unusual rules, each of a different kind, and a few ordinary ones. None of them skips a day.
 const ZONES: [&str; 26] = [
     "UTC",
     "Africa/Cairo",
@@ -74,7 +74,7 @@ pub(super) fn zone(random: &mut Random) -> Zone {
     load(random.pick(&ZONES))
 }
 
-/// An instant from 2000 to 2036; three in four lie within three days of a change of the zone.
+/// An instant from 2000 to 2036. Three in four are within three days of a change of the zone.
 pub(super) fn instant(random: &mut Random, zone: &Zone) -> i64 {
     let anywhere = random.between(946_684_800, 2_082_758_400);
     let span = zone.span_at(anywhere);
@@ -86,7 +86,7 @@ pub(super) fn instant(random: &mut Random, zone: &Zone) -> i64 {
     }
 }
 
-/// Five fields of all shapes.
+/// Five fields in all forms.
 pub(super) fn schedule_text(random: &mut Random) -> String {
     [(0, 59), (0, 23), (1, 31), (1, 12), (0, 6)]
         .map(|(min, max)| field(random, min, max))

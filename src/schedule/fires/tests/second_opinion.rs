@@ -1,8 +1,8 @@
-//! Other implementations, where their rules and their zone data are the same as ours.
+//! Comparisons with other implementations, where their rules and zone data are the same as cronwheel's.
 //!
-//! `cron` counts the days of the week from 1, demands a day to be in both day fields, and reads `*` and steps otherwise;
-//! so it gets explicit lists, a schedule for each side of a union, and UTC alone. The zone data of `chrono-tz` are of
-//! release 2025b.
+//! `cron` counts the days of the week from 1, requires a day to be in both day fields, and reads `*` and steps
+//! differently. It is therefore used with explicit lists, one schedule for each side of a union, and only in UTC. The
+//! zone data of `chrono-tz` are of release 2025b.
 
 use std::str::FromStr as _;
 
@@ -18,7 +18,7 @@ fn list(bits: u64, shift: u32) -> String {
     values.collect::<Vec<_>>().join(",")
 }
 
-/// The schedules of `cron` whose union is ours.
+/// The schedules of `cron` whose union is equivalent to `spec`.
 fn other_schedules(spec: &Spec) -> Vec<cron::Schedule> {
     let (days, weekdays) = (list(spec.days_of_month.into(), 0), list(spec.days_of_week.into(), 1));
     let (all_days, all_weekdays) = ("1-31".to_owned(), "1-7".to_owned());
@@ -48,7 +48,7 @@ fn cron_finds_the_same_activations_in_utc() {
         for _ in 0..4 {
             let after = DateTime::from_timestamp(reference, 0).unwrap();
             let expected = others.iter().filter_map(|other| other.after(&after).next()).min();
-            // It searches on to the year 2100; we give up after the fifth year, as the library does.
+            // `cron` searches until the year 2100; cronwheel stops after the fifth year, as the library does.
             let expected = expected
                 .filter(|next| next.year() <= after.year() + 5)
                 .map(|next| next.timestamp());
@@ -102,8 +102,8 @@ fn chrono_tz_knows_the_same_offsets() {
     assert!(n_zones > 570, "only {n_zones} zones were compared");
 }
 
-/// All minutes of some days, asked one by one whether they match in `chrono-tz`'s local time: that is what the library
-/// finds in zones without a gap at midnight and without shifts by half an hour.
+/// Checks every minute of some days for a match in the local time of `chrono-tz`. The library finds the same minutes in
+/// zones without a gap at midnight and without shifts by half an hour.
 #[test]
 fn activations_around_changes_are_the_matching_minutes_of_chrono_tz() {
     let mut random = Random::new(0x5eed_0006);

@@ -1,4 +1,4 @@
-//! How many instants were due: counted here by hand, not by the balance of the account alone.
+//! Tests of the number of due instants, counted by hand rather than by the balance of the counts alone.
 
 use super::world::{World, at, complete, cron_job, entry, job};
 use crate::shard::{ConcurrencyPolicy, CronJobRecord, CronJobStatus, InstantOutcome, ResourceVersion};

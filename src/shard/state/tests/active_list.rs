@@ -5,7 +5,7 @@ use crate::shard::{
     ConcurrencyPolicy, CronJobRecord, CronJobStatus, Input, JobRecord, LookUpOutcome, ResourceVersion, Uid,
 };
 
-/// Listed at 09:59:30 with these active Jobs and these Jobs.
+/// A world listed at 09:59:30 with this active list and these Jobs.
 fn world(active: &[&JobRecord], jobs: Vec<JobRecord>) -> World {
     let active = active.iter().map(|job| entry(job)).collect();
     let status = CronJobStatus {
@@ -276,8 +276,8 @@ fn a_long_active_list_is_looked_at_as_a_short_one() {
     assert_eq!(effects.len(), 2, "{effects:?}");
 }
 
-/// Jobs that name `hello` as their controller and are in another namespace: a running one, a finished one, and one of
-/// the slot that is due next.
+/// Jobs that name `hello` as their controller but are in another namespace: one running, one finished, and one of the
+/// slot that is due next.
 fn jobs_elsewhere() -> Vec<JobRecord> {
     let elsewhere = |job: JobRecord| JobRecord {
         namespace: "offender".into(),

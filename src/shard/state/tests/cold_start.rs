@@ -1,4 +1,4 @@
-//! B-1.3, B-9: what is done when the lists are complete.
+//! B-1.3, B-9: decisions at the time when the lists are complete.
 
 use super::world::{World, at, complete, cron_job, entry, job, schedule, uid};
 use crate::{
@@ -86,7 +86,7 @@ fn b_9_4_more_than_a_hundred_missed_slots_are_a_warning_and_no_more() {
 
 #[test]
 fn b_9_3_an_irregular_schedule_loses_no_slot() {
-    // Upstream's own example: the estimate from the first gap passes over Friday 12:30.
+    // Upstream's own example: the estimate from the first gap misses Friday 12:30.
     let irregular = CronJobRecord {
         schedule: schedule("30 10,11,12 * * 1-5", None),
         ..cron_job("hello")
@@ -167,7 +167,7 @@ fn a_relist_takes_out_what_is_gone() {
 
 #[test]
 fn a_relist_keeps_what_it_shows_in_a_form_that_is_not_understood() {
-    // B-10.3: a Job that were taken for gone would let another run start beside it.
+    // B-10.3: if the Job were considered gone, another run would start beside it.
     let running = job("hello", "09:59:00");
     let record = CronJobRecord {
         concurrency_policy: ConcurrencyPolicy::Forbid,
@@ -327,6 +327,6 @@ fn b_7_2_the_zone_of_a_schedule_without_one_is_the_default() {
     };
     let mut world = World::new("09:59:30", vec![in_tokyo], vec![]);
     world.advance_to("10:00:00");
-    // The annotation is in UTC where the CronJob names no zone (B-11.3).
+    // The annotation is in UTC, since the CronJob names no zone (B-11.3).
     world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
 }

@@ -1,4 +1,4 @@
-//! B-11 and B-12: the Job that is created, and what its creation brings.
+//! B-11 and B-12: the created Job and the effects of its creation.
 
 use std::time::Duration;
 
@@ -152,7 +152,7 @@ fn b_12_4_a_failed_create_is_retried_with_back_off_until_the_next_slot() {
     assert!((6..12).contains(&n_attempts), "{n_attempts} attempts");
 }
 
-/// Answers creates with a lack of permission for as long as they come until then; gives the times of Events about it.
+/// Refuses every create for lack of permission until the given time. Returns the times of the Events about it.
 fn not_permitted_until(world: &mut World, text: &str) -> Vec<String> {
     let mut told = Vec::new();
     while world.now < at(text) {
@@ -199,7 +199,7 @@ fn b_12_4_a_lack_of_permission_that_lasts_is_told() {
         told.len() > 2 && *told[0] >= *"10:00:05" && *told[0] < *"10:00:10",
         "{told:?}"
     );
-    // In the next slot it is known.
+    // For the next slot it is reported at once.
     assert!(told.contains(&"10:01:00".to_owned()), "{told:?}");
     assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 1);
 }

@@ -1,4 +1,4 @@
-//! B-9.7, B-10.1 and the readings of the design: when a slot may still start.
+//! B-9.7, B-10.1 and the design's interpretation of them: the latest time at which a slot may start.
 
 use super::world::{World, at, cron_job, schedule};
 use crate::shard::{CreateOutcome, CronJobRecord, CronJobStatus, InstantOutcome};
@@ -13,7 +13,7 @@ fn with_deadline(secs: i64) -> CronJobRecord {
     }
 }
 
-/// What is done with the slot of 10:00 by a controller that starts at `now`.
+/// Checks the effects for the slot of 10:00 if the controller starts at `now`.
 fn check_cold(secs: i64, now: &str, expected: &[&str]) {
     let hourly = CronJobRecord {
         schedule: schedule("0 * * * *", None),

@@ -1,4 +1,4 @@
-//! B-6: what stands before scheduling.
+//! B-6: the checks before scheduling.
 
 use super::world::{World, at, cron_job, schedule};
 use std::sync::Arc;

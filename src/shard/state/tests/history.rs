@@ -3,7 +3,7 @@
 use super::world::{World, at, complete, cron_job, entry, failed, job, manual_job};
 use crate::shard::{ConcurrencyPolicy, CronJobRecord, CronJobStatus, DeleteOutcome, JobRecord, ResourceVersion};
 
-/// Successful Jobs of 09:50 to 09:58, every other minute.
+/// Successful Jobs of these slots.
 fn finished(slots: &[&str]) -> Vec<JobRecord> {
     slots.iter().map(|slot| complete(job("hello", slot), slot)).collect()
 }

@@ -1,4 +1,4 @@
-//! Answers that come late, never, or after what they speak of: no second Job for a slot, no ghost, no overlap.
+//! Answers that are late, missing or outdated: no second Job for a slot, no ghost, no overlap.
 
 use super::world::{World, at, complete, cron_job, entry, job, schedule, uid};
 use crate::shard::{
@@ -41,7 +41,7 @@ fn b_12_6_a_create_without_an_answer_is_looked_up_and_not_repeated() {
 
 #[test]
 fn an_answer_about_an_entry_of_the_active_list_is_none_about_the_slot() {
-    // The entry's question was put before the create: that there was no Job then says nothing of the create.
+    // The entry was looked up before the create, so its answer says nothing about the create.
     let mut record = cron_job("hello");
     record.status.active = vec![entry(&job("hello", "10:00:00"))];
     let mut world = World::new("09:59:30", vec![record], vec![]);
@@ -343,7 +343,7 @@ fn a_clock_set_back_ends_waits_that_the_wrong_time_began() {
         },
         ..forbid()
     };
-    // An hour ahead, a question about the active list and one about a slot fail.
+    // One hour ahead, a look-up for the active list and one for a slot fail.
     let mut world = World::new("10:59:30", vec![record, cron_job("other")], vec![]);
     world.effects();
     world.answer_look_up(failed());

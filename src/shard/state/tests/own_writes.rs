@@ -1,4 +1,4 @@
-//! B-5.3 and its difference: our own writes are known before the watch shows them, and their echo changes nothing.
+//! B-5.3 and its difference: a replica's own writes are known before the watch delivers them; their echo has no effect.
 
 use jiff::SignedDuration;
 
@@ -29,7 +29,7 @@ fn b_5_3_an_event_from_before_our_status_write_decides_nothing() {
         ..cron_job("hello")
     };
     world.apply(renamed_label);
-    // The cursor is ours, not the stored one; the write is rebuilt on the new version.
+    // The cursor is the pending one, not the stored one. The write is rebuilt on the new version.
     world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
     assert_eq!(
         world.pending_write("hello").map(|write| write.resource_version),
@@ -135,7 +135,7 @@ fn a_status_write_that_keeps_failing_is_reported_about_once_an_hour() {
     assert_eq!(reports.concat(), [warning]);
 }
 
-/// How many times the status is handed out until then, if the API server refuses it each time.
+/// Counts how many times the status is emitted until the given time if the API server refuses each write.
 fn refused_until(world: &mut World, until: &str) -> usize {
     let mut n_writes = 0;
     while world.now < at(until) {
@@ -170,7 +170,7 @@ fn b_13_2_a_status_that_is_always_refused_is_tried_ever_less() {
     assert!((4..=6).contains(&first_half_minute), "{first_half_minute}");
     let later_minutes = refused_until(&mut world, "10:10:30");
     assert!((15..=26).contains(&later_minutes), "{later_minutes}");
-    // Once it was stored the next failure is the first again.
+    // After a stored status, the next failure counts as the first.
     world.advance_to("10:11:30");
     world.effects();
     world.stored("hello");

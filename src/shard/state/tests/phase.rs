@@ -1,4 +1,4 @@
-//! Standby, leading, sealed: what a shard that changes hands does and leaves alone.
+//! Standby, leading, sealed: the effects of a shard during a handover.
 
 use super::world::{World, at, complete, cron_job, entry, job, schedule};
 use crate::shard::{
@@ -6,7 +6,7 @@ use crate::shard::{
 };
 use jiff::SignedDuration;
 
-/// A CronJob under this policy whose Job of 09:59 runs.
+/// A CronJob with this policy whose Job of 09:59 runs.
 fn running(policy: ConcurrencyPolicy) -> CronJobRecord {
     let mut record = cron_job("hello");
     record.concurrency_policy = policy;
@@ -14,7 +14,7 @@ fn running(policy: ConcurrencyPolicy) -> CronJobRecord {
     record
 }
 
-/// The create of 10:00 is answered, and the status that follows at once is stored.
+/// Answers the create of 10:00, and stores the status that is written at once.
 fn settle(world: &mut World) {
     world.created();
     world.expect(&[
@@ -34,7 +34,7 @@ fn on_standby_it_learns_and_has_no_effects() {
     assert!(!world.shard.is_leading());
     assert_eq!(world.shard.next_wakeup(), None);
     world.jump_to("10:05:00");
-    // Not even of a schedule that cannot be parsed, or of a Job that went missing.
+    // No Event, even about an invalid schedule or a missing Job.
     world.apply(CronJobRecord {
         schedule: schedule("every day", None),
         ..cron_job("hello")
@@ -72,7 +72,7 @@ fn while_it_may_not_act_it_takes_facts_in_and_judges_none_by_a_time_that_stands_
     world.created();
     world.effects();
     world.shard.pause();
-    // Another replica starts Jobs and stores them, while the time of this one stands still.
+    // Another replica starts Jobs and stores them, while the time of this one does not advance.
     let mut theirs = cron_job("hello");
     theirs.resource_version = ResourceVersion(90);
     theirs.status.last_schedule_time = Some(at("10:05:00"));

@@ -1,4 +1,4 @@
-//! B-10.2 to B-10.5: what running Jobs mean for the next one.
+//! B-10.2 to B-10.5: the effect of running Jobs on the next run.
 
 use super::world::{World, at, complete, cron_job, entry, failed, job, manual_job, schedule};
 use crate::shard::{

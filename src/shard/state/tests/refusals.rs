@@ -1,9 +1,9 @@
-//! Requests that are not permitted: their owner is told, and no later slot stops without need.
+//! Requests that are not permitted: an Event reports them, and no later slot is delayed without need.
 
 use super::world::{World, at, cron_job, entry, job};
 use crate::shard::{ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, InstantOutcome, LookUpOutcome};
 
-/// A CronJob whose create of 10:00 had no answer, at the question for its Job.
+/// A CronJob whose create of 10:00 was not answered, with the look-up of its Job in flight.
 fn looked_up(concurrency_policy: ConcurrencyPolicy) -> World {
     let record = CronJobRecord {
         concurrency_policy,
@@ -18,7 +18,7 @@ fn looked_up(concurrency_policy: ConcurrencyPolicy) -> World {
     world
 }
 
-/// Refuses every look-up until the given time, and says what came meanwhile without them.
+/// Refuses every look-up until the given time. Returns the other effects.
 fn refuse_look_ups_until(world: &mut World, text: &str) -> Vec<String> {
     let mut effects = Vec::new();
     let mut is_asked = true;

@@ -1,4 +1,4 @@
-//! B-2.2 and its difference: a changed schedule is re-decided at once, and starts nothing of before the change.
+//! B-2.2 and its difference: a changed schedule is decided at once and starts no slot from before the change.
 
 use super::world::{World, at, cron_job, schedule};
 use crate::shard::{CronJobRecord, CronJobStatus, InstantOutcome, ResourceVersion};

@@ -1,4 +1,4 @@
-//! B-13: what is written, and when nothing is.
+//! B-13: the content of status writes, and when none is needed.
 
 use super::world::{World, at, complete, cron_job, entry, job};
 use crate::shard::{CronJobRecord, CronJobStatus};

@@ -1,4 +1,4 @@
-//! CronJobs whose template is too large to be kept.
+//! CronJobs whose template is too large to be held in memory.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn with_template(name: &str, n_bytes: usize) -> CronJobRecord {
     }
 }
 
-/// A shard with memory for 1,000 bytes, half of them for one namespace.
+/// A shard with a template memory of 1,000 bytes, half of which one namespace may use.
 fn world(records: Vec<CronJobRecord>) -> (World, TemplateMemory) {
     let memory = TemplateMemory::new(1_000);
     let mut world = World::new("09:59:30", Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! A shard with a clock that the test sets, and effects as text.
+//! A shard with a simulated clock, and its effects as text.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,13 +14,13 @@ use crate::{
     },
 };
 
-/// Over how many shards CronJobs are shared out, where they are; the shard is number 0.
+/// The number of shards, in tests with several. The shard under test is number 0.
 pub(super) fn count() -> ShardCount {
     ShardCount::default()
 }
 
 pub(super) fn at(text: &str) -> Timestamp {
-    // Times of day are of one day that is in no zone's change.
+    // Times of day are on a fixed date without a zone change.
     let text = if text.len() <= 13 {
         format!("2026-05-05T{text}Z")
     } else {
@@ -29,7 +29,7 @@ pub(super) fn at(text: &str) -> Timestamp {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// A CronJob that ran last at 09:59, every minute, unless the test says otherwise.
+/// A CronJob that runs every minute and ran last at 09:59, unless the test overrides it.
 pub(crate) fn cron_job(name: &str) -> CronJobRecord {
     CronJobRecord {
         identity: Arc::new(CronJobIdentity {
@@ -68,7 +68,7 @@ pub(super) fn uid(name: &str) -> Uid {
     Uid::new(&format!("uid-{name}"))
 }
 
-/// The Job that the controller makes of a slot, running.
+/// The running Job that the controller creates for a slot.
 pub(super) fn job(owner: &str, slot: &str) -> JobRecord {
     let slot = at(slot);
     let name = naming::job_name(owner, slot);
@@ -86,7 +86,7 @@ pub(super) fn job(owner: &str, slot: &str) -> JobRecord {
     }
 }
 
-/// A Job that somebody else made of a CronJob.
+/// A Job that another client created from a CronJob.
 pub(super) fn manual_job(owner: &str, name: &str) -> JobRecord {
     JobRecord {
         uid: uid(name),
@@ -121,7 +121,7 @@ pub(super) fn entry(job: &JobRecord) -> ActiveJob {
     }
 }
 
-/// The shard, its clock, and what it asked for and was not answered.
+/// The shard, its clock, and the effects that were not answered.
 pub(super) struct World {
     pub(super) shard: ShardState,
     pub(super) now: Timestamp,
@@ -133,17 +133,17 @@ pub(super) struct World {
 }
 
 impl World {
-    /// A shard that has listed these objects at this time.
+    /// A leading shard that has listed these objects at this time.
     pub(super) fn new(now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
         World::around(ShardState::new, None, now, cron_jobs, jobs)
     }
 
-    /// The same beside others, so that Jobs are watched by their label.
+    /// [`World::new`] with other shards, so that watches select Jobs by their label.
     pub(super) fn among_others(now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
         World::around(ShardState::new, Some(count()), now, cron_jobs, jobs)
     }
 
-    /// The same on standby.
+    /// [`World::among_others`] on standby.
     pub(super) fn on_standby(now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
         World::around(ShardState::on_standby, Some(count()), now, cron_jobs, jobs)
     }
@@ -218,7 +218,7 @@ impl World {
         self.input(Input::JobApplied(Box::new(record)));
     }
 
-    /// Moves the clock, waking whenever the shard asks for it.
+    /// Moves the clock, and calls `handle_timeout` at every wake-up that the shard requests.
     pub(super) fn advance_to(&mut self, text: &str) {
         let until = at(text);
         while let Some(wakeup) = self.shard.next_wakeup().filter(|wakeup| wakeup.at <= until) {
@@ -228,13 +228,13 @@ impl World {
         self.now = until;
     }
 
-    /// Moves the clock in one step, as a process that was frozen sees it.
+    /// Moves the clock in one step, as for a process that was frozen.
     pub(super) fn jump_to(&mut self, text: &str) {
         self.now = at(text);
         self.shard.handle_timeout(self.now);
     }
 
-    /// What was asked for since, as text.
+    /// The effects since the last call, as text.
     pub(super) fn effects(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         while let Some(effect) = self.shard.poll_effect() {
@@ -277,7 +277,7 @@ impl World {
         }
     }
 
-    /// Every due instant has one outcome or is open.
+    /// Checks that every due instant has one outcome or is open.
     fn check(&self) {
         let outcome_counts = self.shard.outcome_counts();
         assert_eq!(

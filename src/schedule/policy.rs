@@ -52,7 +52,7 @@ pub struct Facts<'a> {
     pub schedule_changed: Option<Timestamp>,
     /// The first undecided activation after the cursor, if the wheel or an open slot has it.
     pub armed: Option<Timestamp>,
-    /// Whether `armed` is judged at its instant because it came from the wheel or its order was in flight.
+    /// Whether `armed` is judged at its instant because it came off the wheel or is being retried.
     pub is_held: bool,
 }
 

@@ -5,8 +5,8 @@
 
 use std::hash::{BuildHasher, Hasher};
 
-/// The name of the mapping from a uid to its bucket. A different mapping needs a different name; members with another
-/// name own no shards beside this version's.
+/// The name of the mapping from a uid to its bucket. Another mapping needs another name, and members with different
+/// names never own shards side by side.
 pub const HASH_SCHEME: &str = "fnv1a64-uid-10";
 
 const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;

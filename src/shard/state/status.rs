@@ -21,8 +21,8 @@ const STATUS_RETRY: SignedDuration = SignedDuration::from_secs(5);
 /// The wait after a write that was not sent.
 const ABANDONED_RETRY: SignedDuration = SignedDuration::from_secs(1);
 
-/// The number of failures before the first report. With [`STATUS_RETRY`] between them, they last longer than an API
-/// server needs to start.
+/// Consecutive failures at which the first report is made. With [`STATUS_RETRY`] between them, they last longer than an
+/// API server needs to start.
 const N_FAILURES_BEFORE_REPORT: u32 = 2;
 
 /// At one failure every half minute this is an hour, the lifetime of an Event (`kube-apiserver --event-ttl`).

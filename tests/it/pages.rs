@@ -92,7 +92,7 @@ mod metrics {
     #[test]
     fn the_page_of_metrics_is_their_table() {
         let mut page =
-            String::from("| Metric | Kind | Labels | What it says | When it moves |\n|---|---|---|---|---|\n");
+            String::from("| Metric | Kind | Labels | Description | When it moves |\n|---|---|---|---|---|\n");
         for metric in ALL {
             let kind = match metric.kind {
                 MetricKind::Counter => "counter",

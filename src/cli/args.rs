@@ -40,7 +40,7 @@ static VERSION: LazyLock<String> =
 #[derive(Debug, Parser)]
 #[command(name = "cronwheel", version = VERSION.as_str(), max_term_width = 100)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -50,16 +50,16 @@ pub struct Cli {
 pub enum Command {
     /// Run the CronJobs of a cluster
     Run(RunArgs),
-    /// Run an API server in memory for kubectl, with cronwheel on it: no cluster needed
+    /// Run cronwheel on an API server in memory, for kubectl: no cluster needed
     #[cfg(feature = "dev")]
     Dev(DevArgs),
-    /// Print when a schedule fires next
+    /// Print the next activations of a schedule
     Next(NextArgs),
-    /// Say what the controller would do with a CronJob now, and why
+    /// Explain what the controller would do with a CronJob now
     Explain(ExplainArgs),
-    /// Show who leads which shard
+    /// List replicas, shards and their leaders
     Shards(ShardsArgs),
-    /// Print the script by which a shell completes our command lines
+    /// Print the completion script of a shell
     Completions {
         /// The shell
         shell: Shell,
@@ -69,16 +69,15 @@ pub enum Command {
 /// Runs the CronJobs of a cluster, in place of the controller in kube-controller-manager.
 #[derive(Clone, Debug, Args)]
 pub struct RunArgs {
-    /// The kubeconfig to reach the API server by; without it and --context the Pod's service account, where there is
-    /// one, else KUBECONFIG, else ~/.kube/config
+    /// Kubeconfig file. Default: the service account in a Pod, otherwise KUBECONFIG or ~/.kube/config
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// The context of the kubeconfig, of KUBECONFIG or ~/.kube/config without --kubeconfig; the current one without it
+    /// Context of the kubeconfig. Default: the current context
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
 
-    /// A namespace to work in; may be given several times; all namespaces without it
+    /// Namespace to work in; can be repeated. Default: all namespaces
     #[arg(long = "namespace", value_name = "NAME", value_parser = parse_namespace)]
     pub namespaces: Vec<String>,
 
@@ -86,83 +85,82 @@ pub struct RunArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
     pub listen: SocketAddr,
 
-    /// The time zone of schedules that name none, e.g. Europe/Berlin
+    /// Time zone of CronJobs without spec.timeZone, e.g. Europe/Berlin
     #[arg(long, value_name = "ZONE", default_value = "UTC", value_parser = parse_zone)]
     pub default_time_zone: Zone,
 
-    /// How long changes of a CronJob's status gather before they are written, from 0s to 1m
+    /// How long status changes of a CronJob are collected before they are written, from 0s to 1m
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_flush_interval, allow_hyphen_values = true)]
     pub status_flush_interval: Duration,
 
-    /// The most requests about Jobs on the way at a time; fewer when the API server is slow or throttles
+    /// Maximum number of Job requests in flight. cronwheel sends fewer if the API server is slow or throttles
     #[arg(long, value_name = "COUNT", default_value_t = 128, value_parser = value_parser!(u32).range(1..=INFLIGHT_MAX))]
     pub max_inflight: u32,
 
-    /// Memory for the templates and the metadata of the CronJobs of this replica, in MiB; a namespace uses at most as much
-    /// as stays free, half of it if it is the only one; a CronJob that does not fit still runs, its template is read from
-    /// the API server for each run; 100,000 CronJobs of 5 KiB take 500 MiB
+    /// Memory for Job templates and metadata of CronJobs in this replica, in MiB. 100,000 CronJobs of 5 KiB take 500
+    /// MiB. A CronJob that does not fit still runs, at the cost of one more request per run. No namespace takes more
+    /// than what stays free
     #[arg(long, value_name = "MIB", default_value_t = TemplateMemory::MIB_DEFAULT, value_parser = value_parser!(u32).range(1..=TEMPLATE_MEMORY_MIB_MAX))]
     pub max_template_memory: u32,
 
-    /// Which Events about CronJobs are posted
+    /// Which Events about CronJobs are written
     #[arg(long, value_enum, default_value_t)]
     pub events: EventFilter,
 
-    /// The most writes of Events in a second, by all replicas together; Warnings and what is new come first, and no
-    /// namespace takes the place of another
+    /// Maximum number of Event writes per second, of all replicas together. Warnings and new Events come first, and
+    /// namespaces share the budget fairly
     #[arg(long, value_name = "COUNT", default_value_t = EventBudget::PER_SECOND_DEFAULT, value_parser = value_parser!(u32).range(1..=EVENTS_PER_SECOND_MAX))]
     pub max_events_per_second: u32,
 
-    /// How far our clock may be from the API server's before nothing is fired any more, from 1s
+    /// Maximum difference from the API server's clock, from 1s. Beyond it no Job is started
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_clock_skew, allow_hyphen_values = true)]
     pub max_clock_skew: SignedDuration,
 
-    /// By how much the controller's time runs ahead of the machine's, negative for behind; for tests of schedules
+    /// Offset of the controller's time from the machine's, for tests of schedules; can be negative
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_clock_offset, allow_hyphen_values = true)]
     pub clock_offset: SignedDuration,
 
-    /// Run every CronJob from this one process, without the label of a shard on Jobs; it starts nothing while it sees
-    /// another replica that is active
+    /// Run all CronJobs in this process, without shards and without shard labels on Jobs. It starts no Job while
+    /// another replica is active
     #[arg(long, conflicts_with_all = ["shards", "timing"])]
     pub alone: bool,
 
-    /// The number of shards that the replicas share the CronJobs out over: a power of two from 16 to 1024, the same for all
-    /// and fixed at installation
+    /// Number of shards: a power of two from 16 to 1024, the same for all replicas, fixed at installation
     #[arg(long, value_name = "COUNT", value_parser = parse_shards, default_value = "256")]
     pub shards: ShardCount,
 
-    /// How soon a replica that is silent loses its shards, and how often each writes its Lease; may differ between replicas
+    /// How soon a silent replica loses its shards, and how often replicas write their Leases. Replicas may differ
     #[arg(long, value_enum, default_value_t)]
     pub timing: TimingPreset,
 
-    /// The name of the installation: replicas of the same name share the CronJobs out, and Leases and ConfigMap begin with
-    /// it; give installations for different namespaces different names
+    /// Name of the installation. Replicas with the same name share CronJobs, and their Leases and ConfigMap begin with
+    /// it. Installations for different namespaces need different names
     #[arg(long, value_name = "NAME", value_parser = parse_installation, default_value_t)]
     pub installation: InstallationName,
 
-    /// The namespace of the Leases; without it that of the Pod, or of the kubeconfig's context
+    /// Namespace of the Leases. Default: that of the Pod, or of the context
     #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", value_parser = parse_namespace)]
     pub lease_namespace: Option<String>,
 
-    /// The name of this replica's Pod, for people; without it the one that the Pod's token names, outside a Pod the host's
+    /// Name of this replica's Pod. Default: the one in the Pod's token; outside a Pod, the host name
     #[arg(long, value_name = "NAME", env = "POD_NAME")]
     pub pod_name: Option<String>,
 
-    /// The uid of this replica's Pod, by which other replicas know it, also after a restart; without it the one that the
-    /// Pod's token names, outside a Pod a random one
+    /// Uid of this replica's Pod, by which other replicas recognise it after a restart. Default: the one in the Pod's
+    /// token; outside a Pod, a random one
     #[arg(long, value_name = "UID", env = "POD_UID")]
     pub pod_uid: Option<String>,
 
-    /// The revision of this replica's pod template, such as its pod-template-hash: shards are not evened out while replicas
+    /// Revision of this replica's Pod template, such as its pod-template-hash. Shards are not rebalanced while replicas
     /// differ in it
     #[arg(long, value_name = "TEXT", env = "POD_REVISION")]
     pub pod_revision: Option<String>,
 
-    /// How a line of the log looks
+    /// Format of the log
     #[arg(long, value_enum, default_value_t)]
     pub log_format: LogFormat,
 
-    /// Which lines the log has
+    /// Minimum level of the log
     #[arg(long, value_enum, default_value_t)]
     pub log_level: LogLevel,
 }
@@ -170,12 +168,12 @@ pub struct RunArgs {
 /// Constants of the Lease protocol that go together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum TimingPreset {
-    /// A dead node's shards are led again after 8 to 10.5 s
+    /// Shards of a dead replica have a leader again after 8 to 10.5 s
     #[default]
     Default,
-    /// After 5 to 6.5 s, at nearly twice the Lease writes
+    /// 5 to 6.5 s, at nearly twice the Lease writes
     Fast,
-    /// After 12 to 16 s, for API servers that are slow to write
+    /// 12 to 16 s, for API servers with slow writes
     Safe,
 }
 

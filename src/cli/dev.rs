@@ -72,36 +72,37 @@ const INFLIGHT_MAX: u32 = 128;
 /// Runs everything in one process, without a cluster: an API server in memory for kubectl, Jobs that end, the controller.
 #[derive(Clone, Debug, Args)]
 pub struct DevArgs {
-    /// The port of the API server on 127.0.0.1; 0 takes any that is free
+    /// Port of the API server on 127.0.0.1; 0 selects a free one
     #[arg(long, value_name = "PORT", default_value_t = PORT)]
     port: u16,
 
-    /// The kubeconfig file to write; it is removed in the end
+    /// Kubeconfig file to write; it is removed at the end
     #[arg(long, value_name = "FILE", default_value = "cronwheel-dev.kubeconfig")]
     kubeconfig: PathBuf,
 
-    /// How many CronJobs to begin with, at most a million: schedules, policies, zones and Jobs as a cluster has them, in
-    /// namespaces of their own
+    /// Number of CronJobs to create at the start, at most a million, with varied schedules, policies, time zones and
+    /// Jobs, in namespaces of their own
     #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = value_parser!(u32).range(..=CRON_JOBS_MAX))]
     cronjobs: u32,
 
-    /// What those CronJobs and the lives of Jobs are drawn from
+    /// Seed of those CronJobs and of the duration and outcome of Jobs
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
-    /// Let things go wrong for the controller, as the seed has it: slow and lost answers, errors, watches that end
+    /// Inject faults into the requests of the controller, drawn from the seed: slow and lost answers, errors,
+    /// interrupted watches
     #[arg(long)]
     faults: bool,
 
-    /// How long to run; until Ctrl-C without it
+    /// How long to run. Default: until Ctrl-C
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_run_time)]
     run_for: Option<Duration>,
 
-    /// Address and port of /healthz, /readyz and /metrics; port 0 takes any that is free
+    /// Address and port of /healthz, /readyz and /metrics; port 0 selects a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
 
-    /// Which lines the log has; its last ones are on the screen, all of them go to standard error where that is no terminal
+    /// Minimum level of the log. A terminal shows its last lines; otherwise all lines go to standard error
     #[arg(long, value_enum, default_value_t)]
     log_level: LogLevel,
 }

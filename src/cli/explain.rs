@@ -43,49 +43,48 @@ const INPUT_BYTES_MAX: u64 = 1 << 30;
     group = ArgGroup::new("question").required(true).args(["name", "file"]),
 )]
 pub struct ExplainArgs {
-    /// A CronJob of the cluster; nothing is written there
+    /// CronJob of the cluster. explain writes nothing
     #[arg(value_parser = parse_name)]
     name: Option<String>,
-    /// Its namespace; that of the kubeconfig's context, or of the service account, without it
+    /// Namespace of the CronJob. Default: that of the context or of the service account
     #[arg(short, long, value_name = "NAME", requires = "name", value_parser = parse_name)]
     namespace: Option<String>,
-    /// The kubeconfig to reach the API server by; without it and --context the Pod's service account, where there is
-    /// one, else KUBECONFIG, else ~/.kube/config
+    /// Kubeconfig file. Default: the service account in a Pod, otherwise KUBECONFIG or ~/.kube/config
     #[arg(long, value_name = "FILE", requires = "name")]
     kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig, of KUBECONFIG or ~/.kube/config without --kubeconfig; the current one without it
+    /// Context of the kubeconfig. Default: the current context
     #[arg(long, value_name = "NAME", requires = "name")]
     context: Option<String>,
-    /// Instead of a cluster: CronJobs, and the Jobs that there are, as YAML or JSON, several documents or a List;
-    /// - for standard input. What is not in it does not exist
+    /// Read CronJobs and Jobs from a YAML or JSON file, or from - for standard input, instead of a cluster. Jobs that
+    /// are not in the file do not exist
     #[arg(short, long, value_name = "FILE")]
     file: Option<String>,
-    /// The instant to answer for, in RFC 3339, from 1973 to the end of 2099, e.g. 2026-11-21T10:30:00Z; now without it
+    /// Instant of the question in RFC 3339, from 1973 to the end of 2099, e.g. 2026-11-21T10:30:00Z. Default: now
     #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
     now: Option<Timestamp>,
-    /// The time zone of schedules that name none, e.g. Europe/Berlin
+    /// Time zone of CronJobs without spec.timeZone, e.g. Europe/Berlin
     #[arg(long, value_name = "ZONE", default_value = "UTC", value_parser = parse_zone)]
     default_time_zone: Zone,
-    /// What the API server answers the create of a Job where the objects do not say: create=created, create=exists
-    /// (a Job of its name is there and ours), create=foreign (one is there and not ours) or create=error
+    /// Assumed answer to the create of a Job, if the objects do not decide it: create=created, create=exists (the
+    /// CronJob already has a Job of that name), create=foreign (another owner has it) or create=error
     #[arg(long, value_name = "create=ANSWER", default_value = "create=created", value_parser = parse_assumption)]
     assume: AssumedCreate,
-    /// How to print the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
     output: OutputFormat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OutputFormat {
-    /// For reading
+    /// Text for people
     Text,
-    /// One JSON object; a list of them where there are several CronJobs
+    /// One JSON object, or a list for several CronJobs
     Json,
 }
 
 /// What the answers' `reason` can be, for the long help.
 fn reasons() -> String {
-    let mut help = "Reasons, with the rules of the built-in controller's behaviour that they come from:".to_owned();
+    let mut help = "Reasons, with the rules of the built-in controller that they come from:".to_owned();
     for reason in Reason::ALL {
         let Meaning {
             name, rules, sentence, ..

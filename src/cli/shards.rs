@@ -34,38 +34,36 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Shows who leads which shard.
 #[derive(Args, Debug)]
 pub struct ShardsArgs {
-    /// The kubeconfig to reach the API server by; without it and --context the Pod's service account, where there is
-    /// one, else KUBECONFIG, else ~/.kube/config
+    /// Kubeconfig file. Default: the service account in a Pod, otherwise KUBECONFIG or ~/.kube/config
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig, of KUBECONFIG or ~/.kube/config without --kubeconfig; the current one without it
+    /// Context of the kubeconfig. Default: the current context
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// The namespace of the Leases; without it that of the kubeconfig's context, or of the service account, and if there
-    /// are none kube-system
+    /// Namespace of the Leases. Default: that of the context or of the service account, otherwise kube-system
     #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", value_parser = parse_namespace)]
     pub lease_namespace: Option<String>,
-    /// The name of the installation, as the replicas have it
+    /// Name of the installation, as given to its replicas
     #[arg(long, value_name = "NAME", value_parser = parse_installation, default_value_t)]
     installation: InstallationName,
-    /// The time zone of schedules that name none, as the replicas have it, e.g. Europe/Berlin
+    /// Time zone of CronJobs without spec.timeZone, as given to the replicas, e.g. Europe/Berlin
     #[arg(long, value_name = "ZONE", default_value = "UTC", value_parser = parse_zone)]
     default_time_zone: Zone,
-    /// How to print them
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
     output: OutputFormat,
-    /// Go on, and print every change as it comes
+    /// Continue and print every change
     #[arg(short, long)]
     watch: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OutputFormat {
-    /// For reading
+    /// Text for people
     Text,
-    /// The same with incarnations, hashes, handovers and revisions
+    /// Text with incarnations, hashes, handovers and revisions
     Wide,
-    /// One JSON object; with --watch one for each change after it, one a line
+    /// One JSON object; with --watch, one more per change, each on its own line
     Json,
 }
 

@@ -16,26 +16,26 @@ pub use self::escaped::escaped;
 /// How a line looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// For reading.
+    /// Text for people
     #[default]
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line
     Json,
 }
 
 /// Which lines there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogLevel {
-    /// An operator must act.
+    /// An operator must act
     Error,
-    /// It still works, but is worth a look.
+    /// Works, but deserves a look
     Warn,
-    /// What a person cares about: start, stop, lists, leadership.
+    /// Start, stop, lists, leadership
     #[default]
     Info,
-    /// Single objects.
+    /// Single objects
     Debug,
-    /// Everything.
+    /// Everything
     Trace,
 }
 

@@ -166,62 +166,54 @@ impl Reason {
             Reason::Adopted => plain(
                 "Adopted",
                 "B-12.3",
-                "the slot is due, and the create finds a Job of its name that is this CronJob's: it is taken as the slot's",
+                "the slot is due, and a Job of its name already belongs to this CronJob: that Job counts as the slot's run",
             ),
             Reason::ForeignJob => differing(
                 "ForeignJob",
                 "B-12.3",
-                "the slot is due, and the create finds a Job of its name that is not this CronJob's: the slot is given up",
-                "the built-in says nothing and does not look at the CronJob again before its next event",
+                "the slot is due, and a Job of its name belongs to another owner: the slot gets no Job",
+                "the built-in controller emits no Event and does not process the CronJob before its next event",
             ),
             Reason::CreateFailed => differing(
                 "CreateFailed",
                 "B-12.4",
-                "the slot is due and the create does not come to a Job: it is tried again while the slot is the latest and in \
-                 its deadline",
-                "the built-in tries again after up to 1000 s, and does not wake for the next slot",
+                "the slot is due and the create failed: it is retried while the slot is the latest one and within its deadline",
+                "the built-in controller retries after up to 1000 s and is not woken for the next slot",
             ),
-            Reason::NotDue => plain(
-                "NotDue",
-                "B-9.5",
-                "no slot has come since the last one that was started",
-            ),
+            Reason::NotDue => plain("NotDue", "B-9.5", "no slot was due since the last started one"),
             Reason::LookUpFailed => plain(
                 "LookUpFailed",
                 "B-5.4",
-                "whether a Job of status.active still runs cannot be learnt: nothing starts before it can, and it is asked \
-                 for again and again",
+                "the state of a Job in status.active is unknown: no Job starts until a look-up succeeds",
             ),
             Reason::Forbidden => plain(
                 "Forbidden",
                 "B-10.3",
-                "a run before it has not ended and concurrencyPolicy is Forbid: the latest slot starts when that \
-                 run ends, within its deadline",
+                "an earlier run is active and concurrencyPolicy is Forbid: the latest slot starts when that run ends, within its deadline",
             ),
-            Reason::AlreadyActive => plain("AlreadyActive", "B-10.2", "a running Job bears the slot's name"),
+            Reason::AlreadyActive => plain("AlreadyActive", "B-10.2", "a running Job already has the slot's name"),
             Reason::DeadlineExceeded => differing(
                 "DeadlineExceeded",
                 "B-10.1",
-                "the slot is older than startingDeadlineSeconds allows: it is lost",
-                "the built-in loses it in silence (B-9.7)",
+                "the slot is older than startingDeadlineSeconds allows: it is missed",
+                "the built-in controller emits no Event (B-9.7)",
             ),
             Reason::ScheduleChanged => differing(
                 "ScheduleChanged",
                 "B-2.2",
-                "the slot lies before the change of the schedule",
-                "the built-in may start it",
+                "the slot is earlier than the change of the schedule",
+                "the built-in controller may start it",
             ),
             Reason::Suspended => plain("Suspended", "B-6.3", "spec.suspend is true"),
             Reason::Deleting => plain("Deleting", "B-6.1", "the CronJob is being deleted"),
-            Reason::UnknownTimeZone => plain("UnknownTimeZone", "B-6.2", "spec.timeZone does not load"),
+            Reason::UnknownTimeZone => plain("UnknownTimeZone", "B-6.2", "spec.timeZone is not a known time zone"),
             Reason::UnparseableSchedule => plain("UnparseableSchedule", "B-6.4", "spec.schedule does not parse"),
             Reason::NeverRuns => plain("NeverRuns", "B-6.5", "no instant matches spec.schedule"),
             Reason::Undecodable => differing(
                 "Undecodable",
                 "cronwheel's own",
-                "the object cannot be understood, and an API server would not have taken it: it starts nothing until it can \
-                 be, then its latest slot",
-                "the built-in reads typed objects, and fails to read any while there is one like this",
+                "the object cannot be decoded: the CronJob starts nothing until it can, and then its latest slot",
+                "the built-in controller decodes typed objects and cannot list any CronJob while such an object exists",
             ),
         }
     }

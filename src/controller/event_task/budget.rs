@@ -13,12 +13,12 @@ use crate::{
 /// Which Events are posted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum EventFilter {
-    /// All of them
+    /// All Events
     #[default]
     All,
-    /// Warnings alone
+    /// Warnings only
     Warnings,
-    /// No Event about CronJobs
+    /// No Events
     None,
 }
 

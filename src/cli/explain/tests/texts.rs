@@ -68,8 +68,8 @@ next         Tue 2026-05-05 10:10 UTC
              Tue 2026-05-05 10:30 UTC
 
 decision     skip, slot Tue 2026-05-05 10:00 UTC, 5s ago
-reason       DeadlineExceeded (B-10.1): the slot is older than startingDeadlineSeconds allows: it is lost
-difference   the built-in loses it in silence (B-9.7)
+reason       DeadlineExceeded (B-10.1): the slot is older than startingDeadlineSeconds allows: it is missed
+difference   the built-in controller emits no Event (B-9.7)
 
 events       Warning  MissSchedule: Missed scheduled time to start a job: Tue, 05 May 2026 10:00:00 +0000 \
          (B-10.1; the built-in never tells it)
@@ -106,7 +106,7 @@ next         Tue 2026-05-05 10:10 UTC
              Tue 2026-05-05 10:30 UTC
 
 decision     skip
-reason       NotDue (B-9.5): no slot has come since the last one that was started
+reason       NotDue (B-9.5): no slot was due since the last started one
 
 does         nothing
 looks again  2026-05-05T10:10:00Z
@@ -124,9 +124,8 @@ fn an_object_that_cannot_be_understood_is_told_once() {
 CronJob default/hello at 2026-05-05T10:00:05Z
 
 decision     skip
-reason       Undecodable (cronwheel's own): the object cannot be understood, and an API server would not have taken it: \
-         it starts nothing until it can be, then its latest slot
-difference   the built-in reads typed objects, and fails to read any while there is one like this
+reason       Undecodable (cronwheel's own): the object cannot be decoded: the CronJob starts nothing until it can, and then its latest slot
+difference   the built-in controller decodes typed objects and cannot list any CronJob while such an object exists
 
 events       Warning  UndecodableCronJob: CronJob default/hello cannot be understood: spec.suspend: \
          expected a boolean, found a string (of cronwheel alone)
@@ -256,7 +255,7 @@ CronJob default/hello at 2026-05-05T10:00:05Z
 schedule     */10 * * * *
 
 decision     skip
-reason       UnknownTimeZone (B-6.2): spec.timeZone does not load: unknown time zone Mars/Base
+reason       UnknownTimeZone (B-6.2): spec.timeZone is not a known time zone: unknown time zone Mars/Base
 
 events       Warning  UnknownTimeZone: invalid timeZone: \"Mars/Base\": unknown time zone Mars/Base \
          (B-6.2; the built-in repeats it at every look)

@@ -1,23 +1,25 @@
-//! Who leads which shard, through Leases: the protocol as a pure state machine.
+//! Leader election for shards over Leases: the protocol as a pure state machine.
 //!
-//! A **member Lease** for each replica says that it lives; it is renewed. A **shard Lease** for each shard says who leads
-//! it, in which term; it is written when that changes and never renewed. The Lease is the truth, a computed placement only
-//! a hint; only the holder moves a shard; a shard that nobody holds is taken by whoever sees it.
+//! Each replica renews a **member Lease**, which proves that it is alive. A **shard Lease** names the leader of a shard
+//! and its term; it is written when these change and is never renewed. The Lease is authoritative and a computed
+//! placement only a hint. Only the holder moves a shard. A shard without a holder is taken by the first replica that
+//! observes it.
 //!
-//! What holds it together; a model check (`election/tests/model`) shows that each is needed:
+//! Safety rests on these rules; a model check (`election/tests/model`) proves that each is needed:
 //!
-//! - a replica acts until its fence, which is counted from the **send** of its last renewal that succeeded, and from the
-//!   send of the last renewal that its own watch has shown back to it: so it acts on no view that others have left behind;
-//! - every write carries the resource version that it is based on;
-//! - a member is evicted, and what it held taken, only when its Lease has not changed for its own advertised duration, by
-//!   the observer's own clock, and that is longer than any fence and what was sent before it ([`Timing`]);
-//! - an observer counts only time in which its own watch lived, so that an outage of the API server evicts nobody;
-//! - before it evicts it reads the Lease once more, from the quorum.
+//! - A replica acts until its fence. The fence is counted from the **send** of its last successful renewal, and from
+//!   the send of the last renewal that its own watch has delivered, so no replica acts on an outdated view.
+//! - Every write carries the resourceVersion that it is based on.
+//! - A member is evicted, and its shards taken, only when its Lease has not changed for the duration that the Lease
+//!   advertises, by the observer's own clock. That duration outlasts any fence and all requests sent before it
+//!   ([`Timing`]).
+//! - An observer counts only time in which its own watch works, so an outage of the API server evicts nobody.
+//! - Before an eviction the observer reads the Lease once more from the quorum.
 //!
-//! Who calls what: the shell (`controller/election`) owns one [`Election`]. It feeds every event of its one watch
-//! on Leases, every answer and every word of its shards into [`Election::handle`], calls [`Election::handle_timeout`] at
-//! [`Election::next_wakeup`], and carries out the [`ElectionEffect`]s in order. `cluster` turns Lease objects into
-//! [`LeaseRecord`]s and [`LeaseWrite`]s into merge patches. Nothing here reads a clock or draws a number.
+//! The shell (`controller/election`) owns one [`Election`]. It passes every event of its watch on Leases, every
+//! response and every report of its shards to [`Election::handle`], calls [`Election::handle_timeout`] at
+//! [`Election::next_wakeup`], and executes the [`ElectionEffect`]s in order. `kube_api/leases` converts Lease objects
+//! to [`LeaseRecord`]s and [`LeaseWrite`]s to merge patches. This module reads no clock and draws no random number.
 
 mod effect;
 mod election;

@@ -1,141 +1,144 @@
-//! Everything that an election can want done.
+//! Every action that an election can request.
 
 use jiff::Timestamp;
 
 use super::{LeaseKey, LeaseWrite, MemberIdentity};
 use crate::shard::{BootInstant, ResourceVersion, ResourceVersions, ShardCommand, ShardId, Term};
 
-/// Names a request, so that its answer can be told.
+/// Identifies a request, to match its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
-/// A thing to do. Requests are sent at once, or dropped: a renewal counts from the instant at which it was asked for.
+/// An action. Requests are sent at once or dropped: a renewal counts from the instant at which it was requested.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ElectionEffect {
     /// Create a Lease.
     Create {
-        /// For the answer.
+        /// Matches the response.
         request: RequestId,
-        /// Its content.
+        /// The content of the Lease.
         write: LeaseWrite,
     },
-    /// Patch a Lease, if it still has this version.
+    /// Patch a Lease if it still has this version.
     Patch {
-        /// For the answer.
+        /// Matches the response.
         request: RequestId,
-        /// The version that it must have.
+        /// The version that the Lease must have.
         precondition: ResourceVersion,
-        /// What changes.
+        /// The changes.
         write: LeaseWrite,
     },
-    /// Delete a Lease, if it still has this version.
+    /// Delete a Lease if it still has this version.
     Delete {
-        /// For the answer.
+        /// Matches the response.
         request: RequestId,
-        /// The version that it must have.
+        /// The version that the Lease must have.
         precondition: ResourceVersion,
-        /// Which.
+        /// The Lease.
         key: LeaseKey,
     },
     /// Read a Lease from the quorum (no resource version in the request).
     Read {
-        /// For the answer.
+        /// Matches the response.
         request: RequestId,
-        /// Which.
+        /// The Lease.
         key: LeaseKey,
     },
-    /// List our Leases anew and go on watching from there.
+    /// List the installation's Leases again and continue the watch from that list.
     Relist,
-    /// Until when all led shards may act; it only grows within a life.
+    /// The instant until which all led shards may act; it only moves forward within an incarnation.
     ActUntil(BootInstant),
-    /// That instant has passed: nothing acts, and connections for writes are reset. Shards stay loaded; another
-    /// [`ElectionEffect::ActUntil`] lets them go on.
+    /// The instant of [`ElectionEffect::ActUntil`] has passed: nothing acts, and connections for writes are reset.
+    /// Shards stay loaded; another [`ElectionEffect::ActUntil`] lets them act again.
     Fence,
     /// Lead a shard in a term.
     Lead {
-        /// Which.
+        /// The shard.
         shard: ShardId,
-        /// In which term.
+        /// The term to lead it in.
         term: Term,
-        /// How it came to us.
+        /// How this replica became its leader.
         adoption: Adoption,
-        /// Whether so many leaders died of it that it runs alone and slowly.
+        /// Whether the shard is in quarantine because too many leaders crashed on it: it runs alone and slowly.
         is_quarantined: bool,
     },
-    /// Stop leading a shard: its effects, and what it has in the queues, are dropped.
+    /// Stop leading a shard: its effects are dropped, and so are its queued requests.
     Stop {
-        /// Which.
+        /// The shard.
         shard: ShardId,
-        /// Of which term.
+        /// The term that ends.
         term: Term,
-        /// Why.
+        /// The reason.
         reason: StopReason,
     },
-    /// Load shards for a handover, release one that is not handed over after all, or seal one.
+    /// Load shards for a handover, release a shard whose handover was cancelled, or seal one.
     Shards(ShardCommand),
-    /// Drop all shards and connections, and come back as another life.
+    /// Drop all shards and connections, and rejoin as another incarnation.
     Rejoin(RejoinReason),
-    /// All shards are given away, and our Lease with them: the process may end.
+    /// All shards and this replica's Lease are given up: the process may end.
     Left,
     /// End the process at once.
     Exit(ExitReason),
 }
 
-/// How a shard came to us.
+/// How this replica became the leader of a shard.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Adoption {
-    /// Nobody led it before, as far as anybody knows.
+    /// The shard had no leader before, as far as is known.
     First,
-    /// Its leader handed it over, everything fired up to an instant.
+    /// The former leader handed the shard over; everything due up to an instant has been fired.
     HandedOver {
-        /// As the Lease says.
+        /// `fired-through` of the Lease.
         fired_through: Option<Timestamp>,
-        /// What must be seen before anything is decided, as the Lease says; where it does not, the shard is listed.
+        /// `written-through` of the Lease: the versions that must be observed before any decision. Without it, the
+        /// shard is listed.
         written_through: Option<ResourceVersions>,
     },
-    /// Its leader left it without a holder.
+    /// The former leader left the shard without a holder.
     Released {
-        /// As the Lease says.
+        /// `fired-through` of the Lease.
         fired_through: Option<Timestamp>,
     },
-    /// Its leader was evicted or has gone: its Jobs must be listed once from the quorum before Forbid and Replace decide.
+    /// The former leader was evicted or is gone: its Jobs must be listed once from the quorum before Forbid and Replace
+    /// decide.
     Crashed {
-        /// Who, where it is known.
+        /// The former leader, if known.
         former: Option<MemberIdentity>,
     },
-    /// We led it, and its Lease was deleted.
+    /// This replica led the shard, and its Lease was deleted.
     Recreated,
 }
 
-/// Why a shard is not led any more.
+/// Why this replica stopped leading a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StopReason {
-    /// It was handed to another.
+    /// The shard was handed to another member.
     HandedOver,
-    /// It was left without a holder.
+    /// The shard was left without a holder.
     Released,
-    /// Its Lease says another holder or another term.
+    /// The shard's Lease names another holder or another term.
     Lost,
-    /// Its Lease is gone; it is led again when it has been made anew.
+    /// The shard's Lease was deleted. The shard is led again after the Lease is created again.
     LeaseDeleted,
 }
 
-/// Why this life is over and another begins.
+/// Why an incarnation ends and another begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RejoinReason {
     /// The process did not run for longer than its fence.
     Thawed,
-    /// Our Lease says another holder, or none.
+    /// This replica's Lease names another holder, or none.
     Evicted,
-    /// Our Lease was deleted.
+    /// This replica's Lease was deleted.
     LeaseDeleted,
 }
 
 /// Why the process must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExitReason {
-    /// Somebody else renews as this very life: a machine was restored from a snapshot, or a pod's identity was copied.
+    /// Another process renews as this very incarnation: a machine was restored from a snapshot, or a Pod's identity was
+    /// copied.
     Twin,
-    /// Another life of the same pod has our Lease: we are the one that should be gone.
+    /// Another incarnation of the same Pod holds the Lease, so this process is the obsolete one.
     Superseded,
 }

@@ -1,19 +1,21 @@
-//! Who a member is, and what its Leases are called.
+//! The identity of a member, and the names of Leases.
 
 use std::fmt;
 
 use crate::shard::{ShardCount, ShardId};
 
-/// The label of every Lease of ours, with the name of the installation as value: one watch on it shows them all.
+/// The label of every Lease of an installation, with the installation's name as value: one watch on it delivers them
+/// all.
 pub const LEASE_LABEL: &str = "cronwheel.dev/lease";
 
-/// The name of an installation. Replicas of one name share CronJobs out; those of other names have Leases of their own,
-/// also in the same namespace.
+/// The name of an installation. Replicas with the same name share CronJobs; installations with other names have their
+/// own Leases, even in the same namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct InstallationName(Box<str>);
 
 impl InstallationName {
-    /// From a text; none where it is no DNS label (RFC 1123), as the value of a label and a part of names must be.
+    /// Creates a name; `None` if the text is not a DNS label (RFC 1123), which a label value and a part of an object
+    /// name must be.
     pub fn new(text: &str) -> Option<InstallationName> {
         let is_alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         let bytes = text.as_bytes();
@@ -23,7 +25,7 @@ impl InstallationName {
         is_label.then(|| InstallationName(text.into()))
     }
 
-    /// The name of the `ConfigMap` with what the installation was made with.
+    /// The name of the `ConfigMap` with the constants that were fixed at installation.
     pub fn config_map(&self) -> String {
         format!("{self}-installation")
     }
@@ -41,17 +43,17 @@ impl fmt::Display for InstallationName {
     }
 }
 
-/// What the Leases of an installation with so many shards are called.
+/// The names of the Leases of an installation with a shard count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseNames {
     /// The name of the installation.
     pub installation: InstallationName,
-    /// How many shards.
+    /// The number of shards.
     pub count: ShardCount,
 }
 
-/// One life of a member: drawn at random when a process joins, and anew when it joins again. A shard is held by one life of
-/// one process, so that neither a restart nor a thaw goes on where it was.
+/// One incarnation of a member: drawn at random when a process joins, and again when it rejoins. An incarnation holds a
+/// shard, so neither a restarted nor a thawed process continues where it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Incarnation(pub u64);
 
@@ -61,14 +63,14 @@ impl fmt::Display for Incarnation {
     }
 }
 
-/// Who holds a Lease: `pod name/pod uid/incarnation`.
+/// The holder of a Lease: `pod name/pod uid/incarnation`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberIdentity {
-    /// The name of its pod, for people.
+    /// The name of the Pod, for people.
     pub pod_name: Box<str>,
-    /// The uid of its pod: what it is sorted and placed by.
+    /// The uid of the Pod, by which members are sorted and placed.
     pub pod_uid: Box<str>,
-    /// Which life.
+    /// The incarnation.
     pub incarnation: Incarnation,
 }
 
@@ -79,7 +81,7 @@ impl fmt::Display for MemberIdentity {
 }
 
 impl MemberIdentity {
-    /// From the text of a holder; none where it is not of this form.
+    /// Parses the text of a holder; `None` if it has another form.
     pub fn parse(text: &str) -> Option<MemberIdentity> {
         let mut parts = text.split('/');
         let (pod_name, pod_uid, incarnation) = (parts.next()?, parts.next()?, parts.next()?);
@@ -94,17 +96,17 @@ impl MemberIdentity {
     }
 }
 
-/// Which Lease.
+/// Identifies a Lease.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LeaseKey {
-    /// That of the member in the pod with this uid.
+    /// The Lease of the member in the Pod with this uid.
     Member(Box<str>),
-    /// That of a shard.
+    /// The Lease of a shard.
     Shard(ShardId),
 }
 
 impl LeaseNames {
-    /// The name of a Lease. A shard's has the level in it: those of another count are other Leases.
+    /// The name of a Lease. A shard Lease's name contains the level, so other shard counts have other Leases.
     pub fn name(&self, key: &LeaseKey) -> String {
         let installation = &self.installation;
         match key {
@@ -113,7 +115,7 @@ impl LeaseNames {
         }
     }
 
-    /// The Lease of this name; none where it is no Lease of this installation under this count.
+    /// The Lease with this name; `None` if it is not a Lease of this installation and shard count.
     pub fn parse(&self, name: &str) -> Option<LeaseKey> {
         let name_of_kind = name.strip_prefix(&*self.installation.0)?;
         if let Some(pod_uid) = name_of_kind.strip_prefix("-member-") {

@@ -1,4 +1,4 @@
-//! Every fact that can reach an election.
+//! Every fact that an election can receive.
 
 use super::{Incarnation, Installation, LeaseKey, LeaseRecord, RequestId};
 use crate::shard::{BootInstant, ResourceVersion, ShardReport};
@@ -6,75 +6,76 @@ use crate::shard::{BootInstant, ResourceVersion, ShardReport};
 /// A fact.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ElectionInput {
-    /// A complete and consistent list of our Leases (no resource version in the request), and when it was asked for. The
-    /// watch goes on from it.
+    /// A complete and consistent list of the installation's Leases (a request without resourceVersion). The watch
+    /// continues from it.
     Listed {
         /// When the request was sent.
         asked_at: BootInstant,
-        /// Of the list.
+        /// When the request of the list was sent.
         resource_version: ResourceVersion,
-        /// All Leases of ours, with those of other shard counts left out.
+        /// All Leases of the installation, except shard Leases of other shard counts.
         leases: Vec<LeaseRecord>,
     },
-    /// The watch shows a Lease that is new or has changed.
+    /// The watch delivered a new or changed Lease.
     Applied(LeaseRecord),
-    /// The watch shows that a Lease is gone.
+    /// The watch delivered the deletion of a Lease.
     Deleted(LeaseKey, ResourceVersion),
-    /// The watch has broken off.
+    /// The watch was interrupted.
     WatchLost,
-    /// The watch goes on where it broke off: what happened between will be shown, in order.
+    /// The watch resumes where it was interrupted; it will deliver every event since, in order.
     WatchResumed,
-    /// The answer to a create, patch or delete.
+    /// The response to a create, patch or delete.
     Written {
-        /// To which.
+        /// The request that was answered.
         request: RequestId,
-        /// What it says.
+        /// The outcome.
         answer: WriteAnswer,
     },
-    /// The answer to a read.
+    /// The response to a read.
     Read {
-        /// To which.
+        /// The request that was answered.
         request: RequestId,
-        /// What it says.
+        /// The outcome.
         answer: ReadAnswer,
     },
-    /// What the installation was made with.
+    /// The constants that were fixed at installation.
     InstallationKnown(Installation),
-    /// What the shards of this replica report.
+    /// A report of this replica's shards.
     Shards(ShardReport),
-    /// Whether this replica may lead: not while its clock is in doubt, for one.
+    /// Whether this replica may lead. It may not while its clock is in doubt, for example.
     Willing(bool),
-    /// The process is to end.
+    /// The process is asked to end.
     DrainRequested,
-    /// All shards are dropped and all connections reset; this is the next life. It wants a list of Leases and, when they
-    /// have been listed anew, [`ShardReport::Synced`].
+    /// All shards are dropped and all connections reset; the next incarnation begins. It needs a list of Leases and,
+    /// after its CronJobs and Jobs are listed again, [`ShardReport::Synced`].
     Rejoined(Incarnation),
 }
 
-/// What the API server says to a write.
+/// The outcome of a write.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum WriteAnswer {
-    /// Done; the Lease as it is now. After a delete only its key and the version that it had: the server does not say more.
+    /// The write succeeded; the Lease after it. After a delete, only its key and its last version: the server reports
+    /// no more.
     Done(Box<LeaseRecord>),
-    /// It has changed since the version that the write was based on (409 to a patch or delete).
+    /// The Lease has changed since the version that the write was based on (409 to a patch or delete).
     Conflict,
-    /// It is there already (409 to a create).
+    /// The Lease exists already (409 to a create).
     Exists,
-    /// It is not there (404).
+    /// The Lease does not exist (404).
     Missing,
-    /// No answer, or one that says nothing about what happened: time-out, broken connection, 429, 5xx.
+    /// No response, or one that leaves the outcome open: time-out, broken connection, 429, 5xx.
     Unknown,
-    /// Refused for good: 403, 422.
+    /// Permanently refused: 403, 422.
     Refused,
 }
 
-/// What the API server says to a read from the quorum.
+/// The outcome of a read from the quorum.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ReadAnswer {
     /// The Lease.
     Found(Box<LeaseRecord>),
-    /// It is not there.
+    /// The Lease does not exist.
     Missing,
-    /// No answer.
+    /// No usable response.
     Unknown,
 }

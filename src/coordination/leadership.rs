@@ -1,4 +1,5 @@
-//! What this replica may do and until when: nothing that was decided is sent unless this says so at that moment.
+//! The shards that this replica may act for and until when. Every request is checked against this at the instant it is
+//! sent.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -6,23 +7,23 @@ use jiff::Timestamp;
 
 use crate::shard::{BootInstant, ShardId, ShardSet, ShardTerm, Term};
 
-/// Under what something is written, where others might lead: how long it may live, and what it says of itself.
+/// The terms of a write when other replicas might lead: its lifetime and its audit stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteTerms {
-    /// After this it must be dead, answered or not.
+    /// The lifetime, after which the request must be dead, answered or not.
     pub life: Duration,
-    /// What a new Job says.
+    /// The stamp of a new Job.
     pub stamp: Stamp,
 }
 
-/// Who created a Job, for audits, and until when that could be.
+/// The creator of a Job, for audits, and the latest time at which the Job could be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// For which shard, in which term.
+    /// The shard and the term of the creation.
     pub shard_term: ShardTerm,
-    /// The number of its creator's life.
+    /// The creator's incarnation.
     pub incarnation: u64,
-    /// Until when it may be created, by the API server's clock; none where that is not known yet.
+    /// The latest time of creation, by the API server's clock; `None` while that clock is not known.
     pub create_before: Option<Timestamp>,
 }
 
@@ -34,14 +35,15 @@ impl fmt::Display for Stamp {
     }
 }
 
-/// How long a write may live that is sent at some instant, so that it is dead before anybody else may lead its shard.
+/// Computes the lifetime of a write from the instant at which it is sent, so that it is dead before another replica may
+/// lead its shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteLife {
-    /// From a renewal to the end of what it allows.
+    /// From a renewal to the fence.
     pub fence_after: Duration,
-    /// From a renewal to the earliest instant at which another may lead, by a clock that runs slow.
+    /// From a renewal to the earliest instant at which another replica may lead, by a clock that runs slow.
     pub dead_after: Duration,
-    /// Of a write that is sent just before the end.
+    /// The least lifetime, of a write that is sent just before the fence.
     pub least: Duration,
 }
 
@@ -52,20 +54,20 @@ impl WriteLife {
     }
 }
 
-/// The shards that this replica leads, and the instant at which it must stop unless it is heard of before.
+/// The shards that this replica leads, and the instant at which it must stop unless its leadership is renewed before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leadership {
     terms: BTreeMap<ShardId, Term>,
-    /// Those in quarantine: one create at a time.
+    /// The quarantined shards: one create at a time.
     quarantined: ShardSet,
-    /// The first instant at which all of it is over unless it is renewed; none where nobody competes for it.
+    /// The first instant at which all leadership is over unless it is renewed; `None` without competitors.
     until: Option<BootInstant>,
     rival: Option<Rivalry>,
-    /// How many replicas, this one included, send what is due.
+    /// The number of replicas, this one included, that send requests.
     n_senders: u32,
 }
 
-/// What a leader goes by that others might follow.
+/// The data for writes where another replica might lead next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rivalry {
     write_life: WriteLife,
@@ -74,7 +76,7 @@ struct Rivalry {
 }
 
 impl Leadership {
-    /// Of one shard, for as long as the process lives.
+    /// Leadership of one shard for the lifetime of the process.
     pub fn of_one(shard_term: ShardTerm) -> Leadership {
         Leadership {
             terms: BTreeMap::from([(shard_term.shard, shard_term.term)]),
@@ -85,7 +87,7 @@ impl Leadership {
         }
     }
 
-    /// Of one shard until this instant, which others may move.
+    /// Leadership of one shard until an instant, which [`Leadership::set_until`] may move.
     pub fn of_one_until(shard_term: ShardTerm, until: BootInstant) -> Leadership {
         Leadership {
             until: Some(until),
@@ -93,12 +95,13 @@ impl Leadership {
         }
     }
 
-    /// Whether anything may be done at all at this instant.
+    /// Whether any request may be sent at this instant.
     pub fn may_act(&self, now: BootInstant) -> bool {
         self.until.is_none_or(|until| now < until)
     }
 
-    /// Of no shard, and of any only until this instant, by this life of a replica, with writes that live by this rule.
+    /// Leadership of no shard yet, by this incarnation of a replica. It ends at `until` unless it is renewed, and
+    /// `write_life` bounds its writes.
     pub fn of_none_until(until: BootInstant, incarnation: u64, write_life: WriteLife) -> Leadership {
         Leadership {
             terms: BTreeMap::new(),
@@ -113,17 +116,17 @@ impl Leadership {
         }
     }
 
-    /// Among how many replicas what the API server can carry is shared out.
+    /// The number of replicas that share the API server's capacity.
     pub fn n_senders(&self) -> u32 {
         self.n_senders
     }
 
-    /// Takes note of how many replicas send; whether that is new.
+    /// Records how many replicas send requests; returns whether the number changed.
     pub fn share_among(&mut self, n_senders: u32) -> bool {
         std::mem::replace(&mut self.n_senders, n_senders.max(1)) != n_senders.max(1)
     }
 
-    /// Under what a write is sent now; none where nobody competes.
+    /// The terms of a write that is sent now; `None` without competitors.
     pub fn write_terms(&self, shard_term: ShardTerm, now: BootInstant) -> Option<WriteTerms> {
         let rival = self.rival?;
         Some(WriteTerms {
@@ -136,58 +139,58 @@ impl Leadership {
         })
     }
 
-    /// Jobs may be created until this instant of the API server's clock; never earlier than was said before.
+    /// Allows Jobs to be created until this instant of the API server's clock. The limit never moves back.
     pub fn allow_creates_before(&mut self, instant: Timestamp) {
         if let Some(rival) = &mut self.rival {
             rival.create_before = rival.create_before.max(Some(instant));
         }
     }
 
-    /// Whether what was decided in a term may be done at this instant.
+    /// Whether a decision of this term may be executed at this instant.
     pub fn covers(&self, shard_term: ShardTerm, now: BootInstant) -> bool {
         self.terms.get(&shard_term.shard) == Some(&shard_term.term) && self.until.is_none_or(|until| now < until)
     }
 
-    /// Under what a shard is led at this instant, if it is.
+    /// The shard with its current term, if it is led at this instant.
     pub fn shard_term(&self, shard: ShardId, now: BootInstant) -> Option<ShardTerm> {
         let term = *self.terms.get(&shard)?;
         let shard_term = ShardTerm { shard, term };
         self.covers(shard_term, now).then_some(shard_term)
     }
 
-    /// Leads a shard from now on, in this term and no earlier one.
+    /// Begins to lead a shard, in this term only.
     pub fn begin(&mut self, shard_term: ShardTerm) {
         self.terms.insert(shard_term.shard, shard_term.term);
     }
 
-    /// Says which shards are in quarantine, whoever leads them, and whether that is news.
+    /// Replaces the set of quarantined shards, whoever leads them; returns whether it changed.
     pub fn quarantine(&mut self, shards: &ShardSet) -> bool {
         std::mem::replace(&mut self.quarantined, *shards) != *shards
     }
 
-    /// Whether of this shard one Job at a time is created: somebody died of it.
+    /// Whether the shard's Jobs are created one at a time, because leaders crashed on it.
     pub fn is_quarantined(&self, shard: ShardId) -> bool {
         self.quarantined.contains(shard)
     }
 
-    /// Leads a shard no more in this term. A later one goes on: word of the former may come late.
+    /// Ends a term of a shard. A later term is unaffected, since a message about a former one may arrive late.
     pub fn end(&mut self, shard_term: ShardTerm) {
         if self.terms.get(&shard_term.shard) == Some(&shard_term.term) {
             self.terms.remove(&shard_term.shard);
         }
     }
 
-    /// Moves the instant at which it is over.
+    /// Moves the instant at which leadership is over.
     pub fn renew(&mut self, until: BootInstant) {
         self.until = Some(until);
     }
 
-    /// Lasts until this instant, or for as long as the process lives; whether that is new.
+    /// Sets the end of leadership, or removes it; returns whether it changed.
     pub fn set_until(&mut self, until: Option<BootInstant>) -> bool {
         std::mem::replace(&mut self.until, until) != until
     }
 
-    /// The first instant at which it is over; none where nobody competes.
+    /// The first instant at which leadership is over; `None` without competitors.
     pub fn until(&self) -> Option<BootInstant> {
         self.until
     }

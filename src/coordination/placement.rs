@@ -1,9 +1,10 @@
-//! Where each shard should be: a pure function of the live members and who holds what.
+//! The desired placement of each shard: a pure function of the live members and the current holders.
 //!
-//! Every replica computes the same from the same facts, and none needs another's word for it. What it says is a wish: only
-//! the holder of a shard moves it, and what nobody holds is taken by whoever sees it. Quotas bound the load (at most one
-//! shard more than the share), holders keep what they have within them, and the ring breaks ties; so a member that comes
-//! moves its own share and nothing else, and a second look at the outcome moves nothing.
+//! Every replica computes the same placement from the same facts, without communication. The result is advisory: only
+//! the holder of a shard moves it, and a shard without a holder is taken by the first replica that observes it. Quotas
+//! bound the load (at most one shard more than the share), holders keep their shards within their quotas, and the ring
+//! breaks ties. So a new member moves its own share and nothing else, and placement computed again on the outcome moves
+//! nothing.
 
 use super::MemberRing;
 use crate::shard::{ShardId, ShardSet};
@@ -11,28 +12,29 @@ use crate::shard::{ShardId, ShardSet};
 /// A live member as placement sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Candidate {
-    /// Whether it gives away all that it has, and takes nothing: it drains, or may not own, or not yet.
+    /// Whether the member gives all its shards away and takes none: it drains, or may not own shards, or may not do so
+    /// yet.
     pub is_leaving: bool,
-    /// Whether it takes nothing yet and soon will: quarantined shards wait for such a one, so that a host that they killed
-    /// gets them back and no other dies of them.
+    /// Whether the member takes no shards yet but soon will. Quarantined shards wait for such a member: a host that
+    /// crashed on them gets them back, and no other member crashes on them.
     pub is_coming: bool,
 }
 
-/// Whether members that have too much give to members that have too little.
+/// Whether members above their quota give shards to members below theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pull {
     /// They do.
     Allowed,
-    /// The members changed a moment ago, and may again.
+    /// They do not: the members changed recently, and may change again.
     Settling,
-    /// Two revisions are live: what moves now would move again when the other one goes.
+    /// They do not: two revisions are live, and shards moved now would move again when one of them goes.
     Rollout,
-    /// A member gives its shards away, which changes who has too little.
+    /// They do not: a member gives its shards away, which changes the quotas.
     Drain,
 }
 
 impl Pull {
-    /// The rule: after the settle window, with one revision live and nobody leaving.
+    /// Allowed after the settle window, with one revision live and no member leaving.
     pub fn when(is_settled: bool, n_revisions: usize, is_anyone_leaving: bool) -> Pull {
         if is_anyone_leaving {
             Pull::Drain
@@ -46,29 +48,30 @@ impl Pull {
     }
 }
 
-/// What placement is computed from.
+/// The inputs of placement.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation<'a> {
     /// The order in which shards prefer the members.
     pub ring: &'a MemberRing,
     /// The live members, in the order in which they were put on the ring.
     pub members: &'a [Candidate],
-    /// Who holds each shard, an index into the members; none for a shard that nobody live holds.
+    /// The holder of each shard as an index into the members; `None` for a shard that no live member holds.
     pub holders: &'a [Option<usize>],
-    /// Shards that killed their owners: all on one member, which carries nothing else.
+    /// Shards on which too many leaders crashed: all are placed on one member, which has no ordinary shards while
+    /// another member can take them.
     pub quarantined: &'a ShardSet,
-    /// Whether members with too much give.
+    /// Whether members above their quota give shards away.
     pub pull: Pull,
 }
 
-/// Where each shard should be.
+/// The desired placement of each shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     targets: Vec<Option<usize>>,
 }
 
 impl Placement {
-    /// Computes it. No member is a target while all are leaving.
+    /// Computes the placement. While all members are leaving, no shard has a target.
     pub fn desired(situation: &Situation<'_>) -> Placement {
         let mut draft = Draft::new(situation);
         draft.quarantine();
@@ -79,12 +82,12 @@ impl Placement {
         Placement { targets: draft.targets }
     }
 
-    /// The member that a shard should be at.
+    /// The member on which a shard should be.
     pub fn target(&self, shard: ShardId) -> Option<usize> {
         self.targets.get(usize::from(shard.0)).copied().flatten()
     }
 
-    /// What a member should give away and to whom, in order of the shards.
+    /// The shards that a member should give away, with their targets, ordered by shard.
     pub fn moves_from(&self, member: usize, holders: &[Option<usize>]) -> Vec<(ShardId, usize)> {
         let pairs = (0..).map(ShardId).zip(holders.iter().zip(&self.targets));
         let moves = pairs.filter_map(|(shard, (holder, target))| {
@@ -94,9 +97,9 @@ impl Placement {
         moves.collect()
     }
 
-    /// How long a member waits, in turns, before it takes a shard that nobody holds: the target takes it at once, the
-    /// others follow in the order of the ring, whatever their quotas. None for one that may not own, and for all but the
-    /// target of a quarantined shard.
+    /// The number of turns a member waits before it takes a shard without a holder. The target takes it at once; the
+    /// others follow in the order of the ring, whatever their quotas. `None` for a member that may not own shards, and
+    /// for every member except the target of a quarantined shard.
     pub fn adoption_turn(&self, shard: ShardId, member: usize, situation: &Situation<'_>) -> Option<usize> {
         let target = self.target(shard);
         if target == Some(member) {
@@ -120,12 +123,12 @@ impl Placement {
     }
 }
 
-/// A placement in the making.
+/// A placement being computed.
 struct Draft<'a> {
     situation: &'a Situation<'a>,
-    /// Who may be a target of ordinary shards.
+    /// Whether each member may be a target of ordinary shards.
     takes: Vec<bool>,
-    /// Where each shard is for now; none is to be placed.
+    /// The tentative member of each shard; `None` for a shard that is still to be placed.
     targets: Vec<Option<usize>>,
     quotas: Vec<usize>,
     held: Vec<usize>,
@@ -150,7 +153,7 @@ impl<'a> Draft<'a> {
         draft
     }
 
-    /// Puts the quarantined shards on one member. Others take over what else that one has, if there are others.
+    /// Places the quarantined shards on one member. Its other shards go to other members, if there are any.
     fn quarantine(&mut self) {
         if self.situation.quarantined.is_empty() {
             return;
@@ -177,7 +180,7 @@ impl<'a> Draft<'a> {
         self.count();
     }
 
-    /// Counts what each has of the ordinary shards, and the quotas of these.
+    /// Counts the ordinary shards of each member, and computes their quotas.
     fn count(&mut self) {
         self.held = vec![0; self.situation.members.len()];
         let mut n_shards = 0;
@@ -193,7 +196,7 @@ impl<'a> Draft<'a> {
         self.quotas = quotas(n_shards, &self.takes, &self.held);
     }
 
-    /// Takes from each member what is above its quota: first the shards that prefer it least.
+    /// Removes from each member the shards above its quota, starting with the shards that prefer it least.
     fn shed(&mut self) {
         let mut ranked: Vec<(usize, usize, usize)> = Vec::new();
         for (index, target) in self.targets.iter().enumerate() {
@@ -221,7 +224,8 @@ impl<'a> Draft<'a> {
         held.saturating_sub(quota)
     }
 
-    /// Gives each shard that is nowhere to the member furthest below its quota; of equals the one that it prefers.
+    /// Gives each unplaced shard to the member furthest below its quota; among equals, to the one that the shard
+    /// prefers.
     fn place(&mut self) {
         for index in 0..self.targets.len() {
             if self.targets.get(index).is_none_or(Option::is_some) {
@@ -250,9 +254,9 @@ fn shard_at(index: usize) -> ShardId {
     ShardId(u16::try_from(index).unwrap_or(u16::MAX))
 }
 
-/// How many shards each member should have: an equal share, rounded down, and what is left over one each: first to those
-/// that have more already, so that they need not give, then to those that are furthest below, so that what a leaver gives
-/// goes where it can stay.
+/// The number of shards that each member should have: an equal share, rounded down. The remainder goes one each, first
+/// to members that have more already, so that they need not give, then to those furthest below, so that the shards of a
+/// leaving member go where they can stay.
 fn quotas(n_shards: usize, takes: &[bool], held: &[usize]) -> Vec<usize> {
     let n_takers = takes.iter().filter(|takes| **takes).count();
     if n_takers == 0 {

@@ -1,20 +1,21 @@
-//! What members must agree on before they share shards out, and what they may do only when all can.
+//! What members must agree on before they share shards, and the actions that need the agreement of all.
 
 use std::{collections::BTreeSet, fmt};
 
 use crate::shard::{HASH_SCHEME, Scope, ShardCount, fnv1a_64};
 
-/// What was fixed at installation. A replica that has it otherwise owns nothing, since its shards are other CronJobs.
+/// The constants that are fixed at installation. A replica configured with others owns nothing, since its shards would
+/// be different CronJobs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Installation {
-    /// How many shards.
+    /// The number of shards.
     pub shard_count: ShardCount,
-    /// How a CronJob's bucket is found.
+    /// The name of the hash that maps a CronJob to its bucket.
     pub hash_scheme: Box<str>,
 }
 
 impl Installation {
-    /// One with the hash that this program knows.
+    /// An installation with this program's hash scheme.
     pub fn of(shard_count: ShardCount) -> Installation {
         Installation {
             shard_count,
@@ -29,40 +30,41 @@ impl fmt::Display for Installation {
     }
 }
 
-/// What stands in the text of [`MemberSettings`] before the namespaces.
+/// Precedes the namespaces in the text of [`MemberSettings`].
 const NAMESPACES: &str = "namespaces=";
 
-/// What stands there for all namespaces.
+/// Stands for all namespaces in that text.
 const ALL_NAMESPACES: &str = "*";
 
-/// The scope and the default time zone of a replica, as one text. Members whose texts differ never lead shards together:
-/// each would skip CronJobs of the other's scope, or start them by another zone.
+/// The scope and the default time zone of a replica, as one text. Members with different texts never lead shards at the
+/// same time: each would skip CronJobs of the other's scope, or start them by another zone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MemberSettings(Box<str>);
 
 impl MemberSettings {
-    /// A longer text is cut and ends with its length and hash: every renewal repeats it. Room for 256 namespaces, whose names
-    /// have at most 63 characters.
+    /// A longer text is truncated and ends with its length and hash, because every renewal repeats it. 16 KiB hold 256
+    /// namespaces, whose names have at most 63 characters.
     const TEXT_MAX_BYTES: usize = 16 << 10;
 
-    /// What stands before the text of a replica that runs alone: a word and the uid of its Pod.
+    /// Bounds the prefix in the text of a replica that runs alone: a word and the uid of its Pod.
     const ALONE_MAX_BYTES: usize = 256;
 
-    /// How the text of a replica begins that runs every CronJob by itself.
+    /// The prefix in the text of a replica that runs every CronJob by itself.
     const ALONE: &str = "alone=";
 
-    /// The settings of a replica that runs every CronJob of these scopes by itself. They differ from those of any other.
+    /// The settings of a replica that runs every CronJob of these scopes by itself. They differ from those of any other
+    /// replica.
     pub fn alone(pod_uid: &str, scopes: &[Scope], default_time_zone: &str) -> MemberSettings {
         let shared = MemberSettings::of(scopes, default_time_zone);
         MemberSettings(format!("{}{pod_uid} {shared}", Self::ALONE).into())
     }
 
-    /// Whether they are those of a replica that runs every CronJob by itself.
+    /// Whether these settings are of a replica that runs every CronJob by itself.
     pub fn is_alone(&self) -> bool {
         self.0.starts_with(Self::ALONE)
     }
 
-    /// The settings of a replica with these scopes, in any order, and this zone.
+    /// The settings of a replica with these scopes, in any order, and this default time zone.
     pub fn of(scopes: &[Scope], default_time_zone: &str) -> MemberSettings {
         let mut names: Vec<&str> = scopes
             .iter()
@@ -88,7 +90,8 @@ impl MemberSettings {
         )
     }
 
-    /// Whether a CronJob can be in the scope of both. Of a text that was cut, the namespaces that it names are compared.
+    /// Whether a CronJob can be in the scope of both. Of a truncated text, only the complete namespace names are
+    /// compared.
     pub fn may_overlap(&self, other: &MemberSettings) -> bool {
         let (ours, theirs) = (self.namespaces(), other.namespaces());
         let is_all = |names: &BTreeSet<&str>| names.contains(ALL_NAMESPACES);
@@ -98,7 +101,7 @@ impl MemberSettings {
     fn namespaces(&self) -> BTreeSet<&str> {
         let names = self.0.rsplit_once(NAMESPACES).map_or("", |(_, names)| names);
         match names.split_once("...") {
-            // The last name may be cut.
+            // The last name may be truncated.
             Some((whole, _)) => whole
                 .rsplit_once(',')
                 .map_or("", |(names, _)| names)
@@ -108,12 +111,12 @@ impl MemberSettings {
         }
     }
 
-    /// The settings that an annotation names.
+    /// Reads the settings from an annotation.
     pub fn read(text: &str) -> MemberSettings {
         MemberSettings(text.into())
     }
 
-    /// The same; none where the text is longer than any that a replica writes.
+    /// Reads the settings; `None` if the text is longer than any that a replica writes.
     pub fn read_bounded(text: &str) -> Option<MemberSettings> {
         (text.len() <= Self::TEXT_MAX_BYTES + Self::ALONE_MAX_BYTES).then(|| MemberSettings::read(text))
     }
@@ -125,21 +128,21 @@ impl fmt::Display for MemberSettings {
     }
 }
 
-/// The versions of this protocol that a member can follow, both included. There is one version so far; a later program
-/// says here which of the versions before it can still follow.
+/// The versions of this protocol that a member supports, both bounds included. Only version 1 exists; a program with a
+/// newer version declares here which older versions it still supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProtocolRange {
-    /// The oldest.
+    /// The oldest version.
     pub min: u16,
-    /// The newest.
+    /// The newest version.
     pub max: u16,
 }
 
 impl ProtocolRange {
-    /// What this program can.
+    /// The versions that this program supports.
     pub const OURS: ProtocolRange = ProtocolRange { min: 1, max: 1 };
 
-    /// The newest version that all of these can follow; none where there is no such version.
+    /// The newest version that all of these ranges contain; `None` if there is no such version.
     pub fn effective(ranges: impl Iterator<Item = ProtocolRange>) -> Option<u16> {
         let common = ranges.reduce(|common, range| ProtocolRange {
             min: common.min.max(range.min),
@@ -148,7 +151,7 @@ impl ProtocolRange {
         (common.min <= common.max).then_some(common.max)
     }
 
-    /// From the text of an annotation.
+    /// Parses the text of an annotation.
     pub(super) fn parse(text: &str) -> Option<ProtocolRange> {
         let (min, max) = text.split_once('-')?;
         Some(ProtocolRange {

@@ -1,5 +1,5 @@
-//! Leases as they were read: what `cluster` decodes, and what it says to us. What does not parse is what it would be if it
-//! were not there, so that a foreign hand can cost a shard its hint, not the replica its life.
+//! Leases as decoded records. A value that cannot be parsed is treated as absent, so a foreign edit can cost a shard
+//! its hint but never stops a replica.
 
 use std::collections::BTreeMap;
 
@@ -8,33 +8,33 @@ use jiff::Timestamp;
 use super::{LeaseKey, MemberIdentity, MemberSettings, ProtocolRange};
 use crate::shard::{ResourceVersion, ResourceVersions, ShardCount, ShardId, ShardSet, Term};
 
-/// The annotations that we read and write; all others are preserved.
+/// The annotations that cronwheel reads and writes; all others are preserved.
 pub mod annotation {
-    /// Member: the protocol versions that it can follow.
+    /// Member: the protocol versions that it supports.
     pub const PROTOCOL: &str = "cronwheel.dev/protocol";
-    /// Member: the revision of its pod's template.
+    /// Member: the revision of its Pod template.
     pub const REVISION: &str = "cronwheel.dev/revision";
-    /// Member: what was fixed at installation, as it knows it.
+    /// Member: the installation's constants, as configured in it.
     pub const INSTALLATION: &str = "cronwheel.dev/installation";
     /// Member: its scope and its default time zone.
     pub const SETTINGS: &str = "cronwheel.dev/settings";
-    /// Member: that it takes shards, or soon will.
+    /// Member: whether it takes shards, now or soon.
     pub const ACCEPTS: &str = "cronwheel.dev/accepts";
-    /// Member: that it gives its shards away and goes.
+    /// Member: set while it gives its shards away in order to leave.
     pub const DRAINING: &str = "cronwheel.dev/draining";
-    /// Member: that it found no Lease at all when it started.
+    /// Member: set if it found no Lease at all when it started.
     pub const GENESIS: &str = "cronwheel.dev/genesis";
-    /// Member: what it is about to hand over, and to whom.
+    /// Member: the shards that it is about to hand over, and their targets.
     pub const PLAN: &str = "cronwheel.dev/plan";
-    /// Member: which shards it has loaded, ready to lead.
+    /// Member: the shards that it has loaded and is ready to lead.
     pub const WARMED: &str = "cronwheel.dev/warmed";
     /// Member: the number of its last renewal.
     pub const RENEWAL: &str = "cronwheel.dev/renewal";
-    /// Member: who evicted it.
+    /// Member: the member that evicted it.
     pub const EVICTED_BY: &str = "cronwheel.dev/evicted-by";
-    /// Shard: up to when its last leader fired everything; for audits.
+    /// Shard: the instant through which its last leader fired everything; for audits.
     pub const FIRED_THROUGH: &str = "cronwheel.dev/fired-through";
-    /// Shard: the latest versions that its last leader wrote or went by, which the next one must have seen.
+    /// Shard: the latest versions that its last leader wrote or relied on, which the next leader must observe.
     pub const WRITTEN_THROUGH: &str = "cronwheel.dev/written-through";
     /// Shard: how many leaders in a row crashed soon after they took it.
     pub const CRASHES: &str = "cronwheel.dev/crashes";
@@ -43,11 +43,11 @@ pub mod annotation {
 /// Whether a member takes shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Acceptance {
-    /// It does not: it drains, or may not own.
+    /// The member takes no shards: it drains, or may not own any.
     No,
-    /// It will, when it has listed what it needs.
+    /// The member will take shards when it has listed what it needs.
     Soon,
-    /// It does.
+    /// The member takes shards.
     Now,
 }
 
@@ -70,14 +70,14 @@ impl Acceptance {
     }
 }
 
-/// A Lease as it was read, whichever kind it is.
+/// A decoded Lease of either kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LeaseRecord {
-    /// Which.
+    /// Identifies the Lease.
     pub key: LeaseKey,
-    /// Of this version.
+    /// `metadata.resourceVersion`.
     pub resource_version: ResourceVersion,
-    /// `spec.holderIdentity`, empty where there is none.
+    /// `spec.holderIdentity`, empty if absent.
     pub holder: Box<str>,
     /// `spec.leaseDurationSeconds`.
     pub duration_secs: u32,
@@ -91,14 +91,14 @@ pub struct LeaseRecord {
     pub annotations: BTreeMap<Box<str>, Box<str>>,
 }
 
-/// Who holds a Lease.
+/// The holder of a Lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
-    /// Nobody.
+    /// The Lease has no holder.
     Nobody,
-    /// A life of a member.
+    /// An incarnation of a member.
     Member(MemberIdentity),
-    /// Somebody who is no member of ours.
+    /// A holder that is not a member of the installation.
     Stranger(Box<str>),
 }
 
@@ -110,7 +110,7 @@ impl Holder {
         MemberIdentity::parse(text).map_or_else(|| Holder::Stranger(text.into()), Holder::Member)
     }
 
-    /// The member, if it is one.
+    /// The member, if the holder is one.
     pub fn member(&self) -> Option<&MemberIdentity> {
         match self {
             Holder::Member(identity) => Some(identity),
@@ -118,7 +118,7 @@ impl Holder {
         }
     }
 
-    /// Whether it is this life of this member.
+    /// Whether the holder is this incarnation of this member.
     pub fn is(&self, identity: &MemberIdentity) -> bool {
         self.member() == Some(identity)
     }
@@ -127,38 +127,38 @@ impl Holder {
 /// A member's Lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MemberLease {
-    /// Of this version.
+    /// Its resourceVersion.
     pub resource_version: ResourceVersion,
-    /// Who lives in the pod; nobody after it left or was evicted.
+    /// The current incarnation in the Pod; nobody after the member left or was evicted.
     pub holder: Holder,
-    /// After how many seconds without a change it may be evicted.
+    /// Seconds without a change after which the member may be evicted.
     pub duration_secs: u32,
-    /// When it was renewed, by its own clock.
+    /// When the member renewed the Lease, by its own clock.
     pub renewed_at: Option<Timestamp>,
     /// The number of its last renewal.
     pub renewal: u64,
-    /// The versions that it can follow.
+    /// The protocol versions that it supports.
     pub protocol: ProtocolRange,
-    /// Of which revision it is.
+    /// The revision of its Pod template.
     pub revision: Box<str>,
-    /// What it knows of the installation, as text: members whose texts are equal share shards out.
+    /// The installation's constants as text: members with equal texts share shards.
     pub installation: Box<str>,
-    /// Its scope and default time zone; none where its version does not publish them.
+    /// Its scope and default time zone; `None` if its version of cronwheel does not publish them.
     pub settings: Option<MemberSettings>,
     /// Whether it takes shards.
     pub acceptance: Acceptance,
-    /// Whether it gives its shards away and goes.
+    /// Whether it gives its shards away in order to leave.
     pub is_draining: bool,
     /// Whether it found no Lease at all when it started.
     pub is_genesis: bool,
-    /// What it is about to hand over.
+    /// The shards that it is about to hand over.
     pub plan: Plan,
-    /// What it has loaded.
+    /// The shards that it has loaded.
     pub warmed: ShardSet,
 }
 
 impl MemberLease {
-    /// Reads a record, with sets of shards under this count.
+    /// Decodes a record; sets of shards are read under this count.
     pub fn read(record: &LeaseRecord, count: ShardCount) -> MemberLease {
         let text = |name: &str| record.annotations.get(name).map(AsRef::as_ref);
         let number = |name: &str| text(name).and_then(|text| text.parse::<u64>().ok());
@@ -192,7 +192,7 @@ impl MemberLease {
         self.acceptance == Acceptance::Now
     }
 
-    /// Whether another version of it says nothing new but that its member lives.
+    /// Whether `other` differs from this Lease only by renewals.
     pub(super) fn is_renewed_by(&self, other: &MemberLease) -> bool {
         let MemberLease {
             resource_version,
@@ -213,29 +213,29 @@ impl MemberLease {
 /// A shard's Lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ShardLease {
-    /// Of this version.
+    /// Its resourceVersion.
     pub resource_version: ResourceVersion,
-    /// Who leads it.
+    /// The leader.
     pub holder: Holder,
-    /// After how many seconds its holder may be taken for dead when that has no Lease any more.
+    /// Seconds after which the holder may be presumed dead if its member Lease is gone.
     pub duration_secs: u32,
-    /// In which term; each is one more than the last, or above all that there were where the Lease was gone.
+    /// The term. It is one more than the last, or above all former terms if the Lease was deleted.
     pub term: Term,
-    /// When its leader took it, by the leader's clock.
+    /// When the leader took the shard, by the leader's clock.
     pub acquired_at: Option<Timestamp>,
-    /// Up to when its last leader fired everything.
+    /// The instant through which the last leader fired everything.
     pub fired_through: Option<Timestamp>,
-    /// What its last leader wrote last, where it handed the shard over.
+    /// The last versions that the former leader wrote or relied on, if it handed the shard over.
     pub written_through: Option<ResourceVersions>,
     /// How many leaders in a row crashed soon after they took it.
     pub crashes: u32,
 }
 
 impl ShardLease {
-    /// So many leaders may die of a shard; then it is in quarantine.
+    /// The number of consecutive crashes of leaders at which a shard is quarantined.
     pub const CRASHES_MAX: u32 = 3;
 
-    /// Reads a record.
+    /// Decodes a record.
     pub fn read(record: &LeaseRecord) -> ShardLease {
         let text = |name: &str| record.annotations.get(name).map(AsRef::as_ref);
         ShardLease {
@@ -252,7 +252,7 @@ impl ShardLease {
         }
     }
 
-    /// Whether it killed so many leaders that only one replica may lead it.
+    /// Whether so many leaders crashed on the shard that only one replica may lead it.
     pub fn is_quarantined(&self) -> bool {
         self.crashes >= Self::CRASHES_MAX
     }
@@ -271,8 +271,8 @@ impl Plan {
             .map(|(shard, _)| *shard)
     }
 
-    /// `uid=1,2;uid=#80c1…`: for each target its shards by number, or as bits where that is shorter, so that no plan is
-    /// long: with 1024 shards less than 64 KiB whatever the targets.
+    /// Formats as `uid=1,2;uid=#80c1…`: each target's shards as numbers, or as bits where that is shorter. This bounds
+    /// the text: with 1024 shards it is below 64 KiB for any targets.
     pub fn to_text(&self, count: ShardCount) -> String {
         let mut by_target: BTreeMap<&str, Vec<ShardId>> = BTreeMap::new();
         for (shard, target) in &self.0 {
@@ -290,7 +290,7 @@ impl Plan {
         entries.collect::<Vec<_>>().join(";")
     }
 
-    /// What of a text is a plan; the rest is left out.
+    /// Parses a text; invalid parts are ignored.
     fn parse(text: &str, count: ShardCount) -> Plan {
         let mut plan = Plan::default();
         for (target, shards) in text.split(';').filter_map(|entry| entry.split_once('=')) {
@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     const COUNT: ShardCount = ShardCount::MAX;
-    /// What the API server allows all annotations of an object together.
+    /// The API server's limit for all annotations of an object together.
     const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
 
     #[test]

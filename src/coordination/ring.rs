@@ -1,6 +1,6 @@
-//! The order in which a shard prefers the members: a consistent-hash ring on which only members stand.
+//! The order in which a shard prefers the members: a consistent-hash ring of members.
 //!
-//! A member that comes or goes changes the order for few shards. The ring balances nothing; `placement` does.
+//! A member that joins or leaves changes the order for few shards. The ring does not balance; `placement` does.
 
 use std::hash::{Hash, Hasher};
 
@@ -8,10 +8,11 @@ use hashring::HashRing;
 
 use crate::shard::{ShardCount, ShardId, hash::StableHashBuilder};
 
-/// Places of one member on the ring. Enough that a member's successors are many: its shards do not all prefer one other.
+/// Tokens of one member on the ring. With this many, a member has many successors, so its shards do not all prefer the
+/// same other member.
 pub const TOKENS_PER_MEMBER: u16 = 64;
 
-/// One place of a member. Its hash is that of the bytes `identity 0 token`, the token's number with its high byte first.
+/// One token of a member. Its hash covers the bytes `identity 0 token`, with the token's number in big-endian order.
 #[derive(Clone, Copy, Debug)]
 struct Token<'a> {
     identity: &'a str,
@@ -27,7 +28,7 @@ impl Hash for Token<'_> {
     }
 }
 
-/// What looks for a place: a name, and a number with its high byte first.
+/// A key that is looked up on the ring: a name, and a number in big-endian order.
 struct Key<'a>(&'a str, u16);
 
 impl Hash for Key<'_> {
@@ -38,18 +39,18 @@ impl Hash for Key<'_> {
     }
 }
 
-/// The ring, read off once for each shard: members are indices into the list that it was made of.
+/// The ring, evaluated once for each shard: members are indices into the list from which it was built.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MemberRing {
     n_members: usize,
-    /// The members of the tokens, clockwise from where the host of the quarantine is looked for.
+    /// The members of the tokens, clockwise from the lookup position of the quarantine host.
     clockwise: Vec<usize>,
-    /// Where each shard's walk begins.
+    /// The position at which each shard's walk begins.
     shard_starts: Vec<usize>,
 }
 
 impl MemberRing {
-    /// Puts members on a ring. Their identities should be sorted and differ, so that all replicas make the same one.
+    /// Builds a ring. Identities should be sorted and distinct, so that all replicas build the same one.
     pub fn new(identities: &[&str], count: ShardCount) -> MemberRing {
         let tokens = identities.iter().enumerate().flat_map(|(member, identity)| {
             (0..TOKENS_PER_MEMBER).map(move |number| Token {
@@ -60,7 +61,7 @@ impl MemberRing {
         });
         let mut ring = HashRing::with_hasher(StableHashBuilder);
         ring.batch_add(tokens.collect());
-        // More successors than there are tokens: the whole ring once, from where the host of the quarantine is looked for.
+        // More successors than there are tokens: the whole ring once, from the lookup position of the quarantine host.
         let clockwise = ring
             .get_with_replicas(&Key("quarantine", 0), usize::MAX)
             .unwrap_or_default();
@@ -81,7 +82,7 @@ impl MemberRing {
         }
     }
 
-    /// How many members stand on it.
+    /// The number of members on the ring.
     pub fn n_members(&self) -> usize {
         self.n_members
     }
@@ -92,19 +93,19 @@ impl MemberRing {
         self.walk(start.copied().unwrap_or(0))
     }
 
-    /// The members in the order in which they would be host to quarantined shards.
+    /// The members in the order in which they are preferred as host of quarantined shards.
     pub fn quarantine_hosts(&self) -> impl Iterator<Item = usize> {
         self.walk(0)
     }
 
-    /// How far down a member stands in the order of a shard; the number of members if it is none of them.
+    /// The position of a member in a shard's order of preference; the number of members if it is not on the ring.
     pub fn rank(&self, shard: ShardId, member: usize) -> usize {
         self.preference(shard)
             .position(|preferred| preferred == member)
             .unwrap_or(self.n_members)
     }
 
-    /// Clockwise from a place, each member where its first token stands.
+    /// Walks clockwise from a position and yields each member at its first token.
     fn walk(&self, start: usize) -> impl Iterator<Item = usize> {
         let (before, from_start) = self.clockwise.split_at_checked(start).unwrap_or_default();
         let mut is_seen = vec![false; self.n_members];
@@ -122,7 +123,7 @@ impl MemberRing {
     }
 }
 
-/// A token by member and number.
+/// The index of a token by member and number.
 fn token_index(token: &Token<'_>) -> usize {
     token.member * usize::from(TOKENS_PER_MEMBER) + usize::from(token.number)
 }

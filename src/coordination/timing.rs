@@ -1,91 +1,91 @@
-//! How long everything takes, and the one inequality that makes it safe.
+//! The durations of the protocol, and the inequality that makes it safe.
 
 use std::time::Duration;
 
 use crate::coordination::WriteLife;
 
-/// By how much a clock may run faster than another, in percent, before the protocol is unsafe.
+/// How much faster one clock may run than another, in percent, before the protocol is unsafe.
 const CLOCK_RATE_SLACK_PERCENT: u32 = 10;
 
-/// A set of constants that was checked: whatever a replica sent before its fence is dead before anybody may take its
-/// shards, by clocks that differ by a tenth in rate.
+/// A validated set of durations: every request sent before a replica's fence is dead before another replica may take
+/// its shards, even with clocks that differ by a tenth in rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timing(TimingParts);
 
-/// The constants. All durations are of the boot clock.
+/// The durations of the protocol, all on the boot clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TimingParts {
     /// From one renewal to the next.
     pub renew_interval: Duration,
-    /// After which an answer is not waited for any more.
+    /// How long a response is awaited.
     pub attempt_timeout: Duration,
-    /// From the send of the last renewal that succeeded to the fence.
+    /// From the send of the last successful renewal to the fence.
     pub self_fence: Duration,
-    /// The least time that a write to the cluster is given; what is sent just before the fence may live so long.
+    /// The least lifetime of a write to the cluster. A write that is sent just before the fence may live this long.
     pub write_life_min: Duration,
-    /// Without a change of its Lease, a member is evicted by others after this; advertised in whole seconds.
+    /// How long a member's Lease must be unchanged before others evict the member; advertised in whole seconds.
     pub evict_after: Duration,
-    /// Between those who would all evict the same member or take the same shard.
+    /// Between the attempts of several members that would evict the same member or take the same shard.
     pub stagger: Duration,
-    /// Without a change of the members, until those with too many shards give.
+    /// How long the members must be unchanged before members with too many shards give some away.
     pub settle_window: Duration,
 }
 
-/// Timings that were tried together.
+/// Timings that were tested as a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preset {
-    /// A dead node's shards are led again after 8 to 10.5 s.
+    /// Shards of a dead node are led again after 8 to 10.5 s.
     #[default]
     Default,
-    /// After 5 to 6.5 s, at nearly twice the Lease writes.
+    /// Shards of a dead node are led again after 5 to 6.5 s, at nearly twice the Lease writes.
     Fast,
-    /// After 12 to 16 s; for API servers that are slow to write.
+    /// Shards of a dead node are led again after 12 to 16 s; for API servers with slow writes.
     Safe,
 }
 
-/// Why constants do not go together. Each names the field and the value that would do.
+/// Why a set of durations is invalid. Each error names the field and a value that would be valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimingError {
     /// A field is zero.
     #[error("timing: {field} is zero; give a duration")]
     Zero {
-        /// Which.
+        /// The field.
         field: &'static str,
     },
-    /// The advertised duration has whole seconds alone.
+    /// The advertised duration must be whole seconds.
     #[error("timing: evict_after is {evict_after:?}, and a Lease knows whole seconds alone; give {fix:?}")]
     Fraction {
-        /// As given.
+        /// The given value.
         evict_after: Duration,
         /// The next whole second.
         fix: Duration,
     },
-    /// A renewal that fails once would fence.
+    /// A single failed renewal would already cause a fence.
     #[error(
         "timing: self_fence is {self_fence:?}, which is no more than two renewals (renew_interval) and an answer \
          (attempt_timeout); give more than {fix:?}"
     )]
     Renewal {
-        /// As given.
+        /// The given value.
         self_fence: Duration,
-        /// Their sum.
+        /// The sum of two renewal intervals and the time-out.
         fix: Duration,
     },
-    /// The invariant.
+    /// The safety inequality does not hold.
     #[error(
         "timing: evict_after is {evict_after:?}, and must be more than 1.1 x (self_fence + write_life_min), or others take \
          a shard while its former leader's writes live; give {fix:?}, or a self_fence of less"
     )]
     Invariant {
-        /// As given.
+        /// The given value.
         evict_after: Duration,
-        /// The least whole number of seconds that would do.
+        /// The least valid number of whole seconds.
         fix: Duration,
     },
 }
 
 impl Preset {
-    /// Its constants.
+    /// The durations of this preset.
     pub fn timing(self) -> Timing {
         let [renew, attempt, fence, write, evict, stagger, settle] = match self {
             Preset::Default => [2_000, 1_500, 7_000, 2_000, 10_000, 500, 10_000],
@@ -106,7 +106,11 @@ impl Preset {
 }
 
 impl Timing {
-    /// Checks that the constants go together.
+    /// Checks that the durations fit together.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first rule that the durations break.
     pub fn new(parts: TimingParts) -> Result<Timing, TimingError> {
         let fields = [
             ("renew_interval", parts.renew_interval),
@@ -145,13 +149,13 @@ impl Timing {
         Ok(Timing(parts))
     }
 
-    /// The constants.
+    /// The durations.
     pub fn parts(&self) -> &TimingParts {
         &self.0
     }
 
-    /// How long a write to the cluster may live: it must be dead, by a clock that runs slow, before others may take the
-    /// shard.
+    /// The rule for the lifetime of a write: the write must be dead, by a clock that runs slow, before others may take
+    /// the shard.
     pub fn write_life(&self) -> WriteLife {
         WriteLife {
             fence_after: self.0.self_fence,
@@ -160,18 +164,18 @@ impl Timing {
         }
     }
 
-    /// What a Lease advertises.
+    /// The duration that a Lease advertises, in seconds.
     pub fn duration_secs(&self) -> u32 {
         u32::try_from(self.0.evict_after.as_secs()).unwrap_or(u32::MAX)
     }
 
-    /// How old a view may be that is trusted to say who is silent.
+    /// The greatest age of a view that is trusted to identify silent members.
     pub(super) fn trusted_age(&self) -> Duration {
         self.0.renew_interval * 2
     }
 }
 
-/// The longest that this can take by the clock of another.
+/// The longest that this duration can take by another replica's clock.
 fn slowed(duration: Duration) -> Duration {
     duration * (100 + CLOCK_RATE_SLACK_PERCENT) / 100
 }
@@ -241,7 +245,7 @@ mod tests {
         assert!(Timing::new(mended).is_ok());
     }
 
-    /// Of a write that is sent so long after the last renewal.
+    /// The lifetime of a write that is sent `age` after the last renewal.
     fn life_at(timing: &Timing, age: Duration) -> Duration {
         let renewed = BootInstant::after_boot(seconds(1_000));
         let until = renewed + timing.parts().self_fence;

@@ -1,6 +1,6 @@
-//! What is written to a Lease: the content of a JSON merge patch, or of a new object, as data.
+//! A write to a Lease as data: the content of a JSON merge patch, or of a new object.
 //!
-//! Only what is named here changes; fields and annotations that we do not know survive, so versions can be mixed.
+//! Only the named fields change. Unknown fields and annotations are preserved, so versions of cronwheel can be mixed.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,28 @@ use jiff::Timestamp;
 use super::{LeaseKey, LeaseRecord, annotation};
 use crate::shard::{ResourceVersion, Term};
 
-/// A write to one Lease. `cluster` makes a merge patch with `metadata.resourceVersion` of it, or a new object with
-/// [`super::LEASE_LABEL`] and, for a member, with its pod as owner, so that the Lease goes when the pod does.
+/// A write to one Lease. `kube_api/leases` makes a merge patch with `metadata.resourceVersion` of it, or a new object
+/// with [`super::LEASE_LABEL`]. A new member Lease has its Pod as owner, so that it is deleted with the Pod.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LeaseWrite {
-    /// Which Lease.
+    /// The Lease to write.
     pub key: LeaseKey,
-    /// `spec.holderIdentity`: empty for nobody; none leaves it.
+    /// `spec.holderIdentity`: empty for no holder; `None` leaves it unchanged.
     pub holder: Option<Box<str>>,
-    /// `spec.leaseDurationSeconds`; none leaves it.
+    /// `spec.leaseDurationSeconds`; `None` leaves it unchanged.
     pub duration_secs: Option<u32>,
-    /// `spec.leaseTransitions`; none leaves it.
+    /// `spec.leaseTransitions`; `None` leaves it unchanged.
     pub term: Option<Term>,
-    /// Whether `spec.renewTime` becomes the instant of the send.
+    /// Whether `spec.renewTime` is set to the instant of the send.
     pub is_renewal: bool,
-    /// Whether `spec.acquireTime` becomes the instant of the send.
+    /// Whether `spec.acquireTime` is set to the instant of the send.
     pub is_acquisition: bool,
-    /// Annotations by name; none takes one away.
+    /// Annotations by name; `None` removes one.
     pub annotations: BTreeMap<&'static str, Option<Box<str>>>,
 }
 
 impl LeaseWrite {
-    /// A write that changes nothing yet.
+    /// A write without changes.
     pub(super) fn to(key: LeaseKey) -> LeaseWrite {
         LeaseWrite {
             key,
@@ -43,7 +43,7 @@ impl LeaseWrite {
         }
     }
 
-    /// A write that leaves a Lease to whoever takes it.
+    /// A write that leaves a Lease without a holder.
     pub fn without_holder(key: LeaseKey) -> LeaseWrite {
         LeaseWrite {
             holder: Some("".into()),
@@ -51,13 +51,13 @@ impl LeaseWrite {
         }
     }
 
-    /// Sets an annotation, or takes it away where there is no text.
+    /// Sets an annotation, or removes it if there is no text.
     pub(super) fn annotate(mut self, name: &'static str, text: Option<impl Into<Box<str>>>) -> LeaseWrite {
         self.annotations.insert(name, text.map(Into::into));
         self
     }
 
-    /// The Lease after this write: what a server makes of `former`, or of nothing.
+    /// The Lease that results when a server applies this write to `former`, or creates it.
     pub fn applied_to(&self, former: Option<&LeaseRecord>, version: ResourceVersion, wall: Timestamp) -> LeaseRecord {
         let mut record = former.cloned().unwrap_or_else(|| LeaseRecord {
             key: self.key.clone(),
@@ -90,7 +90,7 @@ impl LeaseWrite {
         record
     }
 
-    /// The number of the renewal that this is, if it is one.
+    /// The number of the renewal, if this write is one.
     pub fn renewal(&self) -> Option<u64> {
         self.annotations.get(annotation::RENEWAL)?.as_ref()?.parse().ok()
     }

@@ -1,4 +1,4 @@
-//! The order of members, by fixed values and by what a ring is for.
+//! The order of the members: by fixed values, and by the properties of the ring.
 
 use super::*;
 

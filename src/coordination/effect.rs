@@ -59,7 +59,7 @@ pub enum ElectionEffect {
         term: Term,
         /// How this replica became its leader.
         adoption: Adoption,
-        /// Whether the shard is in quarantine because too many leaders crashed on it: it runs alone and slowly.
+        /// Whether the shard is in quarantine because too many leaders crashed on it: it runs in isolation and slowly.
         is_quarantined: bool,
     },
     /// Stop leading a shard: its effects are dropped, and so are its queued requests.
@@ -99,8 +99,7 @@ pub enum Adoption {
         /// `fired-through` of the Lease.
         fired_through: Option<Timestamp>,
     },
-    /// The former leader was evicted or is gone: its Jobs must be listed once from the quorum before Forbid and Replace
-    /// decide.
+    /// The former leader was evicted or is gone: the quorum must list its Jobs once before Forbid and Replace decide.
     Crashed {
         /// The former leader, if known.
         former: Option<MemberIdentity>,
@@ -136,8 +135,7 @@ pub enum RejoinReason {
 /// Why the process must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExitReason {
-    /// Another process renews as this very incarnation: a machine was restored from a snapshot, or a Pod's identity was
-    /// copied.
+    /// Another process renews as this very incarnation: a machine was restored from a snapshot, or a Pod was copied.
     Twin,
     /// Another incarnation of the same Pod holds the Lease, so this process is the obsolete one.
     Superseded,

@@ -1,9 +1,9 @@
-//! One replica's part in the election: its own life, what it sees of the others, what it leads.
+//! One replica's part in the election: its own membership, its view of the other members, and the shards that it leads.
 //!
-//! Verbs as in [`crate::shard::ShardState`]: [`Election::handle`] takes a fact, [`Election::handle_timeout`] the passing of
-//! time, both give what is to be done, and [`Election::next_wakeup`] says when to come back. A fact changes what is known;
-//! what follows from it is worked out anew each time from all that is known, so that a fact that comes late, twice or in
-//! another form (an answer, an event, a list) leads to the same.
+//! The methods are those of [`crate::shard::ShardState`]: [`Election::handle`] takes a fact and
+//! [`Election::handle_timeout`] the passing of time; both return the effects. [`Election::next_wakeup`] returns the
+//! next deadline. A fact changes what is known, and its consequences are derived again from everything that is known.
+//! So a fact that arrives late, twice or in another form (response, event, list) has the same result.
 
 mod adoption;
 mod eviction;
@@ -36,85 +36,85 @@ use super::{
 };
 use crate::shard::{BootInstant, ShardId, ShardReport, ShardSet, Term};
 
-/// What a replica that runs alone publishes as its installation: it has no shards, so it shares none out with any other.
+/// The installation text of a replica that runs alone: it has no shards and shares none with any other member.
 const ALONE: &str = "alone";
 
-/// What an election is told once.
+/// The configuration of an election, fixed for its lifetime.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ElectionConfig {
-    /// The name of our pod.
+    /// The name of this replica's Pod.
     pub pod_name: Box<str>,
-    /// The uid of our pod, after which our Lease is named.
+    /// The uid of this replica's Pod, after which its member Lease is named.
     pub pod_uid: Box<str>,
-    /// Our first life, drawn at random.
+    /// The first incarnation, drawn at random.
     pub incarnation: Incarnation,
-    /// The revision of our pod's template; members of one Deployment that differ in it are in a rollout.
+    /// The revision of the Pod template. Members of one Deployment with different revisions are in a rollout.
     pub revision: Box<str>,
-    /// What we can follow.
+    /// The protocol versions that this replica supports.
     pub protocol: ProtocolRange,
-    /// What we were configured with.
+    /// The installation's constants as configured in this replica.
     pub installation: Installation,
-    /// Our scope and default time zone.
+    /// The scope and default time zone of this replica.
     pub settings: MemberSettings,
-    /// How long everything takes.
+    /// The durations of the protocol.
     pub timing: Timing,
 }
 
-/// What a led shard is at.
+/// The phase of a led shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShardPhase {
-    /// Led.
+    /// Led, with no handover in progress.
     Led,
     /// Led, and announced to another member.
     Offered,
-    /// To be sealed, and not reported as sealed yet: it acts until what it began is answered.
+    /// Being sealed, and not reported as sealed yet: the shard acts until its pending requests are answered.
     Sealing,
-    /// Sealed, and on its way.
+    /// Sealed, and being handed over.
     Sealed,
 }
 
-/// How things stand, for readiness, metrics and people.
+/// A summary of the election for readiness, metrics and people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overview {
-    /// Who we are.
+    /// This replica's identity.
     pub identity: MemberIdentity,
-    /// Why we take no shards, if so.
+    /// Why this replica takes no shards; `None` if it does.
     pub not_owning: Option<NotOwning>,
-    /// Until when led shards may act.
+    /// The instant until which led shards may act.
     pub act_until: Option<BootInstant>,
-    /// The shards that we lead, with their terms.
+    /// The shards that this replica leads, with their terms.
     pub led: BTreeMap<ShardId, (Term, ShardPhase)>,
     /// The shards that no live member holds, and since when.
     pub unowned: BTreeMap<ShardId, BootInstant>,
     /// The shards in quarantine.
     pub quarantined: ShardSet,
-    /// How many members take shards.
+    /// The number of members that take shards.
     pub n_takers: usize,
 }
 
-/// The election of one replica.
+/// The election state machine of one replica.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Election {
     config: ElectionConfig,
     guards: Guards,
     identity: MemberIdentity,
-    /// What we were configured with, as others show theirs.
+    /// The installation text of this replica's member Lease.
     own_installation: Box<str>,
     membership: Membership,
     view: LeaseView,
     requests: Requests,
-    /// What we lead.
+    /// The shards that this replica leads.
     led_shards: BTreeMap<ShardId, LedShard>,
-    /// How a shard that we ask for came to be had.
+    /// Shards that this replica has requested, with the requested term and how each became vacant.
     taking: BTreeMap<ShardId, (Term, Adoption)>,
-    /// Shards that we led and whose Leases were deleted: ours to make anew at once.
+    /// Shards that this replica led and whose Leases were deleted; it creates these Leases again at once.
     recreating: ShardSet,
-    /// Shards that we load for a handover, and whether they are loaded.
+    /// Shards that this replica loads for a handover, and whether they are loaded.
     warming: BTreeMap<ShardId, bool>,
     members: Members,
-    /// What the last look at what should be given away went by.
+    /// The inputs of the last check for shards to give away.
     last_look: Option<Look>,
-    /// What the installation was made with, when it is known.
+    /// The installation's constants, when they are known.
     installation: Option<Installation>,
     is_synced: bool,
     is_willing: bool,
@@ -126,7 +126,7 @@ pub struct Election {
 }
 
 impl Election {
-    /// One that knows nothing yet. The first list of Leases makes it join.
+    /// An election that knows nothing yet. The first list of Leases makes it join.
     pub fn new(config: ElectionConfig, now: BootInstant) -> Election {
         Election {
             guards: Guards::ALL,
@@ -160,7 +160,7 @@ impl Election {
         }
     }
 
-    /// Takes in a fact, and says what is to be done, in order.
+    /// Takes a fact and returns the effects, in order.
     pub fn handle(&mut self, input: ElectionInput, now: BootInstant) -> Vec<ElectionEffect> {
         self.notice_thaw(now);
         match input {
@@ -210,8 +210,8 @@ impl Election {
         }
     }
 
-    /// Whether a consistent list of Leases proves that the history of the API server went back. Then nothing that is known
-    /// here may be relied on.
+    /// Whether a consistent list of Leases proves that the API server's history went back. Then nothing that is known
+    /// here is reliable.
     pub fn is_contradicted_by(&self, input: &ElectionInput) -> bool {
         let ElectionInput::Listed {
             asked_at,
@@ -224,19 +224,19 @@ impl Election {
         self.view.is_contradicted_by(*asked_at, *resource_version, leases)
     }
 
-    /// Takes in that it is `now`. Calling it early or twice does no harm.
+    /// Takes the passing of time and returns the effects. An early or repeated call is harmless.
     pub fn handle_timeout(&mut self, now: BootInstant) -> Vec<ElectionEffect> {
         self.notice_thaw(now);
         self.work_out(now);
         std::mem::take(&mut self.effects)
     }
 
-    /// When time alone will next change something; it may be early, never late.
+    /// The next instant at which time alone changes something; it may be early, but is never late.
     pub fn next_wakeup(&self) -> BootInstant {
         self.wakeup
     }
 
-    /// Until when the shards that we lead may act; none when they may not.
+    /// The instant until which led shards may act; `None` if they may not.
     pub fn act_until(&self) -> Option<BootInstant> {
         self.membership
             .active()
@@ -248,7 +248,7 @@ impl Election {
         self.view.quarantined()
     }
 
-    /// How things stand.
+    /// Returns the summary of the election.
     pub fn overview(&self, now: BootInstant) -> Overview {
         let vacancies = self.vacancies();
         Overview {
@@ -269,7 +269,7 @@ impl Election {
         }
     }
 
-    /// What follows from all that is known.
+    /// Derives all consequences of what is known.
     fn work_out(&mut self, now: BootInstant) {
         self.wakeup = now + self.config.timing.parts().renew_interval;
         for purpose in self.requests.expire(now, self.config.timing.parts().attempt_timeout) {
@@ -295,8 +295,8 @@ impl Election {
         self.last_handled = Some(now);
     }
 
-    /// A process that did not run for as long as its fence may not go on as the life that it was: what it holds in queues
-    /// and sockets is from before.
+    /// Ends the incarnation of a process that did not run for as long as its fence: its queues and sockets hold
+    /// requests from before the pause.
     fn notice_thaw(&mut self, now: BootInstant) {
         let is_thaw = self
             .last_handled
@@ -306,22 +306,22 @@ impl Election {
         }
     }
 
-    /// Wakes at an instant, if that is before the next wake-up.
+    /// Schedules a wake-up at an instant, if that is before the next one.
     fn wake_at(&mut self, at: BootInstant) {
         self.wakeup = self.wakeup.min(at);
     }
 
-    /// Whether our shards may act, and we on theirs.
+    /// Whether this replica may act: its shards on their CronJobs, and the replica on the Leases of others.
     fn may_act(&self, now: BootInstant) -> bool {
         self.act_until().is_some_and(|until| now < until)
     }
 
-    /// Whether we were asked to end.
+    /// Whether this replica drains.
     fn is_draining(&self) -> bool {
         self.drain.is_some()
     }
 
-    /// Whether we give away what we have.
+    /// Whether this replica gives its shards away.
     fn is_leaving(&self) -> bool {
         self.is_draining() || !self.is_willing || self.disagreement().is_some() || self.settings_differ().is_some()
     }

@@ -4,8 +4,7 @@ use std::fmt;
 
 use crate::shard::{ShardCount, ShardId};
 
-/// The label of every Lease of an installation, with the installation's name as value: one watch on it delivers them
-/// all.
+/// The label of every Lease of an installation, with the installation's name as value: one watch delivers them all.
 pub const LEASE_LABEL: &str = "cronwheel.dev/lease";
 
 /// The name of an installation. Replicas with the same name share CronJobs; installations with other names have their

@@ -11,7 +11,7 @@ pub enum ElectionInput {
     Listed {
         /// When the request was sent.
         asked_at: BootInstant,
-        /// When the request of the list was sent.
+        /// The resourceVersion of the list.
         resource_version: ResourceVersion,
         /// All Leases of the installation, except shard Leases of other shard counts.
         leases: Vec<LeaseRecord>,

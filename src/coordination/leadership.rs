@@ -1,5 +1,4 @@
-//! The shards that this replica may act for and until when. Every request is checked against this at the instant it is
-//! sent.
+//! The shards that this replica may act for and until when. Every request is checked when it is sent.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 

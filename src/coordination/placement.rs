@@ -3,8 +3,7 @@
 //! Every replica computes the same placement from the same facts, without communication. The result is advisory: only
 //! the holder of a shard moves it, and a shard without a holder is taken by the first replica that observes it. Quotas
 //! bound the load (at most one shard more than the share), holders keep their shards within their quotas, and the ring
-//! breaks ties. So a new member moves its own share and nothing else, and placement computed again on the outcome moves
-//! nothing.
+//! breaks ties. So a new member moves only its own share, and a second placement of the outcome moves nothing.
 
 use super::MemberRing;
 use crate::shard::{ShardId, ShardSet};
@@ -12,8 +11,7 @@ use crate::shard::{ShardId, ShardSet};
 /// A live member as placement sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Candidate {
-    /// Whether the member gives all its shards away and takes none: it drains, or may not own shards, or may not do so
-    /// yet.
+    /// Whether the member gives all its shards away and takes none: it drains, or may not own shards (yet).
     pub is_leaving: bool,
     /// Whether the member takes no shards yet but soon will. Quarantined shards wait for such a member: a host that
     /// crashed on them gets them back, and no other member crashes on them.
@@ -224,8 +222,7 @@ impl<'a> Draft<'a> {
         held.saturating_sub(quota)
     }
 
-    /// Gives each unplaced shard to the member furthest below its quota; among equals, to the one that the shard
-    /// prefers.
+    /// Gives each unplaced shard to the member furthest below its quota; among equals, to the shard's preference.
     fn place(&mut self) {
         for index in 0..self.targets.len() {
             if self.targets.get(index).is_none_or(Option::is_some) {

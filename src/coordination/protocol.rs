@@ -1,4 +1,4 @@
-//! What members must agree on before they share shards, and the actions that need the agreement of all.
+//! The agreement that members need before they share shards: installation constants, settings, and protocol versions.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -52,8 +52,7 @@ impl MemberSettings {
     /// The prefix in the text of a replica that runs every CronJob by itself.
     const ALONE: &str = "alone=";
 
-    /// The settings of a replica that runs every CronJob of these scopes by itself. They differ from those of any other
-    /// replica.
+    /// The settings of a replica that runs every CronJob of these scopes by itself. They differ from all others.
     pub fn alone(pod_uid: &str, scopes: &[Scope], default_time_zone: &str) -> MemberSettings {
         let shared = MemberSettings::of(scopes, default_time_zone);
         MemberSettings(format!("{}{pod_uid} {shared}", Self::ALONE).into())
@@ -90,8 +89,7 @@ impl MemberSettings {
         )
     }
 
-    /// Whether a CronJob can be in the scope of both. Of a truncated text, only the complete namespace names are
-    /// compared.
+    /// Whether a CronJob can be in the scope of both. Only the complete names of a truncated text are compared.
     pub fn may_overlap(&self, other: &MemberSettings) -> bool {
         let (ours, theirs) = (self.namespaces(), other.namespaces());
         let is_all = |names: &BTreeSet<&str>| names.contains(ALL_NAMESPACES);

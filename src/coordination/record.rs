@@ -14,7 +14,7 @@ pub mod annotation {
     pub const PROTOCOL: &str = "cronwheel.dev/protocol";
     /// Member: the revision of its Pod template.
     pub const REVISION: &str = "cronwheel.dev/revision";
-    /// Member: the installation's constants, as configured in it.
+    /// Member: the installation's constants, as configured in the member.
     pub const INSTALLATION: &str = "cronwheel.dev/installation";
     /// Member: its scope and its default time zone.
     pub const SETTINGS: &str = "cronwheel.dev/settings";
@@ -40,7 +40,7 @@ pub mod annotation {
     pub const CRASHES: &str = "cronwheel.dev/crashes";
 }
 
-/// Whether a member takes shards.
+/// Whether a member takes shards, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Acceptance {
     /// The member takes no shards: it drains, or may not own any.
@@ -129,7 +129,7 @@ impl Holder {
 pub struct MemberLease {
     /// Its resourceVersion.
     pub resource_version: ResourceVersion,
-    /// The current incarnation in the Pod; nobody after the member left or was evicted.
+    /// The current incarnation in the Pod; none after the member left or was evicted.
     pub holder: Holder,
     /// Seconds without a change after which the member may be evicted.
     pub duration_secs: u32,
@@ -258,7 +258,7 @@ impl ShardLease {
     }
 }
 
-/// Which shards a member is about to hand over, and to which members, by pod uid.
+/// The shards that a member is about to hand over, with the pod uids of their targets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Plan(pub BTreeMap<ShardId, Box<str>>);
 

@@ -1,9 +1,10 @@
-//! Shards that nobody holds: since when, and whose turn it is to take them.
+//! Vacant shards: since when they are vacant, and which member may take them at what time.
 //!
-//! A shard is vacant when its Lease names nobody, when it names a life that its member's Lease does not name any more, and,
-//! a whole duration later, when its Lease or its member's is gone. The life that a Lease has stopped naming cannot renew, so
-//! it acts no more; who would be the first to know, by its fence. Who a Lease names is judged only by a view that is as
-//! new as the Lease: an answer or a read shows one Lease ahead of the others, and the life that it names may be new.
+//! A shard is vacant if its Lease has no holder, or names an incarnation that its member's Lease does not name any
+//! more, or, one whole duration later, if its Lease or its holder's member Lease is gone. An incarnation that its
+//! member Lease stopped naming cannot renew and does not act: it was evicted after its fence, has left, or was replaced
+//! by the next incarnation of its Pod. The holder of a Lease is judged only by a view that is as new as the Lease: a
+//! response or a read can deliver one Lease ahead of the others, and the incarnation that it names may be new.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -13,46 +14,47 @@ use crate::{
     shard::{BootInstant, ShardId, ShardSet, Term},
 };
 
-/// So many shards are taken at once. More would only queue: 32 writes are half a millisecond each at a server's pace.
+/// The most shards that are requested at once. More would only queue: at about half a millisecond for each write, 32
+/// occupy an API server for 16 ms.
 const TAKES_IN_FLIGHT_MAX: usize = 32;
 
-/// So many terms of a shard may begin and end between what was last seen of it and the end of its Lease, where the clock
-/// does not tell.
+/// The number of terms that may begin and end between the last observation of a shard and the deletion of its Lease.
+/// Used where the clock gives no bound.
 const TERMS_UNSEEN_MAX: u64 = 1_000;
 
-/// 2025-01-01T00:00:00Z in Unix seconds. A Lease counts terms to 2^31, which is 68 years of seconds.
+/// 2025-01-01T00:00:00Z in Unix seconds. A Lease counts terms up to 2^31, which is 68 years of seconds.
 const TERM_SECONDS_BEGIN: i64 = 1_735_689_600;
 
-/// A leader that dies within this time of taking a shard may have died of it.
+/// A leader that crashes within this time after taking a shard may have crashed because of it.
 const CRASH_WINDOW: Duration = Duration::from_mins(10);
 
-/// A shard that nobody holds.
+/// A shard without a holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Vacancy {
-    /// Since when it may be taken; may lie ahead.
+    /// Since when the shard may be taken; may lie in the future.
     pub(super) since: BootInstant,
     pub(super) kind: VacancyKind,
 }
 
-/// How it came to be.
+/// Why the shard is vacant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum VacancyKind {
-    /// It never had a Lease, in an installation that we saw begin.
+    /// The shard never had a Lease, in an installation whose beginning this replica observed.
     First,
-    /// Its Lease is gone.
+    /// The shard's Lease is gone.
     LeaseGone,
-    /// We led it, and its Lease is gone.
+    /// This replica led the shard, and the Lease is gone.
     OursGone,
-    /// Its leader left it, or left altogether.
+    /// The leader released the shard, or left the installation.
     Released,
-    /// Its leader was evicted, or has been replaced by its next life.
+    /// The leader was evicted, or another incarnation replaced it.
     Crashed(MemberIdentity),
-    /// Its leader's Lease is gone, or its leader was none of ours.
+    /// The leader's member Lease is gone, or the holder is not a member.
     HolderGone,
 }
 
 impl Election {
-    /// Every shard that nobody holds.
+    /// Every vacant shard.
     pub(super) fn vacancies(&self) -> BTreeMap<ShardId, Vacancy> {
         let with_vacancy = |(shard, seen)| Some((shard, self.vacancy(shard, seen)?));
         self.view.shards().filter_map(with_vacancy).collect()
@@ -103,7 +105,7 @@ impl Election {
         }
     }
 
-    /// Takes the shards that nobody holds and whose turn it is to be ours.
+    /// Takes the vacant shards whose turn for this replica has come.
     pub(super) fn adopt(&mut self, now: BootInstant) {
         let is_established = self.active().is_some_and(|active| active.is_established);
         if self.is_leaving() || !self.is_synced || !is_established {
@@ -132,7 +134,7 @@ impl Election {
         }
     }
 
-    /// When we may take a shard: in our turn, and not before a retry is due.
+    /// When this replica may take a shard: at its turn, and after any retry delay.
     fn take_at(&self, shard: ShardId, vacancy: &Vacancy, placed: &Placed) -> Option<BootInstant> {
         let turn = if vacancy.kind == VacancyKind::OursGone {
             0
@@ -140,7 +142,7 @@ impl Election {
             placed.turn(shard, placed.member(&self.config.pod_uid)?)?
         };
         let seen = self.view.shard(shard)?;
-        // Whoever knows in which term the Lease was that is gone comes first, so that the next one follows it.
+        // Members that know the term of the deleted Lease come first, so that the next term follows it.
         let is_stranger = vacancy.kind == VacancyKind::LeaseGone && seen.last_term == Term(0);
         let turn = if is_stranger {
             turn + placed.pod_uids.len()
@@ -152,9 +154,10 @@ impl Election {
         Some(at.max(seen.retry_at))
     }
 
-    /// The term after the last of a shard. Of one whose Lease is gone we may not have seen the last: it goes on at the
-    /// seconds of the clock, which no shard changes hands often enough to overtake. Where they are behind the last that we
-    /// saw, of this shard or, if we never saw it, of any, it goes on far above that.
+    /// The term after a shard's last one. If the shard's Lease is gone, its last term may be unknown. Terms then
+    /// continue at the seconds of the clock, and no shard changes its leader often enough to overtake them. If the
+    /// clock is behind the last known term of the shard, or of any shard if that one is unknown, terms continue far
+    /// above it.
     fn next_term(&self, seen: &SeenShard, vacancy: &Vacancy) -> Term {
         let last = match &seen.lease {
             Some(lease) => lease.term,
@@ -176,7 +179,7 @@ impl Election {
         }
     }
 
-    /// The seconds of our last renewal: an instant of our own clock, which owns nothing when it is off.
+    /// The seconds of this replica's last renewal, by its own clock. A replica whose clock is off owns nothing.
     fn term_by_the_clock(&self) -> Term {
         let ours = self.view.members.get(&self.config.pod_uid);
         let renewed_at = ours.and_then(|seen| seen.lease.renewed_at);
@@ -184,7 +187,7 @@ impl Election {
         Term(u64::try_from(seconds).unwrap_or(0))
     }
 
-    /// Makes a shard ours, in the term after the last that was seen.
+    /// Takes a shard, in the term after the last observed one.
     fn take(&mut self, shard: ShardId, vacancy: &Vacancy, now: BootInstant) {
         let Some(seen) = self.view.shard(shard) else {
             return;
@@ -228,7 +231,7 @@ impl Election {
         }
     }
 
-    /// How many leaders in a row will have crashed soon after they took a shard, with the one that is gone now. Both
+    /// The number of consecutive leaders that crashed soon after taking the shard, including the one that is gone. Both
     /// instants are of that leader's clock.
     fn crashes_after(&self, lease: &ShardLease, vacancy: &Vacancy) -> u32 {
         let VacancyKind::Crashed(former) = &vacancy.kind else {
@@ -245,7 +248,7 @@ impl Election {
         }
     }
 
-    /// Forgets the crashes of shards that we have led for long enough: they did not kill us.
+    /// Resets the crash count of shards that this replica has led for the whole crash window without crashing.
     pub(super) fn pardon(&mut self, now: BootInstant) {
         let busy = self.requests.busy_shards();
         let led: Vec<(ShardId, BootInstant)> = self
@@ -273,7 +276,7 @@ impl Election {
         }
     }
 
-    /// Shards that somebody announced to us, and that we should load.
+    /// The shards that other members have announced to this replica.
     pub(super) fn announced_to_us(&self) -> ShardSet {
         let donors = self
             .live_members()

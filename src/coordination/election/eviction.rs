@@ -1,4 +1,4 @@
-//! Members that are silent: when they may be evicted, and by whom first.
+//! Eviction of silent members: when a member may be evicted, and which member does it first.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl Election {
-    /// Begins to evict every member that has been silent for its own advertised duration, by our clock, in time through
-    /// which our watch lived, when it is our turn.
+    /// Begins to evict every member that has been silent for its own advertised duration, once this replica's turn has
+    /// come. Silence is measured by this replica's clock, and only while its watch works.
     pub(super) fn evict_silent(&mut self, now: BootInstant) {
         let others = self
             .view
@@ -42,7 +42,7 @@ impl Election {
         self.effects.push(ElectionEffect::Read { request, key });
     }
 
-    /// When a member may be evicted by us; none while it lives not, or while our view is not trusted.
+    /// When this replica may evict a member; `None` if the member's Lease has no holder, or the view is not trusted.
     fn evictable_at(&self, pod_uid: &str, seen: &SeenMember) -> Option<BootInstant> {
         let victim = seen.lease.holder.member()?;
         let silent_since = if self.guards.trusted_watch {
@@ -66,7 +66,7 @@ impl Election {
         }
     }
 
-    /// How many others come before us in evicting this life of a member, by an order that differs from victim to victim.
+    /// The number of members that come before this replica in evicting an incarnation. The order depends on the victim.
     fn eviction_turn(&self, pod_uid: &str, victim: &MemberIdentity) -> u32 {
         let order = |other: &str| fnv1a_64(format!("{other} evicts {victim}").as_bytes());
         let ours = order(&self.config.pod_uid);
@@ -77,7 +77,7 @@ impl Election {
         u32::try_from(n_before).unwrap_or(u32::MAX)
     }
 
-    /// Takes a member's Lease from it, if it has still not changed.
+    /// Removes the holder from a member's Lease if the Lease is still unchanged.
     pub(super) fn evict(&mut self, victim: &str, now: BootInstant) {
         let Some(seen) = self.view.members.get(victim) else {
             return;

@@ -1,7 +1,9 @@
-//! Giving a shard to another: announce, let it warm, seal, hand over with one write. And the other side: warming.
+//! Handing over a shard: announce it, let the target load it, seal it, and transfer it with one write. The target's
+//! side is here too: loading announced shards.
 //!
-//! Only we move what we lead. A drain moves everything at once and finds another target when one does not answer; a member
-//! that has too much moves a few at a time, and keeps what its target does not want.
+//! Only the leader moves a shard. A draining leader moves all its shards at once and chooses another target when one
+//! does not respond. A member with too many shards moves a few at a time, and continues to lead those that their target
+//! does not load.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,20 +21,20 @@ use crate::{
     shard::{BootInstant, ResourceVersions, SealOrder, ShardCommand, ShardId, ShardSet, ShardTerm, Term},
 };
 
-/// So many shards are on their way from one member that has too many, at a time.
+/// The most shards that a member with too many hands over at a time.
 const PULLS_MAX: usize = 8;
 
-/// A target that has not warmed a shard after this is not waited for by one that leaves.
+/// How long a leaving replica waits for a target to load a shard.
 const WARM_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Nor by one that stays, which leads meanwhile and is in no hurry: in a large cluster a list takes long.
+/// How long a staying replica waits. It leads the shard meanwhile, and lists take long in a large cluster.
 const PULL_WARM_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// So many targets are waited for. Where all are slow, as when everything is due at once, none is faster than the last one,
-/// and whoever takes a shard that is free lists it as well.
+/// The most targets that are tried. If all are slow, for example because everything is due at once, another one is not
+/// faster than the last, and a member that takes a free shard has to list it as well.
 const TARGETS_MAX: usize = 2;
 
-/// What decides what we should give away; while it is the same, so is the answer.
+/// The inputs that determine which shards to give away; the answer changes only with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Look {
     generation: u64,
@@ -43,7 +45,7 @@ pub(super) struct Look {
 }
 
 impl Election {
-    /// What we have announced.
+    /// The handovers that this replica has announced.
     pub(super) fn plan(&self) -> Plan {
         let entries = self
             .led_shards
@@ -52,7 +54,7 @@ impl Election {
         Plan(entries.collect())
     }
 
-    /// Whether every shard that we have is sealed, and there is nobody to give any to.
+    /// Whether every led shard is sealed without a target, and no other member takes shards.
     pub(super) fn all_sealed_for_nobody(&self) -> bool {
         let is_for_nobody =
             |led_shard: &LedShard| matches!(&led_shard.stage, HandoverStage::Sealed { target: None, .. });
@@ -64,7 +66,7 @@ impl Election {
             .any(|(pod_uid, lease)| *pod_uid != *self.config.pod_uid && lease.accepts())
     }
 
-    /// Moves every shard that is to go one step further.
+    /// Advances the handover of every moving shard by one step.
     pub(super) fn hand_over(&mut self, now: BootInstant) {
         if self.is_leaving() {
             self.withdraw_offers();
@@ -90,8 +92,8 @@ impl Election {
         }
     }
 
-    /// Takes back what was offered to members that take nothing any more: they are placed anew, so that who is left gets
-    /// an even share. Several that leave at once offer to each other before they know it.
+    /// Withdraws offers to members that no longer take shards. The shards are placed again, so that the remaining
+    /// members get an even share. Members that leave at the same time may first offer shards to each other.
     fn withdraw_offers(&mut self) {
         let takers: BTreeSet<Box<str>> = self
             .live_members()
@@ -106,7 +108,7 @@ impl Election {
         }
     }
 
-    /// The shards that may be offered now: all when we leave, else those that we have led for a while.
+    /// The shards that may be offered now: all when leaving, else those that have been led for the settle window.
     fn may_go(&self, now: BootInstant) -> Vec<ShardId> {
         let window = self.config.timing.parts().settle_window;
         let is_leaving = self.is_leaving();
@@ -120,7 +122,7 @@ impl Election {
             .collect()
     }
 
-    /// Offers what should go, as many as may go at a time.
+    /// Offers the shards that should move, up to the limit.
     fn announce(&mut self, now: BootInstant) {
         let may_go = self.may_go(now);
         let look = Look {
@@ -163,7 +165,7 @@ impl Election {
         }
     }
 
-    /// Announces a shard, or seals it at once where there is nobody to warm it.
+    /// Announces a shard to a target, or seals it at once if no target can load it.
     fn offer(&mut self, shard: ShardId, target: Option<Box<str>>, passed_over: Vec<Box<str>>, now: BootInstant) {
         let can_transfer = self.can_transfer();
         match (target, self.led_shards.get_mut(&shard)) {
@@ -195,7 +197,8 @@ impl Election {
         }
     }
 
-    /// Seals a shard that its target has loaded, and finds another target, or none, for one that it does not load in time.
+    /// Seals a shard that its target has loaded. If the target does not load it in time, a leaving replica chooses
+    /// another target or none; a staying one withdraws the offer.
     fn follow_offer(&mut self, shard: ShardId, now: BootInstant) {
         let Some(LedShard {
             stage:
@@ -220,7 +223,7 @@ impl Election {
             .find(|(pod_uid, lease)| **pod_uid == *target && lease.accepts())
             .map(|(_, lease)| lease);
         if !self.can_transfer() {
-            // Somebody came who cannot follow it.
+            // A member joined that cannot follow the protocol or has other settings.
             self.seal(shard, None, now);
         } else if lease.is_some_and(|lease| lease.warmed.contains(shard)) {
             self.seal(shard, Some(target), now);
@@ -257,7 +260,7 @@ impl Election {
         }
     }
 
-    /// Hands a sealed shard over: one write, and it is another's, or nobody's.
+    /// Transfers a sealed shard with one write, to its target or to no holder.
     fn transfer(&mut self, shard: ShardId, now: BootInstant) {
         let Some(LedShard {
             stage: HandoverStage::Sealed { target, .. },
@@ -267,7 +270,7 @@ impl Election {
             return;
         };
         if target.is_none() && self.is_draining() && !self.is_there_a_taker() {
-            // All of these go at once, with our own Lease.
+            // These shards are freed together, with this replica's own Lease.
             return;
         }
         let Some((precondition, retry_at)) = self
@@ -291,7 +294,7 @@ impl Election {
         });
     }
 
-    /// What hands a sealed shard over.
+    /// The write that transfers a sealed shard.
     fn transfer_write(&self, shard: ShardId) -> Option<LeaseWrite> {
         let led_shard = self.led_shards.get(&shard)?;
         let HandoverStage::Sealed {
@@ -318,7 +321,7 @@ impl Election {
         })
     }
 
-    /// Who lives in a pod, if it takes shards.
+    /// The incarnation in a Pod, if that member takes shards.
     fn live_identity(&self, pod_uid: &str) -> Option<MemberIdentity> {
         let (_, lease) = self
             .live_members()
@@ -326,7 +329,7 @@ impl Election {
         lease.holder.member().cloned()
     }
 
-    /// Warms what was announced to us, and lets go of what will not come.
+    /// Loads the shards that are announced to this replica, and releases those whose announcement is gone.
     pub(super) fn warm(&mut self) {
         let announced = self.announced_to_us();
         let takes = self.is_synced && !self.is_leaving();

@@ -1,7 +1,8 @@
-//! What this replica has seen of all Leases, and when it saw each change by its own clock.
+//! The Leases as observed by this replica, and when it observed each change by its own clock.
 //!
-//! A change is news whoever brings it: the watch, a list, the answer to a write. An older version than the one known is
-//! none. What was written by others' clocks is kept for people and never compared with ours.
+//! A change counts whichever way it arrives: by the watch, a list, or the response to a write. A version older than the
+//! known one is ignored. Timestamps from other replicas' clocks are stored for people and never compared with this
+//! replica's clock.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,43 +14,43 @@ use crate::{
     shard::{BootInstant, ResourceVersion, ShardCount, ShardId, ShardSet, Term},
 };
 
-/// So many members that have gone are remembered whatever they held: a few rollouts of a large fleet.
+/// The number of absent members that are remembered whether they held shards or not: a few rollouts of a large fleet.
 const ABSENT_MAX: usize = 256;
 
-/// A member's Lease as it was last seen.
+/// A member's Lease as last observed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SeenMember {
     pub(super) lease: MemberLease,
-    /// When it last changed.
+    /// When the Lease last changed.
     pub(super) changed_at: BootInstant,
-    /// Since when it has the holder that it has.
+    /// Since when the Lease has had its present holder.
     pub(super) holder_since: BootInstant,
-    /// Before when we do not try again to evict it.
+    /// The earliest instant of the next attempt to evict the member.
     pub(super) retry_at: BootInstant,
 }
 
-/// A shard's Lease as it was last seen.
+/// A shard's Lease as last observed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SeenShard {
     pub(super) lease: Option<ShardLease>,
     /// The version of the Lease, or of its deletion.
     version: ResourceVersion,
-    /// When it last changed, or was found missing.
+    /// When the Lease last changed, or was found missing.
     pub(super) changed_at: BootInstant,
-    /// The highest term that was seen of it, also when the Lease is gone.
+    /// The highest observed term of the shard; it outlives the Lease.
     pub(super) last_term: Term,
-    /// Before when nothing is tried again.
+    /// The earliest instant of the next attempt.
     pub(super) retry_at: BootInstant,
 }
 
-/// A member's Lease that is not there.
+/// The absence of a member's Lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Absence {
     since: BootInstant,
     version: ResourceVersion,
 }
 
-/// All Leases.
+/// The view of all Leases.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LeaseView {
     count: ShardCount,
@@ -57,16 +58,16 @@ pub(super) struct LeaseView {
     pub(super) members: BTreeMap<Box<str>, SeenMember>,
     shards: Vec<SeenShard>,
     absent: BTreeMap<Box<str>, Absence>,
-    /// Whether our watch goes on.
+    /// Whether the watch is connected.
     pub(super) is_connected: bool,
-    /// Since when the view has been fresh without a break.
+    /// Since when the view has been fresh without interruption.
     pub(super) trusted_since: Option<BootInstant>,
-    /// Whether our first list showed no Lease of a shard and no live member: a new installation.
+    /// Whether the first list contained no shard Lease and no live member: a new installation.
     pub(super) is_genesis: bool,
     n_lists: u64,
-    /// The watch has shown everything up to this version. Answers and reads run ahead of it, of one Lease each.
+    /// The watch has delivered everything up to this version. Responses can be ahead of it, each for one Lease.
     watched: ResourceVersion,
-    /// Goes up with everything that a placement depends on, which a mere renewal is not.
+    /// Increases with every change that placement depends on; a mere renewal is none.
     pub(super) generation: u64,
 }
 
@@ -93,7 +94,7 @@ impl LeaseView {
         }
     }
 
-    /// Every shard with what was seen of it.
+    /// Every shard with its last observed Lease.
     pub(super) fn shards(&self) -> impl Iterator<Item = (ShardId, &SeenShard)> {
         (0..).map(ShardId).zip(&self.shards)
     }
@@ -110,7 +111,7 @@ impl LeaseView {
         self.shard(shard)?.lease.as_ref()
     }
 
-    /// The shards that killed too many leaders.
+    /// The shards on which too many leaders crashed.
     pub(super) fn quarantined(&self) -> ShardSet {
         let is_quarantined = |seen: &SeenShard| seen.lease.as_ref().is_some_and(ShardLease::is_quarantined);
         self.shards()
@@ -124,7 +125,7 @@ impl LeaseView {
         self.absent.get(pod_uid).map(|absence| absence.since)
     }
 
-    /// The longest duration that anybody advertises: who is not there any more had no longer one.
+    /// The longest duration that any Lease advertises. No absent member is assumed to have advertised a longer one.
     pub(super) fn duration_max(&self) -> Duration {
         let members = self.members.values().map(|seen| seen.lease.duration_secs);
         let shards = self
@@ -135,23 +136,23 @@ impl LeaseView {
         Duration::from_secs(members.chain(shards).max().unwrap_or(0).into())
     }
 
-    /// Whether the watch, or a list, has shown everything up to this version.
+    /// Whether the watch, or a list, has delivered everything up to this version.
     pub(super) fn has_shown(&self, version: ResourceVersion) -> bool {
         self.watched >= version
     }
 
-    /// The watch, which tells everything in order, has come to this version.
+    /// Records that the watch, which delivers events in order, has reached this version.
     pub(super) fn watched(&mut self, version: ResourceVersion) {
         self.watched = self.watched.max(version);
     }
 
-    /// Whether everything is known that happened before a shard's Lease became what it is known to be. Until then its
-    /// holder may be a life that has begun and that we have not seen begin.
+    /// Whether everything that happened before the known version of a shard's Lease is in the view. Until then its
+    /// holder may be an incarnation that began without this replica having observed it.
     pub(super) fn is_caught_up_with(&self, seen: &SeenShard) -> bool {
         seen.version <= self.watched
     }
 
-    /// Takes in a Lease.
+    /// Applies an observed Lease.
     pub(super) fn apply(&mut self, record: &LeaseRecord, now: BootInstant) {
         match &record.key {
             LeaseKey::Member(pod_uid) => self.apply_member(pod_uid, record, now),
@@ -202,7 +203,7 @@ impl LeaseView {
         self.note_absence(shard, now);
     }
 
-    /// Notes that the holder of a shard has no Lease, if it has none.
+    /// Records the absence of a shard holder's member Lease, if it is absent.
     fn note_absence(&mut self, shard: ShardId, now: BootInstant) {
         let Some(holder) = self.lease(shard).and_then(|lease| lease.holder.member()) else {
             return;
@@ -216,7 +217,7 @@ impl LeaseView {
         }
     }
 
-    /// Takes in that a Lease is gone.
+    /// Applies the deletion of a Lease.
     pub(super) fn delete(&mut self, key: &LeaseKey, version: ResourceVersion, now: BootInstant) {
         self.generation += 1;
         match key {
@@ -240,7 +241,7 @@ impl LeaseView {
         }
     }
 
-    /// Takes in that a Lease was asked for and is not there.
+    /// Records that a read or write found a Lease missing.
     pub(super) fn missing(&mut self, key: &LeaseKey, now: BootInstant) {
         let known = match key {
             LeaseKey::Member(pod_uid) => self.members.get(pod_uid).map(|seen| seen.lease.resource_version),
@@ -251,9 +252,9 @@ impl LeaseView {
         }
     }
 
-    /// Whether a consistent list proves that the history went back, as after a restore of etcd: it is older than what the
-    /// watch has shown, or has a Lease in an older version than was known when the list was requested. With
-    /// `--bump-revision` the version of the list grows, and those of the Leases in it go back.
+    /// Whether a consistent list proves that the API server's history went back, as after a restore of etcd. The list
+    /// is older than what the watch has delivered, or contains a Lease in an older version than was known when the list
+    /// was requested. With `--bump-revision` the list's version grows, but the versions of its Leases go back.
     pub(super) fn is_contradicted_by(
         &self,
         requested_at: BootInstant,
@@ -273,7 +274,7 @@ impl LeaseView {
         version < self.watched || leases.iter().any(is_older)
     }
 
-    /// Takes in all Leases as they were at a version. What is known of later stays.
+    /// Applies a complete list of the Leases at a version. Newer known versions stay.
     pub(super) fn replace(&mut self, version: ResourceVersion, leases: &[LeaseRecord], now: BootInstant) {
         let listed: BTreeSet<&LeaseKey> = leases.iter().map(|record| &record.key).collect();
         let members = self.members.keys().cloned().map(LeaseKey::Member);
@@ -301,7 +302,7 @@ impl LeaseView {
         self.watched(version);
     }
 
-    /// Keeps the absence of those alone that hold a shard, when there are many.
+    /// If many absences are recorded, drops those of members that hold no shard.
     fn forget_absent(&mut self) {
         if self.absent.len() > ABSENT_MAX {
             let holders = self.shard_holders();
@@ -309,7 +310,7 @@ impl LeaseView {
         }
     }
 
-    /// What the first list says of shards without a Lease: they were never led, or their Leases were deleted just now.
+    /// Evaluates the first list. A shard without a Lease was never led, or its Lease was deleted just before.
     fn begin(&mut self, now: BootInstant) {
         let is_live = |seen: &SeenMember| seen.lease.holder != Holder::Nobody;
         self.is_genesis = self.shards.iter().all(|seen| seen.lease.is_none()) && !self.members.values().any(is_live);

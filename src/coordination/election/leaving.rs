@@ -1,16 +1,17 @@
-//! How a replica leaves: each of its shards acts until its seal, and is sealed when what it began is answered and stored.
+//! Draining a replica: each shard acts until it is sealed, and is sealed when its pending requests are answered and its
+//! statuses stored.
 
 use std::time::Duration;
 
 use super::{Election, ElectionEffect, led_shard::HandoverStage};
 use crate::shard::{BootInstant, SealOrder, ShardCommand, ShardTerm};
 
-/// The longest that a shard acts after a drain began, or after the order to seal it: what it began is answered and stored
-/// within this, or by the next leader.
+/// The longest that a shard acts after a drain began, or after the order to seal it. What is unanswered or not stored
+/// by then is left to the next leader.
 pub const CLOSE_MAX: Duration = Duration::from_secs(7);
 
 impl Election {
-    /// Begins to leave for good. What closes for another reason closes as soon as the rest.
+    /// Begins to leave for good. Shards that are already being sealed get the drain's deadline if it is earlier.
     pub(super) fn drain(&mut self, now: BootInstant) {
         if self.is_draining() {
             return;
@@ -19,7 +20,8 @@ impl Election {
         self.close_sooner(self.close_by(now));
     }
 
-    /// Whether we go by our clock. What closes when it is in doubt closes at once: nothing more will be sent for it.
+    /// Records whether this replica trusts its clock. When it stops doing so, shards that are being sealed close at
+    /// once, since no more requests are sent for them.
     pub(super) fn set_willing(&mut self, is_willing: bool, now: BootInstant) {
         let is_alarm = self.is_willing && !is_willing;
         self.is_willing = is_willing;
@@ -28,12 +30,12 @@ impl Election {
         }
     }
 
-    /// Shortens the time of shards that wait for their seal.
+    /// Moves the deadline of all shards that are being sealed.
     fn close_sooner(&mut self, by: BootInstant) {
         self.seal_again(by, |_| true);
     }
 
-    /// Where the last other member has gone there is no gap to keep short: all shards are sealed at once.
+    /// When the last other member is gone, the handover gap does not matter: all shards are sealed together.
     pub(super) fn seal_without_successor(&mut self, now: BootInstant) {
         if !self.is_there_a_taker() {
             self.seal_again(self.close_by(now), |has_successor| has_successor);
@@ -61,8 +63,8 @@ impl Election {
         }
     }
 
-    /// Until when a shard acts that is told now to be sealed. Who does not go by its clock has nothing sent, so there is
-    /// nothing to wait for.
+    /// The deadline of a shard that is ordered now to be sealed. A replica that does not trust its clock sends no
+    /// requests, so there is nothing to wait for.
     pub(super) fn close_by(&self, now: BootInstant) -> BootInstant {
         if self.is_willing {
             self.drain.unwrap_or(now) + CLOSE_MAX

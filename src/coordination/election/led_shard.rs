@@ -1,4 +1,4 @@
-//! What we lead, and what Leases say about it: the Lease is the truth, and a tenure follows it.
+//! The shards that this replica leads. The shard Lease is authoritative, and a led shard follows it.
 
 use jiff::Timestamp;
 
@@ -8,7 +8,7 @@ use crate::{
     shard::{BootInstant, ResourceVersions, ShardId, Term},
 };
 
-/// One unbroken leadership of a shard.
+/// One uninterrupted leadership of a shard.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LedShard {
     pub(super) term: Term,
@@ -16,24 +16,24 @@ pub(super) struct LedShard {
     pub(super) stage: HandoverStage,
 }
 
-/// How far a shard is on its way to another.
+/// The progress of a shard's handover.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum HandoverStage {
-    /// It stays.
+    /// No handover is in progress.
     Leading,
-    /// Announced to a target, which warms it; others did not.
+    /// Announced to a target, which loads it. Former targets did not load it in time.
     Offered {
         target: Box<str>,
         since: BootInstant,
         passed_over: Vec<Box<str>>,
     },
-    /// Acting until what it began is answered, and sealed then. Without a target it is left to whoever takes it.
+    /// Acting until its pending requests are answered, then sealed. Without a target, the shard is released.
     Sealing {
         target: Option<Box<str>>,
         /// Whether another member takes shards.
         has_successor: bool,
     },
-    /// It has fired its last, and acts no more.
+    /// Sealed: the shard has fired its last slot and acts no more.
     Sealed {
         target: Option<Box<str>>,
         fired_through: Option<Timestamp>,
@@ -42,7 +42,7 @@ pub(super) enum HandoverStage {
 }
 
 impl LedShard {
-    /// The pod uid of the member that it goes to.
+    /// The pod uid of the member to which the shard is handed over.
     pub(super) fn target(&self) -> Option<&str> {
         match &self.stage {
             HandoverStage::Leading => None,
@@ -61,7 +61,7 @@ impl LedShard {
     }
 }
 
-/// What a Lease says about a shard, seen from us.
+/// The holder in a shard's Lease, as seen by this replica.
 enum Verdict {
     Ours(Term),
     Another,
@@ -69,7 +69,7 @@ enum Verdict {
 }
 
 impl Election {
-    /// Begins and ends tenures as Leases say. Nothing begins while we may not act: what is ours waits.
+    /// Begins and ends leaderships as the Leases require. None begins while this replica may not act; its shards wait.
     pub(super) fn follow_leases(&mut self, now: BootInstant) {
         if self.active().is_none() {
             return;
@@ -145,7 +145,7 @@ impl Election {
         }
     }
 
-    /// Another holder, or none: as we wrote it, or not.
+    /// Ends a leadership whose Lease names another holder or none. The reason depends on who wrote that.
     fn stop_as_handed_over(&mut self, shard: ShardId) {
         let stage = self.led_shards.get(&shard).map(|led_shard| &led_shard.stage);
         let holder = self.view.lease(shard).and_then(|lease| lease.holder.member());
@@ -162,8 +162,8 @@ impl Election {
         self.stop(shard, reason);
     }
 
-    /// The answer to a write to a shard's Lease. Where it was done, the view has it; where not, the Lease is read, since
-    /// the write may have been carried out, or the view is behind.
+    /// Handles the response to a write to a shard's Lease. A successful write is in the view already. After a conflict
+    /// or an unknown outcome the Lease is read, since the view may be behind or the write may have been executed.
     pub(super) fn shard_write_answered(&mut self, shard: ShardId, answer: &WriteAnswer, now: BootInstant) {
         match answer {
             WriteAnswer::Done(_) => {}
@@ -186,7 +186,7 @@ impl Election {
         }
     }
 
-    /// A request had no answer in time, or none that says anything.
+    /// Handles a request without a usable response in time.
     pub(super) fn unanswered(&mut self, purpose: &Purpose, now: BootInstant) {
         match purpose {
             Purpose::Join | Purpose::Renew { .. } | Purpose::Leave { .. } | Purpose::ReadOwn => self.try_own_again(now),

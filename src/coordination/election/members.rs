@@ -1,4 +1,4 @@
-//! Who takes part: the members that shards are placed on, whether we are one of them, and whether they have come to rest.
+//! The members among which shards are placed, whether this replica is one, and how long they have been unchanged.
 
 use super::{Election, MemberIdentity, NotOwning, ProtocolRange, membership::Membership};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     shard::{BootInstant, ShardCount, ShardId, ShardSet},
 };
 
-/// What of a member decides where shards should be; when one of these changes, the members are not at rest.
+/// The properties of a member that determine placement. When one of them changes, the settle window starts again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Participant {
     identity: MemberIdentity,
@@ -17,7 +17,7 @@ struct Participant {
     is_draining: bool,
 }
 
-/// The members at the last look, the ring that they are on, and since when it has been so.
+/// The last observed members, their ring, and since when both are unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Members {
     participants: Vec<Participant>,
@@ -27,7 +27,7 @@ pub(super) struct Members {
 
 impl Members {}
 
-/// A placement with what it was computed from: indices are into the pod uids.
+/// A placement with its inputs; indices refer to the pod uids.
 pub(super) struct Placed {
     pub(super) pod_uids: Vec<Box<str>>,
     pub(super) ring: MemberRing,
@@ -47,7 +47,7 @@ impl Placed {
         self.pod_uids.get(member).map(AsRef::as_ref)
     }
 
-    /// The turn of a member to take a shard that nobody holds.
+    /// The turn at which a member may take a vacant shard.
     pub(super) fn turn(&self, shard: ShardId, member: usize) -> Option<usize> {
         let situation = Situation {
             ring: &self.ring,
@@ -59,7 +59,7 @@ impl Placed {
         self.placement.adoption_turn(shard, member, &situation)
     }
 
-    /// The member that a shard prefers of those that take shards and have not been passed over; none when all have been.
+    /// The preferred target of a shard among the members that take shards and were not passed over; `None` if all were.
     pub(super) fn next_target(&self, shard: ShardId, passed_over: &[Box<str>]) -> Option<Box<str>> {
         let takes = |member: &usize| {
             self.candidates
@@ -78,7 +78,7 @@ impl Placed {
 }
 
 impl Election {
-    /// The live members of our installation, in order of their pod uids, ourselves included.
+    /// The live members of this installation, ordered by pod uid, this replica included.
     pub(super) fn live_members(&self) -> impl Iterator<Item = (&str, &MemberLease)> {
         let leases = self
             .view
@@ -88,7 +88,7 @@ impl Election {
         leases.filter(|(_, lease)| lease.holder.member().is_some() && lease.installation == self.own_installation)
     }
 
-    /// Why we take no shards; none when we do.
+    /// Why this replica takes no shards; `None` if it does.
     pub(super) fn not_owning(&self, now: BootInstant) -> Option<NotOwning> {
         if let Some(disagreement) = self.disagreement() {
             return Some(disagreement);
@@ -112,13 +112,14 @@ impl Election {
         }
     }
 
-    /// Whether our own watch shows that we take shards, so that those of others do, or are about to.
+    /// Whether this replica's own watch has delivered that it takes shards. Then other members' watches have delivered
+    /// it too, or are about to.
     fn is_shown_to_accept(&self) -> bool {
         let seen = self.view.members.get(&self.config.pod_uid);
         seen.is_some_and(|seen| seen.lease.holder.is(&self.identity) && seen.lease.accepts())
     }
 
-    /// In what we do not agree with the installation, or with those that take shards already.
+    /// How this replica disagrees with the installation, or with the members that take shards.
     pub(super) fn disagreement(&self) -> Option<NotOwning> {
         if self.config.settings.is_alone() {
             return None;
@@ -138,8 +139,8 @@ impl Election {
             .filter(|(pod_uid, lease)| lease.accepts() && **pod_uid != *self.config.pod_uid);
         let mut theirs = others.map(|(_, lease)| lease.protocol);
         let stranger = theirs.find(|theirs| theirs.max < min || theirs.min > max)?;
-        // Who takes shards stays; who comes and cannot follow gives way. Of two that came at once the newer one does: the
-        // older one cannot know of it.
+        // Members that take shards stay; a newcomer with an incompatible protocol gives way. Of two that joined at once
+        // the newer version gives way, because the older one cannot know about it.
         let is_incumbent = self.active().is_some_and(|active| active.published.accepts);
         (!is_incumbent || stranger.max < min).then_some(NotOwning::ProtocolDiffers {
             ours: self.config.protocol,
@@ -147,9 +148,9 @@ impl Election {
         })
     }
 
-    /// The settings of the members that take shards, other than ourselves, where they are not ours. A member of a version
-    /// that publishes none counts as agreeing. A replica that runs alone has no shards in common with any other, so it
-    /// counts whatever the installation's constants are.
+    /// The settings of other members that take shards and have different settings. A member whose version publishes
+    /// none counts as agreeing. A replica that runs alone shares no shards, so it counts whatever the installation's
+    /// constants are.
     fn other_settings(&self) -> impl Iterator<Item = &MemberSettings> {
         let ours = &self.config.settings;
         let others = self
@@ -169,8 +170,9 @@ impl Election {
             .filter(move |theirs| *theirs != ours)
     }
 
-    /// Whether a member starts Jobs, or is about to. Where one of the two runs alone, no shard Lease keeps the other from a
-    /// CronJob of a member that is leaving, so that member counts until it has gone or leads no shard.
+    /// Whether a member starts Jobs, or is about to. If one of the two replicas runs alone, no shard Lease prevents a
+    /// leaving member and the other replica from acting on the same CronJob. That member counts until it is gone or
+    /// leads no shard.
     fn is_active(&self, lease: &MemberLease, is_any_alone: bool) -> bool {
         let Some(member) = lease.holder.member() else {
             return false;
@@ -182,8 +184,8 @@ impl Election {
         lease.accepts() || is_any_alone && (lease.is_draining || leads())
     }
 
-    /// Why our settings keep us from taking shards. A member that takes shards goes on, and a newcomer that differs waits.
-    /// Of two that start at once, the one whose Lease said so first goes on.
+    /// Why this replica's settings prevent it from taking shards. A member that already takes shards continues, and a
+    /// newcomer with other settings waits. Of two that start at once, the one whose Lease announced it first continues.
     pub(super) fn settings_differ(&self) -> Option<NotOwning> {
         let is_established = self.active().is_some_and(|active| active.is_established);
         if self.is_draining() || is_established {
@@ -196,23 +198,24 @@ impl Election {
         })
     }
 
-    /// Whether a replica is active that cannot be so together with this one, as far as our view goes.
+    /// Whether this replica's view contains an active replica that must not be active together with it.
     pub fn sees_another_active(&self) -> bool {
         !self.is_without_other_settings()
     }
 
-    /// Whether no member with other settings takes shards, as far as our view goes.
+    /// Whether this replica's view contains no other member that takes shards with other settings.
     pub(super) fn is_without_other_settings(&self) -> bool {
         self.other_settings().next().is_none()
     }
 
-    /// Whether a shard may be handed over: those that take shards, and we, have a protocol version in common and the same
-    /// settings.
+    /// Whether a shard may be handed over: this replica and the members that take shards share a protocol version and
+    /// the same settings.
     pub(super) fn can_transfer(&self) -> bool {
         self.is_without_other_settings() && self.effective_protocol().is_some()
     }
 
-    /// The version of the protocol that those that take shards, and we, can all follow; none where there is no such version.
+    /// The newest protocol version that this replica and the members that take shards support; `None` if there is no
+    /// such version.
     fn effective_protocol(&self) -> Option<u16> {
         let takers = self
             .live_members()
@@ -222,7 +225,7 @@ impl Election {
         ProtocolRange::effective(ranges)
     }
 
-    /// Notes who takes part, and since when nothing has changed in that.
+    /// Records the members, and since when they are unchanged.
     pub(super) fn settle_members(&mut self, now: BootInstant) {
         let participant = |lease: &MemberLease| {
             Some(Participant {
@@ -266,8 +269,8 @@ impl Election {
         Pull::when(is_settled, revisions.len(), is_anyone_leaving)
     }
 
-    /// Where each shard should be, by what we see; announced handovers count as done. In the first moments of an
-    /// installation only those that saw it empty can take anything, so only they are targets.
+    /// The placement of all shards in this replica's view; announced handovers count as done. In a new installation
+    /// only members that observed it empty may take shards, so only they are targets.
     pub(super) fn place(&mut self, is_genesis: bool, now: BootInstant) -> Placed {
         let count = self.config.installation.shard_count;
         let pod_uids: Vec<Box<str>> = self.live_members().map(|(pod_uid, _)| pod_uid.into()).collect();
@@ -310,7 +313,7 @@ impl Election {
         }
     }
 
-    /// The ring of these members, made anew only when they change.
+    /// The ring of these members, rebuilt only when they change.
     fn ring(&mut self, pod_uids: &[Box<str>], count: ShardCount) -> MemberRing {
         let identities: Vec<&str> = pod_uids.iter().map(AsRef::as_ref).collect();
         self.members
@@ -319,7 +322,8 @@ impl Election {
             .clone()
     }
 
-    /// The pod uid of the member that holds a shard, or that its holder is about to hand it to: us, if we have asked for it.
+    /// The pod uid of a shard's holder, or of the target of its announced handover. This replica counts as holder of a
+    /// shard that it has requested.
     fn expected_holder(&self, shard: ShardId) -> Option<&str> {
         if self.requests.is_taking(shard) {
             return Some(&self.config.pod_uid);

@@ -1,4 +1,4 @@
-//! Our own life: where it stands, until when we act, and how far our view can be trusted.
+//! This replica's membership: its state, the instant until which the replica acts, and whether its view is trusted.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -8,27 +8,27 @@ use crate::{
     shard::{BootInstant, ResourceVersion, ShardSet},
 };
 
-/// Renewals that are remembered, since the watch has not shown them or since they failed; more than are sent within a
-/// fence. An older one that is forgotten costs a list and no more.
+/// The most renewals that are remembered because the watch has not delivered them or because they failed; more than are
+/// sent within a fence. A forgotten older one only costs a list.
 const RENEWALS_MAX: usize = 16;
 
-/// Where our own Lease is.
+/// The state of this replica's membership.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Membership {
-    /// Leases have not been listed in this life.
+    /// Leases have not been listed in this incarnation.
     Listing,
-    /// Ours is to be made, or made ours.
+    /// The member Lease is to be created or acquired.
     Joining {
-        /// When the list was asked for.
+        /// When the list was requested.
         seen_from: BootInstant,
-        /// Before when it is not tried again.
+        /// The earliest instant of the next attempt.
         retry_at: BootInstant,
     },
-    /// It is ours.
+    /// This replica holds its member Lease.
     Member(Box<ActiveMembership>),
-    /// This life is over.
+    /// The incarnation has ended.
     Over,
-    /// There will be no other.
+    /// The membership has ended for good.
     Gone,
 }
 
@@ -52,7 +52,7 @@ fn push_bounded<T>(queue: &mut VecDeque<T>, item: T) {
     }
 }
 
-/// What others can know of us, as it was last written.
+/// The published data, as last written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Published {
     pub(super) accepts: bool,
@@ -62,7 +62,7 @@ pub(super) struct Published {
 }
 
 impl Published {
-    /// Whether somebody waits for what is new in this; what is only gone from it can wait for the next renewal.
+    /// Whether other members wait for the change from `former`. Mere removals can wait for the next renewal.
     pub(super) fn is_urgent(&self, former: &Published) -> bool {
         self.accepts != former.accepts
             || self.is_draining != former.is_draining
@@ -82,37 +82,37 @@ struct Renewal {
     sent_at: BootInstant,
 }
 
-/// One life as a member.
+/// One incarnation as a member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ActiveMembership {
     pub(super) version: ResourceVersion,
     /// The send of the last renewal that is known to have succeeded.
     renewed_from: BootInstant,
-    /// Our view holds everything that happened before this.
+    /// The view contains everything that happened before this instant.
     seen_from: BootInstant,
     /// The number of the last renewal that was sent.
     number: u64,
-    /// The number of the last one that was answered.
+    /// The number of the last renewal that was answered.
     acknowledged: u64,
-    /// Renewals that may have succeeded and that the watch has not shown.
+    /// Renewals that may have succeeded and that the watch has not delivered.
     unseen: VecDeque<Renewal>,
-    /// Numbers of renewals that certainly did not succeed.
+    /// Numbers of renewals that certainly failed.
     failed: VecDeque<u64>,
     pub(super) renew_at: BootInstant,
-    /// Before when nothing is written, since the last write had no answer.
+    /// The earliest instant of the next write, since the last one had no response.
     pub(super) retry_at: BootInstant,
     listed_again_at: Option<BootInstant>,
     pub(super) published: Published,
-    /// Whether our watch showed that we take shards before it showed the same of a member with other settings. The watch
-    /// shows every Lease in the order of the writes, so of two that differ only one can be.
+    /// Whether this replica's watch delivered its own announcement before that of any member with other settings. The
+    /// watch delivers every Lease in the order of the writes, so of two that differ only one can be established.
     pub(super) is_established: bool,
-    /// What [`ElectionEffect::ActUntil`] said last, and whether its passing has been told.
+    /// The last instant sent as [`ElectionEffect::ActUntil`], and whether its passing has been reported.
     told_until: Option<BootInstant>,
     is_fence_told: bool,
 }
 
 impl ActiveMembership {
-    /// The life that begins with a Lease that was made ours by a write sent at an instant.
+    /// An incarnation that begins with the successful write of its member Lease.
     pub(super) fn new(
         version: ResourceVersion,
         sent_at: BootInstant,
@@ -137,7 +137,8 @@ impl ActiveMembership {
         }
     }
 
-    /// Until when we act: a renewal that succeeded, and a view that shows it, hold for as long as the fence says.
+    /// The instant until which this replica acts: one fence after the last successful renewal, or after the last one
+    /// that the view contains if that is earlier.
     pub(super) fn act_until(&self, fence_after: Duration, guards: Guards) -> BootInstant {
         let from = if guards.fence_from_view {
             self.renewed_from.min(self.seen_from)
@@ -147,12 +148,12 @@ impl ActiveMembership {
         from + fence_after
     }
 
-    /// Whether a renewal with this number can be one of this process.
+    /// Whether a renewal with this number can be from this process.
     fn knows(&self, number: u64) -> bool {
         number <= self.number && !self.failed.contains(&number)
     }
 
-    /// A first renewal, or one more, is sent.
+    /// Records a renewal that is sent; returns its number and precondition.
     pub(super) fn sent(&mut self, sent_at: BootInstant, interval: Duration) -> (u64, ResourceVersion) {
         self.number += 1;
         self.renew_at = sent_at + interval;
@@ -161,13 +162,13 @@ impl ActiveMembership {
         (number, self.version)
     }
 
-    /// A renewal certainly did not succeed.
+    /// Records a renewal that certainly failed.
     pub(super) fn failed(&mut self, number: u64) {
         self.unseen.retain(|renewal| renewal.number != number);
         push_bounded(&mut self.failed, number);
     }
 
-    /// A renewal succeeded, and counts from this instant.
+    /// Records a renewal that succeeded, and counts the fence from `from`.
     pub(super) fn succeeded(&mut self, number: u64, from: BootInstant, version: ResourceVersion, published: Published) {
         self.version = self.version.max(version);
         self.renewed_from = self.renewed_from.max(from);
@@ -214,7 +215,7 @@ impl Election {
         }
     }
 
-    /// The watch or a list shows our own Lease: it has caught up with the renewal that it shows.
+    /// Handles this replica's own Lease as delivered by the watch or a list: the view has reached that renewal.
     pub(super) fn echoed(&mut self, record: &LeaseRecord, now: BootInstant) {
         if record.key != self.own_key() || *record.holder != *self.identity.to_string() {
             return;
@@ -238,7 +239,7 @@ impl Election {
         }
     }
 
-    /// Looks at our own Lease as it was last seen: whether it is ours still, and at which version.
+    /// Checks this replica's own Lease as last observed: whether the replica still holds it, and its version.
     pub(super) fn judge_own_lease(&mut self) {
         let Membership::Member(active) = &mut self.membership else {
             return;
@@ -259,7 +260,7 @@ impl Election {
         }
     }
 
-    /// Ends this life: nothing that it held is ours any more, whatever Leases say.
+    /// Ends the incarnation: it holds no shards any more, whatever the Leases say.
     pub(super) fn end_life(&mut self, reason: RejoinReason) {
         self.drop_everything();
         if self.is_draining() {
@@ -285,7 +286,7 @@ impl Election {
         self.recreating = ShardSet::EMPTY;
     }
 
-    /// Says whether silence of others means anything: our watch goes on, and it and our renewals are recent.
+    /// Updates whether the silence of others is meaningful: the watch is connected, and it and the renewals are recent.
     pub(super) fn refresh_trust(&mut self, now: BootInstant) {
         let age = self.config.timing.trusted_age();
         let is_recent = self
@@ -299,7 +300,7 @@ impl Election {
         *trusted_since = (*is_connected && is_recent).then(|| trusted_since.unwrap_or(now));
     }
 
-    /// Joins, renews, tells the fence, leaves.
+    /// Joins, renews, reports the fence, and leaves.
     pub(super) fn live(&mut self, now: BootInstant) {
         self.tell_fence(now);
         if self.is_draining()
@@ -357,7 +358,7 @@ impl Election {
         }
     }
 
-    /// Our watch shows nothing of our renewals: a list brings the view up to date before the fence does harm.
+    /// Requests a list if the watch does not deliver this replica's renewals, to update the view before the fence.
     fn ask_for_a_list(&mut self, now: BootInstant) {
         let patience = self.fence_after() / 2;
         let timeout = self.config.timing.parts().attempt_timeout;

@@ -1,60 +1,61 @@
-//! Every reason for which a replica takes no shards.
+//! The reasons for which a replica takes no shards.
 
 use crate::coordination::{Installation, MemberSettings, ProtocolRange};
 
 /// Why this replica takes no shards.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum NotOwning {
-    /// It has no Lease of its own yet, or not any more.
+    /// It has no member Lease yet, or has lost it.
     #[error("it is no member yet")]
     NoMember,
-    /// Its renewals do not get through.
+    /// Its renewals fail, or its watch does not deliver them.
     #[error("its Lease could not be renewed, or its watch on Leases shows nothing new: fenced")]
     Fenced,
-    /// It cannot decide anything yet.
+    /// Its CronJobs and Jobs are not listed yet.
     #[error("its CronJobs and Jobs are not listed yet")]
     NotSynced,
-    /// It takes shards, and others may not have seen it say so: those who leave now would give theirs to somebody else.
+    /// It takes shards, but other members may not have observed that. A member that leaves now would hand its shards to
+    /// another one.
     #[error("its Lease does not show yet that it takes shards")]
     NotAnnounced,
-    /// It has reasons of its own.
+    /// It does not want to lead, for example because its clock is in doubt.
     #[error("it may not lead for now")]
     Unwilling,
-    /// It goes.
+    /// It drains.
     #[error("it drains")]
     Draining,
-    /// The installation's constants have not been read.
+    /// The installation's constants have not been read yet.
     #[error("what the installation was made with is not known yet")]
     InstallationUnknown,
-    /// The installation was made with other constants.
+    /// The installation has other constants.
     #[error(
         "it was configured with {ours} (shard count/hash scheme), and the installation was made with {theirs}: configure \
          {theirs}; to change it scale to zero, change it everywhere, scale up"
     )]
     InstallationDiffers {
-        /// What it was configured with.
+        /// The constants that it is configured with.
         ours: Installation,
-        /// What the installation says.
+        /// The constants of the installation.
         theirs: Installation,
     },
-    /// No version of the protocol is common to all.
+    /// It shares no protocol version with a member that takes shards.
     #[error(
         "it can follow protocol versions {ours}, and members follow {theirs}: roll out a version between them first"
     )]
     ProtocolDiffers {
-        /// What it can follow.
+        /// The versions that it supports.
         ours: ProtocolRange,
-        /// What a member that takes shards can follow.
+        /// The versions that a member that takes shards supports.
         theirs: ProtocolRange,
     },
-    /// Members with another scope or default time zone take shards, or a replica runs alone. It takes over when the last of
-    /// them has stopped.
+    /// Members with another scope or default time zone take shards, or a replica runs alone. This replica takes over
+    /// when the last of them has stopped.
     #[error(
         "it was configured with {ours}, and a member with {theirs} is active: it waits until the last such member stops; \
          give all replicas of an installation the same --namespace and --default-time-zone, and --alone to at most one"
     )]
     SettingsDiffer {
-        /// What it was configured with.
+        /// The settings that it is configured with.
         ours: MemberSettings,
         /// The settings of a member that takes shards.
         theirs: MemberSettings,
@@ -62,7 +63,7 @@ pub enum NotOwning {
 }
 
 impl NotOwning {
-    /// Whether its configuration or version differs from that of others, which an operator must know.
+    /// Whether its configuration or version differs from that of other members, which requires an operator.
     pub fn is_disagreement(&self) -> bool {
         matches!(
             self,
@@ -72,7 +73,7 @@ impl NotOwning {
         )
     }
 
-    /// Its name, for metrics.
+    /// The name of the reason in metrics.
     pub fn name(&self) -> &'static str {
         match self {
             NotOwning::NoMember => "no_member",

@@ -1,4 +1,4 @@
-//! Writing our own Lease: joining, renewing, leaving; what others are told by it.
+//! Writes this replica's member Lease: joining, renewing, leaving, and the data published in it.
 
 use super::{
     Election, ElectionEffect, LeaseKey, Purpose,
@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Election {
-    /// What others should know of us.
+    /// The data that this replica should publish.
     pub(super) fn publication(&self) -> Published {
         Published {
             accepts: self.is_synced && !self.is_leaving(),
@@ -26,7 +26,7 @@ impl Election {
         }
     }
 
-    /// The whole of our Lease.
+    /// The whole content of this replica's member Lease.
     fn own_write(&self, number: u64, published: &Published) -> LeaseWrite {
         let config = &self.config;
         let count = config.installation.shard_count;
@@ -94,12 +94,13 @@ impl Election {
         });
     }
 
-    /// Whether nothing is left to be handed over.
+    /// Whether no shard is left to hand over.
     pub(super) fn may_leave(&self) -> bool {
         self.is_draining() && (self.led_shards.is_empty() || self.all_sealed_for_nobody())
     }
 
-    /// Gives our Lease up. With shards that nobody would take, it stays without a holder, and they with it: free for all.
+    /// Gives this replica's member Lease up. With shards that no member would take, the Lease stays without a holder,
+    /// which frees the shards for any later member.
     pub(super) fn leave(&mut self, now: BootInstant) {
         let is_delete = self.led_shards.is_empty();
         let Membership::Member(active) = &self.membership else {
@@ -157,7 +158,7 @@ impl Election {
             active.renew_at = sent_at + self.config.timing.parts().renew_interval;
             active.published = self.published(record);
             self.membership = Membership::Member(Box::new(active));
-            // The watch may have been faster than the answer.
+            // The watch may have been faster than the response.
             if self.view.has_shown(record.resource_version) {
                 self.echoed(record, now);
             }
@@ -172,7 +173,7 @@ impl Election {
         }
     }
 
-    /// What a write of ours made known.
+    /// The data that one of this replica's writes published.
     fn published(&self, record: &LeaseRecord) -> Published {
         let lease = MemberLease::read(record, self.config.installation.shard_count);
         Published {
@@ -189,14 +190,14 @@ impl Election {
         self.effects.push(ElectionEffect::Read { request, key });
     }
 
-    /// Our own Lease was read, since a write to it was in conflict: the next one is based on what was read.
+    /// After a conflict this replica's Lease was read: the next write is based on the version that was read.
     pub(super) fn renew_soon_after_reading(&mut self, purpose: &Purpose, now: BootInstant) {
         if let (Purpose::ReadOwn, Membership::Member(active)) = (purpose, &mut self.membership) {
             active.renew_at = active.renew_at.min(now);
         }
     }
 
-    /// A request about our own Lease had no answer: it may have been carried out or not.
+    /// Retries soon after a request on this replica's Lease had no response: it may have been executed or not.
     pub(super) fn try_own_again(&mut self, now: BootInstant) {
         let soon = now + self.config.timing.parts().renew_interval / 4;
         match &mut self.membership {

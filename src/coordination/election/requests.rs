@@ -1,4 +1,4 @@
-//! Requests on their way: what each is for, and when it is given up.
+//! Lease requests in flight: the purpose of each, and when it times out.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,33 +7,33 @@ use crate::{
     shard::{BootInstant, ResourceVersion, ShardId},
 };
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Purpose {
-    /// Makes our own Lease ours.
+    /// Acquire this replica's member Lease.
     Join,
-    /// Renews it, for the so-many-th time.
+    /// Renew it; renewals are numbered.
     Renew { number: u64 },
-    /// Gives it up.
+    /// Give it up.
     Leave { is_delete: bool },
-    /// Reads it.
+    /// Read it.
     ReadOwn,
-    /// Reads the Lease of a member that has been silent, at the version that was seen last.
+    /// Read the Lease of a silent member, expected at the version that was last observed.
     ReadVictim { victim: Box<str>, version: ResourceVersion },
-    /// Takes a member's Lease away from it.
+    /// Remove the holder from a member's Lease.
     Evict(Box<str>),
-    /// Makes a shard ours.
+    /// Acquire a shard.
     Take(ShardId),
-    /// Gives a shard to another, or to nobody.
+    /// Transfer a shard to another member, or to no holder.
     HandOver(ShardId),
-    /// Forgets the crashes of a shard.
+    /// Reset the crash count of a shard.
     Pardon(ShardId),
-    /// Reads a shard's Lease.
+    /// Read a shard's Lease.
     ReadShard(ShardId),
 }
 
 impl Purpose {
-    /// The shard that it is about.
+    /// The shard that the request concerns.
     pub(super) fn shard(&self) -> Option<ShardId> {
         match self {
             Purpose::Take(shard) | Purpose::HandOver(shard) | Purpose::Pardon(shard) | Purpose::ReadShard(shard) => {
@@ -48,7 +48,7 @@ impl Purpose {
         }
     }
 
-    /// Whether it is about our own Lease.
+    /// Whether the request concerns this replica's own Lease.
     fn is_own(&self) -> bool {
         matches!(
             self,
@@ -56,7 +56,7 @@ impl Purpose {
         )
     }
 
-    /// The member that it is about, if that is another.
+    /// The member that the request concerns, if it is another one.
     pub(super) fn victim(&self) -> Option<&str> {
         match self {
             Purpose::ReadVictim { victim, .. } | Purpose::Evict(victim) => Some(victim),
@@ -72,14 +72,14 @@ impl Purpose {
     }
 }
 
-/// A request whose answer is awaited.
+/// A request in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Pending {
     pub(super) purpose: Purpose,
     pub(super) sent_at: BootInstant,
 }
 
-/// All of them. At most one at a time about one Lease.
+/// All requests in flight; at most one for each Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Requests {
     last: u64,
@@ -87,7 +87,7 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// Notes one that is sent.
+    /// Records a request that is sent.
     pub(super) fn sent(&mut self, purpose: Purpose, now: BootInstant) -> RequestId {
         self.last += 1;
         let request = RequestId(self.last);
@@ -95,12 +95,12 @@ impl Requests {
         request
     }
 
-    /// Takes one out whose answer has come; none where it was given up.
+    /// Removes and returns an answered request; `None` if it has timed out.
     pub(super) fn answered(&mut self, request: RequestId) -> Option<Pending> {
         self.pending.remove(&request)
     }
 
-    /// Takes out those whose answers come too late.
+    /// Removes and returns the purposes of requests that have timed out.
     pub(super) fn expire(&mut self, now: BootInstant, timeout: Duration) -> Vec<Purpose> {
         let is_late = |pending: &Pending| now >= pending.sent_at + timeout;
         let late: Vec<RequestId> = self
@@ -114,31 +114,31 @@ impl Requests {
             .collect()
     }
 
-    /// When the next answer comes too late.
+    /// When the next request times out.
     pub(super) fn next_expiry(&self, timeout: Duration) -> Option<BootInstant> {
         self.pending.values().map(|pending| pending.sent_at + timeout).min()
     }
 
-    /// Whether an answer about our own Lease is awaited.
+    /// Whether a request on this replica's own Lease is in flight.
     pub(super) fn is_own_busy(&self) -> bool {
         self.pending.values().any(|pending| pending.purpose.is_own())
     }
 
-    /// Whether an answer about another member's Lease is awaited.
+    /// Whether a request on this member's Lease is in flight.
     pub(super) fn is_victim_busy(&self, victim: &str) -> bool {
         self.pending
             .values()
             .any(|pending| pending.purpose.victim() == Some(victim))
     }
 
-    /// Whether we have asked for a shard.
+    /// Whether a request to acquire this shard is in flight.
     pub(super) fn is_taking(&self, shard: ShardId) -> bool {
         self.pending
             .values()
             .any(|pending| pending.purpose == Purpose::Take(shard))
     }
 
-    /// The shards about which answers are awaited.
+    /// The shards with requests in flight.
     pub(super) fn busy_shards(&self) -> crate::shard::ShardSet {
         self.pending
             .values()
@@ -146,7 +146,7 @@ impl Requests {
             .collect()
     }
 
-    /// Answers that come from now on are of a former life.
+    /// Forgets all requests; later responses belong to a former incarnation.
     pub(super) fn forget_all(&mut self) {
         self.pending.clear();
     }

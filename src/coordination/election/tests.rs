@@ -1,4 +1,4 @@
-//! Scenarios by the number and name of the fault, a simulation of fleets from seeds, and a model check.
+//! Tests of the election: scenarios by fault number, a simulation of fleets from seeds, and a model check.
 
 mod history;
 mod model;

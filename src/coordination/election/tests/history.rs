@@ -1,4 +1,4 @@
-//! A consistent list of Leases that can only be of another history, as after a restore of etcd.
+//! A consistent list of Leases that can only be from another history, as after a restore of etcd.
 
 use super::{
     super::Election,
@@ -25,7 +25,7 @@ fn shard(version: u64) -> LeaseRecord {
     lease(LeaseKey::Shard(ShardId(0)), version, "")
 }
 
-/// One whose first list, at version 60, showed the other member at 50 and the shard at 55.
+/// An election whose first list, at version 60, contained the other member at 50 and the shard at 55.
 fn election() -> Election {
     let mut election = Election::new(config(), at(100));
     let first = listed(100, 60, vec![them(50), shard(55)]);

@@ -1,12 +1,12 @@
-//! A model check of the protocol: the very elections, one shard, time in whole seconds, and faults in every place that a
-//! budget allows. It shows that two leaders at a time cannot be reached, and that each guard is needed: without it, the
-//! check finds how.
+//! A model check of the protocol with the production `Election`, one shard, time in whole seconds, and faults at every
+//! point that a budget allows. It proves that two concurrent leaders are unreachable and that each guard is needed:
+//! with a guard disabled, the check finds a counterexample.
 //!
-//! A step is a second: timers run, then everything that travels arrives, one replica's first. Requests, answers and the
-//! watch of a replica can each be stalled and let go, a replica can be frozen, restarted, told to drain, and Leases can be
-//! deleted; each of these costs one of the budget, and letting go is free. `CRONWHEEL_MODEL_FAULTS=2` spends two faults of
-//! any kind, which takes minutes. All clocks go at the same rate; the slack for
-//! rates that differ is in [`crate::coordination::Timing`], and the simulation draws rates.
+//! A step is a second: timers run, then all messages in flight arrive, one replica's first. The requests, responses and
+//! watch of a replica can each be stalled and released. A replica can be frozen, restarted or drained, and Leases can
+//! be deleted. Each fault costs one unit of the budget; ending it is free. `CRONWHEEL_MODEL_FAULTS=2` spends two faults
+//! of any kind, which takes minutes. All clocks run at the same rate; the slack for different rates is in
+//! [`crate::coordination::Timing`], and the simulation draws rates.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -32,10 +32,10 @@ use crate::{
 const SHARD: ShardId = ShardId(0);
 /// The only leader at the start.
 const LEADER: usize = 0;
-/// A step that delivers more than this goes round in circles.
+/// A step that delivers more than this is a cycle.
 const DELIVERIES_MAX: usize = 200;
 
-/// The smallest whole seconds that keep the invariant and leave room for a late answer.
+/// The smallest whole seconds that satisfy the invariant and leave room for a late response.
 fn timing() -> Timing {
     let seconds = Duration::from_secs;
     Timing::new(TimingParts {
@@ -50,35 +50,35 @@ fn timing() -> Timing {
     .unwrap()
 }
 
-/// What can be done to a replica, or to what it needs.
+/// A fault of a replica or of its dependencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Fault {
     /// Its requests do not arrive.
     StallRequests(usize),
-    /// Answers to it do not arrive.
+    /// Responses to it do not arrive.
     StallAnswers(usize),
-    /// Its watch shows nothing, and does not say so; lists have no answer.
+    /// Its watch delivers nothing, without an error; lists are not answered.
     StallWatch(usize),
-    /// Answers to it do not arrive, and its watch shows nothing.
+    /// Responses to it do not arrive, and its watch delivers nothing.
     Slow(usize),
-    /// Nothing comes from it or gets to it.
+    /// No message to or from it arrives.
     Cut(usize),
     /// It does not run.
     Freeze(usize),
-    /// The API server answers nobody and shows nothing.
+    /// The API server neither responds to any replica nor delivers events.
     Outage,
-    /// Its process is killed, and starts again.
+    /// Its process is killed and starts again.
     Restart(usize),
-    /// It is told to drain.
+    /// It is asked to drain.
     Drain(usize),
-    /// Somebody deletes its Lease.
+    /// Its member Lease is deleted by a third party.
     DeleteMember(usize),
-    /// Somebody deletes the shard's Lease.
+    /// The shard's Lease is deleted by a third party.
     DeleteShard,
 }
 
 impl Fault {
-    /// Whether it lasts until it is ended.
+    /// Whether the fault lasts until it is ended.
     fn lasts(self) -> bool {
         matches!(
             self,
@@ -97,13 +97,13 @@ impl Fault {
 enum Action {
     Begin(Fault),
     End(Fault),
-    /// A second passes; what travels arrives, this replica's first.
+    /// A second passes; messages in flight arrive, this replica's first.
     Step {
         first: usize,
     },
 }
 
-/// What is on its way from a replica.
+/// A request in flight from a replica.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Request {
     Write(ElectionEffect),
@@ -123,7 +123,7 @@ struct Node {
     has_listed: bool,
 }
 
-/// When a Lease changed, from which version, and how many seconds of outage there had been.
+/// The time of a change of a Lease, the version before it, and the total seconds of outage until then.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Change {
     from: ResourceVersion,
@@ -138,29 +138,29 @@ struct State {
     nodes: Vec<Node>,
     faults: Vec<Fault>,
     budget: usize,
-    /// The last changes of each Lease: as far back as an answer takes, and one at least.
+    /// The recent changes of each Lease: those within a response time-out, and at least one.
     changes: BTreeMap<LeaseKey, Vec<Change>>,
     outage_secs: u64,
-    /// A member was evicted that could not have renewed: the server had not been up for its duration.
+    /// Whether a member was evicted that could not have renewed, since the API server had not been up for its duration.
     is_evicted_unheard: bool,
-    /// An eviction was sent against a member that the server had known to live for longer than an answer takes.
+    /// Whether an eviction was sent although the API server had a newer version for longer than a response takes.
     is_eviction_blind: bool,
 }
 
-/// What is checked.
+/// The configuration of a check.
 #[derive(Clone, Debug)]
 struct Protocol {
     guards: Guards,
-    /// Whether the server looks at preconditions.
+    /// Whether the API server checks preconditions.
     has_preconditions: bool,
     n_nodes: usize,
     faults: Vec<Fault>,
     budget: usize,
-    /// A fault that has lasted for so many steps when the search begins.
+    /// A fault that has lasted for this many steps when the search begins.
     former: Option<(Fault, u64)>,
-    /// Whether it is tried which replica is served first; else it is always the same.
+    /// Whether the check varies which replica is served first.
     has_orders: bool,
-    /// Faults begin before this.
+    /// Faults begin before this instant.
     faults_until: u64,
     horizon: u64,
 }
@@ -169,7 +169,7 @@ fn wall(now: u64) -> Timestamp {
     Timestamp::from_second(1_767_225_600 + i64::try_from(now).unwrap()).unwrap()
 }
 
-/// The time of the world by the clock of a replica; clocks are at odds.
+/// The world's time by the clock of a replica; clocks have different origins.
 fn local(node: usize, now: u64) -> BootInstant {
     BootInstant::after_boot(Duration::from_secs(1_000 * (node as u64 + 1) + now))
 }
@@ -213,7 +213,7 @@ impl Protocol {
         election
     }
 
-    /// A fleet at rest that the first replica leads.
+    /// A fleet at rest, led by the first replica.
     fn at_rest(&self) -> State {
         let node = |_| Node {
             election: None,
@@ -283,7 +283,7 @@ impl Protocol {
         panic!("it goes round in circles: {state:#?}");
     }
 
-    /// Delivers one thing to or from a replica; whether there was any.
+    /// Delivers one message to or from a replica; returns whether there was one.
     fn deliver_one(&self, state: &mut State, at: usize) -> bool {
         let is_stalled = |fault| state.faults.contains(&fault);
         let is_outage = is_stalled(Fault::Outage);
@@ -429,8 +429,8 @@ impl State {
         }
     }
 
-    /// A member may be evicted when it did not renew for its duration, and could have: seconds of an outage count only as
-    /// far as a trusted view spans them.
+    /// Judges an eviction. A member may be evicted if it could have renewed within its duration and did not; of an
+    /// outage, only as many seconds count as a trusted view spans.
     fn judge_eviction(&mut self, victim: &LeaseKey) {
         let last = self.changes.get(victim).and_then(|changes| changes.last());
         let (changed_at, outage_before) = last.map_or((0, 0), |change| (change.at, change.outage_secs));
@@ -439,7 +439,7 @@ impl State {
         self.is_evicted_unheard |= heard_for < timing().parts().evict_after.saturating_sub(spanned).as_secs();
     }
 
-    /// Notes what changed, and has every watch show it.
+    /// Records the changes, and adds them to every watch.
     fn spread(&mut self, before: &BTreeMap<LeaseKey, LeaseRecord>) {
         for event in std::mem::take(&mut self.store.log) {
             let key = match &event {
@@ -465,7 +465,7 @@ impl State {
         self.store.n_writes = [0, 0];
     }
 
-    /// An eviction is blind when the version that it takes for the last has not been that for longer than an answer takes.
+    /// Judges an eviction request. It is blind if its precondition was outdated for longer than a response time-out.
     fn judge_request(&mut self, at: usize, effect: &ElectionEffect) {
         let ElectionEffect::Patch {
             precondition, write, ..
@@ -490,7 +490,7 @@ impl State {
     }
 }
 
-/// Whether two replicas lead the shard, or one does while what another sent can be alive.
+/// Whether two replicas lead the shard, or one leads while a request of the other can be alive.
 fn has_two_leaders(state: &State) -> bool {
     let write_life = timing().parts().write_life_min.as_secs();
     let leads = |node: &Node| node.acting.is_some() && state.now < node.act_until;
@@ -578,7 +578,7 @@ const ALL_FAULTS: &[Fault] = &[
     Fault::Restart(1),
 ];
 
-/// Checks everything within reach, and says how much that was.
+/// Checks all reachable states, and prints their number.
 #[track_caller]
 fn holds(protocol: Protocol) {
     let checker = protocol.checker().threads(2).spawn_dfs().join();
@@ -590,7 +590,7 @@ fn holds(protocol: Protocol) {
     checker.assert_properties();
 }
 
-/// Checks that a property fails, and says how.
+/// Checks that a property fails, and prints the counterexample.
 #[track_caller]
 fn finds(protocol: Protocol, property: &'static str) {
     let stops = HasDiscoveries::AnyOf(std::iter::once(property).collect());
@@ -611,7 +611,7 @@ fn two_leaders_cannot_be_reached_by_any_fault() {
     });
 }
 
-/// Checks that without a guard there are two leaders, and that the same faults do no harm while it is there.
+/// Checks that two leaders are reachable without a guard, and that the same faults are harmless with it.
 #[track_caller]
 fn is_needed(guards: Guards, protocol: Protocol) {
     finds(
@@ -655,7 +655,8 @@ fn without_a_fence_from_the_view_there_are_two_leaders() {
     is_needed(guards, Protocol::new(2, &[Fault::StallWatch(0), Fault::DeleteShard]));
 }
 
-/// The leader has been unheard for seven seconds, and may be heard again just when the other has read its Lease.
+/// The leader's requests have been stalled for seven seconds, and may arrive again just when the other replica has read
+/// its Lease.
 fn heard_again(faults: &[Fault]) -> Protocol {
     Protocol {
         former: Some((Fault::StallRequests(0), 7)),
@@ -678,7 +679,7 @@ fn without_preconditions_there_are_two_leaders() {
     holds(protocol);
 }
 
-/// The precondition makes an eviction fail that is based on an old view; the read keeps it from being sent.
+/// The precondition makes an eviction from an outdated view fail; the quorum read prevents it from being sent.
 #[test]
 fn without_the_read_from_the_quorum_evictions_are_blind() {
     let guards = Guards {

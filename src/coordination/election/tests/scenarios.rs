@@ -1,4 +1,4 @@
-//! Faults by number: what the protocol does about each, as far as it is decided here.
+//! Fault scenarios by number, as far as the election decides their outcome.
 
 mod agreement;
 mod alone;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use super::world::{Journal, World};
 
-/// A fleet that has come to rest.
+/// Starts a fleet and runs it until it has come to rest.
 fn fleet(count: u64, n_replicas: usize, seed: u64) -> World {
     let mut world = World::new(count, seed);
     for number in 0..n_replicas {

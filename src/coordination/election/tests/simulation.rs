@@ -1,7 +1,7 @@
-//! Fleets under faults of every kind at random, from seeds: the world checks that no two replicas act on one shard and that
-//! terms go up by one; here it is checked that the fleet comes to rest when the faults end.
+//! Fleets under random faults of every kind, from seeds. The world checks that no two replicas act on one shard and
+//! that terms increase by one; this module checks that the fleet comes to rest after the faults end.
 //!
-//! `CRONWHEEL_LEASE_SEEDS` and `CRONWHEEL_LEASE_SEED` (the first of them) run more; each seed is printed when it fails.
+//! `CRONWHEEL_LEASE_SEEDS` sets the number of seeds and `CRONWHEEL_LEASE_SEED` the first one; failures print it.
 
 use super::world::World;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     shard::ShardId,
 };
 
-/// How many fleets each run of the tests simulates.
+/// The number of fleets that one test run simulates.
 const N_SEEDS: u64 = 4;
 
 fn number(name: &str) -> Option<u64> {
@@ -82,7 +82,7 @@ fn below(world: &mut World, bound: usize) -> usize {
     usize::try_from(world.random.below(bound as u64)).unwrap()
 }
 
-/// One fault, or a replica that comes or goes.
+/// Injects one fault, or makes a replica join or leave.
 fn disturb(world: &mut World) {
     let at = below(world, world.replicas.len());
     let now = world.now;
@@ -125,7 +125,7 @@ fn disturb(world: &mut World) {
     }
 }
 
-/// No fault any more, and every process that died back.
+/// Ends all faults and restarts every process that died.
 fn calm(world: &mut World) {
     let now = world.now;
     for at in 0..world.replicas.len() {

@@ -1,4 +1,4 @@
-//! An answer shows one Lease ahead of the watch: the life that it names may have begun since.
+//! A response can deliver one Lease ahead of the watch; the incarnation that it names may have begun since.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -34,7 +34,7 @@ pub(super) fn lease(key: LeaseKey, version: u64, holder: &str) -> LeaseRecord {
     }
 }
 
-/// The request among these that is about a Lease.
+/// The request among these effects that concerns a Lease.
 fn request(effects: &[ElectionEffect], wanted: &LeaseKey) -> Option<RequestId> {
     effects.iter().find_map(|effect| {
         let (request, key) = match effect {
@@ -69,7 +69,7 @@ pub(super) fn config() -> ElectionConfig {
     }
 }
 
-/// Whether a replica takes a shard from a life that began after what its watch has shown.
+/// Whether a replica takes a shard from an incarnation that began after the events that its watch has delivered.
 fn takes_from_the_living(guards: Guards) -> bool {
     let us = LeaseKey::Member("us".into());
     let them = LeaseKey::Member("them".into());
@@ -79,7 +79,7 @@ fn takes_from_the_living(guards: Guards) -> bool {
     let installation = Installation::of(ShardCount::ONE);
     election.handle(ElectionInput::InstallationKnown(installation), at(100));
     election.handle(ElectionInput::Shards(ShardReport::Synced), at(100));
-    // Another leads in its second life. It leaves the shard, and we ask for it.
+    // The other replica leads in its second incarnation. It releases the shard, and this replica requests it.
     let listed = ElectionInput::Listed {
         asked_at: at(100),
         resource_version: ResourceVersion(10),
@@ -92,7 +92,7 @@ fn takes_from_the_living(guards: Guards) -> bool {
     effects.extend(election.handle(ElectionInput::Applied(joined), at(100)));
     effects.extend(election.handle_timeout(at(101)));
     let take = request(&effects, &shard).unwrap();
-    // The other, in its third life, was first. A read shows that before the watch shows the third life.
+    // The other replica, in its third incarnation, was first. A read returns that before the watch does.
     let answer = WriteAnswer::Conflict;
     let effects = election.handle(ElectionInput::Written { request: take, answer }, at(101));
     let read = request(&effects, &shard).unwrap();

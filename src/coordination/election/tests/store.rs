@@ -1,4 +1,4 @@
-//! An API server for Leases, as much of one as the protocol can see: versions, preconditions, an ordered log.
+//! A model of an API server for Leases, as far as the protocol can observe it: versions, preconditions, an ordered log.
 
 use std::collections::BTreeMap;
 
@@ -27,26 +27,26 @@ impl Event {
     }
 }
 
-/// All Leases and everything that happened to them.
+/// All Leases and their history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Store {
     pub(super) leases: BTreeMap<LeaseKey, LeaseRecord>,
     pub(super) version: u64,
     pub(super) log: Vec<Event>,
-    /// Whether preconditions are looked at: a guard of the protocol.
+    /// Whether preconditions are ignored; they are a guard of the protocol.
     pub(super) is_lax: bool,
-    /// What went wrong with a term, if anything did.
+    /// The first violation of the rules for terms, if any.
     pub(super) wrong_term: Option<String>,
-    /// The highest term that each shard ever had.
+    /// The highest term that each shard has had.
     pub(super) terms: BTreeMap<ShardId, Term>,
-    /// How often each shard came to another holder.
+    /// How often each shard changed its holder.
     pub(super) moves: BTreeMap<ShardId, usize>,
-    /// Writes by kind: of members, of shards.
+    /// Writes by kind: of member Leases, of shard Leases.
     pub(super) n_writes: [usize; 2],
 }
 
 impl Store {
-    /// Carries out a request, and says what is answered; none for what is no request.
+    /// Executes a request and returns its response; `None` for an effect that is not a request.
     pub(super) fn carry_out(&mut self, effect: &ElectionEffect, wall: Timestamp) -> Option<ElectionInput> {
         match effect {
             ElectionEffect::Create { request, write } => {
@@ -115,8 +115,8 @@ impl Store {
         WriteAnswer::Done(Box::new(record))
     }
 
-    /// A term stays while its holder does, or while nobody comes after it; another holder is one more. A Lease that was
-    /// deleted begins anew above.
+    /// Checks a term. It is unchanged while the holder stays or is removed, and increases by one with another holder. A
+    /// Lease that was deleted starts above all former terms.
     fn note_term(&mut self, shard: ShardId, former: Option<&LeaseRecord>, record: &LeaseRecord) {
         let term = Term(record.transitions);
         let last = self.terms.entry(shard).or_insert(Term(0));

@@ -1,7 +1,7 @@
-//! A cluster in one thread: replicas with clocks of their own, a store, messages that take time or get lost.
+//! A cluster in one thread: replicas with clocks of their own, a store, and messages that are delayed or lost.
 //!
-//! It checks all the while that no shard acts in two replicas, that nothing that one sent can live when another takes the
-//! shard, and that terms only go up by one.
+//! At every step the world checks that no shard acts in two replicas, that no request of a former leader can be alive
+//! when another replica takes the shard, and that terms increase by one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// A small generator with a seed (`SplitMix64`).
+/// A small seeded generator (`SplitMix64`).
 #[derive(Clone, Debug)]
 pub(super) struct Random(pub(super) u64);
 
@@ -34,79 +34,79 @@ impl Random {
     }
 }
 
-/// What travels, and to which replica.
+/// A message to or from a replica.
 #[derive(Clone, Debug)]
 enum Message {
-    /// A request on its way to the store.
+    /// A request in flight to the store.
     Request(ElectionEffect),
-    /// An answer, or a word of a shard, on its way back.
+    /// A response, or a report of a shard, in flight to the replica.
     Input(ElectionInput),
-    /// A list of all Leases is asked for.
+    /// A request for a list of all Leases.
     List { asked_at: BootInstant },
-    /// It comes back, with where the log stood.
+    /// The response to a list request, with the position of the log at the list.
     Listed { input: ElectionInput, cursor: usize },
-    /// The watch shows the log up to here.
+    /// The watch delivers the log up to this position.
     Watch { upto: usize },
-    /// A broken watch goes on.
+    /// An interrupted watch resumes.
     Resume,
-    /// A wake-up, for an instant.
+    /// A wake-up that is due at an instant.
     Wake { due: u64 },
 }
 
-/// One process of a pod; another comes after a restart.
+/// One process of a Pod; a restart creates another.
 #[derive(Clone, Debug)]
 pub(super) struct Process {
     pub(super) election: Election,
-    /// Shards that act, with their terms.
+    /// The shards that act, with their terms.
     pub(super) acting: BTreeMap<ShardId, Term>,
-    /// Shards that are sealed or were told to be.
+    /// The instant until which the shards may act.
     pub(super) act_until: BootInstant,
     cursor: usize,
-    /// Whether the watch goes on; before the first list it does not.
+    /// Whether the watch is connected; it is not before the first list.
     is_watching: bool,
     woken_at: u64,
 }
 
-/// A pod.
+/// A Pod.
 #[derive(Clone, Debug)]
 pub(super) struct Replica {
     pub(super) config: ElectionConfig,
     pub(super) process: Option<Process>,
-    /// Its boot clock: when it started, and how fast it goes, in parts of a thousand.
+    /// The start of its boot clock, and the clock's rate in thousandths.
     offset: u64,
     pub(super) rate: u64,
     pub(super) frozen_until: u64,
     pub(super) cut_until: u64,
-    /// Its watch is this much behind.
+    /// The delay of its watch, in milliseconds.
     pub(super) watch_lag: u64,
-    /// How often it may lose a message, once in so many; none for 0.
+    /// One message in this many may be lost; 0 loses none.
     pub(super) loss: u64,
-    /// Whether it says nothing of shards that it was told to warm.
+    /// Whether it never reports a shard as loaded.
     pub(super) warms_nothing: bool,
     /// How long it takes to load shards, in milliseconds.
     pub(super) warm_delay: u64,
-    /// How long its shards go on to act once they are told to be sealed, if they may, in milliseconds.
+    /// How long its shards act after the order to seal them, if they may, in milliseconds.
     pub(super) seal_delay: u64,
-    /// A number for each process, so that messages to former ones are not delivered.
+    /// Identifies the process, so that messages to former ones are not delivered.
     generation: u64,
     pub(super) has_left: bool,
     pub(super) exits: usize,
 }
 
-/// What happened, for tests to look at.
+/// The events that tests check.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Journal {
     pub(super) leads: Vec<(u64, usize, ShardId, Adoption)>,
     pub(super) stops: Vec<(u64, usize, ShardId, StopReason)>,
     pub(super) rejoins: Vec<(u64, usize, RejoinReason)>,
     pub(super) fences: Vec<(u64, usize)>,
-    /// For each lead, whether the shard is in quarantine.
+    /// For each entry of `leads`, whether the shard is in quarantine.
     pub(super) quarantined: Vec<bool>,
     pub(super) evictions: usize,
     pub(super) relists: usize,
 }
 
-/// Everything.
+/// The whole cluster.
 pub(super) struct World {
     pub(super) now: u64,
     pub(super) store: Store,
@@ -115,12 +115,12 @@ pub(super) struct World {
     sequence: u64,
     n_shown: usize,
     pub(super) random: Random,
-    /// The longest that a message takes, in milliseconds.
+    /// The longest delay of a message, in milliseconds.
     pub(super) latency_max: u64,
     pub(super) count: ShardCount,
     pub(super) journal: Journal,
     pub(super) trace: bool,
-    /// Whether two replicas are one by their own account: both act, and no protocol could know.
+    /// Whether two replicas share an identity: both act, and no protocol could prevent that.
     pub(super) is_twinned: bool,
 }
 
@@ -155,7 +155,7 @@ impl World {
         }
     }
 
-    /// Starts a replica in a pod of its own.
+    /// Starts a replica in a new Pod.
     pub(super) fn start(&mut self, name: &str) -> usize {
         let config = self.config(name);
         self.start_with(config)
@@ -184,7 +184,7 @@ impl World {
         at
     }
 
-    /// Starts the next process in a pod.
+    /// Starts the next process in a Pod.
     pub(super) fn boot(&mut self, at: usize) {
         let now = self.local(at);
         let incarnation = Incarnation(self.random.below(u64::MAX));
@@ -206,20 +206,20 @@ impl World {
         self.post(at, 50, Message::Input(ElectionInput::Shards(ShardReport::Synced)));
     }
 
-    /// Kills the process of a pod.
+    /// Kills the process of a Pod.
     pub(super) fn kill(&mut self, at: usize) {
         self.replicas[at].process = None;
         self.replicas[at].generation += 1;
     }
 
-    /// Time by a replica's boot clock.
+    /// The time by a replica's boot clock.
     pub(super) fn local(&self, at: usize) -> BootInstant {
         let replica = &self.replicas[at];
         let millis = replica.offset + self.now * replica.rate / 1000;
         BootInstant::after_boot(Duration::from_millis(millis))
     }
 
-    /// The instant at which a replica's boot clock will show a time.
+    /// The instant at which a replica's boot clock reaches a time.
     fn when(&self, at: usize, local: BootInstant) -> u64 {
         let replica = &self.replicas[at];
         let millis = u64::try_from(local.since_boot().as_millis()).unwrap() + 1;
@@ -243,7 +243,7 @@ impl World {
         1 + self.random.below(self.latency_max)
     }
 
-    /// Runs for so many milliseconds.
+    /// Runs for this many milliseconds.
     pub(super) fn run(&mut self, millis: u64) {
         let end = self.now + millis;
         while let Some((&(at, sequence), _)) = self.queue.first_key_value() {
@@ -257,14 +257,14 @@ impl World {
             if self.replicas[replica].generation == generation && self.replicas[replica].process.is_some() {
                 self.deliver(replica, message);
             } else if let Message::Request(effect) = message {
-                // A process that is gone does not call its requests back.
+                // The requests of a process that is gone still arrive.
                 self.ask_store(&effect);
             }
         }
         self.now = end;
     }
 
-    /// Has the store carry out a request, and lets every watch show what it changed.
+    /// Executes a request in the store, and delivers its changes to every watch.
     fn ask_store(&mut self, effect: &ElectionEffect) -> Option<ElectionInput> {
         let answer = self.store.carry_out(effect, self.wall());
         assert_eq!(self.store.wrong_term, None);
@@ -288,7 +288,7 @@ impl World {
         let loss = self.replicas[at].loss;
         let is_lost = |random: &mut Random| loss > 0 && random.below(loss) == 0;
         match message {
-            // What is sent before a freeze arrives all the same.
+            // A request that was sent before a freeze still arrives.
             Message::Request(effect) => {
                 if is_cut || is_lost(&mut self.random) {
                     return;
@@ -352,7 +352,7 @@ impl World {
         self.replicas[at].process.as_mut().unwrap()
     }
 
-    /// Shows a replica what happened, in order.
+    /// Delivers the log to a replica, in order.
     fn watch(&mut self, at: usize, upto: usize) {
         while let Some(process) = &mut self.replicas[at].process {
             if !process.is_watching || process.cursor >= upto {
@@ -366,14 +366,14 @@ impl World {
         }
     }
 
-    /// Breaks a replica's watch off, and lets it go on after so many milliseconds.
+    /// Interrupts a replica's watch, and resumes it after this many milliseconds.
     pub(super) fn break_watch(&mut self, at: usize, millis: u64) {
         self.process(at).is_watching = false;
         self.input(at, ElectionInput::WatchLost);
         self.post(at, millis, Message::Resume);
     }
 
-    /// Hands a replica a fact.
+    /// Passes a fact to a replica.
     pub(super) fn input(&mut self, at: usize, input: ElectionInput) {
         let now = self.local(at);
         if self.trace && !matches!(input, ElectionInput::Applied(_)) {
@@ -500,7 +500,8 @@ impl World {
         self.check_alone(at);
     }
 
-    /// No shard that acts here can act elsewhere, and nothing that was sent for it elsewhere can be alive.
+    /// Asserts that no shard that acts in this replica can act in another one, and that no request for it from another
+    /// one can be alive.
     fn check_alone(&self, at: usize) {
         let Some(process) = &self.replicas[at].process else {
             return;
@@ -529,13 +530,13 @@ impl World {
         }
     }
 
-    /// The replica in which each shard acts now.
-    /// Why a replica that runs takes no shards.
+    /// The overview of a running replica.
     pub(super) fn overview(&self, at: usize) -> Overview {
         let process = self.replicas[at].process.as_ref().unwrap();
         process.election.overview(self.local(at))
     }
 
+    /// The replica in which each shard acts.
     pub(super) fn leaders(&self) -> BTreeMap<ShardId, usize> {
         let mut leaders = BTreeMap::new();
         for (at, replica) in self.replicas.iter().enumerate() {
@@ -547,7 +548,7 @@ impl World {
         leaders
     }
 
-    /// How many shards act in each replica.
+    /// The number of shards that act in each replica.
     pub(super) fn load(&self) -> Vec<usize> {
         let mut load = vec![0; self.replicas.len()];
         for at in self.leaders().into_values() {
@@ -564,7 +565,7 @@ impl World {
         self.store.moves.values().sum()
     }
 
-    /// Runs until every shard is led, and says how many milliseconds that took; it must within `max`.
+    /// Runs until every shard is led, and returns the milliseconds that it took; fails after `max` milliseconds.
     pub(super) fn run_until_led(&mut self, max: u64) -> u64 {
         let start = self.now;
         while self.leaders().len() < usize::from(self.count.get()) {
@@ -597,7 +598,7 @@ impl World {
         LeaseKey::Member(self.replicas[at].config.pod_uid.clone())
     }
 
-    /// Sets a replica going that was copied.
+    /// Starts a replica that was copied.
     pub(super) fn wake(&mut self, at: usize) {
         let upto = self.store.log.len();
         self.post(at, 1, Message::Watch { upto });

@@ -1,4 +1,4 @@
-//! Replicas and servers that fail, and clocks that are wrong.
+//! Replicas and API servers that fail, and clocks that are wrong.
 
 use super::{super::world::World, assert_balanced, fleet};
 use crate::{
@@ -60,7 +60,8 @@ fn f6_a_freeze_beyond_the_fence_ends_that_life() {
         let had = world.load()[1];
         world.replicas[1].frozen_until = world.now + frozen;
         world.run(frozen - 10);
-        // Nine seconds after a freeze that fell right behind a renewal nobody is evicted yet; later in its interval it may.
+        // Nine seconds after a freeze that fell right after a renewal, no member is evicted yet. Later in the interval
+        // one may be.
         let allowed = if is_evicted { vec![had] } else { vec![0, had] };
         assert!(allowed.contains(&world.n_moves()), "{frozen}");
         world.run(1_000);
@@ -264,7 +265,7 @@ fn f18_a_shard_that_kills_its_leaders_is_alone_on_one_replica_after_three() {
 #[test]
 fn f19_a_process_that_runs_on_after_its_pod_was_deleted_is_not_taken_for_dead_before_it_fenced() {
     let mut world = fleet(16, 3, 43);
-    // The pod's garbage collection takes its Lease while the process is cut off and believes that it leads.
+    // Garbage collection of the Pod deletes the Lease while the process is cut off and believes that it leads.
     world.replicas[1].cut_until = world.now + 60_000;
     world.delete(&world.member_key(1));
     world.run_until_led(12_000);
@@ -308,7 +309,7 @@ fn f26_of_two_processes_with_one_identity_one_ends_itself() {
     let twin = world.replicas[0].clone();
     world.replicas.push(twin);
     world.wake(2);
-    // Both act until the first renewal tells: what neither can know before. No other replica is concerned.
+    // Both act until the first renewal reveals the conflict, which neither can know before. Others are unaffected.
     world.is_twinned = true;
     world.run(4_000);
     assert_eq!(world.replicas[0].exits + world.replicas[2].exits, 1);

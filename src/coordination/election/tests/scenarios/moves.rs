@@ -1,4 +1,4 @@
-//! Replicas that come and go, and what moves then.
+//! Replicas that join and leave, and the shards that move in consequence.
 
 use super::{super::world::World, assert_balanced, fleet};
 use crate::coordination::MemberLease;
@@ -80,7 +80,7 @@ fn f3_those_who_leave_together_leave_even_shares() {
         }
         world.run(3_000);
         let difference = world.load()[0].abs_diff(world.load()[1]);
-        // Each gives by what it knows of the others, and what is uneven then is pulled later.
+        // Each leaver gives by its own view of the others; an uneven result is balanced later.
         assert!(difference <= 10, "seed {seed}: {:?}", world.load());
         n_uneven += u64::from(difference > 2);
     }
@@ -106,7 +106,7 @@ fn f3_replicas_that_come_take_their_share_and_those_that_go_leave_it() {
         (38..=39).contains(&n_moves),
         "each of theirs once, none to another leaver"
     );
-    // What each gave without knowing of the others evens out.
+    // Shards that were given without knowledge of the other leavers' moves are balanced later.
     world.run(30_000);
     assert_balanced(&world, &[0, 1]);
     assert!(world.n_moves() - before <= n_moves + 2);

@@ -25,27 +25,28 @@ use crate::{
     kube_api::http::WATCH_SILENCE_MAX,
 };
 
-/// The shard's task has a turn every second or so; without one for so long it hangs, and a restart helps.
+/// The longest that the shard task may go without a turn. It has one about every second; after this it hangs, and a
+/// restart helps.
 const TURN_AGE_MAX: Duration = Duration::from_mins(1);
 
-/// A watch that has been silent for longer sees nothing of what changes. An idle one is told a bookmark about every minute,
-/// and the transport ends one that is told nothing for [`WATCH_SILENCE_MAX`]; what is left is for opening it again.
+/// The longest silence of a watch that counts as healthy. An idle watch receives a bookmark about every minute, and the
+/// transport ends a silent one after [`WATCH_SILENCE_MAX`]; the rest is for reopening it.
 const SILENCE_MAX: Duration = Duration::from_mins(2);
 const _: () = assert!(SILENCE_MAX.as_secs() >= WATCH_SILENCE_MAX.as_secs() + 30);
 
-/// What the endpoints look at.
+/// The state behind the endpoints.
 #[derive(Clone, Debug)]
 pub struct Admin {
-    /// Metrics, and what the shard publishes.
+    /// The metrics, and the state that the shard publishes.
     pub metrics: Metrics,
-    /// The clock.
+    /// The clock of this process.
     pub clock: Clock,
-    /// How far the process is from its end.
+    /// The phase of the shutdown.
     pub phase: PhaseReceiver,
 }
 
 impl Admin {
-    /// Serves until the end. Connections that scrapers keep open do not hold it up.
+    /// Serves until the process ends. Connections that scrapers hold open do not delay the end.
     pub async fn serve(self, listener: TcpListener) {
         let mut phase = self.phase.clone();
         let mut connections = Connections::new(self.router());
@@ -56,7 +57,7 @@ impl Admin {
         }
     }
 
-    /// The endpoints.
+    /// The routes of the endpoints.
     pub fn router(self) -> Router {
         Router::new()
             .route("/healthz", get(healthz))
@@ -65,7 +66,8 @@ impl Admin {
             .with_state(self)
     }
 
-    /// What a restart would mend. A task that ends takes the process with it, so what is left is one that hangs.
+    /// The liveness failures: those that a restart would repair. A task that ends takes the process with it, so the
+    /// only one left is a task that hangs.
     fn liveness_failures(&self) -> Vec<String> {
         let turned = self.metrics.shard.read().turned;
         let age = turned.map(|turned| self.clock.boot().since(turned));
@@ -76,7 +78,7 @@ impl Admin {
             .collect()
     }
 
-    /// Why no Jobs are started at present.
+    /// The readiness failures: why no Jobs are started at present.
     fn readiness_failures(&self) -> Vec<String> {
         let mut readiness_failures = Vec::new();
         if !self.metrics.shard.read().is_synced {
@@ -93,7 +95,7 @@ impl Admin {
         let missing = self.metrics.permissions.read();
         let required = missing.iter().filter(|missing| missing.stops_everything());
         readiness_failures.extend(required.map(MissingPermission::explanation));
-        // What one fails with is mended by itself, unless there is something to show for it.
+        // A failing watch repairs itself, so its error is only reported as the cause of another failure.
         if !readiness_failures.is_empty() {
             let reason = |(health, error): (WatchHealth, String)| {
                 format!(
@@ -109,7 +111,7 @@ impl Admin {
             && !matches!(reason, NotOwning::SettingsDiffer { .. })
         {
             readiness_failures.push(format!("this replica takes no shards: {reason}"));
-            // A permission that the check found missing is named already.
+            // A permission that the check found missing is reported above.
             if !missing
                 .iter()
                 .any(|missing| missing.permission.place == Place::LeaseNamespace)
@@ -133,15 +135,15 @@ impl Admin {
         readiness_failures
     }
 
-    /// Why a replica that is ready starts nothing for now. It is ready, since a rolling update with maxUnavailable 0 would
-    /// otherwise never end the members that it waits for.
+    /// Why a ready replica starts nothing for now. It counts as ready because a rolling update with maxUnavailable 0
+    /// would otherwise never end the members that it waits for.
     fn waits_for(&self) -> Option<NotOwning> {
         let reason = self.metrics.election_board.read()?.overview.not_owning?;
         matches!(reason, NotOwning::SettingsDiffer { .. }).then_some(reason)
     }
 }
 
-/// What a replica that is ready says all the same: why it starts nothing for now, and where it may start nothing.
+/// The remarks of a ready replica: why it starts nothing for now, and in which namespaces it cannot start Jobs.
 fn remarks(admin: &Admin) -> String {
     let mut text = String::new();
     if let Some(reason) = admin.waits_for() {
@@ -270,7 +272,7 @@ mod tests {
         assert_eq!(status, 503);
         assert!(text.contains("create jobs in namespace shop: no Job starts"), "{text}");
         assert!(text.contains("deploy/manifests/rbac.yaml"), "{text}");
-        // Others of several namespaces go on, and a rolling update must.
+        // The other namespaces work, and a rolling update must continue.
         snapshot.publish(vec![MissingPermission {
             n_needed: 2,
             ..missing("create", "jobs")

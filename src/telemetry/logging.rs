@@ -1,6 +1,6 @@
 //! The log: fixed messages, values as fields, to standard error.
 //!
-//! Values hold text of API servers, webhooks and tenants. [`escaped`] replaces their control characters.
+//! Values can contain text of API servers, webhooks and tenants. [`escaped`] replaces their control characters.
 
 mod escaped;
 
@@ -56,12 +56,12 @@ pub fn start(format: LogFormat, level: LogLevel) {
     start_to(format, level, stderr);
 }
 
-/// Starts the log somewhere else.
+/// Starts the log with another writer.
 pub(crate) fn start_to<W>(format: LogFormat, level: LogLevel, writer: W)
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    // There is a log already: in tests, which run in one process.
+    // A log exists already in tests, which run in one process.
     drop(subscriber(format, level, writer).try_init());
 }
 
@@ -69,7 +69,8 @@ fn subscriber<W>(format: LogFormat, level: LogLevel, writer: W) -> Box<dyn Subsc
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    // The client tells of every failed request as an error, and its watcher again; we count them, and say what follows ourselves.
+    // The client logs every failed request as an error, and its watcher logs it again. cronwheel counts failures and
+    // logs their consequences itself.
     let quiet = if level == LogLevel::Error { "error" } else { "warn" };
     let filter = EnvFilter::new(format!(
         "{quiet},kube_client=off,kube_runtime=off,cronwheel={}",
@@ -77,7 +78,7 @@ where
     ));
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        // Colours are control characters, which cannot be told from those of a tenant.
+        // Colours are control characters, which cannot be distinguished from those of a tenant.
         .with_ansi(false)
         .with_writer(Escaped(writer));
     match format {

@@ -1,4 +1,4 @@
-//! Metrics: a struct of handles per component, all registered here. Labels have few values and never name an object.
+//! Metrics: a struct of handles for each component, registered here. Labels have few values and never name an object.
 
 use prometheus::{
     Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
@@ -26,10 +26,10 @@ pub use watch_health::{WatchHealth, WatchHealths};
 
 use crate::controller::permissions::RefusalLog;
 
-/// Buckets of B-15.1, in seconds.
+/// The buckets of B-15.1, in seconds.
 const CREATION_SKEW_BUCKETS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
 
-/// Fine around the aim of some milliseconds, up to a minute, when the next slot may be due.
+/// Fine around the target of a few milliseconds, up to a minute, when the next slot may be due.
 const LATENESS_BUCKETS: &[f64] = &[
     0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
     60.0,
@@ -39,163 +39,167 @@ const REQUEST_BUCKETS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
 
-/// Fine around the aim of some milliseconds, up to a seal that waits for answers.
+/// Fine around the target of a few milliseconds, up to a seal that waits for responses.
 const HANDOVER_BUCKETS: &[f64] = &[
     0.002, 0.004, 0.006, 0.008, 0.012, 0.02, 0.035, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0,
 ];
 
 const STATUS_AGE_BUCKETS: &[f64] = &[0.01, 0.1, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 60.0];
 
-/// Of the dispatcher.
+/// Metrics of the dispatcher.
 #[derive(Clone, Debug)]
 pub struct DispatchMetrics {
-    /// Slot to `creationTimestamp` of a Job that was created (B-15.1).
+    /// From the slot of a created Job to its `creationTimestamp`, in seconds (B-15.1).
     pub creation_skew: Histogram,
-    /// Slot to the first request.
+    /// From the slot to the first request, in seconds.
     pub lateness: Histogram,
-    /// Requests and answers.
+    /// Requests and their responses.
     pub api: ApiMetrics,
     /// Creates that wait.
     pub creates_waiting: IntGauge,
-    /// What waits behind creates.
+    /// Requests that wait behind creates.
     pub background_waiting: IntGauge,
-    /// Requests on the way.
+    /// Requests in flight.
     pub inflight: IntGauge,
-    /// How many may be.
+    /// The limit of requests in flight.
     pub inflight_limit: IntGauge,
-    /// Requests handed back because the queue was full.
+    /// Requests returned to the shard because the queue was full.
     pub overflows: IntCounter,
-    /// Requests not sent because their shard is led no more.
+    /// Requests dropped because this replica does not lead their shard any more.
     pub fenced: IntCounter,
 }
 
-/// Of the status batcher.
+/// Metrics of the status batcher.
 #[derive(Clone, Debug)]
 pub struct StatusMetrics {
-    /// Requests and answers.
+    /// Requests and their responses.
     pub api: ApiMetrics,
-    /// Writes that wait.
+    /// Status writes that wait.
     pub pending: IntGauge,
-    /// How long they waited.
+    /// How long status writes waited, in seconds.
     pub age: Histogram,
-    /// Writes handed back because too many waited.
+    /// Status writes returned to the shard because too many waited.
     pub overflows: IntCounter,
-    /// Writes not sent because their shard is led no more.
+    /// Status writes dropped because this replica does not lead their shard any more.
     pub fenced: IntCounter,
 }
 
-/// Of the lane of Events.
+/// Metrics of the Event lane.
 #[derive(Clone, Debug)]
 pub struct EventMetrics {
-    /// Requests and answers.
+    /// Requests and their responses.
     pub api: ApiMetrics,
     /// New Events stored.
     pub created: IntCounter,
-    /// Counts of stored Events raised.
+    /// Increments of the count of stored Events.
     pub raised: IntCounter,
-    /// Dropped because more waited than the budget lets through.
+    /// Events dropped because the budget was used up.
     pub dropped_over_budget: IntCounter,
-    /// Left out by `--events`.
+    /// Events excluded by `--events`.
     pub dropped_filtered: IntCounter,
-    /// Dropped because too many waited.
+    /// Events dropped because too many waited.
     pub dropped_queue_full: IntCounter,
-    /// Dropped because one CronJob had too many.
+    /// Events dropped because one CronJob had too many.
     pub dropped_too_many: IntCounter,
-    /// Dropped because the API server refused it or was not reached.
+    /// Events dropped because the API server refused them or could not be reached.
     pub dropped_failed: IntCounter,
-    /// Dropped because the process went down.
+    /// Events dropped at shutdown.
     pub dropped_shutdown: IntCounter,
 }
 
-/// Of the watches.
+/// Metrics of the watches of one resource.
 #[derive(Clone, Debug)]
 pub struct WatchMetrics {
-    /// Requests and answers.
+    /// Requests and their responses.
     pub api: ApiMetrics,
-    /// What a page of the list is counted as.
+    /// The kind of call under which a page of a list is counted.
     pub list: ApiCall,
-    /// What the opening of a watch is counted as.
+    /// The kind of call under which the opening of a watch is counted.
     pub watch: ApiCall,
-    /// Objects not understood.
+    /// Objects that could not be decoded.
     pub undecodable: IntCounter,
-    /// Watches that broke.
+    /// Watches that failed.
     pub errors: IntCounter,
-    /// Lists begun.
+    /// Lists started.
     pub relists: IntCounter,
 }
 
-/// Of the clock.
+/// Metrics of the clock.
 #[derive(Clone, Debug)]
 pub struct ClockMetrics {
-    /// Requests and answers of the probe.
+    /// Requests of the probe and their responses.
     pub api: ApiMetrics,
-    /// Our clock minus the API server's, in seconds.
+    /// This replica's clock minus the API server's, in seconds.
     pub skew: Gauge,
-    /// 1 while nothing may be fired.
+    /// 1 while the clock is in doubt and nothing is fired.
     pub alarm: IntGauge,
-    /// Connections retired because their server's clock contradicts ours.
+    /// Connections retired because their server's clock contradicts this replica's.
     pub retired_connections: IntCounter,
 }
 
-/// Of the election.
+/// Metrics of the election.
 #[derive(Clone, Debug)]
 pub struct ElectionMetrics {
-    /// Requests and answers.
+    /// Requests and their responses.
     pub api: ApiMetrics,
-    /// Number of shards led.
+    /// The number of shards led.
     pub led: IntGauge,
-    /// From the seal of a shard to the Lease that names another.
+    /// From the seal of a shard to the Lease that names another leader, in seconds.
     pub given: Histogram,
-    /// From such a Lease to acting.
+    /// From the Lease that names this replica until the shard acts, in seconds.
     pub taken: Histogram,
-    /// Passed fences.
+    /// Fences that passed.
     pub fences: IntCounter,
     /// Members evicted.
     pub evictions: IntCounter,
-    /// Lives that ended while the process went on.
+    /// Incarnations that ended while the process continued.
     pub rejoins: IntCounter,
-    /// Installations that work in the same namespaces.
+    /// Other installations that work in the same namespaces.
     pub overlapping: IntGauge,
     /// Jobs that lacked the label of their shard.
     pub labelled: IntCounter,
-    /// Jobs without a label that found the queue of refused ones full.
+    /// Refused Jobs without a label that were dropped because their queue was full.
     pub labels_dropped: IntCounter,
 }
 
-/// All handles, and the registry that they are in.
+/// The handles of all metrics, and their registry.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Registry,
-    /// The dispatcher's.
+    /// The dispatcher.
     pub dispatch: DispatchMetrics,
-    /// The status batcher's.
+    /// The status batcher.
     pub status: StatusMetrics,
-    /// The Events'.
+    /// The Event lane.
     pub events: EventMetrics,
-    /// The watch of CronJobs'.
+    /// The watch of CronJobs.
     pub cron_job_watch: WatchMetrics,
-    /// The watch of Jobs'.
+    /// The watch of Jobs.
     pub job_watch: WatchMetrics,
-    /// Who selects CronJobs.
+    /// Whether the API server or the replica selects CronJobs.
     pub selection: SelectionMetrics,
-    /// The clock's.
+    /// The clock.
     pub clock: ClockMetrics,
-    /// The election's.
+    /// The election.
     pub election: ElectionMetrics,
-    /// The permissions that the account lacks.
+    /// The permissions that the service account lacks.
     pub permissions: PermissionSnapshot,
-    /// How things stand in the election.
+    /// The state of the election.
     pub election_board: ElectionSnapshot,
-    /// What the shard publishes.
+    /// The state of the shards.
     pub shard: ShardSnapshot,
-    /// Lives that ended because the API server's history went back.
+    /// Sessions that ended because the API server's history went back.
     pub start_overs: IntCounter,
-    /// When each watch was heard of last.
+    /// The health of every watch.
     pub watch_health: WatchHealths,
 }
 
 impl Metrics {
-    /// Registers every metric in a registry of its own.
+    /// Registers every metric in a new registry.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a metric is invalid or is registered twice.
     pub fn register() -> Result<Metrics, prometheus::Error> {
         let registry = Registry::new();
         let register = Register(&registry);
@@ -235,7 +239,7 @@ impl Metrics {
         })
     }
 
-    /// Everything in Prometheus' text format.
+    /// Renders every metric in Prometheus' text format, and fails if one cannot be encoded.
     pub fn render(&self) -> Result<String, prometheus::Error> {
         TextEncoder::new().encode_to_string(&self.registry.gather())
     }
@@ -250,7 +254,7 @@ fn register_build(register: &Register<'_>) -> Result<(), prometheus::Error> {
     Ok(())
 }
 
-/// Makes metrics from their rows in the table.
+/// Creates metrics from their rows in the table.
 struct Register<'a>(&'a Registry);
 
 impl Register<'_> {

@@ -1,7 +1,6 @@
-//! The connections of the endpoints, limited in number and in time: whatever one client does, probes are answered.
+//! The connections of the endpoints, limited in number and in time, so that no client can prevent a probe's response.
 //!
-//! A new connection takes the place of the oldest one where there are too many, so that clients that hold connections
-//! open cannot lock a probe out.
+//! At the limit a new connection replaces the oldest one, so clients with open connections cannot lock a probe out.
 
 use std::{collections::BTreeMap, convert::Infallible, time::Duration};
 
@@ -21,26 +20,26 @@ use tokio::{
     net::TcpListener,
 };
 
-/// Open connections. A kubelet and a few scrapers have one each.
+/// The limit of open connections. A kubelet and a few scrapers have one each.
 const CONNECTIONS_MAX: usize = 64;
 
-/// How long a client may take to send the head of a request: the time that Prometheus gives a whole scrape by default.
+/// How long a client may take to send the head of a request: Prometheus' default time-out for a whole scrape.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a connection is kept for further requests.
+/// How long a connection accepts further requests.
 const LIFE_MAX: Duration = Duration::from_mins(1);
 
-/// How long the response that is being sent may take after that.
+/// How long a response may take after [`LIFE_MAX`].
 const LAST_RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The pause after a connection could not be accepted, as when there are no file descriptors left.
+/// The pause after a failed accept, for example when no file descriptors are left.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// See the module.
+/// The open connections, and the router that serves them.
 pub(super) struct Connections {
     router: Router,
     open: FuturesUnordered<Abortable<BoxFuture<'static, u64>>>,
-    /// By age, the oldest first.
+    /// Ordered by age, the oldest first.
     handles: BTreeMap<u64, AbortHandle>,
     n_opened: u64,
 }
@@ -55,7 +54,7 @@ impl Connections {
         }
     }
 
-    /// Accepts and serves connections, for ever.
+    /// Accepts and serves connections forever.
     pub(super) async fn serve(&mut self, listener: TcpListener) -> Infallible {
         loop {
             tokio::select! {
@@ -71,7 +70,7 @@ impl Connections {
         }
     }
 
-    /// Serves one more connection, in the place of the oldest one where there are too many.
+    /// Serves one more connection, which replaces the oldest one at the limit.
     fn open(&mut self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
         if self.handles.len() >= CONNECTIONS_MAX
             && let Some((_, oldest)) = self.handles.pop_first()
@@ -104,7 +103,7 @@ async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Send + Unpin + '
         std::pin::pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
     if tokio::time::timeout(LIFE_MAX, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
-        // A client that does not read its response is cut off; of a broken connection there is nothing to report.
+        // A client that does not read its response is cut off; a broken connection needs no report.
         let _ = tokio::time::timeout(LAST_RESPONSE_TIMEOUT, connection).await;
     }
 }

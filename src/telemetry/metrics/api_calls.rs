@@ -1,4 +1,4 @@
-//! The requests that we make, counted and timed by kind.
+//! The requests to the API server, counted and timed by kind.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use prometheus::{Histogram, IntCounterVec};
 
 use crate::controller::permissions::RefusalLog;
 
-/// The label value of a request that got no answer.
+/// The label value of a request without a response.
 const CODE_NONE: &str = "none";
 
-/// A kind of request that we make.
+/// A kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiCall {
     /// POST a Job.
@@ -26,7 +26,7 @@ pub enum ApiCall {
     CreateEvent,
     /// PATCH an Event.
     PatchEvent,
-    /// GET the version, for the sake of the `Date`.
+    /// GET the version, to read the `Date` header.
     Probe,
     /// GET one page of the CronJobs.
     ListCronJobs,
@@ -46,7 +46,7 @@ pub enum ApiCall {
     GetLease,
     /// PATCH a Job.
     LabelJob,
-    /// POST a review of one of our permissions.
+    /// POST a review of one of cronwheel's permissions.
     ReviewAccess,
 }
 
@@ -72,7 +72,7 @@ impl ApiCall {
         ApiCall::ReviewAccess,
     ];
 
-    /// Verb and resource, as Kubernetes names them in its audit log and in rules.
+    /// The verb and the resource, as in Kubernetes audit logs and RBAC rules.
     pub(crate) fn labels(self) -> [&'static str; 2] {
         match self {
             ApiCall::CreateJob => ["create", "jobs"],
@@ -97,17 +97,17 @@ impl ApiCall {
     }
 }
 
-/// Counts answers and times requests.
+/// Counts responses and times requests.
 #[derive(Clone, Debug)]
 pub struct ApiMetrics {
     pub(super) requests: IntCounterVec,
     pub(super) durations: [Histogram; ApiCall::ALL.len()],
-    /// Where requests are logged that are not permitted.
+    /// The log of forbidden requests.
     pub refusals: RefusalLog,
 }
 
 impl ApiMetrics {
-    /// Takes note of one request, answered or not.
+    /// Records one request, answered or not.
     pub fn record(&self, call: ApiCall, code: Option<u16>, duration: Duration) {
         let [verb, resource] = call.labels();
         let code = code.map(|code| code.to_string());

@@ -1,4 +1,4 @@
-//! How things stand in the election, as its task last saw them; for readiness, and for metrics at a scrape.
+//! The state of the election as last published by its task; for readiness, and for metrics at a scrape.
 
 use std::{
     collections::HashMap,
@@ -17,27 +17,27 @@ use super::{
 };
 use crate::{controller::clock::Clock, coordination::Overview};
 
-/// What an election publishes.
+/// The published state of an election.
 #[derive(Clone, Debug)]
 pub struct ElectionFigures {
-    /// How things stand.
+    /// The summary of the election.
     pub overview: Overview,
-    /// The right on Leases that is missing, and how to give it; none while nothing is refused.
+    /// The missing permission on Leases, and how to grant it; `None` while nothing is refused.
     pub refusal: Option<String>,
     /// From a renewal to the fence.
     pub fence_after: Duration,
-    /// By which ages are told.
+    /// The clock by which ages are computed.
     pub clock: Clock,
 }
 
 impl ElectionFigures {
-    /// How long ago the renewal was sent that our leadership goes by; none without one.
+    /// The age of the renewal on which the current leadership rests; `None` without one.
     fn renew_age(&self) -> Option<Duration> {
         let (until, now) = (self.overview.act_until?, self.clock.boot());
         Some((self.fence_after + now.since(until)).saturating_sub(until.since(now)))
     }
 
-    /// For how long the shard has been without a leader that has been so for longest.
+    /// The longest time for which a shard has been without a leader.
     fn unowned_age(&self) -> Duration {
         let now = self.clock.boot();
         let ages = self.overview.unowned.values().map(|since| now.since(*since));
@@ -45,17 +45,17 @@ impl ElectionFigures {
     }
 }
 
-/// Where an election publishes; empty where shards are not shared. Clones are one place.
+/// The last published state of the election; empty if shards are not shared. Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub struct ElectionSnapshot(Arc<Mutex<Option<ElectionFigures>>>);
 
 impl ElectionSnapshot {
-    /// Takes the place of what was published.
+    /// Replaces the published state.
     pub fn publish(&self, figures: ElectionFigures) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
     }
 
-    /// What was published last.
+    /// The last published state.
     pub fn read(&self) -> Option<ElectionFigures> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

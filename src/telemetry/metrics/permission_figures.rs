@@ -1,4 +1,4 @@
-//! The permissions that the account lacks, for the gauge and for `/readyz`.
+//! The permissions that the service account lacks, for the gauge and for `/readyz`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use prometheus::IntGaugeVec;
 
 use crate::controller::permissions::{MissingPermission, PERMISSIONS, Purpose};
 
-/// What the last check found. Clones are one place.
+/// The result of the last check. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct PermissionSnapshot {
     missing: Arc<Mutex<Vec<MissingPermission>>>,
@@ -24,7 +24,7 @@ impl PermissionSnapshot {
         snapshot
     }
 
-    /// Takes the place of what was published.
+    /// Replaces the published result.
     pub fn publish(&self, missing: Vec<MissingPermission>) {
         let checked = PERMISSIONS.iter().filter(|it| it.purpose != Purpose::Optional);
         for permission in checked {
@@ -37,7 +37,7 @@ impl PermissionSnapshot {
         *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = missing;
     }
 
-    /// What was published last.
+    /// The last published result.
     pub fn read(&self) -> Vec<MissingPermission> {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

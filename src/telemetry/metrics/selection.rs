@@ -1,25 +1,25 @@
-//! Counters of what the API server leaves out of CronJobs, and of what it does not.
+//! Counters of the CronJobs that the API server filters, and of those that it does not.
 
 use prometheus::IntCounter;
 
 use super::{Register, table};
 use crate::kube_api::watch::selection::SelectedBy;
 
-/// Of what the API server is asked to leave out, where CronJobs are shared with other replicas.
+/// Counters of the selection of CronJobs by the API server, where they are shared with other replicas.
 #[derive(Clone, Debug)]
 pub struct SelectionMetrics {
-    /// Lists of CronJobs from which it left out those of others.
+    /// Lists of CronJobs that the API server filtered.
     pub lists_by_server: IntCounter,
-    /// Lists of CronJobs from which we did.
+    /// Lists of CronJobs that this replica filtered.
     pub lists_by_replica: IntCounter,
-    /// CronJobs of others that it sent.
+    /// CronJobs of other replicas' shards that the API server sent.
     pub passed_over: IntCounter,
-    /// Times when there were more of them than are kept.
+    /// Overflows of the cache of other replicas' CronJobs.
     pub keep_overflows: IntCounter,
 }
 
 impl SelectionMetrics {
-    /// Takes note of a list that is complete.
+    /// Records a complete list.
     pub fn note_list(&self, selected_by: SelectedBy) {
         match selected_by {
             SelectedBy::Server => self.lists_by_server.inc(),

@@ -1,5 +1,5 @@
-//! What a shard publishes about itself after each turn, and its metrics, taken from one such snapshot at a scrape: so
-//! the account of instants balances at every scrape.
+//! The state that a shard publishes after each turn, and its metrics. A scrape reads all of them from one snapshot, so
+//! the account of due instants balances at every scrape.
 
 use std::{
     collections::HashMap,
@@ -14,32 +14,32 @@ use prometheus::{
 use super::table::{self, MetricKind, MetricSpec};
 use crate::shard::{BootInstant, InstantOutcome, OutcomeCounts, Sizes, TemplateUse};
 
-/// What a shard publishes.
+/// The published state of a shard.
 #[derive(Clone, Debug, Default)]
 pub struct ShardFigures {
-    /// The account of its due instants.
+    /// The outcome counts of its due instants.
     pub outcome_counts: OutcomeCounts,
-    /// How much it holds.
+    /// The numbers of its objects.
     pub sizes: Sizes,
-    /// How much memory templates and metadata take.
+    /// The memory that templates and metadata use.
     pub template_use: TemplateUse,
     /// Whether every list has been complete once.
     pub is_synced: bool,
-    /// When its task last had a turn; none before the first.
+    /// When the shard task last had a turn; `None` before the first.
     pub turned: Option<BootInstant>,
 }
 
-/// Where a shard publishes; readers get a copy. Clones are one place.
+/// The last published state of a shard; readers get a copy. Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub struct ShardSnapshot(Arc<Mutex<ShardFigures>>);
 
 impl ShardSnapshot {
-    /// Changes what is published, as a whole.
+    /// Changes the published state atomically.
     pub fn publish(&self, change: impl FnOnce(&mut ShardFigures)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// What was published last.
+    /// A copy of the last published state.
     pub fn read(&self) -> ShardFigures {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,18 +1,18 @@
-//! Every metric by name, with what it says and what to do when it moves: the one list that the documentation, the
-//! dashboards and the alerts are checked against.
+//! The table of all metrics, with the meaning of each and what to do when it moves. Documentation, dashboards and
+//! alerts are checked against this list.
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricSpec {
-    /// Its name.
+    /// The name of the metric.
     pub name: &'static str,
-    /// What kind of metric it is.
+    /// The kind of the metric.
     pub kind: MetricKind,
-    /// The names of its labels; each has a small, fixed set of values.
+    /// The names of the labels; each label has a small, fixed set of values.
     pub labels: &'static [&'static str],
-    /// What it says.
+    /// The help text.
     pub help: &'static str,
-    /// What to do when it moves.
+    /// What an operator should do when the metric moves.
     pub when_it_moves: &'static str,
 }
 
@@ -23,7 +23,7 @@ pub enum MetricKind {
     Counter,
     /// Rises and falls.
     Gauge,
-    /// Counts by size.
+    /// Counts observations by size.
     Histogram,
 }
 

@@ -1,4 +1,4 @@
-//! The table of metrics against what is registered.
+//! Compares the table of metrics with the registered metrics.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ use crate::{
     shard::{InstantOutcome, Scope, ShardCount, ShardId},
 };
 
-/// The value of a line of the text format.
+/// The value of a series in the text format.
 fn value(text: &str, series: &str) -> u64 {
     let line = text
         .lines()
@@ -44,7 +44,7 @@ async fn every_row_of_the_table_is_registered_and_nothing_else() {
     assert_eq!(registered, expected);
 }
 
-/// Of a replica that acts until seven seconds after now.
+/// The figures of a replica that acts until seven seconds from now.
 fn figures(clock: &Clock) -> ElectionFigures {
     let timing = Preset::Default.timing();
     let config = ElectionConfig {

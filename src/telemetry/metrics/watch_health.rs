@@ -1,7 +1,7 @@
-//! How long each watch has been silent: a watch that brings nothing and one that is dead look alike to the shard.
+//! The silence of each watch. To the shard, a watch without events and a dead one look alike.
 //!
-//! A sign of life is anything that comes of an answer that is no refusal: events, pages of a list, and the bookmarks
-//! that an API server sends about once a minute when there is nothing else to say.
+//! Anything that arrives in a successful response is a sign of life: events, pages of a list, and the bookmarks that an
+//! API server sends about once a minute while a watch is idle.
 
 use std::{
     collections::HashMap,
@@ -23,20 +23,20 @@ use crate::{
     shard::{BootInstant, Scope},
 };
 
-/// The pulse of one watch. Clones are one pulse.
+/// The health of one watch. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct WatchHealth {
     resource: &'static str,
     scope: Scope,
     clock: Clock,
-    /// When it was heard of last, in milliseconds since the boot.
+    /// The last sign of life, in milliseconds since boot.
     heard_ms: Arc<AtomicU64>,
-    /// What it failed with since then.
+    /// The last error since then.
     error: Arc<Mutex<Option<String>>>,
 }
 
 impl WatchHealth {
-    /// Takes note of a sign of life.
+    /// Records a sign of life.
     pub fn heard(&self) {
         let now_ms = self.clock.boot().since_boot().as_millis();
         self.heard_ms
@@ -44,23 +44,23 @@ impl WatchHealth {
         *self.lock_error() = None;
     }
 
-    /// Takes note that it failed.
+    /// Records an error.
     pub fn failed(&self, error: String) {
         *self.lock_error() = Some(error);
     }
 
-    /// What it failed with last, where there was no sign of life since.
+    /// The last error, if there was no sign of life since.
     pub fn error(&self) -> Option<String> {
         self.lock_error().clone()
     }
 
-    /// How long there has been none.
+    /// The time since the last sign of life.
     pub fn silence(&self) -> Duration {
         let heard = BootInstant::after_boot(Duration::from_millis(self.heard_ms.load(Ordering::Relaxed)));
         self.clock.boot().since(heard)
     }
 
-    /// Held for one assignment or copy.
+    /// The lock is held for one assignment or copy.
     fn lock_error(&self) -> MutexGuard<'_, Option<String>> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -70,18 +70,18 @@ impl WatchHealth {
         self.resource
     }
 
-    /// Where it is watched.
+    /// The scope of the watch.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
 }
 
-/// The pulses of all watches. Clones are one list.
+/// The health of all watches. Clones share the list.
 #[derive(Clone, Debug, Default)]
 pub struct WatchHealths(Arc<Mutex<Vec<WatchHealth>>>);
 
 impl WatchHealths {
-    /// One more watch, whose silence counts from here.
+    /// Adds a watch, whose silence counts from this instant.
     pub fn begin(&self, resource: &'static str, scope: Scope, clock: Clock) -> WatchHealth {
         let health = WatchHealth {
             resource,
@@ -95,19 +95,19 @@ impl WatchHealths {
         health
     }
 
-    /// Forgets all watches; others take their place.
+    /// Forgets all watches, because others replace them.
     pub fn forget_all(&self) {
         self.list().clear();
     }
 
-    /// Those that have been silent for longer than `bound`.
+    /// The watches that have been silent for longer than `bound`.
     pub fn silent_for(&self, bound: Duration) -> Vec<WatchHealth> {
         let mut silent = self.list().clone();
         silent.retain(|health| health.silence() > bound);
         silent
     }
 
-    /// Those that have failed, and not been heard of since.
+    /// The watches that failed without a sign of life since, with their errors.
     pub fn failing(&self) -> Vec<(WatchHealth, String)> {
         let with_error = |health: &WatchHealth| Some((health.clone(), health.error()?));
         self.list().iter().filter_map(with_error).collect()
@@ -126,13 +126,13 @@ impl WatchHealths {
         longest
     }
 
-    /// The list is consistent after every statement, so a panic elsewhere does not spoil it.
+    /// The list is consistent after every statement, so a panic elsewhere does not corrupt it.
     fn list(&self) -> MutexGuard<'_, Vec<WatchHealth>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Reads the silences at a scrape.
+/// Reads the silence of all watches at a scrape.
 pub(super) struct WatchCollector {
     health: WatchHealths,
     description: Desc,

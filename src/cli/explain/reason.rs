@@ -166,7 +166,8 @@ impl Reason {
             Reason::Adopted => plain(
                 "Adopted",
                 "B-12.3",
-                "the slot is due, and a Job of its name already belongs to this CronJob: that Job counts as the slot's run",
+                "the slot is due, and a Job of its name already belongs to this CronJob: that Job counts as the slot's \
+                 run",
             ),
             Reason::ForeignJob => differing(
                 "ForeignJob",
@@ -177,7 +178,8 @@ impl Reason {
             Reason::CreateFailed => differing(
                 "CreateFailed",
                 "B-12.4",
-                "the slot is due and the create failed: it is retried while the slot is the latest one and within its deadline",
+                "the slot is due and the create failed: it is retried while the slot is the latest one and within its \
+                 deadline",
                 "the built-in controller retries after up to 1000 s and is not woken for the next slot",
             ),
             Reason::NotDue => plain("NotDue", "B-9.5", "no slot was due since the last started one"),
@@ -189,7 +191,8 @@ impl Reason {
             Reason::Forbidden => plain(
                 "Forbidden",
                 "B-10.3",
-                "an earlier run is active and concurrencyPolicy is Forbid: the latest slot starts when that run ends, within its deadline",
+                "an earlier run is active and concurrencyPolicy is Forbid: the latest slot starts when that run ends, \
+                 within its deadline",
             ),
             Reason::AlreadyActive => plain("AlreadyActive", "B-10.2", "a running Job already has the slot's name"),
             Reason::DeadlineExceeded => differing(

@@ -25,8 +25,6 @@ pub(super) struct Members {
     ring: Option<MemberRing>,
 }
 
-impl Members {}
-
 /// A placement with its inputs; indices refer to the pod uids.
 pub(super) struct Placed {
     pub(super) pod_uids: Vec<Box<str>>,

@@ -33,7 +33,7 @@ use crate::{
 pub enum ConfigError {
     /// Neither a service account nor a kubeconfig.
     #[error(
-        "no way to the API server: no service account of a Pod, since {not_in_pod}, and no kubeconfig in {kubeconfig}; \
+        "cannot find an API server: no service account of a Pod, since {not_in_pod}, and no kubeconfig in {kubeconfig}; \
          give --kubeconfig FILE, or run in a Pod with a service account"
     )]
     Nowhere {
@@ -75,7 +75,7 @@ pub enum ConfigError {
         known: Vec<String>,
     },
     /// The kubeconfig's context does not lead to an API server.
-    #[error("the kubeconfig's context cannot be used; check its cluster and its user")]
+    #[error("the context of the kubeconfig cannot be used; check its cluster and its user")]
     Context(#[source] KubeconfigError),
     /// This replica cannot share CronJobs with others.
     #[error(transparent)]

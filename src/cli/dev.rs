@@ -122,7 +122,7 @@ pub enum DevError {
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
     /// The way to our own API server.
-    #[error("cannot connect to our own API server")]
+    #[error("cannot connect to the API server of dev")]
     Address(#[source] http::uri::InvalidUri),
     /// The terminal or the output.
     #[error("cannot write to standard output")]

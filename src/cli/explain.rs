@@ -215,7 +215,7 @@ pub enum ExplainError {
         kind: &'static str,
     },
     /// Two objects are one.
-    #[error("{kind} {name} is there twice; keep one")]
+    #[error("{kind} {name} occurs twice; keep one")]
     Repeated {
         /// Its kind.
         kind: &'static str,
@@ -259,7 +259,7 @@ pub enum ExplainError {
     #[error("an object cannot be converted")]
     Convert(#[source] serde_json::Error),
     /// The shard goes on asking for things.
-    #[error("CronJob {name}: the controller finds no end with it; please report this with the objects")]
+    #[error("CronJob {name}: the decision does not settle; please report this with the objects")]
     Unsettled {
         /// Namespace and name.
         name: String,

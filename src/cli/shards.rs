@@ -72,7 +72,7 @@ enum OutputFormat {
 pub enum ShardsError {
     /// There is nothing to show.
     #[error(
-        "no replica of this installation has shared CronJobs out with its Leases in namespace {}; give --lease-namespace, or \
+        "no replica of this installation has Leases in namespace {}; give --lease-namespace, or \
          --installation where it has another name",
         .namespaces.join(" or ")
     )]

@@ -155,17 +155,19 @@ impl ClockTask {
                 ClockVerdict::Alarm => {
                     tracing::error!(
                         skew_seconds,
-                        "clock differs from the API server's too much: nothing is fired"
+                        "the clock differs too much from the API server's: no Job starts"
                     );
                 }
-                ClockVerdict::Fine => tracing::info!(skew_seconds, "clock agrees with the API server's"),
+                ClockVerdict::Fine => tracing::info!(skew_seconds, "the clock agrees with the API server's"),
                 ClockVerdict::Unknown => {}
             }
             self.told_verdict = verdict;
         }
         let is_holding = self.clock.is_holding_step();
         if is_holding && !self.told_holding {
-            tracing::warn!("wall clock was stepped: not followed until the API server's answers bear it out");
+            tracing::warn!(
+                "the wall clock was stepped: the step takes effect when an answer of the API server confirms it"
+            );
         }
         self.told_holding = is_holding;
         self.tell_retired();
@@ -181,7 +183,8 @@ impl ClockTask {
         if n_retired > self.n_retired_told && self.retired_due <= now {
             tracing::warn!(
                 connections = n_retired - self.n_retired_told,
-                "an API server's clock contradicts ours: its connections are replaced, which may reach another server"
+                "the clock of an API server differs from this replica's: its connections are replaced, and new ones may \
+                 reach another server"
             );
             self.n_retired_told = n_retired;
             self.retired_due = now + RETIRED_WARNING_INTERVAL;

@@ -116,13 +116,13 @@ impl Line {
     fn write(self, files: &'static str) {
         match self {
             Line::Nothing => {}
-            Line::Changed => tracing::info!(files, "credentials have changed: requests use the new ones"),
-            Line::UsableAgain => tracing::info!(files, "the files of credentials can be used again"),
+            Line::Changed => tracing::info!(files, "credentials changed: requests use the new ones"),
+            Line::UsableAgain => tracing::info!(files, "credential files are usable again"),
             Line::Unusable { error, n_failed } => tracing::warn!(
                 files,
                 n_failed,
                 error = &error as &dyn std::error::Error,
-                "files of credentials cannot be used: requests use what they held before"
+                "credential files are unusable: requests use their former contents"
             ),
         }
     }

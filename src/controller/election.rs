@@ -140,8 +140,8 @@ impl ElectionTask {
         let _ = self.channels.commands.try_send(ShardCommand::ReleaseAll);
         match ending {
             Ending::Left => tracing::info!("left the election"),
-            Ending::Exit => tracing::error!("another process is this very replica: this one ends"),
-            Ending::Deaf => tracing::error!("shards do not take commands"),
+            Ending::Exit => tracing::error!("another process has the identity of this replica: this process ends"),
+            Ending::Deaf => tracing::error!("the shard task does not accept commands"),
         }
     }
 
@@ -185,7 +185,7 @@ impl ElectionTask {
                 () = self.notices.deliver() => None,
             };
             if self.leave_by.is_some_and(|by| by <= self.clock.boot()) {
-                tracing::warn!("not everything could be handed over in time");
+                tracing::warn!("not all shards were handed over in time");
                 return Ending::Left;
             }
             result = match input {
@@ -197,7 +197,7 @@ impl ElectionTask {
 
     fn take(&mut self, input: ElectionInput) -> Result<(), Ending> {
         if self.election.is_contradicted_by(&input) {
-            tracing::warn!("Leases are older than they were, as after a restore of etcd");
+            tracing::warn!("Leases returned to older versions, as after a restore of etcd");
             self.channels.went_back.set(true);
         }
         let effects = self.election.handle(input, self.clock.boot());
@@ -281,7 +281,7 @@ impl ElectionTask {
             }
             ElectionEffect::Fence => {
                 self.channels.metrics.fences.inc();
-                tracing::warn!("fenced: our Lease is not renewed, so nothing is sent until it is");
+                tracing::warn!("fenced: the member Lease was not renewed in time, and nothing is sent until it is");
                 self.channels.writes.reset_connections();
             }
             ElectionEffect::Lead {
@@ -295,7 +295,7 @@ impl ElectionTask {
             ElectionEffect::Rejoin(reason) => self.rejoin(reason, inputs)?,
             ElectionEffect::Left => return Err(Ending::Left),
             ElectionEffect::Exit(reason) => {
-                tracing::error!(?reason, "this life is over");
+                tracing::error!(?reason, "this incarnation ended");
                 return Err(Ending::Exit);
             }
         }
@@ -340,7 +340,7 @@ impl ElectionTask {
 
     /// Drops all state of this incarnation; the next one begins empty.
     fn rejoin(&mut self, reason: RejoinReason, inputs: &mut Vec<ElectionInput>) -> Result<(), Ending> {
-        tracing::warn!(?reason, "lost its membership: lets all shards go and joins anew");
+        tracing::warn!(?reason, "lost the membership: releases all shards and joins again");
         self.channels.metrics.rejoins.inc();
         self.incarnation = Incarnation((self.incarnations)());
         self.channels.leadership.send_replace(self.nothing());

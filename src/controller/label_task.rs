@@ -174,7 +174,7 @@ impl LabelTask {
         tracing::warn!(
             n_waiting,
             n_dropped,
-            "Jobs could not be given the label of their shard, they are tried again"
+            "Jobs could not be labelled with their shard and are retried"
         );
     }
 
@@ -224,7 +224,7 @@ impl LabelTask {
             WatchItem::Error { message, .. } => {
                 tracing::warn!(
                     error = message,
-                    "the watch of Jobs without a label broke, it is begun again"
+                    "the watch of Jobs without a label failed and is reopened"
                 );
                 None
             }

@@ -129,7 +129,7 @@ impl ListTask {
             let right = ["list", error.resource];
             self.refusals.note(right, code, &error.to_string(), self.clock.boot());
         } else {
-            tracing::warn!(%error, n_shards, "list broke off, it is begun again");
+            tracing::warn!(%error, n_shards, "the list failed and is repeated");
         }
     }
 

@@ -94,8 +94,8 @@ impl OverlapTask {
             && *scope == LeaseScope::AllNamespaces
         {
             tracing::info!(
-                "the account may not list leases in all namespaces: installations with Leases elsewhere are not compared \
-                 with ours"
+                "the account may not list leases in all namespaces: overlaps with installations whose Leases are \
+                 elsewhere are not detected"
             );
             *scope = LeaseScope::OwnNamespace;
             found = self.list(*scope).await;
@@ -104,7 +104,7 @@ impl OverlapTask {
             Ok(found) => found.into_iter().collect(),
             Err(error) => {
                 if reports.is_failure_due(self.clock.boot()) {
-                    tracing::warn!(%error, "other installations cannot be compared with ours");
+                    tracing::warn!(%error, "overlaps with other installations cannot be detected");
                 }
                 Vec::new()
             }

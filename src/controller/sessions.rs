@@ -60,7 +60,7 @@ impl Controller {
                     self.reset_after_session();
                     self.metrics.start_overs.inc();
                     tracing::warn!(
-                        "starts over: forgets everything, lists it anew and joins the election as a new member"
+                        "starts over: discards its state, lists everything and joins the election as a new member"
                     );
                     shell = Shell::new(self.clone(), phases.clone());
                     lasting = still;

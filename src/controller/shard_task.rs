@@ -296,7 +296,7 @@ impl ShardTask {
             tracing::info!(
                 n_cron_jobs = sizes.cron_jobs,
                 n_jobs = sizes.jobs,
-                "all listed: Jobs are started from here on"
+                "all lists are complete: Jobs start from now on"
             );
         }
     }

@@ -103,9 +103,11 @@ impl Shell {
             matches!(reply.answer, WriteAnswer::Done(_))
         };
         match tokio::time::timeout(ABANDON_TIMEOUT, abandon).await {
-            Ok(true) => tracing::warn!("a task failed: gave the membership up, so that others take our shards"),
+            Ok(true) => {
+                tracing::warn!("a task failed: the membership was given up, so that other replicas take the shards")
+            }
             Ok(false) | Err(_) => {
-                tracing::warn!("a task failed, and others will take our shards when our Lease is old");
+                tracing::warn!("a task failed: other replicas take the shards when the member Lease expires");
             }
         }
     }

@@ -130,7 +130,7 @@ impl StatusBatcher {
         if n_left > 0 {
             tracing::warn!(
                 n_left,
-                "ended before every status was written; the next leader derives them anew"
+                "ended before all statuses were written; the next leader derives them again"
             );
         }
     }

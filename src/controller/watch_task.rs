@@ -104,7 +104,7 @@ impl WatchChannels {
             WatchItem::KeepsNoMore => {
                 self.selection.keep_overflows.inc();
                 tracing::info!(
-                    "there are more CronJobs than are kept: shards that are taken over are listed, until another list of all"
+                    "the cache of CronJobs is full: shards that are taken over are listed until the next complete list"
                 );
                 None
             }
@@ -115,7 +115,7 @@ impl WatchChannels {
                     tracing::warn!(
                         resource = self.resource,
                         error = message,
-                        "watch broke, it is begun again"
+                        "the watch failed and is reopened"
                     );
                 }
                 self.health.failed(message);
@@ -198,7 +198,8 @@ fn tell_selection(selected_by: SelectedBy) {
     match selected_by {
         SelectedBy::Server => tracing::info!("the API server selects CronJobs by shard"),
         SelectedBy::Replica => tracing::info!(
-            "the API server sends the CronJobs of all shards, as it has no ShardedListAndWatch: those of others are passed over"
+            "the API server has no ShardedListAndWatch and sends the CronJobs of all shards: those of other shards \
+             are ignored"
         ),
     }
 }

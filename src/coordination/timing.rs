@@ -53,7 +53,7 @@ pub enum TimingError {
         field: &'static str,
     },
     /// The advertised duration must be whole seconds.
-    #[error("timing: evict_after is {evict_after:?}, and a Lease knows whole seconds alone; give {fix:?}")]
+    #[error("timing: evict_after is {evict_after:?}, but a Lease has whole seconds only; give {fix:?}")]
     Fraction {
         /// The given value.
         evict_after: Duration,
@@ -216,7 +216,7 @@ mod tests {
                     evict_after: Duration::from_millis(10_500),
                     ..parts
                 },
-                "timing: evict_after is 10.5s, and a Lease knows whole seconds alone; give 11s",
+                "timing: evict_after is 10.5s, but a Lease has whole seconds only; give 11s",
             ),
             (
                 TimingParts {

@@ -136,7 +136,7 @@ async fn without_an_installation_it_says_where_it_looked() {
     for (arguments, namespaces) in [(&[][..], "other or kube-system"), (&["--lease-namespace", "x"], "x")] {
         let error = show(&api(), arguments, Printed::default()).await.unwrap_err();
         let told = format!(
-            "no replica of this installation has shared CronJobs out with its Leases in namespace {namespaces}; give \
+            "no replica of this installation has Leases in namespace {namespaces}; give \
              --lease-namespace, or --installation where it has another name"
         );
         assert_eq!(error.to_string(), told);

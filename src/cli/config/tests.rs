@@ -102,7 +102,7 @@ fn without_any_way_all_that_was_tried_is_named_with_a_remedy() {
             source: KubeconfigError::FindPath,
         };
         let expected = format!(
-            "no way to the API server: no service account of a Pod, since KUBERNETES_SERVICE_HOST is not set, and no \
+            "cannot find an API server: no service account of a Pod, since KUBERNETES_SERVICE_HOST is not set, and no \
              kubeconfig in {place}; give --kubeconfig FILE, or run in a Pod with a service account"
         );
         assert_eq!(error.to_string(), expected);

@@ -87,7 +87,7 @@ pub enum GetError {
     #[error(transparent)]
     Api(#[from] kube::Error),
     /// The answer is not JSON.
-    #[error("the answer is no JSON")]
+    #[error("the answer is not JSON")]
     Json(#[from] serde_json::Error),
 }
 

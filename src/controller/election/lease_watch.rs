@@ -179,7 +179,7 @@ fn goes_on_from(
         Some(Err(LeaseError::Expired { .. })) => None,
         Some(Err(_)) if is_refused => Some(through),
         Some(Err(error)) => {
-            tracing::warn!(%error, "the watch of Leases broke, it is begun again");
+            tracing::warn!(%error, "the watch of Leases failed and is reopened");
             Some(through)
         }
         Some(Ok(_)) | None => Some(through),

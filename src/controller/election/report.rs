@@ -64,7 +64,7 @@ impl ElectionTask {
 
     pub(super) fn note_eviction(&self, write: &LeaseWrite) {
         if let Some(Some(_)) = write.annotations.get(annotation::EVICTED_BY) {
-            tracing::warn!(member = ?write.key, "evicts a member that is silent");
+            tracing::warn!(member = ?write.key, "evicts a member whose Lease expired");
             let message = format!(
                 "{} saw nothing of it for longer than it advertises, and takes its shards",
                 self.config.pod_name

@@ -106,7 +106,7 @@ impl LeaseRequests {
                 match known {
                     Ok(installation) => return ElectionInput::InstallationKnown(installation).into(),
                     Err(_) if is_refused => {}
-                    Err(error) => tracing::warn!(%error, "what the installation was made with is not known yet"),
+                    Err(error) => tracing::warn!(%error, "the installation's ConfigMap cannot be read yet"),
                 }
                 tokio::time::sleep(INSTALLATION_PAUSE).await;
             }

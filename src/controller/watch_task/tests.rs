@@ -121,7 +121,7 @@ async fn a_cron_job_that_cannot_be_understood_is_told_on_itself_counted_and_hand
     );
     assert_eq!(
         posted[0]["message"],
-        "CronJob shop/backup cannot be understood: spec.suspend: expected a boolean, found a string"
+        "CronJob shop/backup cannot be decoded: spec.suspend: expected a boolean, found a string"
     );
     assert_eq!(posted[0]["involvedObject"]["uid"], "c1");
 }

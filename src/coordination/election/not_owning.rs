@@ -6,26 +6,26 @@ use crate::coordination::{Installation, MemberSettings, ProtocolRange};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum NotOwning {
     /// It has no member Lease yet, or has lost it.
-    #[error("it is no member yet")]
+    #[error("it is not a member yet")]
     NoMember,
     /// Its renewals fail, or its watch does not deliver them.
-    #[error("its Lease could not be renewed, or its watch on Leases shows nothing new: fenced")]
+    #[error("it is fenced: its Lease was not renewed, or its watch of Leases delivers nothing")]
     Fenced,
     /// Its CronJobs and Jobs are not listed yet.
-    #[error("its CronJobs and Jobs are not listed yet")]
+    #[error("its CronJobs and Jobs have not been listed yet")]
     NotSynced,
     /// It takes shards, but other members may not have observed that. A member that leaves now would hand its shards to
     /// another one.
-    #[error("its Lease does not show yet that it takes shards")]
+    #[error("its Lease does not announce yet that it takes shards")]
     NotAnnounced,
     /// It does not want to lead, for example because its clock is in doubt.
-    #[error("it may not lead for now")]
+    #[error("it must not lead at present")]
     Unwilling,
     /// It drains.
-    #[error("it drains")]
+    #[error("it is draining")]
     Draining,
     /// The installation's constants have not been read yet.
-    #[error("what the installation was made with is not known yet")]
+    #[error("the installation's ConfigMap cannot be read yet")]
     InstallationUnknown,
     /// The installation has other constants.
     #[error(

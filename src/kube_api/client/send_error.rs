@@ -11,7 +11,7 @@ pub(super) enum SendError {
     Request(#[from] http::Error),
     #[error("the API server cannot be reached")]
     Transport(#[source] kube::Error),
-    #[error("the answer broke off")]
+    #[error("the answer ended early")]
     Body(#[source] tower::BoxError),
     #[error("the answer is too long to be read")]
     TooLong(#[source] tower::BoxError),

@@ -21,7 +21,7 @@ pub enum ExchangeError {
     #[error("the API server cannot be reached")]
     Transport(#[source] kube::Error),
     /// It began.
-    #[error("the answer broke off")]
+    #[error("the answer ended early")]
     Body(#[source] tower::BoxError),
     /// It came too late, or not at all.
     #[error("no answer within {} ms", .0.as_millis())]

@@ -18,7 +18,7 @@ const ANNOTATION_PREFIX: &str = "cronwheel.dev/";
 /// Why bytes are no Lease, list or event.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ObjectError {
-    #[error("it is not what was asked for")]
+    #[error("it is not the requested object")]
     Json(#[from] serde_json::Error),
     #[error("metadata.resourceVersion is {0:?}")]
     ResourceVersion(String),

@@ -29,7 +29,7 @@ use crate::{
 
 /// An object that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{kind} {namespace}/{name} cannot be understood: {field}: {problem}")]
+#[error("{kind} {namespace}/{name} cannot be decoded: {field}: {problem}")]
 pub struct DecodeError {
     /// Its kind.
     pub kind: &'static str,

@@ -90,7 +90,7 @@ impl History {
         let current = list_version(&body);
         if current.is_some_and(|current| current < shown) {
             let current = current.unwrap_or(shown);
-            tracing::warn!(path, %shown, %current, "the history of the API server went back, as after a restore of etcd");
+            tracing::warn!(path, %shown, %current, "the API server returned to an older history, as after a restore of etcd");
             self.shown.store(0, Ordering::Relaxed);
             self.went_back.set(true);
             return Ok(Some(expired()));

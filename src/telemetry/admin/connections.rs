@@ -61,7 +61,7 @@ impl Connections {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => self.open(stream),
                     Err(error) => {
-                        tracing::warn!(%error, "a connection to the endpoints could not be accepted");
+                        tracing::warn!(%error, "cannot accept a connection to the endpoints");
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
                 },

@@ -198,7 +198,7 @@ fn what_is_neither_a_cron_job_nor_a_job_is_left_out_with_a_note() {
 #[test]
 fn an_object_that_the_controller_cannot_understand_is_explained_as_such() {
     let objects = [cron_job(json!({"spec": {"suspend": "perhaps"}}))];
-    let message = "CronJob default/hello cannot be understood: spec.suspend: expected a boolean, found a string";
+    let message = "CronJob default/hello cannot be decoded: spec.suspend: expected a boolean, found a string";
     check(
         &objects,
         &[],
@@ -243,7 +243,7 @@ fn input_that_cannot_be_used_is_refused_with_the_fix() {
     );
     refuse("kind: Job\nmetadata: {name: a}", "no batch/v1 CronJob", "at least one");
     let twice = format!("{HAND_WRITTEN}---{HAND_WRITTEN}");
-    refuse(&twice, "CronJob default/hello is there twice", "keep one");
+    refuse(&twice, "CronJob default/hello occurs twice", "keep one");
     let same = [
         cron_job(json!({})),
         job(1, json!({})),

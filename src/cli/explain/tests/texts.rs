@@ -127,7 +127,7 @@ decision     skip
 reason       Undecodable (cronwheel's own): the object cannot be decoded: the CronJob starts nothing until it can, and then its latest slot
 difference   the built-in controller decodes typed objects and cannot list any CronJob while such an object exists
 
-events       Warning  UndecodableCronJob: CronJob default/hello cannot be understood: spec.suspend: \
+events       Warning  UndecodableCronJob: CronJob default/hello cannot be decoded: spec.suspend: \
          expected a boolean, found a string (of cronwheel alone)
 looks again  when the CronJob or one of its Jobs changes
 ",

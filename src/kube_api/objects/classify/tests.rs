@@ -349,7 +349,7 @@ fn a_job_that_is_looked_up_is_found_gone_or_neither() {
     assert_eq!(
         outcome(look_up(&answer(200, unreadable))),
         LookUpOutcome::Failed {
-            message: r#"Job shop/backup-1 cannot be understood: metadata.resourceVersion: "x" is no number"#.into(),
+            message: r#"Job shop/backup-1 cannot be decoded: metadata.resourceVersion: "x" is no number"#.into(),
             retry_after: None,
         }
     );

@@ -439,7 +439,7 @@ fn a_job_that_cannot_be_read_keeps_its_uid() {
     let error = decoder().job(&slim).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Job shop/backup-29 cannot be understood: status.startTime: expected a string, found a number"
+        "Job shop/backup-29 cannot be decoded: status.startTime: expected a string, found a number"
     );
 }
 

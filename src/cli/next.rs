@@ -85,6 +85,12 @@ pub enum NextError {
     /// The queries cannot be read.
     #[error("cannot read the queries from standard input")]
     Read(#[source] io::Error),
+    /// Lines of standard input were malformed.
+    #[error("{n_malformed} of the lines {} not answered; correct the lines that are answered with BAD", if *.n_malformed == 1 { "was" } else { "were" })]
+    Malformed {
+        /// How many.
+        n_malformed: u64,
+    },
     /// The answers cannot be written.
     #[error("cannot write the answers")]
     Write(#[source] io::Error),
@@ -99,7 +105,7 @@ pub fn run(args: NextArgs, now: Timestamp, input: impl BufRead, mut output: impl
         Some(text) if !args.stdin => answer_one(text, &args, now, &mut output),
         _ => bulk::run(input, &mut output),
     };
-    match result.and_then(|()| output.flush().map_err(NextError::Write)) {
+    match output.flush().map_err(NextError::Write).and(result) {
         Err(NextError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result,
     }

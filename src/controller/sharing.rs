@@ -104,7 +104,7 @@ impl Shell {
         };
         match tokio::time::timeout(ABANDON_TIMEOUT, abandon).await {
             Ok(true) => {
-                tracing::warn!("a task failed: the membership was given up, so that other replicas take the shards")
+                tracing::warn!("a task failed: the membership was given up, so that other replicas take the shards");
             }
             Ok(false) | Err(_) => {
                 tracing::warn!("a task failed: other replicas take the shards when the member Lease expires");

@@ -16,7 +16,10 @@ use std::{
 };
 
 use clap::Parser as _;
-use cronwheel::cli::next::{self, NextArgs};
+use cronwheel::{
+    cli::next::{self, NextArgs},
+    schedule::Zone,
+};
 use jiff::Timestamp;
 
 use self::{
@@ -66,8 +69,15 @@ fn lines(queries: &[Query]) -> String {
 }
 
 /// Whether the answers say the same. Where the library searches for ever, cronwheel finds none (B-8.4). Where a zone name
-/// is not in the database but in a file system, the library tells of the file system.
+/// is not in the database but in a file system, the library tells of the file system. Where the zone of the query does not
+/// load, cronwheel says so, and the library is asked about the schedule alone.
 fn agree(query: &Query, ours: &str, theirs: &str) -> bool {
+    if !query.zone.is_empty()
+        && let Err(error) = Zone::load(&query.zone)
+    {
+        let escaped = error.to_string().replace('\\', r"\\");
+        return ours.strip_prefix("ERR\t") == Some(escaped.as_str());
+    }
     let without_loop = theirs.strip_suffix("LOOP").map(|found| format!("{found}-"));
     ours == theirs || without_loop.is_some_and(|theirs| ours == theirs) || query.zone_names().any(is_of_files)
 }

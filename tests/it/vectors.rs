@@ -191,19 +191,29 @@ struct NextCommand {
     args: NextArgs,
 }
 
-/// Feeds the questions of a file to `cronwheel next --stdin`, which has to give back the file.
+/// Feeds the questions of a file to `cronwheel next --stdin`, which has to give back the file. The recorded answers are
+/// the parser's alone: with a zone that does not load, the controller starts nothing whatever the parser says.
 fn check_bulk(file: &str) {
-    let mut questions = String::new();
+    let (mut questions, mut expected) = (String::new(), String::new());
     for row in file.lines() {
         let columns: Vec<&str> = row.splitn(5, '\t').collect();
-        writeln!(questions, "{}", columns[..4].join("\t")).unwrap();
+        let question = columns[..4].join("\t");
+        let answer = match columns[1] {
+            "Bad/Zone" => "ERR\tunknown time zone Bad/Zone",
+            _ => columns[4],
+        };
+        writeln!(questions, "{question}").unwrap();
+        writeln!(expected, "{question}\t{answer}").unwrap();
     }
     let command = NextCommand::parse_from(["next", "--stdin"]);
     let mut answers = Vec::new();
     next::run(command.args, Timestamp::UNIX_EPOCH, questions.as_bytes(), &mut answers).unwrap();
     let answers = String::from_utf8(answers).unwrap();
-    let first = answers.lines().zip(file.lines()).find(|(answer, row)| answer != row);
-    assert!(answers == file, "the first row that differs: {first:?}");
+    let first = answers
+        .lines()
+        .zip(expected.lines())
+        .find(|(answer, row)| answer != row);
+    assert!(answers == expected, "the first row that differs: {first:?}");
 }
 
 #[test]

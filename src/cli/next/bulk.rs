@@ -22,17 +22,23 @@ const LINE_BYTES_MAX: usize = 1 << 20;
 pub(super) fn run(mut input: impl BufRead, output: &mut impl Write) -> Result<(), NextError> {
     let mut line = Vec::new();
     let mut answer = Vec::new();
-    let mut line_number: u64 = 0;
+    let (mut line_number, mut n_malformed) = (0_u64, 0);
     while read_line(&mut input, &mut line).map_err(NextError::Read)? {
         line_number += 1;
         answer.clear();
         let result = match answer_line(&line, &mut answer) {
             Ok(()) => output.write_all(&answer),
-            Err(message) => writeln!(output, "BAD\tline {line_number}: {message}"),
+            Err(message) => {
+                n_malformed += 1;
+                writeln!(output, "BAD\tline {line_number}: {message}")
+            }
         };
         result.map_err(NextError::Write)?;
     }
-    Ok(())
+    match n_malformed {
+        0 => Ok(()),
+        n_malformed => Err(NextError::Malformed { n_malformed }),
+    }
 }
 
 /// Reads the next line without its end; false at the end of the input. Of a line that is too long, one byte more than
@@ -83,12 +89,12 @@ fn answer_line(line: &[u8], answer: &mut Vec<u8>) -> Result<(), String> {
     let schedule = unescape(schedule)?;
     let zone = Some(zone).filter(|zone| !zone.is_empty());
     answer.extend_from_slice(line);
-    match CronJobSchedule::new(&schedule, zone, &Zone::utc()).parsed {
-        Ok(schedule) => append_activations(&schedule, from, count, answer),
-        Err(error) => {
-            answer.extend_from_slice(b"\tERR\t");
-            append_escaped(&error.0, answer);
-        }
+    let effective = CronJobSchedule::new(&schedule, zone, &Zone::utc());
+    // The zone is looked at first, as by the controller (B-6.2).
+    match (effective.zone, effective.parsed) {
+        (Some(Err(error)), _) => append_error(&error.to_string(), answer),
+        (_, Err(error)) => append_error(&error.0, answer),
+        (_, Ok(schedule)) => append_activations(&schedule, from, count, answer),
     }
     answer.push(b'\n');
     Ok(())
@@ -128,6 +134,11 @@ fn unescape(text: &str) -> Result<Cow<'_, str>, String> {
         });
     }
     Ok(Cow::Owned(plain))
+}
+
+fn append_error(text: &str, answer: &mut Vec<u8>) {
+    answer.extend_from_slice(b"\tERR\t");
+    append_escaped(text, answer);
 }
 
 fn append_escaped(text: &str, answer: &mut Vec<u8>) {

@@ -34,6 +34,14 @@ fn check_bulk(input: &[u8], expected: &str) {
     assert_eq!(run_with(&["--stdin"], input).unwrap(), expected);
 }
 
+/// The answers to a first line that is malformed and to the lines after it, and the error at the end.
+fn run_malformed(input: &[u8]) -> (String, String) {
+    let command = Command::parse_from(["next", "--stdin"]);
+    let mut output = Vec::new();
+    let error = run(command.args, NOW.parse().unwrap(), input, &mut output).unwrap_err();
+    (String::from_utf8(output).unwrap(), error.to_string())
+}
+
 #[test]
 fn activations_are_shown_in_the_zone_and_in_utc() {
     check(
@@ -151,7 +159,7 @@ fn bulk_answers_repeat_the_query() {
           \\\\\t\t2026-03-27T12:00:00Z\t1",
         "0 2 * * *\tEurope/Berlin\t2026-03-27T12:00:00.5Z\t2\t2026-03-28T01:00:00Z 2026-03-30T00:00:00Z\n\
          0\\t2 * * *\t\t2026-03-27T12:00:00Z\t1\t2026-03-28T02:00:00Z\n\
-         0 0 31 2 *\tBad/Zone\t2026-03-27T12:00:00Z\t3\t-\n\
+         0 0 31 2 *\tBad/Zone\t2026-03-27T12:00:00Z\t3\tERR\tunknown time zone Bad/Zone\n\
          0 0 29 2 *\t\t2095-01-01T00:00:00Z\t3\t2096-02-29T00:00:00Z -\n\
          \\\\\t\t2026-03-27T12:00:00Z\t1\tERR\texpected exactly 5 fields, found 1: [\\\\]\n",
     );
@@ -163,7 +171,12 @@ fn a_line_that_is_no_query_is_told_and_the_rest_goes_on() {
     let good = "@daily\t\t2026-03-27T12:00:00Z\t1\t2026-03-28T00:00:00Z\n";
     let check = |bad: &[u8], message: &str| {
         let input = [bad, b"\n@daily\t\t2026-03-27T12:00:00Z\t1\n"].concat();
-        check_bulk(&input, &format!("BAD\tline 1: {message}\n{good}"));
+        let (answers, error) = run_malformed(&input);
+        assert_eq!(answers, format!("BAD\tline 1: {message}\n{good}"));
+        assert_eq!(
+            error,
+            "1 of the lines was not answered; correct the lines that are answered with BAD"
+        );
     };
     let columns = "instead of 4: schedule, zone, instant in RFC 3339, count";
     check(b"", &format!("1 columns {columns}"));
@@ -178,11 +191,30 @@ fn a_line_that_is_no_query_is_told_and_the_rest_goes_on() {
         let line = format!("{text}\t\t2026-03-27T12:00:00Z\t1");
         check(line.as_bytes(), r"a \ in column 1 that is not one of \t, \n, \r, \\");
     }
-    let answers = run_with(&["--stdin"], b"@daily\t\tnoon\t1\n").unwrap();
+    let (answers, error) = run_malformed(b"@daily\t\tnoon\t1\nx\n");
     assert!(
-        answers.starts_with("BAD\tline 1: the instant in column 3: ") && answers.lines().count() == 1,
+        answers.starts_with("BAD\tline 1: the instant in column 3: ") && answers.lines().count() == 2,
         "{answers}"
     );
+    assert_eq!(
+        error,
+        "2 of the lines were not answered; correct the lines that are answered with BAD"
+    );
+}
+
+#[test]
+fn a_zone_that_is_unknown_is_an_error_in_bulk_too() {
+    let query = |schedule: &str, zone: &str| format!("{schedule}\t{zone}\t2026-03-27T12:00:00Z\t1");
+    for (schedule, zone, answer) in [
+        ("@daily", "Mars/Base", "ERR\tunknown time zone Mars/Base"),
+        ("@daily", "europe/berlin", "ERR\tunknown time zone europe/berlin"),
+        ("@sometimes", "Mars/Base", "ERR\tunknown time zone Mars/Base"),
+        ("@daily", "../UTC", "ERR\ttime: invalid location name"),
+        ("@daily", "Europe/Berlin", "2026-03-27T23:00:00Z"),
+    ] {
+        let query = query(schedule, zone);
+        check_bulk(query.as_bytes(), &format!("{query}\t{answer}\n"));
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub enum MetricKind {
 macro_rules! table {
     ($($constant:ident: $kind:ident $name:literal [$($label:literal),*] $help:literal, $when:literal;)*) => {
         $(
-            #[doc = $help]
+            #[doc = concat!("The metric `", $name, "`.")]
             pub const $constant: MetricSpec = MetricSpec {
                 name: $name,
                 kind: MetricKind::$kind,

@@ -96,6 +96,7 @@ pub struct Overview {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Election {
     config: ElectionConfig,
+    #[cfg(test)]
     guards: Guards,
     identity: MemberIdentity,
     /// The installation text of this replica's member Lease.
@@ -129,6 +130,7 @@ impl Election {
     /// An election that knows nothing yet. The first list of Leases makes it join.
     pub fn new(config: ElectionConfig, now: BootInstant) -> Election {
         Election {
+            #[cfg(test)]
             guards: Guards::ALL,
             identity: MemberIdentity {
                 pod_name: config.pod_name.clone(),
@@ -240,7 +242,7 @@ impl Election {
     pub fn act_until(&self) -> Option<BootInstant> {
         self.membership
             .active()
-            .map(|active| active.act_until(self.fence_after(), self.guards))
+            .map(|active| active.act_until(self.fence_after(), self.guards()))
     }
 
     /// The shards in quarantine.

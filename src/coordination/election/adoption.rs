@@ -62,7 +62,7 @@ impl Election {
 
     fn vacancy(&self, shard: ShardId, seen: &SeenShard) -> Option<Vacancy> {
         let vacancy = |since, kind| Some(Vacancy { since, kind });
-        if self.guards.whole_view && !self.view.is_caught_up_with(seen) {
+        if self.guards().whole_view && !self.view.is_caught_up_with(seen) {
             return None;
         }
         let Some(lease) = &seen.lease else {
@@ -98,7 +98,7 @@ impl Election {
     }
 
     fn waited(&self, duration: Duration) -> Duration {
-        if self.guards.wait_out_duration {
+        if self.guards().wait_out_duration {
             duration
         } else {
             Duration::ZERO

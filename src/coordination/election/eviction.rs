@@ -31,7 +31,7 @@ impl Election {
     }
 
     fn begin_eviction(&mut self, victim: Box<str>, now: BootInstant) {
-        if !self.guards.quorum_read {
+        if !self.guards().quorum_read {
             return self.evict(&victim, now);
         }
         let Some(version) = self.view.members.get(&victim).map(|seen| seen.lease.resource_version) else {
@@ -45,12 +45,12 @@ impl Election {
     /// When this replica may evict a member; `None` if the member's Lease has no holder, or the view is not trusted.
     fn evictable_at(&self, pod_uid: &str, seen: &SeenMember) -> Option<BootInstant> {
         let victim = seen.lease.holder.member()?;
-        let silent_since = if self.guards.trusted_watch {
+        let silent_since = if self.guards().trusted_watch {
             seen.changed_at.max(self.view.trusted_since?)
         } else {
             seen.changed_at
         };
-        let duration = if self.guards.wait_out_duration {
+        let duration = if self.guards().wait_out_duration {
             Duration::from_secs(seen.lease.duration_secs.into())
         } else {
             self.config.timing.parts().renew_interval

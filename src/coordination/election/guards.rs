@@ -1,4 +1,6 @@
-//! The guards that prevent two replicas from leading one shard. Tests can disable each to show that it is needed.
+//! The guards that prevent two replicas from leading one shard. The model check disables each to show that it is needed.
+
+use super::Election;
 
 /// The guards that are enabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,4 +30,19 @@ impl Guards {
         whole_view: true,
         quorum_read: true,
     };
+}
+
+impl Election {
+    /// The guards in force.
+    #[cfg(not(test))]
+    #[expect(clippy::unused_self, reason = "in tests the guards are a field")]
+    pub(super) const fn guards(&self) -> Guards {
+        Guards::ALL
+    }
+
+    /// The guards that the test enabled.
+    #[cfg(test)]
+    pub(super) fn guards(&self) -> Guards {
+        self.guards
+    }
 }

@@ -189,7 +189,7 @@ impl Election {
         for record in leases {
             self.echoed(record, now);
         }
-        let asked_at = if self.guards.fence_from_send { asked_at } else { now };
+        let asked_at = if self.guards().fence_from_send { asked_at } else { now };
         match &mut self.membership {
             Membership::Listing => {
                 self.membership = Membership::Joining {
@@ -222,17 +222,13 @@ impl Election {
         }
         let lease = MemberLease::read(record, self.config.installation.shard_count);
         let (number, accepts) = (lease.renewal, lease.accepts());
-        let is_first = self.is_without_other_settings();
+        let (is_first, guards) = (self.is_without_other_settings(), self.guards());
         if let Membership::Member(active) = &mut self.membership
             && let Some(shown) = active.unseen.iter().find(|renewal| renewal.number == number).copied()
         {
             active.unseen.retain(|renewal| renewal.number > number);
             active.acknowledged = active.acknowledged.max(number);
-            let from = if self.guards.fence_from_send {
-                shown.sent_at
-            } else {
-                now
-            };
+            let from = if guards.fence_from_send { shown.sent_at } else { now };
             active.seen_from = active.seen_from.max(from);
             active.renewed_from = active.renewed_from.max(from);
             active.is_established = accepts && (active.is_established || is_first);
@@ -340,7 +336,7 @@ impl Election {
     }
 
     fn tell_fence(&mut self, now: BootInstant) {
-        let (fence_after, guards) = (self.fence_after(), self.guards);
+        let (fence_after, guards) = (self.fence_after(), self.guards());
         let Membership::Member(active) = &mut self.membership else {
             return;
         };

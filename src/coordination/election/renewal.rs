@@ -153,7 +153,7 @@ impl Election {
 
     fn joined(&mut self, record: &LeaseRecord, sent_at: BootInstant, now: BootInstant) {
         if let Membership::Joining { seen_from, .. } = self.membership {
-            let from = if self.guards.fence_from_send { sent_at } else { now };
+            let from = if self.guards().fence_from_send { sent_at } else { now };
             let mut active = ActiveMembership::new(record.resource_version, sent_at, from, seen_from);
             active.renew_at = sent_at + self.config.timing.parts().renew_interval;
             active.published = self.published(record);
@@ -166,7 +166,7 @@ impl Election {
     }
 
     fn renewed(&mut self, number: u64, record: &LeaseRecord, sent_at: BootInstant, now: BootInstant) {
-        let from = if self.guards.fence_from_send { sent_at } else { now };
+        let from = if self.guards().fence_from_send { sent_at } else { now };
         let published = self.published(record);
         if let Membership::Member(active) = &mut self.membership {
             active.succeeded(number, from, record.resource_version, published);

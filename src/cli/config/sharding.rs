@@ -1,11 +1,8 @@
 //! How a replica shares CronJobs with others, checked once at the start.
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    sync::Arc,
-};
+use std::sync::Arc;
 
-use super::surroundings::{PodIdentity, Surroundings, TokenFault};
+use super::surroundings::{PodIdentity, Surroundings, TokenFault, random_number};
 use crate::{
     cli::args::{RunArgs, TimingPreset},
     controller::settings::ShardingSettings,
@@ -83,11 +80,6 @@ fn part(flag: &'static str, text: &str) -> Result<Box<str>, ShardingError> {
         return Err(ShardingError::Text { flag });
     }
     Ok(text.into())
-}
-
-/// A number that no other process has: what the standard library keys its maps with is drawn from the kernel's randomness.
-pub(super) fn random_number() -> u64 {
-    RandomState::new().hash_one(std::process::id())
 }
 
 #[cfg(test)]

@@ -1,11 +1,15 @@
 //! Where the process runs, in a Pod or outside, and what it is called there.
 
-use std::{env, fs, path::Path};
+use std::{
+    env, fs,
+    hash::{BuildHasher, RandomState},
+    path::Path,
+};
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::Deserialize;
 
-use super::{TOKEN_FILE, not_in_pod, sharding::random_number};
+use super::{TOKEN_FILE, not_in_pod};
 
 /// Where the process runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +125,11 @@ fn named_in(token: &str) -> Result<PodIdentity, TokenFault> {
     let pod = claims.kubernetes.and_then(|claims| claims.pod);
     let PodClaim { name, uid } = pod.ok_or(TokenFault::NotBound)?;
     Ok(PodIdentity { name, uid })
+}
+
+/// A number that no other process has. The standard library seeds the hash of its maps from the kernel's randomness.
+pub(super) fn random_number() -> u64 {
+    RandomState::new().hash_one(std::process::id())
 }
 
 #[cfg(test)]

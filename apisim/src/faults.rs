@@ -12,7 +12,7 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
-use crate::{failure::Failure, random::Random, resource::Resource, service::Verb};
+use crate::{failure::Failure, random::Random, resource::Resource, verb::Verb};
 
 /// What a rule does to a request or a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,6 +21,7 @@ mod service;
 mod service_time;
 mod store;
 mod times;
+mod verb;
 
 pub use api::{Api, Options, Snapshot};
 pub use clock::WallClock;
@@ -31,5 +32,6 @@ pub use objects::validation::Checks;
 pub use random::Random;
 pub use resource::Resource;
 pub use server::{Server, ServerError};
-pub use service::{ApiBody, ApiService, ConnectionLost, Verb};
+pub use service::{ApiBody, ApiService, ConnectionLost};
 pub use service_time::ServiceTimes;
+pub use verb::Verb;

@@ -27,17 +27,14 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::time::sleep;
 use tower::{BoxError, Service};
 
+pub use self::body::{ApiBody, ConnectionLost};
 use self::{
     answer::Answer,
     form::Form,
     query::Query,
     route::{Call, Route},
 };
-pub use self::{
-    body::{ApiBody, ConnectionLost},
-    route::Verb,
-};
-use crate::{api::Api, clock::instant, failure::Failure, faults::Asker};
+use crate::{api::Api, clock::instant, failure::Failure, faults::Asker, verb::Verb};
 
 /// Longest request body, as the API server's.
 const BODY_MAX_BYTES: usize = 3 << 20;

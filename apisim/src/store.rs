@@ -6,6 +6,7 @@
 mod key;
 mod object;
 mod selector;
+mod selector_error;
 mod shard_selector;
 mod table;
 #[cfg(test)]

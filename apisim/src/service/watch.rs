@@ -16,7 +16,6 @@ use super::{
     ApiBody, ApiService, Asked, ConnectionLost,
     answer::Answer,
     form::{self, Form},
-    route::Verb,
 };
 use crate::{
     api::Api,
@@ -27,6 +26,7 @@ use crate::{
     objects::table::IncludeObject,
     resource::Resource,
     store::{Change, ChangeKind, Selector, Stored, Table},
+    verb::Verb,
 };
 
 /// Changes that are read from the log at a time.

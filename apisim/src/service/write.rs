@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::{
     ApiService, Asked,
     answer::{Answer, List},
-    route::Verb,
 };
 use crate::{
     failure::Failure,
@@ -21,6 +20,7 @@ use crate::{
     resource::Resource,
     rules::{self, BodyForm, Patch},
     store::{Key, Table},
+    verb::Verb,
 };
 
 impl ApiService {

@@ -2,13 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Stored, shard_selector::ShardSelector};
+use super::{Stored, selector_error::SelectorError, shard_selector::ShardSelector};
 use crate::resource::Resource;
-
-/// A selector that cannot be understood, in the server's words.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct SelectorError(pub(crate) String);
 
 /// What a list or a watch shows.
 #[derive(Clone, Debug, Default)]

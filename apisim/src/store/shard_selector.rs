@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::{Stored, selector::SelectorError};
+use super::{Stored, selector_error::SelectorError};
 use crate::fnv::fnv_1a;
 
 /// The end of the last range: one more than the greatest hash.

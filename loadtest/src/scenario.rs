@@ -12,6 +12,8 @@ use crate::{
 };
 
 pub(crate) mod burst;
+#[allow(dead_code, reason = "the command that uses it follows")]
+pub(crate) mod compare;
 pub(crate) mod handovers;
 pub(crate) mod minutely;
 

@@ -1,0 +1,123 @@
+//! The figures that controllers are compared by. Lower is better for each of them.
+
+use serde::{Deserialize, Serialize};
+
+/// One figure of a turn. Lateness counts from the nominal instant to the arrival of the create at the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Column {
+    LatenessP50Ms,
+    LatenessP90Ms,
+    LatenessP99Ms,
+    LatenessP999Ms,
+    /// The latest of the first creates of the minutes.
+    FirstOfMinuteMs,
+    /// The latest of the last creates of the minutes.
+    LastOfMinuteMs,
+    Missed,
+    Doubled,
+    /// Creates while the CronJob's Job before certainly ran.
+    Overlaps,
+    WritesPerRun,
+    EventWritesPerRun,
+    AllWritesPerRun,
+    CpuMsPerRun,
+    PeakMemoryMib,
+    StatusAgeP99Ms,
+}
+
+/// In the order of the table.
+pub(crate) const COLUMNS: [Column; 15] = [
+    Column::LatenessP50Ms,
+    Column::LatenessP90Ms,
+    Column::LatenessP99Ms,
+    Column::LatenessP999Ms,
+    Column::FirstOfMinuteMs,
+    Column::LastOfMinuteMs,
+    Column::Missed,
+    Column::Doubled,
+    Column::Overlaps,
+    Column::WritesPerRun,
+    Column::EventWritesPerRun,
+    Column::AllWritesPerRun,
+    Column::CpuMsPerRun,
+    Column::PeakMemoryMib,
+    Column::StatusAgeP99Ms,
+];
+
+impl Column {
+    /// What a table calls it.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Column::LatenessP50Ms => "lateness p50, ms",
+            Column::LatenessP90Ms => "lateness p90, ms",
+            Column::LatenessP99Ms => "lateness p99, ms",
+            Column::LatenessP999Ms => "lateness p99.9, ms",
+            Column::FirstOfMinuteMs => "first of a minute, ms",
+            Column::LastOfMinuteMs => "last of a minute, ms",
+            Column::Missed => "missed runs",
+            Column::Doubled => "doubled runs",
+            Column::Overlaps => "overlapping runs",
+            Column::WritesPerRun => "writes per run, without Events",
+            Column::EventWritesPerRun => "writes of Events per run",
+            Column::AllWritesPerRun => "all writes per run",
+            Column::CpuMsPerRun => "processor time per run, ms",
+            Column::PeakMemoryMib => "peak memory, MiB",
+            Column::StatusAgeP99Ms => "status age p99, ms",
+        }
+    }
+
+    /// A figure as a person reads it, without its unit.
+    pub(crate) fn text(self, figure: f64) -> String {
+        match self {
+            Column::Missed | Column::Doubled | Column::Overlaps => {
+                // A median of two counts may be a half.
+                let decimals = usize::from(figure.fract() != 0.0);
+                format!("{figure:.decimals$}")
+            }
+            Column::WritesPerRun | Column::EventWritesPerRun | Column::AllWritesPerRun | Column::CpuMsPerRun => {
+                format!("{figure:.2}")
+            }
+            Column::LatenessP50Ms
+            | Column::LatenessP90Ms
+            | Column::LatenessP99Ms
+            | Column::LatenessP999Ms
+            | Column::FirstOfMinuteMs
+            | Column::LastOfMinuteMs
+            | Column::PeakMemoryMib
+            | Column::StatusAgeP99Ms => format!("{figure:.*}", usize::from(figure.abs() < 100.0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_column_is_in_the_table_once() {
+        let distinct: BTreeSet<Column> = COLUMNS.into_iter().collect();
+        assert_eq!(distinct.len(), COLUMNS.len());
+        let in_order: Vec<Column> = distinct.into_iter().collect();
+        assert_eq!(in_order, COLUMNS);
+    }
+
+    #[test]
+    fn a_column_is_named_in_files_as_in_the_code() {
+        let name = |column: Column| serde_json::to_string(&column).unwrap();
+        assert_eq!(name(Column::LatenessP999Ms), "\"lateness_p999_ms\"");
+        assert_eq!(name(Column::CpuMsPerRun), "\"cpu_ms_per_run\"");
+    }
+
+    #[test]
+    fn figures_have_the_digits_that_they_deserve() {
+        let check = |column: Column, figure: f64, expected: &str| assert_eq!(column.text(figure), expected);
+        check(Column::Missed, 3.0, "3");
+        check(Column::Missed, 2.5, "2.5");
+        check(Column::CpuMsPerRun, 2.345, "2.35");
+        check(Column::LatenessP99Ms, 3.21, "3.2");
+        check(Column::LatenessP99Ms, 58_123.4, "58123");
+    }
+}

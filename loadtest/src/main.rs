@@ -33,6 +33,7 @@ use crate::{
     report::Report,
     scenario::{
         burst::{Burst, BurstReport},
+        compare::{self, CompareArguments, floor::BareCreatesArguments},
         handovers::{Handovers, table::HandoverReport},
         minutely::Minutely,
     },
@@ -56,6 +57,11 @@ enum Scenario {
     Burst(BurstArguments),
     /// Replicas of cronwheel that share the CronJobs, and are replaced and killed: how long shards are without a leader.
     Handovers(HandoversArguments),
+    /// The built-in controller, with and without its limits, cronwheel, and bare creates in turn on the same load.
+    Compare(CompareArguments),
+    /// One create for each CronJob at every whole minute, until killed; a part of `compare`.
+    #[command(hide = true)]
+    BareCreates(BareCreatesArguments),
 }
 
 #[derive(Debug, Args)]
@@ -167,6 +173,15 @@ async fn judge(scenario: Scenario) -> anyhow::Result<ExitCode> {
         }
         Scenario::Burst(arguments) => {
             println!("{}", run_burst(arguments).await?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Scenario::Compare(arguments) => {
+            let scratch = Scratch::new()?;
+            compare::run(arguments, build_cronwheel, &scratch.0).await?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Scenario::BareCreates(arguments) => {
+            compare::floor::run(arguments).await?;
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -59,24 +59,44 @@ impl ProcessUsage {
 
 /// Everything about where figures were taken, in one line.
 pub(crate) fn machine_line(kubectl: &Kubectl, cronwheel: Option<&Path>) -> String {
-    let n_cores = thread::available_parallelism().map_or(0, usize::from);
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let cpu_text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let cpu = cpu_text
-        .lines()
-        .find_map(|line| line.strip_prefix("model name"))
-        .unwrap_or("unknown CPU");
     let server = kubectl
         .run(&["version", "--output=json"])
         .ok()
         .and_then(|text| server_version(&text));
     let controller = cronwheel.map_or_else(|| "the built-in controller".to_owned(), program_version);
     format!(
-        "{n_cores} cores ({}), Linux {}, kube-apiserver {}, {controller}",
-        cpu.trim_start_matches([':', ' ', '\t']),
-        kernel.trim(),
+        "{} cores ({}), Linux {}, kube-apiserver {}, {controller}",
+        n_cores(),
+        processor(),
+        kernel(),
         server.as_deref().unwrap_or("of unknown version"),
     )
+}
+
+pub(crate) fn n_cores() -> usize {
+    thread::available_parallelism().map_or(0, usize::from)
+}
+
+/// The model of the processor.
+pub(crate) fn processor() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find_map(|line| line.strip_prefix("model name"));
+    let model = model.unwrap_or("unknown CPU").trim_start_matches([':', ' ', '\t']);
+    model.to_owned()
+}
+
+/// The release of Linux.
+pub(crate) fn kernel() -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    release.trim().to_owned()
+}
+
+/// Memory of the machine; 0 where that is unknown.
+pub(crate) fn memory_mib() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = total.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or_default() / 1_024
 }
 
 fn server_version(text: &str) -> Option<String> {
@@ -84,13 +104,14 @@ fn server_version(text: &str) -> Option<String> {
     Some(version.get("serverVersion")?.get("gitVersion")?.as_str()?.to_owned())
 }
 
-fn program_version(program: &Path) -> String {
+/// What an executable says to `--version`.
+pub(crate) fn program_version(program: &Path) -> String {
     let output = Command::new(program).arg("--version").output();
     let text = output
         .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
         .unwrap_or_default();
     if text.is_empty() {
-        "cronwheel of unknown version".to_owned()
+        format!("{} of unknown version", program.display())
     } else {
         text
     }

@@ -1,8 +1,12 @@
 //! What is driven at the API server, and what all of it needs.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 
 use crate::{
     audit::{self, Request},
@@ -12,7 +16,7 @@ use crate::{
 };
 
 pub(crate) mod burst;
-#[allow(dead_code, reason = "the command that uses it follows")]
+#[allow(dead_code, reason = "the table that uses the rest follows")]
 pub(crate) mod compare;
 pub(crate) mod handovers;
 pub(crate) mod minutely;
@@ -39,6 +43,13 @@ async fn create_between_slots(load: &Load, target: &Target) -> anyhow::Result<Sl
     load.create(target.kubeconfig()).await?;
     // Where it took longer after all, some fire before the others; the first slot that counts is one for all.
     Ok(Slot::at_or_after(Timestamp::now() + BEFORE_SLOT))
+}
+
+/// A client that acts as the user of a kubeconfig.
+async fn client(kubeconfig: &Path) -> anyhow::Result<Client> {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    Ok(Client::try_from(config)?)
 }
 
 async fn whole_audit_log(target: &Target, user: &str) -> anyhow::Result<Vec<Request>> {

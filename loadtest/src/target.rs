@@ -91,6 +91,14 @@ impl Target {
             .collect()
     }
 
+    /// Process ids of everything that is ours, without the controller under test.
+    pub(crate) fn own_pids(&self) -> Vec<u32> {
+        let beside = [Component::ControllerManager, Component::Kwok];
+        let pid = |component| self.testbed.as_ref()?.pid(component);
+        let servers = self.server_pids().into_iter().map(|(_, pid)| pid);
+        servers.chain(beside.into_iter().filter_map(pid)).collect()
+    }
+
     /// Makes the account that cronwheel runs as, and writes a kubeconfig with a token of it.
     pub(crate) fn candidate_kubeconfig(&self, scratch: &Path) -> anyhow::Result<PathBuf> {
         self.kubectl.apply(RBAC)?;
@@ -118,14 +126,17 @@ impl Target {
 
     /// Fails where the API server has dropped lines of its audit log: then nothing can be said about missed Jobs.
     pub(crate) fn check_audit_log(&self) -> anyhow::Result<()> {
-        let metrics = self.kubectl.run(&["get", "--raw", "/metrics"])?;
-        let n_dropped = crate::exposition::Exposition::parse(&metrics).total("apiserver_audit_error_total");
-        match n_dropped {
-            Some(n_dropped) if n_dropped > 0.0 => {
-                bail!("the API server has dropped {n_dropped} lines of its audit log")
-            }
+        match self.n_dropped_audit_lines()? {
+            n_dropped if n_dropped > 0.0 => bail!("the API server has dropped {n_dropped} lines of its audit log"),
             _ => Ok(()),
         }
+    }
+
+    /// How many lines of its audit log the API server has dropped.
+    pub(crate) fn n_dropped_audit_lines(&self) -> anyhow::Result<f64> {
+        let metrics = self.kubectl.run(&["get", "--raw", "/metrics"])?;
+        let n_dropped = crate::exposition::Exposition::parse(&metrics).total("apiserver_audit_error_total");
+        Ok(n_dropped.unwrap_or_default())
     }
 }
 

@@ -30,6 +30,11 @@ impl Burst {
         self.lateness_us.len()
     }
 
+    /// From slot to arrival, ascending, microseconds.
+    pub(crate) fn lateness_us(&self) -> &[i64] {
+        &self.lateness_us
+    }
+
     /// The lateness that a share of the Jobs does not exceed, by nearest rank; none where there are none.
     pub(crate) fn quantile_us(&self, share: f64) -> Option<i64> {
         #[expect(

@@ -12,13 +12,12 @@ use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::Job;
 use kube::{
-    Api, Client, Config,
+    Api, Client,
     api::{DeleteParams, ListParams},
-    config::{KubeConfigOptions, Kubeconfig},
 };
 use serde_json::{Value, json};
 
-use super::{create_between_slots, progress, sleep_until, whole_audit_log};
+use super::{client, create_between_slots, progress, sleep_until, whole_audit_log};
 use crate::{
     audit::Request,
     bare_client::{BareClient, PreparedJob},
@@ -82,7 +81,7 @@ impl Burst {
         let slots = Slots::starting_at(first_slot.start(), 1, self.n_minutes);
         progress(&format!("first burst {}", slots.first().start()));
         let template = self.template(target)?;
-        let admin = admin(target).await?;
+        let admin = client(target.kubeconfig()).await?;
         let mut rounds: Vec<BareRound> = Vec::new();
         for slot in slots.all() {
             for after in BARE_AFTER_SLOT {
@@ -204,12 +203,6 @@ impl Burst {
             n_beside_bare,
         })
     }
-}
-
-async fn admin(target: &Target) -> anyhow::Result<Client> {
-    let kubeconfig = Kubeconfig::read_from(target.kubeconfig())?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    Ok(Client::try_from(config)?)
 }
 
 fn bare_name(round: usize, name: &str) -> String {

@@ -1,6 +1,17 @@
 //! `loadtest compare`: controllers in turn on the same load, judged by the audit log of the API server.
 
+mod arguments;
 mod column;
+mod contestant;
+mod figures;
+pub(crate) mod floor;
+mod progress;
 mod result;
+mod rounds;
+mod samples;
 mod slo;
 mod statistics;
+mod turn;
+
+pub(crate) use arguments::CompareArguments;
+pub(crate) use rounds::run;

@@ -1,0 +1,242 @@
+//! The controllers that are compared: how each is started, what it is called, and which processes it has.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use anyhow::{Context as _, bail};
+use testbed::ReferenceLimits;
+
+use super::result::ControllerInfo;
+use crate::{
+    controller::{Candidate, Controller},
+    measure,
+    target::Target,
+};
+
+/// More than the API server of a small machine can answer: the client's limit is never reached.
+const UNTHROTTLED: ReferenceLimits = ReferenceLimits {
+    kube_api_qps: 10_000,
+    kube_api_burst: 10_000,
+    concurrent_cron_job_syncs: 5,
+};
+
+/// The names of the contestants, in the order of the table.
+pub(crate) const NAMES: [&str; 4] = ["floor", "built-in", "built-in-unthrottled", "cronwheel"];
+
+/// One of those compared.
+#[derive(Clone, Debug)]
+pub(crate) enum Contestant {
+    /// Bare creates, so many in flight: what no controller can do with less.
+    Floor { in_flight: u32 },
+    /// The `CronJob` controller of kube-controller-manager.
+    BuiltIn,
+    /// The same without a limit on its requests.
+    BuiltInUnthrottled,
+    /// Replicas of cronwheel.
+    Cronwheel {
+        program: PathBuf,
+        replicas: u32,
+        arguments: Vec<String>,
+    },
+}
+
+impl Contestant {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Contestant::Floor { .. } => NAMES[0],
+            Contestant::BuiltIn => NAMES[1],
+            Contestant::BuiltInUnthrottled => NAMES[2],
+            Contestant::Cronwheel { .. } => NAMES[3],
+        }
+    }
+
+    /// `kubernetes` is the version of the API server, which is that of the built-in controller too.
+    pub(super) fn info(&self, kubernetes: &str) -> ControllerInfo {
+        let (version, replicas, flags) = match self {
+            Contestant::Floor { in_flight } => ("bare creates".to_owned(), 1, floor_flags(*in_flight)),
+            Contestant::BuiltIn => (kubernetes.to_owned(), 1, limit_flags(ReferenceLimits::default())),
+            Contestant::BuiltInUnthrottled => (kubernetes.to_owned(), 1, limit_flags(UNTHROTTLED)),
+            Contestant::Cronwheel {
+                program,
+                replicas,
+                arguments,
+            } => (measure::program_version(program), *replicas, arguments.clone()),
+        };
+        ControllerInfo {
+            name: self.name().to_owned(),
+            version,
+            replicas,
+            flags,
+        }
+    }
+
+    /// Starts it and waits until it is ready. `scratch` is an empty folder.
+    pub(super) async fn start(&self, target: &mut Target, scratch: &Path) -> anyhow::Result<Running> {
+        match self {
+            Contestant::Floor { in_flight } => {
+                let kubeconfig = target.candidate_kubeconfig(scratch)?;
+                Running::floor(&kubeconfig, *in_flight)
+            }
+            Contestant::BuiltIn => Running::built_in(ReferenceLimits::default(), target, scratch).await,
+            Contestant::BuiltInUnthrottled => Running::built_in(UNTHROTTLED, target, scratch).await,
+            Contestant::Cronwheel {
+                program,
+                replicas,
+                arguments,
+            } => {
+                let mut controllers = Vec::new();
+                for number in 0..*replicas {
+                    let mut arguments = arguments.clone();
+                    if !is_alone(&arguments) {
+                        arguments.extend(replica_flags(number));
+                    }
+                    let candidate = Candidate::Cronwheel {
+                        program: program.clone(),
+                        arguments,
+                    };
+                    let folder = scratch.join(format!("replica-{number}"));
+                    fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+                    controllers.push(Controller::start(&candidate, target, &folder).await?);
+                }
+                Ok(Running::Controllers(controllers))
+            }
+        }
+    }
+}
+
+/// Whether the arguments of cronwheel let it share with nobody.
+pub(super) fn is_alone(arguments: &[String]) -> bool {
+    arguments.iter().any(|argument| argument == "--alone")
+}
+
+/// Flags by which replicas on one machine are told apart.
+fn replica_flags(number: u32) -> [String; 4] {
+    [
+        "--lease-namespace=kube-system".to_owned(),
+        format!("--pod-name=cronwheel-{number}"),
+        format!("--pod-uid=uid-{number}"),
+        "--pod-revision=1".to_owned(),
+    ]
+}
+
+fn limit_flags(limits: ReferenceLimits) -> Vec<String> {
+    vec![
+        "--controllers=cronjob-controller".to_owned(),
+        format!("--kube-api-qps={}", limits.kube_api_qps),
+        format!("--kube-api-burst={}", limits.kube_api_burst),
+        format!("--concurrent-cron-job-syncs={}", limits.concurrent_cron_job_syncs),
+    ]
+}
+
+fn floor_flags(in_flight: u32) -> Vec<String> {
+    vec![format!("--in-flight={in_flight}")]
+}
+
+/// A contestant that runs, and ends with this value.
+pub(super) enum Running {
+    Floor(Child),
+    Controllers(Vec<Controller>),
+}
+
+impl Running {
+    fn floor(kubeconfig: &Path, in_flight: u32) -> anyhow::Result<Running> {
+        // A process of its own, so that its processor time and memory can be told from those of the measurement.
+        let program = env::current_exe().context("cannot find the executable of loadtest")?;
+        let child = Command::new(program)
+            .args(["bare-creates", "--kubeconfig"])
+            .arg(kubeconfig)
+            .args(floor_flags(in_flight))
+            .stdin(Stdio::null())
+            .spawn()
+            .context("cannot start the bare creates")?;
+        Ok(Running::Floor(child))
+    }
+
+    async fn built_in(limits: ReferenceLimits, target: &mut Target, scratch: &Path) -> anyhow::Result<Running> {
+        let controller = Controller::start(&Candidate::Reference(limits), target, scratch).await?;
+        Ok(Running::Controllers(vec![controller]))
+    }
+
+    /// As whom it acts.
+    pub(super) fn user(&self) -> String {
+        match self {
+            Running::Floor(_) => Target::candidate_user(),
+            Running::Controllers(controllers) => controllers.first().map(Controller::user).unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn pids(&self, target: &Target) -> anyhow::Result<Vec<u32>> {
+        match self {
+            Running::Floor(child) => Ok(vec![child.id()]),
+            Running::Controllers(controllers) => controllers.iter().map(|one| one.pid(target)).collect(),
+        }
+    }
+
+    pub(super) async fn stop(mut self, target: &mut Target) -> anyhow::Result<()> {
+        match &mut self {
+            Running::Floor(child) => {
+                if let Some(status) = child.try_wait()? {
+                    bail!("the bare creates ended ({status}) before their time");
+                }
+            }
+            Running::Controllers(controllers) => {
+                for controller in controllers.drain(..) {
+                    controller.stop(target).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Running::Floor(child) = self {
+            // Both fail only where it has ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cronwheel(replicas: u32) -> Contestant {
+        Contestant::Cronwheel {
+            program: "/no/such/program".into(),
+            replicas,
+            arguments: vec!["--shards=64".into()],
+        }
+    }
+
+    #[test]
+    fn flags_are_those_that_it_is_started_with() {
+        let flags = |contestant: Contestant| contestant.info("v1.36.3").flags.join(" ");
+        assert_eq!(flags(Contestant::Floor { in_flight: 64 }), "--in-flight=64");
+        let throttled = flags(Contestant::BuiltIn);
+        assert!(
+            throttled.contains("--controllers=cronjob-controller --kube-api-qps=20 "),
+            "{throttled}"
+        );
+        let unthrottled = flags(Contestant::BuiltInUnthrottled);
+        assert!(unthrottled.contains("--kube-api-qps=10000 "), "{unthrottled}");
+        assert_eq!(flags(cronwheel(3)), "--shards=64");
+    }
+
+    #[test]
+    fn replicas_differ_in_their_pod() {
+        let distinct: std::collections::BTreeSet<_> = (0..3).map(replica_flags).collect();
+        assert_eq!(distinct.len(), 3);
+    }
+
+    #[test]
+    fn the_built_in_controller_has_the_version_of_the_api_server() {
+        assert_eq!(Contestant::BuiltIn.info("v1.36.3").version, "v1.36.3");
+        assert_eq!(cronwheel(2).info("v1.36.3").replicas, 2);
+    }
+}

@@ -1,0 +1,119 @@
+//! The rounds of a comparison: every controller has one turn in each, and the order is reversed from round to round, so
+//! that what changes with time changes for all.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use testbed::Binaries;
+
+use super::{
+    arguments::CompareArguments,
+    contestant::Contestant,
+    progress::Progress,
+    result::{ComparisonResult, Environment, FORMAT, Plan},
+    slo::Slo,
+    turn,
+};
+use crate::{generator::Load, measure};
+
+impl Plan {
+    pub(super) fn load(&self) -> Load {
+        Load {
+            run_id: "load".to_owned(),
+            n_cron_jobs: self.cronjobs,
+            n_namespaces: self.namespaces,
+            job_seconds: self.job_seconds,
+        }
+    }
+
+    /// Which of `n` controllers have their turns in `round`, counted from 1.
+    fn order(&self, round: u32, n: usize) -> Vec<usize> {
+        let begin = usize::try_from(self.seed).unwrap_or_default();
+        let mut order: Vec<usize> = (0..n).map(|position| (begin + position) % n).collect();
+        if round.is_multiple_of(2) {
+            order.reverse();
+        }
+        order
+    }
+}
+
+impl Environment {
+    fn of_this_machine(kubernetes: String) -> Environment {
+        Environment {
+            cores: u32::try_from(measure::n_cores()).unwrap_or_default(),
+            processor: measure::processor(),
+            memory_mib: measure::memory_mib(),
+            kernel: measure::kernel(),
+            kubernetes,
+        }
+    }
+}
+
+/// Runs all rounds.
+pub(crate) async fn run(
+    arguments: CompareArguments,
+    build: impl FnOnce() -> anyhow::Result<PathBuf>,
+    scratch: &Path,
+) -> anyhow::Result<()> {
+    let contestants = arguments.contestants(build)?;
+    let mut result = begin(arguments.plan(), &contestants)?;
+    play(&contestants, &mut result, scratch).await?;
+    println!("{}", serde_json::to_string_pretty(&result)?);
+    Ok(())
+}
+
+/// A result without turns.
+fn begin(plan: Plan, contestants: &[Contestant]) -> anyhow::Result<ComparisonResult> {
+    let kubernetes = measure::program_version(&Binaries::find_or_build()?.kube_apiserver);
+    Ok(ComparisonResult {
+        format: FORMAT,
+        incomplete: Some("it has not ended".to_owned()),
+        started: Timestamp::now(),
+        command: CompareArguments::command(),
+        plan,
+        controllers: contestants.iter().map(|one| one.info(&kubernetes)).collect(),
+        environment: Environment::of_this_machine(kubernetes),
+        slo: Slo::default(),
+        turns: Vec::new(),
+    })
+}
+
+/// Plays all turns of the plan and adds each to the result.
+async fn play(contestants: &[Contestant], result: &mut ComparisonResult, scratch: &Path) -> anyhow::Result<()> {
+    let plan = result.plan;
+    let mut progress = Progress::new();
+    for round in 1..=plan.rounds {
+        for position in plan.order(round, contestants.len()) {
+            let contestant = &contestants[position];
+            let n_turns = contestants.len() * usize::try_from(plan.rounds)?;
+            progress.turn(result.turns.len() + 1, n_turns, contestant.name());
+            let turn = turn::run(&plan, contestant, round, scratch, &mut progress).await;
+            progress.end();
+            result.turns.push(turn?);
+        }
+    }
+    result.incomplete = None;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::compare::result::tests::result;
+
+    #[test]
+    fn the_order_is_reversed_from_round_to_round_and_turned_by_the_seed() {
+        let order = |seed: u32, round: u32| {
+            Plan {
+                seed,
+                ..result(&[], &[]).plan
+            }
+            .order(round, 4)
+        };
+        assert_eq!(order(0, 1), [0, 1, 2, 3]);
+        assert_eq!(order(0, 2), [3, 2, 1, 0]);
+        assert_eq!(order(0, 3), [0, 1, 2, 3]);
+        assert_eq!(order(6, 1), [2, 3, 0, 1]);
+        assert_eq!(order(6, 2), [1, 0, 3, 2]);
+    }
+}

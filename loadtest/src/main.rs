@@ -144,10 +144,11 @@ struct MinutelyArguments {
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
     let scenario = Arguments::parse().scenario;
+    let keeps_its_result = matches!(scenario, Scenario::Compare(_));
     // Dropping the run stops everything that it has started.
     tokio::select! {
         verdict = judge(scenario) => verdict,
-        _ = tokio::signal::ctrl_c() => bail!("interrupted"),
+        _ = tokio::signal::ctrl_c(), if !keeps_its_result => bail!("interrupted"),
     }
 }
 
@@ -177,8 +178,7 @@ async fn judge(scenario: Scenario) -> anyhow::Result<ExitCode> {
         }
         Scenario::Compare(arguments) => {
             let scratch = Scratch::new()?;
-            compare::run(arguments, build_cronwheel, &scratch.0).await?;
-            Ok(ExitCode::SUCCESS)
+            compare::run(arguments, build_cronwheel, &scratch.0).await
         }
         Scenario::BareCreates(arguments) => {
             compare::floor::run(arguments).await?;

@@ -16,7 +16,6 @@ use crate::{
 };
 
 pub(crate) mod burst;
-#[allow(dead_code, reason = "the table that uses the rest follows")]
 pub(crate) mod compare;
 pub(crate) mod handovers;
 pub(crate) mod minutely;

@@ -5,12 +5,14 @@ mod column;
 mod contestant;
 mod figures;
 pub(crate) mod floor;
+mod output;
 mod progress;
 mod result;
 mod rounds;
 mod samples;
 mod slo;
 mod statistics;
+mod table;
 mod turn;
 
 pub(crate) use arguments::CompareArguments;

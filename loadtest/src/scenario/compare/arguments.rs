@@ -1,13 +1,14 @@
 //! The command line of `loadtest compare`.
 
-use std::{env, path::PathBuf};
+use std::{env, fs, path::PathBuf};
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use clap::Args;
 
 use super::{
-    contestant::{Contestant, is_alone},
+    contestant::{Contestant, NAMES, is_alone},
     result::Plan,
+    slo::Slo,
 };
 
 /// How long after the last minute a run may still come: the built-in controller at its default limits needs most of it.
@@ -47,6 +48,12 @@ pub(crate) struct CompareArguments {
     /// Replicas of cronwheel.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     replicas: u32,
+    /// Thresholds for medians, a YAML file such as loadtest/slo.yaml; exits with 1 where one is not met.
+    #[arg(long, value_name = "FILE")]
+    slo: Option<PathBuf>,
+    /// Where to write the result as JSON, anew after each turn.
+    #[arg(long, value_name = "FILE")]
+    pub(super) json: Option<PathBuf>,
     /// The executable of cronwheel; without it the release build of this workspace, brought up to date first.
     #[arg(long)]
     cronwheel: Option<PathBuf>,
@@ -100,6 +107,16 @@ impl CompareArguments {
                 arguments,
             },
         ])
+    }
+
+    /// The thresholds; none without a file.
+    pub(super) fn thresholds(&self) -> anyhow::Result<Slo> {
+        let Some(path) = &self.slo else {
+            return Ok(Slo::default());
+        };
+        let context = || format!("cannot read the thresholds {}", path.display());
+        let text = fs::read_to_string(path).with_context(context)?;
+        Slo::parse(&text, &NAMES).with_context(context)
     }
 
     /// The arguments that run it again.

@@ -1,0 +1,112 @@
+//! The files that a comparison is kept in.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, ensure};
+use serde::Deserialize;
+
+use super::result::{ComparisonResult, FORMAT};
+
+/// Where a result goes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Output {
+    pub(super) json: Option<PathBuf>,
+}
+
+impl Output {
+    /// Replaces the files whole, so that an interruption leaves no half of one.
+    pub(super) fn write(&self, result: &ComparisonResult) -> anyhow::Result<()> {
+        if let Some(path) = &self.json {
+            replace(path, &(serde_json::to_string_pretty(result)? + "\n"))?;
+        }
+        Ok(())
+    }
+}
+
+#[allow(dead_code, reason = "the comparison of two results follows")]
+/// Reads a result; one of another form is refused by its number.
+pub(super) fn read(path: &Path) -> anyhow::Result<ComparisonResult> {
+    #[derive(Deserialize)]
+    struct Form {
+        format: u32,
+    }
+    let context = || format!("cannot read the result {}", path.display());
+    let text = fs::read_to_string(path).with_context(context)?;
+    let form: Form = serde_json::from_str(&text).with_context(context)?;
+    ensure!(
+        form.format == FORMAT,
+        "{}: a result of format {}, and this program reads format {FORMAT}",
+        path.display(),
+        form.format
+    );
+    serde_json::from_str(&text).with_context(context)
+}
+
+fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
+    let context = || format!("cannot write {}", path.display());
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    fs::write(&partial, text).with_context(context)?;
+    fs::rename(&partial, path).with_context(context)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+
+    use super::*;
+    use crate::scenario::compare::result::tests::result;
+
+    /// A folder that is gone with this value.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let path = env::temp_dir().join(format!("loadtest-output-{name}-{}", std::process::id()));
+            fs::create_dir(&path).unwrap();
+            Folder(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_result_is_read_as_it_was_written() {
+        let folder = Folder::new("round-trip");
+        let output = Output {
+            json: Some(folder.0.join("result.json")),
+        };
+        let mut written = result(&[1.0], &[2.0]);
+        output.write(&written).unwrap();
+        written.incomplete = Some("interrupted".into());
+        output.write(&written).unwrap();
+        assert_eq!(read(output.json.as_ref().unwrap()).unwrap(), written);
+        assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_result_of_another_form_is_refused_by_its_number() {
+        let folder = Folder::new("form");
+        let path = folder.0.join("result.json");
+        fs::write(&path, "{\"format\": 7}").unwrap();
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains("a result of format 7"), "{error}");
+        fs::write(&path, "{}").unwrap();
+        assert!(read(&path).is_err());
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_an_error() {
+        let output = Output {
+            json: Some("/no/such/folder/result.json".into()),
+        };
+        assert!(output.write(&result(&[1.0], &[2.0])).is_err());
+    }
+}

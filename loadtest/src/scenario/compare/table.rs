@@ -1,0 +1,254 @@
+//! A comparison as text: thresholds first, then medians with ranges, then what makes them doubtful.
+
+use std::{
+    collections::BTreeSet,
+    fmt::{self, Display, Formatter},
+};
+
+use super::{
+    column::{COLUMNS, Column},
+    contestant::NAMES,
+    result::{ComparisonResult, ROUNDS_FOR_VERDICT},
+    slo::Verdict,
+    statistics::Summary,
+};
+
+/// The controller that the others are compared with.
+const SUBJECT: &str = NAMES[3];
+
+/// See the module.
+pub(super) struct Table<'a>(pub(super) &'a ComparisonResult);
+
+impl Display for Table<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let result = self.0;
+        if let Some(reason) = &result.incomplete {
+            writeln!(f, "INCOMPLETE: {reason}\n")?;
+        }
+        self.write_thresholds(f)?;
+        writeln!(f, "{}", heading(result))?;
+        writeln!(f, "{}\n", environment_line(result))?;
+        write_aligned(f, &figure_rows(result))?;
+        if result.has_verdict() {
+            writeln!(f, "  ~ the range overlaps with that of {SUBJECT}")?;
+        }
+        self.write_flags(f)?;
+        self.write_warnings(f)?;
+        self.write_verdict(f)
+    }
+}
+
+impl Table<'_> {
+    fn write_thresholds(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let verdicts = self.0.slo.verdicts(self.0);
+        if verdicts.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "Thresholds")?;
+        for verdict in &verdicts {
+            writeln!(f, "  {}", threshold_line(verdict))?;
+        }
+        writeln!(f)
+    }
+
+    fn write_flags(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\nControllers")?;
+        for controller in &self.0.controllers {
+            let replicas = match controller.replicas {
+                1 => String::new(),
+                several => format!(", {several} replicas"),
+            };
+            let flags = controller.flags.join(" ");
+            writeln!(f, "  {}: {}{replicas}: {flags}", controller.name, controller.version)?;
+        }
+        Ok(())
+    }
+
+    fn write_warnings(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let warnings = warnings(self.0);
+        if warnings.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "\nWarnings")?;
+        warnings.iter().try_for_each(|warning| writeln!(f, "  {warning}"))
+    }
+
+    fn write_verdict(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let result = self.0;
+        if !result.has_verdict() {
+            return writeln!(f, "\n{}", no_verdict_line(result));
+        }
+        for other in result.controllers.iter().filter(|other| other.name != SUBJECT) {
+            writeln!(f, "\nMedians of {SUBJECT} relative to {}", other.name)?;
+            let sides = compared(result, &other.name);
+            for (title, columns) in [
+                ("lower", sides.lower),
+                ("higher", sides.higher),
+                ("equal or overlapping", sides.undecided),
+            ] {
+                if !columns.is_empty() {
+                    writeln!(f, "  {title}: {}", columns.join("; "))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What was run.
+pub(super) fn heading(result: &ComparisonResult) -> String {
+    let plan = &result.plan;
+    let rounds = match plan.rounds {
+        1 => "1 round".to_owned(),
+        several => format!("{several} rounds"),
+    };
+    let quick = if plan.is_quick { " (quick: indicative)" } else { "" };
+    format!(
+        "{} minutely CronJobs, {rounds} of {} min after {} min of warm-up{quick}, started {:.0}",
+        plan.cronjobs, plan.minutes, plan.warm_up_minutes, result.started
+    )
+}
+
+/// Where it was run.
+pub(super) fn environment_line(result: &ComparisonResult) -> String {
+    let machine = &result.environment;
+    format!(
+        "{} cores ({}), {} MiB, Linux {}, {}",
+        machine.cores, machine.processor, machine.memory_mib, machine.kernel, machine.kubernetes
+    )
+}
+
+/// A threshold, whether it is met, and the figure.
+pub(super) fn threshold_line(verdict: &Verdict<'_>) -> String {
+    let threshold = verdict.threshold;
+    let mark = if verdict.is_met() { '✓' } else { '✗' };
+    let measured = verdict
+        .measured
+        .map_or_else(|| "not measured".to_owned(), |figure| threshold.column.text(figure));
+    format!(
+        "{mark} {}: {measured}; {} of {} is to be at most {}",
+        threshold.name,
+        threshold.column.title(),
+        threshold.controller,
+        threshold.at_most
+    )
+}
+
+/// The warnings of all turns.
+pub(super) fn warnings(result: &ComparisonResult) -> Vec<String> {
+    let of = |turn: &super::result::Turn| {
+        let (round, controller) = (turn.round, turn.controller.clone());
+        let with_place = move |warning: &String| format!("round {round}, {controller}: {warning}");
+        turn.warnings.iter().map(with_place).collect::<Vec<String>>()
+    };
+    result.turns.iter().flat_map(of).collect()
+}
+
+/// Why there is no verdict.
+pub(super) fn no_verdict_line(result: &ComparisonResult) -> String {
+    let reason = if result.incomplete.is_some() {
+        "the comparison is incomplete".to_owned()
+    } else {
+        format!("a verdict needs {ROUNDS_FOR_VERDICT} full rounds")
+    };
+    format!("No verdict, figures are indicative: {reason}.")
+}
+
+/// The head and a row for each column and each kind of write.
+pub(super) fn figure_rows(result: &ComparisonResult) -> Vec<Vec<String>> {
+    let names = || result.controllers.iter().map(|controller| controller.name.as_str());
+    let mut rows = vec![[""].into_iter().chain(names()).map(str::to_owned).collect()];
+    for column in COLUMNS {
+        let subject = result.summary(SUBJECT, column);
+        let cell = |name: &str| {
+            let is_subject = name == SUBJECT || !result.has_verdict();
+            let subject = subject.filter(|_| !is_subject);
+            cell(column, result.summary(name, column), subject)
+        };
+        let title = column.title().to_owned();
+        rows.push([title].into_iter().chain(names().map(cell)).collect());
+    }
+    let kinds: BTreeSet<&String> = result
+        .turns
+        .iter()
+        .flat_map(|turn| turn.writes_per_run.keys())
+        .collect();
+    for kind in kinds {
+        let cell = |name: &str| cell(Column::WritesPerRun, result.write_summary(name, kind), None);
+        let title = format!("  {kind} per run");
+        rows.push([title].into_iter().chain(names().map(cell)).collect());
+    }
+    rows
+}
+
+/// Median and range; a mark where the range overlaps with that of `subject`.
+fn cell(column: Column, summary: Option<Summary>, subject: Option<Summary>) -> String {
+    let Some(summary) = summary else {
+        return "-".to_owned();
+    };
+    let mark = if subject.is_some_and(|subject| subject.overlaps(&summary)) {
+        "~"
+    } else {
+        ""
+    };
+    let median = column.text(summary.median);
+    if summary.n_turns == 1 {
+        return median;
+    }
+    let (lowest, highest) = (column.text(summary.lowest), column.text(summary.highest));
+    format!("{mark}{median} ({lowest} to {highest})")
+}
+
+/// Columns by which side of another controller the subject is on.
+#[derive(Debug, Default, PartialEq)]
+struct Sides {
+    lower: Vec<String>,
+    higher: Vec<String>,
+    undecided: Vec<String>,
+}
+
+fn compared(result: &ComparisonResult, other: &str) -> Sides {
+    let mut sides = Sides::default();
+    for column in COLUMNS {
+        let (Some(subject), Some(other)) = (result.summary(SUBJECT, column), result.summary(other, column)) else {
+            continue;
+        };
+        let title = column.title().split(',').next().unwrap_or_default();
+        let with_ratio = || format!("{title} ({:.2})", subject.median / other.median);
+        if subject.overlaps(&other) {
+            sides.undecided.push(title.to_owned());
+        } else if subject.median < other.median {
+            sides.lower.push(with_ratio());
+        } else if other.median == 0.0 {
+            sides.higher.push(title.to_owned());
+        } else {
+            sides.higher.push(with_ratio());
+        }
+    }
+    sides
+}
+
+/// The first cell of each row to the left, the others to the right.
+pub(super) fn write_aligned(f: &mut Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
+    let n_columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..n_columns).map(width).collect();
+    for row in rows {
+        for (position, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            if position == 0 {
+                write!(f, "{cell:<width$}")?;
+            } else {
+                write!(f, "  {cell:>width$}")?;
+            }
+        }
+        writeln!(f)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "table/tests.rs"]
+mod tests;

@@ -3,6 +3,7 @@
 mod arguments;
 mod column;
 mod contestant;
+mod difference;
 mod figures;
 pub(crate) mod floor;
 mod output;

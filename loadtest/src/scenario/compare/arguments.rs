@@ -1,6 +1,9 @@
 //! The command line of `loadtest compare`.
 
-use std::{env, fs, path::PathBuf};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
@@ -18,6 +21,9 @@ const QUICK_SETTLE_SECONDS: u32 = 30;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CompareArguments {
+    /// Two results to compare with each other, in place of a measurement: JSON files of earlier ones, the older first.
+    #[arg(num_args = 2, value_names = ["OLD", "NEW"], exclusive = true)]
+    results: Vec<PathBuf>,
     /// One round of one minute without warm-up, within ten minutes in all: indicative.
     #[arg(long, conflicts_with_all = ["rounds", "minutes", "warm_up_minutes"])]
     quick: bool,
@@ -63,6 +69,14 @@ pub(crate) struct CompareArguments {
 }
 
 impl CompareArguments {
+    /// The two results to compare, where no measurement is asked for.
+    pub(super) fn results(&self) -> Option<(&Path, &Path)> {
+        match &self.results[..] {
+            [old, new] => Some((old, new)),
+            _ => None,
+        }
+    }
+
     pub(super) fn plan(&self) -> Plan {
         Plan {
             is_quick: self.quick,
@@ -178,5 +192,14 @@ mod tests {
         check("--replicas 3", &[]);
         check("--replicas 3 -- --shards=16", &["--shards=16"]);
         assert!(cronwheel_arguments("--replicas 3 -- --alone").is_err());
+    }
+
+    #[test]
+    fn two_results_are_compared_without_a_measurement() {
+        let two = arguments("a.json b.json");
+        assert_eq!(two.results(), Some((Path::new("a.json"), Path::new("b.json"))));
+        assert_eq!(arguments("--quick").results(), None);
+        assert!(Command::try_parse_from(["compare", "a.json"]).is_err());
+        assert!(Command::try_parse_from(["compare", "a.json", "b.json", "--quick"]).is_err());
     }
 }

@@ -26,7 +26,6 @@ impl Output {
     }
 }
 
-#[allow(dead_code, reason = "the comparison of two results follows")]
 /// Reads a result; one of another form is refused by its number.
 pub(super) fn read(path: &Path) -> anyhow::Result<ComparisonResult> {
     #[derive(Deserialize)]

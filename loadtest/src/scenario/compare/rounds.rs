@@ -14,7 +14,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{
     arguments::CompareArguments,
     contestant::Contestant,
-    output::Output,
+    difference::Difference,
+    output::{self, Output},
     progress::Progress,
     result::{ComparisonResult, Environment, FORMAT, Plan},
     slo::{Slo, Verdict},
@@ -56,12 +57,17 @@ impl Environment {
     }
 }
 
-/// Runs all rounds and prints the table. The exit code is 1 where a threshold is not met and 2 where turns are missing.
+/// Compares two results, or runs all rounds and prints the table. The exit code is 1 where a threshold is not met and 2 where turns are missing.
 pub(crate) async fn run(
     arguments: CompareArguments,
     build: impl FnOnce() -> anyhow::Result<PathBuf>,
     scratch: &Path,
 ) -> anyhow::Result<ExitCode> {
+    if let Some((old, new)) = arguments.results() {
+        let (old, new) = (&output::read(old)?, &output::read(new)?);
+        println!("{}", Difference { old, new });
+        return Ok(ExitCode::SUCCESS);
+    }
     let slo = arguments.thresholds()?;
     let contestants = arguments.contestants(build)?;
     let mut result = begin(arguments.plan(), slo, &contestants)?;

@@ -6,6 +6,7 @@ mod contestant;
 mod difference;
 mod figures;
 pub(crate) mod floor;
+mod html;
 mod output;
 mod progress;
 mod result;

@@ -10,6 +10,7 @@ use clap::Args;
 
 use super::{
     contestant::{Contestant, NAMES, is_alone},
+    output::Output,
     result::Plan,
     slo::Slo,
 };
@@ -59,7 +60,10 @@ pub(crate) struct CompareArguments {
     slo: Option<PathBuf>,
     /// Where to write the result as JSON, anew after each turn.
     #[arg(long, value_name = "FILE")]
-    pub(super) json: Option<PathBuf>,
+    json: Option<PathBuf>,
+    /// Where to write the result as a page with drawings; one file that needs nothing from elsewhere.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// The executable of cronwheel; without it the release build of this workspace, brought up to date first.
     #[arg(long)]
     cronwheel: Option<PathBuf>,
@@ -121,6 +125,13 @@ impl CompareArguments {
                 arguments,
             },
         ])
+    }
+
+    pub(super) fn output(&self) -> Output {
+        Output {
+            json: self.json.clone(),
+            html: self.html.clone(),
+        }
     }
 
     /// The thresholds; none without a file.

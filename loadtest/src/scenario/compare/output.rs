@@ -8,12 +8,16 @@ use std::{
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
 
-use super::result::{ComparisonResult, FORMAT};
+use super::{
+    html,
+    result::{ComparisonResult, FORMAT},
+};
 
 /// Where a result goes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Output {
     pub(super) json: Option<PathBuf>,
+    pub(super) html: Option<PathBuf>,
 }
 
 impl Output {
@@ -21,6 +25,9 @@ impl Output {
     pub(super) fn write(&self, result: &ComparisonResult) -> anyhow::Result<()> {
         if let Some(path) = &self.json {
             replace(path, &(serde_json::to_string_pretty(result)? + "\n"))?;
+        }
+        if let Some(path) = &self.html {
+            replace(path, &html::page(result))?;
         }
         Ok(())
     }
@@ -81,13 +88,14 @@ mod tests {
         let folder = Folder::new("round-trip");
         let output = Output {
             json: Some(folder.0.join("result.json")),
+            html: Some(folder.0.join("result.html")),
         };
         let mut written = result(&[1.0], &[2.0]);
         output.write(&written).unwrap();
         written.incomplete = Some("interrupted".into());
         output.write(&written).unwrap();
         assert_eq!(read(output.json.as_ref().unwrap()).unwrap(), written);
-        assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 2);
     }
 
     #[test]
@@ -105,6 +113,7 @@ mod tests {
     fn a_folder_that_is_not_there_is_an_error() {
         let output = Output {
             json: Some("/no/such/folder/result.json".into()),
+            html: None,
         };
         assert!(output.write(&result(&[1.0], &[2.0])).is_err());
     }

@@ -71,9 +71,7 @@ pub(crate) async fn run(
     let slo = arguments.thresholds()?;
     let contestants = arguments.contestants(build)?;
     let mut result = begin(arguments.plan(), slo, &contestants)?;
-    let output = Output {
-        json: arguments.json.clone(),
-    };
+    let output = arguments.output();
     // A file that cannot be written is found now, and not after the measurement.
     output.write(&result)?;
     let ended = tokio::select! {

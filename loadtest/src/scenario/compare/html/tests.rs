@@ -1,0 +1,63 @@
+//! What the page has.
+
+use super::*;
+use crate::scenario::compare::result::tests::result;
+
+#[test]
+fn the_page_has_thresholds_table_drawings_and_flags() {
+    let page = page(&result(&[900.0; 3], &[8_000.0; 3]));
+    for part in [
+        "<p class=\"met\">✓ p99: 900; ",
+        "<td>8000 (8000 to 8000)</td>",
+        "Creates over the minute",
+        "share of runs, %",
+        ">measured</text>",
+        "<code>--flag</code>",
+        "<code>loadtest compare</code>",
+    ] {
+        assert!(page.contains(part), "{part} is not in\n{page}");
+    }
+    assert_eq!(page.matches("<svg").count(), 4);
+    assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
+}
+
+#[test]
+fn the_page_needs_nothing_from_elsewhere() {
+    let page = page(&result(&[900.0; 3], &[8_000.0; 3]));
+    for forbidden in ["http:", "https:", "src=", "href=", "url(", "@import", "<script"] {
+        assert!(!page.contains(forbidden), "{forbidden}");
+    }
+}
+
+#[test]
+fn an_incomplete_result_says_so_and_draws_what_there_is() {
+    let mut result = result(&[], &[]);
+    result.incomplete = Some("<interrupted>".into());
+    let page = page(&result);
+    assert!(page.contains("Incomplete: &lt;interrupted&gt;"), "{page}");
+    assert!(page.contains("Nothing was measured."));
+}
+
+#[test]
+fn the_threshold_is_drawn_where_lateness_is() {
+    let result = result(&[900.0], &[8_000.0]);
+    assert!(lateness_chart(&result).svg().contains(">p99</text>"));
+    assert!(!cpu_chart(&result).svg().contains(">p99</text>"));
+}
+
+#[test]
+fn processor_time_is_drawn_as_a_rate() {
+    let chart = cpu_chart(&result(&[900.0], &[]));
+    let points: Vec<String> = chart
+        .series
+        .iter()
+        .flat_map(|series| &series.points)
+        .map(text)
+        .collect();
+    // 1000 ms within 60 s.
+    assert_eq!(points, ["59.0: 16.7"]);
+}
+
+fn text((x, y): &(f64, f64)) -> String {
+    format!("{x:.1}: {y:.1}")
+}

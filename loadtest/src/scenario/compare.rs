@@ -2,6 +2,7 @@
 
 mod arguments;
 mod column;
+mod command;
 mod contestant;
 mod difference;
 mod figures;
@@ -18,4 +19,4 @@ mod table;
 mod turn;
 
 pub(crate) use arguments::CompareArguments;
-pub(crate) use rounds::run;
+pub(crate) use command::run;

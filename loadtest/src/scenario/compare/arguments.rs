@@ -1,9 +1,6 @@
 //! The command line of `loadtest compare`.
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-};
+use std::{env, fs, path::PathBuf};
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
@@ -20,10 +17,24 @@ const SETTLE_SECONDS: u32 = 60;
 /// The same with `--quick`, so that four turns fit in ten minutes.
 const QUICK_SETTLE_SECONDS: u32 = 30;
 
+/// The arguments of a measurement that a result which is there already does not need.
+const MEASUREMENT: [&str; 9] = [
+    "quick",
+    "rounds",
+    "seed",
+    "cronjobs",
+    "warm_up_minutes",
+    "minutes",
+    "replicas",
+    "slo",
+    "json",
+];
+
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CompareArguments {
-    /// Two results to compare with each other, in place of a measurement: JSON files of earlier ones, the older first.
-    #[arg(num_args = 2, value_names = ["OLD", "NEW"], exclusive = true)]
+    /// Results to print in place of a measurement, JSON files of earlier ones: a single one, or two side by side, the
+    /// older first.
+    #[arg(num_args = 1..=2, value_name = "RESULT", conflicts_with_all = MEASUREMENT)]
     results: Vec<PathBuf>,
     /// One round of one minute without warm-up, within ten minutes in all: indicative.
     #[arg(long, conflicts_with_all = ["rounds", "minutes", "warm_up_minutes"])]
@@ -73,12 +84,9 @@ pub(crate) struct CompareArguments {
 }
 
 impl CompareArguments {
-    /// The two results to compare, where no measurement is asked for.
-    pub(super) fn results(&self) -> Option<(&Path, &Path)> {
-        match &self.results[..] {
-            [old, new] => Some((old, new)),
-            _ => None,
-        }
+    /// The results to print, where no measurement is asked for.
+    pub(super) fn results(&self) -> &[PathBuf] {
+        &self.results
     }
 
     pub(super) fn plan(&self) -> Plan {
@@ -206,11 +214,16 @@ mod tests {
     }
 
     #[test]
-    fn two_results_are_compared_without_a_measurement() {
-        let two = arguments("a.json b.json");
-        assert_eq!(two.results(), Some((Path::new("a.json"), Path::new("b.json"))));
-        assert_eq!(arguments("--quick").results(), None);
-        assert!(Command::try_parse_from(["compare", "a.json"]).is_err());
-        assert!(Command::try_parse_from(["compare", "a.json", "b.json", "--quick"]).is_err());
+    fn results_are_printed_without_a_measurement() {
+        assert_eq!(arguments("a.json b.json").results().len(), 2);
+        assert_eq!(arguments("a.json --html a.html").results(), [PathBuf::from("a.json")]);
+        assert!(arguments("--quick").results().is_empty());
+        for line in [
+            "compare a.json b.json c.json",
+            "compare a.json --quick",
+            "compare a.json --json b.json",
+        ] {
+            assert!(Command::try_parse_from(line.split(' ')).is_err(), "{line}");
+        }
     }
 }

@@ -110,7 +110,12 @@ impl Evidence<'_> {
             .filter(|one| one.is_write() && self.is_in_window(one));
         let mut by_kind: BTreeMap<String, f64> = BTreeMap::new();
         for write in writes.clone() {
-            *by_kind.entry(format!("{} {}", write.verb, write.resource)).or_default() += 1.0;
+            let refused = match write.code {
+                code if code < 400 => String::new(),
+                code => format!(", answered {code}"),
+            };
+            let kind = format!("{} {}{refused}", write.verb, write.resource);
+            *by_kind.entry(kind).or_default() += 1.0;
         }
         let counts = RequestCounts::of(writes);
         if counts.n_job_creates() == 0 {

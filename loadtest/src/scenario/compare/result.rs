@@ -74,7 +74,7 @@ pub(crate) struct Turn {
     /// Due instants of the measured minutes.
     pub(crate) expected: usize,
     pub(crate) figures: BTreeMap<Column, f64>,
-    /// By verb and resource, as `create jobs`.
+    /// By verb and resource, as `create jobs`, and by status where they were refused.
     pub(crate) writes_per_run: BTreeMap<String, f64>,
     /// Creates of the measured minutes by whole seconds after their instant; those of a minute and later come last.
     pub(crate) creates_by_second: Vec<u32>,

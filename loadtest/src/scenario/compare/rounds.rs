@@ -1,25 +1,18 @@
 //! The rounds of a comparison: every controller has one turn in each, and the order is reversed from round to round, so
 //! that what changes with time changes for all.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::path::Path;
 
-use anyhow::bail;
 use jiff::Timestamp;
 use testbed::Binaries;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
     arguments::CompareArguments,
     contestant::Contestant,
-    difference::Difference,
-    output::{self, Output},
+    output::Output,
     progress::Progress,
     result::{ComparisonResult, Environment, FORMAT, Plan},
-    slo::{Slo, Verdict},
-    table::Table,
+    slo::Slo,
     turn,
 };
 use crate::{generator::Load, measure};
@@ -57,51 +50,8 @@ impl Environment {
     }
 }
 
-/// Compares two results, or runs all rounds and prints the table. The exit code is 1 where a threshold is not met and 2 where turns are missing.
-pub(crate) async fn run(
-    arguments: CompareArguments,
-    build: impl FnOnce() -> anyhow::Result<PathBuf>,
-    scratch: &Path,
-) -> anyhow::Result<ExitCode> {
-    if let Some((old, new)) = arguments.results() {
-        let (old, new) = (&output::read(old)?, &output::read(new)?);
-        println!("{}", Difference { old, new });
-        return Ok(ExitCode::SUCCESS);
-    }
-    let slo = arguments.thresholds()?;
-    let contestants = arguments.contestants(build)?;
-    let mut result = begin(arguments.plan(), slo, &contestants)?;
-    let output = arguments.output();
-    // A file that cannot be written is found now, and not after the measurement.
-    output.write(&result)?;
-    let ended = tokio::select! {
-        ended = play(&contestants, &mut result, &output, scratch) => ended,
-        interruption = interrupted() => interruption.and_then(|signal| bail!("interrupted by {signal}")),
-    };
-    result.incomplete = ended.err().map(|error| format!("{error:#}"));
-    output.write(&result)?;
-    println!("{}", Table(&result));
-    Ok(ExitCode::from(exit_code(&result)))
-}
-
-fn exit_code(result: &ComparisonResult) -> u8 {
-    if result.incomplete.is_some() {
-        return 2;
-    }
-    u8::from(!result.slo.verdicts(result).iter().all(Verdict::is_met))
-}
-
-/// The name of the signal by which this process is asked to end.
-async fn interrupted() -> anyhow::Result<&'static str> {
-    let mut termination = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => Ok("SIGINT"),
-        _ = termination.recv() => Ok("SIGTERM"),
-    }
-}
-
 /// A result without turns.
-fn begin(plan: Plan, slo: Slo, contestants: &[Contestant]) -> anyhow::Result<ComparisonResult> {
+pub(super) fn begin(plan: Plan, slo: Slo, contestants: &[Contestant]) -> anyhow::Result<ComparisonResult> {
     let kubernetes = measure::program_version(&Binaries::find_or_build()?.kube_apiserver);
     Ok(ComparisonResult {
         format: FORMAT,
@@ -117,7 +67,7 @@ fn begin(plan: Plan, slo: Slo, contestants: &[Contestant]) -> anyhow::Result<Com
 }
 
 /// Plays all turns of the plan and adds each to the result.
-async fn play(
+pub(super) async fn play(
     contestants: &[Contestant],
     result: &mut ComparisonResult,
     output: &Output,
@@ -158,17 +108,5 @@ mod tests {
         assert_eq!(order(0, 3), [0, 1, 2, 3]);
         assert_eq!(order(6, 1), [2, 3, 0, 1]);
         assert_eq!(order(6, 2), [1, 0, 3, 2]);
-    }
-
-    #[test]
-    fn the_exit_code_is_that_of_the_thresholds_unless_turns_are_missing() {
-        let code = |p99_ms: f64, incomplete: Option<&str>| {
-            let mut result = result(&[p99_ms], &[1.0]);
-            result.incomplete = incomplete.map(str::to_owned);
-            exit_code(&result)
-        };
-        assert_eq!(code(900.0, None), 0);
-        assert_eq!(code(2_000.0, None), 1);
-        assert_eq!(code(900.0, Some("interrupted")), 2);
     }
 }

@@ -148,3 +148,12 @@ fn a_status_that_was_never_stored_is_as_old_as_the_window() {
         &[(Column::StatusAgeP99Ms, Some(89_998.0))],
     );
 }
+
+#[test]
+fn refused_writes_are_counted_apart_and_in_all() {
+    let mut refused = request("create", "leases", "cronwheel", 5);
+    refused.code = 409;
+    let figures = figures(&[request("create", "jobs", "load-00000-100", 2), refused]);
+    assert_eq!(figures.writes_per_run.get("create leases, answered 409"), Some(&1.0));
+    assert_eq!(figures.columns.get(&Column::WritesPerRun), Some(&2.0));
+}

@@ -1,0 +1,98 @@
+//! The command: measures and prints, or prints what was measured before.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{bail, ensure};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{
+    arguments::CompareArguments,
+    difference::Difference,
+    output::{self, Output},
+    result::ComparisonResult,
+    rounds,
+    slo::Verdict,
+    table::Table,
+};
+
+/// Prints results, or runs all rounds and prints theirs. The exit code is 1 where a threshold is not met and 2 where turns are missing.
+pub(crate) async fn run(
+    arguments: CompareArguments,
+    build: impl FnOnce() -> anyhow::Result<PathBuf>,
+    scratch: &Path,
+) -> anyhow::Result<ExitCode> {
+    if !arguments.results().is_empty() {
+        return print(arguments.results(), &arguments.output());
+    }
+    let slo = arguments.thresholds()?;
+    let contestants = arguments.contestants(build)?;
+    let mut result = rounds::begin(arguments.plan(), slo, &contestants)?;
+    let output = arguments.output();
+    // A file that cannot be written is found now, and not after the measurement.
+    output.write(&result)?;
+    let ended = tokio::select! {
+        ended = rounds::play(&contestants, &mut result, &output, scratch) => ended,
+        interruption = interrupted() => interruption.and_then(|signal| bail!("interrupted by {signal}")),
+    };
+    result.incomplete = ended.err().map(|error| format!("{error:#}"));
+    output.write(&result)?;
+    println!("{}", Table(&result));
+    Ok(ExitCode::from(exit_code(&result)))
+}
+
+/// Prints one result, or two side by side.
+fn print(results: &[PathBuf], output: &Output) -> anyhow::Result<ExitCode> {
+    let results: Vec<ComparisonResult> = results
+        .iter()
+        .map(|path| output::read(path))
+        .collect::<Result<_, _>>()?;
+    match &results[..] {
+        [result] => {
+            output.write(result)?;
+            println!("{}", Table(result));
+        }
+        [old, new] => {
+            ensure!(output.html.is_none(), "a page is of one result, and there are two");
+            println!("{}", Difference { old, new });
+        }
+        _ => bail!("one result can be printed, or two"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn exit_code(result: &ComparisonResult) -> u8 {
+    if result.incomplete.is_some() {
+        return 2;
+    }
+    u8::from(!result.slo.verdicts(result).iter().all(Verdict::is_met))
+}
+
+/// The name of the signal by which this process is asked to end.
+async fn interrupted() -> anyhow::Result<&'static str> {
+    let mut termination = signal(SignalKind::terminate())?;
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => Ok("SIGINT"),
+        _ = termination.recv() => Ok("SIGTERM"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::compare::result::tests::result;
+
+    #[test]
+    fn the_exit_code_is_that_of_the_thresholds_unless_turns_are_missing() {
+        let code = |p99_ms: f64, incomplete: Option<&str>| {
+            let mut result = result(&[p99_ms], &[1.0]);
+            result.incomplete = incomplete.map(str::to_owned);
+            exit_code(&result)
+        };
+        assert_eq!(code(900.0, None), 0);
+        assert_eq!(code(2_000.0, None), 1);
+        assert_eq!(code(900.0, Some("interrupted")), 2);
+    }
+}

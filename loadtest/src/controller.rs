@@ -28,6 +28,9 @@ const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// It flushes status and releases its leases meanwhile.
 const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
 
+/// Where the Role is that lets it write Leases.
+const LEASE_NAMESPACE: &str = "kube-system";
+
 /// The built-in controller's account, where each controller uses its own.
 const REFERENCE_USER: &str = "system:serviceaccount:kube-system:cronjob-controller";
 
@@ -193,6 +196,8 @@ fn start_cronwheel(
         .arg(kubeconfig)
         .args(["--listen", &format!("127.0.0.1:{port}")])
         .args(arguments)
+        // The Role for Leases is in this namespace, and the kubeconfig names none.
+        .env("POD_NAMESPACE", LEASE_NAMESPACE)
         .stdin(Stdio::null())
         .stdout(output.try_clone()?)
         .stderr(output)

@@ -113,9 +113,8 @@ pub(super) fn is_alone(arguments: &[String]) -> bool {
 }
 
 /// Flags by which replicas on one machine are told apart.
-fn replica_flags(number: u32) -> [String; 4] {
+fn replica_flags(number: u32) -> [String; 3] {
     [
-        "--lease-namespace=kube-system".to_owned(),
         format!("--pod-name=cronwheel-{number}"),
         format!("--pod-uid=uid-{number}"),
         "--pod-revision=1".to_owned(),

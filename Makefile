@@ -1,7 +1,7 @@
 # Every command that a person or CI runs. `make` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check format lint test test-fast chart-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers versions size
+.PHONY: help demo check format lint test test-fast chart-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers versions size compare
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,10 @@ bench-smoke: ## Each bench once, at its smallest size
 
 loadtest: ## 500 minutely CronJobs for three minutes, judged by the API server's audit log
 	cargo run --release --quiet --package loadtest -- minutely --cronjobs 500 --minutes 3
+
+compare: ## The built-in controller, with and without limits, cronwheel and bare creates on the same load, about an hour; QUICK=1 for ten minutes
+	cargo run --release --quiet --package loadtest -- compare $(if $(QUICK),--quick) --cronjobs $(or $(CRONJOBS),500) --slo loadtest/slo.yaml \
+		--json $(or $(JSON),target/compare.json) --html $(or $(HTML),target/compare.html)
 
 burst: ## Bursts of 1000 creates, by cronwheel and by a bare client in turn, and their ratio
 	cargo run --release --quiet --package loadtest -- burst

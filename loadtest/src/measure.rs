@@ -99,6 +99,17 @@ pub(crate) fn memory_mib() -> u64 {
     kib.unwrap_or_default() / 1_024
 }
 
+/// The commit of this working tree, short, with `-dirty` where it has changes; empty where that is unknown.
+pub(crate) fn revision() -> String {
+    let output = Command::new("git")
+        .args(["describe", "--always", "--dirty", "--exclude=*"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output();
+    output
+        .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        .unwrap_or_default()
+}
+
 fn server_version(text: &str) -> Option<String> {
     let version: serde_json::Value = serde_json::from_str(text).ok()?;
     Some(version.get("serverVersion")?.get("gitVersion")?.as_str()?.to_owned())

@@ -137,6 +137,7 @@ fn creates_chart(result: &ComparisonResult) -> Chart {
         series: series(result, points),
         lines: Vec::new(),
         bands: Vec::new(),
+        is_stepped: true,
     }
 }
 
@@ -163,6 +164,7 @@ fn lateness_chart(result: &ComparisonResult) -> Chart {
         series: series(result, points),
         lines: thresholds.map(line).collect(),
         bands: Vec::new(),
+        is_stepped: false,
     }
 }
 
@@ -198,6 +200,7 @@ fn over_time(result: &ComparisonResult, title: &'static str, points: impl Fn(&Tu
         series: series(result, points),
         lines: Vec::new(),
         bands: phases.iter().map(band).collect(),
+        is_stepped: false,
     }
 }
 

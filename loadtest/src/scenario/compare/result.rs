@@ -20,6 +20,8 @@ pub(crate) struct ComparisonResult {
     /// None where every turn of the plan is there; otherwise why not.
     pub(crate) incomplete: Option<String>,
     pub(crate) started: Timestamp,
+    /// The commit of the working tree, with `-dirty` where it had changes; empty where git is not there.
+    pub(crate) revision: String,
     /// The arguments that run it again.
     pub(crate) command: Vec<String>,
     pub(crate) plan: Plan,

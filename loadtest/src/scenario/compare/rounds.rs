@@ -57,6 +57,7 @@ pub(super) fn begin(plan: Plan, slo: Slo, contestants: &[Contestant]) -> anyhow:
         format: FORMAT,
         incomplete: Some("it has not ended".to_owned()),
         started: Timestamp::now(),
+        revision: measure::revision(),
         command: CompareArguments::command(),
         plan,
         controllers: contestants.iter().map(|one| one.info(&kubernetes)).collect(),

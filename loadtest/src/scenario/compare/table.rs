@@ -113,8 +113,8 @@ pub(super) fn heading(result: &ComparisonResult) -> String {
 pub(super) fn environment_line(result: &ComparisonResult) -> String {
     let machine = &result.environment;
     format!(
-        "{} cores ({}), {} MiB, Linux {}, {}",
-        machine.cores, machine.processor, machine.memory_mib, machine.kernel, machine.kubernetes
+        "{} cores ({}), {} MiB, Linux {}, {}, revision {}",
+        machine.cores, machine.processor, machine.memory_mib, machine.kernel, machine.kubernetes, result.revision
     )
 }
 

@@ -7,7 +7,7 @@ use super::escaped;
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 320.0;
 const LEFT: f64 = 64.0;
-const RIGHT: f64 = 16.0;
+const RIGHT: f64 = 32.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 44.0;
 
@@ -76,6 +76,8 @@ pub(super) struct Chart {
     pub(super) series: Vec<Series>,
     pub(super) lines: Vec<Line>,
     pub(super) bands: Vec<Band>,
+    /// Whether a figure holds until the next one, as a count of a second does.
+    pub(super) is_stepped: bool,
 }
 
 /// An axis with its range and the place that it has on the page.
@@ -227,7 +229,7 @@ impl Chart {
             svg,
             "<path d=\"M{LEFT} {bottom}H{right}\" stroke=\"#888\"/>\
              <text x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\
-             <text x=\"0\" y=\"12\">{}</text>",
+             <text x=\"4\" y=\"12\">{}</text>",
             HEIGHT - 6.0,
             escaped(self.x.title),
             escaped(self.y.title)
@@ -250,12 +252,25 @@ impl Chart {
         Ok(())
     }
 
+    /// With steps, the corners of each.
+    fn drawn_points(&self, series: &Series) -> Vec<(f64, f64)> {
+        if !self.is_stepped {
+            return series.points.clone();
+        }
+        let first = series.points.first().copied();
+        let corners = series
+            .points
+            .windows(2)
+            .flat_map(|pair| [(pair[1].0, pair[0].1), pair[1]]);
+        first.into_iter().chain(corners).collect()
+    }
+
     fn write_series(&self, svg: &mut String, x: Ruler, y: Ruler) -> std::fmt::Result {
         let mut name_at = LEFT;
         for series in &self.series {
             let place =
                 |(figure_x, figure_y): &(f64, f64)| format!("{:.1},{:.1}", x.place(*figure_x), y.place(*figure_y));
-            let points: Vec<String> = series.points.iter().map(place).collect();
+            let points: Vec<String> = self.drawn_points(series).iter().map(place).collect();
             write!(
                 svg,
                 "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"/>",

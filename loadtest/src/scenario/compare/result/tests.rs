@@ -57,6 +57,7 @@ pub(crate) fn result(cronwheel: &[f64], builtin: &[f64]) -> ComparisonResult {
         format: FORMAT,
         incomplete: None,
         started: Timestamp::from_second(1_795_257_300).unwrap(),
+        revision: "abc1234".into(),
         command: vec!["loadtest".into(), "compare".into()],
         plan: Plan {
             is_quick: false,

@@ -24,6 +24,7 @@ fn chart(points: Vec<(f64, f64)>) -> Chart {
             begin: 1.0,
             end: 10.0,
         }],
+        is_stepped: false,
     }
 }
 
@@ -80,4 +81,13 @@ fn a_drawing_has_its_series_lines_and_bands() {
 #[test]
 fn nothing_to_draw_is_said() {
     assert_eq!(chart(Vec::new()).svg(), "<p>Nothing was measured.</p>");
+}
+
+#[test]
+fn a_stepped_figure_holds_until_the_next_one() {
+    let mut chart = chart(vec![(1.0, 5.0), (2.0, 0.0), (3.0, 7.0)]);
+    assert_eq!(chart.drawn_points(&chart.series[0]), chart.series[0].points);
+    chart.is_stepped = true;
+    let corners = [(1.0, 5.0), (2.0, 5.0), (2.0, 0.0), (3.0, 0.0), (3.0, 7.0)];
+    assert_eq!(chart.drawn_points(&chart.series[0]), corners);
 }

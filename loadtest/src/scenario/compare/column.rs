@@ -16,7 +16,7 @@ pub(crate) enum Column {
     LastOfMinuteMs,
     Missed,
     Doubled,
-    /// Creates while the CronJob's Job before certainly ran.
+    /// Creates while the previous Job of the `CronJob` was certainly running.
     Overlaps,
     WritesPerRun,
     EventWritesPerRun,

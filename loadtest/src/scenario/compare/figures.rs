@@ -133,7 +133,7 @@ impl Evidence<'_> {
         by_kind
     }
 
-    /// Creates of measured minutes that arrived before the Job before of the `CronJob` can have ended.
+    /// Creates of measured minutes that arrived before the previous Job of the `CronJob` can have ended.
     fn n_overlaps(&self) -> usize {
         let mut creates: HashMap<(&str, &str), Vec<Timestamp>> = HashMap::new();
         for create in self.requests.iter().filter(|one| one.is_job_create()) {

@@ -126,11 +126,11 @@ pub(super) fn threshold_line(verdict: &Verdict<'_>) -> String {
         .measured
         .map_or_else(|| "not measured".to_owned(), |figure| threshold.column.text(figure));
     format!(
-        "{mark} {}: {measured}; {} of {} is to be at most {}",
+        "{mark} {}: {measured}, at most {} ({}, {})",
         threshold.name,
-        threshold.column.title(),
+        threshold.at_most,
         threshold.controller,
-        threshold.at_most
+        threshold.column.title()
     )
 }
 

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    super::{BEFORE_SLOT, create_between_slots, whole_audit_log},
+    super::{BEFORE_SLOT, create_between_slots, sleep_until, whole_audit_log},
     contestant::{Contestant, Running},
     figures::{Evidence, Figures},
     progress::Progress,
@@ -88,13 +88,7 @@ pub(super) async fn run(
     running.stop(&mut target).await?;
 
     let requests = whole_audit_log(&target, &user).await?;
-    let mut warnings = Vec::new();
-    warnings.extend(
-        end.machine
-            .busy_warning(begin.machine, end.own.saturating_sub(begin.own)),
-    );
-    warnings.extend(clock_warning(&audit::read(target.audit_log(), ADMIN)?, creation));
-    warnings.extend(dropped_warning(target.n_dropped_audit_lines()?));
+    let warnings = warnings(&target, &begin, &end, creation)?;
     let figures = Figures::of(&Evidence {
         load: &load,
         slots: &measured,
@@ -138,7 +132,7 @@ impl Notes {
         while Timestamp::now() < end {
             progress.say_until(name, end);
             self.sample()?;
-            super::super::sleep_until(end.min(Timestamp::now() + SAMPLE_INTERVAL)).await;
+            sleep_until(end.min(Timestamp::now() + SAMPLE_INTERVAL)).await;
         }
         self.end_phase(name, begin);
         Ok(())
@@ -200,6 +194,23 @@ async fn settle(
     }
     notes.end_phase("late runs", begin);
     Ok(())
+}
+
+/// What makes the figures of the time between two moments doubtful.
+fn warnings(
+    target: &Target,
+    begin: &Moment,
+    end: &Moment,
+    creation: (Timestamp, Timestamp),
+) -> anyhow::Result<Vec<String>> {
+    let own = end.own.saturating_sub(begin.own);
+    let created = audit::read(target.audit_log(), ADMIN)?;
+    let all = [
+        end.machine.busy_warning(begin.machine, own),
+        clock_warning(&created, creation),
+        dropped_warning(target.n_dropped_audit_lines()?),
+    ];
+    Ok(all.into_iter().flatten().collect())
 }
 
 /// Creates by this process must be in the audit log at the time at which it made them.

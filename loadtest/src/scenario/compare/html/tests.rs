@@ -7,7 +7,7 @@ use crate::scenario::compare::result::tests::result;
 fn the_page_has_thresholds_table_drawings_and_flags() {
     let page = page(&result(&[900.0; 3], &[8_000.0; 3]));
     for part in [
-        "<p class=\"met\">✓ p99: 900; ",
+        "<p class=\"met\">✓ p99: 900, ",
         "<td>8000 (8000 to 8000)</td>",
         "Creates over the minute",
         "share of runs, %",

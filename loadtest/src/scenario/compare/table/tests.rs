@@ -17,11 +17,11 @@ fn line<'a>(text: &'a str, begin: &str) -> &'a str {
 fn thresholds_come_first_with_the_measured_figure() {
     let met = text(&[900.0; 3], &[1.0; 3]);
     assert!(
-        met.starts_with("Thresholds\n  ✓ p99: 900; lateness p99, ms of cronwheel is to be at most 1000\n"),
+        met.starts_with("Thresholds\n  ✓ p99: 900, at most 1000 (cronwheel, lateness p99, ms)\n"),
         "{met}"
     );
     let missed = text(&[2_000.0; 3], &[1.0; 3]);
-    assert!(missed.contains("  ✗ p99: 2000; "), "{missed}");
+    assert!(missed.contains("  ✗ p99: 2000, at most 1000 "), "{missed}");
 }
 
 #[test]

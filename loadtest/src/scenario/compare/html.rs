@@ -128,8 +128,10 @@ fn series(result: &ComparisonResult, points: impl Fn(&Turn) -> Vec<(f64, f64)>) 
 
 fn creates_chart(result: &ComparisonResult) -> Chart {
     let points = |turn: &Turn| {
-        let creates = turn.creates_by_second.iter().zip(0_u32..);
-        creates.map(|(n, second)| (f64::from(second), f64::from(*n))).collect()
+        // The last second has a width, too.
+        let seconds = turn.creates_by_second.iter().chain(turn.creates_by_second.last());
+        let points = seconds.zip(0_u32..);
+        points.map(|(n, second)| (f64::from(second), f64::from(*n))).collect()
     };
     Chart {
         x: Axis::linear("seconds after the instant; 60 stands for 60 and more"),

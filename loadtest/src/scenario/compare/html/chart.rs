@@ -178,8 +178,8 @@ impl Chart {
         // Writing to a string cannot fail.
         let _ = self.write_bands(&mut svg, x);
         let _ = self.write_axes(&mut svg, x, y);
-        let _ = self.write_lines(&mut svg, x);
         let _ = self.write_series(&mut svg, x, y);
+        let _ = self.write_lines(&mut svg, x);
         svg.push_str("</svg>");
         svg
     }
@@ -242,10 +242,10 @@ impl Chart {
             write!(
                 svg,
                 "<path d=\"M{place:.1} {TOP}V{:.1}\" stroke=\"#b00020\" stroke-dasharray=\"4 3\"/>\
-                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                 <text x=\"{:.1}\" y=\"{:.1}\" stroke=\"#fff\" stroke-width=\"3\" paint-order=\"stroke\">{}</text>",
                 HEIGHT - BOTTOM,
-                place - 4.0,
-                HEIGHT - BOTTOM - 6.0,
+                place + 4.0,
+                TOP + 14.0,
                 escaped(&line.name)
             )?;
         }

@@ -37,7 +37,7 @@ pub(crate) async fn run(
         ended = rounds::play(&contestants, &mut result, &output, scratch) => ended,
         interruption = interrupted() => interruption.and_then(|signal| bail!("interrupted by {signal}")),
     };
-    result.incomplete = ended.err().map(|error| format!("{error:#}"));
+    result.incomplete = ended.err().map(|error| format!("{error:#}").trim_end().to_owned());
     output.write(&result)?;
     println!("{}", Table(&result));
     Ok(ExitCode::from(exit_code(&result)))

@@ -22,7 +22,7 @@ use crate::{
     tracker::{JobNames, Tally},
 };
 
-/// The user of the kubeconfig that creates the `CronJobs`.
+/// The user of the kubeconfig that probes the clock.
 const ADMIN: &str = "admin";
 
 /// The clocks of machine and audit log may differ by this much before a warning says so.
@@ -60,10 +60,9 @@ pub(super) async fn run(
     let mut target = Target::start()?;
     let load = plan.load();
     target.kubectl().apply(&load.namespaces_manifest())?;
+    let probe = probe_clock(&target)?;
     let running = contestant.start(&mut target, &scratch).await?;
-    let before_creation = Timestamp::now();
     let first = create_between_slots(&load, &target).await?.start();
-    let creation = (before_creation, Timestamp::now());
     let slots = Slots::starting_at(first, plan.warm_up_minutes, plan.minutes);
     let mut notes = Notes {
         first,
@@ -88,7 +87,7 @@ pub(super) async fn run(
     running.stop(&mut target).await?;
 
     let requests = whole_audit_log(&target, &user).await?;
-    let warnings = warnings(&target, &begin, &end, creation)?;
+    let warnings = warnings(&target, &begin, &end, probe)?;
     let figures = Figures::of(&Evidence {
         load: &load,
         slots: &measured,
@@ -201,33 +200,42 @@ fn warnings(
     target: &Target,
     begin: &Moment,
     end: &Moment,
-    creation: (Timestamp, Timestamp),
+    probe: (Timestamp, Timestamp),
 ) -> anyhow::Result<Vec<String>> {
     let own = end.own.saturating_sub(begin.own);
-    let created = audit::read(target.audit_log(), ADMIN)?;
+    let by_admin = audit::read(target.audit_log(), ADMIN)?;
     let all = [
         end.machine.busy_warning(begin.machine, own),
-        clock_warning(&created, creation),
+        clock_warning(&by_admin, probe),
         dropped_warning(target.n_dropped_audit_lines()?),
     ];
     Ok(all.into_iter().flatten().collect())
 }
 
-/// Creates by this process must be in the audit log at the time at which it made them.
-fn clock_warning(requests: &[Request], creation: (Timestamp, Timestamp)) -> Option<String> {
-    let creates = requests
+/// Sends a request that nobody else sends as this user, and when.
+fn probe_clock(target: &Target) -> anyhow::Result<(Timestamp, Timestamp)> {
+    let begin = Timestamp::now();
+    target.kubectl().run(&["get", "leases", "--namespace=kube-system"])?;
+    Ok((begin, Timestamp::now()))
+}
+
+/// The probe must be in the audit log at the time at which it was sent.
+fn clock_warning(requests: &[Request], probe: (Timestamp, Timestamp)) -> Option<String> {
+    let probes = requests
         .iter()
-        .filter(|one| one.verb == "create" && one.resource == "cronjobs");
+        .filter(|one| one.verb == "list" && one.resource == "leases");
     let difference = |one: &Request| {
-        let early = creation.0.duration_since(one.received);
-        let late = one.received.duration_since(creation.1);
+        let early = probe.0.duration_since(one.received);
+        let late = one.received.duration_since(probe.1);
         early.max(late)
     };
-    let largest = creates.map(difference).max()?;
-    (largest > CLOCK_DIFFERENCE_MAX).then(|| {
+    let Some(smallest) = probes.map(difference).min() else {
+        return Some("the clocks of this machine and of the audit log could not be compared".to_owned());
+    };
+    (smallest > CLOCK_DIFFERENCE_MAX).then(|| {
         format!(
             "the clocks of this machine and of the audit log differ by {} ms or more",
-            largest.as_millis()
+            smallest.as_millis()
         )
     })
 }
@@ -241,28 +249,39 @@ fn dropped_warning(n_dropped: f64) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn create(milliseconds: i64) -> Request {
+    fn list(milliseconds: i64) -> Request {
         let received = Timestamp::from_millisecond(milliseconds).unwrap();
         Request {
-            verb: "create".into(),
-            resource: "cronjobs".into(),
-            namespace: "n".into(),
-            name: "c".into(),
-            code: 201,
+            verb: "list".into(),
+            resource: "leases".into(),
+            namespace: "kube-system".into(),
+            name: String::new(),
+            code: 200,
             received,
             answered: received,
         }
     }
 
     #[test]
-    fn clocks_agree_where_creates_are_logged_when_they_were_made() {
+    fn clocks_agree_where_the_probe_is_logged_when_it_was_sent() {
         let at = |milliseconds| Timestamp::from_millisecond(milliseconds).unwrap();
-        let warning = |requests: &[Request]| clock_warning(requests, (at(10_000), at(12_000)));
-        assert_eq!(warning(&[create(10_000), create(12_000)]), None);
-        assert_eq!(warning(&[create(9_960), create(12_040)]), None);
-        assert!(warning(&[create(11_000), create(12_700)]).unwrap().contains("700 ms"));
-        assert!(warning(&[create(9_500)]).unwrap().contains("500 ms"));
-        assert_eq!(warning(&[]), None);
+        let check = |received: i64, expected: Option<&str>| {
+            let warning = clock_warning(&[list(received)], (at(10_000), at(10_100)));
+            match (&warning, expected) {
+                (Some(warning), Some(expected)) => assert!(warning.contains(expected), "{warning}"),
+                _ => assert_eq!(warning.as_deref(), expected, "{received}"),
+            }
+        };
+        check(10_050, None);
+        check(9_960, None);
+        check(10_140, None);
+        check(10_800, Some("700 ms"));
+        check(9_500, Some("500 ms"));
+        assert!(
+            clock_warning(&[], (at(10_000), at(10_100)))
+                .unwrap()
+                .contains("not be compared")
+        );
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Pages of the documentation that are made from what the code says, wholly or between two marks: a test compares them,
 //! and writes them where it is told to.
 
+mod constants;
+
 use std::{
     fs,
     path::{Path, PathBuf},

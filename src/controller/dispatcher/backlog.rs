@@ -26,7 +26,6 @@ const OVERDUE_PER_SECOND: u32 = 500;
 /// Requests that have waited longer than this behind creates get one turn in [`BACKGROUND_TURNS`], since creates may
 /// depend on them.
 const BACKGROUND_WAIT_MAX: SignedDuration = SignedDuration::from_secs(10);
-
 const BACKGROUND_TURNS: u32 = 8;
 
 /// While others wait, a namespace has at most one `SHARES`th of the places in flight, but always `SHARE_MIN` places: a

@@ -1,0 +1,174 @@
+//! `docs/constants.md`: the constants of handover, pacing, lists and lanes, with the bounds that their comments name.
+
+use std::{fmt::Write as _, fs};
+
+use super::{hold, root};
+
+/// The parts of the page, with the files or folders whose constants they show.
+const PARTS: &[(&str, &[&str])] = &[
+    (
+        "Handover and takeover",
+        &[
+            "shard/lifecycle.rs",
+            "coordination/election/handover.rs",
+            "coordination/election/leaving.rs",
+            "coordination/election/adoption.rs",
+        ],
+    ),
+    (
+        "Lanes and queues",
+        &[
+            "controller/dispatcher.rs",
+            "controller/dispatcher/backlog.rs",
+            "controller/dispatcher/request.rs",
+            "controller/status_batcher.rs",
+            "controller/status_batcher/pending.rs",
+            "controller/event_task.rs",
+            "controller/event_task/budget.rs",
+            "controller/event_task/deliveries.rs",
+            "controller/event_task/request.rs",
+            "controller/label_task/refused.rs",
+        ],
+    ),
+    (
+        "Pacing of requests",
+        &["controller/pacing.rs", "controller/pacing/limit.rs"],
+    ),
+    (
+        "Back-off of a CronJob",
+        &[
+            "shard/state/back_off.rs",
+            "shard/state/answers.rs",
+            "shard/state/status.rs",
+        ],
+    ),
+    (
+        "Lists, watches and connections",
+        &[
+            "kube_api/client.rs",
+            "kube_api/http.rs",
+            "kube_api/watch.rs",
+            "kube_api/watch/backoff.rs",
+            "kube_api/watch/bounded_pages.rs",
+            "kube_api/watch/cron_job_cache.rs",
+            "kube_api/watch/lists.rs",
+            "kube_api/watch/selected.rs",
+            "kube_api/watch/selection.rs",
+            "controller/list_task.rs",
+        ],
+    ),
+    ("Shutdown", &["controller/shutdown.rs"]),
+];
+
+/// A constant as it is defined.
+struct Constant {
+    name: String,
+    value: String,
+    /// Its comment, as one line.
+    comment: String,
+}
+
+/// The numeric constants and durations of a file, before its tests. A comment covers the constants directly below it.
+fn constants(text: &str) -> Vec<Constant> {
+    let (mut found, mut comment, mut is_new) = (Vec::new(), String::new(), true);
+    for line in text.lines().map(str::trim).take_while(|line| *line != "#[cfg(test)]") {
+        if let Some(part) = line.strip_prefix("///") {
+            if std::mem::take(&mut is_new) {
+                comment.clear();
+            }
+            comment.push_str(part);
+        } else {
+            is_new = true;
+            match definition(line) {
+                Some((name, value)) => found.push(Constant {
+                    name,
+                    value,
+                    comment: comment.trim().to_owned(),
+                }),
+                None => comment.clear(),
+            }
+        }
+    }
+    found
+}
+
+/// The name and the value of a constant of a number or a duration.
+fn definition(line: &str) -> Option<(String, String)> {
+    let (_, rest) = line
+        .split_once("const ")
+        .filter(|(before, _)| before.is_empty() || before.starts_with("pub"))?;
+    let (name, rest) = rest.split_once(": ")?;
+    let (kind, value) = rest.split_once(" = ")?;
+    let is_shown = matches!(
+        kind,
+        "Duration" | "SignedDuration" | "usize" | "u32" | "u64" | "i64" | "f64"
+    );
+    is_shown.then(|| (name.to_owned(), shown(name, value.trim_end_matches(';'))))
+}
+
+/// A value as people write it.
+fn shown(name: &str, value: &str) -> String {
+    let mebibytes = value.strip_suffix(" << 20").filter(|_| name.contains("BYTES"));
+    if let Some(mebibytes) = mebibytes {
+        return format!("{mebibytes} MiB");
+    }
+    let units = [
+        ("from_millis", "ms"),
+        ("from_secs", "s"),
+        ("from_mins", "min"),
+        ("from_hours", "h"),
+    ];
+    for (constructor, unit) in units {
+        if let Some((_, count)) = value.split_once(&format!("{constructor}(")) {
+            return format!("{} {unit}", count.trim_end_matches(')'));
+        }
+    }
+    if let Some(shift) = value.strip_prefix("1 << ") {
+        return format!("2^{shift}");
+    }
+    let words = value.split(' ').map(|word| word.trim_end_matches(".0"));
+    words.collect::<Vec<_>>().join(" ").replace('_', ",")
+}
+
+#[test]
+fn the_page_of_constants_is_what_the_code_defines() {
+    let mut page = String::new();
+    for (part, files) in PARTS {
+        let _ = writeln!(
+            page,
+            "## {part}\n\n| Constant | Value | Purpose and bound |\n|---|---|---|"
+        );
+        for file in *files {
+            let text = fs::read_to_string(root().join("src").join(file)).unwrap();
+            for Constant { name, value, comment } in constants(&text) {
+                assert!(!comment.is_empty(), "src/{file}: {name} has no comment");
+                // Links in comments are those of rustdoc.
+                let comment = comment.replace("[`", "`").replace("`]", "`");
+                let _ = writeln!(page, "| [`{name}`](../src/{file}) | {value} | {comment} |");
+            }
+        }
+        page.push('\n');
+    }
+    hold("docs/constants.md", &page);
+}
+
+#[test]
+fn values_are_shown_as_people_write_them() {
+    for (line, name, value) in [
+        ("const A: Duration = Duration::from_secs(2);", "A", "2 s"),
+        (
+            "pub(super) const B: SignedDuration = SignedDuration::from_millis(200);",
+            "B",
+            "200 ms",
+        ),
+        ("pub const C_BYTES_MAX: usize = 64 << 20;", "C_BYTES_MAX", "64 MiB"),
+        ("const D: i64 = 30_000;", "D", "30,000"),
+        ("const E: f64 = 8.0;", "E", "8"),
+        ("const F: f64 = 1.0 / 16.0;", "F", "1 / 16"),
+        ("const G: usize = 1 << 14;", "G", "2^14"),
+    ] {
+        assert_eq!(definition(line), Some((name.to_owned(), value.to_owned())));
+    }
+    assert_eq!(definition("let a: u32 = 1;"), None);
+    assert_eq!(definition("const NAME: &str = \"x\";"), None);
+}

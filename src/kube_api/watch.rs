@@ -26,13 +26,13 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 
+pub use self::observed::{WatchObserver, WatchRequest, observed};
 use self::{
     backoff::Backoff,
     kinds::{CronJobs, Jobs, Kind},
-};
-pub use self::{
-    observed::{WatchObserver, WatchRequest, observed},
-    sharded::{Selection, held_cron_jobs, selected_jobs},
+    progress::{ObservedVersion, WatchProgress},
+    selected::watch_shards,
+    sharded::{HeldCronJobs, LabelledJobs},
 };
 use crate::{
     kube_api::{
@@ -40,9 +40,10 @@ use crate::{
             classify::{bounded, error_text},
             decode::{DecodeError, Decoder},
         },
+        ordered_watch::{OrderedReceiver, OrderedSender},
         watch::selection::SelectedBy,
     },
-    shard::{CronJobIdentity, Input, ResourceVersion, Scope},
+    shard::{CronJobIdentity, Input, ResourceVersion, Scope, ShardCount, ShardSet},
 };
 
 /// What a watch brings.
@@ -82,6 +83,44 @@ pub fn cron_jobs(client: Client, scope: Scope, decoder: Arc<Decoder>) -> impl St
 /// Lists and watches the Jobs of a scope.
 pub fn jobs(client: Client, scope: Scope) -> impl Stream<Item = WatchItem> + Send {
     watch(client, scope, Jobs)
+}
+
+/// A selection of Jobs.
+pub enum Selection {
+    /// Those with the label of a wanted shard, with the version that the watch has delivered.
+    OfShards(ShardCount, OrderedReceiver<ShardSet>, ObservedVersion),
+    /// Those without a label of any shard.
+    Unlabelled(ShardCount),
+}
+
+/// Lists and watches Jobs of a scope by their labels. Never ends.
+pub fn selected_jobs(client: Client, scope: Scope, selection: Selection) -> impl Stream<Item = WatchItem> + Send {
+    let (count, is_without, wanted, through) = match selection {
+        Selection::OfShards(count, wanted, through) => (count, false, wanted, through),
+        Selection::Unlabelled(count) => {
+            let nothing = OrderedSender::new(ShardSet::EMPTY).subscribe();
+            (count, true, nothing, ObservedVersion::default())
+        }
+    };
+    watch_shards(client, scope, LabelledJobs { count, is_without }, wanted, through)
+}
+
+/// Lists and watches the CronJobs of the held shards in a scope, and caches all CronJobs if the server sends all. Never ends.
+pub fn held_cron_jobs(
+    client: Client,
+    decoder: Arc<Decoder>,
+    count: ShardCount,
+    held: OrderedReceiver<ShardSet>,
+    progress: WatchProgress,
+) -> impl Stream<Item = WatchItem> + Send {
+    let of_all = CronJobs { decoder };
+    let WatchProgress {
+        scope,
+        cache,
+        cron_jobs,
+        ..
+    } = progress;
+    watch_shards(client, scope, HeldCronJobs { of_all, count, cache }, held, cron_jobs)
 }
 
 fn watch<K: Kind>(client: Client, scope: Scope, kind: K) -> impl Stream<Item = WatchItem> + Send {

@@ -1,14 +1,14 @@
-//! When to ask again after a failure: soon at first, then ever later, the same every time.
+//! The back-off of a watch: exponential, and without jitter, so that simulations are deterministic.
 
 use std::time::Duration;
 
-/// After the first failure: a server that restarts is back within it.
+/// Delay after the first failure: a restarting server is back within it.
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 
-/// At most: what we do not see meanwhile we start late.
+/// Maximum delay: changes during it take effect late.
 const LONGEST_DELAY: Duration = Duration::from_secs(10);
 
-/// Exponential, without jitter: there are two watches for each replica, not thousands.
+/// Exponential back-off without jitter: a replica has two watches, not thousands.
 pub(super) struct Backoff {
     next_delay: Duration,
     due_delay: Option<Duration>,
@@ -27,7 +27,7 @@ impl Backoff {
         self.next_delay = (self.next_delay * 2).min(LONGEST_DELAY);
     }
 
-    /// A server that answers has lost our place in its history: it is listed anew soon, whatever failed before.
+    /// Resets the back-off: a server that answers has compacted the version of this watch, and a list follows soon.
     pub(super) fn lose_place(&mut self) {
         self.reset();
         self.fail();
@@ -37,7 +37,7 @@ impl Backoff {
         self.next_delay = FIRST_DELAY;
     }
 
-    /// Waits, if something failed since the last time.
+    /// Waits if a failure was recorded since the last call.
     pub(super) async fn wait(&mut self) {
         if let Some(delay) = self.due_delay {
             tokio::time::sleep(delay).await;

@@ -1,7 +1,7 @@
-//! Bounds the bytes of a page of a list.
+//! Limits the size of a page of a list.
 //!
-//! A page is limited by a number of objects. 500 CronJobs of 1 MiB are 500 MiB, held several times while they are decoded.
-//! A page that turns out larger than [`PAGE_BYTES_MAX`] is dropped and requested again with a lower limit, which later
+//! The API server limits pages by number of objects. 500 CronJobs of 1 MiB are 500 MiB, held several times while they
+//! are decoded. A page larger than [`PAGE_BYTES_MAX`] is dropped and requested again with a lower limit, which later
 //! pages of the same list keep until pages are small again.
 
 use std::{
@@ -13,17 +13,17 @@ use http::{Method, Request, Response, Uri};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::{Client, client::Body};
 
-/// The most bytes of a page. 500 objects of 64 KiB fit, which is more than most CronJobs and Jobs take.
+/// Maximum size of a page. 500 objects of 64 KiB fit, which is more than most CronJobs and Jobs take.
 const PAGE_BYTES_MAX: usize = 32 << 20;
 
-/// How much lower the next limit is: 500 objects of 1.5 MiB, the most that etcd stores, need two steps.
+/// Divisor for the next limit: 500 objects of 1.5 MiB, the maximum that etcd stores, need two steps.
 const LIMIT_DIVISOR: u32 = 8;
 
-/// The limits of lists whose pages were too large, by path. Clones are one.
+/// The lowered limits of lists by path. Clones share them.
 #[derive(Clone, Default)]
 struct Limits(Arc<Mutex<HashMap<String, u32>>>);
 
-/// The same client, whose lists have pages of bounded size.
+/// Wraps a client so that the pages of its lists are bounded.
 pub fn bounded_pages(client: Client) -> Client {
     let default_namespace = client.default_namespace().to_owned();
     let limits = Limits::default();
@@ -47,7 +47,7 @@ async fn list(client: &Client, request: Request<Body>, asked: u32, limits: &Limi
         let mut parts = parts.clone();
         parts.uri = with_limit(&parts.uri, limit)?;
         let response = client.send(Request::from_parts(parts, Body::empty())).await?;
-        // A single object is bounded by what etcd stores.
+        // etcd limits the size of a single object.
         if limit == 1 || !response.status().is_success() {
             return Ok(response);
         }
@@ -76,7 +76,7 @@ impl Limits {
         self.with(|limits| limits.insert(path.to_owned(), limit));
     }
 
-    /// Raises a limit that was lowered, where a page was small.
+    /// Raises a lowered limit after a small page.
     fn note(&self, path: &str, limit: u32, n_bytes: usize) {
         if n_bytes < PAGE_BYTES_MAX / 4 {
             self.with(|limits| {
@@ -92,7 +92,7 @@ impl Limits {
     }
 }
 
-/// The limit of a list, or none of a request that is not for a page of a list.
+/// Returns the limit of a request for a page of a list; `None` for other requests.
 fn asked_limit(request: &Request<Body>) -> Option<u32> {
     let query = request.uri().query().unwrap_or_default();
     let is_list = request.method() == Method::GET && query.split('&').all(|parameter| parameter != "watch=true");
@@ -118,7 +118,7 @@ fn with_limit(uri: &Uri, limit: u32) -> kube::Result<Uri> {
 mod tests {
     use super::*;
 
-    /// A server with objects of a size, which tells the limits that it was asked for.
+    /// A server with objects of one size, and the limits that it received.
     fn server(object_bytes: usize) -> (Client, Arc<Mutex<Vec<u32>>>) {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&asked);

@@ -1,9 +1,9 @@
-//! CronJobs as a watch of all of them shows them: their text, so that a shard is loaded without a list of every CronJob.
+//! A cache of all CronJobs of a scope as text, so that loading a shard needs no list of every CronJob.
 //!
-//! Where the API server does not select, a replica receives all CronJobs anyway. What it leads it has understood; the rest
-//! is kept as it came. What is kept is what there was at one version, whole or not at all: a watch that is listed anew, or
-//! that a server selects for, or shows more than there is room for, keeps nothing until its next list is complete, which
-//! for this is one of everything.
+//! If the API server does not select, a replica receives all CronJobs anyway. It decodes those of its own shards and
+//! caches all of them undecoded. The cache holds the state at one version, completely or not at all. It is unusable
+//! while a watch lists again, while the server selects, and after the CronJobs exceeded its capacity, until the next list of
+//! everything is complete.
 
 use std::{
     collections::BTreeMap,
@@ -17,19 +17,19 @@ use crate::{
     shard::{Partition, ResourceVersion, ShardCount, ShardId, ShardSet, Uid},
 };
 
-/// What all watches of a replica together may keep: twenty thousand CronJobs of three kilobytes. Beyond that shards are
-/// listed, which takes a while there whatever is done.
+/// Capacity of the caches of one replica: twenty thousand CronJobs of three kilobytes. Larger clusters list a shard
+/// when it is taken over.
 pub const CACHE_BYTES_MAX: usize = 64 << 20;
 
-/// What an object takes besides its text.
+/// Memory of a cached object beyond its text, in bytes.
 const OVERHEAD_BYTES: usize = 160;
 
-/// The CronJobs of one scope. Clones are one.
+/// The cached CronJobs of one scope. Clones share the cache.
 #[derive(Clone, Debug)]
 pub struct CronJobCache {
     partition: Partition,
     bytes_max: usize,
-    /// Held for one change or one look, never across an await.
+    /// Held for one change or one read, never across an await.
     contents: Arc<Mutex<Contents>>,
 }
 
@@ -42,19 +42,19 @@ struct Contents {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum CacheState {
-    /// What comes is not all that there is.
+    /// The received objects are not complete.
     #[default]
     Nothing,
-    /// A list of everything is going on.
+    /// A list of everything is in progress.
     Listing,
-    /// Everything up to this version is kept.
+    /// The cache is complete up to this version.
     Everything(ResourceVersion),
-    /// There was no room, and is not until another list.
+    /// The capacity was exceeded; the cache stays empty until the next list.
     Full,
 }
 
 impl CronJobCache {
-    /// Nothing yet, and never more than so many bytes.
+    /// Creates an empty cache of at most this many bytes.
     pub fn new(count: ShardCount, bytes_max: usize) -> CronJobCache {
         CronJobCache {
             partition: Partition::Shards(count),
@@ -63,7 +63,7 @@ impl CronJobCache {
         }
     }
 
-    /// The CronJobs of these shards, and the version at which they were these; none where not all are kept.
+    /// Returns the CronJobs of these shards and the version of the cache; `None` if the cache is incomplete.
     pub fn of_shards(&self, shards: &ShardSet) -> Option<(ResourceVersion, Vec<UndecodedCronJob>)> {
         let contents = self.contents();
         let CacheState::Everything(through) = contents.stage else {
@@ -73,12 +73,12 @@ impl CronJobCache {
         Some((through, shards.iter().flat_map(of_shard).cloned().collect()))
     }
 
-    /// Whether there were more than there is room for.
+    /// Whether the capacity was exceeded.
     pub(super) fn is_full(&self) -> bool {
         self.contents().stage == CacheState::Full
     }
 
-    /// Takes note of an object that is there; whether that was too much.
+    /// Stores an object. Returns whether the capacity was exceeded.
     pub(super) fn keep(&self, object: &UndecodedCronJob) -> bool {
         let Some(uid) = object.uid() else { return false };
         let shard = self.partition.shard_of(uid);
@@ -88,7 +88,7 @@ impl CronJobCache {
         }
         let of_shard = contents.shards.entry(shard).or_default();
         let former = of_shard.get(uid);
-        // A watch repeats what a list showed in a later version.
+        // A watch replays events that a list has already included in a later version.
         if former.is_some_and(|former| version(former) > version(object)) {
             return false;
         }
@@ -105,7 +105,7 @@ impl CronJobCache {
         true
     }
 
-    /// Takes note of an object that is gone.
+    /// Removes a deleted object.
     pub(super) fn forget(&self, uid: &Uid) {
         let shard = self.partition.shard_of(uid);
         let mut contents = self.contents();
@@ -118,12 +118,12 @@ impl CronJobCache {
         }
     }
 
-    /// What comes from here on is not all that there is.
+    /// Discards everything: from now on the received objects are not complete.
     pub(super) fn forget_all(&self) {
         *self.contents() = Contents::default();
     }
 
-    /// Begins anew: a list of everything.
+    /// Starts again with a list of everything.
     pub(super) fn begin(&self) {
         *self.contents() = Contents {
             stage: CacheState::Listing,
@@ -131,7 +131,7 @@ impl CronJobCache {
         };
     }
 
-    /// The list is complete; it showed everything at this version or later.
+    /// Completes the list, whose objects are of this version or later.
     pub(super) fn complete(&self, at: ResourceVersion) {
         let mut contents = self.contents();
         if contents.stage == CacheState::Listing {
@@ -139,7 +139,7 @@ impl CronJobCache {
         }
     }
 
-    /// The watch has come to this version.
+    /// Advances the cache to the version that the watch has delivered.
     pub(super) fn come_to(&self, version: ResourceVersion) {
         let mut contents = self.contents();
         if let CacheState::Everything(through) = &mut contents.stage {
@@ -147,7 +147,7 @@ impl CronJobCache {
         }
     }
 
-    /// What is kept is consistent after every statement, so a panic elsewhere does not spoil it.
+    /// The contents are consistent after every statement, so a panic elsewhere does not corrupt them.
     fn contents(&self) -> MutexGuard<'_, Contents> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }

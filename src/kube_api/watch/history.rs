@@ -1,10 +1,10 @@
-//! Notices that the history of the API server went back, as after a restore of etcd from a snapshot.
+//! Detects that the API server returned to an older history, as after a restore of etcd from a snapshot.
 //!
-//! A restored etcd counts revisions from the snapshot on. A watch that is resumed from a version that is not there yet
-//! shows nothing until the count has passed it, and the same number may stand for another content. So a watch that was
-//! interrupted is preceded by a consistent list of one object, of which only the version matters: etcd itself answers it,
-//! never a cache that lags. A version below the one to resume from proves that the history went back. The API servers are
-//! restarted with etcd, which interrupts every watch.
+//! A restored etcd counts revisions from the snapshot on. A watch that resumes from a version that does not exist yet
+//! delivers nothing until the count has passed it, and the same number may denote other content. Therefore an
+//! interrupted watch is preceded by a consistent list of one object, of which only the version matters. etcd itself
+//! answers this list, never a lagging cache. A version below the one to resume from proves the return. The API servers
+//! restart with etcd, which interrupts every watch.
 
 use std::sync::{
     Arc,
@@ -20,15 +20,16 @@ use serde::Deserialize;
 
 use crate::{kube_api::ordered_watch::OrderedSender, shard::ResourceVersion};
 
-/// Longest answer to the check. It carries the metadata of one object, which etcd bounds to 1.5 MiB.
+/// Maximum size of the answer to the check. It carries the metadata of one object, which etcd limits to 1.5 MiB.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 
-/// What a watch is told whose version belongs to another history; the API server says the same of one that it has compacted.
+/// The answer to a watch whose version belongs to another history; the API server answers the same for a compacted
+/// version.
 const EXPIRED: &str = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"the history of the API server went back"}"#;
 
 type AnyBody = UnsyncBoxBody<Bytes, kube::Error>;
 
-/// The client of one watch. It sets `went_back` and answers 410 where the history went back.
+/// Wraps the client of one watch. If the history went back, it sets `went_back` and answers 410.
 pub fn checked_history(client: Client, went_back: OrderedSender<bool>) -> Client {
     let default_namespace = client.default_namespace().to_owned();
     let history = Arc::new(History {
@@ -49,7 +50,7 @@ struct History {
     went_back: OrderedSender<bool>,
     /// The latest version that a watch was resumed from; 0 for none.
     shown: AtomicU64,
-    /// Whether a watch ended otherwise than by our own choice, or was refused.
+    /// Whether a watch was refused or ended without this process closing it.
     is_interrupted: AtomicBool,
 }
 
@@ -68,7 +69,7 @@ impl History {
         if from.is_none() {
             return Ok(self.client.send(request).await?.map(BodyExt::boxed_unsync));
         }
-        // Until the answer says otherwise: a request that is dropped has none.
+        // Until the answer says otherwise: a dropped request has no answer.
         self.is_interrupted.store(true, Ordering::Relaxed);
         let answer = self.client.send(request).await?;
         if !answer.status().is_success() {
@@ -78,7 +79,7 @@ impl History {
         Ok(answer.map(|body| noticed(body, self)))
     }
 
-    /// What to answer instead of going on, if the history went back or could not be checked.
+    /// Returns the answer to give instead of resuming, if the history went back or could not be checked.
     async fn check(&self, path: &str) -> kube::Result<Option<Response<AnyBody>>> {
         let shown = ResourceVersion(self.shown.load(Ordering::Relaxed));
         let answer = self.client.send(check_request(path)).await?;
@@ -100,7 +101,7 @@ impl History {
     }
 }
 
-/// The body of a watch, whose end is noticed. A watch that we drop has none.
+/// Wraps the body of a watch to notice its end. A watch that this process drops has no end.
 fn noticed(body: Body, history: Arc<History>) -> AnyBody {
     let interrupted = move || history.is_interrupted.store(true, Ordering::Relaxed);
     let failed = interrupted.clone();
@@ -119,11 +120,11 @@ fn expired() -> Response<AnyBody> {
     answer
 }
 
-/// A consistent list of one object, of its metadata alone.
+/// A consistent list of the metadata of one object.
 fn check_request(path: &str) -> Request<Body> {
     let mut request = Request::new(Body::empty());
     let uri = format!("{path}?limit=1").parse();
-    // It is the path of a request that was valid.
+    // The path comes from a valid request.
     *request.uri_mut() = uri.unwrap_or_default();
     let accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
     let accept = header::HeaderValue::from_static(accept);
@@ -136,13 +137,13 @@ fn parameter<'a>(request: &'a Request<Body>, name: &str) -> Option<&'a str> {
     parameters.find_map(|parameter| parameter.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// The version that a watch is resumed from; none of another request.
+/// Returns the version that a watch resumes from; `None` for other requests.
 fn watched_from(request: &Request<Body>) -> Option<ResourceVersion> {
     parameter(request, "watch").filter(|watch| *watch == "true")?;
     parameter(request, "resourceVersion")?.parse().ok().map(ResourceVersion)
 }
 
-/// Whether a list begins that the API server answers as new as its storage is.
+/// Whether the request is the first page of a consistent list.
 fn is_consistent_list(request: &Request<Body>) -> bool {
     let is_free = |name| parameter(request, name).is_none_or(str::is_empty);
     request.method() == Method::GET && ["watch", "resourceVersion", "continue"].into_iter().all(is_free)

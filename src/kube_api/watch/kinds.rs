@@ -1,4 +1,4 @@
-//! What differs between the kinds that are watched.
+//! The differences between the watched kinds.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     shard::{Input, Scope},
 };
 
-/// What is made of the objects of a watch.
+/// The conversion of watched objects to inputs.
 pub(super) trait Kind: Send + 'static {
     type Object: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
@@ -20,13 +20,13 @@ pub(super) trait Kind: Send + 'static {
         + Send
         + 'static;
 
-    /// An object is there; nothing where it concerns nobody.
+    /// Converts an existing object; `None` if no shard needs it.
     fn applied(&self, object: Self::Object) -> Option<WatchItem>;
-    /// It is gone.
+    /// Converts a deleted object.
     fn deleted(&self, object: &Self::Object) -> Option<Input>;
-    /// A list is about to be asked for.
+    /// The input before a list is requested.
     fn relist_begun(&mut self, scope: Scope) -> Input;
-    /// It is complete.
+    /// The input after a complete list.
     fn relist_done(&mut self, scope: Scope) -> Input;
 }
 
@@ -69,7 +69,7 @@ impl Kind for CronJobs {
     }
 }
 
-/// Jobs.
+/// All Jobs.
 pub(super) struct Jobs;
 
 impl Jobs {
@@ -80,7 +80,7 @@ impl Jobs {
             Err(error) => WatchItem::Undecodable {
                 error,
                 cron_job: None,
-                // Were it gone, another run could start beside it (B-10.3).
+                // If the Job counted as deleted, another run could start beside it (B-10.3).
                 input: uid.map(Input::JobSeen),
             },
         }

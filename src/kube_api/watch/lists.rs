@@ -1,7 +1,7 @@
-//! Lists of CronJobs and of Jobs, page by page, for shards that are taken up beside watches that go on.
+//! Lists of CronJobs and Jobs, page by page, for shards that are added beside running watches.
 //!
-//! They are as new as whoever asks needs them, and say at which version they are. Where what a watch has shown will do,
-//! CronJobs are recalled.
+//! The caller states how new a list must be, and every page carries the version of the list. If the cache of CronJobs
+//! is new enough, CronJobs come from the cache.
 
 use std::sync::Arc;
 
@@ -21,51 +21,51 @@ use crate::{
     shard::{Listed, Partition, ResourceVersion, Scope, ShardCount, ShardSet},
 };
 
-/// A list broke off; what it gave so far is not all that there is.
+/// A list failed. The pages that it delivered are not complete.
 #[derive(Debug, thiserror::Error)]
 #[error("listing the {resource} of {scope}: {message}")]
 pub struct ListError {
-    /// What was listed.
+    /// The listed resource.
     pub resource: &'static str,
-    /// Where.
+    /// The listed scope.
     pub scope: Scope,
-    /// The server's text, or the transport's.
+    /// The message of the server or of the transport.
     message: String,
-    /// The HTTP status; none where the server did not answer.
+    /// The HTTP status; `None` if the server did not answer.
     pub code: Option<u16>,
 }
 
-/// What a page holds.
+/// A page of a list.
 #[derive(Debug)]
 pub struct Page {
-    /// The version that the whole list shows.
+    /// The version of the whole list.
     pub version: ResourceVersion,
-    /// The objects that were asked for.
+    /// The requested objects.
     pub found: Vec<Listed>,
-    /// Who left out the others, of CronJobs.
+    /// Who left out CronJobs of other shards.
     pub selected_by: SelectedBy,
-    /// CronJobs of other shards that came all the same.
+    /// Number of received CronJobs of other shards.
     pub n_passed_over: u64,
 }
 
-/// So many objects should be taken in at a time: whoever does has shards to fire between two.
+/// Maximum number of objects that a caller should process at once: between two parts it starts due Jobs.
 pub const PART_SIZE_MAX: usize = 500;
 
-/// So many of those that are recalled are decoded at a time, which takes some milliseconds in which nothing else is done.
+/// Number of cached CronJobs that are decoded at once: some milliseconds of work that delay everything else.
 const RECALLED_PART_SIZE: usize = 100;
 
-/// Where is listed, and what is to be in it.
+/// The source of a list and its requirements.
 #[derive(Clone)]
 pub struct ListSource {
-    /// Over which lists go.
+    /// The client of the lists.
     pub client: Client,
-    /// Of which namespaces.
+    /// The namespaces.
     pub scope: Scope,
-    /// How new.
+    /// How new the list must be.
     pub freshness: Freshness,
 }
 
-/// Lists the CronJobs of some shards in a scope. Nothing where there are no shards.
+/// Lists the CronJobs of some shards in a scope. Returns an empty stream for no shards.
 pub fn list_cron_jobs(
     source: ListSource,
     decoder: Arc<Decoder>,
@@ -84,14 +84,15 @@ pub fn list_cron_jobs(
     pages(source, "cronjobs", selector, take)
 }
 
-/// The CronJobs of some shards as the watch of a scope has shown them, in pages as of a list; none where not all are kept.
+/// Returns the CronJobs of some shards from the cache, in pages like those of a list; `None` if the cache is
+/// incomplete.
 pub fn recall_cron_jobs(
     cache: &CronJobCache,
     decoder: Arc<Decoder>,
     shards: &ShardSet,
 ) -> Option<impl Iterator<Item = Page> + Send + use<>> {
     let (version, objects) = cache.of_shards(shards)?;
-    // One page at least, for its version.
+    // At least one page, for its version.
     let n_pages = objects.len().div_ceil(RECALLED_PART_SIZE).max(1);
     Some((0..n_pages).map(move |number| {
         let objects = objects
@@ -107,7 +108,7 @@ pub fn recall_cron_jobs(
     }))
 }
 
-/// A CronJob as it is listed; none where nobody can say which it is.
+/// Decodes a listed CronJob; `None` if it has no uid.
 fn understand(object: &UndecodedCronJob, decoder: &Decoder) -> Option<Listed> {
     let uid = object.uid()?.clone();
     Some(match object.decode()?.into_record(decoder) {
@@ -116,7 +117,7 @@ fn understand(object: &UndecodedCronJob, decoder: &Decoder) -> Option<Listed> {
     })
 }
 
-/// Lists the Jobs of a scope that a label selector takes and that a CronJob controls.
+/// Lists the Jobs of a scope that match a label selector and have a CronJob as controller.
 pub fn list_jobs(source: ListSource, labels: String) -> impl Stream<Item = Result<Page, ListError>> + Send {
     let take = |object: SlimJob| {
         let Ok(job) = object.into_record() else {
@@ -134,16 +135,16 @@ pub fn list_jobs(source: ListSource, labels: String) -> impl Stream<Item = Resul
     pages(source, "jobs", selector, take)
 }
 
-/// What an object comes to.
+/// The use of a listed object.
 enum Taken {
     Listed(Listed),
-    /// Nobody's.
+    /// No shard needs it.
     Nothing,
-    /// Of a shard that was not asked for.
+    /// It belongs to a shard that was not requested.
     PassedOver,
 }
 
-/// Where a list goes on.
+/// The continuation of a list.
 enum Next {
     First,
     From(String),

@@ -1,7 +1,7 @@
-//! What the watches of a scope have shown, for lists of shards that are added to them.
+//! The versions that the watches of a scope have delivered, for lists of shards that are added.
 //!
-//! A watch tells where it has come to before it looks which shards are wanted. So whoever wants one more shard and reads
-//! that version then has everything of it shown that came later, and needs no list that is newer.
+//! A watch publishes its version before it reads the wanted shards. So a caller that adds a shard and then reads the
+//! version receives every later change of that shard from the watch, and needs no newer list.
 
 use std::sync::{
     Arc,
@@ -13,21 +13,21 @@ use crate::{
     shard::{ResourceVersion, Scope, ShardCount},
 };
 
-/// The watches of one scope. Clones are one.
+/// The progress of the watches of one scope. Clones share it.
 #[derive(Clone, Debug)]
 pub struct WatchProgress {
-    /// What is watched.
+    /// The watched scope.
     pub scope: Scope,
-    /// The CronJobs, where all are shown.
+    /// The cache of all CronJobs, if the watch receives all.
     pub cache: CronJobCache,
-    /// How far the watch of CronJobs has come.
+    /// The version that the watch of CronJobs has delivered.
     pub cron_jobs: ObservedVersion,
-    /// How far the watch of Jobs has.
+    /// The version that the watch of Jobs has delivered.
     pub jobs: ObservedVersion,
 }
 
 impl WatchProgress {
-    /// Nothing yet, of so many shards, and never more than so many bytes of it kept.
+    /// Creates the progress of a scope, with a cache of at most this many bytes.
     pub fn new(scope: Scope, count: ShardCount, bytes_max: usize) -> WatchProgress {
         WatchProgress {
             scope,
@@ -38,42 +38,43 @@ impl WatchProgress {
     }
 }
 
-/// Up to which version a watch has shown everything that was wanted of it. Clones are one.
+/// The version up to which a watch has delivered everything that was wanted. Clones share it.
 ///
-/// Told and read in one order with the shards that are wanted, for what the module promises.
+/// Writes and reads are in one order with those of the wanted shards, as the module requires.
 #[derive(Clone, Debug, Default)]
 pub struct ObservedVersion(Arc<Place>);
 
 #[derive(Debug, Default)]
 struct Place {
     through: AtomicU64,
-    /// A list of some shards left the scope out.
+    /// Whether a list of some shards omitted this scope.
     is_list_wanted: AtomicBool,
 }
 
 impl ObservedVersion {
-    /// The version; none before the watch knows from where on it will show everything.
+    /// Returns the version; `None` until the watch knows from which version on it delivers everything.
     pub fn get(&self) -> Option<ResourceVersion> {
         Some(ResourceVersion(self.0.through.load(Ordering::SeqCst))).filter(|version| *version > ResourceVersion(0))
     }
 
-    /// A watch that is opened anew repeats the past: what was told stays.
+    /// Advances the version. A reopened watch replays the past, so the version never decreases.
     pub(super) fn come_to(&self, version: ResourceVersion) {
         self.0.through.fetch_max(version.0, Ordering::SeqCst);
     }
 
-    /// The watch lost its place: what it will show begins later than whatever was read before.
+    /// Resets the version: the watch lost its place and delivers only what is later than any version read before.
     pub(super) fn begin_anew(&self) {
         self.0.is_list_wanted.store(false, Ordering::SeqCst);
         self.0.through.store(0, Ordering::SeqCst);
     }
 
-    /// Asks the watch to list what is wanted of it, since a list of some shards left the scope out.
+    /// Requests a list from the watch, because a list of some shards omitted this scope.
     pub fn want_list(&self) {
         self.0.is_list_wanted.store(true, Ordering::SeqCst);
     }
 
-    /// Whether that is asked and no list has begun since. Looked at with each event; a bookmark comes about once a minute.
+    /// Whether a list was requested and none has begun since. Checked at each event; a bookmark arrives about once a
+    /// minute.
     pub(super) fn is_list_wanted(&self) -> bool {
         self.0.is_list_wanted.load(Ordering::SeqCst)
     }

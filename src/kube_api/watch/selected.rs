@@ -1,14 +1,14 @@
-//! The watch of the Jobs or CronJobs of some shards, while these change: `kube`'s watcher has one selector for life.
+//! The list and watch of the objects of a changing set of shards. `kube`'s watcher has one selector for its lifetime.
 //!
-//! When a shard is added the watch is opened anew from the version that it had come to, and says so. A list of that shard
-//! that is no older than what is told of that (`shown`) is then complete: what it does not have, this watch shows. For
-//! that an addition is looked for before and after every event, and a list of our own is preceded by the version to watch
-//! from, since its own version may be later than that of a list of a shard that was added meanwhile. A shard too many does
-//! no harm for a while, so removals wait.
+//! When a shard is added, the watch is reopened at its current version with the new selection, and announces this. A
+//! list of that shard that is no older than the announced version (`observed_version`) is then complete: the watch
+//! delivers every later change. Therefore the wanted shards are checked before and after every event. A list of this
+//! watch's own is preceded by a request for the version to watch from, since the version of the list itself may be
+//! later than that of a list of an added shard. A shard too many does no harm for a while, so removals are delayed.
 //!
-//! Where the server does not select, the watch shows all and needs no opening anew: what is of others is passed over,
-//! by the shards that are wanted when it comes. Whether the server selects is learnt with the version before each list,
-//! and, until it does, before each opening.
+//! If the server does not select, the watch receives everything and needs no reopening: objects of other shards are
+//! ignored, by the shards that are wanted when the object arrives. Whether the server selects is detected with the
+//! version before each list, and, until it does, before each opening.
 
 use std::{collections::VecDeque, pin::Pin, time::Duration};
 
@@ -33,10 +33,10 @@ use crate::{
     },
 };
 
-/// How long shards stay selected that are not wanted any more.
+/// How long shards remain selected after they are no longer wanted.
 const NARROWING_DELAY: Duration = Duration::from_secs(10);
 
-/// Lists and watches what is wanted of a kind. Never ends.
+/// Lists and watches the wanted objects. Never ends.
 pub(super) fn watch_shards<K: ShardedKind>(
     client: Client,
     scope: Scope,
@@ -65,28 +65,28 @@ pub(super) fn watch_shards<K: ShardedKind>(
 
 type Events<O> = Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<O>>> + Send>>;
 
-/// What a list is asked for.
+/// The selection of a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ListOf {
-    /// The shards that were selected when it began.
+    /// The shards that were selected when the list began.
     Selected,
-    /// Everything, to be kept.
+    /// All objects, for the cache.
     All,
 }
 
-/// What comes next.
+/// The next step of the watch.
 enum WatchStep<O> {
-    /// A list, and before it the version to watch from.
+    /// Request the version to watch from, then list.
     Begin,
-    /// A page of it, the first or a later one.
+    /// Request a page of the list, the first or a later one.
     Page {
         next: Option<String>,
         from: String,
         of: ListOf,
     },
-    /// Opening a watch.
+    /// Open a watch.
     Open { through: String },
-    /// What it shows.
+    /// Receive events.
     Events { events: Events<O>, through: String },
 }
 
@@ -95,21 +95,21 @@ struct SelectedWatch<K: ShardedKind> {
     scope: Scope,
     kind: K,
     wanted: OrderedReceiver<ShardSet>,
-    /// Where it has come to, for those who list beside it.
+    /// The version up to which the watch has delivered everything, for lists that run beside it.
     observed_version: ObservedVersion,
-    /// What the watch that is open, or the list that goes on, is asked for.
+    /// The selection of the open watch or of the current list.
     selected: ShardSet,
-    /// Who leaves out the rest, as far as is known.
+    /// Who leaves out other shards, as far as is known.
     selected_by: SelectedBy,
-    /// Until shards that are not wanted any more are left out.
+    /// The delay before unwanted shards are deselected.
     narrowing: Option<Pin<Box<Sleep>>>,
     stage: WatchStep<K::Object>,
-    /// What the last answer brought; next in turn.
+    /// Items of the last answer, delivered first.
     ready: VecDeque<WatchItem>,
     backoff: Backoff,
 }
 
-/// What has come while a watch is open.
+/// An occurrence while a watch is open.
 enum Heard<O> {
     Selection,
     Narrow,
@@ -132,7 +132,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
         }
     }
 
-    /// Selects what is wanted now.
+    /// Selects the shards that are wanted now.
     fn select(&mut self) {
         self.narrowing = None;
         self.selected = self.wanted.see();
@@ -142,7 +142,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
         K::IS_SELECTED_ALWAYS || self.selected_by == SelectedBy::Server
     }
 
-    /// Whether what is of this CronJob is wanted now, or by the list that goes on.
+    /// Whether a CronJob is wanted now, or by the current list.
     fn is_wanted(&self, is_listing: bool) -> impl Fn(&Uid) -> bool + use<K> {
         let partition = Partition::Shards(self.kind.count());
         let (wanted, listed) = (self.wanted.get(), self.selected);
@@ -152,7 +152,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
         }
     }
 
-    /// The version that there is now, and on the way who would select.
+    /// Returns the current version, and detects who selects.
     async fn probe(&mut self) -> kube::Result<String> {
         let probed = self.collection.probe::<K::Object>(&self.kind.probe()).await;
         let (version, selected_by) = probed?;
@@ -167,7 +167,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
             Err(error) => return self.fail(&error, WatchStep::Begin),
         };
         self.observed_version.come_to(ResourceVersion::read(&from));
-        // Before it is looked for what is wanted: of whatever was recalled until now, the list shows what has changed.
+        // Before the wanted shards are checked: the list shows every change to what was taken from the cache until now.
         let of = match self.kind.cache() {
             Some(cache) if !self.is_selected() => {
                 cache.begin();
@@ -180,12 +180,12 @@ impl<K: ShardedKind> SelectedWatch<K> {
             None => ListOf::Selected,
         };
         self.select();
-        // Said before the list is asked for, which it has to be: what is created meanwhile is not in the list.
+        // Announced before the list is requested: objects that are created meanwhile are not in the list.
         self.announce(SelectionStage::ListBegun, self.selected);
         self.stage = WatchStep::Page { next: None, from, of };
     }
 
-    /// Lists a page of what was selected when the list began, or of everything.
+    /// Requests a page of the selection with which the list began, or of everything.
     async fn list(&mut self, next: Option<String>, from: String, of: ListOf) {
         let selector = match of {
             ListOf::Selected => self.kind.selector(&self.selected),
@@ -225,7 +225,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
         };
     }
 
-    /// Before it is looked for what is wanted: whoever wants more recalls it later.
+    /// Caches an object before the wanted shards are checked, so that a shard that is added later finds it.
     fn keep(&mut self, object: &K::Object) {
         if self.kind.keep(object) {
             self.ready.push_back(WatchItem::KeepsNoMore);
@@ -239,7 +239,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
         }
     }
 
-    /// Opens a watch of what is wanted now, from where the last one had come to.
+    /// Opens a watch of the wanted shards at the version of the last one.
     async fn open(&mut self, through: String) {
         if !self.is_selected()
             && let Err(error) = self.probe().await
@@ -318,12 +318,12 @@ impl<K: ShardedKind> SelectedWatch<K> {
         }
     }
 
-    /// Whether something is wanted now that is not shown.
+    /// Whether a wanted shard is not selected.
     fn lacks_any(&self) -> bool {
         self.is_selected() && !self.wanted.get().is_within(&self.selected)
     }
 
-    /// Whether what is wanted now is shown already; what is too much is left out later.
+    /// Whether all wanted shards are selected. Superfluous shards are deselected later.
     fn lacks_nothing(&mut self) -> bool {
         let lacks_nothing = !self.lacks_any();
         if lacks_nothing && self.is_selected() && self.wanted.get() != self.selected {
@@ -344,7 +344,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
                 return self.refuse(&status.message, status.code, WatchStep::Open { through: before });
             }
         };
-        // Before it is looked for what is wanted.
+        // Before the wanted shards are checked.
         let version = ResourceVersion::read(&through);
         self.observed_version.come_to(version);
         let taken = match event {
@@ -362,7 +362,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
             cache.come_to(version);
         }
         self.ready.extend(taken);
-        // Who wanted a shard more meanwhile may have read the version that we had before: from there it is shown.
+        // A caller that added a shard meanwhile may have read the former version: the watch continues from there.
         self.stage = if self.observed_version.is_list_wanted() {
             WatchStep::Begin
         } else if self.lacks_any() {
@@ -379,7 +379,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
         self.refuse(&status.message, status.code, next);
     }
 
-    /// A version that is too old (410) is no sign of a server that is unwell: a list follows soon.
+    /// A version that is too old (410) does not indicate an unhealthy server: a list follows soon.
     fn refuse(&mut self, message: &str, code: u16, next: WatchStep<K::Object>) {
         if code == 403 {
             self.announce(SelectionStage::NotPermitted, ShardSet::EMPTY);

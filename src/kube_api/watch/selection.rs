@@ -1,9 +1,9 @@
-//! Lists and watches of the objects of some shards, by label or by hash: `kube` knows labels alone.
+//! Lists and watches of the objects of some shards, by label or by hash. `kube` supports labels only.
 //!
-//! A server that does not know `shardSelector` (KEP-5866) passes it over and sends everything, so whoever asks looks at
-//! what comes. One that knows it says so in a list's metadata. A list is taken for selected by nothing but the
-//! repetition of exactly what was asked for: of anything else it is not known what is left out, so it is asked for
-//! again without. A watch says nothing; it is selected where the list before it was.
+//! A server without `shardSelector` (KEP-5866) ignores the parameter and sends everything, so the caller checks every
+//! object. A server that supports it says so in the metadata of a list. A list counts as selected only if the metadata
+//! repeats exactly the requested selector. For any other selection it is unknown what was left out, and the request is
+//! repeated without the parameter. A watch reports nothing; it is selected if the list before it was.
 
 use futures::Stream;
 use kube::{
@@ -16,49 +16,50 @@ use serde_json::Value;
 
 use crate::shard::{ResourceVersion, Scope};
 
-/// Objects in one page of a list: as many as the built-in controllers ask for.
+/// Number of objects in a page of a list, as in the built-in controllers.
 const PAGE_SIZE: u32 = 500;
 
-/// And where the server need not read its storage: some six megabytes, in one exchange of what may be many.
+/// Number of objects in a page that the server answers from its cache: some six megabytes in one of possibly many round
+/// trips.
 const CACHED_PAGE_SIZE: u32 = 2_000;
 
-/// How the message begins by which a server refuses a `shardSelector`.
+/// Prefix of the message with which a server refuses a `shardSelector`.
 const REFUSAL: &str = "invalid shard selector";
 
-/// Which objects are wanted.
+/// The selection of objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Selector {
     /// A label selector; empty for none.
     pub(super) labels: String,
-    /// A `shardSelector`, which a server may pass over.
+    /// A `shardSelector`, which a server may ignore.
     pub(super) shards: Option<String>,
 }
 
-/// Who leaves out what is of other shards.
+/// Who leaves out the objects of other shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelectedBy {
-    /// The API server: it does not send it.
+    /// The API server does not send them.
     Server,
-    /// We: it is received and passed over.
+    /// This replica receives and ignores them.
     Replica,
 }
 
 impl SelectedBy {
-    /// Of two parts of one list.
+    /// Combines two parts of one list.
     #[must_use]
     pub fn and(self, other: SelectedBy) -> SelectedBy {
         if self == other { self } else { SelectedBy::Replica }
     }
 }
 
-/// What a list must show at least.
+/// The minimum freshness of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// Everything that was written before it begins: the server asks its storage how far that is, and waits until it knows
-    /// as much.
+    /// Everything that was written before the list begins. The server reads the current version from its storage and
+    /// waits until its cache has it.
     Consistent,
-    /// Everything that was written up to this version, as `resourceVersionMatch` means it: the server answers from what it
-    /// has. One that is far behind refuses.
+    /// Everything that was written up to this version (`resourceVersionMatch=NotOlderThan`). The server answers from
+    /// its cache; a server that is far behind refuses.
     NotOlderThan(ResourceVersion),
 }
 
@@ -66,15 +67,15 @@ pub enum Freshness {
 #[derive(Debug)]
 pub(super) struct ListPage<O> {
     pub(super) items: Vec<O>,
-    /// Of the whole list.
+    /// The version of the whole list.
     pub(super) version: String,
-    /// Where it goes on, if it does.
+    /// The continue token, if there are more pages.
     pub(super) next: Option<String>,
-    /// By hash; labels every server knows.
+    /// Who selected by hash. Every server selects by label.
     pub(super) selected_by: SelectedBy,
 }
 
-/// The objects of a kind in a scope.
+/// The collection of a kind in a scope.
 #[derive(Clone)]
 pub(super) struct Collection {
     client: Client,
@@ -96,7 +97,7 @@ impl Collection {
         }
     }
 
-    /// A page, the first or the one at `next`.
+    /// Requests a page, the first or the one at `next`.
     pub(super) async fn list<O: DeserializeOwned>(
         &self,
         selector: &Selector,
@@ -110,7 +111,7 @@ impl Collection {
         self.list_some(selector, next, freshness, limit).await
     }
 
-    /// The version that there is now, and who would select: `selector` should take no more than a few objects.
+    /// Returns the current version and who selects. `selector` should match few objects.
     pub(super) async fn probe<O: DeserializeOwned>(&self, selector: &Selector) -> kube::Result<(String, SelectedBy)> {
         let page: ListPage<O> = self.list_some(selector, None, Freshness::Consistent, 1).await?;
         Ok((page.version, page.selected_by))
@@ -125,7 +126,7 @@ impl Collection {
     ) -> kube::Result<ListPage<O>> {
         let params = ListParams::default().limit(limit).labels(&selector.labels);
         let params = match (next, freshness) {
-            // The token says at which version.
+            // The token determines the version.
             (Some(next), _) => params.continue_token(next),
             (None, Freshness::NotOlderThan(version)) => {
                 params.at(&version.to_string()).matching(VersionMatch::NotOlderThan)
@@ -149,7 +150,7 @@ impl Collection {
         })
     }
 
-    /// A watch from a version on.
+    /// Opens a watch at a version.
     pub(super) async fn watch<O: Clone + DeserializeOwned + 'static>(
         &self,
         selector: &Selector,
@@ -168,7 +169,7 @@ impl Collection {
     }
 }
 
-/// The request with a `shardSelector`; it has a query already.
+/// Adds a `shardSelector` to a request that already has a query.
 fn of_shards(mut request: http::Request<Vec<u8>>, shards: Option<&str>) -> kube::Result<http::Request<Vec<u8>>> {
     if let Some(shards) = shards {
         let value: String = form_urlencoded::byte_serialize(shards.as_bytes()).collect();
@@ -180,7 +181,7 @@ fn of_shards(mut request: http::Request<Vec<u8>>, shards: Option<&str>) -> kube:
     Ok(request)
 }
 
-/// Whether a server knows `shardSelector` and does not take ours.
+/// Whether a server that supports `shardSelector` refused this one.
 pub(super) fn is_refusal(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.message.starts_with(REFUSAL))
 }
@@ -192,7 +193,7 @@ struct List<O> {
     items: Option<Vec<O>>,
 }
 
-/// What we read of `metadata` of a list.
+/// The decoded part of a list's metadata.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ListMetadata {
@@ -203,7 +204,7 @@ struct ListMetadata {
 }
 
 impl ListMetadata {
-    /// Whether the server left out something else than it was asked to.
+    /// Whether the server applied a different selection than requested.
     fn is_of_others_than(&self, asked: Option<&str>) -> bool {
         let told = self.shard_info.as_ref();
         told.is_some_and(|told| told.get("selector").and_then(Value::as_str) != asked)

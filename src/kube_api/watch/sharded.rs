@@ -1,67 +1,19 @@
 //! The kinds of which the objects of some shards are watched, and what differs between them.
 
-use std::sync::Arc;
-
-use futures::Stream;
-use kube::{Client, core::NamespaceResourceScope};
+use kube::core::NamespaceResourceScope;
 use serde::de::DeserializeOwned;
 
 use super::{
     WatchItem,
     kinds::{CronJobs, Jobs},
-    selected::watch_shards,
 };
 use crate::{
     kube_api::{
-        objects::decode::{Decoder, SlimJob, UndecodedCronJob},
-        ordered_watch::{OrderedReceiver, OrderedSender},
-        watch::{
-            cron_job_cache::CronJobCache,
-            progress::{ObservedVersion, WatchProgress},
-            selection::Selector,
-        },
+        objects::decode::{SlimJob, UndecodedCronJob},
+        watch::{cron_job_cache::CronJobCache, selection::Selector},
     },
-    shard::{Input, Scope, ShardCount, ShardSet, Uid, input::SelectedKind},
+    shard::{Input, ShardCount, ShardSet, Uid, input::SelectedKind},
 };
-
-/// Which Jobs to watch.
-pub enum Selection {
-    /// Those with the label of a shard that is wanted; how far they are shown is told.
-    OfShards(ShardCount, OrderedReceiver<ShardSet>, ObservedVersion),
-    /// Those without the label of any.
-    Unlabelled(ShardCount),
-}
-
-/// Lists and watches Jobs of a scope by their labels. Never ends.
-pub fn selected_jobs(client: Client, scope: Scope, selection: Selection) -> impl Stream<Item = WatchItem> + Send {
-    let (count, is_without, wanted, through) = match selection {
-        Selection::OfShards(count, wanted, through) => (count, false, wanted, through),
-        Selection::Unlabelled(count) => {
-            let nothing = OrderedSender::new(ShardSet::EMPTY).subscribe();
-            (count, true, nothing, ObservedVersion::default())
-        }
-    };
-    watch_shards(client, scope, LabelledJobs { count, is_without }, wanted, through)
-}
-
-/// Lists and watches the CronJobs of a scope that are of the shards that are held, and keeps all that it is shown if that
-/// is all that there are. Never ends.
-pub fn held_cron_jobs(
-    client: Client,
-    decoder: Arc<Decoder>,
-    count: ShardCount,
-    held: OrderedReceiver<ShardSet>,
-    progress: WatchProgress,
-) -> impl Stream<Item = WatchItem> + Send {
-    let of_all = CronJobs { decoder };
-    let WatchProgress {
-        scope,
-        cache,
-        cron_jobs,
-        ..
-    } = progress;
-    watch_shards(client, scope, HeldCronJobs { of_all, count, cache }, held, cron_jobs)
-}
 
 /// How the objects of some shards are asked for, and what is made of them.
 pub(super) trait ShardedKind: Send + 'static {

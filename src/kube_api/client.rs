@@ -1,6 +1,6 @@
-//! The few calls that we make, as bytes: requests come ready from `encode`, answers are sorted by `classify`.
+//! The requests of the controller. `encode` prepares bodies, and `classify` turns answers into outcomes.
 //!
-//! No retries: whoever asked decides, knowing the deadline and the leadership.
+//! There are no retries: the caller knows the deadline and the leadership.
 
 use std::time::Duration;
 
@@ -30,33 +30,33 @@ mod send_error;
 
 use send_error::SendError;
 
-/// How long an answer may take. An API server lets an admission webhook take 30 seconds.
+/// Timeout of a request. An API server gives an admission webhook up to 30 seconds.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(35);
 
-/// Longest body of an answer. A longer one is not read: the request counts as unanswered, and says nothing of the server.
+/// Maximum size of an answer. With a larger body the request counts as unanswered, which says nothing about the server.
 const BODY_MAX_BYTES: usize = 4 << 20;
 
-/// Longest body of a CronJob that is read for its template: etcd stores 1.5 MiB, of which an API server writes each `<`,
-/// `>` and `&` as six bytes.
+/// Maximum size of a CronJob that is read for its template: etcd stores 1.5 MiB, and an API server writes each `<`, `>`
+/// and `&` as six bytes.
 const CRON_JOB_MAX_BYTES: usize = 10 << 20;
 
-/// An answer with what it says beyond its outcome.
+/// An answer with its side information.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered<T> {
-    /// What it means.
+    /// The classified answer.
     pub answer: Answer<T>,
     /// The HTTP status, if there was an answer.
     pub code: Option<u16>,
-    /// The `Date` header, with the connection that the answer came over.
+    /// The `Date` header and the connection of the answer.
     pub server_date: Option<ServerDate>,
-    /// The server's text, where its authorizer refused the request or it does not know who we are.
+    /// The server's message, if it refused the request by authorization or authentication.
     pub not_permitted: Option<String>,
     /// The connection over which the fence policy refused a create: its API server may have a wrong clock.
     pub fenced_over: Option<usize>,
 }
 
 impl<T> Answered<T> {
-    /// The answer to a request that cannot be built.
+    /// The outcome of a request that cannot be built.
     fn not_sent(outcome: T) -> Answered<T> {
         Answered {
             answer: Answer::Outcome(outcome),
@@ -67,7 +67,7 @@ impl<T> Answered<T> {
         }
     }
 
-    /// The same answer with another outcome.
+    /// Returns the same answer with another outcome.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Answered<U> {
         let answer = match self.answer {
             Answer::Outcome(outcome) => Answer::Outcome(change(outcome)),
@@ -84,20 +84,20 @@ impl<T> Answered<T> {
     }
 }
 
-/// The API server, for writing. Cheap to clone.
+/// The client for writes. Cheap to clone.
 #[derive(Clone)]
 pub struct ApiClient {
     connections: WriteConnections,
-    /// Under what is written; none where nobody competes.
+    /// The terms of writes; `None` without competing replicas.
     terms: Option<WriteTerms>,
-    /// A connection that is used only where no other has room.
+    /// A connection to use only if no other has a place.
     avoided: Option<usize>,
-    /// How the CronJobs that are read become records.
+    /// Decodes the CronJobs that are read.
     decoder: Decoder,
 }
 
 impl ApiClient {
-    /// Over these connections.
+    /// Creates a client over these connections.
     pub fn new(connections: WriteConnections) -> ApiClient {
         ApiClient {
             connections,
@@ -107,18 +107,19 @@ impl ApiClient {
         }
     }
 
-    /// The same, which decodes the CronJobs that it reads like the watches.
+    /// Returns a client that decodes CronJobs like the watches.
     #[must_use]
     pub fn with_decoder(self, decoder: Decoder) -> ApiClient {
         ApiClient { decoder, ..self }
     }
 
-    /// Over one client, as tests do.
+    /// Wraps one client, for tests.
     pub fn from_client(client: kube::Client) -> ApiClient {
         ApiClient::new(WriteConnections::from_client(client))
     }
 
-    /// The same, whose requests are dead when they must be: the server is told, and the answer not waited for.
+    /// Returns a client whose requests end with their terms: the server gets a timeout, and the answer is not awaited
+    /// longer.
     #[must_use]
     pub fn under(&self, terms: &WriteTerms) -> ApiClient {
         ApiClient {
@@ -131,7 +132,7 @@ impl ApiClient {
         self.terms.map(|terms| terms.life.min(REQUEST_TIMEOUT))
     }
 
-    /// The same, whose requests avoid a connection where another has room.
+    /// Returns a client that avoids a connection if another one has a place.
     #[must_use]
     pub fn beside(&self, connection: usize) -> ApiClient {
         ApiClient {
@@ -140,7 +141,7 @@ impl ApiClient {
         }
     }
 
-    /// Closes every connection, whatever is under way on it: what the kernel still holds is not delivered later.
+    /// Resets every connection with all requests in flight. The kernel delivers nothing that it still holds.
     pub fn reset_connections(&self) {
         self.connections.reset();
     }
@@ -193,7 +194,7 @@ impl ApiClient {
         self.ask(request, classify::status_write).await
     }
 
-    /// Reads a CronJob of which not everything is kept.
+    /// Reads a CronJob whose template or metadata is not in memory.
     pub async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
         let request = request(self.life(), Method::GET, cron_job_path(cron_job), "", Vec::new());
         let answered = answered(self.send(request, CRON_JOB_MAX_BYTES).await, classify::read_cron_job);
@@ -233,7 +234,7 @@ impl ApiClient {
         self.ask(request, classify::event).await
     }
 
-    /// Asks for the server's version, for the sake of the answer's `Date`: any answer will do.
+    /// Requests the server's version for the `Date` of the answer. Any answer is a success.
     pub async fn probe(&self) -> Answered<()> {
         let request = request(self.life(), Method::GET, "/version".to_owned(), "", Vec::new());
         self.ask(request, |_| Answer::Outcome(())).await
@@ -247,7 +248,7 @@ impl ApiClient {
         answered(self.send(request, BODY_MAX_BYTES).await, classify)
     }
 
-    /// Sends a request over the least busy connection, over the avoided one only where no other has room.
+    /// Sends a request over the least busy connection, over the avoided one only if no other has a place.
     async fn send(
         &self,
         request: Result<Request<Body>, http::Error>,
@@ -281,7 +282,7 @@ impl ApiClient {
     }
 }
 
-/// An answer as it came, and over which connection.
+/// An answer and its connection.
 struct Sent {
     answer: RawAnswer,
     server_date: Option<ServerDate>,
@@ -307,7 +308,7 @@ fn answered<T: OrderOutcome>(
         Err(error) => Answered {
             answer: match &error {
                 SendError::Request(_) => classify::failed(&error),
-                // The connection is alive, or its keep-alive would have ended it: this request alone has no answer.
+                // The connection works, otherwise its keep-alive would have ended it: only this request has no answer.
                 SendError::Timeout(_) | SendError::TooLong(_) => classify::stuck(&error),
                 SendError::Transport(_) | SendError::Body(_) => classify::unanswered(&error),
             },

@@ -1,7 +1,7 @@
-//! What becomes of an Event before it is sent: new, a higher count of one that is there, or nothing (B-14.1).
+//! The decision about an Event before it is sent: a new Event, a higher count of an existing one, or none (B-14.1).
 //!
-//! Pure; the lane that sends is in the shell. What is remembered of a CronJob is small and forgotten after an hour without
-//! an Event of it, so the memory follows the CronJobs that have Events.
+//! Pure; the controller's Event task sends. The memory of a CronJob is small and is dropped after an hour without an
+//! Event, so the total follows the CronJobs that have Events.
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
-//! Connections to the API server: several over HTTP/2 for our writes, and a client apart for watches.
+//! Connections to the API server: several over HTTP/2 for writes, and separate clients for watches and Leases.
 //!
-//! One HTTP/2 connection carries 100 requests at a time, and a burst is larger; each is its own client here,
-//! filled evenly. Invariant: no connection ever has more than [`MAX_IN_FLIGHT_PER_CONNECTION`] requests in flight.
+//! One HTTP/2 connection carries 100 requests at a time, and a burst is larger, so several clients are filled evenly.
+//! Invariant: no connection ever has more than [`MAX_IN_FLIGHT_PER_CONNECTION`] requests in flight.
 
 mod api_connection;
 mod api_server;
@@ -38,48 +38,49 @@ use self::{
     transport::{Transport, TransportParts, WatchTransport},
 };
 
-/// Requests in flight on one connection. The API server allows 100 streams by default; ten are left for the
-/// moment in which it has answered but not yet counted a stream as closed.
+/// Maximum number of requests in flight on one connection. The API server allows 100 streams by default. Ten are left
+/// for streams that are answered and not yet closed.
 pub const MAX_IN_FLIGHT_PER_CONNECTION: usize = 90;
 
-/// What we call ourselves; the API server makes the manager of fields of its first part.
+/// The user agent. The API server uses its first part as field manager.
 pub const USER_AGENT: &str = concat!("cronwheel/", env!("CARGO_PKG_VERSION"));
 
-/// Why there can be no connections: always the configuration, the network is not touched before the first request.
+/// Why there are no connections. The cause is always the configuration: the network is not used before the first
+/// request.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The proxy is of a kind that is not supported.
+    /// The scheme of the proxy is not supported.
     #[error(
         "{scheme}://{host}: only http:// proxies are supported; change HTTPS_PROXY or proxy-url in the kubeconfig, or add \
          the API server's host to NO_PROXY"
     )]
     Proxy {
-        /// The scheme of its URL.
+        /// The scheme of the proxy.
         scheme: String,
-        /// Its host.
+        /// The host of the proxy.
         host: String,
     },
-    /// Certificates or keys.
+    /// Certificates or keys cannot be used.
     #[error("the TLS configuration cannot be used")]
     Tls(#[source] kube::Error),
-    /// `tls-server-name`.
+    /// `tls-server-name` is not a server name.
     #[error("{name:?} cannot be the server name of a TLS connection")]
     ServerName {
-        /// As configured.
+        /// The configured name.
         name: String,
     },
-    /// Tokens, passwords, plugins.
+    /// Tokens, passwords or plugins cannot be used.
     #[error("the credentials cannot be used")]
     Credentials(#[source] kube::Error),
-    /// Files of credentials or the CA.
+    /// A credential file or the CA cannot be used.
     #[error(transparent)]
     CredentialFile(#[from] CredentialFileError),
 }
 
-/// The client for watches: as `kube` builds its own, but for its spans and its retries, which would hide a failing server
-/// for minutes, with an end to every silence, and without Nagle's algorithm: a request that opens a connection would wait
-/// 40 ms for the acknowledgement of the handshake, and a replica that leaves waits for a list. It speaks HTTP/1.1, so what
-/// is read from a connection belongs to one request.
+/// Creates the client for watches. It has `kube`'s layers except for spans and retries, which would hide a failing
+/// server for minutes. Every silence has a timeout. Nagle's algorithm is off: a request that opens a connection would
+/// wait 40 ms for the acknowledgement of the handshake. The client speaks HTTP/1.1, so everything read from a
+/// connection belongs to one request.
 pub fn watch_client(server: &ApiServer) -> Result<Client, ConnectError> {
     let mut config = server.config().clone();
     config
@@ -91,31 +92,31 @@ pub fn watch_client(server: &ApiServer) -> Result<Client, ConnectError> {
     let service = config
         .base_uri_layer()
         .layer(option_layer(auth).layer(headers.layer(transport)));
-    // Over all layers, as credentials may have to be fetched first.
+    // Around all layers, since credentials may have to be fetched first.
     let service = MapFutureLayer::new(answered_in_time).layer(service);
     Ok(Client::new(service, config.default_namespace))
 }
 
-/// What begins an answer, or the error of one that does not begin.
+/// Returns the beginning of an answer, or an error after the timeout.
 async fn answered_in_time<R>(answer: impl Future<Output = Result<R, BoxError>>) -> Result<R, BoxError> {
     tokio::time::timeout(WATCH_ANSWER_TIMEOUT, answer)
         .await
         .unwrap_or_else(|_| Err(NoAnswer.into()))
 }
 
-/// The API server accepted a request of a watch, and then said nothing.
+/// The API server accepted the request of a watch and sent no answer.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {} seconds", WATCH_ANSWER_TIMEOUT.as_secs())]
 struct NoAnswer;
 
-/// The client for Leases: one connection of its own over HTTP/2, on which a peer that has vanished is noticed well before a
-/// fence. Within a tokio runtime only.
+/// Creates the client for Leases: a separate HTTP/2 connection on which a vanished peer is detected well before a
+/// fence. Requires a tokio runtime.
 pub fn lease_client(server: &ApiServer) -> Result<Client, ConnectError> {
     let parts = TransportParts::new(server, ConnectionTimes::LEASES);
     client(server, &parts)
 }
 
-/// The connections that our writes share. Cheap to clone.
+/// The connections for writes. Cheap to clone.
 #[derive(Clone)]
 pub struct WriteConnections {
     shared: Arc<Shared>,
@@ -123,14 +124,14 @@ pub struct WriteConnections {
 
 struct Shared {
     clients: Box<[Client]>,
-    /// Requests in flight by connection; its sum is at most what the semaphore has given out.
+    /// Requests in flight by connection. The sum is at most the number of permits that the semaphore has issued.
     n_in_flight: Mutex<Box<[usize]>>,
     room: Arc<Semaphore>,
     sockets: Sockets,
 }
 
 impl WriteConnections {
-    /// Prepares `n_connections` (at least one) connections, each opened by the first request on it. Within a tokio runtime only.
+    /// Prepares `n_connections` (at least one) connections; the first request opens each. Requires a tokio runtime.
     pub fn connect(server: &ApiServer, n_connections: usize) -> Result<WriteConnections, ConnectError> {
         let parts = TransportParts::new(server, ConnectionTimes::WRITES);
         let clients: Result<Vec<Client>, ConnectError> =
@@ -138,12 +139,12 @@ impl WriteConnections {
         Ok(WriteConnections::new(clients?, parts.sockets()))
     }
 
-    /// One connection that is already there.
+    /// Wraps one existing client.
     pub fn from_client(client: Client) -> WriteConnections {
         WriteConnections::from_clients(vec![client])
     }
 
-    /// Connections that are already there, at least one.
+    /// Wraps existing clients, at least one.
     pub fn from_clients(clients: Vec<Client>) -> WriteConnections {
         WriteConnections::new(clients, Sockets::default())
     }
@@ -159,22 +160,22 @@ impl WriteConnections {
         }
     }
 
-    /// Cuts every connection off, whatever is under way on it; the next request opens a new one.
+    /// Resets every connection with all requests in flight; the next request opens a new one.
     pub fn reset(&self) {
         self.shared.sockets.reset();
     }
 
-    /// How many requests can be in flight at a time.
+    /// Returns the maximum number of requests in flight.
     pub fn capacity(&self) -> usize {
         self.shared.clients.len() * MAX_IN_FLIGHT_PER_CONNECTION
     }
 
-    /// Waits for room and takes it, on the least busy connection. First come, first served.
+    /// Waits for a place on the least busy connection, first come, first served.
     pub async fn acquire(&self) -> ConnectionPermit {
         self.acquire_beside(None).await
     }
 
-    /// The same on another connection than `avoided`, where another has room.
+    /// Waits for a place, on `avoided` only if no other connection has one.
     pub async fn acquire_beside(&self, avoided: Option<usize>) -> ConnectionPermit {
         let room = Arc::clone(&self.shared.room).acquire_owned().await;
         let room = room.expect("the semaphore is never closed");
@@ -196,7 +197,7 @@ impl Shared {
         });
         let connection = least_busy.unwrap_or_default();
         n_in_flight[connection] += 1;
-        // The semaphore holds the sum to the capacity of all, so the least busy has room.
+        // The semaphore limits the sum to the total capacity, so the least busy connection has a place.
         debug_assert!(
             n_in_flight[connection] <= MAX_IN_FLIGHT_PER_CONNECTION,
             "{n_in_flight:?}"
@@ -210,21 +211,21 @@ impl Shared {
     }
 }
 
-/// The right to one request on one connection, given back when dropped.
+/// The permit for one request on one connection; dropping it returns the place.
 pub struct ConnectionPermit {
     shared: Arc<Shared>,
     connection: usize,
-    /// Dropped after `leave`, as fields are after `drop`.
+    /// Dropped after `leave`, as fields are dropped after `drop`.
     _room: OwnedSemaphorePermit,
 }
 
 impl ConnectionPermit {
-    /// Which connection it is.
+    /// Returns the number of the connection.
     pub fn connection(&self) -> usize {
         self.connection
     }
 
-    /// The client to send it with.
+    /// Returns the client to send with.
     pub fn client(&self) -> &Client {
         &self.shared.clients[self.connection]
     }
@@ -236,10 +237,11 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// A transport that puts the token of a file on requests, where one is configured.
+/// A transport that adds the token of a file to requests, if one is configured.
 type Credited = Either<WithToken<Transport>, Transport>;
 
-/// A client over a transport of its own, with `kube`'s layers for the address and all other credentials, but not its retries.
+/// Creates a client with its own transport and `kube`'s layers for the address and all other credentials, without
+/// retries.
 fn client(server: &ApiServer, parts: &TransportParts) -> Result<Client, ConnectError> {
     let config = server.config();
     let transport: Credited = option_layer(server.token_layer()).layer(parts.transport());
@@ -253,24 +255,25 @@ fn client(server: &ApiServer, parts: &TransportParts) -> Result<Client, ConnectE
     })
 }
 
-/// How long connecting may take: within a cluster it is milliseconds or it is broken.
+/// Maximum time to connect: within a cluster, connecting takes milliseconds or fails.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// After how long a connection is given up.
+/// When a connection is given up.
 #[derive(Clone, Copy, Debug)]
 struct ConnectionTimes {
-    /// TLS included.
+    /// Maximum time to connect, including TLS.
     connect_timeout: Duration,
-    /// How often it is asked whether it is alive.
+    /// Interval of keep-alive pings.
     keep_alive_interval: Duration,
-    /// How long it may take to say so.
+    /// Maximum time until the answer to a ping.
     keep_alive_timeout: Duration,
-    /// How long what was sent may stay unacknowledged before the kernel gives it up: less than the life of a write.
+    /// Maximum time that sent data may stay unacknowledged before the kernel gives up: less than the lifetime of a
+    /// write.
     unacknowledged_max: Duration,
 }
 
 impl ConnectionTimes {
-    /// A dead connection is replaced within ten seconds, while what is in flight on it ends as unanswered.
+    /// A dead connection is replaced within ten seconds. Its requests in flight end as unanswered.
     const WRITES: ConnectionTimes = ConnectionTimes {
         connect_timeout: CONNECT_TIMEOUT,
         keep_alive_interval: Duration::from_secs(5),
@@ -278,8 +281,8 @@ impl ConnectionTimes {
         unacknowledged_max: Duration::from_secs(6),
     };
 
-    /// Within three seconds, so that a renewal gets through on another before the fence, which is four at the least; and
-    /// the kernel delivers nothing late.
+    /// A dead connection is replaced within three seconds, so that a renewal succeeds on another one before the fence,
+    /// which is at least four seconds. The kernel delivers nothing late.
     const LEASES: ConnectionTimes = ConnectionTimes {
         connect_timeout: Duration::from_secs(2),
         keep_alive_interval: Duration::from_secs(1),
@@ -288,9 +291,9 @@ impl ConnectionTimes {
     };
 }
 
-/// How long an answer to a list or a watch may take to begin. An API server gives lists up after 60 seconds.
+/// Maximum time until an answer to a list or a watch begins. An API server gives up lists after 60 seconds.
 const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(65);
 
-/// How long a list or a watch may be silent once it has begun: a watch is told a bookmark every minute, and
-/// a peer that has vanished says nothing at all.
+/// Maximum silence of a list or a watch that has begun: a watch receives a bookmark every minute, and a vanished peer
+/// sends nothing at all.
 pub const WATCH_SILENCE_MAX: Duration = Duration::from_secs(80);

@@ -1,30 +1,30 @@
-//! A value of which every change is noticed: tokio's `watch` but for the order of waking.
+//! A watch channel like tokio's, with first-in-first-out wake-ups.
 //!
-//! Whoever waits is woken in the order in which they began to. Tokio's wakes in a random one, and what tasks then send at
-//! one instant would go out in another order each time: no two simulated runs would be the same.
+//! tokio wakes receivers in random order, so tasks would send requests of one instant in a different order each time,
+//! and simulated runs would not be reproducible.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Sets the value. Clones are one; with the last of them those who wait learn that no change will come.
+/// The sender. Clones share the value; receivers learn of the end when the last clone is dropped.
 #[derive(Debug)]
 pub struct OrderedSender<T>(Arc<Setter<T>>);
 
 #[derive(Debug)]
 struct Setter<T>(Arc<Shared<T>>);
 
-/// A view of the value. Clones have seen the same changes.
+/// A receiver. A clone has observed the same changes.
 #[derive(Debug)]
 pub struct OrderedReceiver<T> {
     shared: Arc<Shared<T>>,
-    /// The number of the last change that was seen.
+    /// The number of the last observed change.
     seen: u64,
 }
 
 #[derive(Debug)]
 struct Shared<T> {
-    /// Held for a look or a change, never across an await.
+    /// Held for one read or one change, never across an await.
     current: Mutex<Current<T>>,
     changed: Notify,
 }
@@ -36,12 +36,12 @@ struct Current<T> {
     is_final: bool,
 }
 
-/// The value will not change any more.
+/// The value will not change again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Final;
 
 impl<T: Copy + PartialEq> OrderedSender<T> {
-    /// With a first value.
+    /// Creates a sender with a first value.
     pub fn new(value: T) -> OrderedSender<T> {
         let shared = Shared {
             current: Mutex::new(Current {
@@ -54,17 +54,17 @@ impl<T: Copy + PartialEq> OrderedSender<T> {
         OrderedSender(Arc::new(Setter(Arc::new(shared))))
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn get(&self) -> T {
         self.0.0.current().value
     }
 
-    /// Sets it; the same value is no change.
+    /// Sets the value. Setting an equal value is not a change.
     pub fn set(&self, value: T) {
         self.update(|_| value);
     }
 
-    /// Sets it to what comes of the value that it has; nobody sets it in between.
+    /// Sets the value to a function of the present one, atomically.
     pub fn update(&self, change: impl FnOnce(T) -> T) {
         let mut current = self.0.0.current();
         let value = change(current.value);
@@ -76,7 +76,7 @@ impl<T: Copy + PartialEq> OrderedSender<T> {
         }
     }
 
-    /// One more view, which has seen all changes up to now.
+    /// Returns a receiver that has observed all changes up to now.
     pub fn subscribe(&self) -> OrderedReceiver<T> {
         OrderedReceiver {
             shared: Arc::clone(&self.0.0),
@@ -108,25 +108,25 @@ impl<T> Clone for OrderedReceiver<T> {
 }
 
 impl<T: Copy> OrderedReceiver<T> {
-    /// The value.
+    /// Returns the value.
     pub fn get(&self) -> T {
         self.shared.current().value
     }
 
-    /// The value; the changes that led to it have then been seen.
+    /// Returns the value and marks its changes as observed.
     pub fn see(&mut self) -> T {
         let current = self.shared.current();
         self.seen = current.n_changes;
         current.value
     }
 
-    /// Returns at a change that was not seen yet; may be dropped and called again.
+    /// Waits for a change that was not observed yet. Cancel-safe.
     pub async fn changed(&mut self) -> Result<(), Final> {
         let seen = self.seen;
         self.until(|current| current.n_changes != seen).await
     }
 
-    /// Returns when the value is as wanted; may be dropped and called again.
+    /// Waits until the value meets a condition. Cancel-safe.
     pub async fn wait_for(&mut self, is_wanted: impl Fn(&T) -> bool) -> Result<(), Final> {
         self.until(|current| is_wanted(&current.value)).await
     }
@@ -152,7 +152,7 @@ impl<T: Copy> OrderedReceiver<T> {
 }
 
 impl<T> Shared<T> {
-    /// It is consistent after every statement, so a panic elsewhere does not spoil it.
+    /// The state is consistent after every statement, so a panic elsewhere does not corrupt it.
     fn current(&self) -> MutexGuard<'_, Current<T>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,8 +1,9 @@
-//! Watch streams of CronJobs and of Jobs as inputs, over `kube`'s watcher, which pages lists, resumes watches and lists anew after 410.
+//! Watch streams of CronJobs and Jobs as inputs, over `kube`'s watcher, which pages lists, resumes watches and lists
+//! again after 410.
 //!
-//! Never ends. An object that cannot be understood is handed over as such, and as one that exists: it is not gone. A
-//! CronJob then starts nothing, as it must not run on what it was before; a Job stays what it was, since another must not
-//! run beside it.
+//! A stream never ends. An object that cannot be decoded is reported as such, and as existing. A CronJob then starts
+//! nothing, since its former state no longer holds; a Job keeps its former state, since no other run may start beside
+//! it.
 
 mod backoff;
 pub mod bounded_pages;
@@ -46,31 +47,31 @@ use crate::{
     shard::{CronJobIdentity, Input, ResourceVersion, Scope, ShardCount, ShardSet},
 };
 
-/// What a watch brings.
+/// An item of a watch stream.
 #[derive(Clone, Debug)]
 pub enum WatchItem {
-    /// A fact.
+    /// An input for the shards.
     Input(Input),
-    /// An object that cannot be understood.
+    /// An object that cannot be decoded.
     Undecodable {
-        /// What is wrong with it.
+        /// The field and the problem.
         error: DecodeError,
-        /// The CronJob to report it on, in the version that was seen; none for a Job.
+        /// The CronJob to report it on, in the received version; `None` for a Job.
         cron_job: Option<(Arc<CronJobIdentity>, ResourceVersion)>,
-        /// What the shard is told: that it exists. None where not even the uid can be read.
+        /// The input for the shard: the object exists. `None` if not even the uid can be decoded.
         input: Option<Input>,
     },
-    /// A list of the CronJobs of some shards is complete: who left out those of others.
+    /// A list of the CronJobs of some shards is complete; who left out other shards.
     Listed(SelectedBy),
-    /// A CronJob came that is of a shard which is not held.
+    /// A CronJob of a shard that is not held was received.
     PassedOver,
-    /// More CronJobs came than there is room for: they are not kept any more, until the next list.
+    /// The CronJobs exceeded the cache, which stays empty until the next list.
     KeepsNoMore,
-    /// The list or the watch failed; it goes on by itself after a back-off.
+    /// The list or the watch failed; it continues by itself after a back-off.
     Error {
-        /// The server's text, or the transport's.
+        /// The message of the server or of the transport.
         message: String,
-        /// The HTTP status, or the code in a watch event; none where the server did not answer.
+        /// The HTTP status, or the code in a watch event; `None` if the server did not answer.
         code: Option<u16>,
     },
 }
@@ -93,7 +94,7 @@ pub enum Selection {
     Unlabelled(ShardCount),
 }
 
-/// Lists and watches Jobs of a scope by their labels. Never ends.
+/// Lists and watches the Jobs of a scope by label. Never ends.
 pub fn selected_jobs(client: Client, scope: Scope, selection: Selection) -> impl Stream<Item = WatchItem> + Send {
     let (count, is_without, wanted, through) = match selection {
         Selection::OfShards(count, wanted, through) => (count, false, wanted, through),
@@ -105,7 +106,7 @@ pub fn selected_jobs(client: Client, scope: Scope, selection: Selection) -> impl
     watch_shards(client, scope, LabelledJobs { count, is_without }, wanted, through)
 }
 
-/// Lists and watches the CronJobs of the held shards in a scope, and caches all CronJobs if the server sends all. Never ends.
+/// Lists and watches the CronJobs of the held shards in a scope, and caches all if the server sends all. Never ends.
 pub fn held_cron_jobs(
     client: Client,
     decoder: Arc<Decoder>,
@@ -156,7 +157,7 @@ where
     Box::pin(watcher(api, watcher::Config::default().page_size(PAGE_SIZE)))
 }
 
-/// Objects in one page of a list: as many as the built-in controllers ask for.
+/// Number of objects in a page of a list, as in the built-in controllers.
 const PAGE_SIZE: u32 = 500;
 
 struct Watch<K: Kind> {
@@ -164,7 +165,7 @@ struct Watch<K: Kind> {
     scope: Scope,
     kind: K,
     events: Events<K::Object>,
-    /// What the last event brought; next in turn.
+    /// The second item of the last event, delivered first.
     ready: Option<WatchItem>,
     backoff: Backoff,
 }
@@ -179,7 +180,7 @@ impl<K: Kind> Watch<K> {
             match self.events.next().await {
                 Some(Ok(event)) => self.take(event),
                 Some(Err(error)) => self.fail(&error),
-                // The watcher never ends; should it, another takes its place.
+                // The watcher never ends; if it does, it is replaced.
                 None => self.restart(),
             }
         }
@@ -187,8 +188,8 @@ impl<K: Kind> Watch<K> {
 
     fn take(&mut self, event: Event<K::Object>) {
         let item = match event {
-            // Said before the list is asked for, which it has to be: what is created meanwhile is not in the list. A list
-            // that fails is begun anew. It is no sign of a server that answers.
+            // Announced before the list is requested: objects that are created meanwhile are not in the list. A failed
+            // list is repeated, and does not show that the server answers.
             Event::Init => {
                 self.ready = Some(WatchItem::Input(self.kind.relist_begun(self.scope.clone())));
                 return;
@@ -221,14 +222,14 @@ impl<K: Kind> Watch<K> {
     }
 }
 
-/// Whether the watcher would go on although an event is lost: one that could not be parsed, or a version too old to
-/// watch from that was answered with a status instead of an event.
+/// Whether the watcher would continue although an event was lost: an event that could not be parsed, or a version that
+/// is too old, answered with a status instead of an event.
 fn loses_events(error: &watcher::Error) -> bool {
     let is_start = matches!(error, watcher::Error::WatchStartFailed(_));
     (is_start && is_too_old(error)) || matches!(error, watcher::Error::WatchFailed(kube::Error::SerdeError(_)))
 }
 
-/// Whether the version to watch from is not known any more (410): the server is well, and a list is wanted.
+/// Whether the version to watch from is too old (410): the server is healthy, and a list is needed.
 fn is_too_old(error: &watcher::Error) -> bool {
     matches!(
         error,
@@ -244,7 +245,7 @@ fn error_message(error: &watcher::Error) -> String {
     )
 }
 
-/// The server's own word on why it failed.
+/// The server's status, if it sent one.
 fn api_status(error: &watcher::Error) -> Option<&Status> {
     if let watcher::Error::InitialListFailed(kube::Error::Api(status))
     | watcher::Error::WatchStartFailed(kube::Error::Api(status))

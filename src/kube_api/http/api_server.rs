@@ -1,11 +1,12 @@
-//! The API server of a configuration, with our credentials for it as their files hold them.
+//! The API server of a configuration, with the credentials as their files contain them.
 //!
-//! Tokens, certificates, keys and the CA are replaced in their files while we run. Refreshing reads the files again, away
-//! from the request path; requests take what the last reading found. A file that cannot be used changes nothing.
+//! Tokens, certificates, keys and the CA can be replaced in their files at any time. A refresh reads the files again,
+//! outside of the request path; requests use the contents of the last refresh. A file that cannot be used changes
+//! nothing.
 //!
 //! The first request after a change of a certificate, its key or the CA opens a new connection, and the old one closes
-//! with its last answer. Leaving the old one open would not do: the API server checks the client certificate at every
-//! request, so a connection that began with a certificate is refused once that has expired.
+//! after its last answer. The API server checks the client certificate at every request, so an old connection would be
+//! refused once its certificate has expired.
 //!
 //! Data inside a kubeconfig (`*-data`), certificates from a credential plugin, and the CAs of the system are read once.
 
@@ -22,10 +23,10 @@ use super::{
     token_file::{TokenFile, TokenFileLayer},
 };
 
-/// See the module. Clones share what was read.
+/// An API server with its credentials. Clones share them.
 #[derive(Clone)]
 pub struct ApiServer {
-    /// Names no file that is read again.
+    /// Without the files that are read again.
     config: Arc<Config>,
     token: Option<Arc<TokenFile>>,
     tls: Arc<TlsFiles>,
@@ -34,7 +35,7 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// Reads all files for the first time. The network is not touched.
+    /// Reads all files for the first time. The network is not used.
     pub async fn open(config: &Config) -> Result<ApiServer, ConnectError> {
         let proxy = Proxy::of(config)?;
         let mut config = config.clone();
@@ -56,7 +57,7 @@ impl ApiServer {
         })
     }
 
-    /// Whether refreshing can find anything.
+    /// Whether there are files to refresh.
     pub fn has_files(&self) -> bool {
         self.token.is_some() || self.tls.has_files()
     }
@@ -78,23 +79,23 @@ impl ApiServer {
         &self.config
     }
 
-    /// Puts the token on requests, where it comes from a file.
+    /// Adds the token to requests, if it comes from a file.
     pub(super) fn token_layer(&self) -> Option<TokenFileLayer> {
         self.token.clone().map(TokenFileLayer::new)
     }
 
-    /// What new connections are to be opened with.
+    /// Returns the TLS configuration of new connections.
     pub(super) fn tls(&self) -> Arc<Tls> {
         self.tls.current()
     }
 
-    /// TLS over another connector, which speaks HTTP/2 or HTTP/1.1.
+    /// Adds the proxy and TLS to a connector, for HTTP/2 or HTTP/1.1.
     pub(super) fn connector<C>(&self, tls: &Tls, tcp: C) -> HttpsConnector<ProxyConnector<C>> {
         let tcp = ProxyConnector::new(self.proxy.as_ref(), tcp);
         HttpsConnector::new(tcp, Arc::clone(&tls.any_version), false, Arc::clone(&self.server_name))
     }
 
-    /// TLS over another connector, which speaks HTTP/1.1 only.
+    /// Adds the proxy and TLS to a connector, for HTTP/1.1 only.
     pub(super) fn http1_connector<C>(&self, tls: &Tls, tcp: C) -> HttpsConnector<ProxyConnector<C>> {
         let tcp = ProxyConnector::new(self.proxy.as_ref(), tcp);
         HttpsConnector::new(tcp, Arc::clone(&tls.http1_only), false, Arc::clone(&self.server_name))

@@ -1,5 +1,5 @@
-//! The sockets under our connections, so that they can be cut off: a request that must not arrive any more may still be in
-//! the kernel, which would deliver it when a network heals.
+//! The sockets of the connections, so that they can be reset: the kernel may still hold a request that must not arrive,
+//! and would deliver it when a network recovers.
 
 use std::{
     future::Future,
@@ -26,22 +26,22 @@ use tower::{BoxError, Service};
 
 use super::api_connection::ApiConnection;
 
-/// The sockets that are open. Clones are one set.
+/// The open sockets. Clones share the set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sockets(Arc<Mutex<Vec<Weak<OwnedFd>>>>);
 
 impl Sockets {
-    /// Cuts all of them off: nothing more of what was written is sent, and whoever reads sees the end.
+    /// Resets all sockets: nothing more of what was written is sent, and readers see the end.
     pub(super) fn reset(&self) {
         let sockets: Vec<Arc<OwnedFd>> = self.list().drain(..).filter_map(|socket| socket.upgrade()).collect();
         for socket in sockets {
-            // What was closed meanwhile is cut off already.
+            // A socket that was closed meanwhile needs no reset.
             let _ = set_socket_linger(&*socket, Some(Duration::ZERO));
             let _ = shutdown(&*socket, Shutdown::Read);
         }
     }
 
-    /// Keeps a socket in mind for as long as its stream lives.
+    /// Tracks a socket for as long as its stream lives.
     fn track(&self, stream: &TcpStream) -> io::Result<Arc<OwnedFd>> {
         let socket = Arc::new(fcntl_dupfd_cloexec(stream, 0)?);
         let mut list = self.list();
@@ -50,13 +50,13 @@ impl Sockets {
         Ok(socket)
     }
 
-    /// The list is consistent after every statement, so a panic elsewhere does not spoil it.
+    /// The list is consistent after every statement, so a panic elsewhere does not corrupt it.
     fn list(&self) -> MutexGuard<'_, Vec<Weak<OwnedFd>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Connects, and keeps every socket in mind.
+/// Connects and tracks every socket.
 #[derive(Clone)]
 pub(super) struct TrackingConnector {
     pub(super) tcp: HttpConnector,
@@ -88,7 +88,7 @@ impl Service<Uri> for TrackingConnector {
     }
 }
 
-/// A stream whose socket is kept in mind. The second handle goes with it, so that the socket is closed when it is dropped.
+/// A stream with a tracked socket. The second handle is dropped with it, which closes the socket.
 pub(super) struct TrackedStream {
     stream: TokioIo<TcpStream>,
     identity: ApiConnection,
@@ -97,7 +97,7 @@ pub(super) struct TrackedStream {
 
 impl Connection for TrackedStream {
     fn connected(&self) -> Connected {
-        // Every response over this connection carries it.
+        // Every response over this connection carries its identity.
         self.stream.inner().connected().extra(self.identity.clone())
     }
 }

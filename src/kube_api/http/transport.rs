@@ -1,8 +1,8 @@
-//! The transport under one client: HTTP/2 where the server speaks it, HTTP/1.1 where it does not.
+//! The transport of one client: HTTP/2 if the server supports it, otherwise HTTP/1.1.
 //!
-//! The HTTP/2 client is told to speak nothing else: only so do requests that come together while there is no
-//! connection wait for one handshake, where otherwise each would make its own. A server behind TLS that
-//! does not agree to HTTP/2 is found out before anything is sent, and HTTP/1.1 is used from then on.
+//! The HTTP/2 client speaks nothing else. Only then do concurrent requests without a connection wait for one handshake,
+//! instead of each opening its own. A server behind TLS that does not negotiate HTTP/2 is detected before anything is
+//! sent, and HTTP/1.1 is used from then on.
 
 use std::{
     future::Future,
@@ -38,7 +38,7 @@ use super::{
     tls_files::Tls,
 };
 
-/// What all transports of one kind share.
+/// The shared parts of all transports of one purpose.
 #[derive(Clone)]
 pub(super) struct TransportParts {
     server: ApiServer,
@@ -51,7 +51,8 @@ impl TransportParts {
     pub(super) fn new(server: &ApiServer, times: ConnectionTimes) -> TransportParts {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
-        // Headers and body of a request are two writes; with Nagle's algorithm the second waits for the acknowledgement of the first.
+        // Headers and body of a request are two writes. With Nagle's algorithm the second waits for the acknowledgement
+        // of the first.
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(times.connect_timeout));
         tcp.set_tcp_user_timeout(Some(times.unacknowledged_max));
@@ -64,7 +65,7 @@ impl TransportParts {
         }
     }
 
-    /// The sockets of all transports.
+    /// Returns the sockets of all transports.
     pub(super) fn sockets(&self) -> Sockets {
         self.tcp.sockets.clone()
     }
@@ -82,7 +83,7 @@ impl TransportParts {
             .http2_only(true)
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
-            // CronJobs may be due once a day, and are to find the connection open.
+            // CronJobs may be due once a day, and must find the connection open.
             .pool_idle_timeout(None)
             .http2_keep_alive_interval(self.times.keep_alive_interval)
             .http2_keep_alive_timeout(self.times.keep_alive_timeout)
@@ -95,7 +96,7 @@ impl TransportParts {
         Transport {
             http1: http1.build(connector),
             http2: http2.build(http2_connector),
-            // There is no negotiation without TLS, and servers that expect HTTP/2 there are rare.
+            // Without TLS there is no negotiation, and servers that expect HTTP/2 there are rare.
             is_plain: self.server.config().cluster_url.scheme() == Some(&Scheme::HTTP),
             parts: self.clone(),
             tls,
@@ -107,7 +108,7 @@ impl TransportParts {
 #[derive(Clone)]
 pub(super) struct WatchTransport {
     client: legacy::Client<TimeoutConnector<HttpsConnector<ProxyConnector<HttpConnector>>>, Body>,
-    /// What the client's connections are opened with.
+    /// The TLS configuration of the client's connections.
     tls: Arc<Tls>,
     server: ApiServer,
 }
@@ -121,7 +122,7 @@ impl WatchTransport {
         let mut connector = TimeoutConnector::new(server.http1_connector(&tls, tcp));
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_read_timeout(Some(WATCH_SILENCE_MAX));
-        // The time that a connection was idle before the request does not count.
+        // Idle time before a request does not count.
         connector.set_reset_reader_on_write(true);
         WatchTransport {
             client: legacy::Client::builder(TokioExecutor::new()).build(connector),
@@ -155,7 +156,7 @@ pub(super) struct Transport {
     http1: legacy::Client<HttpsConnector<ProxyConnector<TrackingConnector>>, Body>,
     http2: legacy::Client<Http2Connector, Body>,
     is_plain: bool,
-    /// What connections of both are opened with.
+    /// The TLS configuration of both clients' connections.
     tls: Arc<Tls>,
     parts: TransportParts,
 }
@@ -173,7 +174,7 @@ impl Service<Request<Body>> for Transport {
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         if !Arc::ptr_eq(&self.tls, &self.parts.server.tls()) {
-            // What is in flight is still answered, over connections that then close.
+            // Requests in flight are still answered over the old connections, which then close.
             *self = self.parts.transport();
         }
         let captured = capture_connection(&mut request);
@@ -188,7 +189,7 @@ impl Service<Request<Body>> for Transport {
             if connection.is_some_and(ApiConnection::is_retired)
                 && let Some(connected) = captured.connection_metadata().as_ref()
             {
-                // The next request opens another connection; this one closes with its last answer.
+                // The next request opens another connection; this one closes after its last answer.
                 connected.poison();
             }
             Ok(response)
@@ -196,7 +197,7 @@ impl Service<Request<Body>> for Transport {
     }
 }
 
-/// Connects, and turns down what is not HTTP/2 or takes too long.
+/// Connects, and refuses connections that are not HTTP/2 or take too long.
 #[derive(Clone)]
 struct Http2Connector {
     inner: HttpsConnector<ProxyConnector<TrackingConnector>>,
@@ -204,10 +205,10 @@ struct Http2Connector {
     speaks_http1_only: Arc<AtomicBool>,
 }
 
-/// Why there is no HTTP/2 connection; the request fails before it is sent.
+/// Why there is no HTTP/2 connection. The request fails before it is sent.
 #[derive(Debug, thiserror::Error)]
 enum Http2Error {
-    /// The next requests go over HTTP/1.1.
+    /// The next requests use HTTP/1.1.
     #[error("the server speaks HTTP/1.1 only")]
     Http1Only,
     #[error("no connection within {} seconds", .0.as_secs())]
@@ -228,7 +229,7 @@ impl Service<Uri> for Http2Connector {
         let connect_timeout = self.connect_timeout;
         let speaks_http1_only = Arc::clone(&self.speaks_http1_only);
         Box::pin(async move {
-            // TLS included: a server that is stopped still has its connections accepted.
+            // Including TLS: a stopped server's kernel still accepts connections.
             let stream = tokio::time::timeout(connect_timeout, connecting).await;
             let stream = stream.map_err(|_| Http2Error::Timeout(connect_timeout))??;
             if stream.connected().is_negotiated_h2() {

@@ -1,29 +1,30 @@
-//! What a watch asks of the API server and when it hears of it, told to an observer: `kube`'s watcher keeps to itself
-//! which requests it makes and that there were bookmarks.
+//! Observes the requests of a watch and the signs that it is alive. `kube`'s watcher does not expose its requests and
+//! bookmarks.
 
 use http::Request;
 use http_body_util::BodyExt;
 use kube::{Client, client::Body};
 
-/// The kinds of request that a watch is made of.
+/// The requests of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchRequest {
-    /// One page of a list.
+    /// A page of a list.
     List,
     /// The opening of a watch.
     Watch,
 }
 
-/// Who is told.
+/// The observer of a watch.
 pub trait WatchObserver: Clone + Send + Sync + 'static {
-    /// A request goes out. What is given back is told how it was answered: the HTTP status, none where there was no answer.
+    /// Called before a request. The returned function receives the HTTP status of the answer, or `None` without an
+    /// answer.
     fn asked(&self, request: WatchRequest) -> impl FnOnce(Option<u16>) + Send + 'static;
 
-    /// A sign of life: the beginning or a part of an answer that is no refusal.
+    /// Called for each sign of life: the beginning or a part of a successful answer.
     fn heard(&self);
 }
 
-/// The client for one watch: the same connections, observed. Within a tokio runtime only.
+/// Wraps the client of one watch with an observer. Requires a tokio runtime.
 pub fn observed(client: Client, observer: impl WatchObserver) -> Client {
     let default_namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |request: Request<Body>| {

@@ -1,4 +1,4 @@
-//! The kinds of which the objects of some shards are watched, and what differs between them.
+//! The kinds whose objects are watched by shard, and their differences.
 
 use kube::core::NamespaceResourceScope;
 use serde::de::DeserializeOwned;
@@ -15,7 +15,7 @@ use crate::{
     shard::{Input, ShardCount, ShardSet, Uid, input::SelectedKind},
 };
 
-/// How the objects of some shards are asked for, and what is made of them.
+/// The requests for the objects of some shards, and their conversion to inputs.
 pub(super) trait ShardedKind: Send + 'static {
     type Object: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
@@ -26,40 +26,41 @@ pub(super) trait ShardedKind: Send + 'static {
 
     const KIND: SelectedKind;
 
-    /// Whether every API server leaves out what is not asked for.
+    /// Whether every API server selects.
     const IS_SELECTED_ALWAYS: bool;
 
     fn count(&self) -> ShardCount;
 
-    /// How those of these shards are asked for.
+    /// Returns the selector of these shards.
     fn selector(&self, shards: &ShardSet) -> Selector;
 
-    /// How to ask for nothing, and learn whether a server would select.
+    /// Returns a selector that matches nothing and shows whether a server would select.
     fn probe(&self) -> Selector {
         selector_of_nothing(self.count())
     }
 
-    /// Where everything is kept that a watch of all shards shows, if it is.
+    /// The cache of everything that a watch of all shards receives, if there is one.
     fn cache(&self) -> Option<&CronJobCache> {
         None
     }
 
-    /// Keeps an object; whether that was too much.
+    /// Caches an object. Returns whether that exceeded the capacity.
     fn keep(&self, _object: &Self::Object) -> bool {
         false
     }
 
-    /// Keeps it no more.
+    /// Removes an object from the cache.
     fn forget(&self, _object: &Self::Object) {}
 
-    /// An object is there; nothing where it concerns nobody. `is_wanted` says of which CronJobs.
+    /// Converts an existing object; `None` if no shard needs it. `is_wanted` tells of which CronJobs objects are
+    /// wanted.
     fn applied(&self, object: Self::Object, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem>;
 
-    /// It is gone.
+    /// Converts a deleted object.
     fn deleted(&self, object: &Self::Object, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem>;
 }
 
-/// Takes no object, and keeps a watch up with the versions.
+/// Matches no object; a watch with it still receives bookmarks.
 fn selector_of_nothing(count: ShardCount) -> Selector {
     Selector {
         labels: format!("{}=none", count.label_key()),
@@ -70,14 +71,15 @@ fn selector_of_nothing(count: ShardCount) -> Selector {
 /// Jobs by the label of their shard.
 pub(super) struct LabelledJobs {
     pub(super) count: ShardCount,
-    /// Whether those without the label of any shard are meant, which may be of any.
+    /// Whether the watch is of the Jobs without a label of any shard.
     pub(super) is_without: bool,
 }
 
-/// CronJobs by the hash of their uid, if the server selects; those of others are not even understood.
+/// CronJobs by the hash of their uid, if the server selects. CronJobs of other shards are not decoded.
 ///
-/// What is passed over is no newer than any list of a shard that is added later: it is told how far the watch has come before
-/// it is looked whether it is wanted. And it is kept before it is passed over, so that it is in what is recalled after that.
+/// An ignored CronJob is no newer than any list of a shard that is added later, since the watch publishes its version
+/// before it reads the wanted shards. It is also cached before it is ignored, so that a shard that is added later finds
+/// it.
 pub(super) struct HeldCronJobs {
     pub(super) of_all: CronJobs,
     pub(super) count: ShardCount,

@@ -1,4 +1,4 @@
-//! `SelfSubjectAccessReview`: asks the API server whether our account may make a kind of request.
+//! `SelfSubjectAccessReview`: whether the account may make a kind of request.
 
 use http::{Method, StatusCode};
 use serde::Deserialize;
@@ -16,11 +16,11 @@ pub struct AccessQuestion<'a> {
     pub verb: &'a str,
     /// The API group; empty for the core group.
     pub group: &'a str,
-    /// The plural of the resource, with `/` and the subresource where it is about one.
+    /// The plural of the resource, with `/` and the subresource if there is one.
     pub resource: &'a str,
-    /// The name of one object; none for all.
+    /// The name of one object; `None` for all.
     pub name: Option<&'a str>,
-    /// The namespace; none for all.
+    /// The namespace; `None` for all.
     pub namespace: Option<&'a str>,
 }
 
@@ -29,20 +29,20 @@ pub struct AccessQuestion<'a> {
 pub enum AccessAnswer {
     /// The account may make such requests.
     Allowed,
-    /// It may not.
+    /// The account may not make them.
     Denied,
     /// The API server did not review it.
     Unknown {
-        /// The server's text, or the transport's.
+        /// The message of the server or of the transport.
         message: String,
     },
 }
 
-/// The path that reviews are posted to.
+/// The path of reviews.
 const PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
 impl ApiClient {
-    /// Asks whether our account may make a kind of request.
+    /// Reviews whether the account may make a kind of request.
     pub async fn review_access(&self, question: &AccessQuestion<'_>) -> Answered<AccessAnswer> {
         let review = body(question);
         let request = request(self.life(), Method::POST, PATH.to_owned(), "application/json", review);
@@ -85,7 +85,7 @@ struct ReviewStatus {
     allowed: bool,
 }
 
-/// Whatever the answer is, it says nothing about other requests.
+/// Classifies the answer, which says nothing about other requests.
 fn answer(answer: &RawAnswer) -> Answer<AccessAnswer> {
     let is_reviewed = matches!(answer.status, StatusCode::OK | StatusCode::CREATED);
     let review = is_reviewed.then(|| serde_json::from_slice::<Review>(&answer.body));

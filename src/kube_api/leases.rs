@@ -1,8 +1,9 @@
-//! Leases, and the `ConfigMap` of the installation, on a connection of their own: a burst of Jobs holds no renewal up.
+//! Requests about Leases, and about the `ConfigMap` of the installation, on a separate connection: a burst of Jobs
+//! delays no renewal.
 //!
-//! Every write but a create carries the version that it is based on, and is a merge patch, so what we do not know in a
-//! Lease survives. Nothing is retried and nothing outlives the time that it is given: whoever asked decides what comes
-//! next. A Lease of ours is one with [`LEASE_LABEL`] and a name that [`LeaseNames::parse`] knows.
+//! Every write except a create carries the version that it is based on and is a merge patch, so unknown fields of a
+//! Lease survive. There are no retries, and no request outlives its timeout: the caller decides what follows. A Lease
+//! of the installation has [`LEASE_LABEL`] and a name that [`LeaseNames::parse`] accepts.
 //!
 //! [`LEASE_LABEL`]: crate::coordination::LEASE_LABEL
 
@@ -38,23 +39,23 @@ use crate::{
     shard::{ResourceVersion, ShardCount},
 };
 
-/// Requests about shards in flight, of the 100 that an API server lets one connection have: renewals and the watch never
-/// wait for a stream.
+/// Maximum number of shard requests in flight, of the 100 streams that an API server allows one connection: renewals
+/// and the watch never wait for a stream.
 const SHARD_REQUESTS_MAX: usize = 64;
 
-/// Leases in one page of a list.
+/// Number of Leases in a page of a list.
 const PAGE_SIZE: u32 = 500;
 
-/// Longest body of one Lease: its annotations are at most 256 KiB, and its managed fields not many times that.
+/// Maximum size of a Lease: its annotations are at most 256 KiB, and its managed fields not many times that.
 const LEASE_MAX_BYTES: usize = 2 << 20;
 
-/// Longest body of a page: 500 Leases with the longest plans and what is known of their fields.
+/// Maximum size of a page: 500 Leases with the longest plans and their managed fields.
 const PAGE_MAX_BYTES: usize = 64 << 20;
 
-/// Lists have more pages than this only when something is wrong: members are few, and shards at most 1024.
+/// Maximum number of pages of a list. More indicate a fault: members are few, and shards at most 1024.
 const PAGES_MAX: usize = 100;
 
-/// The Leases of one installation, on a connection of their own. Cheap to clone.
+/// The Leases of one installation, on a separate connection. Cheap to clone.
 #[derive(Clone)]
 pub struct LeaseApi {
     exchange: Exchange,
@@ -64,101 +65,101 @@ pub struct LeaseApi {
     shard_requests: Arc<Semaphore>,
 }
 
-/// The pod that owns our member Lease, so that the Lease goes with it. It must be in the namespace of the Leases: an owner
-/// elsewhere is none, and the Lease would be taken for an orphan and deleted.
+/// The Pod that owns the member Lease of this replica, so that the Lease is deleted with it. It must be in the
+/// namespace of the Leases: the garbage collector ignores owners elsewhere and would delete the Lease as an orphan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnerPod {
-    /// Its name.
+    /// The name of the Pod.
     pub name: Box<str>,
-    /// Its uid.
+    /// The uid of the Pod.
     pub uid: Box<str>,
 }
 
-/// An answer with what it says beyond its meaning.
+/// An answer with its side information.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseReply<T> {
-    /// What it means.
+    /// The classified answer.
     pub answer: T,
     /// The HTTP status, if there was an answer.
     pub code: Option<u16>,
-    /// The `Date` header, with the connection that the answer came over.
+    /// The `Date` header and the connection of the answer.
     pub server_date: Option<ServerDate>,
-    /// The server's text or the transport's, where the request was not fulfilled.
+    /// The message of the server or of the transport, if the request did not succeed.
     pub message: Option<String>,
 }
 
-/// All Leases of ours at one version.
+/// All Leases of the installation at one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseList {
-    /// Of the list; a watch goes on from it.
+    /// The version of the list; a watch continues from it.
     pub resource_version: ResourceVersion,
-    /// Those of this shard count, and all members.
+    /// The shard Leases of this shard count, and all member Leases.
     pub leases: Vec<LeaseRecord>,
 }
 
-/// What a watch shows.
+/// An event of the watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseEvent {
-    /// A Lease that is new or has changed.
+    /// A Lease that is new or changed.
     Applied(LeaseRecord),
-    /// A Lease that is gone, and when.
+    /// A Lease that was deleted, and the version of the deletion.
     Deleted(LeaseKey, ResourceVersion),
-    /// Everything up to this version was shown; also in place of what is no Lease of ours.
+    /// Everything up to this version was delivered. Also stands for events of foreign Leases.
     Bookmark(ResourceVersion),
 }
 
-/// Why something was not done.
+/// Why a request did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
-    /// 410: that version is no longer known. List anew.
+    /// 410: the version is too old, and a list is needed.
     #[error("{request}: the version is too old")]
     Expired {
-        /// What was asked.
+        /// The request.
         request: String,
     },
-    /// The server said no, or not now.
+    /// The server refused the request.
     #[error("{request}: {message} ({code})")]
     Refused {
-        /// What was asked.
+        /// The request.
         request: String,
         /// The HTTP status.
         code: u16,
-        /// The server's text.
+        /// The server's message.
         message: String,
     },
-    /// No answer, or one that broke off.
+    /// There is no answer, or it ended early.
     #[error("{request}")]
     Unanswered {
-        /// What was asked.
+        /// The request.
         request: String,
-        /// Why.
+        /// The cause.
         source: ExchangeError,
     },
-    /// An answer that is none.
+    /// The answer cannot be parsed.
     #[error("{request}: the answer cannot be read: {message}")]
     Unreadable {
-        /// What was asked.
+        /// The request.
         request: String,
-        /// What is wrong with it.
+        /// The problem.
         message: String,
     },
-    /// The installation's constants are not as anybody wrote them.
+    /// The `ConfigMap` of the installation has invalid data.
     #[error(
         "ConfigMap {config_map}: data.{key} {fault}; scale to zero, delete the ConfigMap and scale up: it is made anew"
     )]
     Installation {
-        /// Its namespace and name.
+        /// Namespace and name of the `ConfigMap`.
         config_map: String,
-        /// Of its data.
+        /// The key in `data`.
         key: &'static str,
-        /// What is wrong there.
+        /// The problem.
         fault: String,
     },
 }
 
 impl LeaseApi {
-    /// The Leases of a namespace, of the installation with the default name; the owner is none where we do not run in the
-    /// cluster.
+    /// Creates a client for the Leases of a namespace, of the installation with the default name. `owner` is `None`
+    /// outside the cluster.
     pub fn new(client: kube::Client, namespace: &str, count: ShardCount, owner: Option<OwnerPod>) -> LeaseApi {
         LeaseApi {
             exchange: Exchange::new(client),
@@ -172,7 +173,7 @@ impl LeaseApi {
         }
     }
 
-    /// Creates a Lease; `now` is the wall time that it tells.
+    /// Creates a Lease. `now` is the wall time to write.
     pub async fn create(&self, write: &LeaseWrite, now: Timestamp, timeout: Duration) -> LeaseReply<WriteAnswer> {
         let body = body::create(write, &self.names, self.owner.as_deref(), now);
         let request = Request::new(Method::POST, self.path(None)).json(body).lives(timeout);
@@ -180,7 +181,7 @@ impl LeaseApi {
         written(&write.key, WriteKind::Create, answer)
     }
 
-    /// Patches a Lease, if it still has this version; `now` is the wall time that it tells.
+    /// Patches a Lease if it still has this version. `now` is the wall time to write.
     pub async fn patch(
         &self,
         write: &LeaseWrite,
@@ -195,7 +196,7 @@ impl LeaseApi {
         written(&write.key, WriteKind::Patch, answer)
     }
 
-    /// Deletes a Lease, if it still has this version. The server does not say what it was.
+    /// Deletes a Lease if it still has this version. The answer does not contain the deleted Lease.
     pub async fn delete(
         &self,
         key: &LeaseKey,
@@ -217,7 +218,7 @@ impl LeaseApi {
         }
     }
 
-    /// Lists our Leases at one version, which is no older than the request.
+    /// Lists the Leases of the installation at one version, which is no older than the request.
     pub async fn list(&self, timeout: Duration) -> Result<LeaseList, LeaseError> {
         let what = format!("listing the Leases of {}", self.namespace);
         let pages = self.all_pages(&what, timeout);
@@ -268,8 +269,8 @@ impl LeaseApi {
         object::page(&answer.body, &self.names).map_err(|error| unreadable(what, &error))
     }
 
-    /// One watch on our Leases from a version on; it ends when the server ends it, and with the first error. A peer that
-    /// has vanished ends it by keep-alives; a server that only says nothing does not, once it has begun the watch, within
+    /// Watches the Leases of the installation from a version. The watch ends when the server ends it, and at the first
+    /// error. Keep-alives end it if the peer vanishes. A silent server does not end it once the watch has begun, within
     /// `opens_within`.
     pub fn watch(
         &self,
@@ -305,7 +306,7 @@ impl LeaseApi {
         }
     }
 
-    /// Of all our Leases, or of one.
+    /// Returns the path of one Lease, or of all.
     fn path(&self, key: Option<&LeaseKey>) -> String {
         let mut path = String::from("/apis/coordination.k8s.io/v1/namespaces/");
         push_segment(&mut path, &self.namespace);
@@ -344,7 +345,7 @@ fn unanswered<T>(answer: T, error: &ExchangeError) -> LeaseReply<T> {
     }
 }
 
-/// The answer, if the server did what was asked.
+/// Returns the answer if the request succeeded.
 fn answered(what: &str, sent: Result<Sent, ExchangeError>) -> Result<RawAnswer, LeaseError> {
     let request = what.to_owned();
     let sent = match sent {
@@ -369,7 +370,7 @@ fn unreadable(what: &str, error: &object::ObjectError) -> LeaseError {
     }
 }
 
-/// An answer as it would have come, for errors of parts of it.
+/// Rebuilds an answer, to classify errors in parts of it.
 fn raw(status: StatusCode, body: Bytes) -> RawAnswer {
     RawAnswer {
         status,

@@ -1,4 +1,4 @@
-//! Kubernetes objects as bytes: decoded to records, encoded from orders, answers sorted into outcomes. Pure.
+//! Kubernetes objects as bytes: decoded to records, encoded from orders, answers classified as outcomes. Pure.
 
 pub mod classify;
 pub mod decode;

@@ -1,4 +1,4 @@
-//! Paths of the objects that requests name.
+//! Paths of objects.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -7,7 +7,7 @@ use crate::shard::CronJobIdentity;
 /// All but the unreserved characters of RFC 3986.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Appends a path segment. Names that the API server accepts need no escapes, but those in `status.active` may be anyone's.
+/// Appends a path segment. Names that the API server accepts need no escapes, but `status.active` may contain any name.
 pub(super) fn push_segment(path: &mut String, segment: &str) {
     path.extend(utf8_percent_encode(segment, RESERVED));
 }

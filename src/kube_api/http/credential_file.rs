@@ -1,40 +1,40 @@
-//! A file that holds a credential or a CA, and that is replaced while we run.
+//! A file with a credential or a CA that can be replaced at any time.
 
 use std::io;
 
-/// What a reading found.
+/// The result of reading files again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refreshed {
-    /// The contents that are in use.
+    /// The contents are unchanged.
     Same,
-    /// Others, in use for all requests from here on.
+    /// The contents changed and are used for all requests from now on.
     Changed,
 }
 
-/// Why files cannot be used. Names the files and never says what they hold.
+/// Why files cannot be used. Errors name the files and never their contents.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialFileError {
-    /// Missing, or not ours to read.
+    /// The file is missing or not readable.
     #[error("{path} cannot be read")]
     Read {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// Empty, or of characters that no token has.
+    /// The file is empty or contains characters that no token has.
     #[error("{path} holds no bearer token")]
     NoToken {
         /// The file.
         path: String,
     },
-    /// Empty, incomplete, or no PEM.
+    /// The file is empty, incomplete, or not PEM.
     #[error("{path} holds no CA certificates in PEM")]
     NoAuthority {
         /// The file.
         path: String,
     },
-    /// Each may be good by itself, as while one of them is replaced before the other.
+    /// Each file may be valid by itself, for example while one of them is replaced before the other.
     #[error("{paths} cannot be used for TLS: certificates that cannot be read, or a key that does not match")]
     Tls {
         /// The files.
@@ -42,7 +42,7 @@ pub enum CredentialFileError {
     },
 }
 
-/// Reads a file without holding a thread of async tasks up.
+/// Reads a file without blocking async tasks.
 pub(super) async fn read(path: &str) -> Result<Vec<u8>, CredentialFileError> {
     tokio::fs::read(path).await.map_err(|source| CredentialFileError::Read {
         path: path.to_owned(),

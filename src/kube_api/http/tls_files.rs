@@ -1,4 +1,4 @@
-//! The CA, the client certificate and its key, where files hold them, and the TLS configuration that is made of them.
+//! The CA, the client certificate and its key from files, and the TLS configuration that is built from them.
 
 use std::sync::Arc;
 
@@ -15,28 +15,28 @@ use super::{
     credential_file::{CredentialFileError, Refreshed, read},
 };
 
-/// See the module.
+/// The TLS configuration and the files that it comes from.
 pub(super) struct TlsFiles {
     sources: Sources,
     current: watch::Sender<Current>,
 }
 
-/// Where everything comes from.
+/// The sources of the TLS configuration.
 struct Sources {
-    /// All that files do not hold.
+    /// The configuration without the files.
     config: Config,
     authority: Option<String>,
     client_certificate: Option<String>,
     client_key: Option<String>,
 }
 
-/// What is in use.
+/// The contents in use.
 struct Current {
     contents: Contents,
     tls: Arc<Tls>,
 }
 
-/// The bytes of each file.
+/// The contents of each file.
 #[derive(PartialEq, Eq)]
 struct Contents {
     authority: Option<Vec<u8>>,
@@ -44,7 +44,7 @@ struct Contents {
     client_key: Option<Vec<u8>>,
 }
 
-/// One TLS configuration, by the versions of HTTP that it offers.
+/// A TLS configuration for each set of HTTP versions.
 pub(super) struct Tls {
     pub(super) any_version: Arc<ClientConfig>,
     pub(super) http1_only: Arc<ClientConfig>,
@@ -62,7 +62,7 @@ impl Tls {
 }
 
 impl TlsFiles {
-    /// Takes the files out of the configuration, and reads them.
+    /// Takes the files out of the configuration and reads them.
     pub(super) async fn take(config: &mut Config) -> Result<TlsFiles, ConnectError> {
         let sources = Sources::take(config);
         let contents = sources.read().await?;
@@ -80,7 +80,7 @@ impl TlsFiles {
         Arc::clone(&self.current.borrow().tls)
     }
 
-    /// Reads the files again, and uses what they hold if all of it can be used together.
+    /// Reads the files again, and uses the contents if all of them are valid together.
     pub(super) async fn refresh(&self) -> Result<Refreshed, CredentialFileError> {
         let contents = self.sources.read().await?;
         if contents == self.current.borrow().contents {
@@ -98,9 +98,9 @@ impl TlsFiles {
 }
 
 impl Sources {
-    /// As in a kubeconfig, inline data comes before a file.
+    /// As in a kubeconfig, inline data takes precedence over a file.
     fn take(config: &mut Config) -> Sources {
-        // A server that is trusted whatever its certificate says needs no CA.
+        // A server that is trusted without verification needs no CA.
         let authority = config.root_cert_file.take().filter(|_| !config.accept_invalid_certs);
         let auth = &mut config.auth_info;
         let client_certificate = auth.client_certificate.take();
@@ -126,7 +126,7 @@ impl Sources {
         })
     }
 
-    /// The configuration with the files' contents as inline data.
+    /// Returns the configuration with the contents of the files as inline data.
     fn config_of(&self, contents: &Contents) -> Result<Config, CredentialFileError> {
         let Contents {
             authority,
@@ -157,7 +157,7 @@ async fn read_if(path: Option<&str>) -> Result<Option<Vec<u8>>, CredentialFileEr
     }
 }
 
-/// At least one certificate; none where the text is incomplete.
+/// Returns at least one certificate; `None` if the text is incomplete.
 fn certificates(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let certificates = certificates.ok().filter(|certificates| !certificates.is_empty())?;

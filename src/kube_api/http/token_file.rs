@@ -1,4 +1,4 @@
-//! The bearer token that requests carry where a file holds it: as it was when the file was last read.
+//! The bearer token from a file, as it was when the file was last read.
 
 use std::{
     sync::Arc,
@@ -12,7 +12,7 @@ use tower::{Layer, Service};
 
 use super::credential_file::{CredentialFileError, Refreshed, read};
 
-/// A file and what it held.
+/// A token file and its contents.
 #[derive(Debug)]
 pub(super) struct TokenFile {
     path: String,
@@ -20,10 +20,10 @@ pub(super) struct TokenFile {
 }
 
 impl TokenFile {
-    /// The file of this configuration, where its credentials are a token in a file; they are taken out of it then.
+    /// Takes the token file out of the configuration, if its credentials are a token in a file.
     pub(super) async fn take(config: &mut Config) -> Result<Option<TokenFile>, CredentialFileError> {
         let auth = &mut config.auth_info;
-        // What `kube` prefers to the file.
+        // `kube` prefers these to the file.
         let is_other = auth.token.is_some() || auth.auth_provider.is_some() || auth.username.is_some();
         if is_other {
             return Ok(None);
@@ -31,14 +31,14 @@ impl TokenFile {
         let Some(path) = auth.token_file.take() else {
             return Ok(None);
         };
-        // Comes after the file.
+        // `kube` prefers the file to this.
         auth.exec = None;
         let header = watch::Sender::new(read_header(&path).await?);
         Ok(Some(TokenFile { path, header }))
     }
 
-    /// Reads the file again. Without a token in it the last one holds: some take the file away once it was read, and one
-    /// that is being written is empty at first.
+    /// Reads the file again. Without a token in the file the former one stays in use: some tools remove the file after
+    /// it was read, and a file that is being written is empty at first.
     pub(super) async fn refresh(&self) -> Result<Refreshed, CredentialFileError> {
         let header = read_header(&self.path).await?;
         if header == *self.header.borrow() {
@@ -53,7 +53,7 @@ impl TokenFile {
     }
 }
 
-/// Puts the token on requests. Cheap to clone.
+/// Adds the token to requests. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct TokenFileLayer {
     file: Arc<TokenFile>,
@@ -76,7 +76,7 @@ impl<S> Layer<S> for TokenFileLayer {
     }
 }
 
-/// See [`TokenFileLayer`].
+/// The service of [`TokenFileLayer`].
 #[derive(Clone, Debug)]
 pub(super) struct WithToken<S> {
     inner: S,

@@ -1,7 +1,7 @@
-//! What answers about one Lease mean. Pure.
+//! The meaning of answers about one Lease. Pure.
 //!
-//! What says nothing certain is unknown: only the API server's own word, a `Status`, says that a Lease has changed, is
-//! there or is not. A proxy's page says nothing.
+//! Only a `Status` of the API server itself shows that a Lease changed, exists or is gone. Anything else, such as the
+//! page of a proxy, means that the outcome is unknown.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,16 @@ use crate::{
     shard::ResourceVersion,
 };
 
-/// Which write was answered.
+/// The kind of write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteKind {
     Create,
     Patch,
-    /// Of the version that it had to have.
+    /// A delete with this precondition.
     Delete(ResourceVersion),
 }
 
-/// An answer sorted, with the text of one that did not do what was asked.
+/// A classified answer, with the message if the request did not succeed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Sorted<T> {
     pub(super) answer: T,
@@ -43,7 +43,7 @@ impl<T> Sorted<T> {
     }
 }
 
-/// The answer to a write.
+/// Classifies the answer to a write.
 pub(super) fn write(answer: &RawAnswer, kind: WriteKind, key: &LeaseKey) -> Sorted<WriteAnswer> {
     if answer.status.is_success() {
         return match done(answer, kind, key) {
@@ -58,7 +58,7 @@ pub(super) fn write(answer: &RawAnswer, kind: WriteKind, key: &LeaseKey) -> Sort
         (StatusCode::CONFLICT, WriteKind::Patch | WriteKind::Delete(_)) => WriteAnswer::Conflict,
         (StatusCode::NOT_FOUND, WriteKind::Patch | WriteKind::Delete(_)) => WriteAnswer::Missing,
         (StatusCode::CONFLICT | StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS, _) => WriteAnswer::Unknown,
-        // A 404 to a create speaks of the namespace.
+        // A 404 to a create concerns the namespace.
         (status, _) if status.is_client_error() => WriteAnswer::Refused,
         _ => WriteAnswer::Unknown,
     };
@@ -68,7 +68,7 @@ pub(super) fn write(answer: &RawAnswer, kind: WriteKind, key: &LeaseKey) -> Sort
 fn done(answer: &RawAnswer, kind: WriteKind, key: &LeaseKey) -> Result<LeaseRecord, object::ObjectError> {
     match kind {
         WriteKind::Create | WriteKind::Patch => object::record(&answer.body, key),
-        // The server answers with a `Status`, or with the Lease while somebody's finalizer holds it.
+        // The server answers with a `Status`, or with the Lease if a finalizer holds it.
         WriteKind::Delete(version) => Ok(LeaseRecord {
             key: key.clone(),
             resource_version: version,
@@ -82,7 +82,7 @@ fn done(answer: &RawAnswer, kind: WriteKind, key: &LeaseKey) -> Result<LeaseReco
     }
 }
 
-/// The answer to a read.
+/// Classifies the answer to a read.
 pub(super) fn read(answer: &RawAnswer, key: &LeaseKey) -> Sorted<ReadAnswer> {
     if answer.status.is_success() {
         return match object::record(&answer.body, key) {
@@ -99,7 +99,7 @@ pub(super) fn read(answer: &RawAnswer, key: &LeaseKey) -> Sorted<ReadAnswer> {
     Sorted::with(meaning, refusal.message)
 }
 
-/// The text of an answer that did not do what was asked.
+/// Returns the message of an answer that is not a success.
 pub(super) fn message(answer: &RawAnswer) -> String {
     Refusal::read(answer).message
 }

@@ -9,7 +9,7 @@ use crate::{
     shard::ResourceVersion,
 };
 
-/// A new Lease.
+/// The body of a create.
 pub(super) fn create(write: &LeaseWrite, names: &LeaseNames, owner: Option<&OwnerPod>, now: Timestamp) -> Vec<u8> {
     let annotations: Map<String, Value> = write
         .annotations
@@ -37,7 +37,7 @@ pub(super) fn create(write: &LeaseWrite, names: &LeaseNames, owner: Option<&Owne
     }))
 }
 
-/// A merge patch. It bears the label too: a Lease that somebody took it from is seen by the watch again.
+/// A merge patch. It contains the label too, so that the watch delivers a Lease again whose label was removed.
 pub(super) fn patch(write: &LeaseWrite, names: &LeaseNames, precondition: ResourceVersion, now: Timestamp) -> Vec<u8> {
     let mut metadata = json!({
         "resourceVersion": precondition.to_string(),
@@ -59,7 +59,7 @@ pub(super) fn patch(write: &LeaseWrite, names: &LeaseNames, precondition: Resour
     to_bytes(&patch)
 }
 
-/// The options of a deletion.
+/// The options of a delete.
 pub(super) fn delete(precondition: ResourceVersion) -> Vec<u8> {
     to_bytes(&json!({
         "apiVersion": "v1",

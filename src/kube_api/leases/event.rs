@@ -1,4 +1,4 @@
-//! Events on Leases, for whoever looks at one with `kubectl describe`.
+//! Events on Leases, for `kubectl describe`.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use serde_json::json;
 use super::{LEASE_MAX_BYTES, LeaseApi, LeaseError, answered, exchange::Request};
 use crate::{coordination::LeaseKey, kube_api::paths::push_segment};
 
-/// Where Events on Leases come from.
+/// The component of Events on Leases.
 const COMPONENT: &str = "cronwheel";
 
 impl LeaseApi {
-    /// Creates a warning Event on a Lease, which need not be there.
+    /// Creates a warning Event on a Lease. The Lease need not exist.
     pub async fn warn(
         &self,
         key: &LeaseKey,
@@ -28,7 +28,7 @@ impl LeaseApi {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {
-                // Distinct for each instant: nobody tells two things of one Lease within a nanosecond.
+                // Unique by the instant: a Lease has no two Events in one nanosecond.
                 "name": format!("{lease}.{:x}", now.as_nanosecond()),
                 "namespace": &*self.namespace,
             },

@@ -1,4 +1,4 @@
-//! Requests out and answers in, as bytes, each within its time.
+//! Requests and answers as bytes, each with a timeout.
 
 use std::time::Duration;
 
@@ -14,21 +14,21 @@ use crate::kube_api::{
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
-    /// It cannot be said in HTTP.
+    /// The request is not valid HTTP.
     #[error("the request cannot be built")]
     Request(#[source] http::Error),
-    /// No connection, or one that broke.
+    /// There is no connection, or it failed.
     #[error("the API server cannot be reached")]
     Transport(#[source] kube::Error),
-    /// It began.
+    /// The answer began and ended early.
     #[error("the answer ended early")]
     Body(#[source] tower::BoxError),
-    /// It came too late, or not at all.
+    /// The answer was late or missing.
     #[error("no answer within {} ms", .0.as_millis())]
     Timeout(Duration),
 }
 
-/// A request in the making.
+/// A request builder.
 pub(super) struct Request {
     method: Method,
     path_and_query: String,
@@ -62,10 +62,10 @@ impl Request {
         }
     }
 
-    /// The server gives it up after this time.
+    /// Sets the timeout after which the server gives up the request.
     pub(super) fn lives(mut self, timeout: Duration) -> Request {
         let separator = if self.path_and_query.contains('?') { '&' } else { '?' };
-        // Zero means as long as the server likes.
+        // Zero would mean no timeout.
         let millis = timeout.as_millis().max(1);
         self.path_and_query = format!("{}{separator}timeout={millis}ms", self.path_and_query);
         self
@@ -84,7 +84,7 @@ impl Request {
     }
 }
 
-/// An answer as it came.
+/// An answer.
 pub(super) struct Sent {
     pub(super) answer: RawAnswer,
     pub(super) server_date: Option<ServerDate>,
@@ -127,7 +127,7 @@ impl Exchange {
         }
     }
 
-    /// Sends a request; the body of the answer is still to come.
+    /// Sends a request and returns the head of the answer, with the body still to be read.
     pub(super) async fn begin(&self, request: Request) -> Result<http::Response<Body>, ExchangeError> {
         let request = request.build().map_err(ExchangeError::Request)?;
         self.client.send(request).await.map_err(ExchangeError::Transport)

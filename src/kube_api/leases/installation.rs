@@ -1,4 +1,4 @@
-//! What the installation was made with, in a `ConfigMap`: whoever comes first writes it, all others read it.
+//! The constants of the installation in a `ConfigMap`. The first replica writes it, all others read it.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ struct ConfigMapObject {
 }
 
 impl LeaseApi {
-    /// The same of the installation with this name.
+    /// Returns a client for the installation with this name.
     #[must_use]
     pub fn of_installation(self, installation: InstallationName) -> LeaseApi {
         let count = self.names.count;
@@ -33,17 +33,17 @@ impl LeaseApi {
         }
     }
 
-    /// The name of the installation.
+    /// Returns the name of the installation.
     pub fn installation_name(&self) -> &InstallationName {
         &self.names.installation
     }
 
-    /// The namespace of the Leases.
+    /// Returns the namespace of the Leases.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// What the installation was made with: with `ours`, where nobody has made it yet.
+    /// Returns the constants of the installation, and writes `ours` if there are none yet.
     pub async fn installation(&self, ours: &Installation, timeout: Duration) -> Result<Installation, LeaseError> {
         if let Some(known) = self.known_installation(timeout).await? {
             return Ok(known);
@@ -51,7 +51,7 @@ impl LeaseApi {
         if self.make_installation(ours, timeout).await? {
             return Ok(ours.clone());
         }
-        // Another was faster.
+        // Another replica was faster.
         let known = self.known_installation(timeout).await?;
         known.ok_or_else(|| LeaseError::Unreadable {
             request: format!("creating ConfigMap {}", self.config_map()),
@@ -59,7 +59,7 @@ impl LeaseApi {
         })
     }
 
-    /// What the installation was made with; none where nobody has made it yet.
+    /// Returns the constants of the installation; `None` before the first replica wrote them.
     pub async fn known_installation(&self, timeout: Duration) -> Result<Option<Installation>, LeaseError> {
         let what = format!("reading ConfigMap {}", self.config_map());
         let mut path = self.config_maps_path();
@@ -79,7 +79,7 @@ impl LeaseApi {
         self.read_installation(&object.data.unwrap_or_default()).map(Some)
     }
 
-    /// Whether it was made by this; not where it is there already.
+    /// Writes the constants. Returns whether this call created them.
     async fn make_installation(&self, ours: &Installation, timeout: Duration) -> Result<bool, LeaseError> {
         let what = format!("creating ConfigMap {}", self.config_map());
         let body = json!({
@@ -87,7 +87,7 @@ impl LeaseApi {
             "kind": "ConfigMap",
             "metadata": {"name": self.names.installation.config_map()},
             "data": {SHARD_COUNT: ours.shard_count.get().to_string(), HASH_SCHEME: ours.hash_scheme},
-            // It holds for as long as the installation does.
+            // They hold for the lifetime of the installation.
             "immutable": true,
         });
         let request = Request::new(Method::POST, self.config_maps_path());

@@ -1,5 +1,5 @@
-//! Lease objects as they come, and what they say to us. What is ours in a Lease is its name under our shard count and the
-//! annotations under our prefix; all else is left where it is.
+//! Lease objects. cronwheel reads and writes the annotations under its prefix; everything else in a Lease stays as it
+//! is. The name tells which member or shard of this shard count a Lease belongs to.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -12,10 +12,10 @@ use crate::{
     shard::ResourceVersion,
 };
 
-/// All annotations of ours begin so.
+/// The prefix of all annotations of cronwheel.
 const ANNOTATION_PREFIX: &str = "cronwheel.dev/";
 
-/// Why bytes are no Lease, list or event.
+/// Why bytes are not a Lease, a list or an event.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ObjectError {
     #[error("it is not the requested object")]
@@ -24,7 +24,7 @@ pub(super) enum ObjectError {
     ResourceVersion(String),
 }
 
-/// A Lease, as far as we read it.
+/// The decoded part of a Lease.
 #[derive(Deserialize)]
 pub(super) struct LeaseObject<'a> {
     #[serde(borrow)]
@@ -74,15 +74,15 @@ struct ListMetadata<'a> {
     next: Option<Cow<'a, str>>,
 }
 
-/// One page of a list.
+/// A page of a list.
 pub(super) struct LeasePage {
     pub(super) resource_version: ResourceVersion,
     pub(super) leases: Vec<LeaseRecord>,
-    /// The token of the next page.
+    /// The continue token.
     pub(super) next: Option<String>,
 }
 
-/// A label selector for our Leases, fit for a query.
+/// Returns the label selector of the installation's Leases, escaped for a query.
 pub(super) fn selector(installation: &InstallationName) -> String {
     let mut text = String::new();
     push_segment(&mut text, LEASE_LABEL);
@@ -91,13 +91,13 @@ pub(super) fn selector(installation: &InstallationName) -> String {
     text
 }
 
-/// Reads the Lease of this key.
+/// Decodes the Lease of this key.
 pub(super) fn record(body: &[u8], key: &LeaseKey) -> Result<LeaseRecord, ObjectError> {
     let object: LeaseObject<'_> = serde_json::from_slice(body)?;
     object.into_record(key.clone())
 }
 
-/// Reads a page; Leases that are not ours by their names are left out.
+/// Decodes a page without foreign Leases.
 pub(super) fn page(body: &[u8], names: &LeaseNames) -> Result<LeasePage, ObjectError> {
     let list: ListObject<'_> = serde_json::from_slice(body)?;
     let ours = list.items.into_iter().flatten().filter_map(|object| {
@@ -116,7 +116,7 @@ pub(super) fn page(body: &[u8], names: &LeaseNames) -> Result<LeasePage, ObjectE
 }
 
 impl LeaseObject<'_> {
-    /// Which of ours it is.
+    /// Returns the key; `None` for a foreign Lease.
     pub(super) fn key(&self, names: &LeaseNames) -> Option<LeaseKey> {
         names.parse(&self.metadata.name)
     }

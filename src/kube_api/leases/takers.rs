@@ -1,8 +1,8 @@
-//! Other installations that work in our namespaces, as their members' Leases say.
+//! Other installations that work in the same namespaces, according to the Leases of their members.
 //!
-//! Whoever may create Leases in some namespace, as with the role `edit`, can write what looks like a member's Lease.
-//! So what is read is bounded at every step, and nothing that a Lease says is kept but the names of its namespace and
-//! installation, which the API server has checked.
+//! An account that may create Leases in some namespace, for example with the role `edit`, can write a Lease that looks
+//! like a member's. Therefore every step is bounded, and of such a Lease only the names of its namespace and
+//! installation are stored, which the API server has validated.
 
 use std::{
     borrow::Cow,
@@ -20,7 +20,7 @@ use crate::{
     kube_api::paths::push_segment,
 };
 
-/// An installation that works in namespaces of ours, as a Lease says.
+/// An installation that works in the same namespaces, according to a Lease.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OverlappingInstallation {
     /// The namespace of its Leases.
@@ -29,21 +29,22 @@ pub struct OverlappingInstallation {
     pub installation: String,
 }
 
-/// So many Leases of a page fit into its limit, whatever is in them: an object in etcd has at most 1.5 MiB.
+/// Number of Leases in a page: so many fit into its size limit, since an object in etcd has at most 1.5 MiB.
 const PAGE_SIZE: u32 = 40;
 
-/// So many installations are told apart. One is too many already.
+/// Maximum number of installations that are distinguished. One is already too many.
 pub(super) const OVERLAPPING_MAX: usize = 16;
 
-/// A member that renewed its Lease longer ago is gone: twice the longest duration of a Lease, and some for its clock.
+/// A member that renewed its Lease longer ago is gone: twice the longest duration of a Lease, and a margin for its
+/// clock.
 const SILENCE_MAX: SignedDuration = SignedDuration::from_mins(1);
 
-/// Where to look for members.
+/// The namespaces to search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseScope {
-    /// In all namespaces.
+    /// All namespaces.
     AllNamespaces,
-    /// In the namespace of our Leases.
+    /// The namespace of this installation's Leases.
     OwnNamespace,
 }
 
@@ -89,7 +90,7 @@ struct Spec<'a> {
 }
 
 impl Lease<'_> {
-    /// The installation of a live member that takes shards in namespaces of ours.
+    /// Returns the installation of a live member that takes shards in the same namespaces.
     fn overlapping(self, settings: &MemberSettings, now: Timestamp) -> Option<OverlappingInstallation> {
         let annotations = self.metadata.annotations?;
         let spec = self.spec?;
@@ -108,8 +109,8 @@ impl Lease<'_> {
 }
 
 impl LeaseApi {
-    /// The installations, sixteen at most and ours left out, that work in namespaces of a member with these
-    /// settings. The first 4,000 Leases are looked at.
+    /// Returns up to sixteen other installations that work in namespaces of a member with these settings. It reads the
+    /// first 4,000 Leases.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! One watch on Leases: its lines, in their order, as events.
+//! One watch of Leases: its lines as events, in order.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::coordination::LeaseNames;
 
-/// Longest body of a refusal.
+/// Maximum size of a refusal.
 const REFUSAL_MAX_BYTES: usize = 1 << 20;
 
 #[derive(Deserialize)]
@@ -38,7 +38,7 @@ struct StatusObject {
     message: String,
 }
 
-/// Where a watch is.
+/// The state of a watch.
 enum Watch {
     Unopened {
         exchange: Exchange,
@@ -52,10 +52,10 @@ enum Watch {
 struct Lines {
     what: String,
     names: Arc<LeaseNames>,
-    /// How long the server may take to begin the watch.
+    /// Maximum time until the server begins the watch.
     opens_within: Duration,
     body: Option<Body>,
-    /// What came of a line that is not whole.
+    /// The received part of an incomplete line.
     part: BytesMut,
 }
 
@@ -114,7 +114,7 @@ impl Lines {
         }
     }
 
-    /// The next event; none when the server has ended the watch.
+    /// Returns the next event; `None` when the server has ended the watch.
     async fn next(&mut self) -> Option<Result<LeaseEvent, LeaseError>> {
         loop {
             match self.take_line() {
@@ -133,7 +133,7 @@ impl Lines {
         }
     }
 
-    /// The event of the next whole line; none where there is none yet.
+    /// Returns the event of the next complete line; `None` if there is none yet.
     fn take_line(&mut self) -> Result<Option<LeaseEvent>, LeaseError> {
         loop {
             let Some(end) = self.part.iter().position(|byte| *byte == b'\n') else {
@@ -159,7 +159,7 @@ impl Lines {
         read_event(&line, &self.names).map_err(|error| self.no_event(error))
     }
 
-    /// What the server says in place of an event.
+    /// The error in a `Status` event.
     fn told(&self, status: &RawValue) -> LeaseError {
         let request = self.what.clone();
         match serde_json::from_str(status.get()) {
@@ -206,7 +206,7 @@ fn read_event(line: &Line<'_>, names: &LeaseNames) -> Result<LeaseEvent, ObjectE
     Ok(match (line.kind, object.key(names)) {
         ("ADDED" | "MODIFIED", Some(key)) => LeaseEvent::Applied(object.into_record(key)?),
         ("DELETED", Some(key)) => LeaseEvent::Deleted(key, version),
-        // Bookmarks, strangers, and kinds of events that there are not yet.
+        // Bookmarks, foreign Leases, and unknown kinds of events.
         _ => LeaseEvent::Bookmark(version),
     })
 }

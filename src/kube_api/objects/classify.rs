@@ -1,7 +1,7 @@
-//! Answers of the API server to outcomes. Pure: status, headers and body in, what it means for us out.
+//! Classifies answers of the API server. Pure.
 //!
-//! What every kind of request can meet (too many requests, no server behind the address) is told apart
-//! here from what the one request was told, so that back-off is decided in one place for all.
+//! Conditions that any request can meet, such as too many requests or no server behind the address, are separated from
+//! the outcome of the one request, so that back-off is decided in one place.
 
 mod cron_job;
 mod order_outcome;
@@ -25,24 +25,24 @@ pub use self::{
 use super::decode::SlimJob;
 use crate::shard::{CreateOutcome, DeleteOutcome, LookUpOutcome, ResourceVersion, ShardLabels, StatusOutcome};
 
-/// What came back for a request.
+/// A classified answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer<T> {
-    /// The server dealt with it.
+    /// The server processed the request.
     Outcome(T),
-    /// 429: not dealt with, come again later.
+    /// 429: the request was not processed and may be sent again later.
     Throttled {
-        /// How long the server asked to wait.
+        /// The `Retry-After` of the server.
         retry_after: Option<Duration>,
-        /// The server's text.
+        /// The server's message.
         message: String,
     },
-    /// 502, 503, a 504 that is not the API server's own, a transport error, or an answer that cannot be read: whether
-    /// it was applied is unknown.
+    /// 502, 503, a 504 that is not the API server's own, a transport error, or an answer that cannot be parsed: it is
+    /// unknown whether the request was applied.
     Unavailable {
-        /// How long the server asked to wait.
+        /// The `Retry-After` of the server.
         retry_after: Option<Duration>,
-        /// The server's text, or the transport's.
+        /// The message of the server or of the transport.
         message: String,
     },
 }
@@ -50,46 +50,46 @@ pub enum Answer<T> {
 /// The answer to labelling a Job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LabelOutcome {
-    /// It bears the label.
+    /// The Job has the label.
     Labelled,
-    /// 404, or another Job bears its name.
+    /// 404, or the name belongs to another Job.
     Gone,
     /// Anything else.
     Failed {
-        /// The server's text, or the transport's.
+        /// The message of the server or of the transport.
         message: String,
-        /// How long the server asked to wait.
+        /// The `Retry-After` of the server.
         retry_after: Option<Duration>,
     },
 }
 
-/// The answer to posting or patching an Event.
+/// The answer to creating or patching an Event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventOutcome {
     /// Stored.
     Stored,
-    /// The Event to create exists. Its name is ours alone, so an earlier try stored it.
+    /// The Event to create exists. The name is unique, so an earlier attempt stored it.
     Exists,
-    /// 404, or 409 of another kind: the Event to patch is gone, or the namespace is.
+    /// 404, or another 409: the Event to patch is gone, or the namespace is.
     Gone,
-    /// Anything else that the server says; not worth another try (B-14.1).
+    /// Any other refusal; a retry would not help (B-14.1).
     Rejected {
-        /// The server's text.
+        /// The server's message.
         message: String,
     },
-    /// No answer in time, or the server's word that it gave up: worth another try.
+    /// No answer in time, or the server gave up: a retry may help.
     Unanswered {
-        /// The server's text, or the transport's.
+        /// The message of the server or of the transport.
         message: String,
     },
 }
 
-/// A whole answer.
+/// An unclassified answer.
 #[derive(Clone, Debug)]
 pub struct RawAnswer {
     /// The HTTP status.
     pub status: StatusCode,
-    /// The `Retry-After` header, where it is a number of seconds.
+    /// The `Retry-After` header, if it is a number of seconds.
     pub retry_after: Option<Duration>,
     /// The body.
     pub body: Bytes,
@@ -140,14 +140,14 @@ fn create_refused(status: StatusCode, refusal: Refusal) -> CreateOutcome {
     }
 }
 
-/// Whether the API server gave up waiting for its storage, or lost its connection there: the write may be carried out all
-/// the same.
+/// Whether the API server gave up waiting for its storage, or lost the connection to it: the write may still be
+/// applied.
 fn is_lost_in_storage(refusal: &Refusal) -> bool {
     refusal.message.contains("etcdserver:") || refusal.message.starts_with("rpc error: code = ")
 }
 
-/// Whether the authorizer refused, or nobody knows us: admission and quota answer 403 too, but do not speak of a user who
-/// cannot. The text is the same in all versions of the server.
+/// Whether authorization or authentication refused the request. Admission and quota answer 403 too, but their messages
+/// do not say that a user cannot do something. The text is the same in all versions of the server.
 fn is_not_permitted(status: StatusCode, refusal: &Refusal) -> bool {
     let is_refused_by_authorizer = || {
         let message = &refusal.message;
@@ -156,8 +156,9 @@ fn is_not_permitted(status: StatusCode, refusal: &Refusal) -> bool {
     status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN && is_refused_by_authorizer()
 }
 
-/// Whether the Job itself is at fault, which another try cannot mend. Policies change, so what admission denies may
-/// pass later: a webhook that names no code denies with 400 and no reason, a `ValidatingAdmissionPolicy` with 422 `Invalid`.
+/// Whether the Job itself is invalid, so that a retry cannot help. Policies change, so a request that admission denies
+/// may succeed later: a webhook without a code denies with 400 and no reason, a `ValidatingAdmissionPolicy` with 422
+/// `Invalid`.
 fn is_refused_for_good(status: StatusCode, refusal: &Refusal) -> bool {
     if refusal.denied_by.is_some() {
         return false;
@@ -235,7 +236,7 @@ fn stored_version(body: &[u8]) -> Result<ResourceVersion, Unreadable> {
     version.map(ResourceVersion).map_err(|_| Unreadable)
 }
 
-/// The answer to labelling a Job, which changes nothing that anybody else could have changed.
+/// The answer to labelling a Job. It conflicts with no other write.
 pub fn label(answer: &RawAnswer) -> Answer<LabelOutcome> {
     sorted(answer, |answer, refusal| {
         Ok(match refusal {
@@ -249,7 +250,7 @@ pub fn label(answer: &RawAnswer) -> Answer<LabelOutcome> {
     })
 }
 
-/// The answer to posting or patching an Event (B-14.1).
+/// The answer to creating or patching an Event (B-14.1).
 pub fn event(answer: &RawAnswer) -> Answer<EventOutcome> {
     sorted(answer, |answer, refusal| {
         Ok(match refusal {
@@ -265,17 +266,17 @@ pub fn event(answer: &RawAnswer) -> Answer<EventOutcome> {
     })
 }
 
-/// This one request cannot be sent, which says nothing of the others.
+/// The request cannot be sent, which says nothing about other requests.
 pub fn failed<T: OrderOutcome>(error: &(dyn Error + 'static)) -> Answer<T> {
     Answer::Outcome(T::failed(error_text(error), None))
 }
 
-/// No answer to this one request, which says nothing of the others: it may have been applied or not.
+/// This one request has no answer, which says nothing about other requests. It may have been applied.
 pub fn stuck<T: OrderOutcome>(error: &(dyn Error + 'static)) -> Answer<T> {
     Answer::Outcome(T::unanswered(error_text(error), None))
 }
 
-/// No answer at all: the request may have been applied or not.
+/// There is no answer at all. The request may have been applied.
 pub fn unanswered<T>(error: &(dyn Error + 'static)) -> Answer<T> {
     Answer::Unavailable {
         retry_after: None,
@@ -283,7 +284,7 @@ pub fn unanswered<T>(error: &(dyn Error + 'static)) -> Answer<T> {
     }
 }
 
-/// 404, or an object of another uid under the name: the text of both of the server's places that compare uids holds these words.
+/// 404, or an object of another uid with this name. Both places in the server that compare uids use these words.
 fn is_gone(status: StatusCode, refusal: &Refusal) -> bool {
     match status {
         StatusCode::NOT_FOUND => true,
@@ -294,7 +295,7 @@ fn is_gone(status: StatusCode, refusal: &Refusal) -> bool {
     }
 }
 
-/// Deals with what every kind of request can meet, and leaves the rest to `outcome`.
+/// Classifies what any request can meet, and leaves the rest to `outcome`.
 fn sorted<T: OrderOutcome>(
     answer: &RawAnswer,
     outcome: impl FnOnce(&RawAnswer, Option<Refusal>) -> Result<T, Unreadable>,
@@ -328,8 +329,8 @@ fn sorted<T: OrderOutcome>(
     }
 }
 
-/// Whether an answer that reads like one of a server in need comes from the one request alone: the API server itself
-/// gave up waiting for admission, or a webhook denied with that code. Others must not wait for it.
+/// Whether an answer that looks like an overloaded server concerns only this request: the API server itself gave up
+/// waiting for admission, or a webhook denied with that code. Other requests must not wait for it.
 fn concerns_one_request(status: StatusCode, refusal: &Refusal) -> bool {
     match status {
         StatusCode::GATEWAY_TIMEOUT => refusal.is_status,
@@ -338,7 +339,7 @@ fn concerns_one_request(status: StatusCode, refusal: &Refusal) -> bool {
     }
 }
 
-/// A success whose body is not what it should be.
+/// A success with an unexpected body.
 struct Unreadable;
 
 impl From<serde_json::Error> for Unreadable {
@@ -366,13 +367,13 @@ struct StoredMetadata<'a> {
     labels: Option<BTreeMap<String, String>>,
 }
 
-/// Longest time to wait that we pass on: an absurd `Retry-After` must not lose a run, or overflow an instant.
+/// Maximum `Retry-After` that is passed on: an absurd value must not lose a run or overflow an instant.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 
-/// Longest message that we pass on, in bytes: it goes into Events, whose own text is short.
+/// Maximum size of a message that is passed on: messages go into Events, whose size is limited.
 pub const MESSAGE_MAX_BYTES: usize = 1024;
 
-/// The text of an error with those of its sources, each said once.
+/// Returns the text of an error and its sources, each once.
 pub fn error_text(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -387,7 +388,7 @@ pub fn error_text(error: &(dyn Error + 'static)) -> String {
     bounded(&text)
 }
 
-/// A message, cut to [`MESSAGE_MAX_BYTES`].
+/// Cuts a message to [`MESSAGE_MAX_BYTES`].
 pub(in crate::kube_api) fn bounded(message: &str) -> String {
     message[..message.floor_char_boundary(MESSAGE_MAX_BYTES)].to_owned()
 }

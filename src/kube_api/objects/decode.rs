@@ -1,8 +1,8 @@
 //! Kubernetes objects to records: parsed once, here, and trusted afterwards.
 //!
-//! An object is read while its list or watch event is read, borrowing from the received text. What cannot be
-//! understood is an error of that one object, kept until [`Decoder`] is asked for its record: it can fail
-//! neither the list nor the watch, and unknown fields and values of newer servers cost nothing.
+//! An object is decoded while its list or watch event is parsed, borrowing from the received text. An invalid field is
+//! an error of that one object, reported when [`Decoder`] creates its record. It fails neither the list nor the watch,
+//! and unknown fields and values of newer servers cost nothing.
 
 mod cron_job;
 mod fields;
@@ -27,19 +27,19 @@ use crate::{
     shard::{CronJobIdentity, CronJobRecord, JobRecord, ResourceVersion, ShardCount, Uid},
 };
 
-/// An object that cannot be understood.
+/// An object that cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} {namespace}/{name} cannot be decoded: {field}: {problem}")]
 pub struct DecodeError {
-    /// Its kind.
+    /// The kind.
     pub kind: &'static str,
-    /// Its namespace, empty where not even that can be read.
+    /// The namespace; empty if it cannot be decoded.
     pub namespace: Box<str>,
-    /// Its name, empty where not even that can be read.
+    /// The name; empty if it cannot be decoded.
     pub name: Box<str>,
-    /// The field that cannot be understood, e.g. `spec.suspend`.
+    /// The invalid field, e.g. `spec.suspend`.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: Box<str>,
 }
 
@@ -55,17 +55,17 @@ impl DecodeError {
     }
 }
 
-/// Makes records of objects.
+/// Creates records from objects.
 #[derive(Clone, Debug)]
 pub struct Decoder {
-    /// The zone of schedules that name none (B-7.2).
+    /// The zone of schedules without a zone (B-7.2).
     pub default_zone: Zone,
-    /// Over how many shards replicas share CronJobs out: Jobs bear the label of theirs; none where one has them all.
+    /// The number of shards, for the shard label of Jobs; `None` for a replica with `--alone`.
     pub shard_count: Option<ShardCount>,
 }
 
 impl Default for Decoder {
-    /// For a replica that is alone, in UTC.
+    /// For a replica with `--alone`, in UTC.
     fn default() -> Decoder {
         Decoder {
             default_zone: Zone::utc(),
@@ -75,88 +75,88 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// The record of a CronJob.
+    /// Creates the record of a CronJob.
     pub fn cron_job(&self, slim: &SlimCronJob) -> Result<CronJobRecord, DecodeError> {
         slim.clone().into_record(self)
     }
 
-    /// The record of a Job.
+    /// Creates the record of a Job.
     pub fn job(&self, slim: &SlimJob) -> Result<JobRecord, DecodeError> {
         slim.clone().into_record()
     }
 }
 
-/// A CronJob as a watch brings it: what we keep of it, but for the effective schedule.
+/// A received CronJob: its record without the effective schedule.
 pub type SlimCronJob = Slim<CronJobContent>;
 
 impl SlimCronJob {
-    /// Who it is and in which version, where that can be read, whatever else cannot.
+    /// Returns identity and version if they can be decoded, whatever else cannot.
     pub fn identity(&self) -> Option<&(Arc<CronJobIdentity>, ResourceVersion)> {
         self.content.identity()
     }
 
-    /// Its uid, where that can be read, whatever else cannot.
+    /// Returns the uid if it can be decoded, whatever else cannot.
     pub fn uid(&self) -> Option<&Uid> {
         self.content.uid()
     }
 
-    /// Its record, without a copy.
+    /// Creates the record without a copy.
     pub fn into_record(self, decoder: &Decoder) -> Result<CronJobRecord, DecodeError> {
         self.content.into_record(decoder)
     }
 }
 
-/// A CronJob as a watch brings it, of which only the uid is read.
+/// A received CronJob of which only the uid is decoded.
 pub type UndecodedCronJob = Slim<UndecodedCronJobContent>;
 
 impl UndecodedCronJob {
-    /// Its uid, where that can be read.
+    /// Returns the uid if it can be decoded.
     pub fn uid(&self) -> Option<&Uid> {
         self.content.uid()
     }
 
-    /// How long its text is, in bytes.
+    /// Returns the size of the text in bytes.
     pub fn text_len(&self) -> usize {
         self.content.text_len()
     }
 
-    /// All of it, as far as it can be understood.
+    /// Decodes the whole object.
     pub fn decode(&self) -> Option<SlimCronJob> {
         self.content.decode()
     }
 }
 
-/// A Job as a watch brings it: what we keep of it.
+/// A received Job.
 pub type SlimJob = Slim<JobContent>;
 
 impl SlimJob {
-    /// Its uid, where that can be read, whatever else cannot.
+    /// Returns the uid if it can be decoded, whatever else cannot.
     pub fn uid(&self) -> Option<&Uid> {
         self.content.uid()
     }
 
-    /// Its record, without a copy.
+    /// Creates the record without a copy.
     pub fn into_record(self) -> Result<JobRecord, DecodeError> {
         self.content.into_record()
     }
 }
 
-/// What we keep of an object, in the form that `kube` asks of whatever it watches.
+/// The decoded part of an object, in the form that `kube` requires of watched types.
 #[derive(Clone, Debug)]
 pub struct Slim<C> {
-    /// Holds the resource version alone, which is all that the watcher looks at.
+    /// Contains only the resource version, the only field that the watcher reads.
     meta: ObjectMeta,
     content: C,
 }
 
-/// A kind that [`Slim`] can hold.
+/// A kind that [`Slim`] can contain.
 pub trait SlimContent: Sized {
-    /// As Kubernetes spells it.
+    /// The kind in the spelling of Kubernetes.
     const KIND: &'static str;
-    /// As it stands in paths.
+    /// The plural in paths.
     const PLURAL: &'static str;
 
-    /// Reads an object, whatever is wrong with it, and its resource version as written. Only text that is no JSON fails.
+    /// Decodes an object with any invalid fields, and its resource version as text. Only invalid JSON fails.
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(Self, Option<String>), D::Error>;
 }
 

@@ -1,4 +1,4 @@
-//! Orders to request bodies. Pure; what was prepared when the object was decoded is only put together here.
+//! Orders to request bodies. Pure: combines the parts that decoding prepared.
 
 mod json;
 #[cfg(test)]
@@ -19,18 +19,18 @@ pub const SCHEDULED_TIMESTAMP_ANNOTATION: &str = "batch.kubernetes.io/cronjob-sc
 /// The component that Events come from: that of the built-in controller, whose events users look for (B-14).
 pub const EVENT_COMPONENT: &str = "cronjob-controller";
 
-/// The prefix of every annotation of ours on Jobs. A template's annotations under it are left out, so that none takes the
-/// place of [`CREATE_BEFORE_ANNOTATION`].
+/// The prefix of every annotation of cronwheel on Jobs. Annotations of templates under it are dropped, so that none
+/// replaces [`CREATE_BEFORE_ANNOTATION`].
 pub const RESERVED_PREFIX: &str = "cronwheel.dev/";
 
-/// The annotation with the shard, the term and the life of the replica that created a Job.
+/// The annotation with the shard, the term and the incarnation of the replica that created a Job.
 pub const CREATED_UNDER_ANNOTATION: &str = "cronwheel.dev/created-under";
 
 /// The annotation with the instant until which a Job may be created, by the API server's clock.
 pub const CREATE_BEFORE_ANNOTATION: &str = "cronwheel.dev/create-before";
 
-/// The Job of an order (B-11), with what it says of its creator where replicas share CronJobs out. Returns `None` if the
-/// template is not kept.
+/// Encodes the Job of an order (B-11), with the stamp of its creator where replicas share CronJobs. Returns `None` if
+/// the template is not in memory.
 pub fn job_body(order: &JobOrder, stamp: Option<Stamp>) -> Option<Vec<u8>> {
     let template = &order.template;
     let [name_at, created_at, scheduled_at] = template.splice_offsets.map(|offset| offset as usize);
@@ -44,7 +44,7 @@ pub fn job_body(order: &JobOrder, stamp: Option<Stamp>) -> Option<Vec<u8>> {
     text.push_str(&body[created_at..scheduled_at]);
     push_escaped(&mut text, scheduled);
     let rest = &body[scheduled_at..];
-    // The quotation mark that ends the annotation; others follow it.
+    // The closing quote of the annotation; others follow it.
     let (quotation_mark, rest) = rest.split_at_checked(1).unwrap_or((rest, ""));
     text.push_str(quotation_mark);
     if let Some(stamp) = stamp {
@@ -54,21 +54,21 @@ pub fn job_body(order: &JobOrder, stamp: Option<Stamp>) -> Option<Vec<u8>> {
     Some(text.into_bytes())
 }
 
-/// Appends our own annotations.
+/// Appends the stamp annotations.
 fn push_stamp(text: &mut String, stamp: Stamp) {
     push_member(text, CREATED_UNDER_ANNOTATION, &stamp.to_string());
     push_time_member(text, CREATE_BEFORE_ANNOTATION, stamp.create_before);
 }
 
-/// Room for both annotations.
+/// Maximum size of both annotations.
 const STAMP_MAX_BYTES: usize = 160;
 
-/// Room for a time as we write it; years have four digits until 9999.
+/// Maximum size of an encoded time; years have four digits until 9999.
 const TIME_MAX_BYTES: usize = 24;
 
-/// The body of `PUT …/cronjobs/<name>/status` (B-13, B-16.4): the status, and the metadata that the server takes from the request.
-/// No spec, which it takes from the store, and no managed fields, which it then keeps. Returns `None` if the metadata is not
-/// kept.
+/// Encodes the body of `PUT …/cronjobs/<name>/status` (B-13, B-16.4): the status, and the metadata that the server
+/// takes from the request. It has no spec, which the server takes from its storage, and no managed fields, which the
+/// server then keeps. Returns `None` if the metadata is not in memory.
 pub fn status_body(write: &StatusWrite) -> Option<Vec<u8>> {
     let members = write.retained_metadata.members.as_str()?;
     let mut text = String::with_capacity(512 + members.len() + 192 * write.status.active.len());
@@ -84,7 +84,7 @@ pub fn status_body(write: &StatusWrite) -> Option<Vec<u8>> {
     Some(text.into_bytes())
 }
 
-/// A status as [`status_body`] sends it.
+/// Encodes a status like [`status_body`].
 pub fn status_json(status: &CronJobStatus) -> Vec<u8> {
     let mut text = String::new();
     push_status(&mut text, status);
@@ -107,7 +107,7 @@ fn push_status(text: &mut String, status: &CronJobStatus) {
     push_time_member(text, "lastScheduleTime", status.last_schedule_time);
     push_time_member(text, "lastSuccessfulTime", status.last_successful_time);
     text.push_str(status.unknown_members.as_deref().unwrap_or_default());
-    // Each member came with a comma before it, the first one has none.
+    // Each member has a leading comma; the first one must have none.
     if text.len() > start {
         text.remove(start);
     }
@@ -129,7 +129,7 @@ fn push_active_job(text: &mut String, job: &ActiveJob) {
     text.push('}');
 }
 
-/// The options of a deletion: in the background (B-4.4), of this Job and no later one of its name.
+/// Encodes the options of a delete: in the background (B-4.4), with the uid of the Job as precondition.
 pub fn delete_body(delete: &JobDelete) -> Vec<u8> {
     let mut text = String::with_capacity(160);
     text.push_str(
@@ -140,7 +140,7 @@ pub fn delete_body(delete: &JobDelete) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A merge patch that labels the object with this uid and no other of its name.
+/// Encodes a merge patch that labels the object with this uid.
 pub fn label_patch(uid: &Uid, key: &str, value: &str) -> Vec<u8> {
     let mut text = String::with_capacity(128);
     text.push_str(r#"{"metadata":{"uid":"#);
@@ -153,18 +153,18 @@ pub fn label_patch(uid: &Uid, key: &str, value: &str) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// How often and since when an Event was seen, and how often it is now.
+/// The occurrences of an Event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventTimes {
     /// The first time.
     pub first: Timestamp,
     /// The latest time.
     pub last: Timestamp,
-    /// How often.
+    /// Number of occurrences.
     pub count: u32,
 }
 
-/// A new core/v1 Event (B-14). `message` may differ from the event's own where similar ones are merged.
+/// Encodes a new core/v1 Event (B-14). `message` may differ from the event's own if similar ones are merged.
 pub fn event_body(event: &CronJobEvent, name: &str, message: &str, times: EventTimes) -> Vec<u8> {
     let cron_job = &event.cron_job;
     let mut text = String::with_capacity(768 + message.len());
@@ -191,7 +191,7 @@ pub fn event_body(event: &CronJobEvent, name: &str, message: &str, times: EventT
     text.into_bytes()
 }
 
-/// A merge patch of an Event that is seen again (B-14.1).
+/// Encodes a merge patch of an Event that occurred again (B-14.1).
 pub fn event_patch(message: &str, times: EventTimes) -> Vec<u8> {
     let mut text = String::with_capacity(96 + message.len());
     text.push_str(r#"{"message":"#);

@@ -1,4 +1,4 @@
-//! What the outcomes of all orders have in common.
+//! The common part of all outcomes.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use crate::{
     shard::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome},
 };
 
-/// What the outcomes of all orders can say: this one failed, whatever the state of the server.
+/// The outcomes that every order has: this one failed, whatever the state of the server.
 pub trait OrderOutcome {
     /// The order failed; it backs off by itself.
     fn failed(message: String, retry_after: Option<Duration>) -> Self;
 
-    /// Nobody can say whether the order was carried out. For creates and Events that differs from a failure.
+    /// It is unknown whether the order was carried out. Creates and Events distinguish this from a failure.
     fn unanswered(message: String, retry_after: Option<Duration>) -> Self
     where
         Self: Sized,

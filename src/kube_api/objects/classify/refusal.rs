@@ -1,4 +1,4 @@
-//! What the API server says about a request that it did not fulfil, as far as it can be read.
+//! Refusals of the API server.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use super::{MESSAGE_MAX_BYTES, RETRY_AFTER_MAX, RawAnswer, bounded, is_not_permitted};
 
-/// What the server says about a request that it did not fulfil.
+/// A refusal of the API server.
 pub(in crate::kube_api) struct Refusal {
-    /// The body is a `Status`, so the API server wrote it and not a proxy.
+    /// Whether the body is a `Status`, which a proxy does not write.
     pub(in crate::kube_api) is_status: bool,
     pub(in crate::kube_api) reason: String,
     pub(in crate::kube_api) message: String,
@@ -18,17 +18,18 @@ pub(in crate::kube_api) struct Refusal {
     pub(super) retry_after: Option<Duration>,
 }
 
-/// Whether the fence of `deploy/manifests/fence-policy.yaml` refused a create: by its API server's clock it came too late.
+/// Whether the fence of `deploy/manifests/fence-policy.yaml` refused a create, because it was late by the API server's
+/// clock.
 pub(in crate::kube_api) fn is_fenced(answer: &RawAnswer) -> bool {
     answer.status == StatusCode::FORBIDDEN && Refusal::read(answer).message.contains("'cronwheel-fence'")
 }
 
-/// What in admission denied a request; only the server's text tells.
+/// The part of admission that denied a request; only the message tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeniedBy {
     /// A webhook, which chooses the code.
     Webhook,
-    /// A `ValidatingAdmissionPolicy`, or what words itself like a webhook.
+    /// A `ValidatingAdmissionPolicy`, or a plugin with a similar message.
     Policy,
 }
 
@@ -43,7 +44,7 @@ impl DeniedBy {
     }
 }
 
-/// A `Status`, as far as it is there: a proxy may answer anything.
+/// The decoded part of a `Status`; a proxy may answer anything.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct StatusBody {
@@ -97,7 +98,7 @@ impl Refusal {
     }
 }
 
-/// The text of an answer without a `Status` message.
+/// Returns the text of an answer without a `Status`.
 fn plain_text(answer: &RawAnswer) -> String {
     let text = String::from_utf8_lossy(&answer.body[..answer.body.len().min(MESSAGE_MAX_BYTES)]);
     let text = text.trim();
@@ -108,7 +109,7 @@ fn plain_text(answer: &RawAnswer) -> String {
     }
 }
 
-/// The server's text, where its authorizer refused a request or it does not know who we are.
+/// Returns the server's message if authorization or authentication refused the request.
 pub(in crate::kube_api) fn not_permitted(answer: &RawAnswer) -> Option<String> {
     if !matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
         return None;

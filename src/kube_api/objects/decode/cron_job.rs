@@ -1,4 +1,4 @@
-//! CronJob: everything of the record but the effective schedule, which needs the default zone.
+//! CronJobs: the whole record except the effective schedule, which needs the default zone.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// What we keep of a CronJob.
+/// The decoded part of a CronJob.
 #[derive(Clone, Debug)]
 pub struct CronJobContent {
     uid: Option<Uid>,
@@ -154,8 +154,9 @@ object! {
 #[derive(Default)]
 struct RawMetadata<'a> {
     head: Head<'a>,
-    /// What a status write sends back, with a leading comma each (B-16.4): all but what an API server keeps by itself, so
-    /// labels, annotations, finalizers and owner references, but also `generateName` and what a newer server may know.
+    /// The members of the metadata that a status write repeats, each with a leading comma (B-16.4): all that an API
+    /// server does not maintain itself, so labels, annotations, finalizers and owner references, but also
+    /// `generateName` and unknown members.
     retained_members: String,
 }
 
@@ -197,10 +198,10 @@ object! {
 fn spec(raw: RawSpec<'_>) -> Result<(Spec, Field<RawTemplate<'_>>), FieldError> {
     let deadline = raw.starting_deadline_seconds.optional("spec.startingDeadlineSeconds")?;
     let spec = Spec {
-        // An absent schedule is an empty one, which the parser refuses in its own words.
+        // An absent schedule is an empty one, which the parser refuses with its own message.
         schedule: raw.schedule.optional("spec.schedule")?.unwrap_or_default().into(),
         time_zone: raw.time_zone.optional("spec.timeZone")?.map(Into::into),
-        // The API server lets no negative value pass (B-16.2).
+        // The API server accepts no negative value (B-16.2).
         starting_deadline_seconds: deadline.map(|seconds| seconds.max(0)),
         concurrency_policy: match raw.concurrency_policy.optional("spec.concurrencyPolicy")?.as_deref() {
             Some("Forbid") => ConcurrencyPolicy::Forbid,
@@ -214,7 +215,8 @@ fn spec(raw: RawSpec<'_>) -> Result<(Spec, Field<RawTemplate<'_>>), FieldError> 
     Ok((spec, raw.job_template))
 }
 
-/// A negative limit, which the API server lets nobody write, keeps all: of two readings the one that deletes nothing.
+/// A negative limit, which the API server accepts from nobody, keeps all Jobs: of two readings, the one that deletes
+/// nothing.
 fn limit(field: &'static str, value: Field<i64>) -> Result<Option<u32>, FieldError> {
     let limit = value.optional(field)?.filter(|limit| *limit >= 0);
     Ok(limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)))
@@ -249,12 +251,12 @@ impl<'de> Value<'de> for RawStatus<'de> {
     }
 }
 
-/// Reads `status`; its times must be readable, since one of them is the cursor.
+/// Decodes `status`. Its times must be valid, since one of them is the cursor.
 fn status(raw: Field<RawStatus<'_>>) -> Result<CronJobStatus, FieldError> {
     let raw = raw.optional("status")?.unwrap_or_default();
     let raw_active = raw.active.optional("status.active")?.unwrap_or_default();
     let mut active: Vec<ActiveJob> = raw_active.into_iter().filter_map(active_job).collect();
-    // It is kept for long, and mostly has one entry or none.
+    // The list is held for long, and mostly has one entry or none.
     active.shrink_to_fit();
     Ok(CronJobStatus {
         active,
@@ -273,11 +275,11 @@ object! {
     }
 }
 
-/// Longest name of an object that an API server accepts.
+/// Maximum length of a name that an API server accepts.
 const JOB_NAME_MAX_BYTES: usize = 253;
 
-/// An entry of `status.active`. The server validates nothing of it (B-16.4): one that names no uid, or nothing that
-/// can be a Job's name, is left out: looking up an empty name would be a list.
+/// Decodes an entry of `status.active`, which the server does not validate (B-16.4). Entries without a uid, or without
+/// a possible Job name, are left out: a look-up of an empty name would be a list.
 fn active_job(entry: Field<RawActiveJob<'_>>) -> Option<ActiveJob> {
     let entry = entry.if_read()?;
     let name = entry.name.if_read()?;

@@ -1,4 +1,4 @@
-//! Reading JSON in one pass, so that a value of an unexpected form spoils its own field and nothing else.
+//! Decodes JSON in one pass, so that a value of an unexpected type invalidates only its own field.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -9,21 +9,21 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// A field that cannot be understood.
+/// An invalid field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FieldError {
     /// Path in the object, e.g. `spec.suspend`.
     pub(super) field: &'static str,
-    /// What is wrong with it.
+    /// The problem.
     pub(super) problem: Box<str>,
 }
 
-/// Longest text of a problem, in bytes: it goes into events and logs.
+/// Maximum size of a problem in bytes: it goes into Events and logs.
 const PROBLEM_MAX_BYTES: usize = 256;
 
 impl FieldError {
     pub(super) fn new(field: &'static str, problem: &str) -> FieldError {
-        // A value out of the object may be quoted in it, whatever its size.
+        // The text may quote a value of the object of any size.
         let end = problem.floor_char_boundary(PROBLEM_MAX_BYTES);
         FieldError {
             field,
@@ -32,18 +32,18 @@ impl FieldError {
     }
 }
 
-/// A value that was read, is absent or null, or has another form than expected. Only text that is no JSON fails to deserialize.
+/// A value that is present, absent or null, or of an unexpected type. Only invalid JSON fails to deserialize.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Field<T> {
     #[default]
     Absent,
     Read(T),
-    /// What there is instead, e.g. `a string`.
+    /// The actual type, e.g. `a string`.
     Wrong(&'static str),
 }
 
 impl<T> Field<T> {
-    /// The value, none if it is absent or null.
+    /// Returns the value; `None` if it is absent or null.
     pub(super) fn optional<'de>(self, field: &'static str) -> Result<Option<T>, FieldError>
     where
         T: Value<'de>,
@@ -58,7 +58,7 @@ impl<T> Field<T> {
         }
     }
 
-    /// The value, none if it is not there or cannot be read.
+    /// Returns the value; `None` if it is absent or invalid.
     pub(super) fn if_read(self) -> Option<T> {
         match self {
             Field::Read(value) => Some(value),
@@ -72,13 +72,13 @@ impl<T> Field<T> {
 }
 
 impl<'a> Field<Cow<'a, str>> {
-    /// A string that must be there and must not be empty.
+    /// Returns a string that must be present and not empty.
     pub(super) fn required(self, field: &'static str) -> Result<Cow<'a, str>, FieldError> {
         let text = self.optional(field)?.filter(|text| !text.is_empty());
         text.ok_or_else(|| FieldError::new(field, "missing"))
     }
 
-    /// A string that is an RFC 3339 time, if it is there.
+    /// Returns an RFC 3339 time, if it is present.
     pub(super) fn time(self, field: &'static str) -> Result<Option<Timestamp>, FieldError> {
         let Some(text) = self.optional(field)? else {
             return Ok(None);
@@ -90,9 +90,9 @@ impl<'a> Field<Cow<'a, str>> {
     }
 }
 
-/// A form that a field can have. What is not taken is read over.
+/// A type that a field can have. Other input is skipped.
 pub(super) trait Value<'de>: Sized {
-    /// In words, e.g. `a string`.
+    /// The type in words, e.g. `a string`.
     const EXPECTED: &'static str;
 
     fn from_bool(_value: bool) -> Option<Self> {
@@ -154,7 +154,8 @@ impl<'de, T: Value<'de>> Value<'de> for Vec<Field<T>> {
     }
 }
 
-/// An object of which some members are read, each with its name there, its field here and its form; all others are read over.
+/// An object of which some members are decoded, each with its JSON name, its field and its type. All others are
+/// skipped.
 macro_rules! object {
     ($(#[$attribute:meta])* struct $name:ident<$lifetime:lifetime> {
         $($member:pat => $field:ident: $form:ty,)*
@@ -188,13 +189,13 @@ pub(super) use object;
 #[derive(Deserialize)]
 pub(super) struct Name<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
-/// A value as written, none if it is null.
+/// Returns a value as text; `None` for null.
 pub(super) fn raw_value<'de, A: MapAccess<'de>>(members: &mut A) -> Result<Option<&'de RawValue>, A::Error> {
     let value: &'de RawValue = members.next_value()?;
     Ok((value.get() != "null").then_some(value))
 }
 
-/// Reads over a value.
+/// Skips a value.
 pub(super) fn ignore<'de, A: MapAccess<'de>>(members: &mut A) -> Result<(), A::Error> {
     members.next_value::<IgnoredAny>()?;
     Ok(())

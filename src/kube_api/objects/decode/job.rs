@@ -1,4 +1,4 @@
-//! Job: the whole record, and for a Job of no CronJob as little as will do.
+//! Jobs: the whole record, or a minimal one for a Job without a CronJob.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::{
     shard::{Finish, JobRecord, SHARD_LABEL_PREFIX, ShardLabels, Uid},
 };
 
-/// What we keep of a Job.
+/// The decoded part of a Job.
 #[derive(Clone, Debug)]
 pub struct JobContent {
     uid: Option<Uid>,
@@ -61,7 +61,7 @@ fn record(metadata: RawMetadata<'_>, status: Field<RawStatus<'_>>) -> Result<Job
         completed: None,
         shard_labels: metadata.labels.if_read().unwrap_or_default().0,
     };
-    // A Job of no CronJob is told from ours by that alone, whatever else is in it.
+    // A Job without a CronJob is recognised by that alone, whatever else it contains.
     if record.controller.is_some() {
         record.scheduled = scheduled(metadata.annotations);
         read_status(&mut record, status)?;
@@ -104,7 +104,7 @@ impl<'de> Value<'de> for RawMetadata<'de> {
     }
 }
 
-/// Those of shards.
+/// The shard labels.
 #[derive(Default)]
 struct Labels(ShardLabels);
 
@@ -135,7 +135,7 @@ object! {
     }
 }
 
-/// The uid of the controller reference, where that is of kind `CronJob`.
+/// Returns the uid of the controller reference, if its kind is `CronJob`.
 fn controller(references: Field<Vec<Field<OwnerReference<'_>>>>) -> Result<Option<Uid>, FieldError> {
     let references = references.optional("metadata.ownerReferences")?.unwrap_or_default();
     for reference in references {
@@ -152,13 +152,13 @@ fn controller(references: Field<Vec<Field<OwnerReference<'_>>>>) -> Result<Optio
 }
 
 object! {
-    /// The one annotation that we look at (B-11.3).
+    /// The one annotation that is read (B-11.3).
     struct Annotations<'a> {
         SCHEDULED_TIMESTAMP_ANNOTATION => scheduled_timestamp: Cow<'a, str>,
     }
 }
 
-/// The instant of the annotation; anyone may have written it, so it may be anything.
+/// Returns the instant in the annotation, which any user may have written.
 fn scheduled(annotations: Field<Annotations<'_>>) -> Option<jiff::Timestamp> {
     annotations
         .if_read()?
@@ -197,7 +197,7 @@ fn read_status(record: &mut JobRecord, status: Field<RawStatus<'_>>) -> Result<(
     Ok(())
 }
 
-/// How the Job ended, if by this condition (B-4.2).
+/// Returns how the Job ended according to this condition (B-4.2).
 fn finish(condition: Condition<'_>) -> Option<Finish> {
     if condition.status.if_read()? != "True" {
         return None;

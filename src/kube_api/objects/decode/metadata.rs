@@ -1,4 +1,4 @@
-//! What we read of `metadata` of any object.
+//! The decoded part of `metadata` of any object.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use serde::de::MapAccess;
 use super::fields::{Field, FieldError};
 use crate::shard::{ResourceVersion, Uid};
 
-/// The members of `metadata` that every kind needs, as they came.
+/// The members of `metadata` that every kind needs, before validation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Head<'a> {
     pub(super) namespace: Field<Cow<'a, str>>,
@@ -19,7 +19,7 @@ pub(super) struct Head<'a> {
     deleting_since: Field<Cow<'a, str>>,
 }
 
-/// The same, understood.
+/// The validated members.
 pub(super) struct Identity {
     pub(super) namespace: Box<str>,
     pub(super) name: Box<str>,
@@ -28,7 +28,7 @@ pub(super) struct Identity {
 }
 
 impl<'de> Head<'de> {
-    /// Takes the value of the next member if it belongs here.
+    /// Takes the value of the next member if it is one of these.
     pub(super) fn take<A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
         match name {
             "namespace" => self.namespace = members.next_value()?,
@@ -42,7 +42,7 @@ impl<'de> Head<'de> {
         Ok(true)
     }
 
-    /// The resource version as written.
+    /// Returns the resource version as text.
     pub(super) fn resource_version_text(&self) -> Option<String> {
         self.resource_version.clone().if_read().map(Cow::into_owned)
     }

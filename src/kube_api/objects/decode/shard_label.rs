@@ -1,7 +1,7 @@
-//! The label of its shard on every Job, where replicas share CronJobs out: each then watches its own Jobs alone.
+//! The shard label of Jobs. Where replicas share CronJobs, each watches the Jobs of its own shards by it.
 //!
-//! The server gives a Job that has no labels those of its pod template. With ours it would have some, so what the server
-//! would have given is put there by us; the Job is the same but for one label.
+//! The server copies the labels of the Pod template to a Job without labels. With the shard label the Job has a label,
+//! so the copy is made here: the Job differs only by the one label.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ use crate::{
     shard::{JobTemplate, Partition, ShardCount, Uid},
 };
 
-/// The template of a CronJob's Jobs, with the label of its shard.
+/// Returns the template of a CronJob's Jobs with the shard label.
 pub(super) fn labelled(template: &JobTemplate, cron_job: &Uid, count: ShardCount) -> JobTemplate {
     let shard = Partition::Shards(count).shard_of(cron_job);
     let mut own = String::from("\"");
@@ -29,7 +29,7 @@ pub(super) fn labelled(template: &JobTemplate, cron_job: &Uid, count: ShardCount
         .map(str::to_owned)
         .or_else(|| pod_labels(body));
     let labels = match others {
-        // Ours last: of two of one name the last one counts.
+        // The shard label is last: of two members of one name, the last one counts.
         Some(others) => format!("{LABELS}{{{others},{own}}}"),
         None => format!("{LABELS}{{{own}}}"),
     };
@@ -48,7 +48,8 @@ pub(super) fn labelled(template: &JobTemplate, cron_job: &Uid, count: ShardCount
 
 const LABELS: &str = r#","labels":"#;
 
-/// Where labels are in a body, or would be: after the creation time's quotation mark and before the annotations.
+/// Returns the span of the labels in a body, or the place for them: after the closing quote of the creation time and
+/// before the annotations.
 fn labels_span(body: &str, created_at: u32, scheduled_at: u32) -> Option<(usize, usize)> {
     let labels_at = usize::try_from(created_at).ok()? + 1;
     let head = body.get(..usize::try_from(scheduled_at).ok()?)?;
@@ -59,7 +60,7 @@ fn labels_span(body: &str, created_at: u32, scheduled_at: u32) -> Option<(usize,
     (labels_at <= annotations_at).then_some((labels_at, annotations_at))
 }
 
-/// What is between the braces of an object; none of one without members, and of what is none.
+/// Returns the text between the braces of an object; `None` for an object without members or another value.
 fn members(object: &str) -> Option<&str> {
     let inside = object.strip_prefix('{')?.strip_suffix('}')?.trim();
     (!inside.is_empty()).then_some(inside)
@@ -89,7 +90,8 @@ struct PodMetadata<'a> {
     labels: Option<&'a RawValue>,
 }
 
-/// The labels of the pod template, which the server gives a Job without any. What cannot be read the server refuses.
+/// Returns the labels of the Pod template, which the server copies to a Job without labels. The server refuses invalid
+/// ones.
 fn pod_labels(body: &str) -> Option<String> {
     let job: Job<'_> = serde_json::from_str(body).ok()?;
     let labels = job.spec?.template?.metadata?.labels?.get();

@@ -1,7 +1,7 @@
-//! `spec.jobTemplate` to a request body with three gaps, built once for all runs.
+//! `spec.jobTemplate` to a request body with three gaps, prepared once for all runs.
 //!
-//! Nothing of the template is interpreted but where our annotation has to go, so whatever a newer
-//! server knows about Jobs reaches the Job byte for byte (B-11.2 to B-11.5).
+//! Only the place of the annotation is parsed, so everything that a newer server knows about Jobs reaches the Job byte
+//! for byte (B-11.2 to B-11.5).
 
 use serde::{Deserialize, de::MapAccess};
 use serde_json::value::RawValue;
@@ -14,7 +14,7 @@ use crate::{
 
 const FIELD: &str = "spec.jobTemplate";
 
-/// `spec.jobTemplate`, as it came.
+/// `spec.jobTemplate` as received.
 #[derive(Default)]
 pub(super) struct RawTemplate<'a> {
     metadata: Field<RawMetadata<'a>>,
@@ -59,12 +59,12 @@ impl<'de> Value<'de> for RawMetadata<'de> {
     }
 }
 
-/// The template's annotations but for ours (B-11.3).
+/// The annotations of the template except those of cronwheel (B-11.3).
 #[derive(Default)]
 struct OtherAnnotations {
     /// JSON object members with a leading comma each.
     members: String,
-    /// Some had the prefix that is reserved for ours.
+    /// Whether some had the reserved prefix.
     had_reserved: bool,
 }
 
@@ -85,7 +85,7 @@ impl<'de> Value<'de> for OtherAnnotations {
     }
 }
 
-/// Builds the body of the Jobs of one CronJob.
+/// Prepares the body of the Jobs of one CronJob.
 pub(super) fn job_template(raw: Field<RawTemplate<'_>>, name: &str, uid: &Uid) -> Result<JobTemplate, FieldError> {
     let raw = raw.optional(FIELD)?.ok_or_else(|| FieldError::new(FIELD, "missing"))?;
     let metadata = raw.metadata.optional("spec.jobTemplate.metadata")?.unwrap_or_default();
@@ -126,7 +126,7 @@ pub(super) fn job_template(raw: Field<RawTemplate<'_>>, name: &str, uid: &Uid) -
     })
 }
 
-/// About what the body has around the parts of the template.
+/// The approximate size of the body without the template, in bytes.
 const REST_BYTES: usize = 352;
 
 struct BodyWithGaps {
@@ -152,7 +152,7 @@ impl BodyWithGaps {
     }
 }
 
-/// Appends the one owner reference (B-11.4).
+/// Appends the owner reference (B-11.4).
 fn push_owner_references(body: &mut String, name: &str, uid: &Uid) {
     body.push_str(r#","ownerReferences":[{"apiVersion":"batch/v1","kind":"CronJob","name":""#);
     push_escaped(body, name);
@@ -167,9 +167,9 @@ struct TtlOfSpec {
     ttl_seconds_after_finished: Option<i64>,
 }
 
-/// A value that cannot be read is left to the server to refuse.
+/// Returns the value; the server refuses an invalid one.
 fn ttl_seconds_after_finished(spec: &str) -> Option<i64> {
-    // Few templates have it, and looking for the word is much faster than reading the rest over.
+    // Few templates have it, and searching for the word is much faster than parsing the rest.
     if !spec.contains("ttlSecondsAfterFinished") {
         return None;
     }

@@ -1,5 +1,5 @@
-//! A CronJob that is not understood yet: most of those that a replica receives are led by others, and cost a look at their
-//! uid and no more.
+//! A CronJob that is not decoded yet. Other replicas lead most CronJobs that a replica receives; those cost only the
+//! decoding of the uid.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::shard::Uid;
 
-/// A CronJob's text, and its uid.
+/// The text of a CronJob and its uid.
 #[derive(Clone, Debug)]
 pub struct UndecodedCronJobContent {
     uid: Option<Uid>,
@@ -30,7 +30,7 @@ impl UndecodedCronJobContent {
         self.text.len()
     }
 
-    /// The CronJob, understood as far as it can be; none where its text is no JSON, which it was when it was read.
+    /// Decodes the CronJob; `None` for invalid JSON, which was already refused when the text was received.
     pub(super) fn decode(&self) -> Option<SlimCronJob> {
         serde_json::from_str(&self.text).ok()
     }

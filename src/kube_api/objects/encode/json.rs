@@ -1,4 +1,4 @@
-//! The few JSON values that we write ourselves.
+//! The JSON values that are written by hand.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ pub(super) fn push_string(text: &mut String, value: &str) {
     text.push('"');
 }
 
-/// Appends `,"<name>":<value>`, the value as it is.
+/// Appends `,"<name>":<value>` with the value unchanged.
 pub(in crate::kube_api) fn push_raw_member(text: &mut String, name: &str, value: &str) {
     text.push(',');
     push_string(text, name);
@@ -19,7 +19,7 @@ pub(in crate::kube_api) fn push_raw_member(text: &mut String, name: &str, value:
     text.push_str(value);
 }
 
-/// Appends the inside of a JSON string.
+/// Appends the contents of a JSON string.
 pub(in crate::kube_api) fn push_escaped(text: &mut String, value: &str) {
     let mut rest = value;
     while let Some(position) = rest.find(|character: char| matches!(character, '"' | '\\' | '\0'..='\u{1f}')) {
@@ -34,9 +34,9 @@ pub(in crate::kube_api) fn push_escaped(text: &mut String, value: &str) {
     text.push_str(rest);
 }
 
-/// Appends a time as Kubernetes writes it: RFC 3339, UTC, whole seconds (B-13.3).
+/// Appends a time in the form of Kubernetes: RFC 3339, UTC, whole seconds (B-13.3).
 pub(super) fn push_time(text: &mut String, time: Timestamp) {
-    // Whole seconds of an instant in range are in range.
+    // The whole seconds of an instant in range are in range.
     let whole_seconds = Timestamp::from_second(time.as_second()).unwrap_or(time);
     push_formatted(text, format_args!("{whole_seconds}"));
 }

@@ -1,4 +1,4 @@
-//! From a parsed command line to its execution. The only place that writes to standard output.
+//! Executes a parsed command line. The only place that writes to standard output.
 
 use std::io;
 
@@ -22,10 +22,10 @@ use crate::{
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// `run`, before it began.
+    /// The configuration of `run`.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// `run`.
+    /// The controller of `run`.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
     /// `next`.
@@ -41,7 +41,7 @@ pub enum CommandError {
     #[cfg(feature = "dev")]
     #[error(transparent)]
     Dev(#[from] super::dev::DevError),
-    /// The threads for tasks cannot be started.
+    /// The async runtime cannot be started.
     #[error("cannot start the async runtime")]
     Threads(#[source] io::Error),
 }
@@ -132,7 +132,7 @@ fn on_threads(task: impl Future<Output = Result<(), CommandError>>) -> Result<()
         .build()
         .map_err(CommandError::Threads)?;
     let result = runtime.block_on(task);
-    // What still runs now was not waited for on purpose.
+    // Tasks that still run were left on purpose.
     runtime.shutdown_background();
     result
 }

@@ -1,4 +1,4 @@
-//! What `cronwheel run` needs to know, checked once at the start and passed down.
+//! The configuration of `cronwheel run`, validated once at the start.
 
 use std::{
     collections::BTreeSet,
@@ -28,23 +28,23 @@ use crate::{
     shard::Scope,
 };
 
-/// Why there is no way to the API server.
+/// Why there is no configuration of an API server.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// Neither a service account nor a kubeconfig.
+    /// There is neither a service account nor a kubeconfig.
     #[error(
         "cannot find an API server: no service account of a Pod, since {not_in_pod}, and no kubeconfig in {kubeconfig}; \
          give --kubeconfig FILE, or run in a Pod with a service account"
     )]
     Nowhere {
-        /// Why we are in no Pod.
+        /// Why the process is not in a Pod.
         not_in_pod: String,
-        /// Where a kubeconfig was looked for.
+        /// The path of the kubeconfig.
         kubeconfig: String,
-        /// What is wrong there.
+        /// The error of the kubeconfig.
         source: KubeconfigError,
     },
-    /// We are in a Pod, and its service account is not whole.
+    /// The process is in a Pod with an incomplete service account.
     #[error(
         "the Pod's service account cannot be used; mount its token, ca.crt and namespace, set KUBERNETES_SERVICE_HOST and \
          KUBERNETES_SERVICE_PORT, or give --kubeconfig FILE"
@@ -55,15 +55,15 @@ pub enum ConfigError {
     Read {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The cause.
         source: KubeconfigError,
     },
-    /// No kubeconfig where `--context` needs one.
+    /// `--context` was given, and there is no kubeconfig.
     #[error("--context {context}: there is no kubeconfig to find it in; give --kubeconfig FILE too")]
     NoKubeconfig {
         /// The context.
         context: String,
-        /// Why not.
+        /// The cause.
         source: KubeconfigError,
     },
     /// `--context` is not in the kubeconfig.
@@ -71,10 +71,10 @@ pub enum ConfigError {
     UnknownContext {
         /// The context.
         context: String,
-        /// Those that there are.
+        /// The contexts of the kubeconfig.
         known: Vec<String>,
     },
-    /// The kubeconfig's context does not lead to an API server.
+    /// The context of the kubeconfig is invalid.
     #[error("the context of the kubeconfig cannot be used; check its cluster and its user")]
     Context(#[source] KubeconfigError),
     /// This replica cannot share CronJobs with others.
@@ -82,21 +82,21 @@ pub enum ConfigError {
     Sharding(#[from] ShardingError),
 }
 
-/// Everything that a run depends on.
+/// The configuration of a run.
 #[derive(Clone, Debug)]
 pub struct RunConfig {
-    /// The way to the API server.
+    /// The API server and its credentials.
     pub kube: kube::Config,
     /// The tolerance against the API server's clock.
     pub clock_skew_max: SignedDuration,
-    /// By how much the controller's time runs ahead.
+    /// The offset of the controller's time from the machine's.
     pub clock_offset: SignedDuration,
-    /// The rest.
+    /// The settings of the controller.
     pub settings: RunSettings,
 }
 
 impl RunConfig {
-    /// Checks what the flags name and finds the way to the API server.
+    /// Validates the flags and finds the API server.
     pub async fn load(args: &RunArgs) -> Result<RunConfig, ConfigError> {
         let kube = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
         let surroundings = if args.kubeconfig.is_none() && args.context.is_none() {
@@ -131,7 +131,7 @@ impl RunConfig {
         })
     }
 
-    /// Tells the log, once, what the run goes by.
+    /// Logs the configuration once.
     pub fn tell(&self) {
         let settings = &self.settings;
         tracing::info!(
@@ -199,17 +199,17 @@ fn scopes(namespaces: &[String]) -> Vec<Scope> {
     distinct.into_iter().map(|name| Scope::Namespace(name.into())).collect()
 }
 
-/// The way to the API server, by the flags `--kubeconfig` and `--context`.
+/// Finds the API server by the flags `--kubeconfig` and `--context`.
 pub async fn kube_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConfigError> {
     let mut config = found_config(file, context).await?;
     exempt_from_proxy(&mut config, |name| env::var(name).ok());
     Ok(config)
 }
 
-/// The token of a Pod's service account, where Kubernetes mounts it.
+/// The token of a Pod's service account at the path where the kubelet mounts it.
 const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
-/// Why we are not in a Pod with a service account; none if we are.
+/// Returns why the process is not in a Pod with a service account; `None` if it is.
 fn not_in_pod(variable: impl Fn(&str) -> Option<OsString>, token: &Path) -> Option<String> {
     const SERVICE_HOST: &str = "KUBERNETES_SERVICE_HOST";
     if variable(SERVICE_HOST).is_none_or(|host| host.is_empty()) {
@@ -221,8 +221,8 @@ fn not_in_pod(variable: impl Fn(&str) -> Option<OsString>, token: &Path) -> Opti
     }
 }
 
-/// What the flags name; without any the Pod's service account, if we are in one: a kubeconfig that happens to lie in an
-/// image must not lead to another cluster; else the kubeconfig of whoever calls.
+/// Uses the flags; without them, the service account if the process is in a Pod, since a kubeconfig inside an image
+/// must not select another cluster; otherwise the kubeconfig of the user.
 async fn found_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConfigError> {
     let kubeconfig = match (file, context) {
         (Some(file), _) => Kubeconfig::read_from(file).map_err(|source| ConfigError::Read {
@@ -262,7 +262,8 @@ async fn found_config(file: Option<&Path>, context: Option<&str>) -> Result<kube
     Ok(config)
 }
 
-/// The file of the CA, which `kube` reads for a kubeconfig and does not name; none where the CA is inline or not given.
+/// Returns the CA file, which `kube` reads from a kubeconfig without exposing its path; `None` if the CA is inline or
+/// absent.
 fn authority_file(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<PathBuf> {
     let context = context.or(kubeconfig.current_context.as_deref())?;
     let context = kubeconfig.contexts.iter().find(|known| known.name == context)?;
@@ -275,7 +276,7 @@ fn authority_file(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<Path
     cluster.certificate_authority.as_deref().map(PathBuf::from)
 }
 
-/// Where `Kubeconfig::read` looks.
+/// Returns the path that `Kubeconfig::read` uses.
 fn kubeconfig_place(variable: Option<OsString>) -> String {
     match variable.filter(|files| !files.is_empty()) {
         Some(files) => format!("KUBECONFIG={}", files.display()),

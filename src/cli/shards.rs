@@ -1,7 +1,6 @@
-//! The `shards` command: who leads which shard, as the Leases say, and what is in the shards.
+//! The `shards` command: replicas, shards and their leaders according to the Leases, with the CronJobs of each shard.
 //!
-//! It only reads. What is shown is worked out from what was read and an instant, by `view`; `text`, `json` and `changes`
-//! put it into words.
+//! The command only reads. `listing` computes the rows, and `text`, `json` and `changes` print them.
 
 mod changes;
 mod json;
@@ -28,10 +27,10 @@ use crate::{
     shard::ShardCount,
 };
 
-/// How long one answer may take.
+/// Timeout of a request.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Shows who leads which shard.
+/// Lists replicas, shards and their leaders.
 #[derive(Args, Debug)]
 pub struct ShardsArgs {
     /// Kubeconfig file. Default: the service account in a Pod, otherwise KUBECONFIG or ~/.kube/config
@@ -67,17 +66,17 @@ enum OutputFormat {
     Json,
 }
 
-/// Why `shards` shows nothing.
+/// Why `shards` prints nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum ShardsError {
-    /// There is nothing to show.
+    /// There are no Leases of the installation.
     #[error(
         "no replica of this installation has Leases in namespace {}; give --lease-namespace, or \
          --installation where it has another name",
         .namespaces.join(" or ")
     )]
     NoInstallation {
-        /// Where it was looked for.
+        /// The searched namespaces.
         namespaces: Vec<String>,
     },
     /// The Leases cannot be read.
@@ -88,7 +87,7 @@ pub enum ShardsError {
     /// The CronJobs cannot be read.
     #[error("cannot read the CronJobs: {message}; the account needs list and watch on cronjobs in all namespaces")]
     CronJobs {
-        /// The server's text, or the transport's.
+        /// The message of the server or of the transport.
         message: String,
     },
     /// The answer cannot be written.
@@ -96,17 +95,18 @@ pub enum ShardsError {
     Write(#[source] io::Error),
 }
 
-/// The ways to a cluster.
+/// The clients of the command.
 pub struct Sources {
     /// For Leases and the `ConfigMap` of the installation.
     pub leases: kube::Client,
     /// For CronJobs.
     pub cron_jobs: kube::Client,
-    /// Where the Leases may be, the first that has any.
+    /// The namespaces to search; the first one with Leases counts.
     pub namespaces: Vec<String>,
 }
 
-/// Where the Leases may be: as the flag says, else as a run without it has them, else where the account is installed.
+/// Returns the namespaces to search: that of the flag, otherwise the one that `run` would use, and the one of the
+/// chart.
 pub fn namespaces(flag: Option<&str>, of_context: &str) -> Vec<String> {
     let mut namespaces = match flag {
         Some(flag) => vec![flag.to_owned()],
@@ -116,9 +116,9 @@ pub fn namespaces(flag: Option<&str>, of_context: &str) -> Vec<String> {
     namespaces
 }
 
-/// Shows the shards, and with `--watch` what changes, for ever. Notes go to `notes`, one a line.
+/// Prints the listing, and with `--watch` every change. Notes go to `notes`, one per line.
 ///
-/// A reader that has seen enough and closes `output` ends the command, which is no error.
+/// A closed `output` ends the command without an error.
 pub async fn run(
     args: &ShardsArgs,
     sources: Sources,
@@ -153,7 +153,7 @@ async fn show(
     Ok(())
 }
 
-/// The installation of the first of these namespaces that has one.
+/// Finds the first of these namespaces with an installation.
 async fn find(
     client: &kube::Client,
     name: &InstallationName,
@@ -171,7 +171,7 @@ async fn find(
     Err(ShardsError::NoInstallation { namespaces })
 }
 
-/// Prints what changes, for ever.
+/// Prints changes until the output is closed.
 async fn follow(
     format: OutputFormat,
     gathering: &mut Gathering,
@@ -182,7 +182,7 @@ async fn follow(
     loop {
         let before = Listing::of(&gathering.known);
         if let Some(trouble) = gathering.next().await {
-            // Nobody may be reading them.
+            // Standard error may be closed.
             let _ = writeln!(notes, "cronwheel: {trouble}; trying again");
         }
         for change in changes::between(&before, &Listing::of(&gathering.known)) {

@@ -1,4 +1,4 @@
-//! Values of flags that several commands share or that have bounds: text to a type, or what to write instead.
+//! Parsers of flag values that several commands share or that have bounds. Errors tell what to write instead.
 
 use std::time::Duration;
 
@@ -29,12 +29,12 @@ pub(in crate::cli) fn parse_shards(text: &str) -> Result<ShardCount, String> {
     ShardCount::new(count).map_err(|error| error.to_string())
 }
 
-/// Less than a second cannot be told by answers whose `Date` has whole seconds.
+/// Whole seconds in `Date` headers show no difference below a second.
 pub(in crate::cli) fn parse_clock_skew(text: &str) -> Result<SignedDuration, String> {
     parse_within(text, SignedDuration::from_secs(1), SignedDuration::from_hours(1))
 }
 
-/// A second is enough to see it begin and end.
+/// At least a second.
 #[cfg(feature = "dev")]
 pub(in crate::cli) fn parse_run_time(text: &str) -> Result<Duration, String> {
     let duration = parse_within(text, SignedDuration::from_secs(1), SignedDuration::from_hours(365 * 24))?;
@@ -53,7 +53,7 @@ pub(in crate::cli) fn parse_zone(name: &str) -> Result<Zone, String> {
     })
 }
 
-/// A DNS label, as a namespace's name is.
+/// Parses a DNS label, like the name of a namespace.
 pub(in crate::cli) fn parse_installation(name: &str) -> Result<InstallationName, String> {
     InstallationName::new(name)
         .ok_or_else(|| "write a name of lower-case letters, digits and '-', at most 63, such as team-a".to_owned())

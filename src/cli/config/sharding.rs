@@ -1,4 +1,4 @@
-//! How a replica shares CronJobs with others, checked once at the start.
+//! The sharing of CronJobs with other replicas, validated once at the start.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
 /// Why a replica cannot share CronJobs with others.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShardingError {
-    /// Other replicas know this one by its Pod.
+    /// The Pod identifies this replica to other replicas.
     #[error(
         "the Pod's name and uid cannot be read from its token: {fault}; give --pod-name and --pod-uid, or set POD_NAME and \
          POD_UID from the Pod's own fields (`valueFrom.fieldRef`: metadata.name and metadata.uid)"
@@ -22,7 +22,7 @@ pub enum ShardingError {
         /// What is wrong with the token.
         fault: TokenFault,
     },
-    /// Both are part of the text by which a Lease names its holder.
+    /// Both are part of the holder identity in Leases.
     #[error("{flag} must not be empty or have a '/' in it")]
     Text {
         /// The flag.
@@ -30,7 +30,7 @@ pub enum ShardingError {
     },
 }
 
-/// From flags and from where the process runs. A replica with `--alone` needs no token that names its Pod.
+/// Combines flags and surroundings. A replica with `--alone` needs no token that names its Pod.
 pub(super) fn sharding_settings(
     args: &RunArgs,
     kube: &kube::Config,
@@ -48,7 +48,7 @@ pub(super) fn sharding_settings(
     let pod_name = part("--pod-name", args.pod_name.as_deref().unwrap_or(&found.name))?;
     let pod_uid = part("--pod-uid", args.pod_uid.as_deref().unwrap_or(&found.uid))?;
     let namespace = args.lease_namespace.as_deref().unwrap_or(&kube.default_namespace);
-    // An owner that is not there, or is in another namespace, would have the Lease collected as garbage.
+    // With an owner that does not exist or is in another namespace, the garbage collector would delete the Lease.
     let owner = surroundings.is_pod_in(namespace).then(|| OwnerPod {
         name: pod_name.clone(),
         uid: pod_uid.clone(),

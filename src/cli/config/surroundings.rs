@@ -1,4 +1,4 @@
-//! Where the process runs, in a Pod or outside, and what it is called there.
+//! The surroundings of the process, a Pod or a host, and its identity there.
 
 use std::{
     env, fs,
@@ -11,29 +11,29 @@ use serde::Deserialize;
 
 use super::{TOKEN_FILE, not_in_pod};
 
-/// Where the process runs.
+/// The surroundings of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Surroundings {
-    /// In a Pod, as its service account.
+    /// A Pod with its service account.
     Pod {
         /// The Pod's namespace.
         namespace: String,
-        /// The token of its service account; none where it cannot be read.
+        /// The token of the service account; `None` if it cannot be read.
         token: Option<String>,
     },
-    /// Outside a Pod, or with the account of a kubeconfig.
+    /// A host, or a Pod that uses the account of a kubeconfig.
     Host {
-        /// The name of the machine.
+        /// The host name.
         name: String,
     },
 }
 
-/// What other replicas know this one by.
+/// The identity of this replica for other replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PodIdentity {
     /// The name, for people.
     pub name: String,
-    /// The uid, after which its Lease is named.
+    /// The uid, which is part of the name of its Lease.
     pub uid: String,
 }
 
@@ -49,13 +49,13 @@ impl PodIdentity {
 /// Why a token does not name its Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFault {
-    /// There is no file, or none that can be read.
+    /// There is no readable file.
     #[error("{TOKEN_FILE} cannot be read")]
     Unreadable,
     /// Its middle part is not base64url of JSON.
     #[error("it is not a JSON Web Token")]
     NoJsonWebToken,
-    /// It was not issued for a Pod, as the token of a Secret.
+    /// The token was not issued for a Pod, like the token of a Secret.
     #[error("it has no claim kubernetes.io.pod, so it was not issued for this Pod")]
     NotBound,
 }
@@ -79,7 +79,7 @@ struct PodClaim {
 }
 
 impl Surroundings {
-    /// Those of this process, whose own namespace is given.
+    /// Returns the surroundings of this process, in the given namespace.
     pub(super) fn of_process(namespace: &str) -> Surroundings {
         match not_in_pod(|name| env::var_os(name), Path::new(TOKEN_FILE)) {
             None => Surroundings::Pod {
@@ -90,7 +90,7 @@ impl Surroundings {
         }
     }
 
-    /// This machine.
+    /// Returns this host.
     pub(super) fn host() -> Surroundings {
         let system = rustix::system::uname();
         Surroundings::Host {
@@ -98,12 +98,12 @@ impl Surroundings {
         }
     }
 
-    /// Whether it is a Pod of this namespace.
+    /// Whether this is a Pod in the given namespace.
     pub(super) fn is_pod_in(&self, namespace: &str) -> bool {
         matches!(self, Surroundings::Pod { namespace: own, .. } if own == namespace)
     }
 
-    /// The Pod that its token names; outside a Pod the host's name and a uid that no other process has.
+    /// Returns the Pod in the token; outside a Pod, the host name and a random uid.
     pub(super) fn identity(&self) -> Result<PodIdentity, TokenFault> {
         match self {
             Surroundings::Pod { token, .. } => named_in(token.as_deref().ok_or(TokenFault::Unreadable)?),
@@ -115,7 +115,8 @@ impl Surroundings {
     }
 }
 
-/// The signature is not checked: it is our own token, and the API server checks it at every request.
+/// Decodes the claims. The signature is not verified: the token belongs to this process, and the API server verifies it
+/// at every request.
 fn named_in(token: &str) -> Result<PodIdentity, TokenFault> {
     let payload = token.trim().split('.').nth(1).ok_or(TokenFault::NoJsonWebToken)?;
     let payload = BASE64_URL_SAFE_NO_PAD

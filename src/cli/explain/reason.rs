@@ -1,16 +1,16 @@
-//! Why a CronJob fires or does not: one name, one sentence, one rule for each way.
+//! Why a CronJob starts a Job or does not: a name, a sentence and a rule for each reason.
 
 use crate::{
     schedule::policy::{Decision as PolicyDecision, SkipReason},
     shard::InstantOutcome,
 };
 
-/// What was decided.
+/// The decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     /// The create of a Job is sent.
     Fire,
-    /// None is.
+    /// No create is sent.
     Skip,
 }
 
@@ -23,7 +23,7 @@ impl Decision {
     }
 }
 
-/// Every way in which a question can end. The first four send a create.
+/// All possible reasons. The first four send a create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     Created,
@@ -44,20 +44,20 @@ pub(super) enum Reason {
     Undecodable,
 }
 
-/// What is said of a reason.
+/// The texts of a reason.
 pub(super) struct Meaning {
-    /// In JSON; never changes.
+    /// The name in JSON, which never changes.
     pub(super) name: &'static str,
     /// The rules of the built-in controller's behaviour that it comes from.
     pub(super) rules: &'static str,
-    /// What it means, as a sentence.
+    /// The explanation as a sentence.
     pub(super) sentence: &'static str,
-    /// What the built-in controller does instead, where that differs.
+    /// The behaviour of the built-in controller, if it differs.
     pub(super) difference: Option<&'static str>,
 }
 
 impl Reason {
-    /// All of them, in the order in which they are told.
+    /// All reasons, in the order of the help.
     pub(super) const ALL: [Reason; 16] = [
         Reason::Created,
         Reason::Adopted,
@@ -77,13 +77,13 @@ impl Reason {
         Reason::Undecodable,
     ];
 
-    /// How an order ended.
+    /// Returns the reason for the outcome of an order.
     pub(super) fn of_outcome(outcome: Option<InstantOutcome>) -> Reason {
         match outcome {
             Some(InstantOutcome::Created) => Reason::Created,
             Some(InstantOutcome::Adopted) => Reason::Adopted,
             Some(InstantOutcome::ForeignJob) => Reason::ForeignJob,
-            // Open still, or refused for good: the create did not come to a Job.
+            // The slot is still open or was refused for good: there is no Job.
             None
             | Some(
                 InstantOutcome::Refused
@@ -101,7 +101,7 @@ impl Reason {
         }
     }
 
-    /// Why no order came of a decision, and the words of a parser or loader that belong to it.
+    /// Returns the reason for a decision without an order, with the message of the parser or the zone loader.
     pub(super) fn of_decision(decision: &PolicyDecision) -> (Reason, Option<String>) {
         let PolicyDecision::Skip(skip) = decision else {
             return (Reason::CreateFailed, None);
@@ -138,7 +138,7 @@ impl Reason {
         }
     }
 
-    /// Whether the CronJob is looked at again for a slot: behind the gates of B-6 there is none.
+    /// Whether the CronJob has a next slot: behind the gates of B-6 there is none.
     pub(super) fn has_next_slot(self) -> bool {
         match self {
             Reason::Created

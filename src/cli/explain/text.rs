@@ -1,4 +1,4 @@
-//! An explanation as text, for a person who asks why.
+//! An explanation as text.
 
 mod calendar;
 
@@ -21,7 +21,7 @@ use crate::{
     shard::{CronJobRecord, EventReason},
 };
 
-/// Writes one block for each CronJob.
+/// Writes one block per CronJob.
 pub(super) fn write(
     world: &World,
     explanations: &[Explanation],
@@ -73,7 +73,7 @@ fn line(f: &mut fmt::Formatter<'_>, label: &str, text: impl Display) -> fmt::Res
     writeln!(f, "{label:<13}{text}")
 }
 
-/// Lines of which only the first has the label.
+/// Formats lines of which only the first has the label.
 fn lines(f: &mut fmt::Formatter<'_>, label: &str, texts: &[String]) -> fmt::Result {
     let labels = std::iter::once(label).chain(std::iter::repeat(""));
     texts
@@ -86,7 +86,7 @@ impl Block<'_> {
     fn schedule(&self, f: &mut fmt::Formatter<'_>, record: &CronJobRecord) -> fmt::Result {
         let schedule = &record.schedule;
         let text = schedule.text.escape_debug();
-        // What does not parse has no activations, nor has what is in no known zone.
+        // An invalid schedule has no activations, nor has one in an unknown zone.
         let (Ok(parsed), None | Some(Ok(_))) = (&schedule.parsed, &schedule.zone) else {
             return line(f, "schedule", text);
         };
@@ -209,7 +209,7 @@ impl Block<'_> {
         }
     }
 
-    /// Until when a create is tried: the next slot takes its place, and it has a deadline (B-12.4 and its difference).
+    /// Returns until when a create is retried: until the next slot, within the deadline (B-12.4 and its difference).
     fn end_of_tries(&self) -> String {
         let record = self.subject.record.as_ref().ok();
         let deadline_secs = record.and_then(|record| record.starting_deadline_seconds);
@@ -222,7 +222,7 @@ impl Block<'_> {
         }
     }
 
-    /// What the status write changes, member by member.
+    /// Returns the changes of the status write, one per member.
     fn status_words(&self) -> Vec<String> {
         let (Some(after), Ok(record)) = (&self.explanation.status, &self.subject.record) else {
             return Vec::new();
@@ -275,7 +275,7 @@ fn event_words(event: &EventLine) -> String {
     words
 }
 
-/// The rule that an Event comes from, and where it is told otherwise than by the built-in controller.
+/// Returns the rule of an Event, and the difference from the built-in controller.
 fn rule_of(reason: EventReason) -> &'static str {
     match reason {
         EventReason::UnexpectedJob => "B-5.1; the built-in repeats it at every look",

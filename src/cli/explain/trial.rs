@@ -1,7 +1,7 @@
-//! One CronJob put before a shard of its own: the code that a run uses, with a world that answers at once.
+//! Runs one CronJob through a shard of its own: the real decision code with a world that answers at once.
 //!
-//! Creates are answered by the world, and as assumed where it says nothing; deletes and status writes succeed. It goes
-//! on until nothing is asked for any more.
+//! The world answers creates, by assumption where the objects do not decide; deletes and status writes succeed. The
+//! trial ends when the shard has no more effects.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
@@ -26,31 +26,31 @@ use crate::{
 /// The default of `--max-clock-skew`.
 const CLOCK_SKEW_MAX: SignedDuration = SignedDuration::from_secs(2);
 
-/// What the create of a Job is answered where the world does not say.
+/// The assumed answer to the create of a Job, if the objects do not decide it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum AssumedCreate {
-    /// It is created (B-12.1).
+    /// The Job is created (B-12.1).
     #[default]
     Created,
-    /// A Job of its name that is this CronJob's exists (B-12.3).
+    /// A Job of the name exists and belongs to this CronJob (B-12.3).
     Exists,
-    /// A Job of its name that is not this CronJob's exists (B-12.3).
+    /// A Job of the name exists and belongs to another owner (B-12.3).
     Foreign,
-    /// It fails in a way that may pass (B-12.4).
+    /// The create fails temporarily (B-12.4).
     Error,
 }
 
-/// Status writes in one trial: each round settles more, and there are few things to settle.
+/// Maximum number of status writes in a trial: each round settles more, and there are few things to settle.
 const WRITES_MAX: usize = 16;
 
-/// Effects in one trial besides a few for each Job and each entry of the active list.
+/// Maximum number of effects in a trial, besides a few per Job and per entry of the active list.
 const EFFECTS_MIN: usize = 64;
 const EFFECTS_EACH_MAX: usize = 8;
 
-/// The uid of a Job that the world does not know: of one that is only to be created, or assumed to exist.
+/// The uid of a Job that is created or assumed to exist.
 const UNKNOWN_JOB: &str = "explain: a Job of which only the name is known";
 
-/// Asks what would be done with the CronJob now.
+/// Explains what the controller would do with the CronJob now.
 pub(super) fn explain(
     subject: &Subject,
     world: &World,
@@ -72,23 +72,23 @@ struct Trial<'a> {
     seen: Seen,
 }
 
-/// What was asked for so far.
+/// The effects so far.
 #[derive(Default)]
 struct Seen {
     order: Option<JobOrder>,
     is_create_answered: bool,
-    /// Why the last look-up that failed did.
+    /// Why the last failed look-up failed.
     look_up_failure: Option<String>,
-    /// In their order, each with whether a create waits for it.
+    /// In order, each with whether a create waits for it.
     deletes: Vec<JobDelete>,
-    /// With the stage of a sync at which each belongs.
+    /// With the stage of a sync at which each occurs.
     events: Vec<(SyncStage, EventLine)>,
     written: Option<CronJobStatus>,
-    /// The write that is to be answered next: the last one takes the place of those before.
+    /// The write to answer next; the last one replaces those before.
     waiting: Option<StatusWrite>,
 }
 
-/// Where an Event stands in one sync of the built-in controller (B-14, "order inside one sync"). A run tells a delete
+/// The stage of an Event in one sync of the built-in controller (B-14, "order inside one sync"). `run` reports a delete
 /// when it is answered, which is later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum SyncStage {
@@ -97,7 +97,7 @@ enum SyncStage {
     Schedule,
     Missed,
     Decision,
-    /// Of a Job that the create found: the next sync's.
+    /// About a Job that the create found: in the next sync.
     Later,
 }
 
@@ -151,7 +151,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// The two lists, as at the start of a run.
+    /// Sends both lists, as at the start of a run.
     fn list(&mut self) {
         self.input(Input::CronJobRelistBegun(Scope::Cluster));
         self.input(Input::CronJobApplied(Box::new(self.record.clone())));
@@ -178,7 +178,7 @@ impl<'a> Trial<'a> {
                 self.seen.waiting = Some(write);
             }
             Effect::EmitEvent(event) => self.note_event(event),
-            // Everything is answered at once, so nothing waits.
+            // All requests are answered at once, so nothing waits.
         }
     }
 
@@ -233,7 +233,7 @@ impl<'a> Trial<'a> {
         self.input(Input::JobLookedUp { look_up, answer });
     }
 
-    /// The Job that is assumed to exist under the slot's name.
+    /// Returns the Job that is assumed to exist under the slot's name.
     fn assumed_job(&self, look_up: &JobLookUp) -> LookUpOutcome {
         let Some(order) = self.seen.order.as_ref().filter(|order| order.name == look_up.name) else {
             return LookUpOutcome::Gone;
@@ -344,7 +344,7 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// How the slot that was ordered ended, or none while it is open.
+    /// Returns the outcome of the ordered slot; `None` while it is open.
     fn outcome(&self) -> Option<InstantOutcome> {
         let ended = [
             InstantOutcome::Created,
@@ -356,7 +356,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// The verdict that answers the question: the one of the order, else the last that has something to say.
+/// Returns the verdict that answers the question: that of the order, otherwise the last one with a reason.
 fn telling<'a>(
     mut verdicts: impl DoubleEndedIterator<Item = &'a Verdict> + Clone,
     order: Option<&JobOrder>,
@@ -380,7 +380,7 @@ fn json<T: DeserializeOwned>(text: &[u8]) -> Result<T, ExplainError> {
     serde_json::from_slice(text).map_err(ExplainError::Convert)
 }
 
-/// A status as it is written, where what is not known of a Job is null or left out.
+/// Encodes a status as it is written. Unknown values of a Job are null or left out.
 fn status(status: &CronJobStatus) -> Result<Value, ExplainError> {
     let mut status: Value = json(&encode::status_json(status))?;
     let entries = status.get_mut("active").and_then(Value::as_array_mut);
@@ -388,7 +388,7 @@ fn status(status: &CronJobStatus) -> Result<Value, ExplainError> {
         if entry.get("uid").and_then(Value::as_str) == Some(UNKNOWN_JOB) {
             entry.insert("uid".to_owned(), Value::Null);
         }
-        // What no API server gave.
+        // A version that no API server assigned.
         if entry.get("resourceVersion").and_then(Value::as_str) == Some("0") {
             entry.remove("resourceVersion");
         }

@@ -1,4 +1,4 @@
-//! Objects to a world: what the API server would add is added, and nothing but what is given exists.
+//! The world of an explanation: the given objects with what an API server would add, and nothing else.
 
 mod gaps;
 
@@ -19,7 +19,7 @@ use crate::{
     shard::{CronJobRecord, JobRecord, Uid},
 };
 
-/// All that exists.
+/// All objects that exist.
 #[derive(Debug, Default)]
 pub(super) struct World {
     /// In the order of the input.
@@ -29,20 +29,20 @@ pub(super) struct World {
     jobs_by_name: BTreeMap<(Box<str>, Box<str>), Result<JobRecord, DecodeError>>,
 }
 
-/// A CronJob that is asked about.
+/// A CronJob to explain.
 #[derive(Debug)]
 pub(super) struct Subject {
     pub(super) namespace: String,
     pub(super) name: String,
-    /// As the controller understands it, or why it does not.
+    /// The record, or why the CronJob cannot be decoded.
     pub(super) record: Result<CronJobRecord, DecodeError>,
-    /// What was filled in and bears on the answer.
+    /// Values that were filled in and affect the answer.
     pub(super) notes: Vec<String>,
 }
 
 impl World {
-    /// Builds the world of these objects. CronJobs that say nothing of their creation are created `now`. `notes` tell of
-    /// Jobs that cannot be understood.
+    /// Builds the world of these objects. CronJobs without a creation time are created `now`. `notes` receives Jobs
+    /// that cannot be decoded.
     pub(super) fn new(
         mut objects: Vec<Object>,
         default_zone: &Zone,
@@ -90,12 +90,12 @@ impl World {
         self.jobs_by_name.insert(key, Ok(record));
     }
 
-    /// The Jobs that a CronJob controls, in the order of the input.
+    /// Returns the Jobs whose controller is the CronJob, in the order of the input.
     pub(super) fn jobs_of(&self, cron_job: &Uid) -> &[JobRecord] {
         self.jobs_by_owner.get(cron_job).map_or(&[], Vec::as_slice)
     }
 
-    /// The Job of a name, if there is one, or why it cannot be understood.
+    /// Returns the Job of a name, if there is one, or why it cannot be decoded.
     pub(super) fn job(&self, namespace: &str, name: &str) -> Option<Result<&JobRecord, &DecodeError>> {
         let job = self.jobs_by_name.get(&(namespace.into(), name.into()))?;
         Some(job.as_ref())
@@ -111,13 +111,13 @@ fn subject(object: &Object, filled: Filled, decoder: &Decoder) -> Result<Subject
     })
 }
 
-/// By way of text, since what is decoded borrows from it.
+/// Decodes by way of text, since the result borrows from it.
 fn decode<T: DeserializeOwned>(object: &Object) -> Result<T, ExplainError> {
     let text = serde_json::to_string(&written(object)).map_err(ExplainError::Convert)?;
     serde_json::from_str(&text).map_err(ExplainError::Convert)
 }
 
-/// A value, of which parts may be as they came.
+/// A value whose parts may be raw text.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Part<'a> {
@@ -126,7 +126,7 @@ enum Part<'a> {
     Members(BTreeMap<&'a str, Part<'a>>),
 }
 
-/// The object, with the template as it came.
+/// Returns the object with its template as raw text.
 fn written(object: &Object) -> Part<'_> {
     let mut members = parts(&object.members);
     let spec = object.members.get("spec").and_then(Value::as_object);
@@ -143,7 +143,7 @@ fn parts(members: &Map<String, Value>) -> BTreeMap<&str, Part<'_>> {
     members.iter().map(part).collect()
 }
 
-/// Every object has a name, and no other of its kind in its namespace has the same.
+/// Refuses objects without a name, and two of one kind, namespace and name.
 fn refuse_repeats(objects: &[Object]) -> Result<(), ExplainError> {
     let mut seen = BTreeSet::new();
     for object in objects {

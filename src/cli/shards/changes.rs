@@ -1,4 +1,4 @@
-//! What has changed between two looks, without what changes by itself: renewals, ages and next fires.
+//! Changes between two listings, without what changes all the time: renewals, ages and next activations.
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -8,7 +8,7 @@ use super::{
     text,
 };
 
-/// What has changed in one member or shard.
+/// A change of one member or shard.
 pub(super) struct Change {
     /// `member NAME` or `shard NUMBER`.
     kind: &'static str,
@@ -18,7 +18,7 @@ pub(super) struct Change {
 
 struct ChangedField {
     name: &'static str,
-    /// [`text::NOTHING`] where there was nothing.
+    /// The former value, or [`text::NOTHING`].
     from: String,
     to: String,
 }

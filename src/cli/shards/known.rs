@@ -1,4 +1,4 @@
-//! What has been read of an installation: its Leases and its CronJobs.
+//! The Leases and CronJobs of an installation that were read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,17 +10,17 @@ use crate::{
     shard::{Bucket, CronJobRecord, CronJobSchedule, ShardId, Uid},
 };
 
-/// All that a listing is made from.
+/// The data of a listing.
 pub(super) struct Known {
     pub(super) namespace: Box<str>,
     pub(super) installation: Installation,
     pub(super) leases: BTreeMap<LeaseKey, LeaseRecord>,
     cron_jobs: BTreeMap<Uid, Listed>,
-    /// Seen in a list that is not complete yet.
+    /// CronJobs of a list that is not complete yet.
     relisted: Option<BTreeSet<Uid>>,
 }
 
-/// A CronJob, as far as it is shown; without a plan it starts nothing.
+/// The listed part of a CronJob; without a plan it starts nothing.
 struct Listed {
     shard: ShardId,
     plan: Option<Plan>,
@@ -28,7 +28,7 @@ struct Listed {
 
 struct Plan {
     schedule: CronJobSchedule,
-    /// What intervals are counted from.
+    /// The start of the chain of activations.
     anchor: Timestamp,
 }
 
@@ -56,7 +56,7 @@ impl Known {
         self.put(&record.identity.uid, plan);
     }
 
-    /// One that is there and cannot be understood.
+    /// Adds a CronJob that cannot be decoded.
     pub(super) fn put_cron_job_without_plan(&mut self, uid: &Uid) {
         self.put(uid, None);
     }
@@ -73,7 +73,7 @@ impl Known {
         self.cron_jobs.remove(uid);
     }
 
-    /// A list begins; what is not in it is gone.
+    /// Begins a list; CronJobs that are not in it are removed.
     pub(super) fn begin_relist(&mut self) {
         self.relisted = Some(BTreeSet::new());
     }
@@ -84,7 +84,7 @@ impl Known {
         }
     }
 
-    /// How many CronJobs are in each shard that has any.
+    /// Returns the number of CronJobs by shard.
     pub(super) fn n_cron_jobs(&self) -> BTreeMap<ShardId, usize> {
         let mut counts = BTreeMap::new();
         for listed in self.cron_jobs.values() {
@@ -93,7 +93,7 @@ impl Known {
         counts
     }
 
-    /// When each shard fires next, where it does.
+    /// Returns the next activation by shard.
     pub(super) fn next_fires(&self, now: Timestamp) -> BTreeMap<ShardId, Timestamp> {
         let mut next = BTreeMap::new();
         for listed in self.cron_jobs.values() {

@@ -1,5 +1,4 @@
-//! Who is a member and who leads what, worked out from Leases alone. No clock: what depends on the instant is for those
-//! who print.
+//! Members, shards and leaders, computed from Leases alone. It reads no clock; ages are computed when they are printed.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +13,13 @@ use crate::{
     shard::{Bucket, ShardId},
 };
 
-/// All that is shown.
+/// The listing.
 pub(super) struct Listing {
     pub(super) namespace: Box<str>,
     pub(super) installation: Installation,
     /// By pod uid.
     pub(super) members: BTreeMap<Box<str>, MemberRow>,
-    /// All that there can be.
+    /// All shards of the installation.
     pub(super) shards: Vec<ShardRow>,
 }
 
@@ -32,19 +31,19 @@ pub(super) struct MemberRow {
     pub(super) state: MemberState,
 }
 
-/// Whether a member takes shards, and why not.
+/// Whether a member takes shards, and the reason if not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MemberState {
     Takes,
-    /// It runs every CronJob by itself.
+    /// It runs all CronJobs by itself (`--alone`).
     RunsAlone,
     Starts,
     Drains,
-    /// It knows the installation otherwise.
+    /// It is configured with other constants than the installation.
     InstallationDiffers {
         theirs: Box<str>,
     },
-    /// No version of the protocol is common to it and to those that take shards.
+    /// It has no protocol version in common with the members that take shards.
     ProtocolDiffers {
         others: ProtocolRange,
     },
@@ -52,14 +51,14 @@ pub(super) enum MemberState {
     SettingsDiffer {
         others: MemberSettings,
     },
-    /// It does not say why.
+    /// The Lease shows no reason.
     Declines,
-    /// Nobody lives in it any more.
+    /// The incarnation left.
     Left,
     Evicted {
         by: Box<str>,
     },
-    /// Its Lease is held by what is no member.
+    /// The holder of its Lease is not a member.
     Usurped {
         by: Box<str>,
     },
@@ -71,7 +70,7 @@ pub(super) struct ShardRow {
     /// The first and the last of its buckets.
     pub(super) buckets: (u16, u16),
     pub(super) lease: Option<ShardLease>,
-    /// Whether its holder is the present life of a member.
+    /// Whether its holder is the current incarnation of a member.
     pub(super) is_holder_member: bool,
     pub(super) n_cron_jobs: usize,
 }
@@ -183,7 +182,7 @@ fn member_state(
 }
 
 impl MemberRow {
-    /// Its pod's name where that is known, else its uid.
+    /// Returns the name of the Pod if it is known, otherwise its uid.
     pub(super) fn pod(&self) -> &str {
         self.lease
             .holder
@@ -191,7 +190,7 @@ impl MemberRow {
             .map_or(&self.pod_uid, |member| &member.pod_name)
     }
 
-    /// Whether it should have renewed by now, if our clock is its.
+    /// Whether its renewal is overdue, by the local clock.
     pub(super) fn is_silent(&self, now: Timestamp) -> bool {
         let limit = SignedDuration::from_secs(self.lease.duration_secs.into());
         let is_alive = self.lease.holder.member().is_some();

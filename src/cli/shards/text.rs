@@ -1,4 +1,4 @@
-//! A listing for reading: the installation, its members, its shards.
+//! The listing as text.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -10,12 +10,12 @@ use crate::{
     shard::ShardId,
 };
 
-/// What stands where there is nothing to say.
+/// The text of an empty cell.
 pub(super) const NOTHING: &str = "-";
 
 type NextFires = BTreeMap<ShardId, Timestamp>;
 
-/// The listing.
+/// Formats the default listing.
 pub(super) fn narrow(view: &Listing, next_fires: &NextFires, now: Timestamp) -> String {
     let member = |row: &MemberRow| member_cells(row, now).to_vec();
     let shard = |row: &ShardRow| shard_cells(row, next_fires, now).to_vec();
@@ -26,7 +26,7 @@ pub(super) fn narrow(view: &Listing, next_fires: &NextFires, now: Timestamp) -> 
     )
 }
 
-/// The listing with everything.
+/// Formats the wide listing.
 pub(super) fn wide(view: &Listing, next_fires: &NextFires, now: Timestamp) -> String {
     let member = |row: &MemberRow| [member_cells(row, now).to_vec(), more_of_member(row).to_vec()].concat();
     let shard = |row: &ShardRow| {
@@ -123,7 +123,7 @@ fn more_of_shard(row: &ShardRow, view: &Listing) -> [String; 4] {
     texts.map(|text| text.unwrap_or_else(|| NOTHING.to_owned()))
 }
 
-/// Who holds a shard.
+/// Returns the holder of a shard.
 pub(super) fn holder(lease: Option<&ShardLease>) -> String {
     match lease.map(|lease| &lease.holder) {
         None | Some(Holder::Nobody) => NOTHING.to_owned(),
@@ -132,13 +132,13 @@ pub(super) fn holder(lease: Option<&ShardLease>) -> String {
     }
 }
 
-/// In which term a shard is.
+/// Returns the term of a shard.
 pub(super) fn epoch(lease: Option<&ShardLease>) -> String {
     lease.map_or_else(|| NOTHING.to_owned(), |lease| lease.term.0.to_string())
 }
 
 impl ShardRow {
-    /// Whether it is led, and what is remarkable.
+    /// Returns whether the shard is led, and anything unusual.
     pub(super) fn state(&self) -> String {
         let Some(lease) = &self.lease else {
             return "no Lease".to_owned();
@@ -181,7 +181,7 @@ fn or_nothing(text: &str) -> String {
     if text.is_empty() { NOTHING } else { text }.to_owned()
 }
 
-/// How long ago something was, as kubectl has it: the two largest units at most.
+/// Returns an age like kubectl, with at most two units.
 pub(super) fn age(at: Option<Timestamp>, now: Timestamp) -> String {
     let Some(at) = at else { return NOTHING.to_owned() };
     let seconds = now.duration_since(at).max(SignedDuration::ZERO).as_secs();
@@ -197,7 +197,7 @@ pub(super) fn age(at: Option<Timestamp>, now: Timestamp) -> String {
     }
 }
 
-/// Columns as wide as what is in them, three blanks apart.
+/// Formats a table with columns separated by three spaces.
 fn table(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let heads = heads.iter().map(|head| (*head).to_owned()).collect();
     let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();

@@ -1,4 +1,4 @@
-//! What there is to know, read and kept up to date.
+//! Reads Leases and CronJobs and follows their changes.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     shard::{Input, ResourceVersion, Scope},
 };
 
-/// Before something that failed, or ended, is tried again.
+/// Pause before a retry.
 const PAUSE: Duration = Duration::from_secs(1);
 
 type LeaseEvents = Pin<Box<dyn Stream<Item = Result<LeaseEvent, LeaseError>> + Send>>;
@@ -20,7 +20,7 @@ type CronJobEvents = Pin<Box<dyn Stream<Item = WatchItem> + Send>>;
 pub(super) struct Gathering {
     pub(super) known: Known,
     api: LeaseApi,
-    /// Shown up to here.
+    /// The delivered version.
     shown: ResourceVersion,
     leases: LeaseEvents,
     cron_jobs: CronJobEvents,
@@ -60,7 +60,7 @@ impl Gathering {
         Ok(gathering)
     }
 
-    /// Waits for the next fact; gives the trouble there is, if it is one.
+    /// Waits for the next change. Returns an error message if it was a failure.
     pub(super) async fn next(&mut self) -> Option<String> {
         tokio::select! {
             event = self.leases.next() => self.take_lease(event).await,
@@ -110,7 +110,7 @@ impl Gathering {
             }
             Err(error) => Some(error_text(&error)),
         };
-        // From where it was it expires again, and the list is tried again.
+        // The watch resumes, expires again, and the list is retried.
         self.watch_on().await;
         trouble
     }
@@ -127,7 +127,7 @@ impl Gathering {
             WatchItem::Input(Input::CronJobRelistBegun(_)) => self.known.begin_relist(),
             WatchItem::Input(Input::CronJobRelistDone(_)) => self.known.end_relist(),
             WatchItem::Error { message, .. } => return Some(format!("watching CronJobs: {message}")),
-            // Nothing else is told of CronJobs.
+            // CronJob watches have no other items.
             WatchItem::Input(_)
             | WatchItem::Undecodable { .. }
             | WatchItem::Listed(_)

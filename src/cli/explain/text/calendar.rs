@@ -1,4 +1,4 @@
-//! The activations around an instant in the CronJob's zone, with the changes of its clocks among them.
+//! The activations around an instant in the CronJob's zone, with the changes of its clocks.
 
 mod change_day;
 
@@ -12,21 +12,21 @@ use crate::{
     shard::CronJobRecord,
 };
 
-/// Activations that are told.
+/// Number of printed activations.
 const NEXT_TOLD: usize = 3;
 
-/// A change of the clocks so long before or after is told too.
+/// A change of the clocks within this time is printed too.
 const NEAR_SECONDS: i64 = 86_400;
 
-/// Changes that are looked at: those of some years.
+/// Number of examined changes: those of some years.
 const CHANGES_MAX: usize = 16;
 
-/// The process's zone, for which ours is the default one (B-6.2, B-7.2).
+/// The zone of the process, for which cronwheel uses the default zone (B-6.2, B-7.2).
 const LOCAL: &str = "Local";
 const IS_LOCAL: &str = ", the default time zone, which Local stands for";
 
-/// The zone in which a schedule is told: the text's own, else that of `spec.timeZone`, else the default (B-7.1). A text
-/// that names a zone and yet has none says `Local`, which is the default, whatever the field says; a period has none.
+/// Returns the zone of a schedule: that in its text, otherwise `spec.timeZone`, otherwise the default (B-7.1). A text
+/// with the zone `Local` means the default, whatever the field contains; an interval has no zone.
 pub(super) fn zone_of(record: &CronJobRecord) -> &Zone {
     let schedule = &record.schedule;
     let parsed = schedule.parsed.as_ref().ok();
@@ -38,7 +38,7 @@ pub(super) fn zone_of(record: &CronJobRecord) -> &Zone {
         .unwrap_or(&schedule.default_zone)
 }
 
-/// An instant in a zone: `Tue 2026-05-05 12:00 +02:00`, with seconds where there are any.
+/// Formats an instant in a zone: `Tue 2026-05-05 12:00 +02:00`, with seconds if there are any.
 pub(super) struct Local<'a> {
     instant: Timestamp,
     zone: &'a Zone,
@@ -83,7 +83,7 @@ pub(super) struct Calendar<'a> {
     schedule: &'a Schedule,
     zone: &'a Zone,
     now: Timestamp,
-    /// Where the chain of activations begins: the last run or the creation.
+    /// The start of the chain of activations: the last run or the creation.
     since: Timestamp,
     /// The last activation since the last run or the creation.
     last: Option<Timestamp>,
@@ -111,7 +111,7 @@ impl<'a> Calendar<'a> {
         }
     }
 
-    /// ` in` the zone, and where it comes from; nothing for a period, which has none (B-7.5).
+    /// Returns ` in` the zone and its origin; empty for an interval, which has no zone (B-7.5).
     pub(super) fn zone_words(&self) -> String {
         let name = self.zone.name();
         let schedule = &self.record.schedule;
@@ -138,7 +138,7 @@ impl<'a> Calendar<'a> {
         }
     }
 
-    /// The next activations, and the changes of the clocks near them, in the order of time.
+    /// Returns the next activations and the clock changes near them, in order.
     pub(super) fn next(&self) -> Vec<String> {
         let activation = |at: &Timestamp| (at.as_second(), Local::new(*at, self.zone).to_string());
         let mut lines: Vec<(i64, String)> = self.next.iter().map(activation).collect();
@@ -150,10 +150,10 @@ impl<'a> Calendar<'a> {
         lines.into_iter().map(|(_, words)| words).collect()
     }
 
-    /// The first change of the clocks that is near, and those that disturb runs, up to the last activation that is told.
+    /// Returns the first clock change nearby, and those that disturb runs up to the last printed activation.
     fn changes(&self) -> Vec<(i64, String)> {
         let (false, Some(last)) = (self.schedule.is_every(), self.next.last()) else {
-            // A period does not look at clocks on walls.
+            // Clock changes do not affect an interval.
             return Vec::new();
         };
         let now = self.now.as_second();
@@ -181,7 +181,7 @@ fn change_words(day: &ChangeDay, change: &OffsetChange) -> String {
         |unix_seconds: i64| Offset::UTC.to_datetime(Timestamp::from_second(unix_seconds).unwrap_or(Timestamp::MAX));
     let (from, to) = walls(change);
     let direction = if to > from { "forward" } else { "back" };
-    // Back from midnight is back into the day before, which ends then.
+    // A change back at midnight returns to the day before, which ends then.
     let is_end_of_day = to < from && from == day.midnight_wall + 86_400;
     let from = if is_end_of_day {
         "24:00".to_owned()

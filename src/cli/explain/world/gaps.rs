@@ -1,7 +1,7 @@
-//! What the API server would have added to an object, added.
+//! Fills in what the API server would have added to an object.
 //!
-//! A file may be written by hand, so what only a server gives may be missing: it is taken from what the other objects
-//! say, else made up, the same in every run.
+//! A handwritten file may lack what only a server assigns. Missing values come from other objects, otherwise they are
+//! made up, the same in every run.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::cli::explain::objects::{Kind, Object};
 /// The namespace of objects that name none.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// What was filled in of one object, in so far as it bears on the answer.
+/// The values of one object that were filled in and affect the answer.
 #[derive(Debug, Default)]
 pub(super) struct Filled {
     pub(super) notes: Vec<String>,
@@ -23,7 +23,7 @@ type Members = Map<String, Value>;
 /// Namespace and name.
 type Key = (String, String);
 
-/// Fills the gaps; what has an unexpected form is left as it is, for the decoder to find.
+/// Fills the gaps. Values of an unexpected type stay as they are, for the decoder to report.
 pub(super) fn fill(objects: &mut [Object], now: Timestamp) -> Vec<Filled> {
     for object in objects.iter_mut() {
         let namespace = namespace_of(&object.members).to_owned();
@@ -37,7 +37,7 @@ pub(super) fn fill(objects: &mut [Object], now: Timestamp) -> Vec<Filled> {
     objects.iter_mut().map(|object| fill_defaults(object, now)).collect()
 }
 
-/// `metadata.namespace`, or what stands for it.
+/// Returns `metadata.namespace` or the default.
 pub(super) fn namespace_of(members: &Members) -> &str {
     let namespace = text(members.get("metadata"), "namespace");
     if namespace.is_empty() {
@@ -47,7 +47,7 @@ pub(super) fn namespace_of(members: &Members) -> &str {
     }
 }
 
-/// `metadata.name`, or nothing.
+/// Returns `metadata.name` or an empty text.
 pub(super) fn name_of(members: &Members) -> &str {
     text(members.get("metadata"), "name")
 }
@@ -77,7 +77,7 @@ fn set_default(members: Option<&mut Members>, name: &str, value: impl FnOnce() -
     }
 }
 
-/// A controller reference of kind CronJob.
+/// Returns a controller reference of kind CronJob.
 fn controller(members: &Members) -> Option<&Value> {
     let references = members.get("metadata")?.get("ownerReferences")?.as_array()?;
     let controller = references
@@ -86,7 +86,7 @@ fn controller(members: &Members) -> Option<&Value> {
     (text(Some(controller), "kind") == "CronJob").then_some(controller)
 }
 
-/// A CronJob without a uid has the one by which its Jobs call it.
+/// A CronJob without a uid gets the one in its Jobs' owner references.
 fn fill_cron_job_uids(objects: &mut [Object]) {
     let mut called: BTreeMap<Key, String> = BTreeMap::new();
     for job in of_kind(objects, Kind::Job) {
@@ -109,7 +109,7 @@ fn fill_cron_job_uids(objects: &mut [Object]) {
     }
 }
 
-/// A Job that names its CronJob without a uid means the one of that name.
+/// An owner reference without a uid refers to the CronJob of its name.
 fn fill_owner_uids(objects: &mut [Object]) {
     let uids: BTreeMap<Key, String> = of_kind(objects, Kind::CronJob)
         .map(|cron_job| (key_of(cron_job), text(cron_job.get("metadata"), "uid").to_owned()))
@@ -127,7 +127,7 @@ fn fill_owner_uids(objects: &mut [Object]) {
     }
 }
 
-/// A Job without a uid has the one by which an active list calls it.
+/// A Job without a uid gets the one in an active list.
 fn fill_job_uids(objects: &mut [Object]) {
     let mut called: BTreeMap<Key, String> = BTreeMap::new();
     for cron_job in of_kind(objects, Kind::CronJob) {
@@ -155,7 +155,7 @@ fn fill_job_uids(objects: &mut [Object]) {
     }
 }
 
-/// An entry of an active list without a uid means the Job of its name.
+/// An entry of an active list without a uid refers to the Job of its name.
 fn fill_active_uids(objects: &mut [Object]) {
     let uids: BTreeMap<Key, String> = of_kind(objects, Kind::Job)
         .map(|job| (key_of(job), text(job.get("metadata"), "uid").to_owned()))
@@ -186,7 +186,7 @@ fn entry_key_in(cron_job_namespace: &str, entry: &Value) -> Key {
     (namespace.to_owned(), text(Some(entry), "name").to_owned())
 }
 
-/// The defaults of B-16.1 that the controller reads, and a creation.
+/// Sets the defaults of B-16.1 that the controller reads, and a creation time.
 fn fill_defaults(object: &mut Object, now: Timestamp) -> Filled {
     let mut filled = Filled::default();
     if object.kind == Kind::Job {
@@ -235,7 +235,7 @@ fn of_kind_mut(objects: &mut [Object], kind: Kind) -> impl Iterator<Item = &mut 
     objects.iter_mut().filter(is_of_kind).map(|object| &mut object.members)
 }
 
-/// A uid of the form of a UUID (version 8, of one's own making), the same for the same object in every run.
+/// Returns a uid in the form of a UUID (version 8, custom), the same for the same object in every run.
 fn made_up_uid(kind: Kind, (namespace, name): &Key) -> String {
     let text = format!("{}/{namespace}/{name}", kind.as_str());
     // FNV-1a over 128 bits: short, and the same on every machine and in every version.

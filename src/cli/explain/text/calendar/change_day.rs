@@ -1,7 +1,8 @@
-//! What a change of the clocks does to the runs of its day.
+//! The effect of a clock change on the runs of its day.
 //!
-//! Judged by the activations themselves: around a change they depend on the path of the library's search (B-8.4), which
-//! loses runs hours away from the change, and whole days. They are held against what a clock without changes would give.
+//! The effect is computed from the activations themselves. Around a change they depend on the path of the library's
+//! search (B-8.4), which loses runs hours away from the change, and whole days. They are compared with those of a clock
+//! without changes.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +12,13 @@ use crate::schedule::{Schedule, Zone, due, parse_standard, zone::OffsetChange};
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// So long before the day a chain is begun where the CronJob's own begins later.
+/// How long before the day a chain starts, if that of the CronJob starts later.
 const LEAD_SECONDS: i64 = 7 * DAY_SECONDS;
 
 /// More activations than the longest day has minutes.
 const RUNS_MAX: usize = 3 * 24 * 60;
 
-/// A schedule in a zone, and where its chain of activations begins.
+/// A schedule in a zone with the start of its chain of activations.
 #[derive(Clone, Copy)]
 pub(super) struct Chain<'a> {
     pub(super) schedule: &'a Schedule,
@@ -28,9 +29,9 @@ pub(super) struct Chain<'a> {
     pub(super) since: Timestamp,
 }
 
-/// The local day on which time is left out, or comes twice. Times of day are seconds since its midnight.
+/// The local day on which time is skipped or repeated. Times of day are seconds since its midnight.
 pub(super) struct ChangeDay {
-    /// Its midnight on the wall, read as UTC, in Unix seconds.
+    /// Its midnight in local time, read as UTC, in Unix seconds.
     pub(super) midnight_wall: i64,
     n_runs: usize,
     lost: Vec<i64>,
@@ -49,7 +50,7 @@ impl ChangeDay {
         runs.sort_unstable();
         let n_of = |time: &i64| runs.iter().filter(|run| *run == time).count();
         let hours: BTreeSet<i64> = wanted.iter().map(|time| time / 3_600).collect();
-        // What fires every hour is not missed by the hour that is left out, nor noticed in the one that comes twice.
+        // An hourly schedule neither misses the skipped hour nor shows the repeated one.
         let is_told = |time: &&i64| hours.len() < 24 || !touched.contains(*time);
         let times = wanted.iter().filter(is_told);
         let mut strange: Vec<i64> = runs.iter().filter(|run| !wanted.contains(run)).copied().collect();
@@ -63,12 +64,12 @@ impl ChangeDay {
         }
     }
 
-    /// Whether runs are not as on other days.
+    /// Whether the runs differ from other days.
     pub(super) fn is_disturbed(&self) -> bool {
         !(self.lost.is_empty() && self.repeated.is_empty() && self.strange.is_empty())
     }
 
-    /// `, so …`, or nothing where the runs are as on other days.
+    /// Returns `, so …`, or an empty text if the runs are as on other days.
     pub(super) fn words(&self) -> String {
         let no_run = if self.n_runs == 0 {
             "there is no run on that day: "
@@ -93,7 +94,7 @@ impl ChangeDay {
     }
 }
 
-/// What the clock on the wall shows before and after the change, read as UTC.
+/// Returns the local times before and after the change, read as UTC.
 pub(super) fn walls(change: &OffsetChange) -> (i64, i64) {
     (
         change.at + i64::from(change.before_seconds),
@@ -110,7 +111,7 @@ fn told(times: &[i64], of_one: &str, of_many: &str) -> Option<String> {
     })
 }
 
-/// The times of day that the schedule names, by a clock without changes.
+/// Returns the times of day that the schedule names, without clock changes.
 fn wanted(chain: &Chain<'_>, midnight_wall: i64) -> BTreeSet<i64> {
     let Ok(schedule) = parse_standard(without_zone(chain.text)) else {
         return BTreeSet::new();
@@ -122,7 +123,7 @@ fn wanted(chain: &Chain<'_>, midnight_wall: i64) -> BTreeSet<i64> {
         .collect()
 }
 
-/// The times of day at which it runs on the day of the change.
+/// Returns the times of day of the runs on the day of the change.
 fn runs(chain: &Chain<'_>, change: &OffsetChange, midnight_wall: i64) -> Vec<i64> {
     let (before, after) = (i64::from(change.before_seconds), i64::from(change.after_seconds));
     let start = midnight_wall - before.max(after);
@@ -153,7 +154,7 @@ fn instant(unix_seconds: i64) -> Timestamp {
     Timestamp::from_second(unix_seconds).unwrap_or(Timestamp::MAX)
 }
 
-/// The text behind a `TZ=…`, trimmed as it is behind one (B-7.3).
+/// Returns the text after `TZ=…`, trimmed like the library does (B-7.3).
 fn without_zone(text: &str) -> &str {
     let is_zoned = text.starts_with("TZ=") || text.starts_with("CRON_TZ=");
     text.split_once(' ')

@@ -159,8 +159,8 @@ impl Dispatcher {
         let mut verdict = self.clock.watch_verdict();
         loop {
             let stall = self.send_what_may_be_sent().await;
-            self.publish();
-            let pause = self.pause_of(&stall);
+            let burst_change = self.publish();
+            let pause = self.pause_of(&stall, burst_change);
             tokio::select! {
                 biased;
                 () = phase.reached(Phase::StopIntake) => break,
@@ -288,15 +288,18 @@ impl Dispatcher {
     }
 
     /// How long the loop sleeps unless an event arrives.
-    fn pause_of(&self, stall: &Stall) -> Option<Duration> {
-        match stall {
+    fn pause_of(&self, stall: &Stall, burst_change: Option<BootInstant>) -> Option<Duration> {
+        let until = match stall {
             Stall::UntilEvent => None,
-            Stall::UntilInstant(until) => Some(until.since(self.clock.boot())),
-        }
+            Stall::UntilInstant(until) => Some(*until),
+        };
+        let until = until.into_iter().chain(burst_change).min()?;
+        Some(until.since(self.clock.boot()))
     }
 
-    /// Publishes the queue and in-flight sizes to the gauges, and the burst to the lanes that wait for it.
-    fn publish(&self) {
+    /// Publishes the queue and in-flight sizes to the gauges, and the burst to the lanes that wait for it. Creates that
+    /// wait for admission webhooks are no burst. Returns when a burst may end without an answer.
+    fn publish(&mut self) -> Option<BootInstant> {
         let (n_creates, n_background) = {
             let backlog = self.channels.queue.backlog();
             (backlog.n_creates(), backlog.n_background())
@@ -305,9 +308,11 @@ impl Dispatcher {
         set(&self.metrics.background_waiting, n_background);
         self.metrics.inflight.set(self.lane.n_in_flight().into());
         self.metrics.inflight_limit.set(self.lane.inflight_limit().into());
-        self.channels
-            .burst
-            .set(n_creates + self.n_creates_in_flight > BURST_MIN);
+        let (n_recent, change) = self.lane.recent();
+        let n_recent_creates = self.n_creates_in_flight.min(n_recent as usize);
+        let is_burst = n_creates + n_recent_creates > BURST_MIN;
+        self.channels.burst.set(is_burst);
+        change.filter(|_| is_burst)
     }
 
     /// Abandons the queued requests, and waits a limited time for those in flight.

@@ -110,7 +110,7 @@ impl LabelTask {
     fn terms(&self) -> Option<WriteTerms> {
         let (leadership, now) = (self.leadership.borrow(), self.clock.boot());
         let shard_term: ShardTerm = leadership.shard_term(LABELLING_SHARD, now)?;
-        leadership.write_terms(shard_term, now)
+        leadership.write_terms(shard_term, now, Duration::ZERO)
     }
 
     /// Labels the Jobs of a scope; never returns.

@@ -8,17 +8,18 @@
 use std::{future::Future, pin::Pin, time::Duration};
 
 use futures::{StreamExt, stream::FuturesUnordered};
+use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::{
     ask::ask,
     clock::Clock,
-    pacing::{Admission, Pacer, Ticket},
+    pacing::{Admission, Pacer, RecentSends, SendId, Ticket},
 };
 use crate::{
     coordination::Leadership,
     kube_api::{Answer, Answered, ApiClient},
-    shard::ShardTerm,
+    shard::{BootInstant, ShardTerm},
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
 
@@ -31,6 +32,11 @@ pub(super) trait LaneRequest: Send + Sync + Sized + 'static {
     fn shard_term(&self) -> Option<ShardTerm>;
     /// Whether the request is due and has not expired.
     fn may_be_sent(&self, clock: &Clock) -> bool;
+    /// How long the API server may take to store the object, even if another replica leads the shard by then. Zero for
+    /// a request that must be dead before that.
+    fn store_within(&self, _now: Timestamp) -> Duration {
+        Duration::ZERO
+    }
     /// The name of the call in metrics.
     fn call(&self) -> ApiCall;
     /// Sends the request.
@@ -47,6 +53,8 @@ pub(super) struct Lane<R: LaneRequest> {
     leadership: watch::Receiver<Leadership>,
     metrics: ApiMetrics,
     pacer: Pacer,
+    inflight_max: u32,
+    recent: RecentSends,
     in_flight: FuturesUnordered<Exchange<R, R::Reply>>,
 }
 
@@ -55,6 +63,7 @@ type Exchange<R, Reply> = Pin<Box<dyn Future<Output = Exchanged<R, Reply>> + Sen
 struct Exchanged<R, Reply> {
     request: R,
     ticket: Ticket,
+    send_id: SendId,
     answered: Option<(Answered<Reply>, Duration)>,
 }
 
@@ -73,6 +82,8 @@ impl<R: LaneRequest> Lane<R> {
             leadership,
             metrics,
             pacer: Pacer::new(inflight_max),
+            inflight_max,
+            recent: RecentSends::default(),
             in_flight: FuturesUnordered::new(),
         }
     }
@@ -82,9 +93,23 @@ impl<R: LaneRequest> Lane<R> {
         self.pacer.share_among(self.leadership.borrow().n_senders());
     }
 
-    /// Returns whether one more request may be sent now.
-    pub(super) fn admission(&self) -> Admission {
-        self.pacer.admission(self.clock.boot(), self.n_in_flight())
+    /// Returns whether one more request may be sent now. The adaptive limit counts recent requests; the configured
+    /// maximum counts all.
+    pub(super) fn admission(&mut self) -> Admission {
+        let now = self.clock.boot();
+        if self.n_in_flight() >= self.inflight_max {
+            return Admission::Full;
+        }
+        let admission = self.pacer.admission(now, self.recent.count(now));
+        match (admission, self.recent.next_change()) {
+            (Admission::Full, Some(change)) => Admission::Wait(change),
+            (admission, _) => admission,
+        }
+    }
+
+    /// Returns how many requests in flight are recent, and when that changes without an answer.
+    pub(super) fn recent(&mut self) -> (u32, Option<BootInstant>) {
+        (self.recent.count(self.clock.boot()), self.recent.next_change())
     }
 
     /// Returns the present limit of requests in flight.
@@ -103,7 +128,8 @@ impl<R: LaneRequest> Lane<R> {
 
     /// Sends a request that was admitted.
     pub(super) fn send(&mut self, request: R) {
-        let ticket = self.pacer.on_sent(self.clock.boot());
+        let now = self.clock.boot();
+        let (ticket, send_id) = (self.pacer.on_sent(now), self.recent.enter(now));
         let guard = SendGuard {
             clock: self.clock.clone(),
             leadership: self.leadership.clone(),
@@ -115,6 +141,7 @@ impl<R: LaneRequest> Lane<R> {
             Exchanged {
                 request,
                 ticket,
+                send_id,
                 answered,
             }
         }));
@@ -125,11 +152,14 @@ impl<R: LaneRequest> Lane<R> {
         let Exchanged {
             request,
             ticket,
+            send_id,
             answered,
         } = self.in_flight.next().await?;
+        self.recent.leave(send_id);
         let answer = answered.map(|(answered, duration)| {
-            let (now, n_in_flight) = (self.clock.boot(), self.n_in_flight());
-            self.pacer.on_answered(ticket, &answered, now, duration, n_in_flight);
+            let now = self.clock.boot();
+            let n_recent = self.recent.count(now);
+            self.pacer.on_answered(ticket, &answered, now, duration, n_recent);
             answered.answer
         });
         Some((request, answer))
@@ -159,19 +189,19 @@ impl SendGuard {
             return None;
         }
         let api = match request.shard_term() {
-            Some(shard_term) => self.under_terms(api, shard_term)?,
+            Some(shard_term) => self.under_terms(api, shard_term, request.store_within(self.clock.now()))?,
             None => api.clone(),
         };
         Some(ask(&self.clock, &self.metrics, request.call(), request.send(&api)).await)
     }
 
     /// Returns the API for a request that is sent now, if the shard is still led. The terms limit the lifetime of the
-    /// request: the longer ago the member Lease was renewed, the shorter.
-    fn under_terms(&self, api: &ApiClient, shard_term: ShardTerm) -> Option<ApiClient> {
+    /// request: the longer ago the member Lease was renewed, the shorter, but never under `life_min`.
+    fn under_terms(&self, api: &ApiClient, shard_term: ShardTerm, life_min: Duration) -> Option<ApiClient> {
         let (leadership, now) = (self.leadership.borrow(), self.clock.boot());
         let is_led = leadership.covers(shard_term, now);
         is_led.then(|| {
-            let terms = leadership.write_terms(shard_term, now);
+            let terms = leadership.write_terms(shard_term, now, life_min);
             terms.map_or_else(|| api.clone(), |terms| api.under(&terms))
         })
     }

@@ -14,8 +14,11 @@ use crate::{
 };
 
 mod limit;
+mod recent_sends;
 
 use limit::InflightLimit;
+use recent_sends::RECENT_MAX;
+pub use recent_sends::{RecentSends, SendId};
 
 /// The first pause if the server names none; each further incident in a row doubles it.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -160,7 +163,9 @@ impl Pacer {
         }
         self.lane = Lane::Open;
         self.n_incidents_in_row = 0;
-        if self.limit.on_outcome(latency, n_inflight) {
+        // An admission webhook delayed the answer, which says nothing about the server's capacity.
+        let is_delayed = latency >= RECENT_MAX;
+        if !is_delayed && self.limit.on_outcome(latency, n_inflight) {
             self.period += 1;
         }
     }

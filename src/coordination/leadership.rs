@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::shard::{BootInstant, ShardId, ShardSet, ShardTerm, Term};
 
@@ -125,15 +125,20 @@ impl Leadership {
         std::mem::replace(&mut self.n_senders, n_senders.max(1)) != n_senders.max(1)
     }
 
-    /// The terms of a write that is sent now; `None` without competitors.
-    pub fn write_terms(&self, shard_term: ShardTerm, now: BootInstant) -> Option<WriteTerms> {
+    /// The terms of a write that is sent now; `None` without competitors. A write that may outlive the leadership of
+    /// this replica gets at least `life_min`; all others pass zero.
+    pub fn write_terms(&self, shard_term: ShardTerm, now: BootInstant, life_min: Duration) -> Option<WriteTerms> {
         let rival = self.rival?;
+        let left = self.until?.since(now);
+        // `create_before` is an instant before the end of the leadership, by the API server's clock.
+        let beyond_end = SignedDuration::try_from(life_min.saturating_sub(left)).unwrap_or(SignedDuration::MAX);
+        let later = |instant: Timestamp| instant.checked_add(beyond_end).unwrap_or(Timestamp::MAX);
         Some(WriteTerms {
-            life: rival.write_life.with_left(self.until?.since(now)),
+            life: rival.write_life.with_left(left).max(life_min),
             stamp: Stamp {
                 shard_term,
                 incarnation: rival.incarnation,
-                create_before: rival.create_before,
+                create_before: rival.create_before.map(later),
             },
         })
     }
@@ -209,19 +214,46 @@ mod tests {
     fn a_write_is_dead_before_another_may_lead() {
         let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
         let leadership = Leadership::of_none_until(at(107), 1, LIFE);
-        let life = |now| leadership.write_terms(shard_term(0, 1), at(now)).unwrap().life;
+        let life = |now, life_min| {
+            let terms = leadership.write_terms(shard_term(0, 1), at(now), Duration::from_secs(life_min));
+            terms.unwrap().life
+        };
         for (now, expected) in [(100, 9), (103, 6), (107, 2), (120, 2)] {
-            assert_eq!(life(now), Duration::from_secs(expected), "{now}");
+            assert_eq!(life(now, 0), Duration::from_secs(expected), "{now}");
+            assert_eq!(life(now, 30), Duration::from_secs(30), "{now}");
         }
         let alone = Leadership::of_one(shard_term(0, 1));
-        assert_eq!(alone.write_terms(shard_term(0, 1), at(100)), None);
+        assert_eq!(alone.write_terms(shard_term(0, 1), at(100), Duration::ZERO), None);
+    }
+
+    #[test]
+    fn a_job_may_be_created_for_as_long_as_its_request_lives_beyond_the_leadership() {
+        let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
+        let mut leadership = Leadership::of_none_until(at(107), 1, LIFE);
+        leadership.allow_creates_before("2026-01-01T00:00:06Z".parse().unwrap());
+        // (now, least lifetime, latest creation): the leadership ends at 107 s, and one second is subtracted.
+        for (now, life_min, expected) in [
+            (100, 0, "2026-01-01T00:00:06Z"),
+            (100, 7, "2026-01-01T00:00:06Z"),
+            (100, 34, "2026-01-01T00:00:33Z"),
+            (105, 34, "2026-01-01T00:00:38Z"),
+        ] {
+            let terms = leadership.write_terms(shard_term(0, 1), at(now), Duration::from_secs(life_min));
+            let create_before = terms.unwrap().stamp.create_before.unwrap();
+            assert_eq!(create_before.to_string(), expected, "{now} {life_min}");
+        }
     }
 
     #[test]
     fn a_job_says_who_made_it_and_until_when_that_could_be() {
         let at = BootInstant::after_boot(Duration::from_secs(100));
         let mut leadership = Leadership::of_none_until(at, 0xab, LIFE);
-        let stamp = |leadership: &Leadership| leadership.write_terms(shard_term(7, 3), at).unwrap().stamp;
+        let stamp = |leadership: &Leadership| {
+            leadership
+                .write_terms(shard_term(7, 3), at, Duration::ZERO)
+                .unwrap()
+                .stamp
+        };
         assert_eq!(stamp(&leadership).create_before, None);
         assert_eq!(stamp(&leadership).to_string(), "7/3/00000000000000ab");
         let [early, late] = ["2026-01-01T00:00:05Z", "2026-01-01T00:00:07Z"].map(|time| time.parse().unwrap());

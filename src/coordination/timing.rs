@@ -254,7 +254,10 @@ mod tests {
             shard: ShardId(0),
             term: Term(1),
         };
-        leadership.write_terms(shard_term, renewed + age).unwrap().life
+        leadership
+            .write_terms(shard_term, renewed + age, Duration::ZERO)
+            .unwrap()
+            .life
     }
 
     #[test]

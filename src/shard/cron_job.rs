@@ -104,6 +104,8 @@ pub(crate) struct OpenSlot {
     pub(crate) n_failures: u32,
     /// Consecutive look-ups that were not permitted.
     pub(crate) n_look_up_refusals: u32,
+    /// Creates of this slot after which no Job of its name was found.
+    pub(crate) n_lost_creates: u32,
     /// The slot's Job, if the watch delivered its creation and deletion before the create was answered.
     pub(crate) gone: Option<Uid>,
 }
@@ -307,9 +309,7 @@ impl CronJobState {
     /// Marks the status urgent if the Job may be deleted before the next flush and then no longer lock its slot
     /// (B-13.1).
     pub(crate) fn note_short_life(&mut self) {
-        const SHORT_TTL_SECS: i64 = 60;
-        let ttl_secs = self.record.template.ttl_seconds_after_finished;
-        self.is_status_urgent |= ttl_secs.is_some_and(|secs| secs < SHORT_TTL_SECS);
+        self.is_status_urgent |= self.record.has_short_ttl();
     }
 
     /// Shortens every wait to end at `now`, since its end was computed from a wrong clock.

@@ -42,7 +42,22 @@ pub struct CronJobRecord {
     pub status: CronJobStatus,
 }
 
+/// A Job with a shorter `ttlSecondsAfterFinished` may be deleted before its slot is stored.
+const SHORT_TTL_SECONDS: i64 = 60;
+
 impl CronJobRecord {
+    /// Whether a Job may be deleted soon after its end by `ttlSecondsAfterFinished`.
+    pub(crate) fn has_short_ttl(&self) -> bool {
+        let ttl_seconds = self.template.ttl_seconds_after_finished;
+        ttl_seconds.is_some_and(|seconds| seconds < SHORT_TTL_SECONDS)
+    }
+
+    /// Whether a Job may be deleted before its slot is stored in the status.
+    pub(crate) fn has_short_lived_jobs(&self) -> bool {
+        let limits = [self.successful_jobs_history_limit, self.failed_jobs_history_limit];
+        self.has_short_ttl() || limits.contains(&Some(0))
+    }
+
     pub(crate) fn template_bytes(&self) -> usize {
         self.template.body.n_bytes()
     }

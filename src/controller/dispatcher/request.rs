@@ -55,6 +55,9 @@ pub(super) enum Lane {
 /// slots that became due during it count as due now.
 const OVERDUE_AFTER: SignedDuration = SignedDuration::from_secs(15);
 
+/// The longest time that an API server takes for a write, whatever `?timeout=` says.
+const STORE_TIME_MAX: Duration = Duration::from_secs(34);
+
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (verb, name) = match self {
@@ -139,6 +142,16 @@ impl Request {
             Request::Create(order) => order.expires_at.is_some_and(|expires_at| now >= expires_at),
             Request::Delete(_) | Request::LookUp(_) => false,
         }
+    }
+
+    /// How long the API server may take to store the Job, even if another replica leads the shard by then.
+    pub(super) fn store_within(&self, now: Timestamp) -> Duration {
+        let store_by = match self {
+            Request::Create(order) if order.template.body.as_str().is_some() => order.store_by,
+            Request::Create(_) | Request::Delete(_) | Request::LookUp(_) => None,
+        };
+        let left = store_by.and_then(|store_by| Duration::try_from(store_by.duration_since(now)).ok());
+        left.unwrap_or_default().min(STORE_TIME_MAX)
     }
 
     /// Whether the request is for a future slot. It was decided before the clock was set back.
@@ -259,6 +272,10 @@ impl LaneRequest for Queued {
     fn may_be_sent(&self, clock: &Clock) -> bool {
         let now = clock.now();
         clock.verdict() == ClockVerdict::Fine && !self.request.is_early(now) && !self.request.is_expired(now)
+    }
+
+    fn store_within(&self, now: Timestamp) -> Duration {
+        self.request.store_within(now)
     }
 
     fn call(&self) -> ApiCall {

@@ -55,6 +55,7 @@ fn order(namespace: &str, name: &str, deadline_secs: i64) -> JobOrder {
         template: record(&cron_job(namespace, name, 1, IMAGE)).template,
         deadline: after(deadline_secs),
         expires_at: None,
+        store_by: None,
         n_attempts_before: 0,
         is_on_time: true,
     }
@@ -509,4 +510,17 @@ async fn a_server_that_hangs_does_not_hold_up_the_end() {
         took >= INFLIGHT_GRACE && took < INFLIGHT_GRACE + Duration::from_secs(1),
         "{took:?}"
     );
+}
+
+#[test]
+fn an_api_server_gets_at_most_34_seconds_to_store_a_job() {
+    for (left_seconds, expected) in [(-1, 0), (0, 0), (10, 10), (34, 34), (58, 34)] {
+        let order = JobOrder {
+            store_by: Some(after(left_seconds)),
+            ..order("a", "backup", 60)
+        };
+        let within = Request::Create(order).store_within(epoch());
+        assert_eq!(within, Duration::from_secs(expected), "{left_seconds}");
+    }
+    assert_eq!(create("a", "short-lived", 60).store_within(epoch()), Duration::ZERO);
 }

@@ -232,6 +232,7 @@ impl ShardState {
             stage,
             n_failures: 0,
             n_look_up_refusals: 0,
+            n_lost_creates: 0,
             gone: None,
         });
         let outcome = if cron_job.record.is_suspended {
@@ -333,6 +334,7 @@ impl ShardState {
 
     /// Emits the create of the open slot.
     pub(super) fn order(&mut self, owner: OwnerIndex, next: Option<Timestamp>) {
+        let clock_skew_max = self.config.clock_skew_max;
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
@@ -345,6 +347,12 @@ impl ShardState {
         let deadline = record
             .starting_deadline_seconds
             .map(|secs| after(slot, SignedDuration::from_secs(secs)));
+        let expires_at = match (expiry.map(|expiry| after(expiry, SignedDuration::from_nanos(1))), next) {
+            (Some(expiry), Some(next)) => Some(expiry.min(next)),
+            (expiry, next) => expiry.or(next),
+        };
+        let store_by = (!record.has_short_lived_jobs())
+            .then(|| expires_at.map_or(Timestamp::MAX, |expires_at| after(expires_at, -clock_skew_max)));
         let order = JobOrder {
             cron_job: record.identity.clone(),
             name: naming::job_name(&record.identity.name, slot),
@@ -352,10 +360,8 @@ impl ShardState {
             scheduled_timestamp: naming::scheduled_timestamp(slot, zone),
             template: record.template.clone(),
             deadline: deadline.or(next).unwrap_or(Timestamp::MAX),
-            expires_at: match (expiry.map(|expiry| after(expiry, SignedDuration::from_nanos(1))), next) {
-                (Some(expiry), Some(next)) => Some(expiry.min(next)),
-                (expiry, next) => expiry.or(next),
-            },
+            expires_at,
+            store_by,
             n_attempts_before: open.n_failures,
             // The next slot is armed after the decision that orders this one.
             is_on_time: cron_job.armed == Some(slot),

@@ -175,10 +175,23 @@ impl ShardState {
             },
             // The watch delivered its creation and deletion: the slot had its Job.
             LookUpOutcome::Gone if open.gone.is_some() => self.settle(owner, slot, InstantOutcome::Adopted),
-            LookUpOutcome::Gone => self.retry_later(owner, None, now),
+            LookUpOutcome::Gone => {
+                self.note_lost_create(owner, &message);
+                self.retry_later(owner, None, now);
+            }
             LookUpOutcome::NotPermitted { .. } | LookUpOutcome::Failed { .. } | LookUpOutcome::Abandoned => {
                 self.ask_later(owner, retry_after_of(answer), message, now);
             }
+        }
+    }
+
+    /// Counts creates of the slot that were not answered and created nothing. From the second on each is reported: an
+    /// admission webhook may need more time than an API server gives a request.
+    fn note_lost_create(&mut self, owner: OwnerIndex, message: &str) {
+        let Some(open) = self.open_slot_mut(owner) else { return };
+        open.n_lost_creates = open.n_lost_creates.saturating_add(1);
+        if open.n_lost_creates > 1 {
+            self.tell_failed_create(owner, message);
         }
     }
 

@@ -51,8 +51,8 @@ pub(super) async fn cut_off_for_30_seconds_it_loses_its_shards_once(namespace: N
     group.finish(n_slots()).await;
 }
 
-/// Its creates of a slot leave it in time and arrive half a minute later. Others have started what was due by then, and
-/// somebody has deleted these Jobs, so that no name is in the way.
+/// Its creates of a slot leave it in time and arrive forty seconds later, when no request of that slot may live any more.
+/// Others have started what was due by then, and somebody has deleted these Jobs, so that no name is in the way.
 pub(super) async fn what_is_on_its_way_for_long_is_refused_by_the_fence(namespace: Namespace) {
     // The policy is for the account, and others may be under way with it: it is tried out elsewhere.
     fence(&namespace, "default").await;
@@ -72,7 +72,7 @@ pub(super) async fn what_is_on_its_way_for_long_is_refused_by_the_fence(namespac
     for job in &made_by_others {
         group.namespace.delete_job(job).await;
     }
-    group.sleep_until(0, 30).await;
+    group.sleep_until(0, 40).await;
     wire.release();
     group.set_acting(lone, true);
     group.wait_for_metric(lone, "cronwheel_rejoins_total", 1).await;

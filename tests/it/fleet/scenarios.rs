@@ -1,5 +1,6 @@
-//! The scenarios F1 to F28 of `docs/spec/sharding.md`, each with the figures that it is expected to show.
+//! The scenarios F1 to F29 of `docs/spec/sharding.md`, each with the figures that it is expected to show.
 
+mod admission;
 mod alone;
 mod beginnings;
 mod clocks;

@@ -56,6 +56,7 @@ fn check_requests(record: &CronJobRecord) {
         template: record.template.clone(),
         deadline: Timestamp::MAX,
         expires_at: None,
+        store_by: None,
         n_attempts_before: 0,
         is_on_time: true,
     };

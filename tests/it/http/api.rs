@@ -41,6 +41,7 @@ fn order() -> JobOrder {
         }),
         deadline: time("2026-04-12T09:21:00Z"),
         expires_at: None,
+        store_by: None,
         n_attempts_before: 0,
         is_on_time: true,
     }

@@ -120,6 +120,7 @@ fn order(cron_job: &CronJobRecord, scheduled_timestamp: &str) -> JobOrder {
         template: Arc::clone(&cron_job.template),
         deadline: time("2026-04-12T09:21:00Z"),
         expires_at: None,
+        store_by: None,
         n_attempts_before: 0,
         is_on_time: true,
     }

@@ -1,7 +1,7 @@
 //! B-9.7, B-10.1 and the design's interpretation of them: the latest time at which a slot may start.
 
 use super::world::{World, at, cron_job, schedule};
-use crate::shard::{CreateOutcome, CronJobRecord, CronJobStatus, InstantOutcome};
+use crate::shard::{CreateOutcome, CronJobRecord, CronJobStatus, InstantOutcome, JobTemplate};
 
 const MISSED: &str = "Warning MissSchedule: Missed scheduled time to start a job: Tue, 05 May 2026 10:00:00 +0000";
 const STARTED: &str = "create hello-29632920 for 2026-05-05T10:00:00Z";
@@ -144,4 +144,41 @@ fn without_a_deadline_the_next_slot_gives_the_order() {
     world.advance_to("10:00:00");
     world.effects();
     assert_eq!(world.creates[0].deadline, at("10:01:00"));
+}
+
+#[test]
+fn a_job_may_be_stored_until_the_next_slot_unless_it_may_be_deleted_before_its_slot_is_stored() {
+    #[track_caller]
+    fn check(name: &str, record: CronJobRecord, store_by: Option<&str>) {
+        let mut world = World::new("09:59:30", vec![record], vec![]);
+        world.advance_to("10:00:00");
+        world.effects();
+        assert_eq!(world.creates[0].store_by, store_by.map(at), "{name}");
+    }
+    let with_ttl = |seconds| {
+        let record = cron_job("hello");
+        let template = JobTemplate {
+            ttl_seconds_after_finished: Some(seconds),
+            ..(*record.template).clone()
+        };
+        CronJobRecord {
+            template: template.into(),
+            ..record
+        }
+    };
+    // Two seconds before the instant, which is the tolerance of clocks.
+    check("the next slot", cron_job("hello"), Some("10:00:58"));
+    check("a deadline", with_deadline(30), Some("2026-05-05T10:00:28.000000001Z"));
+    check("a late deadline", with_deadline(300), Some("10:00:58"));
+    check("a TTL of a minute", with_ttl(60), Some("10:00:58"));
+    check("a shorter TTL", with_ttl(59), None);
+    let limits = [(Some(0), Some(1)), (Some(1), Some(0))];
+    for (successful_jobs_history_limit, failed_jobs_history_limit) in limits {
+        let record = CronJobRecord {
+            successful_jobs_history_limit,
+            failed_jobs_history_limit,
+            ..cron_job("hello")
+        };
+        check("a history limit of 0", record, None);
+    }
 }

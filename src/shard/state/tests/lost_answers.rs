@@ -40,6 +40,21 @@ fn b_12_6_a_create_without_an_answer_is_looked_up_and_not_repeated() {
 }
 
 #[test]
+fn a_create_that_is_lost_twice_is_reported() {
+    let mut world = ordered(cron_job("hello"));
+    unanswered(&mut world);
+    world.expect(&["look up hello-29632920"]);
+    world.answer_look_up(LookUpOutcome::Gone);
+    world.expect(&[]);
+    world.advance_to("10:00:01");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+    unanswered(&mut world);
+    world.expect(&["look up hello-29632920"]);
+    world.answer_look_up(LookUpOutcome::Gone);
+    world.expect(&["Warning FailedCreate: Error creating job: connection reset"]);
+}
+
+#[test]
 fn an_answer_about_an_entry_of_the_active_list_is_none_about_the_slot() {
     // The entry was looked up before the create, so its answer says nothing about the create.
     let mut record = cron_job("hello");

@@ -78,9 +78,9 @@ table! {
         "Rises in a burst. If it does not fall, the API server accepts fewer creates than are due.";
     DISPATCH_INFLIGHT: Gauge "cronwheel_dispatch_inflight" []
         "Job requests in flight.",
-        "At cronwheel_dispatch_inflight_limit for long: the API server is the bottleneck.";
+        "At cronwheel_dispatch_inflight_limit for long: the API server is the bottleneck. Above it: creates wait for admission webhooks.";
     DISPATCH_INFLIGHT_LIMIT: Gauge "cronwheel_dispatch_inflight_limit" []
-        "Current limit of Job requests in flight. It adapts to the answers of the API server.",
+        "Current limit of Job requests that were sent within the last second and are in flight. It adapts to the answers of the API server.",
         "At its minimum: the API server throttles cronwheel. Look at its priority and fairness configuration.";
     QUEUE_OVERFLOWS: Counter "cronwheel_queue_overflows_total" ["queue"]
         "Requests that found their queue full and are retried later.",

@@ -5,6 +5,7 @@
 //! Three cases run by default, through one slot each; `make replicas` runs all of them, through two.
 
 mod absence;
+mod admission;
 mod crashes;
 mod cron_jobs;
 mod deletions;
@@ -70,6 +71,7 @@ pub(super) fn trials() -> impl Iterator<Item = Trial> {
         deletions::all_leases_deleted,
         partition::cut_off_for_30_seconds_it_loses_its_shards_once,
         partition::what_is_on_its_way_for_long_is_refused_by_the_fence,
+        admission::a_dead_webhook_delays_jobs_and_loses_none,
         absence::all_killed_for_minutes_start_the_latest_slot_alone,
     ];
     let short = short.into_iter().map(|case| (case, false));

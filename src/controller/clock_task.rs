@@ -50,9 +50,9 @@ pub struct ClockTask {
     not_before: BootInstant,
     /// When the next probe over every connection is due.
     connections_due: BootInstant,
-    told_verdict: ClockVerdict,
-    told_holding: bool,
-    n_retired_told: u64,
+    logged_verdict: ClockVerdict,
+    was_holding: bool,
+    n_retired_logged: u64,
     /// Earliest time of the next warning about retired connections.
     retired_due: BootInstant,
 }
@@ -89,9 +89,9 @@ impl ClockTask {
             metrics,
             not_before: started,
             connections_due: started,
-            told_verdict: ClockVerdict::Unknown,
-            told_holding: false,
-            n_retired_told: 0,
+            logged_verdict: ClockVerdict::Unknown,
+            was_holding: false,
+            n_retired_logged: 0,
             retired_due: started,
         }
     }
@@ -150,7 +150,7 @@ impl ClockTask {
         let skew_seconds = skew.map_or(0.0, |skew| skew.as_secs_f64());
         self.metrics.skew.set(skew_seconds);
         self.metrics.alarm.set(i64::from(verdict == ClockVerdict::Alarm));
-        if verdict != self.told_verdict {
+        if verdict != self.logged_verdict {
             match verdict {
                 ClockVerdict::Alarm => {
                     tracing::error!(
@@ -161,32 +161,32 @@ impl ClockTask {
                 ClockVerdict::Fine => tracing::info!(skew_seconds, "the clock agrees with the API server's"),
                 ClockVerdict::Unknown => {}
             }
-            self.told_verdict = verdict;
+            self.logged_verdict = verdict;
         }
         let is_holding = self.clock.is_holding_step();
-        if is_holding && !self.told_holding {
+        if is_holding && !self.was_holding {
             tracing::warn!(
                 "the wall clock was stepped: the step takes effect when an answer of the API server confirms it"
             );
         }
-        self.told_holding = is_holding;
-        self.tell_retired();
+        self.was_holding = is_holding;
+        self.log_retired();
     }
 
-    fn tell_retired(&mut self) {
+    fn log_retired(&mut self) {
         let n_retired = self.clock.n_retired_connections();
         let n_before = self.metrics.retired_connections.get();
         self.metrics
             .retired_connections
             .inc_by(n_retired.saturating_sub(n_before));
         let now = self.clock.boot();
-        if n_retired > self.n_retired_told && self.retired_due <= now {
+        if n_retired > self.n_retired_logged && self.retired_due <= now {
             tracing::warn!(
-                connections = n_retired - self.n_retired_told,
+                connections = n_retired - self.n_retired_logged,
                 "the clock of an API server differs from this replica's: its connections are replaced, and new ones may \
                  reach another server"
             );
-            self.n_retired_told = n_retired;
+            self.n_retired_logged = n_retired;
             self.retired_due = now + RETIRED_WARNING_INTERVAL;
         }
     }

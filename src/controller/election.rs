@@ -79,7 +79,7 @@ pub struct ElectionTask {
     is_synced: bool,
     /// Deadline for the handover of all shards, once the shutdown has begun.
     leave_by: Option<BootInstant>,
-    told_not_owning: Option<NotOwning>,
+    logged_not_owning: Option<NotOwning>,
 }
 
 /// Reasons to end the task.
@@ -128,7 +128,7 @@ impl ElectionTask {
             is_synced: false,
             leave_by: None,
             refusals,
-            told_not_owning: None,
+            logged_not_owning: None,
         }
     }
 

@@ -212,7 +212,7 @@ impl LabelTask {
             | WatchItem::Undecodable { .. }
             | WatchItem::Listed(_)
             | WatchItem::PassedOver
-            | WatchItem::KeepsNoMore => None,
+            | WatchItem::CacheFull => None,
             WatchItem::Error {
                 message,
                 code: Some(code @ (401 | 403)),

@@ -89,7 +89,7 @@ impl PermissionTask {
 
     /// Checks again while a permission is missing, and after a request was refused.
     async fn work(&self) {
-        let mut is_told_not_reviewed = false;
+        let mut is_logged_not_reviewed = false;
         let mut allowed = Allowed::new();
         loop {
             let n_refused = self.api_metrics.refusals.n_total();
@@ -97,7 +97,7 @@ impl PermissionTask {
             let is_settled = checked.is_ok() && self.missing(&allowed).is_empty();
             self.report(self.missing(&allowed));
             if let Err(NotReviewed { message }) = checked
-                && !std::mem::replace(&mut is_told_not_reviewed, true)
+                && !std::mem::replace(&mut is_logged_not_reviewed, true)
             {
                 tracing::warn!(
                     error = message,

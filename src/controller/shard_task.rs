@@ -229,7 +229,7 @@ impl ShardTask {
             return;
         };
         self.lifecycle.follow(&mut self.shards, now);
-        channels.tell_held(&self.shards.shards().collect());
+        channels.publish_held(&self.shards.shards().collect());
         channels.tell(&mut self.lifecycle);
     }
 

@@ -81,7 +81,7 @@ impl Shell {
     /// Gives up the membership after a task failed, so that other replicas take the shards at once instead of after the
     /// eviction timeout. Best effort within [`ABANDON_TIMEOUT`]. No task of the process writes any more.
     pub(super) async fn abandon_membership(&self) {
-        let figures = self.metrics.election_board.read();
+        let figures = self.metrics.election_snapshot.read();
         let membership = self.settings.sharding.as_ref().or(self.settings.alone.as_ref());
         let (Some(sharding), Some(figures)) = (membership, figures) else {
             return;
@@ -165,7 +165,7 @@ impl Shell {
             went_back: self.went_back.clone(),
             writes: self.api.clone(),
             phase: self.phases.subscribe(),
-            snapshot: self.metrics.election_board.clone(),
+            snapshot: self.metrics.election_snapshot.clone(),
             metrics: self.metrics.election.clone(),
         };
         let api = self.lease_api(sharding);

@@ -64,12 +64,12 @@ impl WatchChannels {
 
     async fn forward(&mut self, items: impl Stream<Item = WatchItem> + Send) {
         let mut items = pin!(items);
-        let mut told = None;
+        let mut last_logged = None;
         while let Some(item) = items.next().await {
             if let WatchItem::Listed(selected_by) = item
-                && told.replace(selected_by) != Some(selected_by)
+                && last_logged.replace(selected_by) != Some(selected_by)
             {
-                tell_selection(selected_by);
+                log_selection(selected_by);
             }
             let Some(input) = self.take(item) else { continue };
             if self.inputs.send(input).await.is_err() {
@@ -101,7 +101,7 @@ impl WatchChannels {
                 self.selection.passed_over.inc();
                 None
             }
-            WatchItem::KeepsNoMore => {
+            WatchItem::CacheFull => {
                 self.selection.keep_overflows.inc();
                 tracing::info!(
                     "the cache of CronJobs is full: shards that are taken over are listed until the next complete list"
@@ -194,7 +194,7 @@ impl WatchObserver for RequestObserver {
 }
 
 /// Logs the side that selects CronJobs: at start and at every change.
-fn tell_selection(selected_by: SelectedBy) {
+fn log_selection(selected_by: SelectedBy) {
     match selected_by {
         SelectedBy::Server => tracing::info!("the API server selects CronJobs by shard"),
         SelectedBy::Replica => tracing::info!(

@@ -111,7 +111,7 @@ pub struct Election {
     /// Shards that this replica led and whose Leases were deleted; it creates these Leases again at once.
     recreating: ShardSet,
     /// Shards that this replica loads for a handover, and whether they are loaded.
-    warming: BTreeMap<ShardId, bool>,
+    loading: BTreeMap<ShardId, bool>,
     members: Members,
     /// The inputs of the last check for shards to give away.
     last_look: Option<Look>,
@@ -148,7 +148,7 @@ impl Election {
             led_shards: BTreeMap::new(),
             taking: BTreeMap::new(),
             recreating: ShardSet::EMPTY,
-            warming: BTreeMap::new(),
+            loading: BTreeMap::new(),
             members: Members::default(),
             last_look: None,
             installation: None,
@@ -198,7 +198,7 @@ impl Election {
         match report {
             ShardReport::Synced => self.is_synced = true,
             ShardReport::Loaded(shard) => {
-                if let Some(is_loaded) = self.warming.get_mut(&shard) {
+                if let Some(is_loaded) = self.loading.get_mut(&shard) {
                     *is_loaded = true;
                 }
             }
@@ -286,7 +286,7 @@ impl Election {
             if !self.config.settings.is_alone() {
                 self.adopt(now);
                 self.hand_over(now);
-                self.warm();
+                self.load_announced();
                 self.pardon(now);
             }
         }

@@ -27,7 +27,7 @@ pub mod annotation {
     /// Member: the shards that it is about to hand over, and their targets.
     pub const PLAN: &str = "cronwheel.dev/plan";
     /// Member: the shards that it has loaded and is ready to lead.
-    pub const WARMED: &str = "cronwheel.dev/warmed";
+    pub const LOADED: &str = "cronwheel.dev/loaded";
     /// Member: the number of its last renewal.
     pub const RENEWAL: &str = "cronwheel.dev/renewal";
     /// Member: the member that evicted it.
@@ -154,7 +154,7 @@ pub struct MemberLease {
     /// The shards that it is about to hand over.
     pub plan: Plan,
     /// The shards that it has loaded.
-    pub warmed: ShardSet,
+    pub loaded: ShardSet,
 }
 
 impl MemberLease {
@@ -181,7 +181,7 @@ impl MemberLease {
             plan: text(annotation::PLAN)
                 .map(|text| Plan::parse(text, count))
                 .unwrap_or_default(),
-            warmed: sets(annotation::WARMED).unwrap_or_default(),
+            loaded: sets(annotation::LOADED).unwrap_or_default(),
         }
     }
 }
@@ -326,9 +326,9 @@ mod tests {
             let plan = Plan(COUNT.shards().map(|shard| (shard, target(shard).into())).collect());
             let text = plan.to_text(COUNT);
             assert_eq!(Plan::parse(&text, COUNT), plan, "{n_targets} targets");
-            let warmed = ShardSet::all(COUNT).to_hex(COUNT);
+            let loaded = ShardSet::all(COUNT).to_hex(COUNT);
             assert!(
-                text.len() + warmed.len() < ANNOTATIONS_MAX_BYTES / 4,
+                text.len() + loaded.len() < ANNOTATIONS_MAX_BYTES / 4,
                 "{n_targets}: {} bytes",
                 text.len()
             );
@@ -352,7 +352,7 @@ mod tests {
         let annotations = [
             (annotation::PROTOCOL, "two"),
             (annotation::INSTALLATION, "17/x"),
-            (annotation::WARMED, "ff"),
+            (annotation::LOADED, "ff"),
             (annotation::RENEWAL, "-1"),
             (annotation::CRASHES, "many"),
             (annotation::FIRED_THROUGH, "noon"),
@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(member.holder, Holder::Stranger("somebody_else".into()));
         assert_eq!(member.protocol, ProtocolRange { min: 1, max: 1 });
         assert_eq!((&*member.installation, member.renewal), ("17/x", 0));
-        assert!(!member.accepts() && !member.is_draining && member.warmed.is_empty());
+        assert!(!member.accepts() && !member.is_draining && member.loaded.is_empty());
         let shard = ShardLease::read(&record);
         assert_eq!((shard.term, shard.crashes, shard.fired_through), (Term(3), 0, None));
     }

@@ -66,7 +66,7 @@ pub enum WatchItem {
     /// A CronJob of a shard that is not held was received.
     PassedOver,
     /// The CronJobs exceeded the cache, which stays empty until the next list.
-    KeepsNoMore,
+    CacheFull,
     /// The list or the watch failed; it continues by itself after a back-off.
     Error {
         /// The message of the server or of the transport.

@@ -51,12 +51,12 @@ pub struct Clocks {
 /// The loading, entry and sealing of the shards of a replica.
 #[derive(Debug, Default)]
 pub struct ShardLifecycle {
-    is_synced_told: bool,
+    is_synced_reported: bool,
     /// Shards to be led when their view is complete.
     entering: BTreeMap<ShardId, Entering>,
     sealing: BTreeMap<ShardId, Sealing>,
     /// Shards whose loading is to be reported.
-    warming: ShardSet,
+    loading: ShardSet,
     /// Shards for the next list.
     to_list: ShardSet,
     /// Whether the next list must be consistent.
@@ -108,7 +108,7 @@ impl ShardLifecycle {
         match command {
             ShardCommand::Load(wanted) => {
                 for shard in wanted.iter() {
-                    self.warming.insert(shard);
+                    self.loading.insert(shard);
                     // The last writes of its leader are checked at the handover.
                     self.list(shards, shard, now);
                 }
@@ -168,7 +168,7 @@ impl ShardLifecycle {
         let listed = std::mem::take(&mut self.listing);
         shards.end_list(&listed, through, now.wall);
         for shard in listed.iter() {
-            if self.warming.remove(shard) {
+            if self.loading.remove(shard) {
                 self.reports.push_back(ShardReport::Loaded(shard));
             }
         }
@@ -177,8 +177,8 @@ impl ShardLifecycle {
 
     /// Takes every step that has become possible. Call after every turn, and at [`ShardLifecycle::next_wakeup`].
     pub fn follow(&mut self, shards: &mut HeldShards, now: Clocks) {
-        if !self.is_synced_told && shards.are_permitted_watches_synced() {
-            self.is_synced_told = true;
+        if !self.is_synced_reported && shards.are_permitted_watches_synced() {
+            self.is_synced_reported = true;
             self.reports.push_back(ShardReport::Synced);
         }
         self.follow_entering(shards, now);
@@ -326,7 +326,7 @@ impl ShardLifecycle {
     fn release(&mut self, shards: &mut HeldShards, shard: ShardId) {
         self.entering.remove(&shard);
         self.sealing.remove(&shard);
-        self.warming.remove(shard);
+        self.loading.remove(shard);
         self.to_list.remove(shard);
         self.listing.remove(shard);
         shards.release(shard);

@@ -106,7 +106,7 @@ impl Admin {
             };
             readiness_failures.extend(self.metrics.watch_health.failing().into_iter().map(reason));
         }
-        if let Some(figures) = self.metrics.election_board.read()
+        if let Some(figures) = self.metrics.election_snapshot.read()
             && let Some(reason) = figures.overview.not_owning
             && !matches!(reason, NotOwning::SettingsDiffer { .. })
         {
@@ -138,7 +138,7 @@ impl Admin {
     /// Why a ready replica starts nothing for now. It counts as ready because a rolling update with maxUnavailable 0
     /// would otherwise never end the members that it waits for.
     fn waits_for(&self) -> Option<NotOwning> {
-        let reason = self.metrics.election_board.read()?.overview.not_owning?;
+        let reason = self.metrics.election_snapshot.read()?.overview.not_owning?;
         matches!(reason, NotOwning::SettingsDiffer { .. }).then_some(reason)
     }
 }

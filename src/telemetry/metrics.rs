@@ -185,7 +185,7 @@ pub struct Metrics {
     /// The permissions that the service account lacks.
     pub permissions: PermissionSnapshot,
     /// The state of the election.
-    pub election_board: ElectionSnapshot,
+    pub election_snapshot: ElectionSnapshot,
     /// The state of the shards.
     pub shard: ShardSnapshot,
     /// Sessions that ended because the API server's history went back.
@@ -211,8 +211,8 @@ impl Metrics {
         register_build(&register)?;
         let shard = ShardSnapshot::default();
         registry.register(Box::new(ShardCollector::new(shard.clone())?))?;
-        let election_board = ElectionSnapshot::default();
-        registry.register(Box::new(ElectionCollector::new(election_board.clone())?))?;
+        let election_snapshot = ElectionSnapshot::default();
+        registry.register(Box::new(ElectionCollector::new(election_snapshot.clone())?))?;
         let watch_health = WatchHealths::default();
         registry.register(Box::new(WatchCollector::new(watch_health.clone())?))?;
         let watch = register.watch(api.clone())?;
@@ -231,7 +231,7 @@ impl Metrics {
             },
             election: register.election(api, overflows_of("labels"))?,
             permissions: PermissionSnapshot::new(register.gauges(&table::PERMISSIONS_MISSING)?),
-            election_board,
+            election_snapshot,
             start_overs: register.counter(&table::START_OVERS)?,
             shard,
             watch_health,

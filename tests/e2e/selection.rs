@@ -203,7 +203,7 @@ async fn next(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> Told {
             WatchItem::Listed(selected_by) => return Told::Listed(selected_by),
             WatchItem::PassedOver => return Told::PassedOver,
             WatchItem::Error { message, .. } => panic!("{message}"),
-            WatchItem::Input(_) | WatchItem::Undecodable { .. } | WatchItem::KeepsNoMore => {}
+            WatchItem::Input(_) | WatchItem::Undecodable { .. } | WatchItem::CacheFull => {}
         }
     }
 }

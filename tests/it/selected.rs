@@ -124,7 +124,7 @@ async fn until_watching(items: &mut (impl Stream<Item = WatchItem> + Unpin), wan
             | WatchItem::Undecodable { .. }
             | WatchItem::Listed(_)
             | WatchItem::PassedOver
-            | WatchItem::KeepsNoMore
+            | WatchItem::CacheFull
             | WatchItem::Error { .. } => {}
         }
     }
@@ -141,7 +141,7 @@ async fn next_job(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String
             | WatchItem::Undecodable { .. }
             | WatchItem::Listed(_)
             | WatchItem::PassedOver
-            | WatchItem::KeepsNoMore
+            | WatchItem::CacheFull
             | WatchItem::Error { .. } => {}
         }
     }

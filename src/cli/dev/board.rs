@@ -167,7 +167,7 @@ impl Board {
             n_complete: self.n_complete,
             n_failed: self.n_failed,
             next_fires: self.agenda.iter().take(n_listed).map(next_fire).collect(),
-            latest_fires: self.latest.iter().take(n_listed).map(Fire::told).collect(),
+            latest_fires: self.latest.iter().take(n_listed).map(Fire::latest_fire).collect(),
         }
     }
 
@@ -317,7 +317,7 @@ impl Listed {
 }
 
 impl Fire {
-    fn told(&self) -> LatestFire {
+    fn latest_fire(&self) -> LatestFire {
         LatestFire {
             name: self.name.to_string(),
             slot: self.slot,

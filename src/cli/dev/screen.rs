@@ -82,7 +82,10 @@ impl Picture {
 
     /// The whole screen, no line of it wider and never more lines than it has.
     pub(super) fn screen(&self, guide: &Guide, size: Size) -> Vec<Line> {
-        let mut lines = vec![title(&format!("cronwheel dev, up {}. Ctrl-C ends it.", told(self.up)))];
+        let mut lines = vec![title(&format!(
+            "cronwheel dev, up {}. Ctrl-C ends it.",
+            duration_text(self.up)
+        ))];
         lines.push(plain(""));
         lines.extend(guide.lines(size.columns).iter().map(|line| plain(line)));
         lines.push(plain(""));
@@ -126,7 +129,7 @@ impl Picture {
             "{:.0} {}; last minute {}; Jobs {} running, {} complete, {} failed{next}",
             self.now,
             counted(*n_cron_jobs as u64, "CronJob"),
-            self.fires_told(*n_fires),
+            self.fires_text(*n_fires),
             grouped(*n_running as u64),
             grouped(*n_complete),
             grouped(*n_failed),
@@ -154,13 +157,13 @@ impl Picture {
         );
         [
             field("CronJobs", &cron_jobs),
-            field("last minute", &self.fires_told(figures.n_fires)),
+            field("last minute", &self.fires_text(figures.n_fires)),
             field("Jobs", &jobs),
-            field("due instants", &self.instants_told()),
+            field("due instants", &self.instants_text()),
         ]
     }
 
-    fn fires_told(&self, n_fires: usize) -> String {
+    fn fires_text(&self, n_fires: usize) -> String {
         let fires = counted(n_fires as u64, "fire");
         match self.lateness {
             None => fires,
@@ -176,20 +179,20 @@ impl Picture {
     }
 
     /// The account of the controller: what became of the instants that were due.
-    fn instants_told(&self) -> String {
+    fn instants_text(&self) -> String {
         let outcome_counts = &self.outcome_counts;
         let ended = InstantOutcome::ALL
             .into_iter()
             .map(|outcome| (outcome_counts.outcome(outcome), outcome.as_str()));
         let all = ended.chain([(outcome_counts.open_instants, "open")]);
-        let told: Vec<String> = all
+        let duration_text: Vec<String> = all
             .filter(|(count, _)| *count > 0)
             .map(|(count, name)| format!("{} {}", grouped(count), name.replace('_', " ")))
             .collect();
-        if told.is_empty() {
+        if duration_text.is_empty() {
             "none yet".to_owned()
         } else {
-            format!("{}: {}", grouped(outcome_counts.due_instants), told.join(", "))
+            format!("{}: {}", grouped(outcome_counts.due_instants), duration_text.join(", "))
         }
     }
 
@@ -201,7 +204,7 @@ impl Picture {
     fn until(&self, at: Timestamp) -> String {
         let left = at.duration_since(self.now);
         let seconds = left.as_secs() + i64::from(left.subsec_nanos() > 0);
-        told(SignedDuration::from_secs(seconds.max(0)))
+        duration_text(SignedDuration::from_secs(seconds.max(0)))
     }
 }
 
@@ -277,7 +280,7 @@ fn row(name: &str, middle: &str, end: &str) -> String {
 }
 
 /// A duration in whole seconds, the days apart: `2d 3h`, `4m 5s`.
-fn told(duration: SignedDuration) -> String {
+fn duration_text(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().max(0);
     let (days, rest) = (seconds / 86_400, SignedDuration::from_secs(seconds % 86_400));
     match days {

@@ -132,7 +132,7 @@ impl Gathering {
             | WatchItem::Undecodable { .. }
             | WatchItem::Listed(_)
             | WatchItem::PassedOver
-            | WatchItem::KeepsNoMore => {}
+            | WatchItem::CacheFull => {}
         }
         None
     }

@@ -99,7 +99,7 @@ impl Refusals {
     }
 
     /// Logs a text the first time it is called.
-    pub(super) fn tell_once(&mut self, text: &str) {
+    pub(super) fn report_once(&mut self, text: &str) {
         if !std::mem::replace(&mut self.is_told, true) {
             tracing::warn!("{text}");
         }

@@ -19,7 +19,7 @@ impl ElectionTask {
             let were_never_given = self.refusals.were_always(overview.act_until.is_some(), patience);
             let is_unguarded = were_never_given && !self.election.sees_another_active();
             if let Some(refusal) = &refusal {
-                self.refusals.tell_once(refusal);
+                self.refusals.report_once(refusal);
             }
             if is_unguarded {
                 overview.not_owning = None;
@@ -33,8 +33,8 @@ impl ElectionTask {
             let n_led = overview.led.len().try_into().unwrap_or(i64::MAX);
             self.channels.metrics.led.set(n_led);
         }
-        if overview.not_owning != self.told_not_owning {
-            self.told_not_owning.clone_from(&overview.not_owning);
+        if overview.not_owning != self.logged_not_owning {
+            self.logged_not_owning.clone_from(&overview.not_owning);
             self.tell(&overview);
         }
         self.channels.snapshot.publish(ElectionFigures {

@@ -50,7 +50,7 @@ impl LifecycleChannels {
     }
 
     /// Publishes the held shards.
-    pub(super) fn tell_held(&self, held: &ShardSet) {
+    pub(super) fn publish_held(&self, held: &ShardSet) {
         self.held.set(*held);
     }
 

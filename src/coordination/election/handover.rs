@@ -25,10 +25,10 @@ use crate::{
 const PULLS_MAX: usize = 8;
 
 /// How long a leaving replica waits for a target to load a shard.
-const WARM_TIMEOUT: Duration = Duration::from_secs(3);
+const LOAD_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long a staying replica waits. It leads the shard meanwhile, and lists take long in a large cluster.
-const PULL_WARM_TIMEOUT: Duration = Duration::from_mins(1);
+const PULL_LOAD_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The most targets that are tried. If all are slow, for example because everything is due at once, another one is not
 /// faster than the last, and a member that takes a free shard has to list it as well.
@@ -213,9 +213,9 @@ impl Election {
             return;
         };
         let patience = if self.is_leaving() {
-            WARM_TIMEOUT
+            LOAD_TIMEOUT
         } else {
-            PULL_WARM_TIMEOUT
+            PULL_LOAD_TIMEOUT
         };
         let (target, late_at) = (target.clone(), *since + patience);
         let lease = self
@@ -225,7 +225,7 @@ impl Election {
         if !self.can_transfer() {
             // A member joined that cannot follow the protocol or has other settings.
             self.seal(shard, None, now);
-        } else if lease.is_some_and(|lease| lease.warmed.contains(shard)) {
+        } else if lease.is_some_and(|lease| lease.loaded.contains(shard)) {
             self.seal(shard, Some(target), now);
         } else if lease.is_some() && now < late_at {
             self.wake_at(late_at);
@@ -330,27 +330,27 @@ impl Election {
     }
 
     /// Loads the shards that are announced to this replica, and releases those whose announcement is gone.
-    pub(super) fn warm(&mut self) {
+    pub(super) fn load_announced(&mut self) {
         let announced = self.announced_to_us();
         let takes = self.is_synced && !self.is_leaving();
         let is_wanted = |shard: ShardId| takes && announced.contains(shard);
         let unwanted: Vec<ShardId> = self
-            .warming
+            .loading
             .keys()
             .copied()
             .filter(|shard| !is_wanted(*shard))
             .collect();
         for shard in unwanted {
-            self.warming.remove(&shard);
+            self.loading.remove(&shard);
             self.effects.push(ElectionEffect::Shards(ShardCommand::Release(shard)));
         }
-        let is_new = |shard: &ShardId| !self.warming.contains_key(shard) && !self.led_shards.contains_key(shard);
+        let is_new = |shard: &ShardId| !self.loading.contains_key(shard) && !self.led_shards.contains_key(shard);
         let wanted: ShardSet = announced
             .iter()
             .filter(|shard| is_wanted(*shard) && is_new(shard))
             .collect();
         if !wanted.is_empty() {
-            self.warming.extend(wanted.iter().map(|shard| (shard, false)));
+            self.loading.extend(wanted.iter().map(|shard| (shard, false)));
             self.effects.push(ElectionEffect::Shards(ShardCommand::Load(wanted)));
         }
     }

@@ -123,7 +123,7 @@ impl Election {
             },
         };
         self.recreating.remove(shard);
-        self.warming.remove(&shard);
+        self.loading.remove(&shard);
         let led_shard = LedShard {
             term,
             since: now,

@@ -58,7 +58,7 @@ pub(super) struct Published {
     pub(super) accepts: bool,
     pub(super) is_draining: bool,
     pub(super) plan: Plan,
-    pub(super) warmed: ShardSet,
+    pub(super) loaded: ShardSet,
 }
 
 impl Published {
@@ -71,7 +71,7 @@ impl Published {
                 .0
                 .iter()
                 .any(|(shard, target)| former.plan.0.get(shard) != Some(target))
-            || self.warmed.iter().any(|shard| !former.warmed.contains(shard))
+            || self.loaded.iter().any(|shard| !former.loaded.contains(shard))
     }
 }
 
@@ -106,9 +106,9 @@ pub(super) struct ActiveMembership {
     /// Whether this replica's watch delivered its own announcement before that of any member with other settings. The
     /// watch delivers every Lease in the order of the writes, so of two that differ only one can be established.
     pub(super) is_established: bool,
-    /// The last instant sent as [`ElectionEffect::ActUntil`], and whether its passing has been reported.
-    told_until: Option<BootInstant>,
-    is_fence_told: bool,
+    /// The last instant sent as [`ElectionEffect::ActUntil`], and whether [`ElectionEffect::Fence`] was sent after it.
+    sent_until: Option<BootInstant>,
+    is_fence_sent: bool,
 }
 
 impl ActiveMembership {
@@ -132,8 +132,8 @@ impl ActiveMembership {
             listed_again_at: None,
             published: Published::default(),
             is_established: false,
-            told_until: None,
-            is_fence_told: true,
+            sent_until: None,
+            is_fence_sent: true,
         }
     }
 
@@ -278,7 +278,7 @@ impl Election {
         self.requests.forget_all();
         self.led_shards.clear();
         self.taking.clear();
-        self.warming.clear();
+        self.loading.clear();
         self.recreating = ShardSet::EMPTY;
     }
 
@@ -298,7 +298,7 @@ impl Election {
 
     /// Joins, renews, reports the fence, and leaves.
     pub(super) fn live(&mut self, now: BootInstant) {
-        self.tell_fence(now);
+        self.emit_fence(now);
         if self.is_draining()
             && self.led_shards.is_empty()
             && !matches!(self.membership, Membership::Member(_) | Membership::Gone)
@@ -335,21 +335,21 @@ impl Election {
         }
     }
 
-    fn tell_fence(&mut self, now: BootInstant) {
+    fn emit_fence(&mut self, now: BootInstant) {
         let (fence_after, guards) = (self.fence_after(), self.guards());
         let Membership::Member(active) = &mut self.membership else {
             return;
         };
         let until = active.act_until(fence_after, guards);
         if now < until {
-            if active.told_until != Some(until) {
-                active.told_until = Some(until);
-                active.is_fence_told = false;
+            if active.sent_until != Some(until) {
+                active.sent_until = Some(until);
+                active.is_fence_sent = false;
                 self.effects.push(ElectionEffect::ActUntil(until));
             }
             self.wakeup = self.wakeup.min(until);
-        } else if !active.is_fence_told {
-            active.is_fence_told = true;
+        } else if !active.is_fence_sent {
+            active.is_fence_sent = true;
             self.effects.push(ElectionEffect::Fence);
         }
     }

@@ -17,8 +17,8 @@ impl Election {
             accepts: self.is_synced && !self.is_leaving(),
             is_draining: self.is_draining(),
             plan: self.plan(),
-            warmed: self
-                .warming
+            loaded: self
+                .loading
                 .iter()
                 .filter(|(_, is_loaded)| **is_loaded)
                 .map(|(shard, _)| *shard)
@@ -37,7 +37,7 @@ impl Election {
             (false, false) => Acceptance::Soon,
             (false, true) => Acceptance::No,
         };
-        let warmed = (!published.warmed.is_empty()).then(|| published.warmed.to_hex(count));
+        let loaded = (!published.loaded.is_empty()).then(|| published.loaded.to_hex(count));
         LeaseWrite {
             holder: Some(self.identity.to_string().into()),
             duration_secs: Some(config.timing.duration_secs()),
@@ -53,7 +53,7 @@ impl Election {
         .annotate(annotation::DRAINING, flag(published.is_draining))
         .annotate(annotation::GENESIS, flag(self.view.is_genesis))
         .annotate(annotation::PLAN, text(published.plan.to_text(count)))
-        .annotate(annotation::WARMED, warmed)
+        .annotate(annotation::LOADED, loaded)
         .annotate(annotation::EVICTED_BY, None::<&str>)
     }
 
@@ -180,7 +180,7 @@ impl Election {
             accepts: lease.accepts(),
             is_draining: lease.is_draining,
             plan: lease.plan,
-            warmed: lease.warmed,
+            loaded: lease.loaded,
         }
     }
 

@@ -154,13 +154,13 @@ impl Lines {
     fn event(&self, line: &[u8]) -> Result<LeaseEvent, LeaseError> {
         let line: Line<'_> = serde_json::from_slice(line).map_err(|error| self.no_event(error.into()))?;
         if line.kind == "ERROR" {
-            return Err(self.told(line.object));
+            return Err(self.status_error(line.object));
         }
         read_event(&line, &self.names).map_err(|error| self.no_event(error))
     }
 
     /// The error in a `Status` event.
-    fn told(&self, status: &RawValue) -> LeaseError {
+    fn status_error(&self, status: &RawValue) -> LeaseError {
         let request = self.what.clone();
         match serde_json::from_str(status.get()) {
             Ok(StatusObject { code: 410, .. }) => LeaseError::Expired { request },

@@ -228,7 +228,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
     /// Caches an object before the wanted shards are checked, so that a shard that is added later finds it.
     fn keep(&mut self, object: &K::Object) {
         if self.kind.keep(object) {
-            self.ready.push_back(WatchItem::KeepsNoMore);
+            self.ready.push_back(WatchItem::CacheFull);
         }
     }
 

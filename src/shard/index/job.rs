@@ -31,7 +31,7 @@ pub(crate) struct Job {
     /// Whether watches deliver the Job. With several shards they select Jobs by the label of the shard.
     pub(crate) is_shown: bool,
     /// Whether `UnexpectedJob` was reported for the Job (B-5.1 and its difference).
-    pub(crate) is_told_unexpected: bool,
+    pub(crate) is_reported_unexpected: bool,
 }
 
 /// An optional instant of whole seconds in eight bytes.

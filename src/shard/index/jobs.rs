@@ -108,7 +108,7 @@ impl Index {
             finish: record.finish,
             is_shown: self.is_shown(&record.shard_labels),
             is_delete_requested: false,
-            is_told_unexpected: false,
+            is_reported_unexpected: false,
         };
         let index = self.jobs.put(job);
         let jobs = &self.jobs;

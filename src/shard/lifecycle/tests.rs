@@ -360,7 +360,7 @@ fn a_watch_that_shows_it_while_it_is_listed_is_enough() {
 }
 
 #[test]
-fn a_shard_that_was_not_warmed_or_was_led_before_is_listed_whatever_was_said() {
+fn a_shard_that_was_not_loaded_or_was_led_before_is_listed_whatever_was_said() {
     let mut cold = Replica::new();
     let lead = |term| ShardCommand::Lead {
         shard_term: shard_term(term),

@@ -54,7 +54,7 @@ impl ShardState {
         for (job, finding) in self.findings(owner, now) {
             match finding {
                 Finding::Adopt => self.adopt(owner, job),
-                Finding::Unexpected => self.tell_unexpected(owner, job, now),
+                Finding::Unexpected => self.report_unexpected(owner, job, now),
                 Finding::Ended(finish) => self.take_off(owner, job, finish),
             }
         }
@@ -113,7 +113,7 @@ impl ShardState {
             let is_child = job.is_in_namespace_of(&cron_job.record.identity);
             let finding = match (job.finish, is_listed) {
                 _ if !is_child || (!is_listed && job.is_scheduled_after(latest)) => {
-                    if job.is_told_unexpected {
+                    if job.is_reported_unexpected {
                         continue;
                     }
                     Finding::Unexpected
@@ -121,7 +121,7 @@ impl ShardState {
                 (Some(finish), true) => Finding::Ended(finish),
                 (None, false) if job.is_delete_requested => continue,
                 (None, false) if self.is_ours(owner, index) => Finding::Adopt,
-                (None, false) if !job.is_told_unexpected => Finding::Unexpected,
+                (None, false) if !job.is_reported_unexpected => Finding::Unexpected,
                 (None, _) | (Some(_), false) => continue,
             };
             findings.push((index, finding));
@@ -187,9 +187,9 @@ impl ShardState {
         })
     }
 
-    fn tell_unexpected(&mut self, owner: OwnerIndex, job: JobIndex, now: Timestamp) {
+    fn report_unexpected(&mut self, owner: OwnerIndex, job: JobIndex, now: Timestamp) {
         let Some(job) = self.index.job_mut(job) else { return };
-        job.is_told_unexpected = true;
+        job.is_reported_unexpected = true;
         let (namespace, name) = (job.namespace.clone(), job.name.clone());
         let is_child = self
             .index

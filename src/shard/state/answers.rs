@@ -52,17 +52,17 @@ impl ShardState {
             CreateOutcome::AlreadyExists { message } => self.exists(owner, slot, message),
             CreateOutcome::NamespaceTerminating => self.retry_later(owner, None, now),
             CreateOutcome::Refused { message } => {
-                self.tell_failed_create(owner, &message);
+                self.report_failed_create(owner, &message);
                 self.end_open(owner, InstantOutcome::Refused);
             }
             CreateOutcome::NotPermitted { message } => {
                 if self.is_without_permission(owner, now) {
-                    self.tell_failed_create(owner, &message);
+                    self.report_failed_create(owner, &message);
                 }
                 self.retry_later(owner, None, now);
             }
             CreateOutcome::Failed { message, retry_after } => {
-                self.tell_failed_create(owner, &message);
+                self.report_failed_create(owner, &message);
                 self.retry_later(owner, retry_after, now);
             }
             CreateOutcome::Unanswered { message } => self.ask_for_slot(owner, slot, message),
@@ -212,7 +212,7 @@ impl ShardState {
         }
     }
 
-    pub(super) fn tell_failed_create(&mut self, owner: OwnerIndex, message: &str) {
+    pub(super) fn report_failed_create(&mut self, owner: OwnerIndex, message: &str) {
         self.emit_event(
             owner,
             EventReason::FailedCreate,

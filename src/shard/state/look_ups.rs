@@ -86,11 +86,11 @@ impl ShardState {
         };
         open.n_look_up_refusals = open.n_look_up_refusals.saturating_add(1);
         if open.n_look_up_refusals == REFUSALS_BEFORE_EVENT {
-            self.tell_failed_look_up(owner, name, message);
+            self.report_failed_look_up(owner, name, message);
         }
     }
 
-    fn tell_failed_look_up(&mut self, owner: OwnerIndex, name: &str, message: &str) {
+    fn report_failed_look_up(&mut self, owner: OwnerIndex, name: &str, message: &str) {
         let message = format!("Error looking up job {name}: {message}");
         self.emit_event(owner, EventReason::FailedLookUp, message);
     }
@@ -169,7 +169,7 @@ impl ShardState {
                     self.adopt_existing(owner, slot, index);
                 }
                 Some(_) | None => {
-                    self.tell_failed_create(owner, &message);
+                    self.report_failed_create(owner, &message);
                     self.end_open(owner, InstantOutcome::ForeignJob);
                 }
             },
@@ -191,7 +191,7 @@ impl ShardState {
         let Some(open) = self.open_slot_mut(owner) else { return };
         open.n_lost_creates = open.n_lost_creates.saturating_add(1);
         if open.n_lost_creates > 1 {
-            self.tell_failed_create(owner, message);
+            self.report_failed_create(owner, message);
         }
     }
 
@@ -225,7 +225,7 @@ impl ShardState {
                 if let LookUpOutcome::NotPermitted { message } = answer
                     && look_up.n_failures == REFUSALS_BEFORE_EVENT
                 {
-                    self.tell_failed_look_up(owner, &asked.name, message);
+                    self.report_failed_look_up(owner, &asked.name, message);
                 }
             }
         }

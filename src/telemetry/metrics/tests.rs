@@ -32,7 +32,7 @@ async fn every_row_of_the_table_is_registered_and_nothing_else() {
     }
     let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
     metrics.watch_health.begin("jobs", Scope::Cluster, clock.clone());
-    metrics.election_board.publish(figures(&clock));
+    metrics.election_snapshot.publish(figures(&clock));
     let text = metrics.render().unwrap();
     let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let registered: BTreeSet<String> = names.map(str::to_owned).collect();
@@ -76,7 +76,7 @@ fn figures(clock: &Clock) -> ElectionFigures {
 async fn ages_grow_between_what_the_election_publishes() {
     let metrics = Metrics::register().unwrap();
     let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
-    metrics.election_board.publish(figures(&clock));
+    metrics.election_snapshot.publish(figures(&clock));
     for age in [0, 3, 12] {
         let text = metrics.render().unwrap();
         assert_eq!(value(&text, "cronwheel_lease_renew_age_seconds"), age);

@@ -245,7 +245,7 @@ impl Process {
 
     /// How it sees the election.
     pub(super) fn figures(&self) -> Option<ElectionFigures> {
-        self.metrics.election_board.read()
+        self.metrics.election_snapshot.read()
     }
 
     /// The shards that it would act on at this instant.

@@ -75,7 +75,7 @@ fn told(item: &WatchItem) -> String {
                 input.as_ref().map(told_input).unwrap_or_default()
             )
         }
-        WatchItem::Listed(_) | WatchItem::PassedOver | WatchItem::KeepsNoMore => format!("{item:?}"),
+        WatchItem::Listed(_) | WatchItem::PassedOver | WatchItem::CacheFull => format!("{item:?}"),
         WatchItem::Error { message, .. } => format!("error {message}"),
     }
 }

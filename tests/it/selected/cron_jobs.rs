@@ -159,7 +159,7 @@ async fn next(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String {
         }
         WatchItem::Listed(selected_by) => format!("by {selected_by:?}"),
         WatchItem::PassedOver => "PassedOver".to_owned(),
-        WatchItem::KeepsNoMore => "KeepsNoMore".to_owned(),
+        WatchItem::CacheFull => "KeepsNoMore".to_owned(),
         WatchItem::Input(_) | WatchItem::Undecodable { .. } | WatchItem::Error { .. } => format!("{item:?}"),
     }
 }

@@ -206,7 +206,7 @@ fn durations_numbers_and_seconds_read_well() {
         (86_400, "1d 0h"),
         (-5, "0s"),
     ] {
-        assert_eq!(told(SignedDuration::from_secs(seconds)), expected);
+        assert_eq!(duration_text(SignedDuration::from_secs(seconds)), expected);
     }
     for (number, expected) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
         assert_eq!(grouped(number), expected);

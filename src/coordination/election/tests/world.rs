@@ -82,9 +82,9 @@ pub(super) struct Replica {
     /// One message in this many may be lost; 0 loses none.
     pub(super) loss: u64,
     /// Whether it never reports a shard as loaded.
-    pub(super) warms_nothing: bool,
+    pub(super) loads_nothing: bool,
     /// How long it takes to load shards, in milliseconds.
-    pub(super) warm_delay: u64,
+    pub(super) load_delay: u64,
     /// How long its shards act after the order to seal them, if they may, in milliseconds.
     pub(super) seal_delay: u64,
     /// Identifies the process, so that messages to former ones are not delivered.
@@ -172,8 +172,8 @@ impl World {
             cut_until: 0,
             watch_lag: 0,
             loss: 0,
-            warms_nothing: false,
-            warm_delay: 0,
+            loads_nothing: false,
+            load_delay: 0,
             seal_delay: 0,
             generation: 0,
             has_left: false,
@@ -470,8 +470,8 @@ impl World {
 
     fn load_shards(&mut self, at: usize, shards: ShardSet, delay: u64) {
         let replica = &self.replicas[at];
-        let delay = delay + replica.warm_delay;
-        let n_loaded = if replica.warms_nothing { 0 } else { usize::MAX };
+        let delay = delay + replica.load_delay;
+        let n_loaded = if replica.loads_nothing { 0 } else { usize::MAX };
         for shard in shards.iter().take(n_loaded) {
             self.post(
                 at,

@@ -77,9 +77,9 @@ impl ChangeDay {
             ""
         };
         let parts = [
-            told(&self.lost, "is lost", "are lost").map(|lost| [no_run, &lost].concat()),
-            told(&self.repeated, "runs twice", "come twice"),
-            told(
+            phrase(&self.lost, "is lost", "are lost").map(|lost| [no_run, &lost].concat()),
+            phrase(&self.repeated, "runs twice", "come twice"),
+            phrase(
                 &self.strange,
                 "comes, which the schedule does not name",
                 "come that the schedule does not name",
@@ -102,7 +102,7 @@ pub(super) fn walls(change: &OffsetChange) -> (i64, i64) {
     )
 }
 
-fn told(times: &[i64], of_one: &str, of_many: &str) -> Option<String> {
+fn phrase(times: &[i64], of_one: &str, of_many: &str) -> Option<String> {
     let first = times.first()?;
     let first = format!("{:02}:{:02}", first / 3_600, first / 60 % 60);
     Some(match times.len() {

@@ -83,9 +83,9 @@ fn f4_a_replica_with_many_shards_gives_more_of_them_at_a_time() {
 }
 
 #[test]
-fn a_target_that_warms_nothing_is_passed_over_after_three_seconds() {
+fn a_target_that_loads_nothing_is_passed_over_after_three_seconds() {
     let mut world = fleet(16, 3, 67);
-    world.replicas[1].warms_nothing = true;
+    world.replicas[1].loads_nothing = true;
     world.drain(0);
     world.run(2_900);
     assert!(!world.replicas[0].has_left);
@@ -103,7 +103,7 @@ fn a_target_that_warms_nothing_is_passed_over_after_three_seconds() {
 fn a_leaver_whose_targets_are_all_slow_waits_for_two_and_leaves_the_shards_to_whoever_takes_them() {
     let mut world = fleet(16, 5, 69);
     for slow in 1..5 {
-        world.replicas[slow].warms_nothing = true;
+        world.replicas[slow].loads_nothing = true;
     }
     world.drain(0);
     world.run(5_900);

@@ -158,7 +158,7 @@ fn f20_random_changes_of_the_members_end_in_rest_with_few_moves() {
 fn a_newcomer_that_loads_slowly_gets_its_share_all_the_same() {
     let mut world = fleet(16, 2, 5);
     let newcomer = world.start("new");
-    world.replicas[newcomer].warm_delay = 20_000;
+    world.replicas[newcomer].load_delay = 20_000;
     world.run(90_000);
     assert_balanced(&world, &[0, 1, newcomer]);
     assert_eq!(world.n_moves(), 5);
@@ -169,7 +169,7 @@ fn at_most_eight_shards_are_on_their_way_from_one_member() {
     let mut world = fleet(64, 1, 89);
     world.start("pod-1");
     for replica in &mut world.replicas {
-        replica.warms_nothing = true;
+        replica.loads_nothing = true;
     }
     world.run(12_000);
     let overview = world.overview(0);
@@ -180,5 +180,5 @@ fn at_most_eight_shards_are_on_their_way_from_one_member() {
         .count();
     assert_eq!(n_offered, 8);
     world.run(60_000);
-    assert_eq!(world.n_moves(), 0, "what its target does not warm it keeps");
+    assert_eq!(world.n_moves(), 0, "the leader keeps what its target does not load");
 }

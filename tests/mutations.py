@@ -86,7 +86,6 @@ FLEET = {
     "one-wrong-api-server-alarms": ("src/controller/clock/guard.rs", "2 * self.n_believed(is_so) > self.fresh().count()", "self.n_believed(is_so) > 0", "f_28"),
     "fenced-create-is-not-sent-elsewhere": ("src/kube_api/client.rs", "fenced_over: classify::is_fenced(&answer).then_some(connection)", "fenced_over: classify::is_fenced(&answer).then_some(connection).filter(|_| false)", "f_28"),
     "creates-die-with-the-leadership": ("src/controller/dispatcher/request.rs", "left.unwrap_or_default().min(STORE_TIME_MAX)", "left.unwrap_or_default().min(STORE_TIME_MAX - STORE_TIME_MAX)", "f_29_slow"),
-    "slow-admission-lowers-the-limit": ("src/controller/pacing.rs", "let is_delayed = latency >= RECENT_MAX;", "let is_delayed = latency >= RECENT_MAX * 99;", "f_29_many"),
     "slow-admission-takes-places": ("src/controller/pacing/recent_sends.rs", "now.since(first.sent) >= RECENT_MAX", "now.since(first.sent) >= RECENT_MAX * 99", "f_29_many"),
 }
 
@@ -97,6 +96,7 @@ UNIT = {
     "all-shards-sealed-at-once": ("src/shard/lifecycle.rs", "n_sealed < SEALED_MAX", "n_sealed < 9_999", "one_shard_at_a_time"),
     "a-replica-that-may-not-act-judges": ("src/shard/state/phase.rs", "        self.is_paused = true;", "        self.is_paused = false;", "while_it_may_not_act"),
     "lone-replica-beside-a-member-that-leaves": (f"{ELECTION}/members.rs", "is_any_alone && (lease.is_draining || leads())", "is_any_alone && lease.is_draining && !leads()", "alone::"),
+    "slow-admission-lowers-the-limit": ("src/controller/pacing.rs", "let is_delayed = latency >= RECENT_MAX;", "let is_delayed = latency >= RECENT_MAX * 99;", "answers_that_admission_delays"),
     "create-outlives-its-slot": (f"{STATE}/decision.rs", "expires_at.map_or(Timestamp::MAX, |expires_at| after(expires_at, -clock_skew_max))", "Timestamp::MAX", "a_job_may_be_stored_until"),
     "short-lived-job-outlives-its-term": ("src/shard/record.rs", "self.has_short_ttl() || limits.contains(&Some(0))", "self.has_short_ttl() && limits.contains(&Some(0))", "a_job_may_be_stored_until"),
     "refused-look-up-stops-later-slots": (f"{STATE}/decision.rs", "Some(_) if cron_job.awaits_answer(now) => return false,", "Some(open) if open.is_in_flight() => return false,", "a_look_up_that_is_not_permitted"),

@@ -208,3 +208,14 @@ fn a_request_that_was_given_up_neither_pauses_a_lane_nor_opens_it() {
     pacer.on_answered(hung, &given_up, at(70_000), Duration::from_secs(35), 0);
     assert_eq!(pacer.admission(at(70_000), 0), Admission::Wait(at(70_100)));
 }
+
+#[test]
+fn answers_that_admission_delays_do_not_lower_the_limit() {
+    let mut pacer = Pacer::new(128);
+    for number in 0..1_000 {
+        let sent = ticket(&mut pacer, at(number));
+        let latency = Duration::from_millis(if number < 20 { 3 } else { 10_000 });
+        pacer.on_outcome(sent, latency, 20);
+    }
+    assert_eq!(pacer.inflight_limit(), 64);
+}

@@ -361,16 +361,12 @@ fn telling<'a>(
     mut verdicts: impl DoubleEndedIterator<Item = &'a Verdict> + Clone,
     order: Option<&JobOrder>,
 ) -> Option<&'a Verdict> {
-    let is_conclusive = |verdict: &&Verdict| match (&verdict.decision, order) {
+    let is_final = |verdict: &&Verdict| match (&verdict.decision, order) {
         (Decision::Start { slot, .. }, Some(order)) => *slot == order.slot,
         (Decision::Skip(SkipReason::NotDue), _) | (Decision::Skip(_), Some(_)) => false,
         (Decision::Start { .. } | Decision::Skip(_), None) => true,
     };
-    verdicts
-        .clone()
-        .rev()
-        .find(is_conclusive)
-        .or_else(|| verdicts.next_back())
+    verdicts.clone().rev().find(is_final).or_else(|| verdicts.next_back())
 }
 
 fn sent_job(order: &JobOrder) -> Result<SentJob, ExplainError> {

@@ -1,7 +1,8 @@
-//! The `dev` command: an in-memory API server on a loopback port, what runs its Jobs, and the real controller as a client
-//! of it, in one process, for a person with `kubectl` and without a cluster.
+//! The `dev` command: an in-memory API server on a loopback port, a runner for its Jobs, and the real controller as a
+//! client of it, in one process. It is for a person with `kubectl` and without a cluster.
 //!
-//! Invariant: whatever ends it, but for SIGKILL, the port and the terminal are given back and the kubeconfig is gone.
+//! Invariant: however the process ends, except by SIGKILL, the port and the terminal are released and the kubeconfig is
+//! removed.
 
 mod board;
 mod ending;
@@ -50,22 +51,22 @@ use crate::{
     telemetry::{logging::LogLevel, metrics::Metrics},
 };
 
-/// Next to that of a Kubernetes API server, and given to nobody.
+/// The port next to that of a Kubernetes API server, which nobody has registered.
 const PORT: u16 = 6440;
 
 /// Ten times as many as the largest clusters have; they take 8 GB.
 const CRON_JOBS_MAX: i64 = 1_000_000;
 
-/// The example, where the repository is.
+/// The example in the repository.
 const EXAMPLE: &str = "examples/hello.yaml";
 
-/// How long Jobs run that do not say; kubectl shall see them run and end.
+/// The default duration of a Job, long enough to be seen by kubectl.
 const RUN_FOR: std::ops::Range<Duration> = Duration::from_secs(2)..Duration::from_secs(5);
 
-/// How far the clock may be from the API server's, which is the same one.
+/// The tolerance against the API server's clock, which is the same clock.
 const SKEW_MAX: SignedDuration = SignedDuration::from_secs(2);
 
-/// As `run` has it unless told otherwise.
+/// The default of `run`.
 const STATUS_FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 const INFLIGHT_MAX: u32 = 128;
 
@@ -110,29 +111,29 @@ pub struct DevArgs {
 /// Why `dev` does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum DevError {
-    /// Another program has the port.
+    /// The port is in use.
     #[error("--port {port}: the API server cannot listen there; give another port, or 0 for any that is free")]
     Port {
-        /// As configured.
+        /// The configured address.
         port: u16,
-        /// Why not.
+        /// The error of the system.
         source: ServerError,
     },
     /// The kubeconfig cannot be written.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
-    /// The way to our own API server.
+    /// The client of the in-memory API server fails.
     #[error("cannot connect to the API server of dev")]
     Address(#[source] http::uri::InvalidUri),
-    /// The terminal or the output.
+    /// The terminal or the output fails.
     #[error("cannot write to standard output")]
     Output(#[source] io::Error),
-    /// The controller.
+    /// The controller fails.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
 }
 
-/// Runs until a signal or the end of its time. Within a tokio runtime of several threads only.
+/// Runs until a signal or the end of its time. Requires a multi-threaded tokio runtime.
 pub async fn run(args: &DevArgs, output: Stdout) -> Result<(), DevError> {
     let output_is_gone = Arc::new(Notify::new());
     let mut ending = Ending::listen(args.run_for, Arc::clone(&output_is_gone)).map_err(RuntimeError::Signals)?;
@@ -190,7 +191,7 @@ fn api(args: &DevArgs, clock: Clock) -> Api {
     if args.cronjobs > 0 {
         options.namespaces.extend(population::namespaces().map(str::to_owned));
     }
-    // The clock as it reads: held back by the guard, it could never tell the guard of a step.
+    // The raw clock: a clock behind the guard could not show a step to the guard.
     let api = Api::new(options, WallClock::new(move || clock.wall()));
     if args.faults {
         for rule in faults::rules() {
@@ -207,7 +208,7 @@ async fn listen(port: u16, api: &Api) -> Result<Server, DevError> {
         .map_err(|source| DevError::Port { port, source })
 }
 
-/// The controller's way to the API server, through the port as everybody's.
+/// Returns the controller's connection to the API server, through the port like any client.
 fn config(address: SocketAddr) -> Result<Config, DevError> {
     let mut config = Config::new(format!("http://{address}").parse().map_err(DevError::Address)?);
     config.proxy_url = None;
@@ -248,7 +249,7 @@ fn companions(seed: u64, api: &Api, server: Server, view: View, metrics: &Metric
     ]
 }
 
-/// The two commands to try first.
+/// Returns the first two commands to try.
 fn commands(args: &DevArgs) -> Vec<String> {
     let kubectl = format!("kubectl --kubeconfig {}", quoted(&args.kubeconfig));
     let begin = if Path::new(EXAMPLE).exists() {
@@ -263,7 +264,7 @@ fn commands(args: &DevArgs) -> Vec<String> {
     ]
 }
 
-/// A path as a shell takes it.
+/// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |character: char| character.is_alphanumeric() || "-_./+,:@".contains(character);

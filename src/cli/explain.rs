@@ -1,7 +1,7 @@
 //! The `explain` command: what the controller would do with a CronJob now, and why.
 //!
-//! It answers with the code that a run uses: a shard of its own is shown the objects, and what it asks for is told
-//! instead of done. Nothing is written anywhere.
+//! The command uses the code of `run`: it feeds the objects to a shard and reports the requested actions instead of
+//! executing them. It writes nothing to the cluster.
 
 mod explanation;
 mod json;
@@ -33,7 +33,7 @@ use self::{
 use super::args::values::parse_zone;
 use crate::schedule::Zone;
 
-/// The largest input that is taken: a cluster of a hundred thousand CronJobs has less.
+/// Maximum size of the input; a hundred thousand CronJobs need less.
 const INPUT_BYTES_MAX: u64 = 1 << 30;
 
 /// Says what the controller would do with a CronJob now, and why.
@@ -82,7 +82,7 @@ enum OutputFormat {
     Json,
 }
 
-/// What the answers' `reason` can be, for the long help.
+/// The possible values of `reason`, for the long help.
 fn reasons() -> String {
     let mut help = "Reasons, with the rules of the built-in controller that they come from:".to_owned();
     for reason in Reason::ALL {
@@ -99,7 +99,7 @@ fn reasons() -> String {
     help
 }
 
-/// Room for a line of the long help behind its indent, on a narrow terminal.
+/// Width of a line of the long help behind its indent, on a narrow terminal.
 const HELP_COLUMNS: usize = 72;
 
 fn wrapped(text: &str, columns: usize) -> Vec<String> {
@@ -116,7 +116,7 @@ fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// What can stand in a path as one segment, as the names of CronJobs and namespaces do.
+/// Characters of a path segment, which the names of CronJobs and namespaces consist of.
 fn parse_name(name: &str) -> Result<String, String> {
     let is_good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
     if !name.is_empty() && name.len() <= 253 && name.bytes().all(is_good) && name != "." && name != ".." {
@@ -126,9 +126,8 @@ fn parse_name(name: &str) -> Result<String, String> {
     }
 }
 
-/// What can be asked for, in Unix seconds: from 1973 to the end of 2099. Around it a chain of slots cannot be jumped
-/// along and would be walked one by one for very long: before, a zone had an offset of odd seconds, after it the zone
-/// tables end.
+/// The accepted instants in Unix seconds, from 1973 to the end of 2099. Before, a zone had an offset with odd seconds;
+/// after, the zone tables end. There a chain of slots would have to be walked one by one.
 const INSTANTS_SECONDS: Range<i64> = 94_694_400..4_102_444_800;
 
 fn parse_instant(text: &str) -> Result<Timestamp, String> {
@@ -158,110 +157,110 @@ pub enum ExplainError {
     /// The file cannot be read.
     #[error("-f {file}: cannot be read; give a file of CronJobs and Jobs, or - for standard input")]
     Read {
-        /// As given.
+        /// The path as given.
         file: String,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         error: io::Error,
     },
     /// The file is too large.
     #[error("-f {file}: larger than {INPUT_BYTES_MAX} bytes; give the CronJobs of one namespace at a time")]
     TooLarge {
-        /// As given.
+        /// The path as given.
         file: String,
     },
-    /// The file is no text.
+    /// The file is not UTF-8.
     #[error("-f {file}: not in UTF-8; give YAML or JSON")]
     NoText {
-        /// As given.
+        /// The path as given.
         file: String,
     },
-    /// The file is no YAML.
+    /// The file is not valid YAML.
     #[error("{input}: not YAML: {problem}; {fix}")]
     Yaml {
-        /// Its name.
+        /// The name of the input.
         input: String,
-        /// What the parser says, with the place.
+        /// The error of the parser, with its position.
         problem: String,
-        /// What to do about it.
+        /// The fix.
         fix: &'static str,
     },
-    /// The file begins like JSON and is none.
+    /// The file begins like JSON and is not valid JSON.
     #[error("{input}: not JSON: {problem}; correct it there")]
     Json {
-        /// Its name.
+        /// The name of the input.
         input: String,
-        /// What the parser says, with the place.
+        /// The error of the parser, with its position.
         problem: String,
     },
-    /// A document is no object.
+    /// A document is not an object.
     #[error("{place} is {found}; give Kubernetes objects, with apiVersion, kind, metadata and spec")]
     NoObject {
-        /// Which.
+        /// The document.
         place: String,
-        /// What it is.
+        /// The type of the document.
         found: &'static str,
     },
-    /// An object does not say what it is.
+    /// An object has no kind.
     #[error("{place} has no kind; give Kubernetes objects, with apiVersion, kind, metadata and spec")]
     NoKind {
-        /// Which.
+        /// The object.
         place: String,
     },
-    /// An object does not say how it is called.
+    /// An object has no name.
     #[error("a {kind} has no metadata.name; give it one")]
     NoName {
-        /// Its kind.
+        /// The kind of the object.
         kind: &'static str,
     },
-    /// Two objects are one.
+    /// An object occurs twice.
     #[error("{kind} {name} occurs twice; keep one")]
     Repeated {
-        /// Its kind.
+        /// The kind of the object.
         kind: &'static str,
-        /// Namespace and name.
+        /// Its namespace and name.
         name: String,
     },
-    /// Two Jobs claim to be one.
+    /// Two Jobs have the same uid.
     #[error("Job {name} has the metadata.uid {uid} of another Job; leave it out, or give each its own")]
     SameUid {
-        /// The second one's.
+        /// The namespace and name of the second Job.
         name: String,
-        /// Of both.
+        /// The uid.
         uid: String,
     },
     /// The CronJob is not in the cluster.
     #[error("CronJob {namespace}/{name} is not in the cluster; check the name and give the namespace by -n")]
     NotFound {
-        /// Its namespace.
+        /// The namespace of the CronJob.
         namespace: String,
-        /// Its name.
+        /// The name of the CronJob.
         name: String,
     },
-    /// The cluster does not give what is asked for.
+    /// The cluster does not return an object.
     #[error("cannot get the {what} {name}; the account needs get on cronjobs, get and list on jobs")]
     Fetch {
-        /// What was asked for.
+        /// The requested object.
         what: &'static str,
-        /// The CronJob's namespace and name.
+        /// The namespace and name of the CronJob.
         name: String,
-        /// What the API server or the transport says.
+        /// The error of the API server or of the transport.
         #[source]
         error: Box<GetError>,
     },
-    /// There is nothing to explain.
+    /// The input has no CronJob.
     #[error("{input}: no batch/v1 CronJob in it; give at least one")]
     NoCronJob {
-        /// Its name.
+        /// The name of the input.
         input: String,
     },
-    /// An object does not go from one form of JSON to another.
+    /// An object cannot be converted between forms of JSON.
     #[error("an object cannot be converted")]
     Convert(#[source] serde_json::Error),
-    /// The shard goes on asking for things.
+    /// The shard requests actions without an end.
     #[error("CronJob {name}: the decision does not settle; please report this with the objects")]
     Unsettled {
-        /// Namespace and name.
+        /// The namespace and name of the CronJob.
         name: String,
     },
     /// The answer cannot be written.
@@ -269,21 +268,21 @@ pub enum ExplainError {
     Write(#[source] io::Error),
 }
 
-/// The CronJob of a cluster that is asked about, and the way there.
+/// The CronJob of a cluster to explain, and the access to the cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// Its name.
+    /// The name of the CronJob.
     pub name: &'a str,
-    /// Its namespace, where given.
+    /// The namespace of the CronJob, if given.
     pub namespace: Option<&'a str>,
-    /// The kubeconfig, where given.
+    /// The kubeconfig, if given.
     pub kubeconfig: Option<&'a Path>,
-    /// The kubeconfig's context, where given.
+    /// The context of the kubeconfig, if given.
     pub context: Option<&'a str>,
 }
 
 impl ExplainArgs {
-    /// The CronJob of a cluster that is asked about; none where a file is given.
+    /// The CronJob of a cluster; `None` if a file is given.
     pub fn wanted(&self) -> Option<Wanted<'_>> {
         Some(Wanted {
             name: self.name.as_deref()?,
@@ -294,9 +293,9 @@ impl ExplainArgs {
     }
 }
 
-/// Answers for objects in a file; `now` is the instant where none is given. Notes go to `notes`, one a line.
+/// Explains the objects of a file; `now` is the default instant. Notes go to `notes`, one per line.
 ///
-/// A reader that has seen enough and closes `output` ends the command, which is no error.
+/// A closed `output` ends the command without an error.
 pub fn run(
     args: &ExplainArgs,
     now: Timestamp,
@@ -311,7 +310,7 @@ pub fn run(
     answer(args, name, objects, now, output, notes)
 }
 
-/// Answers for a CronJob of a cluster, as [`run`] does.
+/// Explains a CronJob of a cluster, like [`run`].
 pub async fn run_live(
     args: &ExplainArgs,
     client: &kube::Client,

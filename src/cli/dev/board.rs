@@ -1,6 +1,6 @@
-//! What the screen of `dev` knows: facts of the two watches in, figures out. It sees what any client of the API can see.
+//! The figures of the screen of `dev`, computed from two watches. It uses what any client of the API can see.
 //!
-//! Invariant: a look costs what has changed since the last, not what is kept.
+//! Invariant: an update costs what has changed since the last one, not what is stored.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -14,26 +14,27 @@ use crate::{
     shard::{CronJobRecord, CronJobSchedule, Finish, Input, JobRecord, Uid},
 };
 
-/// Fires are counted over so long.
+/// Period over which fires are counted.
 pub(super) const WINDOW: SignedDuration = SignedDuration::from_mins(1);
 
-/// The latest fires that are kept by name: a large screen full.
+/// Number of the latest fires that are stored by name: enough for a large screen.
 const LATEST_MAX: usize = 50;
 
-/// Fires that are counted at once: a burst of all CronJobs of the largest clusters. Beyond it the count stands still.
+/// Maximum number of counted fires: a burst of all CronJobs of the largest clusters. Beyond it the count stays.
 const FIRES_MAX: usize = 1_000_000;
 
-/// What is known of the cluster.
+/// The known state of the cluster.
 pub(super) struct Board {
     cron_jobs: HashMap<Uid, Listed>,
-    /// Each CronJob that will fire, by when next. Names alone do not tell one from its successor that a list shows.
+    /// Each CronJob that will fire, by its next activation. Names alone do not distinguish a CronJob from its successor
+    /// in a list.
     agenda: BTreeSet<Planned>,
     n_suspended: usize,
     jobs: HashMap<Uid, Run>,
     n_running: usize,
     n_complete: u64,
     n_failed: u64,
-    /// When each Job of a slot was first seen, oldest first.
+    /// The instant at which the Job of each slot was first seen, oldest first.
     fires: VecDeque<Timestamp>,
     latest: VecDeque<Fire>,
     lists: Lists,
@@ -46,7 +47,7 @@ struct Listed {
     name: Arc<str>,
     schedule: CronJobSchedule,
     is_suspended: bool,
-    /// From where `@every` counts.
+    /// The start of the chain of `@every`.
     anchor: Timestamp,
     next: Option<Timestamp>,
     list: u64,
@@ -65,14 +66,14 @@ struct Fire {
     is_gone: bool,
 }
 
-/// The numbers of the current lists: what bears an older one when a list is complete is gone.
+/// The numbers of the current lists. An entry with an older number is removed when a list is complete.
 #[derive(Default)]
 struct Lists {
     cron_jobs: u64,
     jobs: u64,
 }
 
-/// What there is to show.
+/// The figures to show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Figures {
     pub(super) n_cron_jobs: usize,
@@ -80,10 +81,10 @@ pub(super) struct Figures {
     /// Within [`WINDOW`].
     pub(super) n_fires: usize,
     pub(super) n_running: usize,
-    /// Since the beginning, as the next.
+    /// Since the start, like the next field.
     pub(super) n_complete: u64,
     pub(super) n_failed: u64,
-    /// The soonest first.
+    /// In the order of their instants.
     pub(super) next_fires: Vec<NextFire>,
     /// The newest first.
     pub(super) latest_fires: Vec<LatestFire>,
@@ -121,7 +122,7 @@ impl Board {
         }
     }
 
-    /// Takes in a fact of a watch.
+    /// Applies an item of a watch.
     pub(super) fn take(&mut self, input: Input, now: Timestamp) {
         match input {
             Input::CronJobApplied(record) => self.apply_cron_job(&record, now),
@@ -142,7 +143,7 @@ impl Board {
                     run.list = self.lists.jobs;
                 }
             }
-            // A shard's own business.
+            // Relevant for shards only.
             Input::Selected(_)
             | Input::JobCreateAnswered { .. }
             | Input::JobDeleteAnswered { .. }
@@ -151,7 +152,7 @@ impl Board {
         }
     }
 
-    /// What there is to show, with so many fires of each kind.
+    /// Returns the figures, with at most this number of fires of each kind.
     pub(super) fn figures(&mut self, now: Timestamp, n_listed: usize) -> Figures {
         self.pass_time(now);
         let next_fire = |(at, name, uid): &Planned| NextFire {
@@ -203,7 +204,7 @@ impl Board {
         self.plan(&identity.uid, now);
     }
 
-    /// Puts a CronJob that is not on the agenda there, if it will fire.
+    /// Adds a CronJob to the agenda if it will fire and is not there.
     fn plan(&mut self, uid: &Uid, now: Timestamp) {
         let Some(listed) = self.cron_jobs.get_mut(uid) else {
             return;
@@ -233,7 +234,7 @@ impl Board {
         }
     }
 
-    /// Takes note of a Job of a CronJob; one of nobody is nobody's fire.
+    /// Records a Job of a CronJob; other Jobs are not fires.
     fn apply_job(&mut self, record: JobRecord, now: Timestamp) {
         if record.controller.is_none() {
             return;

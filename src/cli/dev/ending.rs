@@ -1,4 +1,4 @@
-//! When `dev` ends: at a signal, when its time is up, or when nobody is left to read what it shows.
+//! The end of `dev`: a signal, the end of its time, or a closed output.
 
 use std::{future::pending, pin::Pin, sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::controller::shutdown::Signals;
 
-/// Why it ends. What is not a signal counts once: only a second signal cuts the end short.
+/// Why it ends. Reasons that are not signals count once; a second signal ends the process at once.
 pub(super) struct Ending {
     signals: Signals,
     hangup: Signal,
@@ -24,7 +24,7 @@ struct Others {
 }
 
 impl Ending {
-    /// From here on the process does not end by itself on these signals. `output_is_gone` is notified by whoever shows.
+    /// Handles these signals from now on. The task that writes the output notifies `output_is_gone`.
     pub(super) fn listen(run_for: Option<Duration>, output_is_gone: Arc<Notify>) -> std::io::Result<Ending> {
         Ok(Ending {
             signals: Signals::listen()?,
@@ -37,7 +37,7 @@ impl Ending {
         })
     }
 
-    /// Returns at the next reason, with its name.
+    /// Waits for the next reason and returns its name.
     pub(super) async fn next(&mut self) -> &'static str {
         let reason = tokio::select! {
             biased;

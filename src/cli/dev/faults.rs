@@ -1,4 +1,4 @@
-//! What goes wrong with `--faults`: for the controller alone, so that a person can watch it lose nothing.
+//! The faults of `--faults`. They affect the controller alone, so that a person can watch it lose nothing.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use apisim::{Fault, Rule, Verb};
 
 use crate::kube_api::http::USER_AGENT;
 
-/// Of a million requests, or events of a watch. Together some of a hundred requests of the controller go wrong.
+/// Probabilities per million requests or watch events. Together they affect a few percent of the controller's requests.
 const RULES: [(Fault, u32); 7] = [
     (
         Fault::Delay {
@@ -19,12 +19,12 @@ const RULES: [(Fault, u32); 7] = [
     (Fault::Unavailable, 10_000),
     (Fault::Throttle { retry_after_seconds: 1 }, 5_000),
     (Fault::DropBefore, 10_000),
-    // The worst: it was done, and nobody is told.
+    // The worst case: the request is executed, and its answer is lost.
     (Fault::DropAfter, 20_000),
     (Fault::CloseWatch, 2_000),
 ];
 
-/// Rules for the API server.
+/// Returns the rules for the API server.
 pub(super) fn rules() -> impl Iterator<Item = Rule> {
     RULES.into_iter().map(|(fault, per_million)| {
         let is_of_watches = fault == Fault::CloseWatch;

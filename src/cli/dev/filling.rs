@@ -1,4 +1,4 @@
-//! Fills the API server with CronJobs, one request after the other, while the controller is at work already.
+//! Creates the CronJobs of `--cronjobs` one after the other, while the controller is already running.
 
 use std::sync::{
     Arc,
@@ -11,10 +11,10 @@ use tokio::task::yield_now;
 
 use super::population::{Member, Population};
 
-/// In process nothing has to be waited for; others get their turn after so many.
+/// An in-process request never waits, so other tasks get a turn after this number.
 const TURN: u32 = 16;
 
-/// Creates so many CronJobs. What is refused is told, and the others go on.
+/// Creates this number of CronJobs. Refused ones are reported, and the others are still created.
 pub(super) async fn fill(client: Client, seed: u64, n_to_fill: Arc<AtomicU32>) {
     let mut population = Population::new(seed);
     let n_cron_jobs = n_to_fill.load(Ordering::Relaxed);

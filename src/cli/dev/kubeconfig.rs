@@ -1,6 +1,6 @@
-//! The kubeconfig file that leads `kubectl` to the API server of `dev`: made for its owner alone, gone when it is dropped.
+//! The kubeconfig file for the API server of `dev`. Only its owner can read it, and it is removed when it is dropped.
 //!
-//! Invariant: no file is overwritten that something else has made, nor one that another `dev` still uses.
+//! Invariant: no file is overwritten that another program created or that another `dev` still uses.
 
 use std::{
     fs::{self, File, OpenOptions, Permissions, TryLockError},
@@ -12,38 +12,38 @@ use std::{
 
 use rustix::process::geteuid;
 
-/// How a file of ours begins.
+/// The first line of a file that `dev` created.
 const MARK: &str = "# Made by `cronwheel dev`, which removes it when it ends.\n";
 
-/// For its owner alone: kubectl warns of others.
+/// Readable by its owner alone; kubectl warns otherwise.
 const MODE: u32 = 0o600;
 
 /// Why there is no kubeconfig.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
-    /// The file cannot be had.
+    /// The file cannot be opened or written.
     #[error("--kubeconfig {}: cannot be written; give a file in a folder that you may write to", .path.display())]
     Write {
-        /// As configured.
+        /// The configured path.
         path: PathBuf,
-        /// Why not.
+        /// The error of the system.
         source: io::Error,
     },
-    /// It may be the way to somebody's cluster.
+    /// The file may be the access to another cluster.
     #[error("--kubeconfig {}: is there and was not made by `cronwheel dev`; give another file", .path.display())]
     Foreign {
-        /// As configured.
+        /// The configured path.
         path: PathBuf,
     },
-    /// Two would take turns in overwriting it.
+    /// Another `dev` uses the file, and both would overwrite it.
     #[error("--kubeconfig {}: another `cronwheel dev` uses it; give another file, and another --port", .path.display())]
     InUse {
-        /// As configured.
+        /// The configured path.
         path: PathBuf,
     },
 }
 
-/// The file, locked for as long as it is kept.
+/// The file, locked until it is dropped.
 #[derive(Debug)]
 pub(super) struct KubeconfigFile {
     path: PathBuf,
@@ -51,10 +51,10 @@ pub(super) struct KubeconfigFile {
 }
 
 impl KubeconfigFile {
-    /// Writes it; one that a killed `dev` has left is written anew.
+    /// Writes the file. A file that a killed `dev` left is replaced.
     pub(super) fn write(path: &Path, server: SocketAddr) -> Result<KubeconfigFile, KubeconfigError> {
         let named = || path.to_owned();
-        // A link, a device or a pipe: whatever it leads to is not ours to write to.
+        // A link, a device or a pipe may lead to a file that `dev` must not write.
         if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
             return Err(KubeconfigError::Foreign { path: named() });
         }
@@ -63,7 +63,7 @@ impl KubeconfigFile {
         options.read(true).write(true).create(true).truncate(false).mode(MODE);
         let mut file = options.open(path).map_err(failed)?;
         match file.try_lock() {
-            // Where there are no locks, the mark has to do.
+            // On a file system without locks the first line must suffice.
             Ok(()) | Err(TryLockError::Error(_)) => {}
             Err(TryLockError::WouldBlock) => return Err(KubeconfigError::InUse { path: named() }),
         }
@@ -80,7 +80,7 @@ impl KubeconfigFile {
 
 impl Drop for KubeconfigFile {
     fn drop(&mut self) {
-        // Somebody may have removed it already, which is as good, or put something else in its place.
+        // The file may have been removed already, or replaced by another one.
         if leads_to(&self.path, &self.locked).unwrap_or(false) {
             let _removed = fs::remove_file(&self.path);
         }
@@ -92,8 +92,8 @@ fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
     Ok((found.dev(), found.ino()) == (ours.dev(), ours.ino()))
 }
 
-/// Whether nothing is in it but what we have written. One of another user could be changed by them later, and make
-/// `kubectl` run what they like.
+/// Whether `dev` wrote the whole file. A file of another user could be changed by them later, and make `kubectl` run
+/// any command.
 fn is_ours(file: &mut File) -> io::Result<bool> {
     if file.metadata()?.uid() != geteuid().as_raw() {
         return Ok(false);

@@ -1,5 +1,5 @@
-//! Lateness over the last minute, out of the histogram that the dispatcher keeps: so starts that were held back on
-//! purpose, or that are caught up on, do not count.
+//! The lateness of the last minute, from the histogram of the dispatcher. Starts that were delayed on purpose and
+//! overdue starts do not count.
 
 use std::collections::VecDeque;
 
@@ -8,8 +8,8 @@ use prometheus::{Histogram, core::Metric as _};
 
 use super::board::WINDOW;
 
-/// A histogram as it stood: upper bounds in seconds, ascending, each with the number of values up to it. The last bound
-/// is infinite.
+/// A histogram at one instant: upper bounds in seconds, ascending, each with the number of values up to it. The last
+/// bound is infinite.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Buckets(pub(super) Vec<(f64, u64)>);
 
@@ -26,23 +26,23 @@ impl Buckets {
     }
 }
 
-/// How late creates were, as well as buckets can tell.
+/// The lateness of creates, as exact as the buckets permit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Lateness {
-    /// In seconds; half of the creates were no later.
+    /// The median in seconds.
     pub(super) p50_seconds: f64,
-    /// In seconds; none was later. Infinite beyond the last bucket.
+    /// The maximum in seconds; infinite beyond the last bucket.
     pub(super) max_seconds: f64,
 }
 
-/// The histogram as it stood at each look of the last minute, oldest first.
+/// The histograms of the last minute, oldest first.
 #[derive(Default)]
 pub(super) struct LatenessWindow {
     looks: VecDeque<(Timestamp, Buckets)>,
 }
 
 impl LatenessWindow {
-    /// Takes a look; those from before the window go, but for the last of them, from which on is counted.
+    /// Adds a histogram. Older ones than the window are removed, except the last of them, which is the base.
     pub(super) fn look(&mut self, now: Timestamp, buckets: Buckets) {
         self.looks.push_back((now, buckets));
         while self.looks.len() > 1
@@ -55,7 +55,7 @@ impl LatenessWindow {
         }
     }
 
-    /// Of the creates within the window; none where there were none.
+    /// Returns the lateness within the window; `None` without creates.
     pub(super) fn lateness(&self) -> Option<Lateness> {
         let (_, first) = self.looks.front()?;
         let (_, last) = self.looks.back()?;
@@ -70,7 +70,7 @@ impl LatenessWindow {
     }
 }
 
-/// The median, taken to lie evenly within its bucket.
+/// The median, assuming an even distribution within its bucket.
 #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
 fn median(counts: &[(f64, u64)], n_values: u64) -> f64 {
     let half = n_values as f64 / 2.0;

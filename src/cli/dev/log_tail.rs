@@ -1,5 +1,5 @@
-//! The last lines of the log, kept in memory while the screen has the terminal: they are shown on it, and told in the end
-//! where something went wrong.
+//! The last lines of the log, in memory while the screen has the terminal. They are shown on the screen, and printed at
+//! the end after a failure.
 
 use std::{
     collections::VecDeque,
@@ -9,10 +9,10 @@ use std::{
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Lines that are kept: some screens full.
+/// Maximum number of lines: some screens full.
 const LINES_MAX: usize = 200;
 
-/// The last lines. Clones are the same.
+/// The last lines. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct LogTail {
     lines: Arc<Mutex<VecDeque<String>>>,
@@ -20,7 +20,7 @@ pub(super) struct LogTail {
 }
 
 impl LogTail {
-    /// An empty one. Where standard error is no terminal, so that it tears no screen, everything goes there too.
+    /// Creates an empty log. If standard error is not a terminal, all lines are written there too.
     pub(super) fn new() -> LogTail {
         LogTail {
             lines: Arc::default(),
@@ -28,7 +28,7 @@ impl LogTail {
         }
     }
 
-    /// The last lines, so many at most, the newest last.
+    /// Returns the last lines, at most this number, the newest last.
     pub(super) fn last(&self, n_lines: usize) -> Vec<String> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines
@@ -38,13 +38,13 @@ impl LogTail {
             .collect()
     }
 
-    /// Everything that is kept.
+    /// Returns all lines.
     pub(super) fn all(&self) -> Vec<String> {
         self.last(LINES_MAX)
     }
 }
 
-/// Takes the text of one event, which comes whole.
+/// Adds the text of one event.
 impl Write for LogTail {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         if self.is_copied {

@@ -1,11 +1,11 @@
-//! What `--cronjobs` fills the API server with: CronJobs as a cluster has them, drawn from a seed.
+//! The CronJobs of `--cronjobs`, drawn from a seed to resemble those of a cluster.
 //!
 //! Invariant: the same seed gives the same CronJobs, and those of a smaller number are the first of a larger one.
 
 use apisim::Random;
 use serde_json::{Value, json};
 
-/// The tasks of each namespace.
+/// The tasks in each namespace.
 const NAMESPACES: [(&str, [&str; 4]); 5] = [
     ("shop", ["sync-stock", "close-carts", "price-feed", "send-receipts"]),
     (
@@ -31,18 +31,18 @@ const TIME_ZONES: [&str; 8] = [
     "Europe/London",
 ];
 
-/// The namespaces that CronJobs are in.
+/// The namespaces of the CronJobs.
 pub(super) fn namespaces() -> impl Iterator<Item = &'static str> {
     NAMESPACES.iter().map(|(name, _)| *name)
 }
 
-/// Draws one CronJob after the other.
+/// Draws CronJobs one by one.
 pub(super) struct Population {
     random: Random,
     n_drawn: u32,
 }
 
-/// A CronJob, and where it belongs.
+/// A CronJob with its namespace and name.
 pub(super) struct Member {
     pub(super) namespace: &'static str,
     pub(super) cron_job: Value,
@@ -56,13 +56,13 @@ impl Population {
         }
     }
 
-    /// The next one.
+    /// Draws the next CronJob.
     pub(super) fn draw(&mut self) -> Member {
         let number = self.n_drawn;
         self.n_drawn += 1;
         let (namespace, tasks) = self.pick(&NAMESPACES);
         let task = self.pick(&tasks);
-        // Of a few, one shall be seen at work soon.
+        // With few CronJobs, one fires soon.
         let schedule = if number == 0 {
             "* * * * *".to_owned()
         } else {
@@ -102,7 +102,7 @@ impl Population {
         match self.random.below(100) {
             0..20 => "* * * * *".to_owned(),
             20..30 => "*/5 * * * *".to_owned(),
-            // By those who know that everybody else takes the even minutes.
+            // Uneven minutes, which avoid the common even ones.
             30..40 => format!("{}-59/5 * * * *", minute % 5),
             40..52 => "*/15 * * * *".to_owned(),
             52..56 => "@hourly".to_owned(),
@@ -127,7 +127,7 @@ impl Population {
         let seconds = match self.random.below(100) {
             0..70 => 1 + self.random.below(10),
             70..95 => 10 + self.random.below(50),
-            // Longer than a minute, so that policies have something to decide.
+            // Longer than a minute, so that concurrency policies have an effect.
             _ => 60 + self.random.below(180),
         };
         let mut annotations = json!({"run-for": format!("{seconds}s")});
@@ -178,7 +178,7 @@ mod tests {
         (0..n_members).map(|_| population.draw()).collect()
     }
 
-    /// How many of the members say this at the pointer.
+    /// Returns how many CronJobs have this value at the pointer.
     fn count(members: &[Member], pointer: &str, is_it: impl Fn(&Value) -> bool) -> usize {
         members
             .iter()

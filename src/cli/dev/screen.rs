@@ -1,4 +1,4 @@
-//! From figures to the lines that are shown: a screen of a given size, or one line for where there is no screen.
+//! Formats the figures: as a screen of a given size, or as one line without a screen.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,18 +8,18 @@ use super::{
 };
 use crate::shard::{InstantOutcome, OutcomeCounts};
 
-/// What does not change while it runs.
+/// The constant part.
 #[derive(Clone, Debug)]
 pub(super) struct Guide {
-    /// Where the API is.
+    /// The address of the API server.
     pub(super) api_server: String,
-    /// Where the metrics are.
+    /// The address of the metrics.
     pub(super) metrics: String,
-    /// What to type.
+    /// The commands to try.
     pub(super) commands: Vec<String>,
 }
 
-/// What is shown at a moment.
+/// The variable part.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Picture {
     pub(super) now: Timestamp,
@@ -27,7 +27,7 @@ pub(super) struct Picture {
     pub(super) figures: Figures,
     pub(super) lateness: Option<Lateness>,
     pub(super) outcome_counts: OutcomeCounts,
-    /// CronJobs to fill in that are not there yet.
+    /// Number of CronJobs that are still to be created.
     pub(super) n_to_fill: u32,
     /// Lines of the log, the newest last.
     pub(super) log: Vec<String>,
@@ -52,14 +52,14 @@ const HEAD_LINES: usize = 2;
 
 const FIGURE_LINES: usize = 4;
 
-/// Lines of the log on a screen that has room for them.
+/// Number of log lines on a screen with room for them.
 const LOG_LINES: usize = 4;
 
-/// Fires of each kind that are listed even where the log has no room then.
+/// Number of fires of each kind that are listed even if the log then has no room.
 const LISTED_MIN: usize = 2;
 
 impl Guide {
-    /// What is told first, in lines of so many columns; commands can be copied as they stand.
+    /// Returns the first lines, wrapped to this number of columns. Commands can be copied as they are.
     pub(super) fn lines(&self, columns: usize) -> Vec<String> {
         let mut lines = vec![
             field("API server", &self.api_server),
@@ -72,15 +72,15 @@ impl Guide {
 }
 
 impl Picture {
-    /// How many fires of each kind a screen has room for.
+    /// Returns how many fires of each kind fit on a screen.
     pub(super) fn n_listed(size: Size, guide: &Guide) -> usize {
         let head = HEAD_LINES + guide.lines(size.columns).len();
-        // Each part has an empty line before it, lists and log have titles too.
+        // Each part begins with an empty line; lists and log also have titles.
         let parts = (1 + FIGURE_LINES) + 2 + 2 + (2 + LOG_LINES);
         (size.rows.saturating_sub(head + parts) / 2).max(LISTED_MIN)
     }
 
-    /// The whole screen, no line of it wider and never more lines than it has.
+    /// Returns the whole screen. No line is wider than the screen, and there are no more lines than rows.
     pub(super) fn screen(&self, guide: &Guide, size: Size) -> Vec<Line> {
         let mut lines = vec![title(&format!(
             "cronwheel dev, up {}. Ctrl-C ends it.",
@@ -110,7 +110,7 @@ impl Picture {
         lines
     }
 
-    /// All of it in one line.
+    /// Returns everything in one line.
     pub(super) fn log_line(&self) -> String {
         let Figures {
             n_cron_jobs,
@@ -178,7 +178,7 @@ impl Picture {
         }
     }
 
-    /// The account of the controller: what became of the instants that were due.
+    /// Returns the account of the controller: the outcomes of due instants.
     fn instants_text(&self) -> String {
         let outcome_counts = &self.outcome_counts;
         let ended = InstantOutcome::ALL
@@ -200,7 +200,7 @@ impl Picture {
         row(&fire.name, &fire.schedule, &self.until(fire.at))
     }
 
-    /// In whole seconds, upwards: nothing is due before it is.
+    /// In whole seconds, rounded up: nothing is due before its instant.
     fn until(&self, at: Timestamp) -> String {
         let left = at.duration_since(self.now);
         let seconds = left.as_secs() + i64::from(left.subsec_nanos() > 0);
@@ -212,7 +212,7 @@ fn latest_line(fire: &LatestFire) -> String {
     row(&fire.name, &format!("{:.0}", fire.slot), fire.state)
 }
 
-/// A line of the log without what a narrow screen has no room for: the date, and where it comes from.
+/// Shortens a line of the log for a narrow screen: without the date and the source.
 fn log_line(line: &str) -> String {
     let mut words = line.split_whitespace();
     let time = words
@@ -227,12 +227,12 @@ fn log_line(line: &str) -> String {
     }
 }
 
-/// A command in lines that a shell takes as one: broken at spaces outside of quotes, indented.
+/// Wraps a command into lines that a shell reads as one: broken at spaces outside quotes, indented.
 fn wrapped(command: &str, columns: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = "  ".to_owned();
     for word in words(command) {
-        // The space before it, and the space and the backslash behind it.
+        // The space before the word, and the space and the backslash after it.
         let has_room = line.len() + 1 + word.len() + 2 <= columns;
         if !has_room && !line.trim().is_empty() {
             lines.push(format!("{line} \\"));
@@ -247,7 +247,7 @@ fn wrapped(command: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Split at spaces outside of single quotes.
+/// Splits at spaces outside single quotes.
 fn words(command: &str) -> Vec<&str> {
     let mut is_quoted = false;
     let splits = command.split(move |character| {
@@ -279,7 +279,7 @@ fn row(name: &str, middle: &str, end: &str) -> String {
     format!("{name:<38} {middle:<28} {end}")
 }
 
-/// A duration in whole seconds, the days apart: `2d 3h`, `4m 5s`.
+/// Formats a duration in whole seconds, with days apart: `2d 3h`, `4m 5s`.
 fn duration_text(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().max(0);
     let (days, rest) = (seconds / 86_400, SignedDuration::from_secs(seconds % 86_400));
@@ -289,7 +289,7 @@ fn duration_text(duration: SignedDuration) -> String {
     }
 }
 
-/// Seconds in the unit that suits them.
+/// Formats seconds in a suitable unit.
 fn at_most(sign: &str, seconds: f64) -> String {
     if seconds.is_infinite() {
         "over 1 min".to_owned()
@@ -305,7 +305,7 @@ fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{plural}", grouped(count))
 }
 
-/// A number with commas between thousands.
+/// Formats a number with commas between thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -318,7 +318,7 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// The text in so many columns. What could move the cursor or speak to the terminal becomes a space.
+/// Fits text into this number of columns. Control characters become spaces.
 fn cut(text: &str, columns: usize) -> String {
     let harmless = |character: char| if character.is_control() { ' ' } else { character };
     text.chars().take(columns).map(harmless).collect()

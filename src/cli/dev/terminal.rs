@@ -1,8 +1,7 @@
-//! The screen of a terminal: drawn over once a second, and given back as it was.
+//! The screen of a terminal, redrawn once a second and restored at the end.
 //!
-//! Plain escape sequences, without a library for it: nothing is asked of the keyboard, Ctrl-C is a signal, and what is
-//! drawn is lines of text, which every terminal of the last thirty years takes. The size and the echo of keys are asked
-//! of the system.
+//! It uses plain escape sequences without a library: no key is read, Ctrl-C is a signal, and the screen consists of
+//! lines of text, which every terminal can show. The system provides the size and controls the echo of keys.
 
 use std::{
     io::{self, IsTerminal, Stdin, Stdout, Write},
@@ -19,7 +18,7 @@ use rustix::{
 
 use super::screen::{Line, Size};
 
-/// The other screen, without a cursor.
+/// Selects the alternate screen and hides the cursor.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 const HOME: &str = "\x1b[H";
@@ -28,13 +27,13 @@ const CLEAR_BELOW: &str = "\x1b[J";
 const BOLD: &str = "\x1b[1m";
 const NORMAL: &str = "\x1b[0m";
 
-/// No key has this meaning: what `_POSIX_VDISABLE` is on Linux.
+/// The value of `_POSIX_VDISABLE` on Linux: no key has this meaning.
 const NO_KEY: u8 = 0;
 
-/// Where the terminal does not tell its size.
+/// The size if the terminal does not report one.
 const USUAL_SIZE: Size = Size { columns: 80, rows: 24 };
 
-/// A terminal that shows a screen of ours until it is closed. Clones are the same; the last that goes closes it.
+/// A terminal that shows the screen until it is closed. Clones share it; dropping the last one closes it.
 #[derive(Clone)]
 pub(super) struct Terminal {
     open: Arc<Mutex<Option<Open>>>,
@@ -43,11 +42,11 @@ pub(super) struct Terminal {
 struct Open {
     output: Stdout,
     input: Stdin,
-    /// How the input was before, if it is a terminal.
+    /// The former settings of the input, if it is a terminal.
     former: Option<Termios>,
 }
 
-/// Whether the output is a terminal that can be drawn on, and nobody else is at it: not from behind a shell's prompt.
+/// Whether the output is a terminal in the foreground that can show a screen.
 pub(super) fn can_draw(output: &Stdout) -> bool {
     output.is_terminal()
         && std::env::var_os("TERM").is_some_and(|kind| kind != "dumb")
@@ -77,7 +76,7 @@ impl Terminal {
         .unwrap_or(USUAL_SIZE)
     }
 
-    /// Draws over what was there; nothing once it is closed.
+    /// Redraws the screen; does nothing once it is closed.
     pub(super) fn draw(&self, lines: &[Line]) -> io::Result<()> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *open {
@@ -86,15 +85,15 @@ impl Terminal {
         }
     }
 
-    /// Lets it go on where somebody holds it with Ctrl-S: whoever draws waits for that, and holds what is open meanwhile.
-    /// Linux undoes no more than it was asked for, so it is asked to hold it first.
+    /// Resumes an output that the user stopped with Ctrl-S: a blocked write holds the lock. Linux resumes only an
+    /// output that this process stopped, so it is stopped first.
     pub(super) fn release() {
         for action in [Action::OOff, Action::OOn] {
             let _is_none_any_more = tcflow(io::stdout(), action);
         }
     }
 
-    /// Gives the terminal back.
+    /// Restores the terminal.
     pub(super) fn close(&self) {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -109,7 +108,7 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing back.
+        // A closed terminal needs no restoration.
         let _written = self.write(LEAVE);
         if let Some(former) = &self.former {
             let _set = tcsetattr(&self.input, OptionalActions::Flush, former);
@@ -117,8 +116,8 @@ impl Drop for Open {
     }
 }
 
-/// Turns off the echo of keys, which would tear the screen, and Ctrl-Z, which would leave the screen where it is and
-/// `kubectl` without an answer; says how it was before.
+/// Turns off the echo of keys, which would disturb the screen, and Ctrl-Z, which would leave the screen as it is and
+/// `kubectl` without an answer. Returns the former settings.
 fn silence(input: &Stdin) -> Option<Termios> {
     let former = tcgetattr(input).ok()?;
     let mut silent = former.clone();
@@ -128,7 +127,7 @@ fn silence(input: &Stdin) -> Option<Termios> {
     Some(former)
 }
 
-/// All lines in one text, so that no half of it is seen.
+/// Joins all lines into one text, so that the screen is never half drawn.
 fn frame(lines: &[Line]) -> String {
     let mut text = HOME.to_owned();
     for (position, line) in lines.iter().enumerate() {

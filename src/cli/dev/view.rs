@@ -1,5 +1,5 @@
-//! Shows what goes on, once a second on a screen or every ten in a line, from two watches like any client's and from the
-//! controller's metrics.
+//! Shows the state once a second on a screen, or every ten seconds as a line. The state comes from two watches, like
+//! any client's, and from the controller's metrics.
 
 use std::{
     io::{self, Stdout, Write, stderr},
@@ -37,29 +37,30 @@ use crate::{
     },
 };
 
-/// How often the screen is drawn, and the histogram of lateness is looked at.
+/// Interval between updates of the screen and of the lateness.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// So many looks come to one line where there is no screen.
+/// Number of updates per printed line without a screen.
 const LOOKS_PER_LINE: u64 = 10;
 
-/// Facts that are taken in between two looks at the clock.
+/// Maximum number of watch items per update of the time.
 const FACTS_MAX: usize = 512;
 
-/// Lines of the log that are asked for; a screen takes fewer.
+/// Maximum number of log lines on a screen.
 const LOG_LINES_MAX: usize = 10;
 
-/// Where it is shown.
+/// The form of the output.
 #[derive(Clone)]
 pub(super) enum Face {
-    /// On a screen of its own.
+    /// A screen.
     Screen(Terminal, LogTail),
-    /// Line by line.
+    /// Lines.
     Lines(Arc<Stdout>),
 }
 
 impl Face {
-    /// Begins the screen, or tells the guide where there can be none; and begins the log, which tears no screen.
+    /// Begins the screen, or prints the first lines if there is no screen; and starts the log, which must not disturb a
+    /// screen.
     pub(super) fn begin(output: Stdout, guide: &Guide, log_level: LogLevel) -> io::Result<Face> {
         if can_draw(&output) {
             let log = LogTail::new();
@@ -73,14 +74,14 @@ impl Face {
         Ok(Face::Lines(Arc::new(output)))
     }
 
-    /// Waits for nobody from here on who holds the terminal.
+    /// Never waits from now on for a terminal that the user has stopped.
     pub(super) fn release(&self) {
         if let Face::Screen(..) = self {
             Terminal::release();
         }
     }
 
-    /// Gives the terminal back; where something went wrong with the last of the log.
+    /// Restores the terminal; after a failure prints the last lines of the log.
     pub(super) fn end(&self, is_failed: bool) -> io::Result<()> {
         let Face::Screen(terminal, log) = self else {
             return Ok(());
@@ -95,21 +96,21 @@ impl Face {
     }
 }
 
-/// What the view looks at.
+/// The sources of the view.
 pub(super) struct View {
     pub(super) face: Face,
     pub(super) guide: Guide,
     pub(super) client: Client,
     pub(super) clock: Clock,
     pub(super) begun: Timestamp,
-    /// CronJobs still to be filled in.
+    /// Number of CronJobs that are still to be created.
     pub(super) n_to_fill: Arc<AtomicU32>,
-    /// Told when nothing can be shown any more.
+    /// Notified when the output is closed.
     pub(super) output_is_gone: Arc<Notify>,
 }
 
 impl View {
-    /// Shows until it is dropped.
+    /// Shows the state until it is dropped.
     pub(super) async fn run(self, metrics: Metrics) {
         let mut board = Board::new();
         let mut window = LatenessWindow::default();
@@ -137,7 +138,7 @@ impl View {
                 Some(items) = facts.next() => {
                     let now = self.clock.now();
                     for item in items {
-                        // The controller tells of what it cannot understand; what broke is begun anew.
+                        // The controller reports undecodable objects; a broken watch restarts.
                         if let WatchItem::Input(input) = item {
                             board.take(input, now);
                         }
@@ -154,7 +155,7 @@ impl View {
                 let mut picture = self.picture(board, window, metrics, Picture::n_listed(size, &self.guide));
                 picture.log = log.last(LOG_LINES_MAX);
                 let lines = picture.screen(&self.guide, size);
-                // A terminal may be held with Ctrl-S, and then takes its time.
+                // The user may stop a terminal with Ctrl-S, and the write then blocks.
                 block_in_place(|| terminal.draw(&lines))
             }
             Face::Lines(output) if n_looks > 0 && n_looks.is_multiple_of(LOOKS_PER_LINE) => {

@@ -1,4 +1,4 @@
-//! The answer to one question, before it is written as JSON or as text.
+//! The explanation of one CronJob, before it is written as JSON or as text.
 
 use jiff::Timestamp;
 use serde_json::{Value, value::RawValue};
@@ -9,11 +9,11 @@ use crate::{
     shard::{EventReason, EventType, JobDelete},
 };
 
-/// What the controller would do with a CronJob, and why.
+/// The action of the controller for a CronJob, and the reason.
 #[derive(Debug)]
 pub(super) struct Explanation {
     pub(super) reason: Reason,
-    /// What a parser or a loader says, where that is the reason.
+    /// The error of a parser or a loader, if that is the reason.
     pub(super) detail: Option<String>,
     pub(super) slot: Option<Timestamp>,
     pub(super) job: Option<SentJob>,
@@ -21,7 +21,7 @@ pub(super) struct Explanation {
     pub(super) status: Option<Value>,
     pub(super) events: Vec<EventLine>,
     pub(super) next_wakeup: Option<Timestamp>,
-    /// Slots that were due before and that no Job is made for.
+    /// Earlier due slots for which no Job is created.
     pub(super) n_passed: u64,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Explanation {
 #[derive(Debug)]
 pub(super) struct SentJob {
     pub(super) name: String,
-    /// The request's body, to the byte.
+    /// The exact body of the request.
     pub(super) body: Box<RawValue>,
 }
 
@@ -37,11 +37,11 @@ pub(super) struct SentJob {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Deletion {
     pub(super) name: String,
-    /// Because a new run takes its place; else because it is over a history limit.
+    /// Whether a new run replaces it; otherwise it exceeds a history limit.
     pub(super) is_for_replace: bool,
 }
 
-/// An Event as it is told.
+/// An Event to emit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EventLine {
     pub(super) event_type: EventType,
@@ -50,7 +50,7 @@ pub(super) struct EventLine {
 }
 
 impl Explanation {
-    /// Of a CronJob that the controller cannot understand: the Event says why.
+    /// The explanation of a CronJob that cannot be decoded: the Event contains the reason.
     pub(super) fn undecodable(error: &DecodeError) -> Explanation {
         Explanation {
             reason: Reason::Undecodable,

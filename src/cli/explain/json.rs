@@ -1,4 +1,4 @@
-//! An explanation as JSON, for programs: its members are part of the command's contract.
+//! An explanation as JSON, for programs. Its members are part of the command's contract.
 
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
@@ -18,7 +18,7 @@ struct Answer<'a> {
     decision: &'static str,
     reason: &'static str,
     slot: Option<String>,
-    /// As it would be sent, numbers of any length included.
+    /// The body as it would be sent, with numbers of any length.
     job: Option<&'a RawValue>,
     deletes: Vec<&'a str>,
     status: Option<&'a Value>,
@@ -33,7 +33,7 @@ struct Event<'a> {
     message: &'a str,
 }
 
-/// One explanation is an object, several are a list.
+/// Formats one explanation as an object, several as a list.
 pub(super) fn document(explanations: &[Explanation]) -> serde_json::Result<String> {
     let answers = match explanations {
         [one] => Answers::One(answer(one)),
@@ -68,7 +68,7 @@ fn event(event: &EventLine) -> Event<'_> {
     }
 }
 
-/// JSON with a line for each member and item. What is raw in it keeps its tokens, which no value could give back.
+/// Formats JSON with one line per member and item. Raw parts keep their tokens, which a parsed value would lose.
 fn indented(json: &str) -> String {
     let mut indented = Indented::default();
     let mut characters = json.chars();
@@ -107,7 +107,7 @@ fn indented(json: &str) -> String {
 struct Indented {
     text: String,
     depth: usize,
-    /// Nothing has come behind the last bracket yet.
+    /// Whether nothing follows the last bracket yet.
     is_empty: bool,
 }
 

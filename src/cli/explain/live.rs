@@ -1,5 +1,5 @@
-//! The objects of a cluster: the CronJob that is asked about, the Jobs of its namespace, and those of other namespaces
-//! that its active list names. Nothing is written.
+//! Reads the objects of a cluster: the CronJob, the Jobs of its namespace, and Jobs of other namespaces that its active
+//! list names.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +13,13 @@ use super::{
     parse_name,
 };
 
-/// Jobs in one answer, as `kubectl` asks for them.
+/// Number of Jobs per page, as in `kubectl`.
 const PAGE_OBJECTS: usize = 500;
 
-/// Pages of one list: more Jobs than the API server can hold.
+/// Maximum number of pages of one list: more Jobs than an API server can hold.
 const PAGES_MAX: usize = 10_000;
 
-/// Fetches the CronJob, all Jobs of its namespace, and the others of its active list.
+/// Reads the CronJob, all Jobs of its namespace, and the others of its active list.
 pub(super) async fn fetch(client: &Client, namespace: &str, name: &str) -> Result<Objects, ExplainError> {
     let mut objects = Objects::default();
     let base = base(namespace);
@@ -58,7 +58,7 @@ fn base(namespace: &str) -> String {
     format!("/apis/batch/v1/namespaces/{}", escaped(namespace))
 }
 
-/// Namespace and name of the Jobs in the active list that are not in the CronJob's namespace (B-5.4).
+/// Returns namespace and name of the Jobs in the active list that are not in the CronJob's namespace (B-5.4).
 fn entries_elsewhere(cron_job: &Value, namespace: &str) -> BTreeSet<(String, String)> {
     let entries = cron_job.pointer("/status/active").and_then(Value::as_array);
     let elsewhere = entries.into_iter().flatten().filter_map(|entry| {
@@ -68,7 +68,7 @@ fn entries_elsewhere(cron_job: &Value, namespace: &str) -> BTreeSet<(String, Str
     elsewhere.filter(|(of_entry, _)| of_entry != namespace).collect()
 }
 
-/// Gets an object as it is, so that what our bindings do not know is kept.
+/// Reads an object as raw JSON, so that unknown fields are kept.
 async fn get(client: &Client, path: &str) -> Result<String, GetError> {
     Ok(client.request_text(Request::get(path).body(Vec::new())?).await?)
 }
@@ -77,13 +77,13 @@ fn parse(text: &str) -> Result<Document<'_>, GetError> {
     Ok(Document::of_json(text)?)
 }
 
-/// Why an object cannot be had.
+/// Why an object cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum GetError {
-    /// Its path is none.
+    /// Its path is invalid.
     #[error("the request cannot be built")]
     Request(#[from] http::Error),
-    /// The API server does not give it.
+    /// The API server does not return it.
     #[error(transparent)]
     Api(#[from] kube::Error),
     /// The answer is not JSON.
@@ -111,7 +111,7 @@ fn fetch_error(what: &'static str, namespace: &str, name: &str, error: GetError)
     }
 }
 
-/// A token as part of a query.
+/// Encodes a continue token for a query.
 fn escaped(token: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     let escape = |byte: u8| {

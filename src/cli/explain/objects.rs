@@ -1,7 +1,7 @@
-//! Text to objects: YAML or JSON, one or several documents, lists taken apart.
+//! Converts text to objects: YAML or JSON, one or several documents, with lists split into their items.
 //!
-//! YAML is read as `kubectl` reads it: turned into JSON first, with the booleans and octal numbers of YAML 1.1, and
-//! with times left as the strings that they are.
+//! YAML is read like `kubectl` reads it: converted to JSON first, with the booleans and octal numbers of YAML 1.1, and
+//! with times as strings.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -9,21 +9,21 @@ use serde_json::{Map, Value, value::RawValue};
 
 use super::ExplainError;
 
-/// Documents in one input: an object each is as many as the largest file that is taken can hold.
+/// Maximum number of documents in one input: more than objects fit into the largest accepted file.
 const DOCUMENTS_MAX: usize = 1 << 20;
 
-/// Nodes that a small input may hold, those that its aliases repeat included.
+/// Maximum number of nodes of a small input, including those that aliases repeat.
 const NODES_MIN: usize = 250_000;
 
-/// Levels of nesting; the API server takes no more of an object either.
+/// Maximum nesting; an API server accepts no more in an object.
 const DEPTH_MAX: usize = 100;
 
-/// A CronJob or a Job, as it came.
+/// A CronJob or a Job as read.
 #[derive(Clone, Debug)]
 pub(super) struct Object {
     pub(super) kind: Kind,
     pub(super) members: Map<String, Value>,
-    /// `spec.jobTemplate` as written, where JSON was read: what a run sends, numbers of any length included.
+    /// `spec.jobTemplate` as written, if the input is JSON: the body of a run keeps numbers of any length.
     pub(super) template: Option<Box<RawValue>>,
 }
 
@@ -42,16 +42,16 @@ impl Kind {
     }
 }
 
-/// What an input holds.
+/// The objects of an input.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     /// CronJobs and Jobs in their order.
     pub(super) objects: Vec<Object>,
-    /// How many objects of other kinds were left out, by kind.
+    /// Number of ignored objects of other kinds, by kind.
     left_out: BTreeMap<String, usize>,
 }
 
-/// Reads an input; `input` names it in errors.
+/// Parses an input; `input` names it in errors.
 pub(super) fn read(input: &str, text: &str) -> Result<Objects, ExplainError> {
     let mut objects = Objects::default();
     for (position, document) in documents(input, text)?.into_iter().enumerate() {
@@ -61,7 +61,7 @@ pub(super) fn read(input: &str, text: &str) -> Result<Objects, ExplainError> {
     Ok(objects)
 }
 
-/// A document, and its text where that is JSON.
+/// A document, and its text if that is JSON.
 #[derive(Debug)]
 pub(super) struct Document<'a> {
     pub(super) value: Value,
@@ -76,7 +76,7 @@ fn documents<'a>(input: &str, text: &'a str) -> Result<Vec<Document<'a>>, Explai
     if !text.trim_start().starts_with('{') {
         return from_yaml();
     }
-    // What begins like JSON may be YAML in braces.
+    // A text that begins like JSON may be YAML in braces.
     json(text).or_else(|error| {
         from_yaml().map_err(|_: ExplainError| ExplainError::Json {
             input: input.to_owned(),
@@ -99,14 +99,14 @@ impl<'a> Document<'a> {
     }
 }
 
-/// The texts of an object's members, where it is one in JSON.
+/// Returns the texts of an object's members, if it is a JSON object.
 fn member_texts(text: Option<&str>) -> BTreeMap<Cow<'_, str>, &RawValue> {
     text.and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_default()
 }
 
 fn yaml(input: &str, text: &str) -> Result<Vec<Value>, ExplainError> {
-    // The size of the input bounds what it can hold; only what aliases multiply is bounded by itself.
+    // The size of the input bounds its content, except for what aliases multiply.
     let n_nodes_max = text.len().max(NODES_MIN);
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,
@@ -135,7 +135,7 @@ fn yaml(input: &str, text: &str) -> Result<Vec<Value>, ExplainError> {
 }
 
 impl Objects {
-    /// Takes a document in. `kind` is that of a list's items, which need not name it themselves.
+    /// Adds a document. `kind` is that of the items of a list, which need not have one.
     pub(super) fn take(&mut self, place: &str, document: Document<'_>, kind: Option<&str>) -> Result<(), ExplainError> {
         let Document { value, text } = document;
         let mut members = match value {
@@ -180,7 +180,7 @@ impl Objects {
         Ok(())
     }
 
-    /// What was left out, and why.
+    /// Reports the ignored objects.
     pub(super) fn notes(&self) -> Vec<String> {
         let note = |(kind, n_objects): (&String, &usize)| {
             format!("{kind} left out ({n_objects}): only batch/v1 CronJobs and Jobs bear on the answer")

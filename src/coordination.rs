@@ -34,7 +34,7 @@ mod timing;
 mod write;
 
 pub use effect::{Adoption, ElectionEffect, ExitReason, RejoinReason, RequestId, StopReason};
-pub use election::{CLOSE_MAX, Election, ElectionConfig, NotOwning, Overview, ShardPhase};
+pub use election::{CLOSE_MAX, Election, ElectionConfig, NotOwning, Overview};
 pub use identity::{Incarnation, InstallationName, LEASE_LABEL, LeaseKey, LeaseNames, MemberIdentity};
 pub use input::{ElectionInput, ReadAnswer, WriteAnswer};
 pub use leadership::{Leadership, Stamp, WriteLife, WriteTerms};

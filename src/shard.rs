@@ -1,8 +1,8 @@
 //! Layer 2, pure: the CronJobs and Jobs of one shard as data, their transitions, and the set of shards of a replica.
 //!
 //! Facts enter as [`Input`] and decisions leave as [`Effect`]; nothing else crosses. No clock, no network, no log.
-//! [`bucket`] maps a CronJob to its shard, [`state`] implements one shard, [`held_shards`] the shards of a replica, and
-//! [`lifecycle`] loads, leads, seals and releases them.
+//! [`bucket`] maps a CronJob to its shard, [`state`] implements one shard, and [`held_shards`] the shards of a replica:
+//! it loads, leads, seals and releases them.
 
 pub mod boot_instant;
 pub mod bucket;
@@ -15,10 +15,10 @@ pub mod ids;
 mod index;
 pub mod input;
 pub mod labels;
-pub mod lifecycle;
 pub mod naming;
 pub mod outcome;
 pub mod outcome_counts;
+pub mod phase;
 pub mod record;
 pub mod resource_versions;
 pub mod shard_set;
@@ -26,18 +26,18 @@ pub mod state;
 pub mod template_memory;
 pub mod term;
 
-pub use boot_instant::BootInstant;
+pub use boot_instant::{BootInstant, Clocks};
 pub use bucket::{Bucket, HashRange, ShardCount, ShardCountError};
 pub use command::{Entry, SealOrder, ShardCommand, ShardReport};
 pub use effect::{CronJobEvent, Effect, EventReason, EventType, JobDelete, JobLookUp, JobOrder, StatusWrite};
 pub use hash::{HASH_SCHEME, fnv1a_64};
-pub use held_shards::{HeldShards, Listed, Ordered, Partition};
+pub use held_shards::{HeldShards, ListOrder, Listed, Ordered, Partition};
 pub use ids::{CronJobIdentity, ResourceVersion, Uid};
 pub use input::{Input, Scope};
 pub use labels::{SHARD_LABEL_PREFIX, ShardLabels};
-pub use lifecycle::{Clocks, ListOrder, ShardLifecycle};
 pub use outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome};
 pub use outcome_counts::{InstantOutcome, OutcomeCounts};
+pub use phase::ShardPhase;
 pub use record::{
     ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Finish, JobRecord, JobTemplate,
     KeptText,

@@ -69,7 +69,7 @@ FLEET = {
     "kept-without-a-list-of-all": ("src/kube_api/watch/selected.rs", "ListOf::All => Selector::default(),", "ListOf::All => self.kind.selector(&self.selected),", "f_08"),
     "what-is-gone-stays-kept": ("src/kube_api/watch/selected.rs", "                self.kind.forget(&object);\n", "", "f_14"),
     "unlabelled-is-believed": ("src/shard/state/active.rs", "        if doubtful.is_empty() {\n", "        if doubtful.len() < 9_999 {\n", "f_14_a_job_that_goes"),
-    "handed-over-is-led-unseen": ("src/shard/lifecycle.rs", "written.is_some_and(|written| shards.has_seen(shard, &written));", "written.is_some();", "f_12"),
+    "handed-over-is-led-unseen": ("src/shard/held_shards/lifecycle.rs", "written.is_some_and(|written| self.has_seen(shard, &written));", "written.is_some();", "f_12"),
     "adoption-in-the-same-term": (f"{ELECTION}/adoption.rs", "        Term(last.0 + 1)\n    }", "        Term(last.0.max(1))\n    }", "f_05"),
     "transfer-in-the-same-term": (f"{ELECTION}/handover.rs", "heir.is_some().then_some(Term(led_shard.term.0 + 1)),", "heir.is_some().then_some(led_shard.term),", "f_01"),
     "writes-without-a-precondition": ("src/kube_api/leases/body.rs", '    let mut metadata = json!({\n        "resourceVersion": precondition.to_string(),\n', "    let _ = precondition;\n    let mut metadata = json!({\n", "f_20"),
@@ -92,7 +92,7 @@ FLEET = {
 UNIT = {
     "watch-resumed-in-another-history": ("src/kube_api/watch/history.rs", "current.is_some_and(|current| current < shown)", "current.is_some_and(|current| current < shown && shown.0 == 0)", "history::tests"),
     "leases-that-went-back-believed": (f"{ELECTION}/lease_view.rs", "version < self.watched || leases.iter().any(is_older)", "version < self.watched && leases.iter().any(is_older)", "tests::history"),
-    "all-shards-sealed-at-once": ("src/shard/lifecycle.rs", "n_sealed < SEALED_MAX", "n_sealed < 9_999", "one_shard_at_a_time"),
+    "all-shards-sealed-at-once": ("src/shard/held_shards/lifecycle.rs", "n_without_leader < SEALED_MAX", "n_without_leader < 9_999", "one_shard_at_a_time"),
     "a-replica-that-may-not-act-judges": ("src/shard/state/phase.rs", "        self.is_paused = true;", "        self.is_paused = false;", "while_it_may_not_act"),
     "lone-replica-beside-a-member-that-leaves": (f"{ELECTION}/members.rs", "is_any_alone && (lease.is_draining || leads())", "is_any_alone && lease.is_draining && !leads()", "alone::"),
     "slow-admission-lowers-the-limit": ("src/controller/pacing.rs", "let is_delayed = latency >= RECENT_MAX;", "let is_delayed = latency >= RECENT_MAX * 99;", "answers_that_admission_delays"),

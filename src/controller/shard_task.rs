@@ -25,7 +25,7 @@ use super::{
 use crate::{
     coordination::Leadership,
     kube_api::ordered_watch::OrderedReceiver,
-    shard::{Clocks, Effect, HeldShards, Input, Ordered, ShardLifecycle, Wakeup},
+    shard::{Clocks, Effect, HeldShards, Input, Ordered, Wakeup},
     telemetry::metrics::ShardSnapshot,
 };
 
@@ -73,7 +73,6 @@ pub struct ShardTask {
     /// The time of the shards: that of the clock, unless the clock is in doubt.
     time: Timestamp,
     channels: ShardChannels,
-    lifecycle: ShardLifecycle,
     /// Inputs taken from their channels in this turn.
     answers: Vec<Input>,
     inputs: Vec<Input>,
@@ -99,7 +98,6 @@ impl ShardTask {
             sleeper,
             time,
             channels,
-            lifecycle: ShardLifecycle::default(),
             answers: Vec::new(),
             inputs: Vec::new(),
             was_synced: false,
@@ -174,7 +172,7 @@ impl ShardTask {
 
     /// Returns the maximum time until the next turn.
     fn lifecycle_pause(&self) -> Duration {
-        let wakeup = self.lifecycle.next_wakeup();
+        let wakeup = self.shards.next_follow();
         let pause = wakeup.map(|at| at.since(self.clock.boot()));
         pause.unwrap_or(TURN_INTERVAL_MAX).min(TURN_INTERVAL_MAX)
     }
@@ -210,15 +208,15 @@ impl ShardTask {
         self.update_time();
         let now = self.now();
         match news {
-            LifecycleNews::Command(command) => self.lifecycle.command(&mut self.shards, command, now),
-            LifecycleNews::List(ListNews::Again) => self.lifecycle.list_again(&mut self.shards, now),
+            LifecycleNews::Command(command) => self.shards.command(command, now),
+            LifecycleNews::List(ListNews::Again) => self.shards.list_again(now),
             LifecycleNews::List(ListNews::Found(found)) => {
                 for listed in found {
-                    self.lifecycle.take_listed(&mut self.shards, listed, now);
+                    self.shards.take_listed(listed, now);
                 }
             }
-            LifecycleNews::List(ListNews::LeftOut(scope)) => self.lifecycle.leave_out(&mut self.shards, &scope),
-            LifecycleNews::List(ListNews::Complete(through)) => self.lifecycle.listed(&mut self.shards, &through, now),
+            LifecycleNews::List(ListNews::LeftOut(scope)) => self.shards.leave_out(&scope),
+            LifecycleNews::List(ListNews::Complete(through)) => self.shards.listed(&through, now),
         }
     }
 
@@ -228,9 +226,9 @@ impl ShardTask {
         let Some(channels) = &self.channels.lifecycle else {
             return;
         };
-        self.lifecycle.follow(&mut self.shards, now);
+        self.shards.follow(now);
         channels.publish_held(&self.shards.shards().collect());
-        channels.tell(&mut self.lifecycle);
+        channels.tell(&mut self.shards);
     }
 
     fn take_facts(&mut self) {

@@ -34,7 +34,7 @@ use super::{
     Adoption, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, MemberIdentity, MemberSettings,
     ProtocolRange, ReadAnswer, RejoinReason, Timing, WriteAnswer,
 };
-use crate::shard::{BootInstant, ShardId, ShardReport, ShardSet, Term};
+use crate::shard::{BootInstant, ShardId, ShardPhase, ShardReport, ShardSet, Term};
 
 /// The installation text of a replica that runs alone: it has no shards and shares none with any other member.
 const ALONE: &str = "alone";
@@ -58,19 +58,6 @@ pub struct ElectionConfig {
     pub settings: MemberSettings,
     /// The durations of the protocol.
     pub timing: Timing,
-}
-
-/// The phase of a led shard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShardPhase {
-    /// Led, with no handover in progress.
-    Led,
-    /// Led, and announced to another member.
-    Offered,
-    /// Being sealed, and not reported as sealed yet: the shard acts until its pending requests are answered.
-    Sealing,
-    /// Sealed, and being handed over.
-    Sealed,
 }
 
 /// A summary of the election for readiness, metrics and people.

@@ -1,6 +1,8 @@
-//! Instants of the boot clock.
+//! Instants of the boot clock, and the time on both clocks.
 
 use std::{ops::Add, time::Duration};
+
+use jiff::Timestamp;
 
 /// An instant of the boot clock. The clock never steps, counts while the machine sleeps, and is local to one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,4 +31,13 @@ impl Add<Duration> for BootInstant {
     fn add(self, duration: Duration) -> BootInstant {
         BootInstant(self.0.saturating_add(duration))
     }
+}
+
+/// The current time on two clocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Clocks {
+    /// Wall time, for schedules.
+    pub wall: Timestamp,
+    /// The boot clock, for durations.
+    pub boot: BootInstant,
 }

@@ -7,6 +7,8 @@
 
 mod account;
 mod held;
+pub mod lifecycle;
+mod list_order;
 mod listing;
 mod pause;
 mod progress;
@@ -15,12 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use self::listing::Listed;
 use self::{
     held::Held,
+    lifecycle::Lifecycle,
     listing::Listing,
     progress::{Progress, note_written},
 };
+pub use self::{list_order::ListOrder, listing::Listed};
 use super::{
     effect::Effect,
     ids::Uid,
@@ -29,7 +32,7 @@ use super::{
     template_memory::TemplateMemory,
 };
 use crate::shard::{
-    Bucket, ResourceVersions, ShardCount, ShardId, ShardSet, ShardTerm, Term,
+    Bucket, ResourceVersions, ShardCount, ShardId, ShardPhase, ShardSet, ShardTerm, Term,
     state::{ShardConfig, ShardState, Wakeup},
 };
 
@@ -75,6 +78,7 @@ pub struct HeldShards {
     clock_skew_max: SignedDuration,
     progress: Progress,
     held: BTreeMap<ShardId, Held>,
+    lifecycle: Lifecycle,
     /// Shards that may have effects to poll.
     with_effects: BTreeSet<ShardId>,
     /// Counts of released shards.
@@ -92,6 +96,7 @@ impl HeldShards {
             scopes,
             clock_skew_max,
             held: BTreeMap::new(),
+            lifecycle: Lifecycle::default(),
             with_effects: BTreeSet::new(),
             retired: OutcomeCounts::default(),
             template_memory: TemplateMemory::default(),
@@ -114,7 +119,7 @@ impl HeldShards {
     }
 
     /// Adds a shard on standby and starts its own list. A second call restarts the list.
-    pub fn stand_by(&mut self, shard: ShardId, now: Timestamp) {
+    fn stand_by(&mut self, shard: ShardId, now: Timestamp) {
         let (config, memory) = (self.config(shard), &self.template_memory);
         let begin = || {
             Held::new(
@@ -133,8 +138,8 @@ impl HeldShards {
         held.listing = Some(listing);
     }
 
-    /// Handles an object found by the list of the shards that are being listed.
-    pub fn take_listed(&mut self, listed: Listed, now: Timestamp) {
+    /// Adds an object found by the shard's own list.
+    fn add_listed(&mut self, listed: Listed, now: Timestamp) {
         let shard = self.partition.shard_of(listed.cron_job());
         let Some(held) = self.held.get_mut(&shard) else { return };
         if held.listing.as_mut().is_some_and(|listing| listing.takes(&listed)) {
@@ -144,14 +149,14 @@ impl HeldShards {
     }
 
     /// Ends the lists of these shards. They contained every object as of these versions.
-    pub fn end_list(&mut self, shards: &ShardSet, through: &ResourceVersions, now: Timestamp) {
+    fn end_list(&mut self, shards: &ShardSet, through: &ResourceVersions, now: Timestamp) {
         for shard in shards.iter() {
             self.with(shard, |held| held.end_list(through, now));
         }
     }
 
     /// Starts leading a shard in this term. An unknown shard is added on standby first, and decides once it is listed.
-    pub fn lead(&mut self, shard_term: ShardTerm, now: Timestamp) {
+    fn lead(&mut self, shard_term: ShardTerm, now: Timestamp) {
         let ShardTerm { shard, term } = shard_term;
         if !self.held.contains_key(&shard) {
             self.stand_by(shard, now);
@@ -162,23 +167,15 @@ impl HeldShards {
         });
     }
 
-    /// Starts closing a shard: it continues to act, and its statuses are written at once.
-    pub fn close(&mut self, shard: ShardId, now: Timestamp) {
-        self.with(shard, |held| held.state.close(now));
-    }
-
-    /// Seals a shard: it decides what is due by `now`, and nothing later.
-    pub fn seal(&mut self, shard: ShardId, now: Timestamp) {
-        self.with(shard, |held| held.state.seal(now));
-    }
-
-    /// Whether a closing or sealed shard is settled. True for a shard that is not held.
-    pub fn is_settled(&mut self, shard: ShardId) -> bool {
-        self.held.get_mut(&shard).is_none_or(|held| held.state.is_settled())
+    /// Leaves a scope out of the shard's own list, because the API server does not permit it.
+    fn leave_out_of(&mut self, shard: ShardId, scope: &Scope) {
+        if let Some(listing) = self.held.get_mut(&shard).and_then(|held| held.listing.as_mut()) {
+            listing.leave_out(scope);
+        }
     }
 
     /// Drops a shard. Effects that were not polled are lost.
-    pub fn release(&mut self, shard: ShardId) {
+    fn drop_shard(&mut self, shard: ShardId) {
         if let Some(held) = self.held.remove(&shard) {
             self.retired.add(&held.state.retire());
         }
@@ -259,7 +256,7 @@ impl HeldShards {
     }
 
     /// Whether every watch has delivered a complete list.
-    pub fn is_watch_synced(&self) -> bool {
+    fn is_watch_synced(&self) -> bool {
         self.progress.is_listed()
     }
 
@@ -269,14 +266,14 @@ impl HeldShards {
     }
 
     /// Whether the watches, or the shard's own list, have reached the versions that another leader wrote.
-    pub fn has_seen(&self, shard: ShardId, written: &ResourceVersions) -> bool {
+    fn has_seen(&self, shard: ShardId, written: &ResourceVersions) -> bool {
         let loaded = self.held.get(&shard).map(|held| held.loaded).unwrap_or_default();
         written.is_within(&self.progress.seen(shard).max(&loaded))
     }
 
     /// Minimum versions that the next leader of a shard must observe: those that this replica wrote, and those that it
     /// relied on, which an earlier leader may have written.
-    pub fn written_through(&self, shard: ShardId) -> ResourceVersions {
+    fn written_through(&self, shard: ShardId) -> ResourceVersions {
         let Some(held) = self.held.get(&shard) else {
             return ResourceVersions::default();
         };
@@ -286,28 +283,20 @@ impl HeldShards {
         written
     }
 
-    /// Records the versions that this replica had to observe, so that they are required of the next leader too.
-    pub fn note_handed_over(&mut self, shard: ShardId, written: &ResourceVersions) {
-        self.with(shard, |held| held.written = held.written.max(written));
-    }
-
-    /// The next wake-up of one shard.
-    pub fn wakeup_of(&mut self, shard: ShardId) -> Option<Wakeup> {
-        self.held.get_mut(&shard)?.state.next_wakeup()
-    }
-
     /// The shard of a CronJob, held or not.
-    pub fn shard_of(&self, cron_job: &Uid) -> ShardId {
+    fn shard_of(&self, cron_job: &Uid) -> ShardId {
         self.partition.shard_of(cron_job)
     }
 
     /// Whether a shard is held and has never been led.
-    pub fn is_on_standby(&self, shard: ShardId) -> bool {
-        self.held.get(&shard).is_some_and(|held| held.term.is_none())
+    fn is_on_standby(&self, shard: ShardId) -> bool {
+        self.held
+            .get(&shard)
+            .is_some_and(|held| held.state.phase() == ShardPhase::Standby)
     }
 
     /// Whether a shard has been listed, in all scopes except those that its own list left out.
-    pub fn is_shard_synced(&self, shard: ShardId) -> bool {
+    fn is_shard_synced(&self, shard: ShardId) -> bool {
         self.held.get(&shard).is_some_and(Held::is_synced)
     }
 

@@ -33,9 +33,8 @@ use super::{
     record::{CronJobRecord, JobRecord},
     template_memory::TemplateMemory,
 };
-use crate::shard::{ShardCount, ShardId};
+use crate::shard::{ShardCount, ShardId, ShardPhase};
 pub use decisions::Decided;
-use phase::Phase;
 use relists::Relists;
 use timers::Timers;
 
@@ -91,7 +90,9 @@ pub struct ShardState {
     outbox: VecDeque<Effect>,
     outcome_counts: OutcomeCounts,
     relists: Relists,
-    phase: Phase,
+    phase: ShardPhase,
+    /// CronJobs that may not be settled since the shard was closed or sealed.
+    unsettled: Vec<OwnerIndex>,
     /// Whether the shard records facts without evaluating CronJobs.
     is_paused: bool,
     /// Recorded decisions, for diagnosis; `None` in a run.
@@ -108,7 +109,8 @@ impl ShardState {
             outbox: VecDeque::new(),
             outcome_counts: OutcomeCounts::default(),
             relists: Relists::new(config.scopes.len()),
-            phase: Phase::Leading,
+            phase: ShardPhase::Leading,
+            unsettled: Vec::new(),
             is_paused: false,
             decisions: None,
             template_memory: TemplateMemory::default(),
@@ -204,10 +206,6 @@ impl ShardState {
         self.relists.are_all_synced()
     }
 
-    fn may_decide_at_all(&self) -> bool {
-        self.relists.is_any_synced() && self.is_leading()
-    }
-
     /// The counts of due instants.
     pub fn outcome_counts(&self) -> &OutcomeCounts {
         &self.outcome_counts
@@ -252,9 +250,9 @@ impl ShardState {
             return;
         }
         match self.phase {
-            Phase::Standby => return,
-            Phase::Leading | Phase::Closing(_) => {}
-            Phase::Sealed(_) => return self.flush_status(owner, now),
+            ShardPhase::Standby => return,
+            ShardPhase::Leading | ShardPhase::Closing => {}
+            ShardPhase::Sealed => return self.flush_status(owner, now),
         }
         self.report_reserved_annotations(owner);
         self.report_future_cursor(owner, now);
@@ -262,7 +260,7 @@ impl ShardState {
         self.clean_history(owner, now);
         self.reconcile_active(owner, now);
         self.decide(owner, now);
-        if self.phase == Phase::Leading {
+        if self.phase == ShardPhase::Leading {
             self.emit_status(owner, now);
         } else {
             self.flush_status(owner, now);
@@ -380,7 +378,7 @@ impl ShardState {
             return;
         };
         // The leader emits the Event.
-        if self.phase == Phase::Standby {
+        if self.phase == ShardPhase::Standby {
             return;
         }
         self.outbox.push_back(Effect::EmitEvent(CronJobEvent {

@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 use crate::{
     controller::list_task::ListNews,
     kube_api::ordered_watch::OrderedSender,
-    shard::{Bucket, ListOrder, ShardCommand, ShardLifecycle, ShardReport, ShardSet},
+    shard::{Bucket, HeldShards, ListOrder, ShardCommand, ShardReport, ShardSet},
 };
 
 /// Capacity of the channel for commands. Per shard: lead, seal, seal earlier and release, for the maximum number of
@@ -55,16 +55,16 @@ impl LifecycleChannels {
     }
 
     /// Sends the pending list request and reports, as far as the channels have room. The next turn sends the rest.
-    pub(super) fn tell(&self, lifecycle: &mut ShardLifecycle) {
+    pub(super) fn tell(&self, shards: &mut HeldShards) {
         if self.lists.capacity() > 0
-            && let Some(order) = lifecycle.poll_list()
+            && let Some(order) = shards.poll_list()
         {
             // The capacity was checked, and no other task sends. An error means that the list task has ended.
             let _ = self.lists.try_send(order);
         }
-        while let Some(report) = lifecycle.poll_report() {
+        while let Some(report) = shards.poll_report() {
             if self.reports.try_send(report).is_err() {
-                lifecycle.put_back(report);
+                shards.put_back(report);
                 return;
             }
         }

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 
 use super::{
     Election, ElectionEffect, LeaseKey, Purpose,
-    led_shard::{HandoverStage, LedShard},
+    led_shard::{Handover, LedShard},
 };
 use crate::{
     coordination::{LeaseWrite, MemberIdentity, Plan, Pull, annotation},
@@ -56,8 +56,7 @@ impl Election {
 
     /// Whether every led shard is sealed without a target, and no other member takes shards.
     pub(super) fn all_sealed_for_nobody(&self) -> bool {
-        let is_for_nobody =
-            |led_shard: &LedShard| matches!(&led_shard.stage, HandoverStage::Sealed { target: None, .. });
+        let is_for_nobody = |led_shard: &LedShard| matches!(&led_shard.handover, Handover::Sealed { target: None, .. });
         self.led_shards.values().all(is_for_nobody) && !self.is_there_a_taker()
     }
 
@@ -73,7 +72,7 @@ impl Election {
             self.seal_without_successor(now);
         }
         self.announce(now);
-        let is_moving = |led_shard: &LedShard| led_shard.stage != HandoverStage::Leading;
+        let is_moving = |led_shard: &LedShard| led_shard.handover != Handover::None;
         let moving: Vec<ShardId> = self
             .led_shards
             .iter()
@@ -101,8 +100,8 @@ impl Election {
             .map(|(pod_uid, _)| pod_uid.into())
             .collect();
         for led_shard in self.led_shards.values_mut() {
-            if matches!(&led_shard.stage, HandoverStage::Offered { target, .. } if !takers.contains(target)) {
-                led_shard.stage = HandoverStage::Leading;
+            if matches!(&led_shard.handover, Handover::Offered { target, .. } if !takers.contains(target)) {
+                led_shard.handover = Handover::None;
                 self.last_look = None;
             }
         }
@@ -113,7 +112,7 @@ impl Election {
         let window = self.config.timing.parts().settle_window;
         let is_leaving = self.is_leaving();
         let may_go = |led_shard: &LedShard| {
-            led_shard.stage == HandoverStage::Leading && (is_leaving || now >= led_shard.since + window)
+            led_shard.handover == Handover::None && (is_leaving || now >= led_shard.since + window)
         };
         self.led_shards
             .iter()
@@ -132,7 +131,7 @@ impl Election {
             n_moving: self
                 .led_shards
                 .values()
-                .filter(|led_shard| led_shard.stage != HandoverStage::Leading)
+                .filter(|led_shard| led_shard.handover != Handover::None)
                 .count(),
             n_may_go: may_go.len(),
         };
@@ -170,7 +169,7 @@ impl Election {
         let can_transfer = self.can_transfer();
         match (target, self.led_shards.get_mut(&shard)) {
             (Some(target), Some(led_shard)) if can_transfer => {
-                led_shard.stage = HandoverStage::Offered {
+                led_shard.handover = Handover::Offered {
                     target,
                     since: now,
                     passed_over,
@@ -183,7 +182,7 @@ impl Election {
     fn seal(&mut self, shard: ShardId, target: Option<Box<str>>, now: BootInstant) {
         let (close_by, has_successor) = (self.close_by(now), self.is_there_a_taker());
         if let Some(led_shard) = self.led_shards.get_mut(&shard) {
-            led_shard.stage = HandoverStage::Sealing { target, has_successor };
+            led_shard.handover = Handover::Closing { target, has_successor };
             let shard_term = ShardTerm {
                 shard,
                 term: led_shard.term,
@@ -201,8 +200,8 @@ impl Election {
     /// another target or none; a staying one withdraws the offer.
     fn follow_offer(&mut self, shard: ShardId, now: BootInstant) {
         let Some(LedShard {
-            stage:
-                HandoverStage::Offered {
+            handover:
+                Handover::Offered {
                     target,
                     since,
                     passed_over,
@@ -237,7 +236,7 @@ impl Election {
                 .flatten();
             self.offer(shard, next, passed_over, now);
         } else if let Some(led_shard) = self.led_shards.get_mut(&shard) {
-            led_shard.stage = HandoverStage::Leading;
+            led_shard.handover = Handover::None;
             led_shard.since = now;
         }
     }
@@ -250,9 +249,9 @@ impl Election {
     ) {
         if let Some(led_shard) = self.led_shards.get_mut(&shard_term.shard)
             && led_shard.term == shard_term.term
-            && let HandoverStage::Sealing { target, .. } = &mut led_shard.stage
+            && let Handover::Closing { target, .. } = &mut led_shard.handover
         {
-            led_shard.stage = HandoverStage::Sealed {
+            led_shard.handover = Handover::Sealed {
                 target: target.take(),
                 fired_through,
                 written_through,
@@ -263,7 +262,7 @@ impl Election {
     /// Transfers a sealed shard with one write, to its target or to no holder.
     fn transfer(&mut self, shard: ShardId, now: BootInstant) {
         let Some(LedShard {
-            stage: HandoverStage::Sealed { target, .. },
+            handover: Handover::Sealed { target, .. },
             ..
         }) = self.led_shards.get(&shard)
         else {
@@ -297,11 +296,11 @@ impl Election {
     /// The write that transfers a sealed shard.
     fn transfer_write(&self, shard: ShardId) -> Option<LeaseWrite> {
         let led_shard = self.led_shards.get(&shard)?;
-        let HandoverStage::Sealed {
+        let Handover::Sealed {
             target,
             fired_through,
             written_through,
-        } = &led_shard.stage
+        } = &led_shard.handover
         else {
             return None;
         };

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Election, ElectionEffect, led_shard::HandoverStage};
+use super::{Election, ElectionEffect, led_shard::Handover};
 use crate::shard::{BootInstant, SealOrder, ShardCommand, ShardTerm};
 
 /// The longest that a shard acts after a drain began, or after the order to seal it. What is unanswered or not stored
@@ -45,7 +45,7 @@ impl Election {
     fn seal_again(&mut self, close_by: BootInstant, is_wanted: impl Fn(bool) -> bool) {
         let is_there_a_taker = self.is_there_a_taker();
         for (shard, led_shard) in &mut self.led_shards {
-            if let HandoverStage::Sealing { has_successor, .. } = &mut led_shard.stage
+            if let Handover::Closing { has_successor, .. } = &mut led_shard.handover
                 && is_wanted(*has_successor)
             {
                 *has_successor = is_there_a_taker;

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::{Adoption, Election, ElectionEffect, LeaseKey, Purpose, ShardPhase, WriteAnswer};
+use super::{Adoption, Election, ElectionEffect, LeaseKey, Purpose, WriteAnswer};
 use crate::{
     coordination::{ShardLease, StopReason},
-    shard::{BootInstant, ResourceVersions, ShardId, Term},
+    shard::{BootInstant, ResourceVersions, ShardId, ShardPhase, Term},
 };
 
 /// One uninterrupted leadership of a shard.
@@ -13,14 +13,14 @@ use crate::{
 pub(super) struct LedShard {
     pub(super) term: Term,
     pub(super) since: BootInstant,
-    pub(super) stage: HandoverStage,
+    pub(super) handover: Handover,
 }
 
-/// The progress of a shard's handover.
+/// A shard's handover, as far as it has come. [`LedShard::phase`] gives the phase of the shard that goes with it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum HandoverStage {
-    /// No handover is in progress.
-    Leading,
+pub(super) enum Handover {
+    /// None is in progress.
+    None,
     /// Announced to a target, which loads it. Former targets did not load it in time.
     Offered {
         target: Box<str>,
@@ -28,7 +28,7 @@ pub(super) enum HandoverStage {
         passed_over: Vec<Box<str>>,
     },
     /// Acting until its pending requests are answered, then sealed. Without a target, the shard is released.
-    Sealing {
+    Closing {
         target: Option<Box<str>>,
         /// Whether another member takes shards.
         has_successor: bool,
@@ -44,19 +44,18 @@ pub(super) enum HandoverStage {
 impl LedShard {
     /// The pod uid of the member to which the shard is handed over.
     pub(super) fn target(&self) -> Option<&str> {
-        match &self.stage {
-            HandoverStage::Leading => None,
-            HandoverStage::Offered { target, .. } => Some(target),
-            HandoverStage::Sealing { target, .. } | HandoverStage::Sealed { target, .. } => target.as_deref(),
+        match &self.handover {
+            Handover::None => None,
+            Handover::Offered { target, .. } => Some(target),
+            Handover::Closing { target, .. } | Handover::Sealed { target, .. } => target.as_deref(),
         }
     }
 
     pub(super) fn phase(&self) -> ShardPhase {
-        match self.stage {
-            HandoverStage::Leading => ShardPhase::Led,
-            HandoverStage::Offered { .. } => ShardPhase::Offered,
-            HandoverStage::Sealing { .. } => ShardPhase::Sealing,
-            HandoverStage::Sealed { .. } => ShardPhase::Sealed,
+        match self.handover {
+            Handover::None | Handover::Offered { .. } => ShardPhase::Leading,
+            Handover::Closing { .. } => ShardPhase::Closing,
+            Handover::Sealed { .. } => ShardPhase::Sealed,
         }
     }
 }
@@ -127,7 +126,7 @@ impl Election {
         let led_shard = LedShard {
             term,
             since: now,
-            stage: HandoverStage::Leading,
+            handover: Handover::None,
         };
         self.led_shards.insert(shard, led_shard);
         self.effects.push(ElectionEffect::Lead {
@@ -147,12 +146,12 @@ impl Election {
 
     /// Ends a leadership whose Lease names another holder or none. The reason depends on who wrote that.
     fn stop_as_handed_over(&mut self, shard: ShardId) {
-        let stage = self.led_shards.get(&shard).map(|led_shard| &led_shard.stage);
+        let stage = self.led_shards.get(&shard).map(|led_shard| &led_shard.handover);
         let holder = self.view.lease(shard).and_then(|lease| lease.holder.member());
         let reason = match (stage, holder) {
-            (Some(HandoverStage::Sealed { .. }), None) => StopReason::Released,
+            (Some(Handover::Sealed { .. }), None) => StopReason::Released,
             (
-                Some(HandoverStage::Sealed {
+                Some(Handover::Sealed {
                     target: Some(target), ..
                 }),
                 Some(holder),

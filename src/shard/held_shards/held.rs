@@ -1,10 +1,13 @@
-//! One held shard with its loading state.
+//! One held shard with its state of loading and handover.
 
 use jiff::Timestamp;
 
-use super::{HeldShards, listing::Listing};
+use super::{
+    lifecycle::{Entering, Sealing},
+    listing::Listing,
+};
 use crate::shard::{
-    ResourceVersions, ShardSet, Term,
+    ResourceVersions, Term,
     ids::ResourceVersion,
     input::{Input, Scope},
     state::{ShardState, Wakeup},
@@ -14,6 +17,10 @@ pub(super) struct Held {
     pub(super) state: ShardState,
     /// The term of its leadership; `None` before it is first led.
     pub(super) term: Option<Term>,
+    /// The order to lead it, until its view is complete.
+    pub(super) entering: Option<Entering>,
+    /// The order to seal it.
+    pub(super) sealing: Option<Sealing>,
     /// The shard's own list, while it is in progress.
     pub(super) listing: Option<Listing>,
     /// Scopes that its last own list left out. A list by the watch there completes the shard.
@@ -35,6 +42,8 @@ impl Held {
         Held {
             state,
             term,
+            entering: None,
+            sealing: None,
             listing: None,
             left_out: Vec::new(),
             listed_at: ResourceVersion(0),
@@ -103,17 +112,6 @@ impl Held {
             | Input::JobDeleteAnswered { .. }
             | Input::JobLookedUp { .. }
             | Input::StatusAnswered { .. } => false,
-        }
-    }
-}
-
-impl HeldShards {
-    /// Leaves a scope out of the lists of these shards, because the API server does not permit it.
-    pub fn leave_out(&mut self, shards: &ShardSet, scope: &Scope) {
-        for shard in shards.iter() {
-            if let Some(listing) = self.held.get_mut(&shard).and_then(|held| held.listing.as_mut()) {
-                listing.leave_out(scope);
-            }
         }
     }
 }

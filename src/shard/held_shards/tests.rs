@@ -110,7 +110,7 @@ fn the_next_leader_must_have_seen_what_we_go_by_also_where_we_wrote_nothing() {
         resource_version: ResourceVersion(500),
         ..record
     };
-    shards.take_listed(Listed::CronJob(Box::new(stored)), now);
+    shards.add_listed(Listed::CronJob(Box::new(stored)), now);
     shards.end_list(&only(shard), &through(ResourceVersion(510)), now);
     shards.lead(shard_term(shard), now);
     assert_eq!(shards.written_through(shard), through(ResourceVersion(500)));
@@ -130,7 +130,7 @@ fn the_next_leader_must_have_seen_what_we_had_to_and_the_jobs_that_we_know() {
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     shards.lead(shard_term(shard), now);
     // The version of a Job that may be gone, and whose start was never stored.
-    shards.note_handed_over(shard, &written(0, 185));
+    shards.with(shard, |held| held.written = held.written.max(&written(0, 185)));
     assert_eq!(shards.written_through(shard), written(0, 185));
     let known = JobRecord {
         resource_version: ResourceVersion(190),
@@ -158,12 +158,12 @@ fn what_a_watch_has_shown_of_a_job_is_not_undone_by_an_older_list() {
         ..running.clone()
     };
     shards.handle(Input::JobApplied(Box::new(ended)), now);
-    shards.take_listed(Listed::CronJob(Box::new(first.clone())), now);
+    shards.add_listed(Listed::CronJob(Box::new(first.clone())), now);
     let listed = Listed::Job {
         cron_job: first.identity.uid.clone(),
         job: Box::new(running),
     };
-    shards.take_listed(listed, now);
+    shards.add_listed(listed, now);
     shards.end_list(&only(shard), &through(ResourceVersion(100)), now);
     shards.lead(shard_term(shard), now);
     let mut effects = std::iter::from_fn(|| shards.poll_effect()).map(|ordered| ordered.effect);
@@ -194,7 +194,7 @@ fn nothing_is_ordered_on_standby_or_before_the_list_is_complete() {
     let (shard, now) = (shard_of(&first), at("10:00:05"));
     let mut shards = sixteen();
     shards.stand_by(shard, now);
-    shards.take_listed(Listed::CronJob(Box::new(first.clone())), now);
+    shards.add_listed(Listed::CronJob(Box::new(first.clone())), now);
     assert!(!shards.is_shard_synced(shard));
     shards.lead(shard_term(shard), now);
     assert_eq!(creates(&mut shards), []);
@@ -215,12 +215,12 @@ fn what_a_watch_has_shown_gone_is_not_brought_back_by_the_list() {
     let running = job(&first, at("10:00:00"));
     shards.handle(Input::CronJobDeleted(first.identity.uid.clone()), now);
     shards.handle(Input::JobUnselected(running.uid.clone()), now);
-    shards.take_listed(Listed::CronJob(Box::new(first.clone())), now);
+    shards.add_listed(Listed::CronJob(Box::new(first.clone())), now);
     let listed = Listed::Job {
         cron_job: first.identity.uid.clone(),
         job: Box::new(running),
     };
-    shards.take_listed(listed, now);
+    shards.add_listed(listed, now);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert_eq!((shards.sizes().cron_jobs, shards.sizes().jobs), (0, 0));
 }
@@ -239,12 +239,12 @@ fn a_running_job_out_of_sight_is_asked_for_before_another_run_begins_beside_it()
     let mut shards = sixteen();
     shards.lead(shard_term(shard), now);
     let running = job(&forbid, at("10:00:00"));
-    shards.take_listed(Listed::CronJob(Box::new(forbid.clone())), now);
+    shards.add_listed(Listed::CronJob(Box::new(forbid.clone())), now);
     let listed = Listed::Job {
         cron_job: forbid.identity.uid.clone(),
         job: Box::new(running.clone()),
     };
-    shards.take_listed(listed, now);
+    shards.add_listed(listed, now);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert_eq!(creates(&mut shards), []);
     // Its label was removed, or the Job was deleted.
@@ -274,7 +274,7 @@ fn a_list_that_a_watch_began_before_does_not_end_ours() {
     shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
     shards.handle(Input::JobRelistDone(Scope::Cluster), now);
     assert!(!shards.is_shard_synced(shard));
-    shards.take_listed(Listed::CronJob(Box::new(first)), now);
+    shards.add_listed(Listed::CronJob(Box::new(first)), now);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert_eq!(creates(&mut shards).len(), 1);
 }
@@ -287,7 +287,7 @@ fn a_list_that_a_watch_begins_takes_the_place_of_ours() {
     shards.lead(shard_term(shard), now);
     shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
     // Deleted between the two lists, without an event.
-    shards.take_listed(Listed::CronJob(Box::new(first)), now);
+    shards.add_listed(Listed::CronJob(Box::new(first)), now);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert!(!shards.is_shard_synced(shard), "the watch's list is still going on");
     shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
@@ -304,7 +304,7 @@ fn a_shard_that_is_let_go_orders_nothing_and_stays_in_the_account() {
         shards.lead(shard_term(shard_of(record)), now);
     }
     list(&mut shards, &records, now);
-    shards.release(shard_of(&records[0]));
+    shards.drop_shard(shard_of(&records[0]));
     let ordered = creates(&mut shards);
     assert_eq!(ordered.len(), 1);
     assert_eq!(ordered[0].0.shard, shard_of(&records[1]));
@@ -465,7 +465,7 @@ fn what_the_list_found_and_what_is_newer_than_it_is_there() {
             let mut shards = sixteen();
             shards.lead(shard_term(shard), now);
             if is_found {
-                shards.take_listed(Listed::CronJob(Box::new(found.clone())), now);
+                shards.add_listed(Listed::CronJob(Box::new(found.clone())), now);
             }
             if is_early {
                 shards.handle(applied(shown), now);
@@ -534,8 +534,8 @@ fn a_shard_is_led_without_a_scope_that_may_not_be_listed_and_with_it_once_it_may
     assert!(!shards.is_watch_synced());
 
     shards.stand_by(shard, now);
-    shards.take_listed(Listed::CronJob(Box::new(record.clone())), now);
-    shards.leave_out(&only(shard), &own);
+    shards.add_listed(Listed::CronJob(Box::new(record.clone())), now);
+    shards.leave_out_of(shard, &own);
     assert!(!shards.is_shard_synced(shard));
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert!(shards.is_shard_synced(shard));
@@ -559,7 +559,7 @@ fn a_list_takes_nothing_for_gone_in_a_scope_that_it_left_out() {
     let mut shards = HeldShards::new(Partition::Shards(count()), scopes, SignedDuration::from_secs(2));
     shards.stand_by(shard, now);
     shards.handle(Input::CronJobApplied(Box::new(record)), now);
-    shards.leave_out(&only(shard), &own);
+    shards.leave_out_of(shard, &own);
     shards.end_list(&only(shard), &through(ResourceVersion(u64::MAX)), now);
     assert_eq!(shards.sizes().cron_jobs, 1);
 }

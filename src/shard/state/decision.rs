@@ -9,6 +9,7 @@ use crate::{
         policy::{self, Decision, Facts, SkipReason, Verdict},
     },
     shard::{
+        ShardPhase,
         cron_job::{CronJobState, LookUpProgress, OpenSlot, SlotStage},
         effect::{Effect, EventReason, JobDelete, JobOrder},
         ids::Uid,
@@ -334,6 +335,9 @@ impl ShardState {
 
     /// Emits the create of the open slot.
     pub(super) fn order(&mut self, owner: OwnerIndex, next: Option<Timestamp>) {
+        if self.phase == ShardPhase::Closing {
+            self.unsettled.push(owner);
+        }
         let clock_skew_max = self.config.clock_skew_max;
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;

@@ -1,48 +1,31 @@
-//! The phase of a shard. On standby it only records facts, leading it acts, closing it acts and has statuses written at
-//! once, and sealed it finishes what it began.
-//!
-//! These phases hand a shard over without a gap and without an overlap. The next leader loads it on standby. The old
-//! leader decides nothing after the seal, and every earlier decision is answered and stored, or its slot is found still
-//! due by the ordinary rule (B-9). Closing precedes the seal so that most answers and status writes complete while the
-//! shard still has a leader.
+//! Moves a shard from phase to phase ([`ShardPhase`]), and tells when it is settled: when everything that it began is
+//! answered and stored.
 
 use jiff::Timestamp;
 
 use super::{ShardConfig, ShardState};
 use crate::shard::{
+    ShardPhase,
     cron_job::{CronJobState, OpenSlot, SlotStage},
     index::OwnerIndex,
     outcome_counts::{InstantOutcome, OutcomeCounts},
 };
 
-/// The phase of a shard.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// Records facts, has no effects.
-    Standby,
-    /// Decides, has effects.
-    Leading,
-    /// Acts, and has statuses written at once. Lists the CronJobs that may not be settled.
-    Closing(Vec<OwnerIndex>),
-    /// Handles answers and has statuses written at once; decides nothing. Lists the CronJobs that may not be settled.
-    Sealed(Vec<OwnerIndex>),
-}
-
 impl ShardState {
     /// Creates an empty shard on standby.
     pub fn on_standby(config: ShardConfig, now: Timestamp) -> ShardState {
         ShardState {
-            phase: Phase::Standby,
+            phase: ShardPhase::Standby,
             ..ShardState::new(config, now)
         }
     }
 
     /// Starts or resumes leading. Everything due by `now` is decided by the ordinary rule, if all scopes are listed.
     pub fn lead(&mut self, now: Timestamp) {
-        if self.is_leading() {
+        if self.phase.acts() {
             return;
         }
-        self.phase = Phase::Leading;
+        self.phase = ShardPhase::Leading;
         self.look_at_all(now);
     }
 
@@ -54,7 +37,7 @@ impl ShardState {
 
     /// Decides again, and evaluates every CronJob.
     pub fn resume(&mut self, now: Timestamp) {
-        if std::mem::take(&mut self.is_paused) && self.phase != Phase::Standby {
+        if std::mem::take(&mut self.is_paused) && self.phase != ShardPhase::Standby {
             self.look_at_all(now);
         }
     }
@@ -71,25 +54,25 @@ impl ShardState {
 
     /// Writes every status at once from this point while the shard continues to act, so that a later seal waits less.
     pub fn close(&mut self, now: Timestamp) {
-        if !self.is_leading() {
+        if !self.phase.acts() {
             return;
         }
         self.handle_timeout(now);
-        self.begin_to_settle(Phase::Closing, now);
+        self.begin_to_settle(ShardPhase::Closing, now);
     }
 
     /// Decides what is due by `now` and nothing later. Every unstored status is written at once.
     pub fn seal(&mut self, now: Timestamp) {
-        if !self.is_leading() {
+        if !self.phase.acts() {
             return;
         }
         self.handle_timeout(now);
-        self.begin_to_settle(Phase::Sealed, now);
+        self.begin_to_settle(ShardPhase::Sealed, now);
     }
 
-    fn begin_to_settle(&mut self, phase: impl Fn(Vec<OwnerIndex>) -> Phase, now: Timestamp) {
+    fn begin_to_settle(&mut self, phase: ShardPhase, now: Timestamp) {
         let mut owners: Vec<OwnerIndex> = self.index.owner_indexes().collect();
-        self.phase = phase(Vec::new());
+        self.phase = phase;
         for owner in &owners {
             self.evaluate(*owner, now);
         }
@@ -98,16 +81,15 @@ impl ShardState {
                 .cron_job(*owner)
                 .is_some_and(|cron_job| !is_settled(cron_job))
         });
-        self.phase = phase(owners);
+        self.unsettled = owners;
     }
 
-    /// Whether everything that was open at the close or the seal is answered and stored. Slots that a closing shard has
-    /// begun since may still be open.
+    /// Whether everything that was open at the close or the seal, or that was ordered since, is answered and stored.
     pub fn is_settled(&mut self) -> bool {
-        let (Phase::Closing(unsettled) | Phase::Sealed(unsettled)) = &mut self.phase else {
+        if self.phase < ShardPhase::Closing {
             return false;
-        };
-        while let Some(owner) = unsettled.last() {
+        }
+        while let Some(owner) = self.unsettled.last() {
             if self
                 .index
                 .cron_job(*owner)
@@ -115,14 +97,19 @@ impl ShardState {
             {
                 return false;
             }
-            unsettled.pop();
+            self.unsettled.pop();
         }
         true
     }
 
-    /// Whether the shard acts.
-    pub fn is_leading(&self) -> bool {
-        matches!(self.phase, Phase::Leading | Phase::Closing(_))
+    /// Whether anything may be decided: the shard acts, and a scope has been listed.
+    pub(super) fn may_decide_at_all(&self) -> bool {
+        self.relists.is_any_synced() && self.phase.acts()
+    }
+
+    /// The phase of the shard.
+    pub fn phase(&self) -> ShardPhase {
+        self.phase
     }
 
     /// Ends the shard in this replica; open slots belong to the next leader. Returns the final counts.

@@ -18,10 +18,10 @@ use cronwheel::{
         settings::{RunSettings, ShardingSettings},
         shutdown::phases,
     },
-    coordination::{InstallationName, Preset, ProtocolRange, ShardPhase},
+    coordination::{InstallationName, Preset, ProtocolRange},
     kube_api::{WriteConnections, ordered_watch::OrderedSender},
     schedule::Zone,
-    shard::{Scope, ShardCount, TemplateMemory},
+    shard::{Scope, ShardCount, ShardPhase, TemplateMemory},
     telemetry::{
         admin::Admin,
         metrics::{ElectionFigures, Metrics},

@@ -9,7 +9,7 @@ const PARTS: &[(&str, &[&str])] = &[
     (
         "Handover and takeover",
         &[
-            "shard/lifecycle.rs",
+            "shard/held_shards/lifecycle.rs",
             "coordination/election/handover.rs",
             "coordination/election/leaving.rs",
             "coordination/election/adoption.rs",

@@ -31,7 +31,7 @@ fn settle(world: &mut World) {
 fn on_standby_it_learns_and_has_no_effects() {
     let mut world = World::on_standby("10:00:05", vec![cron_job("hello")], vec![job("hello", "09:58:00")]);
     assert!(world.shard.is_synced());
-    assert!(!world.shard.is_leading());
+    assert!(!world.shard.phase().acts());
     assert_eq!(world.shard.next_wakeup(), None);
     world.jump_to("10:05:00");
     // No Event, even about an invalid schedule or a missing Job.

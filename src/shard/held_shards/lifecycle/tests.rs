@@ -1,5 +1,7 @@
 //! Tests of commands: a shard is led only with a complete view, and is reported as sealed once.
 
+mod sealing;
+
 use super::*;
 use crate::shard::{
     Bucket, CreateOutcome, Effect, Input, Partition, ResourceVersion, Scope, ShardCount, ShardLabels, StatusOutcome,
@@ -15,7 +17,6 @@ const RECORD_VERSION: u64 = 1_000;
 
 struct Replica {
     shards: HeldShards,
-    lifecycle: ShardLifecycle,
     wall: Timestamp,
     boot: BootInstant,
 }
@@ -110,7 +111,6 @@ impl Replica {
                 vec![Scope::Cluster],
                 SignedDuration::from_secs(2),
             ),
-            lifecycle: ShardLifecycle::default(),
             wall: at("10:00:05"),
             boot: BootInstant::after_boot(Duration::from_secs(100)),
         };
@@ -137,12 +137,12 @@ impl Replica {
         self.boot = self.boot + Duration::from_millis(millis);
         self.shards.handle_timeout(self.wall);
         let now = self.now();
-        self.lifecycle.follow(&mut self.shards, now);
+        self.shards.follow(now);
     }
 
     fn command(&mut self, command: ShardCommand) {
         let now = self.now();
-        self.lifecycle.command(&mut self.shards, command, now);
+        self.shards.command(command, now);
     }
 
     /// Seals the shard within four seconds.
@@ -177,7 +177,7 @@ impl Replica {
     fn watch(&mut self, input: Input) {
         let now = self.now();
         self.shards.handle(input, self.wall);
-        self.lifecycle.follow(&mut self.shards, now);
+        self.shards.follow(now);
     }
 
     /// Makes the next list, with this result.
@@ -188,16 +188,16 @@ impl Replica {
     /// Makes the next list, with this result and these versions. Returns whether it had to be consistent.
     fn list_through(&mut self, found: Vec<Listed>, through: ResourceVersions) -> bool {
         let now = self.now();
-        let order = self.lifecycle.poll_list().expect("a list is wanted");
+        let order = self.shards.poll_list().expect("a list is wanted");
         for listed in found {
-            self.lifecycle.take_listed(&mut self.shards, listed, now);
+            self.shards.take_listed(listed, now);
         }
-        self.lifecycle.listed(&mut self.shards, &through, now);
+        self.shards.listed(&through, now);
         order.is_consistent
     }
 
     fn reports(&mut self) -> Vec<ShardReport> {
-        std::iter::from_fn(|| self.lifecycle.poll_report()).collect()
+        std::iter::from_fn(|| self.shards.poll_report()).collect()
     }
 
     fn creates(&mut self) -> Vec<(Term, Timestamp)> {
@@ -324,7 +324,7 @@ fn a_watch_that_does_not_show_it_in_time_is_not_waited_for() {
         shard_term: shard_term(8),
         entry: Entry::Watch(written(0, 1_020)),
     });
-    let wakeup = replica.lifecycle.next_wakeup().unwrap();
+    let wakeup = replica.shards.next_follow().unwrap();
     assert_eq!(wakeup.since(replica.boot), WATCH_PATIENCE);
     replica.pass(500);
     assert_eq!(replica.reports(), []);
@@ -345,16 +345,12 @@ fn a_watch_that_shows_it_while_it_is_listed_is_enough() {
     let mut replica = Replica::new();
     replica.hand_over(written(0, 1_020));
     replica.pass(500);
-    assert!(replica.lifecycle.poll_list().is_some());
+    assert!(replica.shards.poll_list().is_some());
     replica.watch(Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))));
     assert_eq!(replica.reports(), [ShardReport::Leading(shard_term(8))]);
     let now = replica.now();
-    replica
-        .lifecycle
-        .take_listed(&mut replica.shards, Listed::CronJob(Box::new(record())), now);
-    replica
-        .lifecycle
-        .listed(&mut replica.shards, &written(1_030, 1_030), now);
+    replica.shards.take_listed(Listed::CronJob(Box::new(record())), now);
+    replica.shards.listed(&written(1_030, 1_030), now);
     assert_eq!(replica.shards.sizes().jobs, 1, "what was shown meanwhile stays");
     assert_eq!((replica.reports(), replica.creates()), (vec![], vec![]));
 }
@@ -380,7 +376,7 @@ fn a_shard_that_was_not_loaded_or_was_led_before_is_listed_whatever_was_said() {
 fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
     let mut replica = Replica::new();
     replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
-    let order = replica.lifecycle.poll_list().unwrap();
+    let order = replica.shards.poll_list().unwrap();
     assert_eq!(
         (order.shards, order.is_consistent),
         ([shard()].into_iter().collect(), false)
@@ -390,11 +386,11 @@ fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
         shard_term: shard_term(5),
         entry: Entry::List,
     });
-    assert_eq!(replica.lifecycle.poll_list(), None, "one at a time");
+    assert_eq!(replica.shards.poll_list(), None, "one at a time");
     let now = replica.now();
     let early = Listed::CronJob(Box::new(record()));
-    replica.lifecycle.take_listed(&mut replica.shards, early, now);
-    replica.lifecycle.listed(&mut replica.shards, &written(0, 0), now);
+    replica.shards.take_listed(early, now);
+    replica.shards.listed(&written(0, 0), now);
     assert_eq!(replica.shards.sizes().cron_jobs, 0);
     assert_eq!(
         replica.reports(),
@@ -404,236 +400,6 @@ fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
     replica.list(vec![Listed::CronJob(Box::new(record()))]);
     assert!(replica.reports().contains(&ShardReport::Leading(shard_term(5))));
     assert_eq!(replica.creates(), [(Term(5), at("10:00:00"))]);
-}
-
-#[test]
-fn a_shard_is_sealed_when_its_answers_are_there_and_says_what_it_wrote() {
-    let mut replica = Replica::leading();
-    assert_eq!(replica.creates(), [(Term(1), at("10:00:00"))]);
-    replica.seal(1);
-    assert_eq!(replica.reports(), [], "a create is on its way");
-    replica.pass(700);
-    replica.watch(created());
-    replica.store_status();
-    assert_eq!(
-        replica.reports(),
-        [ShardReport::Sealed {
-            shard_term: shard_term(1),
-            at: replica.boot,
-            fired_through: Some(at("10:00:05") + SignedDuration::from_millis(700)),
-            written_through: written(1_101, 1_100),
-        }]
-    );
-    replica.pass(120_000);
-    assert_eq!((replica.creates(), replica.reports()), (vec![], vec![]));
-}
-
-#[test]
-fn a_shard_acts_until_what_it_has_begun_is_answered() {
-    let mut replica = Replica::leading();
-    replica.creates();
-    replica.pass(52_000);
-    replica.seal(1);
-    replica.pass(3_000);
-    replica.watch(created());
-    assert_eq!(
-        replica.creates(),
-        [(Term(1), at("10:01:00"))],
-        "what has become due meanwhile"
-    );
-}
-
-#[test]
-fn answers_are_waited_for_as_long_as_they_may_be_and_two_seconds_behind_the_seal_and_no_longer() {
-    let mut replica = Replica::leading();
-    replica.creates();
-    replica.seal(1);
-    replica.pass(4_000);
-    replica.pass(1_999);
-    assert_eq!(replica.reports(), []);
-    replica.pass(1);
-    assert!(
-        matches!(replica.reports()[..], [ShardReport::Sealed { fired_through: Some(through), .. }] if through == at("10:00:09"))
-    );
-}
-
-#[test]
-fn a_shard_that_is_told_to_close_sooner_does_and_one_that_is_sealed_stays_so() {
-    let mut replica = Replica::leading();
-    assert_eq!(replica.creates().len(), 1);
-    replica.seal(1);
-    replica.pass(100);
-    assert_eq!(replica.reports(), []);
-    let told_at = replica.boot;
-    let at_once = ShardCommand::Seal(SealOrder {
-        shard_term: shard_term(1),
-        close_by: told_at,
-        has_successor: true,
-    });
-    replica.command(at_once);
-    replica.pass(1_000);
-    replica.command(at_once);
-    replica.pass(999);
-    assert_eq!(replica.reports(), [], "its answers are waited for");
-    replica.pass(1);
-    assert!(matches!(replica.reports()[..], [ShardReport::Sealed { at, .. }] if at == told_at));
-}
-
-#[test]
-fn a_create_that_was_not_sent_in_time_is_left_to_the_next_leader() {
-    let mut replica = Replica::leading();
-    assert_eq!(replica.creates().len(), 1);
-    replica.seal(1);
-    replica.pass(3_999);
-    assert_eq!(replica.reports(), [], "its answer is waited for");
-    replica.pass(1);
-    replica.watch(abandoned());
-    assert!(matches!(
-        replica.reports()[..],
-        [ShardReport::Sealed { at, .. }] if at == replica.boot
-    ));
-    replica.pass(60_000);
-    assert_eq!(replica.creates(), []);
-}
-
-fn sealed(replica: &mut Replica) -> Vec<u16> {
-    let reports = replica.reports().into_iter();
-    reports
-        .filter_map(|report| match report {
-            ShardReport::Sealed { shard_term, .. } => Some(shard_term.shard.0),
-            ShardReport::Synced | ShardReport::Loaded(_) | ShardReport::Leading(_) => None,
-        })
-        .collect()
-}
-
-/// A replica that leads shards 0 to 3, which have no CronJobs, and has to seal them within four seconds.
-fn sealing_four(has_successor: bool) -> Replica {
-    let mut replica = Replica::new();
-    let shard_terms = (0..4).map(|shard| ShardTerm {
-        shard: ShardId(shard),
-        term: Term(1),
-    });
-    for shard_term in shard_terms.clone() {
-        let entry = Entry::List;
-        replica.command(ShardCommand::Lead { shard_term, entry });
-    }
-    replica.list(Vec::new());
-    let close_by = replica.boot + Duration::from_secs(4);
-    for shard_term in shard_terms {
-        replica.command(ShardCommand::Seal(SealOrder {
-            shard_term,
-            close_by,
-            has_successor,
-        }));
-    }
-    replica
-}
-
-#[test]
-fn one_shard_at_a_time_is_without_a_leader() {
-    let mut replica = sealing_four(true);
-    assert_eq!(sealed(&mut replica), [0]);
-    replica.pass(1_000);
-    assert_eq!(
-        sealed(&mut replica),
-        Vec::<u16>::new(),
-        "its next leader does not lead yet"
-    );
-    for shard in 0..3 {
-        replica.command(ShardCommand::Release(ShardId(shard)));
-        assert_eq!(sealed(&mut replica), [shard + 1]);
-    }
-    assert_eq!(replica.lifecycle.next_wakeup(), None);
-}
-
-#[test]
-fn shards_without_a_next_leader_or_that_are_late_are_all_sealed_at_once() {
-    let mut replica = sealing_four(false);
-    assert_eq!(sealed(&mut replica), [0, 1, 2, 3]);
-    let mut replica = sealing_four(true);
-    replica.pass(3_999);
-    assert_eq!(sealed(&mut replica), [0]);
-    replica.pass(1);
-    assert_eq!(sealed(&mut replica), [1, 2, 3]);
-    let mut replica = sealing_four(true);
-    assert_eq!(sealed(&mut replica), [0]);
-    replica.command(ShardCommand::Seal(SealOrder {
-        shard_term: ShardTerm {
-            shard: ShardId(3),
-            term: Term(1),
-        },
-        close_by: replica.boot + Duration::from_secs(4),
-        has_successor: false,
-    }));
-    assert_eq!(sealed(&mut replica), [3], "the other members have left");
-}
-
-#[test]
-fn a_shard_that_is_about_to_fire_fires_before_it_is_sealed() {
-    let mut replica = Replica::leading();
-    replica.creates();
-    replica.watch(created());
-    replica.creates();
-    replica.pass(54_850);
-    replica.seal(1);
-    replica.pass(149);
-    assert_eq!(replica.creates(), []);
-    replica.pass(1);
-    assert_eq!(replica.creates(), [(Term(1), at("10:01:00"))]);
-    replica.pass(3_850);
-    let reports = replica.reports();
-    assert_eq!(reports, [], "a create is on its way");
-    replica.pass(2_000);
-    let reports = replica.reports();
-    assert!(
-        matches!(&reports[..], [ShardReport::Sealed { fired_through: Some(through), .. }] if *through == at("10:01:03") + SignedDuration::from_millis(850)),
-        "{reports:?}"
-    );
-}
-
-#[test]
-fn a_shard_whose_answers_come_just_before_it_is_due_fires_before_it_is_sealed() {
-    let mut replica = Replica::leading();
-    replica.creates();
-    replica.pass(52_000);
-    replica.seal(1);
-    replica.pass(2_900);
-    replica.watch(created());
-    replica.store_status();
-    assert_eq!(replica.reports(), [], "it is due in 100 ms");
-    replica.pass(100);
-    assert_eq!(replica.creates(), [(Term(1), at("10:01:00"))]);
-}
-
-#[test]
-fn what_was_never_led_is_given_up_at_once_and_what_is_let_go_is_forgotten() {
-    let mut replica = Replica::new();
-    replica.command(ShardCommand::Lead {
-        shard_term: shard_term(5),
-        entry: Entry::List,
-    });
-    replica.seal(5);
-    assert_eq!(
-        replica.reports(),
-        [
-            ShardReport::Synced,
-            ShardReport::Sealed {
-                shard_term: shard_term(5),
-                at: replica.boot,
-                fired_through: None,
-                written_through: written(0, 0),
-            }
-        ]
-    );
-    replica.list(vec![]);
-    assert_eq!(replica.reports(), [], "and is not led after all");
-    let mut replica = Replica::leading();
-    replica.seal(1);
-    replica.command(ShardCommand::ReleaseAll);
-    replica.pass(10_000);
-    assert_eq!(replica.reports(), []);
-    assert_eq!(replica.shards.shards().count(), 0);
-    assert_eq!(replica.lifecycle.next_wakeup(), None);
 }
 
 #[test]

@@ -1,0 +1,399 @@
+//! Executes an election's commands to the shards of a replica: load, lead, seal and release.
+//!
+//! A shard is led only with a complete view. Either a consistent list that began after the command to lead is complete,
+//! or, after a handover, the loaded objects and this replica's watches have reached every version that the last leader
+//! wrote or relied on. A shard to be sealed continues to act until everything that it began is answered and stored,
+//! within its time limit, because no replica acts for it from the seal on. A sealed shard is reported once it is
+//! settled or its time limit has passed. The caller performs effects, makes lists and forwards reports; `now` is an
+//! argument.
+
+use std::{collections::VecDeque, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{HeldShards, ListOrder, Listed, held::Held};
+use crate::shard::{
+    BootInstant, Clocks, Entry, ResourceVersions, Scope, SealOrder, ShardCommand, ShardId, ShardPhase, ShardReport,
+    ShardSet, ShardTerm, Term,
+};
+
+/// How long a sealed shard waits for outstanding answers and status writes.
+pub const SEAL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A shard that is due within this time starts its Jobs before it is sealed, so that they are not late by the handover.
+const SEAL_CLEARANCE: SignedDuration = SignedDuration::from_millis(200);
+
+/// Maximum number of shards that are sealed and not yet released. They have no leader; one at a time keeps each wait
+/// short.
+const SEALED_MAX: usize = 1;
+
+/// How long the watches may take to deliver the last leader's versions before the shard is listed as well.
+const WATCH_PATIENCE: Duration = Duration::from_millis(500);
+
+/// The lists and reports of all shards of a replica.
+#[derive(Debug, Default)]
+pub(super) struct Lifecycle {
+    is_synced_reported: bool,
+    /// Shards whose loading is to be reported.
+    loading: ShardSet,
+    /// Shards for the next list.
+    to_list: ShardSet,
+    /// Whether the next list must be consistent.
+    must_be_consistent: bool,
+    is_listing: bool,
+    /// Shards of the list in progress that still need it.
+    listing: ShardSet,
+    reports: VecDeque<ShardReport>,
+}
+
+/// A shard on standby that is to be led when its view is complete.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entering {
+    term: Term,
+    /// The versions that must be observed; `None` if only a list suffices.
+    written: Option<ResourceVersions>,
+    /// When the shard is listed as well; `None` if that list was made or ordered.
+    list_at: Option<BootInstant>,
+}
+
+/// The end of a leadership.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sealing {
+    term: Term,
+    /// Whether another member will lead the shard.
+    has_successor: bool,
+    step: SealStep,
+}
+
+/// What a shard that is being sealed waits for.
+#[derive(Clone, Copy, Debug)]
+enum SealStep {
+    /// For everything that it began, until this instant. It acts.
+    Settle { until: BootInstant },
+    /// For answers that are still missing, until this instant. `fired_through` is the time of the seal, or `None` if
+    /// the shard was never led.
+    Report {
+        until: BootInstant,
+        sealed_at: BootInstant,
+        fired_through: Option<Timestamp>,
+    },
+    /// For the release. It was reported as sealed, and is held until its Lease names another holder.
+    Release,
+}
+
+impl Lifecycle {
+    fn forget(&mut self, shard: ShardId) {
+        self.loading.remove(shard);
+        self.to_list.remove(shard);
+        self.listing.remove(shard);
+    }
+
+    /// Whether a list of the shard is ordered or in progress.
+    fn is_to_be_listed(&self, shard: ShardId) -> bool {
+        self.to_list.contains(shard) || self.listing.contains(shard)
+    }
+}
+
+impl HeldShards {
+    /// Executes a command of the election.
+    pub fn command(&mut self, command: ShardCommand, now: Clocks) {
+        match command {
+            ShardCommand::Load(wanted) => {
+                for shard in wanted.iter() {
+                    self.lifecycle.loading.insert(shard);
+                    // The last writes of its leader are checked at the handover.
+                    self.list(shard, now);
+                }
+            }
+            ShardCommand::Lead { shard_term, entry } => self.enter(shard_term, entry, now),
+            ShardCommand::Seal(order) => self.begin_to_seal(order, now),
+            ShardCommand::Release(shard) => self.release(shard),
+            ShardCommand::ReleaseAll => {
+                let held: Vec<ShardId> = self.shards().collect();
+                for shard in held {
+                    self.release(shard);
+                }
+            }
+            ShardCommand::Look => {}
+        }
+        self.follow(now);
+    }
+
+    /// The next list to make, if none is in progress. The caller passes its objects to [`HeldShards::take_listed`] and
+    /// its end to [`HeldShards::listed`].
+    pub fn poll_list(&mut self) -> Option<ListOrder> {
+        let lists = &mut self.lifecycle;
+        if lists.is_listing || lists.to_list.is_empty() {
+            return None;
+        }
+        lists.is_listing = true;
+        lists.listing = std::mem::take(&mut lists.to_list);
+        Some(ListOrder {
+            shards: lists.listing,
+            is_consistent: std::mem::take(&mut lists.must_be_consistent),
+        })
+    }
+
+    /// Restarts the list in progress. Objects found so far may be outdated.
+    pub fn list_again(&mut self, now: Clocks) {
+        let listing = self.lifecycle.listing;
+        for shard in listing.iter() {
+            self.stand_by(shard, now.wall);
+        }
+    }
+
+    /// Handles an object found by the list.
+    pub fn take_listed(&mut self, listed: Listed, now: Clocks) {
+        let shard = self.shard_of(listed.cron_job());
+        if self.lifecycle.listing.contains(shard) {
+            self.add_listed(listed, now.wall);
+        }
+    }
+
+    /// Leaves a scope out of the list, because the API server does not permit it. The shards are led without it; once
+    /// it is permitted, the watch of the scope lists it for them.
+    pub fn leave_out(&mut self, scope: &Scope) {
+        let listing = self.lifecycle.listing;
+        for shard in listing.iter() {
+            self.leave_out_of(shard, scope);
+        }
+    }
+
+    /// Handles the end of the list, which covers writes up to these versions.
+    pub fn listed(&mut self, through: &ResourceVersions, now: Clocks) {
+        self.lifecycle.is_listing = false;
+        let listed = std::mem::take(&mut self.lifecycle.listing);
+        self.end_list(&listed, through, now.wall);
+        for shard in listed.iter() {
+            if self.lifecycle.loading.remove(shard) {
+                self.lifecycle.reports.push_back(ShardReport::Loaded(shard));
+            }
+        }
+        self.follow(now);
+    }
+
+    /// Takes every step that has become possible. Call after every turn, and at [`HeldShards::next_follow`].
+    pub fn follow(&mut self, now: Clocks) {
+        if !self.lifecycle.is_synced_reported && self.are_permitted_watches_synced() {
+            self.lifecycle.is_synced_reported = true;
+            self.lifecycle.reports.push_back(ShardReport::Synced);
+        }
+        self.follow_entering(now);
+        self.follow_sealing(now);
+    }
+
+    /// When to call [`HeldShards::follow`] next; may be early, never late.
+    pub fn next_follow(&self) -> Option<BootInstant> {
+        let list_at = |held: &Held| held.entering.and_then(|entering| entering.list_at);
+        let until = |held: &Held| match held.sealing?.step {
+            SealStep::Settle { until } | SealStep::Report { until, .. } => Some(until),
+            SealStep::Release => None,
+        };
+        let held = self.held.values();
+        held.flat_map(|held| [list_at(held), until(held)]).flatten().min()
+    }
+
+    /// The next report to the election.
+    pub fn poll_report(&mut self) -> Option<ShardReport> {
+        self.lifecycle.reports.pop_front()
+    }
+
+    /// Returns a report that could not be sent.
+    pub fn put_back(&mut self, report: ShardReport) {
+        self.lifecycle.reports.push_front(report);
+    }
+
+    /// Orders a list of a shard. A list in progress began too early, so the shard waits for the next one. The list must
+    /// be consistent if the shard is to be led.
+    fn list(&mut self, shard: ShardId, now: Clocks) {
+        self.stand_by(shard, now.wall);
+        let is_entering = self.held.get(&shard).is_some_and(|held| held.entering.is_some());
+        let lists = &mut self.lifecycle;
+        lists.listing.remove(shard);
+        lists.to_list.insert(shard);
+        lists.must_be_consistent |= is_entering;
+    }
+
+    fn enter(&mut self, shard_term: ShardTerm, entry: Entry, now: Clocks) {
+        let ShardTerm { shard, term } = shard_term;
+        let is_loaded = self.is_on_standby(shard);
+        if !is_loaded {
+            // A shard that is already led, or not held, is not a valid start for this term.
+            self.release(shard);
+            self.stand_by(shard, now.wall);
+        }
+        let written = match entry {
+            Entry::Watch(written) if is_loaded => Some(written),
+            Entry::Watch(_) | Entry::List => None,
+        };
+        if let Some(held) = self.held.get_mut(&shard) {
+            held.entering = Some(Entering {
+                term,
+                written,
+                list_at: written.map(|_| now.boot + WATCH_PATIENCE),
+            });
+        }
+        if written.is_none() {
+            self.list(shard, now);
+        }
+    }
+
+    fn follow_entering(&mut self, now: Clocks) {
+        let with_entering = |(shard, held): (&ShardId, &Held)| Some((*shard, held.entering?));
+        let entering: Vec<(ShardId, Entering)> = self.held.iter().filter_map(with_entering).collect();
+        for (shard, mut entering) in entering {
+            let is_late = entering.list_at.is_some_and(|list_at| list_at <= now.boot);
+            let is_synced = self.is_shard_synced(shard);
+            let is_listed = entering.list_at.is_none() && !self.lifecycle.is_to_be_listed(shard);
+            let has_seen = || entering.written.is_some_and(|written| self.has_seen(shard, &written));
+            if is_synced && (is_listed || has_seen()) {
+                self.begin_to_lead(shard, entering, now);
+            } else if is_late {
+                // A shard that is still being loaded gets more time.
+                entering.list_at = (!is_synced).then_some(now.boot + WATCH_PATIENCE);
+                self.with(shard, |held| held.entering = Some(entering));
+                if is_synced {
+                    self.list(shard, now);
+                }
+            }
+        }
+    }
+
+    fn begin_to_lead(&mut self, shard: ShardId, entering: Entering, now: Clocks) {
+        let Entering { term, written, .. } = entering;
+        let shard_term = ShardTerm { shard, term };
+        self.lead(shard_term, now.wall);
+        self.with(shard, |held| {
+            held.entering = None;
+            // Required of the next leader too.
+            held.written = held.written.max(&written.unwrap_or_default());
+        });
+        self.lifecycle.reports.push_back(ShardReport::Leading(shard_term));
+    }
+
+    /// Begins to seal a shard, or shortens the time limit of one that is not sealed yet. Its statuses are written at
+    /// once from here on.
+    fn begin_to_seal(&mut self, order: SealOrder, now: Clocks) {
+        let SealOrder {
+            shard_term: ShardTerm { shard, term },
+            close_by,
+            has_successor,
+        } = order;
+        self.with(shard, |held| {
+            let begun = held.sealing.filter(|begun| begun.term == term);
+            let step = match begun.map(|begun| begun.step) {
+                Some(SealStep::Settle { until }) => SealStep::Settle {
+                    until: until.min(close_by),
+                },
+                Some(step) => step,
+                None => SealStep::Settle { until: close_by },
+            };
+            held.sealing = Some(Sealing {
+                term,
+                has_successor,
+                step,
+            });
+            // A shard that was never led has started nothing.
+            held.entering = None;
+            if held.state.phase() == ShardPhase::Leading {
+                held.state.close(now.wall);
+            }
+        });
+    }
+
+    fn follow_sealing(&mut self, now: Clocks) {
+        let mut n_without_leader = self.held.values().filter(|held| held.is_without_leader()).count();
+        let is_sealing = |(shard, held): (&ShardId, &Held)| held.sealing.map(|_| *shard);
+        let sealing: Vec<ShardId> = self.held.iter().filter_map(is_sealing).collect();
+        for shard in sealing {
+            self.with(shard, |held| {
+                let was_without_leader = held.is_without_leader();
+                held.seal_when_settled(n_without_leader < SEALED_MAX, now);
+                n_without_leader += usize::from(!was_without_leader && held.is_without_leader());
+            });
+            self.report_when_settled(shard, now);
+        }
+    }
+
+    fn report_when_settled(&mut self, shard: ShardId, now: Clocks) {
+        let written_through = self.written_through(shard);
+        let Some(held) = self.held.get_mut(&shard) else { return };
+        let Some(Sealing { term, step, .. }) = held.sealing.as_mut() else {
+            return;
+        };
+        let SealStep::Report {
+            until,
+            sealed_at: at,
+            fired_through,
+        } = *step
+        else {
+            return;
+        };
+        if fired_through.is_none() || held.state.is_settled() || until <= now.boot {
+            *step = SealStep::Release;
+            let shard_term = ShardTerm { shard, term: *term };
+            self.lifecycle.reports.push_back(ShardReport::Sealed {
+                shard_term,
+                at,
+                fired_through,
+                written_through,
+            });
+        }
+    }
+
+    fn release(&mut self, shard: ShardId) {
+        self.lifecycle.forget(shard);
+        self.drop_shard(shard);
+    }
+}
+
+impl Held {
+    /// Whether the shard has no leader until its next leader takes over.
+    fn is_without_leader(&self) -> bool {
+        let is_sealed = |sealing: &Sealing| !matches!(sealing.step, SealStep::Settle { .. });
+        self.sealing
+            .is_some_and(|sealing| sealing.has_successor && is_sealed(&sealing))
+    }
+
+    /// Seals the shard if nothing keeps it from that. Without room the shard continues to act until its time is over.
+    fn seal_when_settled(&mut self, has_room: bool, now: Clocks) {
+        let Some(Sealing {
+            term,
+            has_successor,
+            step: SealStep::Settle { until },
+        }) = self.sealing
+        else {
+            return;
+        };
+        let is_late = until <= now.boot;
+        if is_late || ((has_room || !has_successor) && self.may_be_sealed(now.wall)) {
+            let fired_through = self.state.phase().acts().then_some(now.wall);
+            self.state.seal(now.wall);
+            let step = SealStep::Report {
+                until: now.boot + SEAL_TIMEOUT,
+                sealed_at: now.boot,
+                fired_through,
+            };
+            self.sealing = Some(Sealing {
+                term,
+                has_successor,
+                step,
+            });
+        }
+    }
+
+    /// Whether nothing is outstanding, and no Job is to be started shortly.
+    fn may_be_sealed(&mut self, now: Timestamp) -> bool {
+        if !self.state.phase().acts() {
+            return true;
+        }
+        let is_about_to_fire = self.state.next_wakeup().is_some_and(|wakeup| {
+            let left = wakeup.at.duration_since(now);
+            left > SignedDuration::ZERO && left <= SEAL_CLEARANCE
+        });
+        self.state.is_settled() && !is_about_to_fire
+    }
+}
+
+#[cfg(test)]
+mod tests;

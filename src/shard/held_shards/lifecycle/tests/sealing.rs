@@ -1,0 +1,253 @@
+//! Tests of sealing: a shard acts until what it began is answered and stored, and one shard at a time has no leader.
+
+use super::*;
+
+#[test]
+fn a_shard_is_sealed_when_its_answers_are_there_and_says_what_it_wrote() {
+    let mut replica = Replica::leading();
+    assert_eq!(replica.creates(), [(Term(1), at("10:00:00"))]);
+    replica.seal(1);
+    assert_eq!(replica.reports(), [], "a create is on its way");
+    replica.pass(700);
+    replica.watch(created());
+    replica.store_status();
+    assert_eq!(
+        replica.reports(),
+        [ShardReport::Sealed {
+            shard_term: shard_term(1),
+            at: replica.boot,
+            fired_through: Some(at("10:00:05") + SignedDuration::from_millis(700)),
+            written_through: written(1_101, 1_100),
+        }]
+    );
+    replica.pass(120_000);
+    assert_eq!((replica.creates(), replica.reports()), (vec![], vec![]));
+}
+
+#[test]
+fn a_shard_acts_until_what_it_has_begun_is_answered() {
+    let mut replica = Replica::leading();
+    replica.creates();
+    replica.pass(52_000);
+    replica.seal(1);
+    replica.pass(3_000);
+    replica.watch(created());
+    assert_eq!(
+        replica.creates(),
+        [(Term(1), at("10:01:00"))],
+        "what has become due meanwhile"
+    );
+}
+
+#[test]
+fn a_shard_acts_until_what_it_ordered_while_closing_is_answered() {
+    let mut replica = Replica::leading();
+    replica.creates();
+    replica.pass(52_000);
+    replica.seal(1);
+    replica.pass(3_000);
+    replica.watch(created());
+    replica.store_status();
+    assert_eq!(replica.reports(), []);
+    let phase = |replica: &Replica| replica.shards.held[&shard()].state.phase();
+    assert_eq!(
+        phase(&replica),
+        ShardPhase::Closing,
+        "the create of 10:01 is unanswered"
+    );
+    replica.pass(1_000);
+    assert_eq!(phase(&replica), ShardPhase::Sealed, "its time is over");
+}
+
+#[test]
+fn answers_are_waited_for_as_long_as_they_may_be_and_two_seconds_behind_the_seal_and_no_longer() {
+    let mut replica = Replica::leading();
+    replica.creates();
+    replica.seal(1);
+    replica.pass(4_000);
+    replica.pass(1_999);
+    assert_eq!(replica.reports(), []);
+    replica.pass(1);
+    assert!(
+        matches!(replica.reports()[..], [ShardReport::Sealed { fired_through: Some(through), .. }] if through == at("10:00:09"))
+    );
+}
+
+#[test]
+fn a_shard_that_is_told_to_close_sooner_does_and_one_that_is_sealed_stays_so() {
+    let mut replica = Replica::leading();
+    assert_eq!(replica.creates().len(), 1);
+    replica.seal(1);
+    replica.pass(100);
+    assert_eq!(replica.reports(), []);
+    let told_at = replica.boot;
+    let at_once = ShardCommand::Seal(SealOrder {
+        shard_term: shard_term(1),
+        close_by: told_at,
+        has_successor: true,
+    });
+    replica.command(at_once);
+    replica.pass(1_000);
+    replica.command(at_once);
+    replica.pass(999);
+    assert_eq!(replica.reports(), [], "its answers are waited for");
+    replica.pass(1);
+    assert!(matches!(replica.reports()[..], [ShardReport::Sealed { at, .. }] if at == told_at));
+}
+
+#[test]
+fn a_create_that_was_not_sent_in_time_is_left_to_the_next_leader() {
+    let mut replica = Replica::leading();
+    assert_eq!(replica.creates().len(), 1);
+    replica.seal(1);
+    replica.pass(3_999);
+    assert_eq!(replica.reports(), [], "its answer is waited for");
+    replica.pass(1);
+    replica.watch(abandoned());
+    assert!(matches!(
+        replica.reports()[..],
+        [ShardReport::Sealed { at, .. }] if at == replica.boot
+    ));
+    replica.pass(60_000);
+    assert_eq!(replica.creates(), []);
+}
+
+fn sealed(replica: &mut Replica) -> Vec<u16> {
+    let reports = replica.reports().into_iter();
+    reports
+        .filter_map(|report| match report {
+            ShardReport::Sealed { shard_term, .. } => Some(shard_term.shard.0),
+            ShardReport::Synced | ShardReport::Loaded(_) | ShardReport::Leading(_) => None,
+        })
+        .collect()
+}
+
+/// A replica that leads shards 0 to 3, which have no CronJobs, and has to seal them within four seconds.
+fn sealing_four(has_successor: bool) -> Replica {
+    let mut replica = Replica::new();
+    let shard_terms = (0..4).map(|shard| ShardTerm {
+        shard: ShardId(shard),
+        term: Term(1),
+    });
+    for shard_term in shard_terms.clone() {
+        let entry = Entry::List;
+        replica.command(ShardCommand::Lead { shard_term, entry });
+    }
+    replica.list(Vec::new());
+    let close_by = replica.boot + Duration::from_secs(4);
+    for shard_term in shard_terms {
+        replica.command(ShardCommand::Seal(SealOrder {
+            shard_term,
+            close_by,
+            has_successor,
+        }));
+    }
+    replica
+}
+
+#[test]
+fn one_shard_at_a_time_is_without_a_leader() {
+    let mut replica = sealing_four(true);
+    assert_eq!(sealed(&mut replica), [0]);
+    replica.pass(1_000);
+    assert_eq!(
+        sealed(&mut replica),
+        Vec::<u16>::new(),
+        "its next leader does not lead yet"
+    );
+    for shard in 0..3 {
+        replica.command(ShardCommand::Release(ShardId(shard)));
+        assert_eq!(sealed(&mut replica), [shard + 1]);
+    }
+    assert_eq!(replica.shards.next_follow(), None);
+}
+
+#[test]
+fn shards_without_a_next_leader_or_that_are_late_are_all_sealed_at_once() {
+    let mut replica = sealing_four(false);
+    assert_eq!(sealed(&mut replica), [0, 1, 2, 3]);
+    let mut replica = sealing_four(true);
+    replica.pass(3_999);
+    assert_eq!(sealed(&mut replica), [0]);
+    replica.pass(1);
+    assert_eq!(sealed(&mut replica), [1, 2, 3]);
+    let mut replica = sealing_four(true);
+    assert_eq!(sealed(&mut replica), [0]);
+    replica.command(ShardCommand::Seal(SealOrder {
+        shard_term: ShardTerm {
+            shard: ShardId(3),
+            term: Term(1),
+        },
+        close_by: replica.boot + Duration::from_secs(4),
+        has_successor: false,
+    }));
+    assert_eq!(sealed(&mut replica), [3], "the other members have left");
+}
+
+#[test]
+fn a_shard_that_is_about_to_fire_fires_before_it_is_sealed() {
+    let mut replica = Replica::leading();
+    replica.creates();
+    replica.watch(created());
+    replica.creates();
+    replica.pass(54_850);
+    replica.seal(1);
+    replica.pass(149);
+    assert_eq!(replica.creates(), []);
+    replica.pass(1);
+    assert_eq!(replica.creates(), [(Term(1), at("10:01:00"))]);
+    replica.pass(3_850);
+    let reports = replica.reports();
+    assert_eq!(reports, [], "a create is on its way");
+    replica.pass(2_000);
+    let reports = replica.reports();
+    assert!(
+        matches!(&reports[..], [ShardReport::Sealed { fired_through: Some(through), .. }] if *through == at("10:01:03") + SignedDuration::from_millis(850)),
+        "{reports:?}"
+    );
+}
+
+#[test]
+fn a_shard_whose_answers_come_just_before_it_is_due_fires_before_it_is_sealed() {
+    let mut replica = Replica::leading();
+    replica.creates();
+    replica.pass(52_000);
+    replica.seal(1);
+    replica.pass(2_900);
+    replica.watch(created());
+    replica.store_status();
+    assert_eq!(replica.reports(), [], "it is due in 100 ms");
+    replica.pass(100);
+    assert_eq!(replica.creates(), [(Term(1), at("10:01:00"))]);
+}
+
+#[test]
+fn what_was_never_led_is_given_up_at_once_and_what_is_let_go_is_forgotten() {
+    let mut replica = Replica::new();
+    replica.command(ShardCommand::Lead {
+        shard_term: shard_term(5),
+        entry: Entry::List,
+    });
+    replica.seal(5);
+    assert_eq!(
+        replica.reports(),
+        [
+            ShardReport::Synced,
+            ShardReport::Sealed {
+                shard_term: shard_term(5),
+                at: replica.boot,
+                fired_through: None,
+                written_through: written(0, 0),
+            }
+        ]
+    );
+    replica.list(vec![]);
+    assert_eq!(replica.reports(), [], "and is not led after all");
+    let mut replica = Replica::leading();
+    replica.seal(1);
+    replica.command(ShardCommand::ReleaseAll);
+    replica.pass(10_000);
+    assert_eq!(replica.reports(), []);
+    assert_eq!(replica.shards.shards().count(), 0);
+    assert_eq!(replica.shards.next_follow(), None);
+}

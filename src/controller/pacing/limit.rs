@@ -1,43 +1,32 @@
-//! The adaptive limit of requests in flight. It grows by one per round while answers are not slow, above the start only
-//! while they are quick. It shrinks by a factor when the server throttles or its answers slow down.
+//! The adaptive limit of requests in flight: additive increase, multiplicative decrease.
+//!
+//! Answers are judged in rounds. A round is as many answers as the limit, and [`ROUND_MIN`] at least. A round whose
+//! answers are mostly slow lowers the limit, and so does "too many requests". Any other round that used the limit raises
+//! it by one, above the start only if its answers are mostly quick.
 
 use std::time::Duration;
-
-/// Slow answers alone never lower the limit below this, where a healthy server idles between answers.
-const LIMIT_MIN: f64 = 8.0;
-
-/// Throttling can lower the limit to a single request. A server may have one place for this replica, and each refusal
-/// makes the server require a longer pause the next time.
-const THROTTLED_LIMIT_MIN: f64 = 1.0;
 
 /// Initial limit: enough to saturate the API server of a small cluster, whose throughput is flat from 64 on.
 const LIMIT_START: f64 = 64.0;
 
-/// Factor on "too many requests". It is small because an API server requires longer pauses the more it had to refuse,
-/// and the limit recovers within about a second.
-const THROTTLED_FACTOR: f64 = 0.25;
+/// Slow answers alone never lower the limit below this, where a healthy server idles between answers. Throttling can
+/// lower it to a single request: a server may have one place for this replica.
+const LIMIT_MIN: f64 = 8.0;
 
-/// Factor when answers have slowed down.
-const SLOW_FACTOR: f64 = 0.8;
+/// Factor on "too many requests" and on slow answers. It is small because an API server requires longer pauses the more
+/// it had to refuse.
+const DECREASE_FACTOR: f64 = 0.25;
 
-/// Answers slower than this, and than four times the quickest, indicate a queue in the server that this lane feeds.
-const SLOW_SECONDS: f64 = 0.25;
+/// The latency ceiling: answers slower than this, and than four times the quickest, indicate a queue in the server that
+/// this lane feeds.
+const SLOW: Duration = Duration::from_millis(250);
 
 /// Answers quicker than this, or than twice the quickest, let the limit grow above the start.
-const QUICK_SECONDS: f64 = 0.02;
+const QUICK: Duration = Duration::from_millis(20);
 
-/// One answer counts as at most this multiple of the slow threshold: one slow webhook proves nothing about the server.
-const OUTLIER_FACTOR: f64 = 2.0;
-
-/// Weight of one answer in the mean.
-const MEAN_WEIGHT: f64 = 1.0 / 16.0;
-
-/// Weight by which the quickest known answer moves towards answers with few others in flight. So the limit adapts to a
-/// server that moved farther away, and does not mistake a busy server for a distant one.
-const QUICKEST_WEIGHT: f64 = 1.0 / 256.0;
-
-/// A mean of fewer answers than this decides nothing.
-const N_ANSWERS_MIN: u32 = 16;
+/// Minimum number of answers in a round. More answers make a server with few places refuse less often, and slow the
+/// recovery: from one to the start within some 2,500 answers.
+const ROUND_MIN: u32 = 32;
 
 /// The limit of requests in flight of one lane.
 #[derive(Debug)]
@@ -47,9 +36,38 @@ pub(super) struct InflightLimit {
     start: f64,
     limit_min: f64,
     limit_max: f64,
-    quickest_seconds: Option<f64>,
-    mean_seconds: f64,
+    /// The quickest known answer, which tells how far away the server is.
+    quickest: Duration,
+    round: Round,
+}
+
+/// The answers since the limit was last judged.
+#[derive(Debug)]
+struct Round {
     n_answers: u32,
+    n_slow: u32,
+    n_quick: u32,
+    quickest: Duration,
+    /// Whether the limit kept requests back.
+    is_used: bool,
+}
+
+impl Round {
+    const EMPTY: Round = Round {
+        n_answers: 0,
+        n_slow: 0,
+        n_quick: 0,
+        quickest: Duration::MAX,
+        is_used: false,
+    };
+
+    fn is_slow(&self) -> bool {
+        self.n_slow > self.n_answers / 2
+    }
+
+    fn is_quick(&self) -> bool {
+        self.n_quick > self.n_answers / 2
+    }
 }
 
 impl InflightLimit {
@@ -60,9 +78,8 @@ impl InflightLimit {
             start: LIMIT_START,
             limit_min: LIMIT_MIN.min(limit_max),
             limit_max,
-            quickest_seconds: None,
-            mean_seconds: 0.0,
-            n_answers: 0,
+            quickest: Duration::MAX,
+            round: Round::EMPTY,
         }
     }
 
@@ -88,49 +105,47 @@ impl InflightLimit {
         self.limit as u32
     }
 
-    /// Learns from an answer. Returns whether the limit was lowered, so that answers to requests in flight do not count
-    /// against the new limit.
+    /// Learns from an answer, while `n_inflight` others are in flight. Returns whether the limit was lowered, so that
+    /// answers to requests in flight do not count against the new limit.
     pub(super) fn on_outcome(&mut self, latency: Duration, n_inflight: u32) -> bool {
-        let seconds = latency.as_secs_f64();
-        let mut quickest = self.quickest_seconds.map_or(seconds, |known| known.min(seconds));
-        if f64::from(n_inflight) < self.limit_min {
-            quickest += (seconds - quickest) * QUICKEST_WEIGHT;
-        }
-        self.quickest_seconds = Some(quickest);
-        self.n_answers = self.n_answers.saturating_add(1);
-        // The first answers weigh equally, later ones by the constant.
-        let weight = MEAN_WEIGHT.max(1.0 / f64::from(self.n_answers));
-        let slow_seconds = SLOW_SECONDS.max(4.0 * quickest);
-        let counted_seconds = seconds.min(OUTLIER_FACTOR * slow_seconds);
-        self.mean_seconds += (counted_seconds - self.mean_seconds) * weight;
-        if self.n_answers < N_ANSWERS_MIN {
+        self.quickest = self.quickest.min(latency);
+        let slow = SLOW.max(self.quickest.saturating_mul(4));
+        let quick = QUICK.max(self.quickest.saturating_mul(2));
+        let limit = self.get();
+        let round = &mut self.round;
+        round.n_answers += 1;
+        round.n_slow += u32::from(latency > slow);
+        round.n_quick += u32::from(latency < quick);
+        round.quickest = round.quickest.min(latency);
+        round.is_used |= n_inflight.saturating_add(1) >= limit;
+        round.n_answers >= limit.max(ROUND_MIN) && self.end_round()
+    }
+
+    fn end_round(&mut self) -> bool {
+        let round = std::mem::replace(&mut self.round, Round::EMPTY);
+        if !round.is_slow() {
+            if round.is_used && (self.limit < self.start || round.is_quick()) {
+                self.limit = (self.limit + 1.0).min(self.limit_max);
+            }
             return false;
         }
-        if self.mean_seconds > slow_seconds {
-            self.lower(SLOW_FACTOR, self.limit_min);
-            return true;
-        }
-        let is_used = n_inflight.saturating_add(1) >= self.get();
-        // Below the start the limit grows even if the server is busy: its throughput grows with the requests in flight.
-        let growing_below_seconds = if self.limit < self.start {
-            slow_seconds
+        let is_lowered = self.limit > self.limit_min;
+        if is_lowered {
+            self.lower(self.limit_min);
         } else {
-            QUICK_SECONDS.max(2.0 * quickest)
-        };
-        if is_used && self.mean_seconds < growing_below_seconds {
-            self.limit = (self.limit + 1.0 / self.limit).min(self.limit_max);
+            // So few requests make no queue: the server is farther away than its quickest answers tell.
+            self.quickest = round.quickest;
         }
-        false
+        is_lowered
     }
 
     pub(super) fn on_throttled(&mut self) {
-        self.lower(THROTTLED_FACTOR, THROTTLED_LIMIT_MIN);
+        self.lower(1.0);
     }
 
-    fn lower(&mut self, factor: f64, limit_min: f64) {
-        self.limit = (self.limit * factor).max(limit_min.min(self.limit));
-        self.mean_seconds = 0.0;
-        self.n_answers = 0;
+    fn lower(&mut self, limit_min: f64) {
+        self.limit = (self.limit * DECREASE_FACTOR).max(limit_min.min(self.limit));
+        self.round = Round::EMPTY;
     }
 }
 
@@ -246,6 +261,16 @@ mod tests {
             limit.on_outcome(latency(n_inflight, 6, Duration::from_micros(3_750)), n_inflight - 1);
         }
         assert_eq!(limit.get(), 64);
+    }
+
+    #[test]
+    fn a_server_that_moves_farther_away_keeps_the_limit() {
+        let mut limit = InflightLimit::new(128);
+        limit.on_outcome(Duration::from_millis(3), 0);
+        for _ in 0..10_000 {
+            limit.on_outcome(Duration::from_millis(300), limit.get() - 1);
+        }
+        assert!(limit.get() >= 64, "{}", limit.get());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Tests of the pace of a lane, answer by answer.
 
+mod comparison;
+
 use super::*;
 
 fn at(millis: u64) -> BootInstant {

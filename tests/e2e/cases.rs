@@ -116,7 +116,7 @@ const CASES: [Case; 70] = cases![
     strangers::a_foreign_job_costs_its_slot_and_the_next_one_starts,
     strangers::a_re_created_cron_job_does_not_own_the_jobs_of_the_first,
     strangers::a_status_not_written_yet_does_not_reach_a_namesake,
-    templates::a_field_newer_than_our_bindings_reaches_the_job,
+    templates::a_field_that_cronwheel_does_not_know_reaches_the_job,
     templates::metadata_survives_status_writes,
 ];
 

@@ -18,12 +18,15 @@ use super::{
 };
 
 /// A line of a watch. Borrows all text: names, uids and versions have no escapes.
+#[derive(Deserialize)]
 struct Line<'a> {
+    #[serde(rename = "type")]
     kind: Kind,
+    #[serde(borrow)]
     object: Seen<'a>,
 }
 
-/// What happened to an object. Bookmarks were not asked for, and of an error there is nothing to make.
+/// What happened to an object. The watches ask for no bookmarks, and an error fails the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 enum Kind {
@@ -32,46 +35,47 @@ enum Kind {
     Deleted,
 }
 
-/// What is looked at of CronJobs and Jobs: most of the text is seldom read.
+/// The fields of CronJobs and Jobs that the ledger records.
+#[derive(Deserialize)]
 struct Seen<'a> {
-    uid: &'a str,
-    version: u64,
-    /// What follows begins with the text of the member.
-    metadata: &'a str,
-    spec: &'a str,
-    /// None where there is none.
-    status: Option<&'a str>,
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
+    spec: SeenSpec,
+    #[serde(borrow, default)]
+    status: SeenStatus<'a>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata<'a> {
     namespace: &'a str,
     name: &'a str,
+    uid: &'a str,
+    resource_version: &'a str,
     #[serde(default)]
     annotations: Annotations,
-    #[serde(default, borrow)]
+    #[serde(borrow, default)]
     owner_references: Vec<OwnerReference<'a>>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 struct Annotations {
     #[serde(rename = "batch.kubernetes.io/cronjob-scheduled-timestamp")]
     scheduled: Option<Timestamp>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Deserialize)]
 struct OwnerReference<'a> {
     uid: &'a str,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct SeenSpec {
     ttl_seconds_after_finished: Option<i64>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct SeenStatus<'a> {
     last_schedule_time: Option<Timestamp>,
@@ -81,52 +85,27 @@ struct SeenStatus<'a> {
     conditions: Vec<Condition<'a>>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Deserialize)]
 struct Condition<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
 }
 
 impl<'a> Line<'a> {
-    /// Members stand in the order of their names, so a uid ends the metadata.
     fn read(text: &'a [u8]) -> Line<'a> {
-        let text = std::str::from_utf8(text).unwrap();
-        let parts = || {
-            let (kind, object) = text.strip_prefix("{\"type\":")?.split_once(",\"object\":")?;
-            let (_, metadata) = object.split_once(",\"metadata\":")?;
-            let (head, spec) = metadata.split_once(",\"spec\":")?;
-            let (head, uid) = head.strip_suffix("\"}")?.rsplit_once("\",\"uid\":\"")?;
-            let (_, version) = head.rsplit_once("\"resourceVersion\":\"")?;
-            // A condition's is no object.
-            let status = spec.rfind(",\"status\":{").map(|at| &spec[at + ",\"status\":".len()..]);
-            let object = Seen {
-                uid,
-                version: version.parse().ok()?,
-                metadata,
-                spec,
-                status,
-            };
-            Some(Line {
-                kind: first_value(kind),
-                object,
-            })
-        };
-        parts().unwrap_or_else(|| panic!("the ledger's watch: {text}"))
+        serde_json::from_slice(text)
+            .unwrap_or_else(|error| panic!("the ledger's watch: {error}: {}", String::from_utf8_lossy(text)))
+    }
+
+    fn version(&self) -> u64 {
+        self.object.version()
     }
 }
 
-/// The value that a text begins with.
-fn first_value<'a, T: Deserialize<'a>>(text: &'a str) -> T {
-    match serde_json::Deserializer::from_str(text).into_iter().next() {
-        Some(Ok(value)) => value,
-        Some(Err(error)) => panic!("the ledger's watch: {error}: {text}"),
-        None => panic!("the ledger's watch: no value: {text}"),
-    }
-}
-
-impl<'a> Seen<'a> {
-    fn status(&self) -> SeenStatus<'a> {
-        self.status.map(first_value).unwrap_or_default()
+impl Seen<'_> {
+    fn version(&self) -> u64 {
+        let version = self.metadata.resource_version;
+        version.parse().unwrap_or_else(|error| panic!("{version}: {error}"))
     }
 }
 
@@ -177,7 +156,7 @@ fn watch(cluster: &Cluster, resource: &'static str, version: u64) -> impl Stream
         loop {
             let mut body = match open.take() {
                 Some(body) => body,
-                None => begin(last.as_ref().map_or(version, |last| Line::read(last).object.version)).await,
+                None => begin(last.as_ref().map_or(version, |last| Line::read(last).version())).await,
             };
             let Some(line) = body.frame().await else { continue };
             let line = line.unwrap().into_data().unwrap();
@@ -198,13 +177,13 @@ pub(super) fn told_missing(event: &Value) -> Option<Told> {
 
 impl World {
     fn take_status(&mut self, seen: &Seen<'_>, now: Timestamp) {
-        let Some(index) = self.find_by_uid(seen.uid) else {
+        let Some(index) = self.find_by_uid(seen.metadata.uid) else {
             return;
         };
-        let status = seen.status();
+        let status = &seen.status;
         let cron_job = &mut self.cron_jobs[index];
         let status = Status {
-            version: seen.version,
+            version: seen.version(),
             at: now,
             last_schedule_time: status.last_schedule_time,
             last_successful_time: status.last_successful_time,
@@ -217,20 +196,20 @@ impl World {
 
     fn take_job(&mut self, line: &Line<'_>, now: Timestamp) {
         let seen = &line.object;
-        let index = match self.find_job(seen.uid) {
+        let index = match self.find_job(seen.metadata.uid) {
             Some(index) => index,
             None => self.begin_job(new_job(seen, now)),
         };
         let job = &mut self.jobs[index];
         if job.finished.is_none() {
-            let status = seen.status();
+            let status = &seen.status;
             job.finished = status.finish().map(|finish| (now, finish));
             job.completed = status.completion_time;
         }
         if line.kind == Kind::Deleted {
             let deletion = Deletion {
                 at: now,
-                version: seen.version,
+                version: seen.version(),
                 by: self.deleter(&self.jobs[index], seen, now),
             };
             self.end_job(index, deletion);
@@ -242,12 +221,11 @@ impl World {
             self.find_by_uid(uid)
                 .is_none_or(|index| self.cron_jobs[index].deleted.is_some())
         };
-        let spec: SeenSpec = first_value(seen.spec);
-        let ttl = spec.ttl_seconds_after_finished.map(SignedDuration::from_secs);
+        let ttl = seen.spec.ttl_seconds_after_finished.map(SignedDuration::from_secs);
         let is_outlived = job.finished.zip(ttl).is_some_and(|((at, _), ttl)| at + ttl <= now);
         if job.owner.as_ref().is_some_and(is_gone) {
             Deleter::Garbage
-        } else if self.deleted_by_users.contains(seen.uid) || is_outlived {
+        } else if self.deleted_by_users.contains(seen.metadata.uid) || is_outlived {
             Deleter::Others
         } else {
             Deleter::Controller
@@ -256,13 +234,13 @@ impl World {
 }
 
 fn new_job(seen: &Seen<'_>, now: Timestamp) -> Job {
-    let metadata: Metadata<'_> = first_value(seen.metadata);
+    let metadata = &seen.metadata;
     // What a stranger writes into an annotation makes no slot.
     let is_ours = metadata.namespace == NAMESPACE;
     Job {
         namespace: metadata.namespace.to_owned(),
         name: metadata.name.to_owned(),
-        uid: seen.uid.to_owned(),
+        uid: metadata.uid.to_owned(),
         owner: metadata.owner_references.first().map(|owner| owner.uid.to_owned()),
         slot: metadata.annotations.scheduled.filter(|_| is_ours),
         created: now,

@@ -22,9 +22,9 @@ lint: ## clippy with warnings as errors, also on what a release image is built f
 test: ## All tests, those on a real kube-apiserver included
 	cargo test --workspace --quiet
 
-test-fast: ## Tests that need neither network nor processes
+test-fast: ## Tests that need neither Go nor Python
 	cargo test --workspace --quiet --lib
-	cargo test --quiet --test it -- --skip differential
+	cargo test --quiet --test it -- --skip differential --skip dev::kubectl
 
 chart-test: ## What the Helm chart renders; helm is built on first use, four minutes
 	cargo test --quiet --test chart

@@ -41,6 +41,6 @@ pub use leadership::{Leadership, Stamp, WriteLife, WriteTerms};
 pub use placement::{Candidate, Placement, Pull, Situation};
 pub use protocol::{Installation, MemberSettings, ProtocolRange};
 pub use record::{Acceptance, Holder, LeaseRecord, MemberLease, Plan, ShardLease, annotation};
-pub use ring::{MemberRing, TOKENS_PER_MEMBER};
-pub use timing::{Preset, Timing, TimingError, TimingParts};
+pub use ring::MemberRing;
+pub use timing::{Preset, Timing, TimingParts};
 pub use write::LeaseWrite;

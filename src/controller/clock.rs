@@ -4,10 +4,9 @@
 //! measured by the boot clock. A sleeper never returns before its instant, even if the wall clock is stepped meanwhile.
 
 use std::{
-    pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicI64, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -21,7 +20,7 @@ use rustix::{
 };
 use tokio::{
     io::{Interest, unix::AsyncFd},
-    time::{Instant, sleep},
+    time::sleep,
 };
 
 use crate::{
@@ -33,15 +32,16 @@ use crate::{
 };
 
 pub mod guard;
+#[cfg(feature = "simulation")]
+mod simulated;
 
 use guard::ClockGuard;
 pub use guard::ClockVerdict;
+#[cfg(feature = "simulation")]
+pub use simulated::SimulatedWall;
 
 /// Maximum interval between two reads of the clock by a sleeper, so that it notices a step of the wall clock in time.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(1);
-
-/// Rate of an accurate boot clock: a million seconds counted in a million seconds.
-const TRUE_RATE: u32 = 1_000_000;
 
 /// The clocks of this process and their guard. Clones share one clock.
 #[derive(Clone, Debug)]
@@ -61,6 +61,7 @@ struct Shared {
 #[derive(Debug)]
 enum Source {
     System,
+    #[cfg(feature = "simulation")]
     Simulated(SimulatedWall),
 }
 
@@ -68,6 +69,7 @@ impl Source {
     fn read(&self) -> (Timestamp, BootInstant) {
         match self {
             Source::System => (system_wall(), system_boot()),
+            #[cfg(feature = "simulation")]
             Source::Simulated(wall) => wall.read(),
         }
     }
@@ -75,97 +77,9 @@ impl Source {
     fn boot(&self) -> BootInstant {
         match self {
             Source::System => system_boot(),
-            Source::Simulated(wall) => wall.boot_after(wall.start.elapsed()),
+            #[cfg(feature = "simulation")]
+            Source::Simulated(wall) => wall.boot(),
         }
-    }
-}
-
-/// The wall clock of a simulated machine. It follows the timer of the async runtime, which tests can pause, and can be
-/// stepped. Clones share one clock.
-#[derive(Clone, Debug)]
-pub struct SimulatedWall {
-    epoch: Timestamp,
-    start: Instant,
-    /// Sum of all steps, in milliseconds.
-    stepped_ms: Arc<AtomicI64>,
-    /// Whether the processes of the machine are stopped.
-    is_frozen: OrderedSender<bool>,
-    /// Seconds that the boot clock counts in a million seconds.
-    boot_rate: u32,
-}
-
-impl SimulatedWall {
-    /// Creates a clock that reads `epoch` now, of a machine that has just booted.
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads clocks")]
-    pub fn starting_at(epoch: Timestamp) -> SimulatedWall {
-        SimulatedWall {
-            epoch,
-            start: Instant::now(),
-            stepped_ms: Arc::default(),
-            is_frozen: OrderedSender::new(false),
-            boot_rate: TRUE_RATE,
-        }
-    }
-
-    /// Sets the rate of the boot clock, in seconds counted per million seconds.
-    #[must_use]
-    pub fn with_boot_rate(mut self, seconds_per_million: u32) -> SimulatedWall {
-        self.boot_rate = seconds_per_million;
-        self
-    }
-
-    /// Returns the wall time.
-    pub fn now(&self) -> Timestamp {
-        self.wall_after(self.start.elapsed())
-    }
-
-    fn read(&self) -> (Timestamp, BootInstant) {
-        let elapsed = self.start.elapsed();
-        (self.wall_after(elapsed), self.boot_after(elapsed))
-    }
-
-    fn wall_after(&self, elapsed: Duration) -> Timestamp {
-        let stepped = SignedDuration::from_millis(self.stepped_ms.load(Ordering::Relaxed));
-        self.epoch + elapsed + stepped
-    }
-
-    /// Steps the clock forward or back by whole milliseconds.
-    pub fn step(&self, by: SignedDuration) {
-        let millis = by.as_millis().try_into().unwrap_or_default();
-        self.stepped_ms.fetch_add(millis, Ordering::Relaxed);
-    }
-
-    /// Stops the processes of the machine, as SIGSTOP does. Time continues.
-    pub fn freeze(&self) {
-        self.is_frozen.set(true);
-    }
-
-    /// Resumes the processes of the machine.
-    pub fn thaw(&self) {
-        self.is_frozen.set(false);
-    }
-
-    /// Runs a task as a process of the machine: the task makes no progress while the machine is frozen.
-    pub async fn run<T>(&self, task: impl Future<Output = T>) -> T {
-        let mut task = pin!(task);
-        let mut frozen = self.is_frozen.subscribe();
-        loop {
-            // An error means that the sender is gone, and `self` holds one.
-            let _ = frozen.wait_for(|is_frozen| !is_frozen).await;
-            tokio::select! {
-                biased;
-                _ = frozen.changed() => {}
-                output = &mut task => return output,
-            }
-        }
-    }
-
-    fn boot_after(&self, elapsed: Duration) -> BootInstant {
-        BootInstant::after_boot(if self.boot_rate == TRUE_RATE {
-            elapsed
-        } else {
-            elapsed * self.boot_rate / TRUE_RATE
-        })
     }
 }
 
@@ -174,28 +88,6 @@ impl Clock {
     /// `skew_max` how far they may differ from the API server's.
     pub fn system(offset: SignedDuration, skew_max: SignedDuration) -> Clock {
         Clock::over(Source::System, offset, skew_max)
-    }
-
-    /// Creates a clock that starts at `epoch` and follows the async runtime's timer, for tests with paused time.
-    pub fn simulated(epoch: Timestamp) -> Clock {
-        Clock::of_simulated(SimulatedWall::starting_at(epoch))
-    }
-
-    /// Creates a clock over a simulated machine, which can outlive this process, for tests with paused time.
-    pub fn of_simulated(wall: SimulatedWall) -> Clock {
-        Clock::over(
-            Source::Simulated(wall),
-            SignedDuration::ZERO,
-            SignedDuration::from_secs(2),
-        )
-    }
-
-    /// Steps the wall clock if it is simulated.
-    #[cfg(test)]
-    pub(super) fn step_wall(&self, by: SignedDuration) {
-        if let Source::Simulated(wall) = &self.shared.source {
-            wall.step(by);
-        }
     }
 
     /// Returns the wall clock's own reading, without guard and offset.
@@ -296,6 +188,7 @@ impl Clock {
     pub fn sleeper(&self) -> Sleeper {
         let timer = match self.shared.source {
             Source::System => kernel_timer(),
+            #[cfg(feature = "simulation")]
             Source::Simulated(_) => None,
         };
         Sleeper {
@@ -308,6 +201,7 @@ impl Clock {
     pub(super) async fn run_with<T>(&self, task: impl Future<Output = T>) -> T {
         match &self.shared.source {
             Source::System => task.await,
+            #[cfg(feature = "simulation")]
             Source::Simulated(wall) => wall.run(task).await,
         }
     }

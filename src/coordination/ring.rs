@@ -10,7 +10,7 @@ use crate::shard::{ShardCount, ShardId, hash::StableHashBuilder};
 
 /// Tokens of one member on the ring. With this many, a member has many successors, so its shards do not all prefer the
 /// same other member.
-pub const TOKENS_PER_MEMBER: u16 = 64;
+pub(super) const TOKENS_PER_MEMBER: u16 = 64;
 
 /// One token of a member. Its hash covers the bytes `identity 0 token`, with the token's number in big-endian order.
 #[derive(Clone, Copy, Debug)]
@@ -80,11 +80,6 @@ impl MemberRing {
             shard_starts: count.shards().map(start).collect(),
             clockwise: clockwise.iter().map(|token| token.member).collect(),
         }
-    }
-
-    /// The number of members on the ring.
-    pub fn n_members(&self) -> usize {
-        self.n_members
     }
 
     /// The members in the order in which a shard prefers them; each once.

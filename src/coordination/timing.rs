@@ -7,8 +7,8 @@ use crate::coordination::WriteLife;
 /// How much faster one clock may run than another, in percent, before the protocol is unsafe.
 const CLOCK_RATE_SLACK_PERCENT: u32 = 10;
 
-/// A validated set of durations: every request sent before a replica's fence is dead before another replica may take
-/// its shards, even with clocks that differ by a tenth in rate.
+/// A set of durations that fit together: every request sent before a replica's fence is dead before another replica may
+/// take its shards, even with clocks that differ by a tenth in rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timing(TimingParts);
 
@@ -43,47 +43,6 @@ pub enum Preset {
     Safe,
 }
 
-/// Why a set of durations is invalid. Each error names the field and a value that would be valid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TimingError {
-    /// A field is zero.
-    #[error("timing: {field} is zero; give a duration")]
-    Zero {
-        /// The field.
-        field: &'static str,
-    },
-    /// The advertised duration must be whole seconds.
-    #[error("timing: evict_after is {evict_after:?}, but a Lease has whole seconds only; give {fix:?}")]
-    Fraction {
-        /// The given value.
-        evict_after: Duration,
-        /// The next whole second.
-        fix: Duration,
-    },
-    /// A single failed renewal would already cause a fence.
-    #[error(
-        "timing: self_fence is {self_fence:?}, which is no more than two renewals (renew_interval) and an answer \
-         (attempt_timeout); give more than {fix:?}"
-    )]
-    Renewal {
-        /// The given value.
-        self_fence: Duration,
-        /// The sum of two renewal intervals and the time-out.
-        fix: Duration,
-    },
-    /// The safety inequality does not hold.
-    #[error(
-        "timing: evict_after is {evict_after:?}, and must be more than 1.1 x (self_fence + write_life_min), or others take \
-         a shard while its former leader's writes live; give {fix:?}, or a self_fence of less"
-    )]
-    Invariant {
-        /// The given value.
-        evict_after: Duration,
-        /// The least valid number of whole seconds.
-        fix: Duration,
-    },
-}
-
 impl Preset {
     /// The durations of this preset.
     pub fn timing(self) -> Timing {
@@ -106,49 +65,6 @@ impl Preset {
 }
 
 impl Timing {
-    /// Checks that the durations fit together.
-    ///
-    /// # Errors
-    ///
-    /// Fails with the first rule that the durations break.
-    pub fn new(parts: TimingParts) -> Result<Timing, TimingError> {
-        let fields = [
-            ("renew_interval", parts.renew_interval),
-            ("attempt_timeout", parts.attempt_timeout),
-            ("self_fence", parts.self_fence),
-            ("write_life_min", parts.write_life_min),
-            ("evict_after", parts.evict_after),
-            ("stagger", parts.stagger),
-            ("settle_window", parts.settle_window),
-        ];
-        if let Some((field, _)) = fields.into_iter().find(|(_, duration)| duration.is_zero()) {
-            return Err(TimingError::Zero { field });
-        }
-        let evict_after = parts.evict_after;
-        let next_second = |duration: Duration| Duration::from_secs(duration.as_secs() + 1);
-        if evict_after.subsec_nanos() != 0 {
-            return Err(TimingError::Fraction {
-                evict_after,
-                fix: next_second(evict_after),
-            });
-        }
-        let renewal = parts.renew_interval * 2 + parts.attempt_timeout;
-        if parts.self_fence <= renewal {
-            return Err(TimingError::Renewal {
-                self_fence: parts.self_fence,
-                fix: renewal,
-            });
-        }
-        let alive_until = slowed(parts.self_fence + parts.write_life_min);
-        if alive_until >= evict_after {
-            return Err(TimingError::Invariant {
-                evict_after,
-                fix: next_second(alive_until),
-            });
-        }
-        Ok(Timing(parts))
-    }
-
     /// The durations.
     pub fn parts(&self) -> &TimingParts {
         &self.0
@@ -175,7 +91,21 @@ impl Timing {
     }
 }
 
+#[cfg(test)]
+impl Timing {
+    /// Asserts that the durations fit together, and returns them as a set.
+    pub(super) fn checked(parts: TimingParts) -> Timing {
+        assert_eq!(parts.evict_after.subsec_nanos(), 0, "a Lease has whole seconds only");
+        let renewals = parts.renew_interval * 2 + parts.attempt_timeout;
+        assert!(parts.self_fence > renewals, "one failed renewal is no fence: {parts:?}");
+        let alive_until = slowed(parts.self_fence + parts.write_life_min);
+        assert!(alive_until < parts.evict_after, "writes live too long: {parts:?}");
+        Timing(parts)
+    }
+}
+
 /// The longest that this duration can take by another replica's clock.
+#[cfg(test)]
 fn slowed(duration: Duration) -> Duration {
     duration * (100 + CLOCK_RATE_SLACK_PERCENT) / 100
 }
@@ -196,53 +126,8 @@ mod tests {
     fn the_presets_hold_their_invariant() {
         for preset in [Preset::Default, Preset::Fast, Preset::Safe] {
             let timing = preset.timing();
-            assert_eq!(Timing::new(*timing.parts()), Ok(timing), "{preset:?}");
+            assert_eq!(Timing::checked(*timing.parts()), timing, "{preset:?}");
         }
-    }
-
-    #[test]
-    fn constants_that_do_not_go_together_are_refused_with_the_fix() {
-        let parts = *Preset::Default.timing().parts();
-        for (parts, message) in [
-            (
-                TimingParts {
-                    stagger: Duration::ZERO,
-                    ..parts
-                },
-                "timing: stagger is zero; give a duration",
-            ),
-            (
-                TimingParts {
-                    evict_after: Duration::from_millis(10_500),
-                    ..parts
-                },
-                "timing: evict_after is 10.5s, but a Lease has whole seconds only; give 11s",
-            ),
-            (
-                TimingParts {
-                    self_fence: seconds(5),
-                    ..parts
-                },
-                "timing: self_fence is 5s, which is no more than two renewals (renew_interval) and an answer \
-                 (attempt_timeout); give more than 5.5s",
-            ),
-            (
-                TimingParts {
-                    self_fence: seconds(8),
-                    ..parts
-                },
-                "timing: evict_after is 10s, and must be more than 1.1 x (self_fence + write_life_min), or others take a \
-                 shard while its former leader's writes live; give 12s, or a self_fence of less",
-            ),
-        ] {
-            assert_eq!(Timing::new(parts).unwrap_err().to_string(), message);
-        }
-        let mended = TimingParts {
-            self_fence: seconds(8),
-            evict_after: seconds(12),
-            ..parts
-        };
-        assert!(Timing::new(mended).is_ok());
     }
 
     /// The lifetime of a write that is sent `age` after the last renewal.

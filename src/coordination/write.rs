@@ -2,12 +2,13 @@
 //!
 //! Only the named fields change. Unknown fields and annotations are preserved, so versions of cronwheel can be mixed.
 
+#[cfg(feature = "simulation")]
+mod applied;
+
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
-
-use super::{LeaseKey, LeaseRecord, annotation};
-use crate::shard::{ResourceVersion, Term};
+use super::LeaseKey;
+use crate::shard::Term;
 
 /// A write to one Lease. `kube_api/leases` makes a merge patch with `metadata.resourceVersion` of it, or a new object
 /// with [`super::LEASE_LABEL`]. A new member Lease has its Pod as owner, so that it is deleted with the Pod.
@@ -55,43 +56,5 @@ impl LeaseWrite {
     pub(super) fn annotate(mut self, name: &'static str, text: Option<impl Into<Box<str>>>) -> LeaseWrite {
         self.annotations.insert(name, text.map(Into::into));
         self
-    }
-
-    /// The Lease that results when a server applies this write to `former`, or creates it.
-    pub fn applied_to(&self, former: Option<&LeaseRecord>, version: ResourceVersion, wall: Timestamp) -> LeaseRecord {
-        let mut record = former.cloned().unwrap_or_else(|| LeaseRecord {
-            key: self.key.clone(),
-            resource_version: version,
-            holder: "".into(),
-            duration_secs: 0,
-            transitions: 0,
-            renewed_at: None,
-            acquired_at: None,
-            annotations: BTreeMap::new(),
-        });
-        record.resource_version = version;
-        if let Some(holder) = &self.holder {
-            record.holder.clone_from(holder);
-        }
-        record.duration_secs = self.duration_secs.unwrap_or(record.duration_secs);
-        record.transitions = self.term.map_or(record.transitions, |term| term.0);
-        if self.is_renewal {
-            record.renewed_at = Some(wall);
-        }
-        if self.is_acquisition {
-            record.acquired_at = Some(wall);
-        }
-        for (name, text) in &self.annotations {
-            match text {
-                Some(text) => record.annotations.insert((*name).into(), text.clone()),
-                None => record.annotations.remove(*name),
-            };
-        }
-        record
-    }
-
-    /// The number of the renewal, if this write is one.
-    pub fn renewal(&self) -> Option<u64> {
-        self.annotations.get(annotation::RENEWAL)?.as_ref()?.parse().ok()
     }
 }

@@ -113,11 +113,6 @@ impl ApiClient {
         ApiClient { decoder, ..self }
     }
 
-    /// Wraps one client, for tests.
-    pub fn from_client(client: kube::Client) -> ApiClient {
-        ApiClient::new(WriteConnections::from_client(client))
-    }
-
     /// Returns a client whose requests end with their terms: the server gets a timeout, and the answer is not awaited
     /// longer.
     #[must_use]

@@ -140,11 +140,13 @@ impl WriteConnections {
     }
 
     /// Wraps one existing client.
+    #[cfg(feature = "simulation")]
     pub fn from_client(client: Client) -> WriteConnections {
         WriteConnections::from_clients(vec![client])
     }
 
     /// Wraps existing clients, at least one.
+    #[cfg(feature = "simulation")]
     pub fn from_clients(clients: Vec<Client>) -> WriteConnections {
         WriteConnections::new(clients, Sockets::default())
     }
@@ -165,17 +167,8 @@ impl WriteConnections {
         self.shared.sockets.reset();
     }
 
-    /// Returns the maximum number of requests in flight.
-    pub fn capacity(&self) -> usize {
-        self.shared.clients.len() * MAX_IN_FLIGHT_PER_CONNECTION
-    }
-
-    /// Waits for a place on the least busy connection, first come, first served.
-    pub async fn acquire(&self) -> ConnectionPermit {
-        self.acquire_beside(None).await
-    }
-
-    /// Waits for a place, on `avoided` only if no other connection has one.
+    /// Waits for a place on the least busy connection, first come, first served; on `avoided` only if no other
+    /// connection has one.
     pub async fn acquire_beside(&self, avoided: Option<usize>) -> ConnectionPermit {
         let room = Arc::clone(&self.shared.room).acquire_owned().await;
         let room = room.expect("the semaphore is never closed");

@@ -169,7 +169,8 @@ impl Wheel {
     }
 
     /// Heap memory of the wheel in bytes.
-    pub fn heap_bytes(&self) -> usize {
+    #[cfg(test)]
+    fn heap_bytes(&self) -> usize {
         let listed: usize = self.levels.iter().map(Level::heap_bytes).sum();
         size_of::<[Level; N_LEVELS]>() + self.ticks.capacity() * size_of::<u32>() + listed
     }

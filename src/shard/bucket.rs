@@ -190,7 +190,8 @@ impl HashRange {
     }
 
     /// Whether a hash is in the range.
-    pub fn contains(&self, hash: u64) -> bool {
+    #[cfg(test)]
+    fn contains(&self, hash: u64) -> bool {
         (self.start..=self.last).contains(&hash)
     }
 }

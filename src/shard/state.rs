@@ -127,11 +127,6 @@ impl ShardState {
         }
     }
 
-    /// The id of the shard.
-    pub fn shard(&self) -> ShardId {
-        self.config.shard
-    }
-
     /// Handles a fact.
     pub fn handle(&mut self, input: Input, now: Timestamp) {
         self.follow_clock(now);

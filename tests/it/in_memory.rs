@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use apisim::{Api, JobRunner, JobRunnerOptions, Options, Resource, WallClock};
 use cronwheel::{
-    kube_api::{Answer, ApiClient, Decoder, WatchItem, watch},
+    kube_api::{Answer, ApiClient, Decoder, WatchItem, WriteConnections, watch},
     schedule::Zone,
     shard::{Effect, Input, Scope, ShardConfig, ShardId, ShardState},
 };
@@ -57,7 +57,7 @@ async fn carry_out(api: &ApiClient, effect: Effect) -> Option<Input> {
 }
 
 async fn control(client: Client, clock: WallClock) {
-    let api = ApiClient::from_client(client.clone());
+    let api = ApiClient::new(WriteConnections::from_client(client.clone()));
     let decoder = Arc::new(Decoder {
         default_zone: Zone::utc(),
         shard_count: None,

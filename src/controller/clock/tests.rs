@@ -1,5 +1,7 @@
 //! Tests of the clock and its sleeper, mostly in virtual time.
 
+use std::sync::atomic::AtomicI64;
+
 use super::*;
 use futures::FutureExt as _;
 

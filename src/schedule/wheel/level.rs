@@ -129,6 +129,7 @@ impl Level {
         self.slots[slot] = content;
     }
 
+    #[cfg(test)]
     pub(super) fn heap_bytes(&self) -> usize {
         let listed: usize = self.slots.iter().map(|slot| slot.numbers.capacity()).sum();
         listed * size_of::<u32>()

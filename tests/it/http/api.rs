@@ -15,6 +15,10 @@ use serde_json::json;
 
 use super::{Script, status};
 
+fn api(script: &Script) -> ApiClient {
+    ApiClient::new(WriteConnections::from_client(script.client()))
+}
+
 fn time(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
@@ -94,7 +98,7 @@ async fn a_job_is_posted_as_spliced() {
         &[("date", "Sun, 12 Apr 2026 09:20:01 GMT")],
         stored("backup-29600000"),
     );
-    let answered = ApiClient::from_client(script.client()).create_job(&order()).await;
+    let answered = api(&script).create_job(&order()).await;
     assert_eq!(
         answered,
         Answered {
@@ -163,19 +167,14 @@ async fn a_create_that_the_fence_refuses_names_the_connection_that_the_next_can_
 async fn a_create_that_another_policy_refuses_is_not_fenced() {
     let other = FENCED.replace("cronwheel-fence", "limits");
     let script = Script::default().answer(403, status(403, "Forbidden", &other));
-    let answered = ApiClient::from_client(script.client())
-        .under(&terms())
-        .create_job(&order())
-        .await;
+    let answered = api(&script).under(&terms()).create_job(&order()).await;
     assert_eq!(answered.fenced_over, None);
 }
 
 #[tokio::test]
 async fn a_job_is_deleted_by_name_and_uid() {
     let script = Script::default().answer(200, stored("backup-1"));
-    let answered = ApiClient::from_client(script.client())
-        .delete_job(&delete("backup-1"))
-        .await;
+    let answered = api(&script).delete_job(&delete("backup-1")).await;
     assert_eq!(answered.answer, Answer::Outcome(DeleteOutcome::Deleted));
     let received = script.only();
     assert_eq!(received.line(), "DELETE /apis/batch/v1/namespaces/shop/jobs/backup-1");
@@ -186,9 +185,7 @@ async fn a_job_is_deleted_by_name_and_uid() {
 #[tokio::test]
 async fn a_name_cannot_leave_its_path_segment() {
     let script = Script::default().answer(404, "");
-    let answered = ApiClient::from_client(script.client())
-        .delete_job(&delete("../ä?x#"))
-        .await;
+    let answered = api(&script).delete_job(&delete("../ä?x#")).await;
     assert_eq!(answered.answer, Answer::Outcome(DeleteOutcome::Gone));
     assert_eq!(
         script.only().line(),
@@ -199,7 +196,7 @@ async fn a_name_cannot_leave_its_path_segment() {
 #[tokio::test]
 async fn a_job_is_looked_up_by_name() {
     let script = Script::default().answer(200, stored("backup-29600000"));
-    let answered = ApiClient::from_client(script.client()).look_up_job(&look_up()).await;
+    let answered = api(&script).look_up_job(&look_up()).await;
     let Answer::Outcome(LookUpOutcome::Found(record)) = answered.answer else {
         panic!("{answered:?}");
     };
@@ -215,9 +212,7 @@ async fn a_job_is_looked_up_by_name() {
 #[tokio::test]
 async fn a_status_is_put_on_the_version_that_was_seen() {
     let script = Script::default().answer(200, stored("backup"));
-    let answered = ApiClient::from_client(script.client())
-        .write_status(&status_write())
-        .await;
+    let answered = api(&script).write_status(&status_write()).await;
     assert_eq!(
         answered.answer,
         Answer::Outcome(StatusOutcome::Stored {
@@ -242,7 +237,7 @@ async fn events_are_posted_and_patched() {
     let script = Script::default()
         .answer(201, "{}")
         .answer(404, status(404, "NotFound", "gone"));
-    let api = ApiClient::from_client(script.client());
+    let api = self::api(&script);
     let posted = api.post_event("shop", br#"{"a":1}"#.to_vec()).await;
     assert_eq!(posted.answer, Answer::Outcome(EventOutcome::Stored));
     let patched = api.patch_event("shop", "backup.18ad", br#"{"count":2}"#.to_vec()).await;
@@ -259,7 +254,7 @@ async fn events_are_posted_and_patched() {
 async fn a_probe_brings_the_server_s_clock_whatever_the_answer() {
     for code in [200, 403, 503] {
         let script = Script::default().answer_with(code, &[("date", "Sun, 12 Apr 2026 09:20:01 GMT")], "");
-        let answered = ApiClient::from_client(script.client()).probe().await;
+        let answered = api(&script).probe().await;
         assert_eq!(answered.answer, Answer::Outcome(()));
         assert_eq!(answered.server_date, Some(time("2026-04-12T09:20:01Z").into()));
         assert_eq!(script.only().line(), "GET /version");
@@ -269,7 +264,7 @@ async fn a_probe_brings_the_server_s_clock_whatever_the_answer() {
 #[tokio::test]
 async fn a_busy_server_says_when_to_come_again() {
     let script = Script::default().answer_with(429, &[("retry-after", "3")], "Too many requests");
-    let answered = ApiClient::from_client(script.client()).create_job(&order()).await;
+    let answered = api(&script).create_job(&order()).await;
     assert_eq!(
         answered.answer,
         Answer::Throttled {
@@ -285,7 +280,7 @@ async fn a_busy_server_says_when_to_come_again() {
 async fn a_refusal_is_the_server_s_text() {
     let message = r#"jobs.batch "backup-29600000" already exists"#;
     let script = Script::default().answer(409, status(409, "AlreadyExists", message));
-    let answered = ApiClient::from_client(script.client()).create_job(&order()).await;
+    let answered = api(&script).create_job(&order()).await;
     let expected = CreateOutcome::AlreadyExists {
         message: message.into(),
     };
@@ -295,7 +290,7 @@ async fn a_refusal_is_the_server_s_text() {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_never_answered_is_given_up_and_stops_no_other() {
     let script = Script::default();
-    let answered = ApiClient::from_client(script.client()).create_job(&order()).await;
+    let answered = api(&script).create_job(&order()).await;
     assert_eq!(
         answered,
         Answered {
@@ -314,7 +309,7 @@ async fn a_request_that_is_never_answered_is_given_up_and_stops_no_other() {
 async fn an_answer_that_is_too_long_says_nothing_of_the_server() {
     let long = || "x".repeat((4 << 20) + 1);
     let script = Script::default().answer(201, long());
-    let answered = ApiClient::from_client(script.client()).create_job(&order()).await;
+    let answered = api(&script).create_job(&order()).await;
     assert!(
         matches!(answered.answer, Answer::Outcome(CreateOutcome::Unanswered { .. })),
         "{answered:?}"
@@ -327,7 +322,7 @@ async fn an_answer_that_is_too_long_says_nothing_of_the_server() {
     for (body, is_read) in [(object.to_string(), true), ("x".repeat((10 << 20) + 1), false)] {
         let script = Script::default().answer(200, body);
         let cron_job = order().cron_job;
-        let answered = ApiClient::from_client(script.client()).read_cron_job(&cron_job).await;
+        let answered = api(&script).read_cron_job(&cron_job).await;
         let Answer::Outcome(outcome) = &answered.answer else {
             panic!("{answered:?}");
         };
@@ -344,7 +339,7 @@ async fn an_answer_that_is_too_long_says_nothing_of_the_server() {
 async fn a_request_that_cannot_be_built_fails_alone() {
     let script = Script::default();
     let name = "n".repeat(70_000);
-    let answered = ApiClient::from_client(script.client()).delete_job(&delete(&name)).await;
+    let answered = api(&script).delete_job(&delete(&name)).await;
     let Answer::Outcome(DeleteOutcome::Failed { message, .. }) = answered.answer else {
         panic!("{answered:?}");
     };
@@ -357,7 +352,7 @@ async fn a_transport_error_leaves_open_what_was_applied() {
     let service = tower::service_fn(|_: http::Request<kube::client::Body>| async {
         Err::<http::Response<kube::client::Body>, _>(std::io::Error::other("connection refused"))
     });
-    let api = ApiClient::from_client(kube::Client::new(service, "default"));
+    let api = ApiClient::new(WriteConnections::from_client(kube::Client::new(service, "default")));
     let answered = api.write_status(&status_write()).await;
     assert_eq!(
         answered.answer,

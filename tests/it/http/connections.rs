@@ -31,21 +31,21 @@ async fn server(address: &str) -> ApiServer {
 #[tokio::test]
 async fn connections_are_filled_evenly_and_never_over_their_bound() {
     let connections = WriteConnections::connect(&server("127.0.0.1:1").await, 3).unwrap();
-    assert_eq!(connections.capacity(), 3 * MAX_IN_FLIGHT_PER_CONNECTION);
-    let mut permits = join_all((0..connections.capacity()).map(|_| connections.acquire())).await;
-    assert!(connections.acquire().now_or_never().is_none());
+    let capacity = 3 * MAX_IN_FLIGHT_PER_CONNECTION;
+    let mut permits = join_all((0..capacity).map(|_| connections.acquire_beside(None))).await;
+    assert!(connections.acquire_beside(None).now_or_never().is_none());
     permits.pop();
-    let permit = connections.acquire().now_or_never();
+    let permit = connections.acquire_beside(None).now_or_never();
     assert!(permit.is_some());
     permits.clear();
     drop(permit);
-    join_all((0..connections.capacity()).map(|_| connections.acquire())).await;
+    join_all((0..capacity).map(|_| connections.acquire_beside(None))).await;
 }
 
 #[tokio::test]
 async fn there_is_at_least_one_connection() {
     let connections = WriteConnections::connect(&server("127.0.0.1:1").await, 0).unwrap();
-    assert_eq!(connections.capacity(), MAX_IN_FLIGHT_PER_CONNECTION);
+    assert!(connections.acquire_beside(None).now_or_never().is_some());
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ const DELIVERIES_MAX: usize = 200;
 /// The smallest whole seconds that satisfy the invariant and leave room for a late response.
 fn timing() -> Timing {
     let seconds = Duration::from_secs;
-    Timing::new(TimingParts {
+    Timing::checked(TimingParts {
         renew_interval: seconds(2),
         attempt_timeout: seconds(3),
         self_fence: seconds(8),
@@ -47,7 +47,6 @@ fn timing() -> Timing {
         stagger: seconds(1),
         settle_window: seconds(1_000),
     })
-    .unwrap()
 }
 
 /// A fault of a replica or of its dependencies.

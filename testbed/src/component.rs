@@ -119,6 +119,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) jobs: JobLife,
     pub(crate) audit: bool,
     pub(crate) feature_gates: &'a [String],
+    /// Whether etcd syncs to disk and the API server has its own limits on requests.
+    pub(crate) server_defaults: bool,
 }
 
 impl Setup<'_> {
@@ -137,10 +139,9 @@ impl Setup<'_> {
     pub(crate) fn etcd_arguments(&self) -> Vec<String> {
         let client_url = format!("http://127.0.0.1:{}", self.ports.etcd_client);
         let peer_url = format!("http://127.0.0.1:{}", self.ports.etcd_peer);
-        vec![
+        let mut arguments = vec![
             "--name=default".to_owned(),
             format!("--data-dir={}", self.path("etcd")),
-            "--unsafe-no-fsync".to_owned(),
             format!("--listen-client-urls={client_url}"),
             format!("--advertise-client-urls={client_url}"),
             format!("--listen-peer-urls={peer_url}"),
@@ -148,7 +149,11 @@ impl Setup<'_> {
             format!("--initial-cluster=default={peer_url}"),
             "--quota-backend-bytes=8589934592".to_owned(),
             "--log-level=warn".to_owned(),
-        ]
+        ];
+        if !self.server_defaults {
+            arguments.push("--unsafe-no-fsync".to_owned());
+        }
+        arguments
     }
 
     pub(crate) fn api_server_arguments(&self) -> Vec<String> {
@@ -169,11 +174,16 @@ impl Setup<'_> {
             "--allow-privileged=true".to_owned(),
             "--endpoint-reconciler-type=none".to_owned(),
             "--disable-admission-plugins=TaintNodesByCondition".to_owned(),
-            "--max-requests-inflight=3000".to_owned(),
-            "--max-mutating-requests-inflight=1500".to_owned(),
             "--event-ttl=15m".to_owned(),
             "--v=1".to_owned(),
         ];
+        if !self.server_defaults {
+            // Their sum is also the number of seats that priority and fairness has to give.
+            arguments.extend([
+                "--max-requests-inflight=3000".to_owned(),
+                "--max-mutating-requests-inflight=1500".to_owned(),
+            ]);
+        }
         if !self.feature_gates.is_empty() {
             arguments.push(format!("--feature-gates={}", self.feature_gates.join(",")));
         }
@@ -265,6 +275,7 @@ mod tests {
             jobs,
             audit,
             feature_gates: &[],
+            server_defaults: false,
         }
     }
 
@@ -325,5 +336,19 @@ mod tests {
         setup.feature_gates = &gates;
         let arguments = setup.api_server_arguments();
         assert_eq!(value(&arguments, "feature-gates"), Some("A=true,B=false"));
+    }
+
+    #[test]
+    fn the_defaults_of_the_servers_are_left_alone_where_asked_for() {
+        let mut setup = setup(JobLife::None, false);
+        let has = |setup: &Setup<'_>| {
+            (
+                setup.etcd_arguments().contains(&"--unsafe-no-fsync".to_owned()),
+                value(&setup.api_server_arguments(), "max-mutating-requests-inflight").is_some(),
+            )
+        };
+        assert_eq!(has(&setup), (true, true));
+        setup.server_defaults = true;
+        assert_eq!(has(&setup), (false, false));
     }
 }

@@ -86,6 +86,8 @@ pub(crate) struct Manifest {
     pub(crate) audit: bool,
     #[serde(default)]
     pub(crate) feature_gates: Vec<String>,
+    #[serde(default)]
+    pub(crate) server_defaults: bool,
     pub(crate) binaries: Binaries,
 }
 
@@ -313,6 +315,7 @@ impl Instance {
             jobs: self.manifest.jobs,
             audit: self.manifest.audit,
             feature_gates: &self.manifest.feature_gates,
+            server_defaults: self.manifest.server_defaults,
         }
     }
 

@@ -76,6 +76,9 @@ pub struct Options {
     pub audit: bool,
     /// Feature gates of the API server, as `Name=true`.
     pub feature_gates: Vec<String>,
+    /// Whether etcd syncs each write to disk and the API server has its own limits on requests, 400 and 200. Otherwise
+    /// etcd has `--unsafe-no-fsync`, and the limits are 3000 and 1500. The state folder should be on a disk then.
+    pub server_defaults: bool,
     /// Its name, unique for this user; none for one that no other has.
     pub name: Option<String>,
     /// Where its state folder goes; none for the usual place.
@@ -109,6 +112,7 @@ impl Testbed {
             jobs: options.jobs,
             audit: options.audit,
             feature_gates: options.feature_gates,
+            server_defaults: options.server_defaults,
             binaries,
         })?;
         // From here on a failure stops what was started.
@@ -188,6 +192,11 @@ impl Testbed {
     /// Stops the built-in `CronJob` controller.
     pub fn stop_reference(&mut self) -> Result<(), TestbedError> {
         self.stop_and_reap(Component::Reference)
+    }
+
+    /// Ends the built-in `CronJob` controller as a crash does.
+    pub fn kill_reference(&mut self) -> Result<(), TestbedError> {
+        self.kill_and_reap(Component::Reference)
     }
 
     /// Stops all and removes the state folder, as dropping does, but with an answer.

@@ -37,6 +37,7 @@ impl TemporaryRoot {
             jobs: JobLife::Kwok,
             audit: false,
             feature_gates: Vec::new(),
+            server_defaults: false,
             binaries,
         };
         self.0.claim(name, manifest).unwrap()

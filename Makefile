@@ -1,7 +1,9 @@
 # Every command that a person or CI runs. `make` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check format lint test test-fast chart-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers versions size compare
+LOADTEST = cargo run --release --quiet --package loadtest --
+
+.PHONY: help demo check format lint test test-fast chart-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers versions size compare at-rest idle quote
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,7 +65,7 @@ replicas: ## Several replicas on a real kube-apiserver, replaced, killed, frozen
 	CRONWHEEL_REPLICAS_SLOTS=2 cargo test --test e2e -- --include-ignored replicas::$(CASE)
 
 selection: ## What a replica saves where the API server selects CronJobs by shard, on CRONJOBS=20000 of them
-	CRONWHEEL_SELECTION=$(or $(CRONJOBS),20000) cargo test --test e2e -- --ignored --nocapture selection::
+	$(LOADTEST) selection --cronjobs $(or $(CRONJOBS),20000) $(if $(JSON),--json $(JSON))
 
 versions: ## The tests on a real API server, against the oldest and the newest Kubernetes; or VERSIONS="1.31.14"
 	python3 testbed/versions.py $(or $(VERSIONS),1.30.14 1.37.2)
@@ -79,17 +81,28 @@ bench-smoke: ## Each bench once, at its smallest size
 	cargo test --quiet --benches -- --test
 
 loadtest: ## 500 minutely CronJobs for three minutes, judged by the API server's audit log
-	cargo run --release --quiet --package loadtest -- minutely --cronjobs 500 --minutes 3
+	$(LOADTEST) minutely --cronjobs 500 --minutes 3
 
-compare: ## The built-in controller, with and without limits, cronwheel and bare creates on the same load, about an hour; QUICK=1 for ten minutes
-	cargo run --release --quiet --package loadtest -- compare $(if $(QUICK),--quick) --cronjobs $(or $(CRONJOBS),500) --slo loadtest/slo.yaml \
+compare: ## Controllers in turn on the same load, 36 minutes; QUICK=1 for eight; SCENARIO=mixed; TARGET=server-defaults
+	$(LOADTEST) compare $(if $(QUICK),--quick,--rounds $(or $(ROUNDS),3) --minutes 1) --scenario $(or $(SCENARIO),minutely) --target $(or $(TARGET),testbed) \
+		--cronjobs $(or $(CRONJOBS),500) $(if $(CONTROLLERS),--controllers $(CONTROLLERS)) --slo loadtest/slo.yaml \
 		--json $(or $(JSON),target/compare.json) --html $(or $(HTML),target/compare.html)
 
-burst: ## Bursts of 1000 creates, by cronwheel and by a bare client in turn, and their ratio
-	cargo run --release --quiet --package loadtest -- burst
+at-rest: ## Memory of controllers that know CRONJOBS=20000 CronJobs, of which none is due
+	$(LOADTEST) compare --scenario at-rest --cronjobs $(or $(CRONJOBS),20000) --controllers built-in-unthrottled,cronwheel \
+		--rounds $(or $(ROUNDS),1) --warm-up-minutes 0 --minutes 1 --json $(or $(JSON),target/at-rest.json)
+
+idle: ## Slot to arrival of the create on an idle API server: ten CronJobs, twelve minutes
+	$(LOADTEST) compare --cronjobs 10 --controllers cronwheel --rounds 1 --minutes 12 --json $(or $(JSON),target/idle.json)
+
+burst: ## Bursts of CRONJOBS=1000 creates, by cronwheel and by a bare client in turn, and their ratio
+	$(LOADTEST) burst --cronjobs $(or $(CRONJOBS),1000) --bursts $(or $(BURSTS),6) $(if $(JSON),--json $(JSON))
+
+quote: ## Writes the marked tables of README and docs anew from the files in loadtest/results
+	$(LOADTEST) quote
 
 handovers: ## Five replicas that share 2000 minutely CronJobs, replaced and killed: the table of how long shards have no leader
-	cargo run --release --quiet --package loadtest -- handovers
+	$(LOADTEST) handovers
 
 size: ## Lines and code tokens of the controller without tests, by folder; REVISION= for another commit
 	python3 tests/size.py $(REVISION)

@@ -187,7 +187,7 @@ fn start_cronwheel(
     kubeconfig: &Path,
     scratch: &Path,
 ) -> anyhow::Result<Controller> {
-    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let port = free_port()?;
     let log = scratch.join("cronwheel.log");
     let output = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
     let child = Command::new(program)
@@ -204,6 +204,11 @@ fn start_cronwheel(
         .spawn()
         .with_context(|| format!("cannot run {}", program.display()))?;
     Ok(Controller::Cronwheel { child, port, log })
+}
+
+/// A port of the loopback interface that nobody listens on.
+pub(crate) fn free_port() -> anyhow::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 /// The body of a 200 answer over plain HTTP.

@@ -1,4 +1,6 @@
-//! Synthetic `CronJobs`, all due at every whole minute.
+//! Synthetic `CronJobs`: all alike, or a seeded mix.
+
+mod mix;
 
 use std::path::Path;
 
@@ -10,19 +12,40 @@ use kube::{
     api::PostParams,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use serde_json::json;
+use serde_json::{Value, json};
+
+use crate::slots::Due;
 
 /// Beyond this many the API server on a small machine only answers later.
 const N_CREATES_IN_FLIGHT: usize = 16;
 
 /// What one Job leaves is deleted when the next one has ended, so that a minute's work is the same from the second one on.
-const SUCCESSFUL_JOBS_HISTORY_LIMIT: u32 = 1;
+const HISTORY_LIMIT: u32 = 1;
 
-/// Which `CronJob`.
+/// The label of every namespace that a run makes; its value is the id of the run.
+pub(crate) const RUN_LABEL: &str = "cronwheel.dev/load-test";
+
+/// One `CronJob` of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CronJobName {
+pub(crate) struct SyntheticCronJob {
     pub(crate) namespace: String,
     pub(crate) name: String,
+    pub(crate) due: Due,
+    /// How long a Job runs.
+    pub(crate) job_seconds: u32,
+    pub(crate) concurrency_policy: &'static str,
+    pub(crate) fails: bool,
+    /// Of an environment variable, so that templates differ in size.
+    pub(crate) padding_bytes: usize,
+}
+
+/// How the `CronJobs` of a load differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Variety {
+    /// All have the same schedule.
+    Same(Due),
+    /// Schedules, policies, durations, failures and template sizes are drawn from a seed.
+    Mixed { seed: u32 },
 }
 
 /// What is to be made.
@@ -32,28 +55,39 @@ pub(crate) struct Load {
     pub(crate) run_id: String,
     pub(crate) n_cron_jobs: u32,
     pub(crate) n_namespaces: u32,
-    /// How long a Job runs.
+    /// How long a Job runs, where all are alike.
     pub(crate) job_seconds: u32,
+    pub(crate) variety: Variety,
 }
 
 impl Load {
+    /// `CronJobs` that are due at every whole minute.
+    pub(crate) fn minutely(run_id: String, n_cron_jobs: u32, n_namespaces: u32, job_seconds: u32) -> Load {
+        Load {
+            run_id,
+            n_cron_jobs,
+            n_namespaces,
+            job_seconds,
+            variety: Variety::Same(Due::EveryMinutes(1)),
+        }
+    }
+
     /// The namespaces.
     pub(crate) fn namespaces(&self) -> Vec<String> {
         (0..self.n_namespaces).map(|number| self.namespace(number)).collect()
     }
 
     /// The `CronJobs`, spread evenly over the namespaces.
-    pub(crate) fn cron_jobs(&self) -> Vec<CronJobName> {
-        let name = |number: u32| CronJobName {
-            namespace: self.namespace(number % self.n_namespaces),
-            name: format!("load-{number:05}"),
-        };
-        (0..self.n_cron_jobs).map(name).collect()
+    pub(crate) fn cron_jobs(&self) -> Vec<SyntheticCronJob> {
+        (0..self.n_cron_jobs).map(|number| self.cron_job(number)).collect()
     }
 
     /// A manifest of the namespaces.
     pub(crate) fn namespaces_manifest(&self) -> String {
-        let namespace = |name: String| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let namespace = |name: String| {
+            json!({"apiVersion": "v1", "kind": "Namespace",
+                "metadata": {"name": name, "labels": {RUN_LABEL: self.run_id}}})
+        };
         let items: Vec<_> = self.namespaces().into_iter().map(namespace).collect();
         json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
     }
@@ -63,15 +97,13 @@ impl Load {
         let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         let client = Client::try_from(config)?;
-        let create = |cron_job: CronJobName| {
+        let create = |cron_job: SyntheticCronJob| {
             let api: Api<CronJob> = Api::namespaced(client.clone(), &cron_job.namespace);
-            let body = self.body(&cron_job);
             async move {
                 let context = || format!("cannot create {}/{}", cron_job.namespace, cron_job.name);
-                api.create(&PostParams::default(), &body?)
-                    .await
-                    .map(drop)
-                    .with_context(context)
+                let body = cron_job.body().with_context(context)?;
+                let created = api.create(&PostParams::default(), &body).await;
+                created.map(drop).with_context(context)
             }
         };
         stream::iter(self.cron_jobs())
@@ -82,26 +114,58 @@ impl Load {
         Ok(())
     }
 
-    fn namespace(&self, number: u32) -> String {
+    /// The namespace of this number.
+    pub(crate) fn namespace(&self, number: u32) -> String {
         format!("{}-{number}", self.run_id)
     }
 
-    fn body(&self, cron_job: &CronJobName) -> anyhow::Result<CronJob> {
+    fn cron_job(&self, number: u32) -> SyntheticCronJob {
+        let alike = |due| SyntheticCronJob {
+            namespace: self.namespace(number % self.n_namespaces),
+            name: format!("load-{number:05}"),
+            due,
+            job_seconds: self.job_seconds,
+            concurrency_policy: "Allow",
+            fails: false,
+            padding_bytes: 0,
+        };
+        match self.variety {
+            Variety::Same(due) => alike(due),
+            Variety::Mixed { seed } => mix::varied(alike(Due::EveryMinutes(1)), seed, number),
+        }
+    }
+}
+
+impl SyntheticCronJob {
+    fn body(&self) -> anyhow::Result<CronJob> {
+        let mut container = json!({"name": "work", "image": "work", "command": ["true"]});
+        if self.padding_bytes > 0 {
+            container["env"] = json!([{"name": "PADDING", "value": "x".repeat(self.padding_bytes)}]);
+        }
         let body = json!({
-            "metadata": { "name": cron_job.name, "namespace": cron_job.namespace },
+            "metadata": { "name": self.name, "namespace": self.namespace },
             "spec": {
-                "schedule": "* * * * *",
-                "successfulJobsHistoryLimit": SUCCESSFUL_JOBS_HISTORY_LIMIT,
-                "jobTemplate": { "spec": { "template": {
-                    "metadata": { "annotations": { "run-for": format!("{}s", self.job_seconds) } },
-                    "spec": {
-                        "restartPolicy": "Never",
-                        "containers": [{ "name": "work", "image": "work", "command": ["true"] }],
-                    },
+                "schedule": self.due.schedule(),
+                "timeZone": "Etc/UTC",
+                "concurrencyPolicy": self.concurrency_policy,
+                "successfulJobsHistoryLimit": HISTORY_LIMIT,
+                "failedJobsHistoryLimit": HISTORY_LIMIT,
+                "jobTemplate": { "spec": { "backoffLimit": 0, "template": {
+                    "metadata": { "annotations": self.annotations() },
+                    "spec": { "restartPolicy": "Never", "containers": [container] },
                 }}},
             },
         });
         serde_json::from_value(body).context("the body of a synthetic CronJob does not decode")
+    }
+
+    /// What the test bed and the in-memory server read of a Job's life.
+    fn annotations(&self) -> Value {
+        let mut annotations = json!({ "run-for": format!("{}s", self.job_seconds) });
+        if self.fails {
+            annotations["outcome"] = json!("fail");
+        }
+        annotations
     }
 }
 
@@ -112,12 +176,7 @@ mod tests {
     use super::*;
 
     fn load() -> Load {
-        Load {
-            run_id: "load".into(),
-            n_cron_jobs: 7,
-            n_namespaces: 3,
-            job_seconds: 3,
-        }
+        Load::minutely("load".into(), 7, 3, 3)
     }
 
     #[test]
@@ -132,11 +191,26 @@ mod tests {
     }
 
     #[test]
-    fn a_body_decodes_and_tells_kwok_how_long_its_job_runs() {
-        let load = load();
-        let body = load.body(&load.cron_jobs()[4]).unwrap();
+    fn a_body_decodes_and_tells_kwok_how_its_job_ends() {
+        let mut cron_job = load().cron_jobs().swap_remove(4);
+        (cron_job.fails, cron_job.padding_bytes) = (true, 100);
+        let body = cron_job.body().unwrap();
         assert_eq!(body.metadata.namespace.as_deref(), Some("load-1"));
-        let template = body.spec.unwrap().job_template.spec.unwrap().template;
-        assert_eq!(template.metadata.unwrap().annotations.unwrap()["run-for"], "3s");
+        let spec = body.spec.unwrap();
+        assert_eq!(spec.schedule, "* * * * *");
+        let template = spec.job_template.spec.unwrap().template;
+        let annotations = template.metadata.unwrap().annotations.unwrap();
+        assert_eq!(
+            (&annotations["run-for"][..], &annotations["outcome"][..]),
+            ("3s", "fail")
+        );
+        let variables = template.spec.unwrap().containers[0].env.clone().unwrap();
+        assert_eq!(variables[0].value.as_ref().unwrap().len(), 100);
+    }
+
+    #[test]
+    fn namespaces_carry_the_id_of_the_run() {
+        let manifest: Value = serde_json::from_str(&load().namespaces_manifest()).unwrap();
+        assert_eq!(manifest["items"][2]["metadata"]["labels"][RUN_LABEL], "load");
     }
 }

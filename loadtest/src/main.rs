@@ -5,16 +5,19 @@
 
 mod audit;
 mod bare_client;
+mod clean;
 mod controller;
 mod exposition;
 mod generator;
 mod measure;
 mod own_figures;
+mod quotes;
 mod report;
 mod scenario;
 mod slots;
 mod target;
 mod tracker;
+mod watched;
 
 use std::{
     env, fs,
@@ -24,18 +27,23 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use clap::{Args, Parser, Subcommand};
+use clap::{
+    Args, Parser, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser as _},
+};
 use testbed::ReferenceLimits;
 
 use crate::{
+    clean::CleanArguments,
     controller::Candidate,
     generator::Load,
     report::Report,
     scenario::{
-        burst::{Burst, BurstReport},
+        burst::{self, Burst, BurstReport},
         compare::{self, CompareArguments, floor::BareCreatesArguments},
         handovers::{Handovers, table::HandoverReport},
         minutely::Minutely,
+        selection::Selection,
     },
     target::Target,
 };
@@ -57,8 +65,14 @@ enum Scenario {
     Burst(BurstArguments),
     /// Replicas of cronwheel that share the CronJobs, and are replaced and killed: how long shards are without a leader.
     Handovers(HandoversArguments),
+    /// What replicas save where the API server selects CronJobs by shard: lists, watches and drains.
+    Selection(SelectionArguments),
     /// The built-in controller, with and without its limits, cronwheel, and bare creates in turn on the same load.
     Compare(CompareArguments),
+    /// Writes the marked tables of README and docs anew from the files in loadtest/results.
+    Quote,
+    /// Removes what runs have left on a cluster, also after a crash.
+    Clean(CleanArguments),
     /// One create for each CronJob at every whole minute, until killed; a part of `compare`.
     #[command(hide = true)]
     BareCreates(BareCreatesArguments),
@@ -87,16 +101,35 @@ struct HandoversArguments {
 }
 
 #[derive(Debug, Args)]
+struct SelectionArguments {
+    /// How many CronJobs are listed and watched; a quarter of them for drains.
+    #[arg(long, default_value_t = 20_000)]
+    cronjobs: usize,
+    /// Where to write the result as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// The executable of cronwheel; without it the release build of this workspace, brought up to date first.
+    #[arg(long)]
+    cronwheel: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 struct BurstArguments {
     /// How many CronJobs, and how many creates of the bare client.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     cronjobs: u32,
-    /// Bursts of cronwheel to measure, one a minute; the bare client has two between each.
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
-    minutes: u32,
+    /// Bursts of cronwheel to measure; the bare client has its turns between them.
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
+    bursts: u32,
+    /// Minutes from burst to burst, a divisor of 60; without it 1 to 5, as the number of CronJobs needs.
+    #[arg(long, value_parser = PossibleValuesParser::new(["1", "2", "3", "5", "10"]).map(|text| text.parse::<u32>().unwrap_or(1)))]
+    period_minutes: Option<u32>,
     /// Requests that the bare client has in flight, in turn.
-    #[arg(long, value_delimiter = ',', default_values_t = [32, 64, 128, 256])]
+    #[arg(long, value_delimiter = ',', default_values_t = [64, 128, 256])]
     in_flight: Vec<usize>,
+    /// Where to write the result as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
     /// The executable of cronwheel; without it the release build of this workspace, brought up to date first.
     #[arg(long)]
     cronwheel: Option<PathBuf>,
@@ -173,12 +206,41 @@ async fn judge(scenario: Scenario) -> anyhow::Result<ExitCode> {
             })
         }
         Scenario::Burst(arguments) => {
-            println!("{}", run_burst(arguments).await?);
+            let json = arguments.json.clone();
+            let report = run_burst(arguments).await?;
+            println!("{report}");
+            if let Some(path) = json {
+                report.write(&path)?;
+            }
             Ok(ExitCode::SUCCESS)
         }
         Scenario::Compare(arguments) => {
             let scratch = Scratch::new()?;
             compare::run(arguments, build_cronwheel, &scratch.0).await
+        }
+        Scenario::Selection(arguments) => {
+            let program = arguments.cronwheel.map_or_else(build_cronwheel, Ok)?;
+            let selection = Selection {
+                n_cron_jobs: arguments.cronjobs,
+                program: &program,
+            };
+            let report = selection.run().await?;
+            println!("{report}");
+            if let Some(path) = arguments.json {
+                report.write(&path)?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Scenario::Quote => {
+            for page in quotes::run()? {
+                println!("{page} is written");
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Scenario::Clean(arguments) => {
+            let n_namespaces = clean::run(&arguments.kubeconfig, arguments.run_id.as_deref()).await?;
+            println!("{n_namespaces} namespaces are being deleted");
+            Ok(ExitCode::SUCCESS)
         }
         Scenario::BareCreates(arguments) => {
             compare::floor::run(arguments).await?;
@@ -189,18 +251,18 @@ async fn judge(scenario: Scenario) -> anyhow::Result<ExitCode> {
 
 async fn run_burst(arguments: BurstArguments) -> anyhow::Result<BurstReport> {
     let scratch = Scratch::new()?;
+    let n_cron_jobs = arguments.cronjobs;
+    let period_minutes = arguments
+        .period_minutes
+        .unwrap_or_else(|| burst::period_minutes(n_cron_jobs));
     let burst = Burst {
-        load: Load {
-            run_id: format!("load-{}", std::process::id()),
-            n_cron_jobs: arguments.cronjobs,
-            n_namespaces: 5,
-            job_seconds: 3,
-        },
+        load: burst::load(run_id(), n_cron_jobs, period_minutes),
         candidate: Candidate::Cronwheel {
             program: arguments.cronwheel.map_or_else(build_cronwheel, Ok)?,
             arguments: arguments.cronwheel_arguments,
         },
-        n_minutes: arguments.minutes,
+        n_bursts: arguments.bursts,
+        period_minutes,
         in_flight: arguments.in_flight,
     };
     burst.run(&mut Target::start()?, &scratch.0).await
@@ -209,12 +271,7 @@ async fn run_burst(arguments: BurstArguments) -> anyhow::Result<BurstReport> {
 async fn run_handovers(arguments: HandoversArguments) -> anyhow::Result<HandoverReport> {
     let scratch = Scratch::new()?;
     let handovers = Handovers {
-        load: Load {
-            run_id: format!("load-{}", std::process::id()),
-            n_cron_jobs: arguments.cronjobs,
-            n_namespaces: 5,
-            job_seconds: 3,
-        },
+        load: Load::minutely(run_id(), arguments.cronjobs, 5, 3),
         program: arguments.cronwheel.map_or_else(build_cronwheel, Ok)?,
         n_replicas: arguments.replicas.try_into()?,
         n_shards: arguments.shards,
@@ -236,21 +293,26 @@ async fn run(arguments: MinutelyArguments) -> anyhow::Result<Report> {
     };
     let scratch = Scratch::new()?;
     let mut target = match (arguments.in_kubeconfig, arguments.audit_log) {
-        (Some(kubeconfig), Some(audit_log)) => Target::running(kubeconfig, audit_log, &scratch.0)?,
+        (Some(kubeconfig), Some(audit_log)) => Target::running(kubeconfig, Some(audit_log), &scratch.0)?,
         _ => Target::start()?,
     };
     let scenario = Minutely {
-        load: Load {
-            run_id: format!("load-{}", std::process::id()),
-            n_cron_jobs: arguments.cronjobs,
-            n_namespaces: arguments.namespaces,
-            job_seconds: arguments.job_seconds,
-        },
+        load: Load::minutely(
+            run_id(),
+            arguments.cronjobs,
+            arguments.namespaces,
+            arguments.job_seconds,
+        ),
         candidate,
         n_warm_up_minutes: arguments.warm_up_minutes,
         n_minutes: arguments.minutes,
     };
     scenario.run(&mut target, &scratch.0).await
+}
+
+/// Tells runs on one API server apart.
+fn run_id() -> String {
+    format!("load-{}", std::process::id())
 }
 
 /// Builds the release executable, which is quick where nothing has changed: a stale one would be measured unnoticed.

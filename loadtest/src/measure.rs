@@ -1,6 +1,6 @@
 //! What processes use, and on what machine: from `/proc`.
 
-use std::{fs, path::Path, process::Command, thread, time::Duration};
+use std::{env, fs, path::Path, process::Command, thread, time::Duration};
 
 use anyhow::Context as _;
 use testbed::Kubectl;
@@ -108,6 +108,15 @@ pub(crate) fn revision() -> String {
     output
         .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
         .unwrap_or_default()
+}
+
+/// The arguments that run this command again, from the root of the repository.
+pub(crate) fn command() -> Vec<String> {
+    ["cargo", "run", "--release", "--package", "loadtest", "--"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(env::args().skip(1))
+        .collect()
 }
 
 fn server_version(text: &str) -> Option<String> {

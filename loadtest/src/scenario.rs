@@ -8,17 +8,13 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 
-use crate::{
-    audit::{self, Request},
-    generator::Load,
-    slots::Slot,
-    target::Target,
-};
+use crate::{audit::Request, generator::Load, slots::Slot, target::Target};
 
 pub(crate) mod burst;
 pub(crate) mod compare;
 pub(crate) mod handovers;
 pub(crate) mod minutely;
+pub(crate) mod selection;
 
 /// Figures are taken this long before a slot, so that no burst is cut in two.
 const BEFORE_SLOT: SignedDuration = SignedDuration::from_secs(1);
@@ -32,20 +28,27 @@ const MARGIN_BEFORE_FIRST_SLOT: SignedDuration = SignedDuration::from_secs(5);
 
 /// Creates the `CronJobs` in one go between two slots, so that all have the same first one.
 async fn create_between_slots(load: &Load, target: &Target) -> anyhow::Result<Slot> {
-    let creation = SignedDuration::from_secs(i64::from(load.n_cron_jobs / CREATES_PER_SECOND_MIN) + 1);
-    let next_slot = Slot::at_or_after(Timestamp::now());
-    if Timestamp::now() + creation + MARGIN_BEFORE_FIRST_SLOT > next_slot.start() {
-        progress("waiting for the next minute to begin");
-        sleep_until(next_slot.start() + SignedDuration::from_secs(1)).await;
-    }
+    wait_for_room(load.n_cron_jobs).await;
     progress(&format!("creating {} CronJobs", load.n_cron_jobs));
     load.create(target.kubeconfig()).await?;
     // Where it took longer after all, some fire before the others; the first slot that counts is one for all.
     Ok(Slot::at_or_after(Timestamp::now() + BEFORE_SLOT))
 }
 
+/// Waits until so many `CronJobs` can be created before the next slot, which is returned.
+async fn wait_for_room(n_cron_jobs: u32) -> Slot {
+    let creation = SignedDuration::from_secs(i64::from(n_cron_jobs / CREATES_PER_SECOND_MIN) + 1);
+    // A load that takes longer than a minute begins at once.
+    let room = (creation + MARGIN_BEFORE_FIRST_SLOT).min(SignedDuration::from_secs(55));
+    let next_slot = Slot::at_or_after(Timestamp::now());
+    if Timestamp::now() + room > next_slot.start() {
+        sleep_until(next_slot.start() + SignedDuration::from_secs(1)).await;
+    }
+    Slot::at_or_after(Timestamp::now())
+}
+
 /// A client that acts as the user of a kubeconfig.
-async fn client(kubeconfig: &Path) -> anyhow::Result<Client> {
+pub(crate) async fn client(kubeconfig: &Path) -> anyhow::Result<Client> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     Ok(Client::try_from(config)?)
@@ -54,10 +57,10 @@ async fn client(kubeconfig: &Path) -> anyhow::Result<Client> {
 async fn whole_audit_log(target: &Target, user: &str) -> anyhow::Result<Vec<Request>> {
     // A controller renews its Leases for as long as it runs.
     let n_settled = |requests: &[Request]| requests.iter().filter(|it| it.resource != "leases").count();
-    let mut requests = audit::read(target.audit_log(), user)?;
+    let mut requests = target.requests(user)?;
     loop {
         tokio::time::sleep(AUDIT_LOG_QUIET).await;
-        let later = audit::read(target.audit_log(), user)?;
+        let later = target.requests(user)?;
         if n_settled(&later) == n_settled(&requests) {
             return Ok(later);
         }

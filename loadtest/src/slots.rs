@@ -1,4 +1,4 @@
-//! Whole minutes: the instants at which everything is due.
+//! Whole minutes: the instants at which `CronJobs` are due.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -22,6 +22,39 @@ impl Slot {
     /// The name of the Job that a `CronJob` has for it (B-11.1).
     pub(crate) fn job_name(self, cron_job: &str) -> String {
         format!("{cron_job}-{}", self.0)
+    }
+}
+
+/// At which slots a `CronJob` is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// A divisor of 60.
+    EveryMinutes(u32),
+    /// At a single slot in a year.
+    Once(Slot),
+    /// At none in the time of a run.
+    Never,
+}
+
+impl Due {
+    pub(crate) fn is_at(self, slot: Slot) -> bool {
+        match self {
+            Due::EveryMinutes(minutes) => slot.0 % i64::from(minutes) == 0,
+            Due::Once(only) => slot == only,
+            Due::Never => false,
+        }
+    }
+
+    /// The schedule, in UTC.
+    pub(crate) fn schedule(self) -> String {
+        match self {
+            Due::EveryMinutes(1) => "* * * * *".to_owned(),
+            Due::EveryMinutes(60) => "0 * * * *".to_owned(),
+            Due::EveryMinutes(minutes) => format!("*/{minutes} * * * *"),
+            Due::Once(slot) => slot.start().strftime("%-M %-H %-d %-m *").to_string(),
+            // On this day, which is rare, there is nothing to measure.
+            Due::Never => "0 0 29 2 *".to_owned(),
+        }
     }
 }
 
@@ -87,6 +120,21 @@ mod tests {
             Slot::at_or_after(at(1_795_257_360, 0)).job_name("load-00001"),
             "load-00001-29920956"
         );
+    }
+
+    #[test]
+    fn a_schedule_is_due_where_its_text_says_so() {
+        let check = |due: Due, schedule: &str, expected: [bool; 3]| {
+            assert_eq!(due.schedule(), schedule);
+            // 21 November 2026, 10:36, 10:37 and 11:00.
+            let slots = [29_920_956, 29_920_957, 29_920_980].map(Slot);
+            assert_eq!(slots.map(|slot| due.is_at(slot)), expected, "{schedule}");
+        };
+        check(Due::EveryMinutes(1), "* * * * *", [true, true, true]);
+        check(Due::EveryMinutes(2), "*/2 * * * *", [true, false, true]);
+        check(Due::EveryMinutes(60), "0 * * * *", [false, false, true]);
+        check(Due::Once(Slot(29_920_957)), "37 10 21 11 *", [false, true, false]);
+        check(Due::Never, "0 0 29 2 *", [false, false, false]);
     }
 
     #[test]

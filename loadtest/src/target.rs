@@ -1,13 +1,24 @@
-//! The API server that is driven: one of our own, or one that runs already.
+//! The API server that is driven: a control plane of our own, one that runs already, or one in memory.
+
+mod in_memory;
 
 use std::{
+    fmt::{self, Display, Formatter},
     fs,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, bail};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use testbed::{Binaries, Component, Kubectl, Options, Testbed};
+
+use self::in_memory::InMemory;
+use crate::{
+    audit::{self, Request},
+    watched::WatchedJobs,
+};
 
 /// What cronwheel may do where it is installed, and so here.
 const RBAC: &str = include_str!("../../deploy/manifests/rbac.yaml");
@@ -16,47 +27,143 @@ const RBAC: &str = include_str!("../../deploy/manifests/rbac.yaml");
 const ACCOUNT: &str = "cronwheel";
 const ACCOUNT_NAMESPACE: &str = "kube-system";
 
-/// An API server with an audit log.
+/// Which kind of API server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum TargetKind {
+    /// A control plane of our own: etcd without fsync, on a tmpfs where there is one, and raised limits on requests.
+    #[default]
+    Testbed,
+    /// The same with etcd's fsync, on disk, and the API server's own limits on requests (400 and 200).
+    ServerDefaults,
+    /// An API server in memory, on loopback. It has no audit log and does not run the built-in controller.
+    Apisim,
+    /// The cluster of a kubeconfig.
+    #[value(skip)]
+    Cluster,
+}
+
+impl Display for TargetKind {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TargetKind::Testbed => {
+                "test bed: etcd with --unsafe-no-fsync, on tmpfs where there is one; API server with raised limits on \
+                 requests (3000 and 1500)"
+            }
+            TargetKind::ServerDefaults => {
+                "test bed with defaults: etcd with fsync, on disk; API server with its limits on requests (400 and 200)"
+            }
+            TargetKind::Apisim => "API server in memory",
+            TargetKind::Cluster => "cluster of a kubeconfig",
+        })
+    }
+}
+
+/// Where the load goes.
+#[derive(Clone, Debug)]
+pub(crate) enum TargetOptions {
+    Testbed {
+        /// As `Name=true`.
+        feature_gates: Vec<String>,
+        server_defaults: bool,
+    },
+    /// The kubeconfig is an administrator's; the audit log is read here, so it must be on this machine.
+    Running {
+        kubeconfig: PathBuf,
+        audit_log: Option<PathBuf>,
+    },
+    InMemory,
+}
+
+/// An API server.
 #[derive(Debug)]
 pub(crate) struct Target {
     kubectl: Kubectl,
     kubeconfig: PathBuf,
-    audit_log: PathBuf,
-    /// Ours, and with it everything that is on it.
-    testbed: Option<Testbed>,
+    audit_log: Option<PathBuf>,
+    /// In place of an audit log.
+    watched: Option<WatchedJobs>,
+    home: Home,
+}
+
+/// Whose it is. What is ours ends with the value, and with it everything that is on it.
+#[derive(Debug)]
+enum Home {
+    Testbed(Box<Testbed>),
+    InMemory { _server: InMemory },
+    Foreign,
 }
 
 impl Target {
-    /// Starts an API server.
+    /// Starts a control plane with what the test bed has by default.
     pub(crate) fn start() -> anyhow::Result<Target> {
-        Target::start_with(Vec::new())
+        Target::start_testbed(Vec::new(), false)
     }
 
-    /// Starts an API server with feature gates, as `Name=true`.
+    /// Starts a control plane with feature gates, as `Name=true`.
     pub(crate) fn start_with(feature_gates: Vec<String>) -> anyhow::Result<Target> {
+        Target::start_testbed(feature_gates, false)
+    }
+
+    /// Starts or takes what the options say, and watches Jobs where it has no audit log.
+    pub(crate) async fn open(options: &TargetOptions, scratch: &Path) -> anyhow::Result<Target> {
+        let mut target = match options {
+            TargetOptions::Testbed {
+                feature_gates,
+                server_defaults,
+            } => Target::start_testbed(feature_gates.clone(), *server_defaults)?,
+            TargetOptions::Running { kubeconfig, audit_log } => {
+                Target::running(kubeconfig.clone(), audit_log.clone(), scratch)?
+            }
+            TargetOptions::InMemory => Target::in_memory(scratch).await?,
+        };
+        if target.audit_log.is_none() {
+            let client = crate::scenario::client(&target.kubeconfig).await?;
+            target.watched = Some(WatchedJobs::begin(client));
+        }
+        Ok(target)
+    }
+
+    fn start_testbed(feature_gates: Vec<String>, server_defaults: bool) -> anyhow::Result<Target> {
+        // The usual place is on a tmpfs, which has nothing to sync.
+        let on_disk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/loadtest-state");
         let testbed = Testbed::start(Options {
             audit: true,
             feature_gates,
+            server_defaults,
+            state_root: server_defaults.then_some(on_disk),
             ..Options::default()
         })?;
         let audit_log = testbed.audit_log_path().context("the control plane has no audit log")?;
         Ok(Target {
             kubectl: testbed.kubectl(),
             kubeconfig: testbed.kubeconfig(),
-            audit_log,
-            testbed: Some(testbed),
+            audit_log: Some(audit_log),
+            watched: None,
+            home: Home::Testbed(Box::new(testbed)),
         })
     }
 
-    /// Takes one that runs. The kubeconfig is an administrator's; the audit log is read here, so it must be on this machine.
-    pub(crate) fn running(kubeconfig: PathBuf, audit_log: PathBuf, scratch: &Path) -> anyhow::Result<Target> {
+    /// Takes one that runs.
+    pub(crate) fn running(kubeconfig: PathBuf, audit_log: Option<PathBuf>, scratch: &Path) -> anyhow::Result<Target> {
         let program = Binaries::find_or_build()?.kubectl;
-        let kubectl = Kubectl::new(program, kubeconfig.clone(), scratch.join("kubectl-cache"));
         Ok(Target {
-            kubectl,
+            kubectl: Kubectl::new(program, kubeconfig.clone(), scratch.join("kubectl-cache")),
             kubeconfig,
             audit_log,
-            testbed: None,
+            watched: None,
+            home: Home::Foreign,
+        })
+    }
+
+    async fn in_memory(scratch: &Path) -> anyhow::Result<Target> {
+        let server = InMemory::start().await?;
+        let kubeconfig = scratch.join("in-memory.kubeconfig");
+        fs::write(&kubeconfig, server.kubeconfig())
+            .with_context(|| format!("cannot write {}", kubeconfig.display()))?;
+        Ok(Target {
+            home: Home::InMemory { _server: server },
+            ..Target::running(kubeconfig, None, scratch)?
         })
     }
 
@@ -69,22 +176,42 @@ impl Target {
         &self.kubeconfig
     }
 
-    pub(crate) fn audit_log(&self) -> &Path {
-        &self.audit_log
+    pub(crate) fn has_audit_log(&self) -> bool {
+        self.audit_log.is_some()
+    }
+
+    /// Whether others use it, too.
+    pub(crate) fn is_foreign(&self) -> bool {
+        matches!(self.home, Home::Foreign)
+    }
+
+    /// The requests of a user by the audit log; without one, a create for each Job, whoever made it.
+    pub(crate) fn requests(&self, user: &str) -> anyhow::Result<Vec<Request>> {
+        match (&self.audit_log, &self.watched) {
+            (Some(path), _) => audit::read(path, user),
+            (None, Some(watched)) => Ok(watched.requests()),
+            (None, None) => bail!("there is neither an audit log nor a watch"),
+        }
     }
 
     /// Ours, where it is ours: the built-in controller runs on no other.
     pub(crate) fn testbed_mut(&mut self) -> Option<&mut Testbed> {
-        self.testbed.as_mut()
+        match &mut self.home {
+            Home::Testbed(testbed) => Some(testbed),
+            Home::InMemory { .. } | Home::Foreign => None,
+        }
     }
 
     pub(crate) fn testbed(&self) -> Option<&Testbed> {
-        self.testbed.as_ref()
+        match &self.home {
+            Home::Testbed(testbed) => Some(testbed),
+            Home::InMemory { .. } | Home::Foreign => None,
+        }
     }
 
     /// Process ids of API server and etcd, where they are ours.
     pub(crate) fn server_pids(&self) -> Vec<(Component, u32)> {
-        let pid = |component| Some((component, self.testbed.as_ref()?.pid(component)?));
+        let pid = |component| Some((component, self.testbed()?.pid(component)?));
         [Component::ApiServer, Component::Etcd]
             .into_iter()
             .filter_map(pid)
@@ -94,13 +221,17 @@ impl Target {
     /// Process ids of everything that is ours, without the controller under test.
     pub(crate) fn own_pids(&self) -> Vec<u32> {
         let beside = [Component::ControllerManager, Component::Kwok];
-        let pid = |component| self.testbed.as_ref()?.pid(component);
+        let pid = |component| self.testbed()?.pid(component);
         let servers = self.server_pids().into_iter().map(|(_, pid)| pid);
         servers.chain(beside.into_iter().filter_map(pid)).collect()
     }
 
-    /// Makes the account that cronwheel runs as, and writes a kubeconfig with a token of it.
+    /// Makes the account that cronwheel runs as, and writes a kubeconfig with a token of it, as JSON.
     pub(crate) fn candidate_kubeconfig(&self, scratch: &Path) -> anyhow::Result<PathBuf> {
+        if matches!(self.home, Home::InMemory { .. }) {
+            // It asks nobody who they are.
+            return Ok(self.kubeconfig.clone());
+        }
         self.kubectl.apply(RBAC)?;
         let token = self.kubectl.run(&[
             "create",

@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     audit::Request,
-    generator::CronJobName,
+    generator::SyntheticCronJob,
     slots::{Slot, Slots},
 };
 
@@ -71,7 +71,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Compares what must be with what the audit log shows, and with the Jobs that are still there.
-    pub(crate) fn of(cron_jobs: &[CronJobName], slots: &Slots, requests: &[Request], there: &JobNames) -> Tally {
+    pub(crate) fn of(cron_jobs: &[SyntheticCronJob], slots: &Slots, requests: &[Request], there: &JobNames) -> Tally {
         let unanswered = unanswered_creates(requests, there);
         let mut arrivals: HashMap<(&str, &str), Vec<&Request>> = HashMap::new();
         let mut n_creates = 0;
@@ -87,7 +87,7 @@ impl Tally {
             ..Tally::default()
         };
         for slot in slots.all() {
-            for cron_job in cron_jobs {
+            for cron_job in cron_jobs.iter().filter(|one| one.due.is_at(slot)) {
                 let name = slot.job_name(&cron_job.name);
                 let key = (cron_job.namespace.as_str(), name.as_str());
                 let answered = arrivals.get(&key).map(Vec::as_slice);
@@ -152,16 +152,16 @@ mod tests {
     use jiff::{SignedDuration, Timestamp};
 
     use super::*;
+    use crate::{generator::Load, slots::Due};
 
     const NAMES: [&str; 2] = ["a", "b"];
 
-    fn cron_jobs() -> Vec<CronJobName> {
-        NAMES
-            .map(|name| CronJobName {
-                namespace: "load-0".into(),
-                name: name.into(),
-            })
-            .into()
+    fn cron_jobs() -> Vec<SyntheticCronJob> {
+        let mut cron_jobs = Load::minutely("load".into(), 2, 1, 3).cron_jobs();
+        for (cron_job, name) in cron_jobs.iter_mut().zip(NAMES) {
+            cron_job.name = name.into();
+        }
+        cron_jobs
     }
 
     /// One warm-up slot at minute 100, measured ones at 101 and 102.
@@ -207,6 +207,15 @@ mod tests {
         assert!(!tally.is_clean());
         assert_eq!(tally.missed, ["load-0/b-101"]);
         assert_eq!(tally.n_created, 5);
+    }
+
+    #[test]
+    fn a_cron_job_is_expected_where_it_is_due() {
+        let mut cron_jobs = cron_jobs();
+        cron_jobs[0].due = Due::EveryMinutes(5);
+        cron_jobs[1].due = Due::Never;
+        let tally = Tally::of(&cron_jobs, &slots(), &[create("a", 100, 1)], &JobNames::new());
+        assert_eq!((tally.n_expected, tally.n_created, tally.missed.len()), (1, 1, 0));
     }
 
     #[test]

@@ -371,18 +371,13 @@ impl Instance {
 
 /// None where there is no such file.
 fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, InstanceError> {
-    match fs::read(path) {
+    let path = path.to_owned();
+    match fs::read(&path) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map(Some)
-            .map_err(|source| InstanceError::Malformed {
-                path: path.to_owned(),
-                source,
-            }),
+            .map_err(|source| InstanceError::Malformed { path, source }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(InstanceError::Access {
-            path: path.to_owned(),
-            source,
-        }),
+        Err(source) => Err(InstanceError::Access { path, source }),
     }
 }
 

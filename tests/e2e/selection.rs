@@ -1,9 +1,4 @@
 //! CronJobs by shard at a real API server, with the feature gate `ShardedListAndWatch` and without.
-//!
-//! `make selection` measures what a replica saves by it.
-
-mod drained;
-mod measured;
 
 use std::{path::Path, pin::pin, sync::Arc, time::Duration};
 
@@ -92,22 +87,12 @@ fn fifth(count: ShardCount) -> ShardSet {
 }
 
 pub(super) fn trials() -> impl Iterator<Item = Trial> {
-    [
-        check(
-            "selection::a_server_with_the_gate_selects_and_one_without_does_not",
-            || {
-                without(a_server_with_the_gate_selects_and_one_without_does_not);
-            },
-        ),
-        check("selection::what_a_replica_saves_is_measured", || {
-            without(measured::what_a_replica_saves_is_measured);
-        })
-        .with_ignored_flag(true),
-        check("selection::how_long_a_drain_takes_is_measured", || {
-            without(drained::how_long_a_drain_takes_is_measured);
-        })
-        .with_ignored_flag(true),
-    ]
+    [check(
+        "selection::a_server_with_the_gate_selects_and_one_without_does_not",
+        || {
+            without(a_server_with_the_gate_selects_and_one_without_does_not);
+        },
+    )]
     .into_iter()
 }
 

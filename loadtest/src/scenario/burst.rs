@@ -1,10 +1,12 @@
-//! Rounds of bursts in turn: `CronJobs` that are all due at a whole minute, and between two of these the very same
-//! creates by a bare client. So both meet the same server in the same minute, and their ratio is the controller's own.
+//! Rounds of bursts in turn: `CronJobs` that are all due at one instant, and between two of these the very same creates by
+//! a bare client. So both meet the same server at the same time, and their ratio is the controller's own.
+
+mod report;
 
 use std::{
     collections::BTreeMap,
-    fmt::{self, Display, Formatter},
     path::Path,
+    time::{Duration, Instant},
 };
 
 use anyhow::Context as _;
@@ -17,22 +19,31 @@ use kube::{
 };
 use serde_json::{Value, json};
 
+pub(crate) use self::report::{BurstReport, quoted};
 use super::{client, create_between_slots, progress, sleep_until, whole_audit_log};
 use crate::{
     audit::Request,
     bare_client::{BareClient, PreparedJob},
     controller::{Candidate, Controller},
-    generator::{CronJobName, Load},
-    measure,
-    slots::Slots,
+    generator::{Load, SyntheticCronJob, Variety},
+    slots::{Due, Slot, Slots},
     target::Target,
 };
 
-/// When the bare client has its turn: the controller has written its statuses and Events by then, and its Jobs have ended.
-const BARE_AFTER_SLOT: [SignedDuration; 2] = [SignedDuration::from_secs(22), SignedDuration::from_secs(41)];
+/// The bare client has its first turn so long after the instant at the earliest: the Jobs have ended by then.
+const BARE_AFTER_SLOT: SignedDuration = SignedDuration::from_secs(12);
 
-/// How long after that its Jobs have ended and are deleted.
-const DELETE_AFTER: SignedDuration = SignedDuration::from_secs(8);
+/// The controller has written its statuses and Events when it has asked for nothing for so long.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// How long after the last create of the bare client its Jobs have ended and are deleted.
+const DELETE_AFTER: Duration = Duration::from_secs(6);
+
+/// Kept free before an instant.
+const MARGIN: Duration = Duration::from_secs(6);
+
+/// What a turn of the bare client takes at first sight, by thousand creates.
+const BARE_TURN: Duration = Duration::from_secs(12);
 
 /// Marks the Jobs of the bare client.
 const LABEL: &str = "cronwheel.dev/bare";
@@ -45,29 +56,36 @@ const FOREIGN_OWNER: &str = "00000000-0000-4000-8000-000000000000";
 pub(crate) struct Burst {
     pub(crate) load: Load,
     pub(crate) candidate: Candidate,
-    /// Minutes that are measured, after one to warm up.
-    pub(crate) n_minutes: u32,
+    /// Bursts that are measured, after one to warm up.
+    pub(crate) n_bursts: u32,
+    /// From one burst to the next.
+    pub(crate) period_minutes: u32,
     /// How many requests the bare client has in flight, in turn.
     pub(crate) in_flight: Vec<usize>,
 }
 
-/// One round of the bare client.
+/// One turn of the bare client.
 struct BareRound {
     number: usize,
     n_in_flight: usize,
     begun: Timestamp,
 }
 
-/// What one run has shown: seconds from the instant to the answer to the last create.
-#[derive(Debug)]
-pub(crate) struct BurstReport {
-    machine: String,
-    n_cron_jobs: u32,
-    controller: Vec<f64>,
-    /// By requests in flight.
-    bare: BTreeMap<usize, Vec<f64>>,
-    /// Other writes of the controller while the bare client had its turns.
-    n_beside_bare: usize,
+/// How many minutes so many creates need from burst to burst, with two turns of the bare client between them.
+pub(crate) fn period_minutes(n_cron_jobs: u32) -> u32 {
+    match n_cron_jobs {
+        ..=1_000 => 1,
+        1_001..=2_500 => 2,
+        _ => 5,
+    }
+}
+
+/// A load that is due at once every so many minutes.
+pub(crate) fn load(run_id: String, n_cron_jobs: u32, period_minutes: u32) -> Load {
+    Load {
+        variety: Variety::Same(Due::EveryMinutes(period_minutes)),
+        ..Load::minutely(run_id, n_cron_jobs, 5, 3)
+    }
 }
 
 impl Burst {
@@ -77,40 +95,71 @@ impl Burst {
         let controller = Controller::start(&self.candidate, target, scratch).await?;
         let user = controller.user();
         let bare = BareClient::connect(&target.candidate_kubeconfig(scratch)?).await?;
-        let first_slot = create_between_slots(&self.load, target).await?;
-        let slots = Slots::starting_at(first_slot.start(), 1, self.n_minutes);
-        progress(&format!("first burst {}", slots.first().start()));
+        let bursts = self.bursts(create_between_slots(&self.load, target).await?);
         let template = self.template(target)?;
         let admin = client(target.kubeconfig()).await?;
         let mut rounds: Vec<BareRound> = Vec::new();
-        for slot in slots.all() {
-            for after in BARE_AFTER_SLOT {
-                let number = rounds.len();
-                // Turned by one each time around, so that none always has the same place in its minute.
-                let n_turns = self.in_flight.len();
-                let n_in_flight = self.in_flight[(number + number / n_turns) % n_turns];
-                let jobs = self.prepared(&template, number);
-                sleep_until(slot.start() + after).await;
-                let begun = Timestamp::now();
-                bare.create(&jobs, n_in_flight).await?;
-                rounds.push(BareRound {
-                    number,
-                    n_in_flight,
-                    begun,
-                });
-                sleep_until(begun + DELETE_AFTER).await;
-                self.delete_bare(&admin).await?;
+        // Turns of the minutes that warm up are left out.
+        let mut n_warm_up_rounds = 0;
+        for (number, slot) in bursts.iter().enumerate() {
+            progress(&format!("burst {number} of {} at {}", self.n_bursts, slot.start()));
+            let next = slot.start() + SignedDuration::from_mins(i64::from(self.period_minutes));
+            sleep_until(slot.start() + BARE_AFTER_SLOT).await;
+            let mut turn = BARE_TURN * self.load.n_cron_jobs.div_ceil(1_000);
+            for _ in &self.in_flight {
+                whole_audit_log(target, &user).await?;
+                tokio::time::sleep(QUIET).await;
+                if Timestamp::now() + turn + MARGIN > next {
+                    break;
+                }
+                let begun = Instant::now();
+                rounds.push(self.bare_round(&bare, &template, rounds.len(), &admin).await?);
+                turn = begun.elapsed();
+            }
+            if number == 0 {
+                n_warm_up_rounds = rounds.len();
             }
         }
         let requests = whole_audit_log(target, &user).await?;
         controller.stop(target).await?;
         target.check_audit_log()?;
-        self.report(target, &slots, &rounds, &requests)
+        self.report(target, &bursts[1..], &rounds[n_warm_up_rounds..], &requests)
+    }
+
+    /// The instants of all bursts, that of the warm-up first.
+    fn bursts(&self, first: Slot) -> Vec<Slot> {
+        let slots = Slots::starting_at(first.start(), 0, self.period_minutes * (self.n_bursts + 2));
+        let is_due = |slot: &Slot| Due::EveryMinutes(self.period_minutes).is_at(*slot);
+        let n_bursts = usize::try_from(self.n_bursts).unwrap_or_default() + 1;
+        slots.all().filter(is_due).take(n_bursts).collect()
+    }
+
+    /// One turn of the bare client, until its Jobs are deleted.
+    async fn bare_round(
+        &self,
+        bare: &BareClient,
+        template: &Value,
+        number: usize,
+        admin: &Client,
+    ) -> anyhow::Result<BareRound> {
+        // Turned by one each time around, so that none always has the same place after a burst.
+        let n_turns = self.in_flight.len();
+        let n_in_flight = self.in_flight[(number + number / n_turns) % n_turns];
+        let jobs = self.prepared(template, number);
+        let begun = Timestamp::now();
+        bare.create(&jobs, n_in_flight).await?;
+        tokio::time::sleep(DELETE_AFTER).await;
+        self.delete_bare(admin).await?;
+        Ok(BareRound {
+            number,
+            n_in_flight,
+            begun,
+        })
     }
 
     /// The bodies that the controller would send, under other names and of an owner that is not there.
     fn prepared(&self, template: &Value, round: usize) -> Vec<PreparedJob> {
-        let of = |cron_job: CronJobName| {
+        let of = |cron_job: SyntheticCronJob| {
             let owner = json!({"apiVersion": "batch/v1", "kind": "CronJob", "name": cron_job.name, "uid": FOREIGN_OWNER,
                 "controller": true, "blockOwnerDeletion": true});
             let metadata = json!({"name": bare_name(round, &cron_job.name), "labels": {LABEL: "true"},
@@ -157,7 +206,7 @@ impl Burst {
     fn report(
         &self,
         target: &Target,
-        slots: &Slots,
+        bursts: &[Slot],
         rounds: &[BareRound],
         requests: &[Request],
     ) -> anyhow::Result<BurstReport> {
@@ -172,110 +221,40 @@ impl Burst {
             let last = answers.collect::<Option<Vec<_>>>()?.into_iter().max()?;
             Some(last.duration_since(begun).as_secs_f64())
         };
-        // What else was asked for meanwhile: nothing, or the bare client did not have the server for itself.
-        let n_beside = |begun: Timestamp, seconds: f64| {
-            let end = begun.as_duration().as_secs_f64() + seconds;
-            let is_meanwhile = |request: &&Request| {
-                let received = request.received.as_duration().as_secs_f64();
-                begun <= request.received && received < end && request.is_write() && !request.is_job_create()
-            };
-            requests.iter().filter(is_meanwhile).count()
-        };
         let mut n_beside_bare = 0;
         let mut controller = Vec::new();
-        for slot in slots.all().filter(|slot| slots.is_measured(*slot)) {
+        for slot in bursts {
             let seconds = last(&|name| slot.job_name(name), slot.start());
             controller.push(seconds.with_context(|| format!("a Job of {} is missing", slot.start()))?);
         }
         let mut bare: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-        // Those of the first minute are for warming up too.
-        for round in rounds.iter().skip(BARE_AFTER_SLOT.len()) {
+        for round in rounds {
             let seconds = last(&|name| bare_name(round.number, name), round.begun);
             let seconds = seconds.with_context(|| format!("a Job of bare round {} is missing", round.number))?;
-            n_beside_bare += n_beside(round.begun, seconds);
+            n_beside_bare += n_writes_beside(requests, round.begun, seconds);
             bare.entry(round.n_in_flight).or_default().push(seconds);
         }
-        Ok(BurstReport {
-            machine: measure::machine_line(target.kubectl(), self.candidate.program()),
-            n_cron_jobs: self.load.n_cron_jobs,
+        Ok(BurstReport::new(
+            target,
+            &self.candidate,
+            self.load.n_cron_jobs,
             controller,
             bare,
             n_beside_bare,
-        })
+        ))
     }
+}
+
+/// What else was asked for meanwhile: nothing, or the bare client did not have the server for itself.
+fn n_writes_beside(requests: &[Request], begun: Timestamp, seconds: f64) -> usize {
+    let end = begun.as_duration().as_secs_f64() + seconds;
+    let is_meanwhile = |request: &&Request| {
+        let received = request.received.as_duration().as_secs_f64();
+        begun <= request.received && received < end && request.is_write() && !request.is_job_create()
+    };
+    requests.iter().filter(is_meanwhile).count()
 }
 
 fn bare_name(round: usize, name: &str) -> String {
     format!("bare-{round}-{name}")
-}
-
-impl BurstReport {
-    /// The controller's time in relation to the bare client's at its best.
-    fn ratio(&self) -> Option<f64> {
-        let best = self
-            .bare
-            .values()
-            .filter_map(|seconds| median(seconds))
-            .min_by(f64::total_cmp)?;
-        Some(median(&self.controller)? / best)
-    }
-}
-
-fn median(seconds: &[f64]) -> Option<f64> {
-    let mut sorted = seconds.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let upper = *sorted.get(sorted.len() / 2)?;
-    let lower = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
-    Some(f64::midpoint(lower, upper))
-}
-
-impl Display for BurstReport {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.machine)?;
-        writeln!(
-            f,
-            "{} creates at once, seconds until the last is answered",
-            self.n_cron_jobs
-        )?;
-        let row = |f: &mut Formatter<'_>, name: &str, seconds: &[f64]| {
-            let all: Vec<String> = seconds.iter().map(|one| format!("{one:.3}")).collect();
-            let median = median(seconds).unwrap_or(f64::NAN);
-            writeln!(f, "  {name:<20} median {median:.3} of {}", all.join(" "))
-        };
-        row(f, "controller", &self.controller)?;
-        for (n_in_flight, seconds) in &self.bare {
-            row(f, &format!("bare, {n_in_flight} in flight"), seconds)?;
-        }
-        writeln!(
-            f,
-            "  {} writes of the controller in the bare client's turns",
-            self.n_beside_bare
-        )?;
-        if let Some(ratio) = self.ratio() {
-            writeln!(f, "controller to the best of bare: {ratio:.2}")?;
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_ratio_is_of_medians_and_to_the_best_of_the_bare_client() {
-        let report = BurstReport {
-            machine: String::new(),
-            n_cron_jobs: 1,
-            controller: vec![1.2, 9.0, 1.0],
-            bare: BTreeMap::from([(8, vec![2.0, 2.0]), (16, vec![0.9, 1.1, 1.0, 7.0]), (64, vec![1.5])]),
-            n_beside_bare: 0,
-        };
-        assert!((report.ratio().unwrap() - 1.2 / 1.05).abs() < 1e-9);
-        assert_eq!(median(&[]), None);
-        assert!(
-            report.to_string().contains("controller to the best of bare: 1.14"),
-            "{report}"
-        );
-    }
 }

@@ -17,7 +17,7 @@ use self::{
 };
 use super::{create_between_slots, progress, sleep_until, whole_audit_log};
 use crate::{
-    audit::{self, Request},
+    audit::Request,
     bare_client::BareClient,
     generator::Load,
     measure,
@@ -151,7 +151,7 @@ impl Handovers {
     async fn settle(&self, target: &Target, user: &str, slots: &Slots, last: Slot) -> anyhow::Result<()> {
         sleep_until(last.start() + SignedDuration::from_secs(5)).await;
         while Timestamp::now() < last.start() + SETTLE_MAX - SignedDuration::from_secs(10) {
-            let requests = audit::read(target.audit_log(), user)?;
+            let requests = target.requests(user)?;
             if self.tally(target.kubectl(), slots, &requests)?.missed.is_empty() {
                 break;
             }

@@ -7,7 +7,7 @@ use testbed::Component;
 
 use super::{BEFORE_SLOT, create_between_slots, progress, sleep_until, whole_audit_log};
 use crate::{
-    audit::{self, RequestCounts},
+    audit::RequestCounts,
     controller::{Candidate, Controller},
     exposition::Exposition,
     generator::Load,
@@ -102,7 +102,7 @@ impl Minutely {
         let deadline = slots.end().start() + SETTLE_MAX;
         let cron_jobs = self.load.cron_jobs();
         while Timestamp::now() < deadline {
-            let requests = audit::read(target.audit_log(), user)?;
+            let requests = target.requests(user)?;
             if Tally::of(&cron_jobs, slots, &requests, &JobNames::new())
                 .missed
                 .is_empty()

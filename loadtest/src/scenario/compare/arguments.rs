@@ -1,6 +1,6 @@
 //! The command line of `loadtest compare`.
 
-use std::{env, fs, path::PathBuf};
+use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
@@ -9,8 +9,10 @@ use super::{
     contestant::{Contestant, NAMES, is_alone},
     output::Output,
     result::Plan,
+    scenario::Scenario,
     slo::Slo,
 };
+use crate::target::{TargetKind, TargetOptions};
 
 /// How long after the last minute a run may still come: the built-in controller at its default limits needs most of it.
 const SETTLE_SECONDS: u32 = 60;
@@ -18,7 +20,12 @@ const SETTLE_SECONDS: u32 = 60;
 const QUICK_SETTLE_SECONDS: u32 = 30;
 
 /// The arguments of a measurement that a result which is there already does not need.
-const MEASUREMENT: [&str; 9] = [
+const MEASUREMENT: [&str; 14] = [
+    "scenario",
+    "controllers",
+    "target",
+    "in_kubeconfig",
+    "audit_log",
     "quick",
     "rounds",
     "seed",
@@ -36,16 +43,32 @@ pub(crate) struct CompareArguments {
     /// older first.
     #[arg(num_args = 1..=2, value_name = "RESULT", conflicts_with_all = MEASUREMENT)]
     results: Vec<PathBuf>,
+    /// What happens in a turn.
+    #[arg(long, value_enum, default_value_t)]
+    scenario: Scenario,
+    /// Which controllers, with commas between; without it all that the scenario and the API server allow.
+    #[arg(long, value_delimiter = ',', value_parser = NAMES)]
+    controllers: Vec<String>,
+    /// On which API server.
+    #[arg(long, value_enum, default_value_t)]
+    target: TargetKind,
+    /// An administrator's kubeconfig of a cluster that runs, in place of an API server of our own. Nothing else there may
+    /// create the Jobs of CronJobs, and something must end them.
+    #[arg(long, value_name = "FILE", conflicts_with = "target")]
+    in_kubeconfig: Option<PathBuf>,
+    /// The audit log of that cluster, on this machine; without it Jobs are watched, and less is known.
+    #[arg(long, value_name = "FILE", requires = "in_kubeconfig")]
+    audit_log: Option<PathBuf>,
     /// One round of one minute without warm-up, within ten minutes in all: indicative.
     #[arg(long, conflicts_with_all = ["rounds", "minutes", "warm_up_minutes"])]
     quick: bool,
     /// Rounds, in each of which every controller has one turn; the order is reversed from round to round.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Decides which controller begins.
+    /// Decides which controller begins, and what is in a mix.
     #[arg(long, default_value_t = 0)]
     seed: u32,
-    /// How many CronJobs, all due at every whole minute.
+    /// How many CronJobs.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     cronjobs: u32,
     /// Over how many namespaces they are spread.
@@ -63,9 +86,9 @@ pub(crate) struct CompareArguments {
     /// Requests that the bare creates have in flight.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     in_flight: u32,
-    /// Replicas of cronwheel.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    replicas: u32,
+    /// Replicas of cronwheel; without it three in scenarios that need several, and one in others.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    replicas: Option<u32>,
     /// Thresholds for medians, a YAML file such as loadtest/slo.yaml; exits with 1 where one is not met.
     #[arg(long, value_name = "FILE")]
     slo: Option<PathBuf>,
@@ -92,13 +115,17 @@ impl CompareArguments {
     pub(super) fn plan(&self) -> Plan {
         Plan {
             is_quick: self.quick,
+            scenario: self.scenario,
+            target: self.target_kind(),
             rounds: if self.quick { 1 } else { self.rounds },
             seed: self.seed,
             cronjobs: self.cronjobs,
             namespaces: self.namespaces,
             job_seconds: self.job_seconds,
-            warm_up_minutes: if self.quick { 0 } else { self.warm_up_minutes },
-            minutes: if self.quick { 1 } else { self.minutes },
+            warm_up_minutes: self
+                .scenario
+                .warm_up_minutes(if self.quick { 0 } else { self.warm_up_minutes }),
+            minutes: self.scenario.minutes(if self.quick { 1 } else { self.minutes }),
             settle_seconds: if self.quick {
                 QUICK_SETTLE_SECONDS
             } else {
@@ -112,27 +139,90 @@ impl CompareArguments {
         &self,
         build: impl FnOnce() -> anyhow::Result<PathBuf>,
     ) -> anyhow::Result<Vec<Contestant>> {
+        let names = self.controller_names()?;
+        let mut contestants = Vec::new();
+        if names.contains(&NAMES[0]) {
+            contestants.push(Contestant::Floor {
+                in_flight: self.in_flight,
+            });
+        }
+        if names.contains(&NAMES[1]) {
+            contestants.push(Contestant::BuiltIn);
+        }
+        if names.contains(&NAMES[2]) {
+            contestants.push(Contestant::BuiltInUnthrottled);
+        }
+        if names.contains(&NAMES[3]) {
+            let (replicas, arguments) = self.cronwheel_replicas()?;
+            contestants.push(Contestant::Cronwheel {
+                program: self.cronwheel.clone().map_or_else(build, Ok)?,
+                replicas,
+                arguments,
+            });
+        }
+        Ok(contestants)
+    }
+
+    /// How many replicas of cronwheel, and their arguments.
+    fn cronwheel_replicas(&self) -> anyhow::Result<(u32, Vec<String>)> {
+        let replicas = self.replicas.unwrap_or_else(|| self.scenario.replicas());
         let mut arguments = self.cronwheel_arguments.clone();
-        if self.replicas == 1 && arguments.is_empty() {
+        if replicas == 1 && arguments.is_empty() {
             arguments.push("--alone".to_owned());
         }
         ensure!(
-            self.replicas == 1 || !is_alone(&arguments),
-            "--alone is for a single replica, and there are {}",
-            self.replicas
+            replicas == 1 || !is_alone(&arguments),
+            "--alone is for a single replica, and there are {replicas}"
         );
-        Ok(vec![
-            Contestant::Floor {
-                in_flight: self.in_flight,
+        Ok((replicas, arguments))
+    }
+
+    /// In the order of the table.
+    fn controller_names(&self) -> anyhow::Result<Vec<&'static str>> {
+        let is_own = matches!(self.target_kind(), TargetKind::Testbed | TargetKind::ServerDefaults);
+        ensure!(
+            is_own || !self.scenario.needs_own_server(),
+            "this scenario disturbs the API server, so it runs on the test bed alone"
+        );
+        let is_possible = |name: &str| match name {
+            "floor" => self.scenario.has_floor(),
+            "cronwheel" => true,
+            _ => is_own,
+        };
+        let wanted = |name: &&str| match &self.controllers[..] {
+            [] => is_possible(name),
+            controllers => controllers.iter().any(|one| one == name),
+        };
+        let names: Vec<&str> = NAMES.into_iter().filter(wanted).collect();
+        for name in &names {
+            ensure!(
+                is_possible(name),
+                "{name} cannot be measured in this scenario on this API server"
+            );
+        }
+        Ok(names)
+    }
+
+    fn target_kind(&self) -> TargetKind {
+        match &self.in_kubeconfig {
+            Some(_) => TargetKind::Cluster,
+            None => self.target,
+        }
+    }
+
+    /// On which API server.
+    pub(super) fn target(&self) -> TargetOptions {
+        match (&self.in_kubeconfig, self.target) {
+            (Some(kubeconfig), _) => TargetOptions::Running {
+                kubeconfig: kubeconfig.clone(),
+                audit_log: self.audit_log.clone(),
             },
-            Contestant::BuiltIn,
-            Contestant::BuiltInUnthrottled,
-            Contestant::Cronwheel {
-                program: self.cronwheel.clone().map_or_else(build, Ok)?,
-                replicas: self.replicas,
-                arguments,
+            (None, TargetKind::Apisim) => TargetOptions::InMemory,
+            (None, kind) => TargetOptions::Testbed {
+                feature_gates: Vec::new(),
+                server_defaults: kind == TargetKind::ServerDefaults,
             },
-        ])
+        }
     }
 
     pub(super) fn output(&self) -> Output {
@@ -150,16 +240,6 @@ impl CompareArguments {
         let context = || format!("cannot read the thresholds {}", path.display());
         let text = fs::read_to_string(path).with_context(context)?;
         Slo::parse(&text, &NAMES).with_context(context)
-    }
-
-    /// The arguments that run it again.
-    pub(super) fn command() -> Vec<String> {
-        let arguments = env::args().skip(1);
-        ["cargo", "run", "--release", "--package", "loadtest", "--"]
-            .map(str::to_owned)
-            .into_iter()
-            .chain(arguments)
-            .collect()
     }
 }
 
@@ -181,11 +261,33 @@ mod tests {
     }
 
     fn cronwheel_arguments(line: &str) -> anyhow::Result<Vec<String>> {
-        let contestants = arguments(line).contestants(|| Ok("/cronwheel".into()))?;
-        match &contestants[3] {
-            Contestant::Cronwheel { arguments, .. } => Ok(arguments.clone()),
-            Contestant::Floor { .. } | Contestant::BuiltIn | Contestant::BuiltInUnthrottled => unreachable!(),
-        }
+        Ok(arguments(line).cronwheel_replicas()?.1)
+    }
+
+    #[test]
+    fn controllers_are_those_that_scenario_and_server_allow() {
+        let check = |line: &str, expected: Option<&[&str]>| {
+            let names = arguments(line).controller_names().ok();
+            assert_eq!(names.as_deref(), expected, "{line}");
+        };
+        check("", Some(&NAMES));
+        check("--controllers cronwheel,floor", Some(&["floor", "cronwheel"]));
+        check("--scenario mixed", Some(&NAMES[1..]));
+        check("--scenario mixed --controllers floor", None);
+        check("--target apisim", Some(&["floor", "cronwheel"]));
+        check("--in-kubeconfig a --controllers built-in", None);
+        check("--target apisim --scenario api-server-away", None);
+        assert!(Command::try_parse_from(["compare", "--controllers", "other"]).is_err());
+    }
+
+    #[test]
+    fn scenarios_that_replace_replicas_have_three() {
+        let check = |line: &str, expected: (u32, Vec<String>)| {
+            assert_eq!(arguments(line).cronwheel_replicas().unwrap(), expected, "{line}");
+        };
+        check("--scenario leader-killed", (3, Vec::new()));
+        check("--scenario leader-killed --replicas 5", (5, Vec::new()));
+        check("--scenario slow-tenant", (1, vec!["--alone".to_owned()]));
     }
 
     #[test]

@@ -22,12 +22,13 @@ pub(crate) enum Column {
     EventWritesPerRun,
     AllWritesPerRun,
     CpuMsPerRun,
+    CpuMsPerSecond,
     PeakMemoryMib,
     StatusAgeP99Ms,
 }
 
 /// In the order of the table.
-pub(crate) const COLUMNS: [Column; 15] = [
+pub(crate) const COLUMNS: [Column; 16] = [
     Column::LatenessP50Ms,
     Column::LatenessP90Ms,
     Column::LatenessP99Ms,
@@ -41,6 +42,7 @@ pub(crate) const COLUMNS: [Column; 15] = [
     Column::EventWritesPerRun,
     Column::AllWritesPerRun,
     Column::CpuMsPerRun,
+    Column::CpuMsPerSecond,
     Column::PeakMemoryMib,
     Column::StatusAgeP99Ms,
 ];
@@ -62,8 +64,33 @@ impl Column {
             Column::EventWritesPerRun => "writes of Events per run",
             Column::AllWritesPerRun => "all writes per run",
             Column::CpuMsPerRun => "processor time per run, ms",
+            Column::CpuMsPerSecond => "processor time per second, ms",
             Column::PeakMemoryMib => "peak memory, MiB",
             Column::StatusAgeP99Ms => "status age p99, ms",
+        }
+    }
+
+    /// The same without the unit.
+    pub(crate) fn name(self) -> &'static str {
+        let title = self.title();
+        let title = title.strip_suffix(", ms").unwrap_or(title);
+        title.strip_suffix(", MiB").unwrap_or(title)
+    }
+
+    /// A figure as pages quote it, with its unit.
+    pub(crate) fn quoted(self, figure: f64) -> String {
+        let text = self.text(figure);
+        let is_time_per_something = matches!(self, Column::CpuMsPerRun | Column::CpuMsPerSecond);
+        if self.title().ends_with(", MiB") {
+            format!("{text} MiB")
+        } else if !self.title().ends_with(", ms") {
+            text
+        } else if is_time_per_something || figure < 1_000.0 {
+            format!("{text} ms")
+        } else if figure < 10_000.0 {
+            format!("{:.2} s", figure / 1e3)
+        } else {
+            format!("{:.1} s", figure / 1e3)
         }
     }
 
@@ -75,9 +102,11 @@ impl Column {
                 let decimals = usize::from(figure.fract() != 0.0);
                 format!("{figure:.decimals$}")
             }
-            Column::WritesPerRun | Column::EventWritesPerRun | Column::AllWritesPerRun | Column::CpuMsPerRun => {
-                format!("{figure:.2}")
-            }
+            Column::WritesPerRun
+            | Column::EventWritesPerRun
+            | Column::AllWritesPerRun
+            | Column::CpuMsPerRun
+            | Column::CpuMsPerSecond => format!("{figure:.2}"),
             Column::LatenessP50Ms
             | Column::LatenessP90Ms
             | Column::LatenessP99Ms
@@ -109,6 +138,18 @@ mod tests {
         let name = |column: Column| serde_json::to_string(&column).unwrap();
         assert_eq!(name(Column::LatenessP999Ms), "\"lateness_p999_ms\"");
         assert_eq!(name(Column::CpuMsPerRun), "\"cpu_ms_per_run\"");
+    }
+
+    #[test]
+    fn pages_have_units() {
+        let check = |column: Column, figure: f64, expected: &str| assert_eq!(column.quoted(figure), expected);
+        check(Column::LatenessP99Ms, 4.21, "4.2 ms");
+        check(Column::LatenessP99Ms, 1_874.0, "1.87 s");
+        check(Column::StatusAgeP99Ms, 57_804.0, "57.8 s");
+        check(Column::CpuMsPerRun, 1.515, "1.51 ms");
+        check(Column::PeakMemoryMib, 21.7, "21.7 MiB");
+        check(Column::AllWritesPerRun, 5.06, "5.06");
+        assert_eq!(Column::LatenessP999Ms.name(), "lateness p99.9");
     }
 
     #[test]

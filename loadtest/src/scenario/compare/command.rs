@@ -28,13 +28,14 @@ pub(crate) async fn run(
         return print(arguments.results(), &arguments.output());
     }
     let slo = arguments.thresholds()?;
+    let options = arguments.target();
     let contestants = arguments.contestants(build)?;
     let mut result = rounds::begin(arguments.plan(), slo, &contestants)?;
     let output = arguments.output();
     // A file that cannot be written is found now, and not after the measurement.
     output.write(&result)?;
     let ended = tokio::select! {
-        ended = rounds::play(&contestants, &mut result, &output, scratch) => ended,
+        ended = rounds::play(&contestants, &mut result, &options, &output, scratch) => ended,
         interruption = interrupted() => interruption.and_then(|signal| bail!("interrupted by {signal}")),
     };
     result.incomplete = ended.err().map(|error| format!("{error:#}").trim_end().to_owned());

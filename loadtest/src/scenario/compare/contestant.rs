@@ -1,23 +1,14 @@
-//! The controllers that are compared: how each is started, what it is called, and which processes it has.
+//! The controllers that are compared: what each is called, and which flags it has.
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
 use testbed::ReferenceLimits;
 
 use super::result::ControllerInfo;
-use crate::{
-    controller::{Candidate, Controller},
-    measure,
-    target::Target,
-};
+use crate::measure;
 
 /// More than the API server of a small machine can answer: the client's limit is never reached.
-const UNTHROTTLED: ReferenceLimits = ReferenceLimits {
+pub(super) const UNTHROTTLED: ReferenceLimits = ReferenceLimits {
     kube_api_qps: 10_000,
     kube_api_burst: 10_000,
     concurrent_cron_job_syncs: 5,
@@ -72,39 +63,6 @@ impl Contestant {
             flags,
         }
     }
-
-    /// Starts it and waits until it is ready. `scratch` is an empty folder.
-    pub(super) async fn start(&self, target: &mut Target, scratch: &Path) -> anyhow::Result<Running> {
-        match self {
-            Contestant::Floor { in_flight } => {
-                let kubeconfig = target.candidate_kubeconfig(scratch)?;
-                Running::floor(&kubeconfig, *in_flight)
-            }
-            Contestant::BuiltIn => Running::built_in(ReferenceLimits::default(), target, scratch).await,
-            Contestant::BuiltInUnthrottled => Running::built_in(UNTHROTTLED, target, scratch).await,
-            Contestant::Cronwheel {
-                program,
-                replicas,
-                arguments,
-            } => {
-                let mut controllers = Vec::new();
-                for number in 0..*replicas {
-                    let mut arguments = arguments.clone();
-                    if !is_alone(&arguments) {
-                        arguments.extend(replica_flags(number));
-                    }
-                    let candidate = Candidate::Cronwheel {
-                        program: program.clone(),
-                        arguments,
-                    };
-                    let folder = scratch.join(format!("replica-{number}"));
-                    fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-                    controllers.push(Controller::start(&candidate, target, &folder).await?);
-                }
-                Ok(Running::Controllers(controllers))
-            }
-        }
-    }
 }
 
 /// Whether the arguments of cronwheel let it share with nobody.
@@ -113,7 +71,7 @@ pub(super) fn is_alone(arguments: &[String]) -> bool {
 }
 
 /// Flags by which replicas on one machine are told apart.
-fn replica_flags(number: u32) -> [String; 3] {
+pub(super) fn replica_flags(number: u32) -> [String; 3] {
     [
         format!("--pod-name=cronwheel-{number}"),
         format!("--pod-uid=uid-{number}"),
@@ -130,75 +88,8 @@ fn limit_flags(limits: ReferenceLimits) -> Vec<String> {
     ]
 }
 
-fn floor_flags(in_flight: u32) -> Vec<String> {
+pub(super) fn floor_flags(in_flight: u32) -> Vec<String> {
     vec![format!("--in-flight={in_flight}")]
-}
-
-/// A contestant that runs, and ends with this value.
-pub(super) enum Running {
-    Floor(Child),
-    Controllers(Vec<Controller>),
-}
-
-impl Running {
-    fn floor(kubeconfig: &Path, in_flight: u32) -> anyhow::Result<Running> {
-        // A process of its own, so that its processor time and memory can be told from those of the measurement.
-        let program = env::current_exe().context("cannot find the executable of loadtest")?;
-        let child = Command::new(program)
-            .args(["bare-creates", "--kubeconfig"])
-            .arg(kubeconfig)
-            .args(floor_flags(in_flight))
-            .stdin(Stdio::null())
-            .spawn()
-            .context("cannot start the bare creates")?;
-        Ok(Running::Floor(child))
-    }
-
-    async fn built_in(limits: ReferenceLimits, target: &mut Target, scratch: &Path) -> anyhow::Result<Running> {
-        let controller = Controller::start(&Candidate::Reference(limits), target, scratch).await?;
-        Ok(Running::Controllers(vec![controller]))
-    }
-
-    /// As whom it acts.
-    pub(super) fn user(&self) -> String {
-        match self {
-            Running::Floor(_) => Target::candidate_user(),
-            Running::Controllers(controllers) => controllers.first().map(Controller::user).unwrap_or_default(),
-        }
-    }
-
-    pub(super) fn pids(&self, target: &Target) -> anyhow::Result<Vec<u32>> {
-        match self {
-            Running::Floor(child) => Ok(vec![child.id()]),
-            Running::Controllers(controllers) => controllers.iter().map(|one| one.pid(target)).collect(),
-        }
-    }
-
-    pub(super) async fn stop(mut self, target: &mut Target) -> anyhow::Result<()> {
-        match &mut self {
-            Running::Floor(child) => {
-                if let Some(status) = child.try_wait()? {
-                    bail!("the bare creates ended ({status}) before their time");
-                }
-            }
-            Running::Controllers(controllers) => {
-                for controller in controllers.drain(..) {
-                    controller.stop(target).await?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Running::Floor(child) = self {
-            // Both fail only where it has ended already.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
 }
 
 #[cfg(test)]

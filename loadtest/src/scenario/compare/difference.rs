@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use super::{
     column::{COLUMNS, Column},
     result::{ComparisonResult, ControllerInfo, Plan},
+    scenario::Scenario,
     table::{environment_line, heading, write_aligned},
 };
 
@@ -105,7 +106,8 @@ fn ratio(old: f64, new: f64, is_marked: bool) -> String {
 fn load(plan: &Plan) -> Plan {
     Plan {
         rounds: 0,
-        seed: 0,
+        // Elsewhere it decides the order of turns alone.
+        seed: if plan.scenario == Scenario::Mixed { plan.seed } else { 0 },
         ..*plan
     }
 }

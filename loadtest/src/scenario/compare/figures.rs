@@ -1,7 +1,7 @@
 //! The figures of one turn, from the audit log and what the processes used.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     time::Duration,
 };
 
@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{column::Column, statistics::quantile};
 use crate::{
     audit::{Request, RequestCounts},
-    generator::Load,
+    generator::SyntheticCronJob,
     slots::{Slot, Slots},
     tracker::{Burst, JobNames, Tally},
 };
@@ -27,11 +27,14 @@ const QUANTILES: [(Column, f64); 4] = [
 
 /// What a turn has left behind.
 pub(super) struct Evidence<'a> {
-    pub(super) load: &'a Load,
+    /// Those that are judged.
+    pub(super) cron_jobs: &'a [SyntheticCronJob],
     /// The measured minutes.
     pub(super) slots: &'a Slots,
     /// All requests of the controller.
     pub(super) requests: &'a [Request],
+    /// Without one the requests are creates alone, to the second.
+    pub(super) has_audit_log: bool,
     /// Until when a run could come.
     pub(super) end: Timestamp,
     /// Between which two moments processor time and writes count.
@@ -52,8 +55,7 @@ pub(super) struct Figures {
 
 impl Figures {
     pub(super) fn of(evidence: &Evidence<'_>) -> Figures {
-        let cron_jobs = evidence.load.cron_jobs();
-        let tally = Tally::of(&cron_jobs, evidence.slots, evidence.requests, &JobNames::new());
+        let tally = Tally::of(evidence.cron_jobs, evidence.slots, evidence.requests, &JobNames::new());
         let by_slot: Vec<Vec<f64>> = evidence
             .slots
             .all()
@@ -69,9 +71,11 @@ impl Figures {
         let latest = |of: fn(&Vec<f64>) -> Option<&f64>| by_slot.iter().filter_map(of).copied().reduce(f64::max);
         columns.extend(latest(|slot| slot.first()).map(|it| (Column::FirstOfMinuteMs, it)));
         columns.extend(latest(|slot| slot.last()).map(|it| (Column::LastOfMinuteMs, it)));
-        columns.insert(Column::Missed, count(tally.missed.len()));
-        columns.insert(Column::Doubled, count(tally.doubled.len()));
-        columns.insert(Column::Overlaps, count(evidence.n_overlaps()));
+        if tally.n_expected > 0 {
+            columns.insert(Column::Missed, count(tally.missed.len()));
+            columns.insert(Column::Doubled, count(tally.doubled.len()));
+            columns.insert(Column::Overlaps, count(evidence.n_overlaps()));
+        }
         columns.insert(Column::PeakMemoryMib, count(evidence.peak_memory_kib) / 1_024.0);
         columns.extend(evidence.status_age_p99_ms().map(|age| (Column::StatusAgeP99Ms, age)));
         let writes_per_run = evidence.add_costs_per_run(&mut columns);
@@ -90,7 +94,7 @@ impl Evidence<'_> {
     fn lateness_ms(&self, slot: Slot, tally: &Tally) -> Vec<f64> {
         let burst = tally.bursts.get(&slot);
         let came = burst.map(Burst::lateness_us).unwrap_or_default();
-        let n_runs = usize::try_from(self.load.n_cron_jobs).unwrap_or(usize::MAX);
+        let n_runs = self.cron_jobs.iter().filter(|one| one.due.is_at(slot)).count();
         let mut lateness_ms: Vec<f64> = came.iter().map(|microseconds| count(*microseconds) / 1e3).collect();
         let window_ms = milliseconds(self.end.duration_since(slot.start()));
         lateness_ms.resize(n_runs.max(lateness_ms.len()), window_ms);
@@ -117,16 +121,21 @@ impl Evidence<'_> {
             let kind = format!("{} {}{refused}", write.verb, write.resource);
             *by_kind.entry(kind).or_default() += 1.0;
         }
+        let seconds = self.window.1.duration_since(self.window.0).as_secs_f64();
+        columns.insert(Column::CpuMsPerSecond, self.cpu.as_secs_f64() * 1e3 / seconds);
         let counts = RequestCounts::of(writes);
         if counts.n_job_creates() == 0 {
             return BTreeMap::new();
         }
         let n_runs = count(counts.n_job_creates());
+        columns.insert(Column::CpuMsPerRun, self.cpu.as_secs_f64() * 1e3 / n_runs);
+        if !self.has_audit_log {
+            return BTreeMap::new();
+        }
         columns.insert(Column::WritesPerRun, count(counts.n_writes) / n_runs);
         columns.insert(Column::EventWritesPerRun, count(counts.n_event_writes) / n_runs);
         let n_all = counts.n_writes + counts.n_event_writes;
         columns.insert(Column::AllWritesPerRun, count(n_all) / n_runs);
-        columns.insert(Column::CpuMsPerRun, self.cpu.as_secs_f64() * 1e3 / n_runs);
         for number in by_kind.values_mut() {
             *number /= n_runs;
         }
@@ -139,16 +148,18 @@ impl Evidence<'_> {
         for create in self.requests.iter().filter(|one| one.is_job_create()) {
             creates.entry(cron_job_of(create)).or_default().push(create.received);
         }
-        let run_time = SignedDuration::from_secs(i64::from(self.load.job_seconds));
         let from = self.slots.first().start();
-        let overlaps = |times: &mut Vec<Timestamp>| {
+        let overlaps = |cron_job: &SyntheticCronJob| {
+            let key = (cron_job.namespace.as_str(), cron_job.name.as_str());
+            let mut times = creates.get(&key).cloned().unwrap_or_default();
+            let run_time = SignedDuration::from_secs(i64::from(cron_job.job_seconds));
             times.sort_unstable();
             let pairs = times.windows(2);
             pairs
                 .filter(|pair| pair[1] >= from && pair[1].duration_since(pair[0]) < run_time)
                 .count()
         };
-        creates.values_mut().map(overlaps).sum()
+        self.cron_jobs.iter().map(overlaps).sum()
     }
 
     /// From the answer to a create to the next stored status of its `CronJob`. None where no status was written at all.
@@ -172,8 +183,15 @@ impl Evidence<'_> {
             });
             milliseconds(next.unwrap_or(self.end).duration_since(create.answered)).max(0.0)
         };
+        let names = self
+            .cron_jobs
+            .iter()
+            .map(|one| (one.namespace.as_str(), one.name.as_str()));
+        let judged: HashSet<(&str, &str)> = names.collect();
         let of_measured = |create: &&Request| {
-            create.is_job_create() && (self.slots.first().start()..self.slots.end().start()).contains(&create.received)
+            create.is_job_create()
+                && judged.contains(&cron_job_of(create))
+                && (self.slots.first().start()..self.slots.end().start()).contains(&create.received)
         };
         let mut ages: Vec<f64> = self.requests.iter().filter(of_measured).map(age).collect();
         ages.sort_by(f64::total_cmp);

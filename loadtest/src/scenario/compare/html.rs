@@ -8,7 +8,7 @@ use self::chart::{Axis, Band, Chart, Line, Series};
 use super::{
     column::Column,
     result::{ComparisonResult, Turn},
-    table::{environment_line, figure_rows, heading, no_verdict_line, threshold_line, warnings},
+    table::{environment_line, figure_rows, floor_lines, heading, no_verdict_line, threshold_line, warnings},
 };
 
 /// One colour for each controller, apart from each other also for the colour-blind.
@@ -18,7 +18,7 @@ const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:1000px;ma
 h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}\
 table{border-collapse:collapse;font-size:13px}td,th{padding:.25em .8em;border-bottom:1px solid #ddd;text-align:right}\
 td:first-child,th:first-child{text-align:left}.scroll{overflow-x:auto}\
-.met{color:#00704a}.missed,.warning{color:#b00020}svg{width:100%;height:auto;display:block;margin:.5em 0 1.5em}\
+.met,.missed{margin:.15em 0}.met{color:#00704a}.missed,.warning{color:#b00020}svg{width:100%;height:auto;display:block;margin:.5em 0 1.5em}\
 code{font-size:13px}svg text{font:12px system-ui,sans-serif;fill:#444}";
 
 /// The whole page.
@@ -68,6 +68,9 @@ fn add_table(page: &mut String, result: &ComparisonResult) {
     page.push_str("</table></div>\n");
     if result.has_verdict() {
         paragraph(page, "", "~ the range overlaps with that of cronwheel");
+    }
+    for line in floor_lines(result) {
+        paragraph(page, "", &line);
     }
 }
 
@@ -200,10 +203,19 @@ fn over_time(result: &ComparisonResult, title: &'static str, points: impl Fn(&Tu
         x: Axis::linear("seconds after the first instant"),
         y: Axis::linear(title),
         series: series(result, points),
-        lines: Vec::new(),
+        lines: longest.into_iter().flat_map(marks).collect(),
         bands: phases.iter().map(band).collect(),
         is_stepped: false,
     }
+}
+
+/// What was done in a turn; the others did it at the same seconds.
+fn marks(turn: &Turn) -> Vec<Line> {
+    let line = |mark: &super::result::Mark| Line {
+        name: mark.name.clone(),
+        x: mark.second,
+    };
+    turn.marks.iter().map(line).collect()
 }
 
 fn paragraph(page: &mut String, class: &str, text: &str) {

@@ -1,29 +1,38 @@
-//! One line on standard error that says how far a comparison has come.
+//! A bar on standard error that says how far a comparison has come.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
 use jiff::Timestamp;
 
-/// See the module. Where standard error is a file, each phase has a line instead.
+/// How many characters the bar has.
+const WIDTH: usize = 24;
+
+/// See the module. Where standard error is no terminal, each phase has a line instead.
 #[derive(Debug)]
 pub(super) struct Progress {
     is_terminal: bool,
-    turn: String,
+    n_turns: usize,
+    /// Counts from 1; 0 before the first turn.
+    turn: usize,
+    controller: String,
     last_phase: String,
 }
 
 impl Progress {
-    pub(super) fn new() -> Progress {
+    pub(super) fn new(n_turns: usize) -> Progress {
         Progress {
             is_terminal: io::stderr().is_terminal(),
-            turn: String::new(),
+            n_turns,
+            turn: 0,
+            controller: String::new(),
             last_phase: String::new(),
         }
     }
 
     /// Begins a turn; `number` counts from 1.
-    pub(super) fn turn(&mut self, number: usize, n_turns: usize, controller: &str) {
-        self.turn = format!("turn {number} of {n_turns}, {controller}");
+    pub(super) fn turn(&mut self, number: usize, controller: &str) {
+        self.turn = number;
+        controller.clone_into(&mut self.controller);
         self.last_phase.clear();
     }
 
@@ -45,13 +54,32 @@ impl Progress {
     }
 
     fn write(&mut self, phase: &str, rest: &str) {
+        let place = format!("turn {} of {}, {}", self.turn, self.n_turns, self.controller);
         if self.is_terminal {
-            eprint!("\r\x1b[2Kloadtest: {}: {phase}{rest}", self.turn);
+            eprint!("\r\x1b[2K{} {place}: {phase}{rest}", bar(self.turn, self.n_turns));
             // What cannot be shown is not worth ending for.
             let _ = io::stderr().flush();
         } else if phase != self.last_phase {
-            eprintln!("loadtest: {}: {phase}{rest}", self.turn);
+            eprintln!("loadtest: {place}: {phase}{rest}");
         }
         phase.clone_into(&mut self.last_phase);
+    }
+}
+
+/// Filled by the turns that have ended; the running one has half of its part.
+fn bar(turn: usize, n_turns: usize) -> String {
+    let filled = (WIDTH * (2 * turn).saturating_sub(1) / (2 * n_turns).max(1)).min(WIDTH);
+    format!("[{}{}]", "#".repeat(filled), "-".repeat(WIDTH - filled))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_grows_from_turn_to_turn() {
+        let n_filled = |turn: usize| bar(turn, 12).matches('#').count();
+        assert_eq!([0, 1, 6, 12].map(n_filled), [0, 1, 11, 23]);
+        assert_eq!(bar(3, 0).len(), WIDTH + 2);
     }
 }

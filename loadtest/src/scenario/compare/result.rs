@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{column::Column, slo::Slo, statistics::Summary};
+use super::{column::Column, scenario::Scenario, slo::Slo, statistics::Summary};
+use crate::target::TargetKind;
 
 /// The form of the file; a file of another form is refused.
 pub(crate) const FORMAT: u32 = 1;
@@ -35,8 +36,12 @@ pub(crate) struct ComparisonResult {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Plan {
     pub(crate) is_quick: bool,
+    #[serde(default)]
+    pub(crate) scenario: Scenario,
+    #[serde(default)]
+    pub(crate) target: TargetKind,
     pub(crate) rounds: u32,
-    /// Decides which controller begins.
+    /// Decides which controller begins, and what is in a mix.
     pub(crate) seed: u32,
     pub(crate) cronjobs: u32,
     pub(crate) namespaces: u32,
@@ -84,6 +89,9 @@ pub(crate) struct Turn {
     pub(crate) lateness_curve: Vec<(f64, f64)>,
     pub(crate) samples: Vec<Sample>,
     pub(crate) phases: Vec<Phase>,
+    /// What was done to controllers and API server.
+    #[serde(default)]
+    pub(crate) marks: Vec<Mark>,
     /// What makes the figures doubtful.
     pub(crate) warnings: Vec<String>,
 }
@@ -103,6 +111,13 @@ pub(crate) struct Phase {
     pub(crate) name: String,
     pub(crate) begin_second: f64,
     pub(crate) end_second: f64,
+}
+
+/// Something that was done at one moment of a turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Mark {
+    pub(crate) name: String,
+    pub(crate) second: f64,
 }
 
 impl ComparisonResult {

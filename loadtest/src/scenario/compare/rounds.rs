@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use testbed::Binaries;
 
 use super::{
-    arguments::CompareArguments,
     contestant::Contestant,
     output::Output,
     progress::Progress,
@@ -15,15 +14,22 @@ use super::{
     slo::Slo,
     turn,
 };
-use crate::{generator::Load, measure};
+use crate::{
+    generator::Load,
+    measure,
+    slots::Slot,
+    target::{TargetKind, TargetOptions},
+};
 
 impl Plan {
-    pub(super) fn load(&self) -> Load {
+    /// The load of one turn, whose id tells it apart from all others on the same API server.
+    pub(super) fn load(&self, run_id: String, first: Slot) -> Load {
         Load {
-            run_id: "load".to_owned(),
+            run_id,
             n_cron_jobs: self.cronjobs,
             n_namespaces: self.namespaces,
             job_seconds: self.job_seconds,
+            variety: self.scenario.variety(self.seed, first),
         }
     }
 
@@ -52,13 +58,18 @@ impl Environment {
 
 /// A result without turns.
 pub(super) fn begin(plan: Plan, slo: Slo, contestants: &[Contestant]) -> anyhow::Result<ComparisonResult> {
-    let kubernetes = measure::program_version(&Binaries::find_or_build()?.kube_apiserver);
+    let kubernetes = match plan.target {
+        TargetKind::Testbed | TargetKind::ServerDefaults => {
+            measure::program_version(&Binaries::find_or_build()?.kube_apiserver)
+        }
+        TargetKind::Apisim | TargetKind::Cluster => plan.target.to_string(),
+    };
     Ok(ComparisonResult {
         format: FORMAT,
         incomplete: Some("it has not ended".to_owned()),
         started: Timestamp::now(),
         revision: measure::revision(),
-        command: CompareArguments::command(),
+        command: measure::command(),
         plan,
         controllers: contestants.iter().map(|one| one.info(&kubernetes)).collect(),
         environment: Environment::of_this_machine(kubernetes),
@@ -71,17 +82,17 @@ pub(super) fn begin(plan: Plan, slo: Slo, contestants: &[Contestant]) -> anyhow:
 pub(super) async fn play(
     contestants: &[Contestant],
     result: &mut ComparisonResult,
+    options: &TargetOptions,
     output: &Output,
     scratch: &Path,
 ) -> anyhow::Result<()> {
     let plan = result.plan;
-    let mut progress = Progress::new();
+    let mut progress = Progress::new(contestants.len() * usize::try_from(plan.rounds)?);
     for round in 1..=plan.rounds {
         for position in plan.order(round, contestants.len()) {
             let contestant = &contestants[position];
-            let n_turns = contestants.len() * usize::try_from(plan.rounds)?;
-            progress.turn(result.turns.len() + 1, n_turns, contestant.name());
-            let turn = turn::run(&plan, contestant, round, scratch, &mut progress).await;
+            progress.turn(result.turns.len() + 1, contestant.name());
+            let turn = turn::run(&plan, options, contestant, round, scratch, &mut progress).await;
             progress.end();
             result.turns.push(turn?);
             output.write(result)?;

@@ -14,7 +14,7 @@ use super::{
 };
 
 /// The controller that the others are compared with.
-const SUBJECT: &str = NAMES[3];
+pub(super) const SUBJECT: &str = NAMES[3];
 
 /// See the module.
 pub(super) struct Table<'a>(pub(super) &'a ComparisonResult);
@@ -31,6 +31,9 @@ impl Display for Table<'_> {
         write_aligned(f, &figure_rows(result))?;
         if result.has_verdict() {
             writeln!(f, "  ~ the range overlaps with that of {SUBJECT}")?;
+        }
+        for line in floor_lines(result) {
+            writeln!(f, "  {line}")?;
         }
         self.write_flags(f)?;
         self.write_warnings(f)?;
@@ -104,8 +107,8 @@ pub(super) fn heading(result: &ComparisonResult) -> String {
     };
     let quick = if plan.is_quick { " (quick: indicative)" } else { "" };
     format!(
-        "{} minutely CronJobs, {rounds} of {} min after {} min of warm-up{quick}, started {:.0}",
-        plan.cronjobs, plan.minutes, plan.warm_up_minutes, result.started
+        "{} {}, {rounds} of {} min after {} min of warm-up{quick}, started {:.0}",
+        plan.cronjobs, plan.scenario, plan.minutes, plan.warm_up_minutes, result.started
     )
 }
 
@@ -113,8 +116,14 @@ pub(super) fn heading(result: &ComparisonResult) -> String {
 pub(super) fn environment_line(result: &ComparisonResult) -> String {
     let machine = &result.environment;
     format!(
-        "{} cores ({}), {} MiB, Linux {}, {}, revision {}",
-        machine.cores, machine.processor, machine.memory_mib, machine.kernel, machine.kubernetes, result.revision
+        "{} cores ({}), {} MiB, Linux {}, {}, revision {}; {}",
+        machine.cores,
+        machine.processor,
+        machine.memory_mib,
+        machine.kernel,
+        machine.kubernetes,
+        result.revision,
+        result.plan.target
     )
 }
 
@@ -132,6 +141,26 @@ pub(super) fn threshold_line(verdict: &Verdict<'_>) -> String {
         threshold.controller,
         threshold.column.title()
     )
+}
+
+/// How far each controller is from the floor, and how much of its processor time the floor leaves out.
+pub(super) fn floor_lines(result: &ComparisonResult) -> Vec<String> {
+    let floor = NAMES[0];
+    let median = |name: &str, column: Column| result.summary(name, column).map(|summary| summary.median);
+    let line = |name: &str| {
+        let late = median(name, Column::LastOfMinuteMs)? / median(floor, Column::LastOfMinuteMs)?;
+        let left_out = 1.0 - median(floor, Column::CpuMsPerRun)? / median(name, Column::CpuMsPerRun)?;
+        // Where times are whole seconds, both may be none.
+        (late.is_finite() && left_out.is_finite()).then(|| {
+            format!(
+            "{name}: last of a minute at {late:.2} times the floor; {:.0} % of its processor time is work that the floor \
+             leaves out (watches, statuses, Events)",
+                left_out * 100.0
+            )
+        })
+    };
+    let names = result.controllers.iter().map(|one| one.name.as_str());
+    names.filter(|name| *name != floor).filter_map(line).collect()
 }
 
 /// The warnings of all turns.

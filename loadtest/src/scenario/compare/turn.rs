@@ -1,108 +1,157 @@
 //! One turn: one controller on a control plane of its own, through warm-up, measured minutes and the time in which late
 //! runs may still come.
 
-use std::{fs, path::Path, time::Duration};
+use std::{collections::VecDeque, fs, path::Path, time::Duration};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    super::{BEFORE_SLOT, create_between_slots, sleep_until, whole_audit_log},
-    contestant::{Contestant, Running},
+    super::{BEFORE_SLOT, sleep_until, wait_for_room, whole_audit_log},
+    contestant::Contestant,
+    doubts,
     figures::{Evidence, Figures},
     progress::Progress,
-    result::{Phase, Plan, Sample, Turn},
+    result::{Mark, Phase, Plan, Sample, Turn},
+    running::Running,
     samples::{GroupUsage, MachineTicks},
+    scenario::{Scenario, Step},
+    slow_tenant::SlowTenant,
 };
 use crate::{
-    audit::{self, Request},
-    generator::Load,
-    slots::Slots,
-    target::Target,
+    clean,
+    generator::{Load, SyntheticCronJob},
+    slots::{Due, Slot, Slots},
+    target::{Target, TargetOptions},
     tracker::{JobNames, Tally},
 };
-
-/// The user of the kubeconfig that probes the clock.
-const ADMIN: &str = "admin";
-
-/// The clocks of machine and audit log may differ by this much before a warning says so.
-const CLOCK_DIFFERENCE_MAX: SignedDuration = SignedDuration::from_millis(50);
 
 const SAMPLE_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 
 /// What has been noted of a turn so far.
-struct Notes {
+struct Notes<'a> {
     first: Timestamp,
-    pids: Vec<u32>,
+    running: Running,
+    steps: VecDeque<(Timestamp, Step)>,
     samples: Vec<Sample>,
+    peak_memory_kib: u64,
     phases: Vec<Phase>,
+    marks: Vec<Mark>,
+    progress: &'a mut Progress,
 }
 
 /// What was used up to one moment.
-struct Moment {
+pub(super) struct Moment {
     taken: Timestamp,
     controller: GroupUsage,
-    own: Duration,
-    machine: MachineTicks,
+    pub(super) own: Duration,
+    pub(super) machine: MachineTicks,
 }
 
 /// Runs one turn. `scratch` is a folder for what is needed meanwhile.
 pub(super) async fn run(
     plan: &Plan,
+    options: &TargetOptions,
     contestant: &Contestant,
     round: u32,
     scratch: &Path,
     progress: &mut Progress,
 ) -> anyhow::Result<Turn> {
-    progress.say("starting a control plane");
+    progress.say("starting an API server");
     let scratch = scratch.join(format!("{round}-{}", contestant.name()));
     fs::create_dir(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
-    let mut target = Target::start()?;
-    let load = plan.load();
-    target.kubectl().apply(&load.namespaces_manifest())?;
-    let probe = probe_clock(&target)?;
-    let running = contestant.start(&mut target, &scratch).await?;
-    let first = create_between_slots(&load, &target).await?.start();
-    let slots = Slots::starting_at(first, plan.warm_up_minutes, plan.minutes);
-    let mut notes = Notes {
-        first,
-        pids: running.pids(&target)?,
-        samples: Vec::new(),
-        phases: Vec::new(),
+    let mut target = Target::open(options, &scratch).await?;
+    let run_id = format!("load-{}-{round}-{}", std::process::id(), contestant.name());
+    let turn = play(plan, &mut target, contestant, round, &run_id, &scratch, progress).await;
+    if target.is_foreign() {
+        clean::run(target.kubeconfig(), Some(&run_id)).await?;
+    }
+    turn
+}
+
+async fn play(
+    plan: &Plan,
+    target: &mut Target,
+    contestant: &Contestant,
+    round: u32,
+    run_id: &str,
+    scratch: &Path,
+    progress: &mut Progress,
+) -> anyhow::Result<Turn> {
+    // Namespaces do not depend on the first instant, which is not known yet.
+    let namespaces = Load::minutely(run_id.to_owned(), plan.cronjobs, plan.namespaces, plan.job_seconds);
+    target.kubectl().apply(&namespaces.namespaces_manifest())?;
+    let slow = namespaces.namespace(0);
+    let _webhook = if plan.scenario == Scenario::SlowTenant {
+        Some(SlowTenant::install(target, &slow).await?)
+    } else {
+        None
     };
-
-    notes.phase("before", first - BEFORE_SLOT, progress).await?;
-    let begin_measured = slots.first_measured().start() - BEFORE_SLOT;
-    notes.phase("warm-up", begin_measured, progress).await?;
-    let begin = Moment::take(&running, &target)?;
-    notes
-        .phase("measured", slots.end().start() - BEFORE_SLOT, progress)
-        .await?;
-    let end = Moment::take(&running, &target)?;
+    let probe = doubts::probe_clock(target)?;
+    let running = Running::start(contestant, target, scratch).await?;
+    progress.say("creating CronJobs");
+    let first = if plan.scenario == Scenario::AtRest {
+        Slot::at_or_after(Timestamp::now())
+    } else {
+        wait_for_room(plan.cronjobs).await
+    };
+    let load = plan.load(run_id.to_owned(), first);
+    load.create(target.kubeconfig()).await?;
+    let cron_jobs = plan.scenario.judged(load.cron_jobs(), &slow);
+    let slots = slots(plan, &cron_jobs)?;
     let measured = Slots::starting_at(slots.first_measured().start(), 0, plan.minutes);
-    let user = running.user();
-    settle(plan, &load, &measured, &target, &user, &mut notes, progress).await?;
-    let last = Timestamp::now();
-    let peak_memory_kib = GroupUsage::of(&notes.pids)?.resident_max_kib;
-    running.stop(&mut target).await?;
+    let mut notes = Notes::begin(plan, &measured, slots.first().start(), running, progress);
 
-    let requests = whole_audit_log(&target, &user).await?;
-    let warnings = warnings(&target, &begin, &end, probe)?;
+    notes
+        .phase("before", slots.first().start() - BEFORE_SLOT, target)
+        .await?;
+    notes
+        .phase("warm-up", measured.first().start() - BEFORE_SLOT, target)
+        .await?;
+    let begin = Moment::take(&notes.running, target)?;
+    notes
+        .phase("measured", measured.end().start() - BEFORE_SLOT, target)
+        .await?;
+    let end = Moment::take(&notes.running, target)?;
+    notes.settle(plan, &cron_jobs, &measured, target).await?;
+    let last = Timestamp::now();
+    let user = notes.running.user();
+    let (finished, running) = notes.end(target)?;
+    running.stop(target).await?;
+
+    let requests = whole_audit_log(target, &user).await?;
     let figures = Figures::of(&Evidence {
-        load: &load,
+        cron_jobs: &cron_jobs,
         slots: &measured,
         requests: &requests,
+        has_audit_log: target.has_audit_log(),
         end: last,
         window: (begin.taken, end.taken),
         cpu: end.controller.cpu.saturating_sub(begin.controller.cpu),
-        peak_memory_kib,
+        peak_memory_kib: finished.peak_memory_kib,
     });
-    Ok(notes.into_turn(round, contestant.name(), figures, warnings))
+    let warnings = doubts::warnings(plan.scenario, target, &begin, &end, probe)?;
+    Ok(finished.into_turn(round, contestant.name(), figures, warnings))
+}
+
+/// The slots of a turn, from the first one that all `CronJobs` have in common.
+fn slots(plan: &Plan, cron_jobs: &[SyntheticCronJob]) -> anyhow::Result<Slots> {
+    let first = Timestamp::now() + BEFORE_SLOT;
+    let slots = Slots::starting_at(first, plan.warm_up_minutes, plan.minutes);
+    for cron_job in cron_jobs {
+        if let Due::Once(only) = cron_job.due {
+            ensure!(
+                only == slots.first(),
+                "the CronJobs were not all created before their instant"
+            );
+        }
+    }
+    Ok(slots)
 }
 
 impl Moment {
     fn take(running: &Running, target: &Target) -> anyhow::Result<Moment> {
-        let controller = GroupUsage::of(&running.pids(target)?)?;
+        let controller = running.usage(target)?;
         let mut others = target.own_pids();
         others.push(std::process::id());
         Ok(Moment {
@@ -114,24 +163,63 @@ impl Moment {
     }
 }
 
-impl Notes {
+/// What is left of the notes when the controller has been stopped.
+struct Finished {
+    first: Timestamp,
+    samples: Vec<Sample>,
+    peak_memory_kib: u64,
+    phases: Vec<Phase>,
+    marks: Vec<Mark>,
+}
+
+impl<'a> Notes<'a> {
+    fn begin(
+        plan: &Plan,
+        measured: &Slots,
+        first: Timestamp,
+        running: Running,
+        progress: &'a mut Progress,
+    ) -> Notes<'a> {
+        let at = |second: u32| measured.first().start() + SignedDuration::from_secs(i64::from(second));
+        let steps = plan.scenario.steps().iter();
+        Notes {
+            first,
+            running,
+            steps: steps.map(|(second, step)| (at(*second), *step)).collect(),
+            samples: Vec::new(),
+            peak_memory_kib: 0,
+            phases: Vec::new(),
+            marks: Vec::new(),
+            progress,
+        }
+    }
+
     fn second(&self, instant: Timestamp) -> f64 {
         instant.duration_since(self.first).as_secs_f64()
     }
 
-    fn sample(&mut self) -> anyhow::Result<()> {
-        let usage = GroupUsage::of(&self.pids).context("the controller has ended")?;
+    fn sample(&mut self, target: &Target) -> anyhow::Result<()> {
+        let usage = self.running.usage(target)?;
+        self.peak_memory_kib = self.peak_memory_kib.max(usage.resident_kib);
         self.samples.push(usage.sample(self.first, Timestamp::now()));
         Ok(())
     }
 
-    /// Waits until `end`, and samples meanwhile.
-    async fn phase(&mut self, name: &str, end: Timestamp, progress: &mut Progress) -> anyhow::Result<()> {
+    /// Waits until `end`, takes the steps that are due, and samples meanwhile.
+    async fn phase(&mut self, name: &str, end: Timestamp, target: &mut Target) -> anyhow::Result<()> {
         let begin = Timestamp::now();
         while Timestamp::now() < end {
-            progress.say_until(name, end);
-            self.sample()?;
-            sleep_until(end.min(Timestamp::now() + SAMPLE_INTERVAL)).await;
+            self.progress.say_until(name, end);
+            self.sample(target)?;
+            while let Some((_, step)) = self.steps.pop_front_if(|(at, _)| *at <= Timestamp::now()) {
+                self.marks.push(Mark {
+                    name: step.title().to_owned(),
+                    second: self.second(Timestamp::now()),
+                });
+                self.running.step(step, target).await?;
+            }
+            let next_step = self.steps.front().map_or(end, |step| step.0);
+            sleep_until(end.min(next_step).min(Timestamp::now() + SAMPLE_INTERVAL)).await;
         }
         self.end_phase(name, begin);
         Ok(())
@@ -149,6 +237,45 @@ impl Notes {
         });
     }
 
+    /// Waits until every run has come, or for as long as late runs may come.
+    async fn settle(
+        &mut self,
+        plan: &Plan,
+        cron_jobs: &[SyntheticCronJob],
+        measured: &Slots,
+        target: &Target,
+    ) -> anyhow::Result<()> {
+        let begin = Timestamp::now();
+        let deadline = measured.end().start() + SignedDuration::from_secs(i64::from(plan.settle_seconds));
+        let user = self.running.user();
+        while Timestamp::now() < deadline {
+            self.progress.say_until("late runs", deadline);
+            self.sample(target)?;
+            let tally = Tally::of(cron_jobs, measured, &target.requests(&user)?, &JobNames::new());
+            if tally.missed.is_empty() {
+                break;
+            }
+            tokio::time::sleep(SAMPLE_INTERVAL.unsigned_abs()).await;
+        }
+        self.end_phase("late runs", begin);
+        Ok(())
+    }
+
+    /// Parts with the controller, which still runs.
+    fn end(self, target: &Target) -> anyhow::Result<(Finished, Running)> {
+        let of_the_last = self.running.usage(target)?.resident_max_kib;
+        let finished = Finished {
+            first: self.first,
+            samples: self.samples,
+            peak_memory_kib: self.peak_memory_kib.max(of_the_last),
+            phases: self.phases,
+            marks: self.marks,
+        };
+        Ok((finished, self.running))
+    }
+}
+
+impl Finished {
     fn into_turn(self, round: u32, controller: &str, figures: Figures, warnings: Vec<String>) -> Turn {
         Turn {
             round,
@@ -161,132 +288,8 @@ impl Notes {
             lateness_curve: figures.lateness_curve,
             samples: self.samples,
             phases: self.phases,
+            marks: self.marks,
             warnings,
         }
-    }
-}
-
-/// Waits until every run has come, or for as long as late runs may come.
-async fn settle(
-    plan: &Plan,
-    load: &Load,
-    measured: &Slots,
-    target: &Target,
-    user: &str,
-    notes: &mut Notes,
-    progress: &mut Progress,
-) -> anyhow::Result<()> {
-    let begin = Timestamp::now();
-    let deadline = measured.end().start() + SignedDuration::from_secs(i64::from(plan.settle_seconds));
-    let cron_jobs = load.cron_jobs();
-    while Timestamp::now() < deadline {
-        progress.say_until("late runs", deadline);
-        notes.sample()?;
-        let requests = audit::read(target.audit_log(), user)?;
-        if Tally::of(&cron_jobs, measured, &requests, &JobNames::new())
-            .missed
-            .is_empty()
-        {
-            break;
-        }
-        tokio::time::sleep(SAMPLE_INTERVAL.unsigned_abs()).await;
-    }
-    notes.end_phase("late runs", begin);
-    Ok(())
-}
-
-/// What makes the figures of the time between two moments doubtful.
-fn warnings(
-    target: &Target,
-    begin: &Moment,
-    end: &Moment,
-    probe: (Timestamp, Timestamp),
-) -> anyhow::Result<Vec<String>> {
-    let own = end.own.saturating_sub(begin.own);
-    let by_admin = audit::read(target.audit_log(), ADMIN)?;
-    let all = [
-        end.machine.busy_warning(begin.machine, own),
-        clock_warning(&by_admin, probe),
-        dropped_warning(target.n_dropped_audit_lines()?),
-    ];
-    Ok(all.into_iter().flatten().collect())
-}
-
-/// Sends a request that nobody else sends as this user, and when.
-fn probe_clock(target: &Target) -> anyhow::Result<(Timestamp, Timestamp)> {
-    let begin = Timestamp::now();
-    target.kubectl().run(&["get", "leases", "--namespace=kube-system"])?;
-    Ok((begin, Timestamp::now()))
-}
-
-/// The probe must be in the audit log at the time at which it was sent.
-fn clock_warning(requests: &[Request], probe: (Timestamp, Timestamp)) -> Option<String> {
-    let probes = requests
-        .iter()
-        .filter(|one| one.verb == "list" && one.resource == "leases");
-    let difference = |one: &Request| {
-        let early = probe.0.duration_since(one.received);
-        let late = one.received.duration_since(probe.1);
-        early.max(late)
-    };
-    let Some(smallest) = probes.map(difference).min() else {
-        return Some("the clocks of this machine and of the audit log could not be compared".to_owned());
-    };
-    (smallest > CLOCK_DIFFERENCE_MAX).then(|| {
-        format!(
-            "the clocks of this machine and of the audit log differ by {} ms or more",
-            smallest.as_millis()
-        )
-    })
-}
-
-fn dropped_warning(n_dropped: f64) -> Option<String> {
-    (n_dropped > 0.0)
-        .then(|| format!("the API server dropped {n_dropped} lines of its audit log: missed runs may not be"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn list(milliseconds: i64) -> Request {
-        let received = Timestamp::from_millisecond(milliseconds).unwrap();
-        Request {
-            verb: "list".into(),
-            resource: "leases".into(),
-            namespace: "kube-system".into(),
-            name: String::new(),
-            code: 200,
-            received,
-            answered: received,
-        }
-    }
-
-    #[test]
-    fn clocks_agree_where_the_probe_is_logged_when_it_was_sent() {
-        let at = |milliseconds| Timestamp::from_millisecond(milliseconds).unwrap();
-        let check = |received: i64, expected: Option<&str>| {
-            let warning = clock_warning(&[list(received)], (at(10_000), at(10_100)));
-            match (&warning, expected) {
-                (Some(warning), Some(expected)) => assert!(warning.contains(expected), "{warning}"),
-                _ => assert_eq!(warning.as_deref(), expected, "{received}"),
-            }
-        };
-        check(10_050, None);
-        check(9_960, None);
-        check(10_140, None);
-        check(10_800, Some("700 ms"));
-        check(9_500, Some("500 ms"));
-        assert!(
-            clock_warning(&[], (at(10_000), at(10_100)))
-                .unwrap()
-                .contains("not be compared")
-        );
-    }
-
-    #[test]
-    fn dropped_lines_are_a_warning() {
-        assert_eq!(dropped_warning(0.0), None);
-        assert!(dropped_warning(3.0).unwrap().contains("dropped 3 lines"));
     }
 }

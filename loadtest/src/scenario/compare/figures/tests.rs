@@ -1,6 +1,7 @@
 //! Two `CronJobs` in one measured minute, and what becomes of their figures.
 
 use super::*;
+use crate::generator::Load;
 
 const MINUTE: i64 = 100;
 
@@ -26,14 +27,10 @@ fn request(verb: &str, resource: &str, name: &str, milliseconds: i64) -> Request
 }
 
 fn figures(requests: &[Request]) -> Figures {
-    let load = Load {
-        run_id: "run".into(),
-        n_cron_jobs: 2,
-        n_namespaces: 2,
-        job_seconds: 3,
-    };
+    let cron_jobs = Load::minutely("run".into(), 2, 2, 3).cron_jobs();
     Figures::of(&Evidence {
-        load: &load,
+        cron_jobs: &cron_jobs,
+        has_audit_log: true,
         slots: &Slots::starting_at(at(0), 0, 1),
         requests,
         end: at(90_000),

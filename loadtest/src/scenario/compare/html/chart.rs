@@ -15,7 +15,7 @@ const BOTTOM: f64 = 44.0;
 const N_MARKS: f64 = 6.0;
 
 /// How wide a letter is, to place the names of series in a row.
-const LETTER_WIDTH: f64 = 7.0;
+const LETTER_WIDTH: f64 = 6.4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scale {
@@ -143,6 +143,16 @@ impl Ruler {
     }
 }
 
+/// The first mark of an axis from 0 that is not below `highest`.
+fn above(highest: f64) -> f64 {
+    if highest > 0.0 {
+        let step = round_step(highest / N_MARKS);
+        (highest / step).ceil() * step
+    } else {
+        0.0
+    }
+}
+
 /// 1, 2 or 5 times a power of ten, not below `step`.
 fn round_step(step: f64) -> f64 {
     let power = 10_f64.powf(step.log10().floor());
@@ -161,7 +171,9 @@ impl Chart {
         // Lines belong to the drawing only where there is something to compare with them.
         if !xs.is_empty() {
             xs.extend(self.lines.iter().map(|line| line.x));
-            ys.push(0.0);
+            // From 0 to the mark above the highest, so that no line runs along the edge.
+            let highest = ys.iter().copied().fold(0.0, f64::max);
+            ys.extend([0.0, above(highest)]);
         }
         let rulers = (
             Ruler::of(self.x, &xs, (LEFT, WIDTH - RIGHT)),
@@ -237,15 +249,17 @@ impl Chart {
     }
 
     fn write_lines(&self, svg: &mut String, x: Ruler) -> std::fmt::Result {
-        for line in &self.lines {
+        for (number, line) in (0_u8..).zip(&self.lines) {
             let place = x.place(line.x);
+            // Names of lines that are close to each other stand below each other, and below those of bands.
+            let row = f64::from(number % 4 + u8::from(!self.bands.is_empty()));
             write!(
                 svg,
                 "<path d=\"M{place:.1} {TOP}V{:.1}\" stroke=\"#b00020\" stroke-dasharray=\"4 3\"/>\
                  <text x=\"{:.1}\" y=\"{:.1}\" stroke=\"#fff\" stroke-width=\"3\" paint-order=\"stroke\">{}</text>",
                 HEIGHT - BOTTOM,
                 place + 4.0,
-                TOP + 14.0,
+                TOP + 14.0 + 14.0 * row,
                 escaped(&line.name)
             )?;
         }

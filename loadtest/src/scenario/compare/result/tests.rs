@@ -35,6 +35,7 @@ pub(crate) fn turn(round: u32, controller: &str, p99_ms: f64) -> Turn {
             begin_second: 0.0,
             end_second: 60.0,
         }],
+        marks: Vec::new(),
         warnings: Vec::new(),
     }
 }
@@ -61,6 +62,8 @@ pub(crate) fn result(cronwheel: &[f64], builtin: &[f64]) -> ComparisonResult {
         command: vec!["loadtest".into(), "compare".into()],
         plan: Plan {
             is_quick: false,
+            scenario: Scenario::Minutely,
+            target: TargetKind::Testbed,
             rounds: u32::try_from(cronwheel.len()).unwrap(),
             seed: 0,
             cronjobs: 500,

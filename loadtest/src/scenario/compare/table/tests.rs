@@ -91,3 +91,31 @@ fn an_incomplete_result_says_so_in_the_first_line_and_figures_that_are_not_there
 fn the_flags_of_each_controller_are_printed() {
     assert!(text(&[1.0], &[1.0]).contains("  built-in: 1: --flag\n"));
 }
+
+#[test]
+fn the_floor_is_a_limit_in_figures() {
+    let mut result = result(&[1_000.0], &[7_000.0]);
+    assert!(floor_lines(&result).is_empty());
+    result.controllers.insert(
+        0,
+        crate::scenario::compare::result::ControllerInfo {
+            name: "floor".into(),
+            ..result.controllers[0].clone()
+        },
+    );
+    for turn in &mut result.turns {
+        turn.figures.insert(Column::LastOfMinuteMs, 1_200.0);
+    }
+    let mut floor = result.turns[0].clone();
+    floor.controller = "floor".into();
+    floor
+        .figures
+        .extend([(Column::LastOfMinuteMs, 1_000.0), (Column::CpuMsPerRun, 0.5)]);
+    result.turns.push(floor);
+    let lines = floor_lines(&result);
+    assert_eq!(lines.len(), 2);
+    assert!(
+        lines[1].starts_with("cronwheel: last of a minute at 1.20 times the floor; 75 % of"),
+        "{lines:?}"
+    );
+}

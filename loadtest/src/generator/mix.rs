@@ -1,0 +1,89 @@
+//! The realistic mix: what one `CronJob` is, drawn from a seed and its number.
+
+use super::SyntheticCronJob;
+use crate::slots::Due;
+
+/// Parts of a hundred, and what they get.
+type Shares<T> = &'static [(u64, T)];
+
+const PERIODS_MINUTES: Shares<u32> = &[(50, 1), (25, 2), (15, 5), (7, 15), (3, 60)];
+const POLICIES: Shares<&str> = &[(60, "Allow"), (25, "Forbid"), (15, "Replace")];
+/// All are shorter than any period, so that no policy lets a run out.
+const JOB_SECONDS: Shares<u32> = &[(50, 2), (30, 8), (15, 20), (5, 40)];
+const FAILURES: Shares<bool> = &[(90, false), (10, true)];
+const PADDING_BYTES: Shares<usize> = &[(60, 0), (25, 1_024), (10, 4_096), (5, 16_384)];
+
+/// A stream of numbers from one seed (`SplitMix64`).
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn one_of<T: Copy>(&mut self, shares: Shares<T>) -> T {
+        let mut left = self.next() % 100;
+        let mut chosen = shares[0].1;
+        for (share, value) in shares {
+            chosen = *value;
+            if left < *share {
+                break;
+            }
+            left -= share;
+        }
+        chosen
+    }
+}
+
+/// `plain` with everything drawn that may differ.
+pub(super) fn varied(plain: SyntheticCronJob, seed: u32, number: u32) -> SyntheticCronJob {
+    let mut draw = Draw((u64::from(seed) << 32) | u64::from(number));
+    SyntheticCronJob {
+        due: Due::EveryMinutes(draw.one_of(PERIODS_MINUTES)),
+        concurrency_policy: draw.one_of(POLICIES),
+        job_seconds: draw.one_of(JOB_SECONDS),
+        fails: draw.one_of(FAILURES),
+        padding_bytes: draw.one_of(PADDING_BYTES),
+        ..plain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Load, Variety};
+    use super::*;
+
+    fn mixed(seed: u32) -> Vec<SyntheticCronJob> {
+        let load = Load {
+            variety: Variety::Mixed { seed },
+            ..Load::minutely("load".into(), 1_000, 5, 3)
+        };
+        load.cron_jobs()
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_mix() {
+        assert_eq!(mixed(1), mixed(1));
+        assert_ne!(mixed(1), mixed(2));
+    }
+
+    #[test]
+    fn shares_are_about_those_of_the_tables() {
+        let all = mixed(7);
+        let share = |is: &dyn Fn(&SyntheticCronJob) -> bool| all.iter().filter(|one| is(one)).count();
+        let check = |n: usize, expected: usize| assert!(n.abs_diff(expected) < 60, "{n}, {expected} expected");
+        check(share(&|one| one.due == Due::EveryMinutes(1)), 500);
+        check(share(&|one| one.concurrency_policy == "Replace"), 150);
+        check(share(&|one| one.fails), 100);
+        check(share(&|one| one.padding_bytes == 16_384), 50);
+        for shares in [
+            PERIODS_MINUTES.iter().map(|it| it.0).sum::<u64>(),
+            JOB_SECONDS.iter().map(|it| it.0).sum(),
+        ] {
+            assert_eq!(shares, 100);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! `loadtest quote`: tables of pages whose figures are those of result files. A mark before a table names its files, and
+//! a test holds the table to them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, bail};
+
+use crate::scenario::{burst, compare};
+
+/// The pages that quote results.
+const PAGES: [&str; 3] = ["README.md", "docs/benchmarks.md", "docs/comparisons.md"];
+
+/// Where results are kept; marks name files in it.
+const RESULTS: &str = "loadtest/results";
+
+const BEGIN: &str = "<!-- measured: ";
+const END: &str = "<!-- end of measured -->\n";
+
+/// Writes all tables anew; the pages that changed.
+pub(crate) fn run() -> anyhow::Result<Vec<&'static str>> {
+    let mut changed = Vec::new();
+    for page in PAGES {
+        let path = root().join(page);
+        let former = fs::read_to_string(&path).with_context(|| format!("cannot read {page}"))?;
+        let current = filled(&former).with_context(|| page.to_owned())?;
+        if current != former {
+            fs::write(&path, current).with_context(|| format!("cannot write {page}"))?;
+            changed.push(page);
+        }
+    }
+    Ok(changed)
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// A page with every table as its files say.
+fn filled(page: &str) -> anyhow::Result<String> {
+    let mut parts = Vec::new();
+    let mut rest = page;
+    while let Some((before, after)) = rest.split_once(BEGIN) {
+        let (mark, after) = after.split_once(" -->\n").context("a mark has no end")?;
+        let (_, after) = after.split_once(END).with_context(|| format!("{mark}: no {END:?}"))?;
+        let table = table(mark).with_context(|| mark.to_owned())?;
+        parts.push(format!("{before}{BEGIN}{mark} -->\n{table}{END}"));
+        rest = after;
+    }
+    Ok(parts.concat() + rest)
+}
+
+/// What a mark asks for: its kind, then files, then what to show of them.
+fn table(mark: &str) -> anyhow::Result<String> {
+    let mut words = mark.split_ascii_whitespace();
+    let kind = words.next().unwrap_or_default();
+    let (files, items): (Vec<&str>, Vec<&str>) = words.partition(|word| is_json(word));
+    let paths: Vec<PathBuf> = files.iter().map(|file| root().join(RESULTS).join(file)).collect();
+    match (kind, &paths[..]) {
+        ("figures", [path]) => compare::quoted_figures(path, &items),
+        ("ratios", [path]) => compare::quoted_ratios(path, &items),
+        ("bursts", paths) if !paths.is_empty() && items.is_empty() => burst::quoted(paths),
+        _ => bail!("a mark is `figures FILE COLUMN...`, `ratios FILE COLUMN/CONTROLLER<=AIM...` or `bursts FILE...`"),
+    }
+}
+
+fn is_json(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pages_quote_what_the_files_say() {
+        for page in PAGES {
+            let former = fs::read_to_string(root().join(page)).unwrap();
+            assert!(
+                filled(&former).unwrap() == former,
+                "{page} does not quote its files; write it: cargo run --package loadtest -- quote"
+            );
+        }
+    }
+
+    #[test]
+    fn only_what_stands_between_the_marks_is_written() {
+        let mark = "figures 2026-11-24-two-cores-quick.json missed";
+        let page = filled(&format!("a\n\n{BEGIN}{mark} -->\nold\n{END}z\n")).unwrap();
+        assert!(
+            page.starts_with(&format!("a\n\n{BEGIN}{mark} -->\n| | floor |")),
+            "{page}"
+        );
+        assert!(
+            page.ends_with(&format!("\n{END}z\n")) && !page.contains("old"),
+            "{page}"
+        );
+        assert_eq!(filled(&page).unwrap(), page);
+    }
+
+    #[test]
+    fn a_mark_that_asks_for_what_there_is_not_is_an_error() {
+        for mark in [
+            "figures none.json missed",
+            "figures 2026-11-24-two-cores-quick.json unknown",
+            "ratios 2026-11-24-two-cores-quick.json missed/nobody<=1",
+            "other 2026-11-24-two-cores-quick.json",
+            "bursts",
+        ] {
+            assert!(table(mark).is_err(), "{mark}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! A tenant whose admission webhook accepts connections and never answers.
+
+use serde_json::json;
+use tokio::{net::TcpListener, task::JoinHandle};
+
+use crate::target::Target;
+
+/// After so long the API server goes on without the webhook.
+const TIMEOUT_SECONDS: u32 = 5;
+
+/// The webhook, while this value is there.
+pub(super) struct SlowTenant {
+    endpoint: JoinHandle<()>,
+}
+
+impl SlowTenant {
+    /// Delays the creates of Jobs in one namespace.
+    pub(super) async fn install(target: &Target, namespace: &str) -> anyhow::Result<SlowTenant> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let endpoint = tokio::spawn(async move {
+            let mut connections = Vec::new();
+            while let Ok((connection, _)) = listener.accept().await {
+                connections.push(connection);
+            }
+        });
+        let configuration = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": format!("slow-{namespace}")},
+            "webhooks": [{
+                "name": "slow.example.com",
+                "clientConfig": {"url": format!("https://{address}/")},
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+                "rules": [{"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]}],
+                "failurePolicy": "Ignore",
+                "timeoutSeconds": TIMEOUT_SECONDS,
+                "sideEffects": "None",
+                "admissionReviewVersions": ["v1"],
+            }],
+        });
+        target.kubectl().apply(&configuration.to_string())?;
+        Ok(SlowTenant { endpoint })
+    }
+}
+
+impl Drop for SlowTenant {
+    fn drop(&mut self) {
+        self.endpoint.abort();
+    }
+}

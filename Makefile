@@ -2,8 +2,9 @@
 
 .DEFAULT_GOAL := help
 LOADTEST = cargo run --release --quiet --package loadtest --
+RESULTS = loadtest/results/$(or $(RUN),$(shell date +%F)-two-cores)
 
-.PHONY: help demo check format lint test test-fast chart-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers versions size compare at-rest idle quote
+.PHONY: help demo check format lint test test-fast chart-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers versions size compare at-rest idle figures quote
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,6 +98,17 @@ idle: ## Slot to arrival of the create on an idle API server: ten CronJobs, twel
 
 burst: ## Bursts of CRONJOBS=1000 creates, by cronwheel and by a bare client in turn, and their ratio
 	$(LOADTEST) burst --cronjobs $(or $(CRONJOBS),1000) --bursts $(or $(BURSTS),6) $(if $(JSON),--json $(JSON))
+
+figures: ## All results that README and docs quote, into loadtest/results, an hour and three quarters; RUN=date-machine
+	-$(MAKE) compare JSON=$(RESULTS).json HTML=target/compare.html
+	$(MAKE) idle JSON=$(RESULTS)-idle.json
+	$(MAKE) burst JSON=$(RESULTS)-burst-1000.json
+	$(MAKE) at-rest CRONJOBS=2000 JSON=$(RESULTS)-at-rest-2000.json
+	$(MAKE) at-rest JSON=$(RESULTS)-at-rest-20000.json
+	$(MAKE) burst CRONJOBS=2000 BURSTS=4 JSON=$(RESULTS)-burst-2000.json
+	-$(MAKE) compare TARGET=server-defaults ROUNDS=1 JSON=$(RESULTS)-server-defaults.json HTML=target/server-defaults.html
+	$(MAKE) burst CRONJOBS=5000 BURSTS=3 JSON=$(RESULTS)-burst-5000.json
+	$(MAKE) quote
 
 quote: ## Writes the marked tables of README and docs anew from the files in loadtest/results
 	$(LOADTEST) quote

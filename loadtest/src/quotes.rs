@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 use crate::scenario::{burst, compare};
 
 /// The pages that quote results.
-const PAGES: [&str; 3] = ["README.md", "docs/benchmarks.md", "docs/comparisons.md"];
+const PAGES: [&str; 2] = ["README.md", "docs/benchmarks.md"];
 
 /// Where results are kept; marks name files in it.
 const RESULTS: &str = "loadtest/results";
@@ -52,18 +52,32 @@ fn filled(page: &str) -> anyhow::Result<String> {
     Ok(parts.concat() + rest)
 }
 
-/// What a mark asks for: its kind, then files, then what to show of them.
+/// What a mark asks for: its kind, then files, then what to show of them. It says where a file is not there.
 fn table(mark: &str) -> anyhow::Result<String> {
     let mut words = mark.split_ascii_whitespace();
     let kind = words.next().unwrap_or_default();
     let (files, items): (Vec<&str>, Vec<&str>) = words.partition(|word| is_json(word));
-    let paths: Vec<PathBuf> = files.iter().map(|file| root().join(RESULTS).join(file)).collect();
-    match (kind, &paths[..]) {
+    let (there, missing): (Vec<&str>, Vec<&str>) = files
+        .into_iter()
+        .partition(|file| root().join(RESULTS).join(file).is_file());
+    let paths: Vec<PathBuf> = there.iter().map(|file| root().join(RESULTS).join(file)).collect();
+    let missing: String = missing.iter().map(|file| not_measured(file)).collect();
+    let table = match (kind, &paths[..]) {
+        ("figures" | "ratios" | "aims" | "bursts", []) if !missing.is_empty() => return Ok(missing),
         ("figures", [path]) => compare::quoted_figures(path, &items),
         ("ratios", [path]) => compare::quoted_ratios(path, &items),
+        ("aims", [path]) => compare::quoted_aims(path, &items),
         ("bursts", paths) if !paths.is_empty() && items.is_empty() => burst::quoted(paths),
-        _ => bail!("a mark is `figures FILE COLUMN...`, `ratios FILE COLUMN/CONTROLLER<=AIM...` or `bursts FILE...`"),
-    }
+        _ => bail!(
+            "a mark is `figures FILE COLUMN...`, `aims FILE COLUMN<=AIM...`, `ratios FILE COLUMN/CONTROLLER<=AIM...` or \
+             `bursts FILE...`"
+        ),
+    };
+    Ok(table? + &missing)
+}
+
+fn not_measured(file: &str) -> String {
+    format!("\nNot measured: `{RESULTS}/{file}` is not there.\n")
 }
 
 fn is_json(name: &str) -> bool {
@@ -101,9 +115,21 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_not_there_was_not_measured() {
+        let expected = "\nNot measured: `loadtest/results/none.json` is not there.\n";
+        for kind in [
+            "figures none.json missed",
+            "bursts none.json",
+            "aims none.json missed<=0",
+        ] {
+            assert_eq!(table(kind).unwrap(), expected);
+        }
+    }
+
+    #[test]
     fn a_mark_that_asks_for_what_there_is_not_is_an_error() {
         for mark in [
-            "figures none.json missed",
+            "other none.json",
             "figures 2026-11-24-two-cores-quick.json unknown",
             "ratios 2026-11-24-two-cores-quick.json missed/nobody<=1",
             "other 2026-11-24-two-cores-quick.json",

@@ -25,4 +25,4 @@ mod turn;
 
 pub(crate) use arguments::CompareArguments;
 pub(crate) use command::run;
-pub(crate) use quote::{figures as quoted_figures, ratios as quoted_ratios};
+pub(crate) use quote::{aims as quoted_aims, figures as quoted_figures, ratios as quoted_ratios};

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use self::chart::{Axis, Band, Chart, Line, Series};
 use super::{
     column::Column,
+    contestant::NAMES,
     result::{ComparisonResult, Turn},
     table::{environment_line, figure_rows, floor_lines, heading, no_verdict_line, threshold_line, warnings},
 };
@@ -117,7 +118,10 @@ fn add_controllers(page: &mut String, result: &ComparisonResult) {
 /// One series for each turn, in the colour of its controller, which is named once.
 fn series(result: &ComparisonResult, points: impl Fn(&Turn) -> Vec<(f64, f64)>) -> Vec<Series> {
     let mut all = Vec::new();
-    for (controller, colour) in result.controllers.iter().zip(COLOURS.iter().cycle()) {
+    for (position, controller) in result.controllers.iter().enumerate() {
+        // The same on every page, whoever else was measured.
+        let known = NAMES.iter().position(|name| *name == controller.name);
+        let colour = COLOURS[known.unwrap_or(position) % COLOURS.len()];
         for (number, turn) in result.turns_of(&controller.name).enumerate() {
             all.push(Series {
                 name: (number == 0).then(|| controller.name.clone()),

@@ -39,6 +39,23 @@ pub(crate) fn ratios(path: &Path, items: &[&str]) -> anyhow::Result<String> {
     Ok(rows.join("\n") + "\n")
 }
 
+/// A row for each `COLUMN<=AIM` of cronwheel.
+pub(crate) fn aims(path: &Path, items: &[&str]) -> anyhow::Result<String> {
+    let result = whole(path)?;
+    let mut rows = vec![row("", &[SUBJECT, "Aim, at most"]), "|---|---|---|".to_owned()];
+    for item in items {
+        let (name, aim) = item.split_once("<=").with_context(|| format!("{item}: no aim"))?;
+        let aim: f64 = aim.parse().with_context(|| format!("{item}: the aim is no number"))?;
+        let column = column(name)?;
+        let summary = result.summary(SUBJECT, column);
+        let summary = summary.with_context(|| format!("{item}: not measured"))?;
+        let missed = if summary.median > aim { ": **missed**" } else { "" };
+        let cells = [cell(column, summary), format!("{}{missed}", column.quoted(aim))];
+        rows.push(row(column.name(), &cells));
+    }
+    Ok(rows.join("\n") + "\n")
+}
+
 fn ratio(result: &ComparisonResult, item: &str) -> anyhow::Result<String> {
     let (names, aim) = item.split_once("<=").context("no aim")?;
     let (name, other) = names.split_once('/').context("no controller")?;
@@ -130,6 +147,19 @@ mod tests {
             [
                 "| processor time per run | 1.52 ms | built-in: 3.52 ms | 0.43 | 0.10: **missed** |",
                 "| peak memory | 21.7 MiB | built-in: 90.1 MiB | 0.24 | 0.33 |",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_aim_stands_beside_its_figure() {
+        let table = aims(&file(), &["lateness_p50_ms<=2", "missed<=0"]).unwrap();
+        let rows: Vec<&str> = table.lines().skip(2).collect();
+        assert_eq!(
+            rows,
+            [
+                "| lateness p50 | 228 ms | 2.0 ms: **missed** |",
+                "| missed runs | 0 | 0 |"
             ]
         );
     }

@@ -17,6 +17,7 @@ use super::{
     slo::Verdict,
     table::Table,
 };
+use crate::target::TargetOptions;
 
 /// Prints results, or runs all rounds and prints theirs. The exit code is 1 where a threshold is not met and 2 where turns are missing.
 pub(crate) async fn run(
@@ -41,6 +42,12 @@ pub(crate) async fn run(
     result.incomplete = ended.err().map(|error| format!("{error:#}").trim_end().to_owned());
     output.write(&result)?;
     println!("{}", Table(&result));
+    if let (Some(_), TargetOptions::Running { kubeconfig, .. }) = (&result.incomplete, &options) {
+        println!(
+            "What is left on the cluster: loadtest clean --kubeconfig {}",
+            kubeconfig.display()
+        );
+    }
     Ok(ExitCode::from(exit_code(&result)))
 }
 

@@ -14,7 +14,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use go_build::{CLOCKED_REFERENCE, CONTROL_PLANE, Go, HELM, Module, SCHEDULE_ORACLE, build};
+use go_build::{CLOCKED_REFERENCE, CONTROL_PLANE, Go, HELM, Module, PROMETHEUS, SCHEDULE_ORACLE, build};
 
 /// The folder of envtest: programs found there are used as they are.
 const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
@@ -161,6 +161,17 @@ pub fn find_or_build_clocked_reference() -> Result<PathBuf, BinariesError> {
 /// helm, which renders and installs the chart in `deploy/helm`; built where it is missing, which takes four minutes.
 pub fn find_or_build_helm() -> Result<PathBuf, BinariesError> {
     Ok(find_or_build_module(&HELM, &|_| false)?.join("helm"))
+}
+
+/// promtool, which checks and tests the alerts in `deploy/helm`; built where it is missing, with prometheus, which takes
+/// two minutes.
+pub fn find_or_build_promtool() -> Result<PathBuf, BinariesError> {
+    Ok(find_or_build_module(&PROMETHEUS, &|_| false)?.join("promtool"))
+}
+
+/// prometheus, for the queries of alerts and dashboards; built where it is missing, with promtool.
+pub fn find_or_build_prometheus() -> Result<PathBuf, BinariesError> {
+    Ok(find_or_build_module(&PROMETHEUS, &|_| false)?.join("prometheus"))
 }
 
 /// The folder in the cache that holds every program of the module that is not found elsewhere.

@@ -28,7 +28,8 @@ mod testbed;
 mod wire;
 
 pub use binaries::{
-    Binaries, BinariesError, find_or_build_clocked_reference, find_or_build_helm, find_or_build_schedule_oracle,
+    Binaries, BinariesError, find_or_build_clocked_reference, find_or_build_helm, find_or_build_prometheus,
+    find_or_build_promtool, find_or_build_schedule_oracle,
 };
 pub use component::{Component, JobLife, ReferenceLimits};
 pub use instance::{Instance, InstanceError};

@@ -2,7 +2,7 @@
 
 use prometheus::{
     Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
-    TextEncoder,
+    TextEncoder, process_collector::ProcessCollector,
 };
 
 mod api_calls;
@@ -209,6 +209,7 @@ impl Metrics {
         let fenced = register.counters(&table::FENCED_REQUESTS)?;
         let fenced_of = |queue: &str| fenced.with_label_values(&[queue]);
         register_build(&register)?;
+        registry.register(Box::new(ProcessCollector::for_self()))?;
         let shard = ShardSnapshot::default();
         registry.register(Box::new(ShardCollector::new(shard.clone())?))?;
         let election_snapshot = ElectionSnapshot::default();
@@ -246,11 +247,8 @@ impl Metrics {
 }
 
 fn register_build(register: &Register<'_>) -> Result<(), prometheus::Error> {
-    let tzdb = crate::schedule::zone::tzdb_version();
-    register
-        .gauges(&table::BUILD)?
-        .with_label_values(&[env!("CARGO_PKG_VERSION"), tzdb])
-        .set(1);
+    let versions = [env!("CARGO_PKG_VERSION"), crate::schedule::zone::tzdb_version()];
+    register.gauges(&table::BUILD)?.with_label_values(&versions).set(1);
     Ok(())
 }
 
@@ -345,7 +343,7 @@ impl Register<'_> {
     fn api(&self) -> Result<ApiMetrics, prometheus::Error> {
         let durations = self.histograms(&table::API_REQUEST_DURATION, REQUEST_BUCKETS)?;
         Ok(ApiMetrics {
-            requests: self.counters(&table::API_REQUESTS)?,
+            requests: api_calls::begun_at_zero(self.counters(&table::API_REQUESTS)?),
             durations: ApiCall::ALL.map(|call| durations.with_label_values(&call.labels())),
             refusals: RefusalLog::default(),
         })

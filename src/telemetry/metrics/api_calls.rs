@@ -9,6 +9,10 @@ use crate::controller::permissions::RefusalLog;
 /// The label value of a request without a response.
 const CODE_NONE: &str = "none";
 
+/// Codes whose series exist from the start, so that a query finds them before the first such answer: of an accepted
+/// request, of a throttled one, of an error of the API server, and of a request without an answer.
+const EXPECTED_CODES: [&str; 4] = ["200", "429", "500", CODE_NONE];
+
 /// A kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiCall {
@@ -95,6 +99,17 @@ impl ApiCall {
             ApiCall::ReviewAccess => ["create", "selfsubjectaccessreviews"],
         }
     }
+}
+
+/// Creates the series of the expected codes. A Job, an Event or a Lease that was created is answered with 201.
+pub(super) fn begun_at_zero(requests: IntCounterVec) -> IntCounterVec {
+    for [verb, resource] in ApiCall::ALL.map(ApiCall::labels) {
+        for code in EXPECTED_CODES {
+            let code = if verb == "create" && code == "200" { "201" } else { code };
+            requests.with_label_values(&[verb, resource, code]);
+        }
+    }
+    requests
 }
 
 /// Counts responses and times requests.

@@ -184,4 +184,25 @@ table! {
     BUILD: Gauge "cronwheel_build_info" ["version", "tzdb"]
         "1, labelled with the version of cronwheel and of its time zone data.",
         "Changes with an upgrade.";
+    PROCESS_CPU: Counter "process_cpu_seconds_total" []
+        "Total user and system CPU time spent in seconds.",
+        "Follows the runs. The rate times 1000 is the processor time in millicores.";
+    PROCESS_OPEN_FDS: Gauge "process_open_fds" []
+        "Number of open file descriptors.",
+        "A few connections to each API server and each scraper. A steady rise is a leak: report it.";
+    PROCESS_MAX_FDS: Gauge "process_max_fds" []
+        "Maximum number of open file descriptors.",
+        "A setting of the container runtime.";
+    PROCESS_VIRTUAL_MEMORY: Gauge "process_virtual_memory_bytes" []
+        "Virtual memory size in bytes.",
+        "Reserved address space, not memory in use.";
+    PROCESS_RESIDENT_MEMORY: Gauge "process_resident_memory_bytes" []
+        "Resident memory size in bytes.",
+        "Follows the number and size of CronJobs. Near the memory limit, raise the limit: docs/memory.md.";
+    PROCESS_START_TIME: Gauge "process_start_time_seconds" []
+        "Start time of the process since unix epoch in seconds.",
+        "Changes when the container restarts: look at the log of the former container.";
+    PROCESS_THREADS: Gauge "process_threads" []
+        "Number of OS threads in the process.",
+        "Constant after the start.";
 }

@@ -27,9 +27,6 @@ fn value(text: &str, series: &str) -> u64 {
 #[tokio::test(start_paused = true)]
 async fn every_row_of_the_table_is_registered_and_nothing_else() {
     let metrics = Metrics::register().unwrap();
-    for call in ApiCall::ALL {
-        metrics.dispatch.api.record(call, None, Duration::ZERO);
-    }
     let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
     metrics.watch_health.begin("jobs", Scope::Cluster, clock.clone());
     metrics.election_snapshot.publish(figures(&clock));
@@ -157,6 +154,23 @@ fn a_request_is_counted_by_verb_resource_and_code() {
     ] {
         assert!(text.lines().any(|have| have == line), "{line} is not in\n{text}");
     }
+}
+
+#[test]
+fn requests_of_every_kind_are_counted_from_zero() {
+    let text = Metrics::register().unwrap().render().unwrap();
+    for line in [
+        r#"cronwheel_api_requests_total{code="201",resource="jobs",verb="create"} 0"#,
+        r#"cronwheel_api_requests_total{code="200",resource="cronjobs/status",verb="update"} 0"#,
+        r#"cronwheel_api_requests_total{code="429",resource="jobs",verb="create"} 0"#,
+        r#"cronwheel_api_requests_total{code="none",resource="leases",verb="patch"} 0"#,
+    ] {
+        assert!(text.lines().any(|have| have == line), "{line} is not in\n{text}");
+    }
+    assert!(
+        !text.contains(r#"code="200",resource="jobs",verb="create""#),
+        "a create is answered with 201"
+    );
 }
 
 #[test]

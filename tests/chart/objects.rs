@@ -3,10 +3,7 @@
 use std::fs;
 
 use clap::Parser as _;
-use cronwheel::{
-    cli::args::{Cli, Command, RunArgs},
-    telemetry::metrics::table,
-};
+use cronwheel::cli::args::{Cli, Command, RunArgs};
 use serde_json::{Value, json};
 
 use super::{chart, everything, objects, objects_of, render, render_as, the};
@@ -134,27 +131,34 @@ fn nothing_runs_at_installation_and_nothing_depends_on_what_a_cluster_has() {
 }
 
 #[test]
-fn alerts_ask_for_metrics_that_there_are() {
-    let objects = objects_of(&everything());
-    let rules = the(&objects, "PrometheusRule")["spec"]["groups"][0]["rules"]
-        .as_array()
-        .unwrap();
-    assert_eq!(rules.len(), 4);
-    let known: Vec<&str> = table::ALL.iter().map(|metric| metric.name).collect();
-    for rule in rules {
-        let expression = rule["expr"].as_str().unwrap();
-        let words = expression.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-        let asked: Vec<&str> = words.filter(|word| word.starts_with("cronwheel_")).collect();
-        assert!(!asked.is_empty(), "{expression}");
-        for metric in asked {
-            let parts = ["_bucket", "_count", "_sum"];
-            let name = parts
-                .iter()
-                .find_map(|part| metric.strip_suffix(part))
-                .unwrap_or(metric);
-            assert!(known.contains(&name), "{metric} in {expression}");
-        }
-    }
+fn creates_of_jobs_have_a_priority_level_of_their_own() {
+    let named = |objects: &[Value], kind: &str| -> Vec<String> {
+        let of_kind = objects.iter().filter(|object| object["kind"] == kind);
+        of_kind
+            .map(|object| object["metadata"]["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let objects = objects_of(&json!({}));
+    let level = the(&objects, "PriorityLevelConfiguration");
+    let is_of_jobs = |object: &&Value| object["metadata"]["name"] == "cronwheel-jobs" && object["kind"] == "FlowSchema";
+    let schema = &objects.iter().find(is_of_jobs).unwrap()["spec"];
+    assert_eq!(schema["priorityLevelConfiguration"]["name"], level["metadata"]["name"]);
+    assert_eq!(schema["distinguisherMethod"]["type"], "ByNamespace");
+    let rule = &schema["rules"][0];
+    let account = json!({"name": the(&objects, "ServiceAccount")["metadata"]["name"], "namespace": "kube-system"});
+    assert_eq!(
+        rule["subjects"],
+        json!([{"kind": "ServiceAccount", "serviceAccount": account}])
+    );
+    assert_eq!(
+        rule["resourceRules"],
+        json!([{"apiGroups": ["batch"], "resources": ["jobs"], "namespaces": ["*"], "verbs": ["create"]}])
+    );
+    let without = objects_of(&json!({"flowSchema": {"jobs": {"enabled": false}}}));
+    assert_eq!(named(&without, "FlowSchema"), ["cronwheel-leases"]);
+    assert!(named(&without, "PriorityLevelConfiguration").is_empty());
+    let none = objects_of(&json!({"flowSchema": {"enabled": false}}));
+    assert!(named(&none, "FlowSchema").is_empty() && named(&none, "PriorityLevelConfiguration").is_empty());
 }
 
 #[test]

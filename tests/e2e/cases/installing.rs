@@ -340,7 +340,7 @@ fn flow(answer: &Answer) -> [String; 2] {
     })
 }
 
-pub(super) async fn requests_about_leases_go_by_the_flow_schema(namespace: Namespace) {
+pub(super) async fn leases_and_creates_of_jobs_go_by_flow_schemas(namespace: Namespace) {
     let account = account(&namespace).await;
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", namespace.name);
     let one = format!("{path}/a");
@@ -369,8 +369,20 @@ pub(super) async fn requests_about_leases_go_by_the_flow_schema(namespace: Names
         let level = &flow(&ask(&account, method, path, body).await)[1];
         assert_eq!(level, &expected[1], "{method} {path}");
     }
-    let jobs = format!("/apis/batch/v1/namespaces/{}/jobs", namespace.name);
+    let of_jobs = [
+        uid("FlowSchema", "cronwheel-jobs").await,
+        uid("PriorityLevelConfiguration", "cronwheel-jobs").await,
+    ];
     let administrator = client(&namespace.control_plane.admin_kubeconfig).await;
+    let create = async |client, name| flow(&create_job(client, &namespace.name, name, None).await);
+    assert_eq!(create(&account, "by-the-account").await, of_jobs);
+    assert_ne!(create(&administrator, "by-another").await[1], of_jobs[1]);
+    let jobs = format!("/apis/batch/v1/namespaces/{}/jobs", namespace.name);
+    assert_ne!(
+        flow(&ask(&account, "GET", &jobs, Value::Null).await)[1],
+        of_jobs[1],
+        "only creates have seats of their own"
+    );
     for (client, path) in [(&account, &jobs), (&administrator, &path)] {
         assert_ne!(
             flow(&ask(client, "GET", path, Value::Null).await)[0],

@@ -4,7 +4,7 @@
 LOADTEST = cargo run --release --quiet --package loadtest --
 RESULTS = loadtest/results/$(or $(RUN),$(shell date +%F)-two-cores)
 
-.PHONY: help demo check format lint test test-fast chart-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers versions size compare at-rest idle figures quote
+.PHONY: help demo check format lint test test-fast chart-test alerts-test dashboards-test image image-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers versions size compare at-rest idle figures quote
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,18 @@ test-fast: ## Tests that need neither Go nor Python
 
 chart-test: ## What the Helm chart renders; helm is built on first use, four minutes
 	cargo test --quiet --test chart
+
+alerts-test: ## Every alert fires, clears and stays silent; promtool is built on first use, two minutes
+	cargo test --quiet --test chart alerts::
+
+dashboards-test: ## Every query of dashboards and alerts on a real Prometheus, its counts against the audit log, some seven minutes
+	cargo test --test chart -- --ignored --nocapture measured
+
+image: ## The image as an OCI layout in target/image/oci, without a base image or a container engine
+	python3 deploy/image/build.py
+
+image-test: ## The image, unpacked, runs the controller read-only as its user against the test bed; needs root
+	python3 deploy/image/test.py
 
 e2e: ## The controller as a process on a real kube-apiserver; or CASE=firing
 	cargo test --test e2e -- $(CASE)

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod alerts;
+mod dashboards;
 mod manifests;
 mod objects;
 mod permissions;
@@ -101,7 +103,7 @@ fn everything() -> Value {
     json!({
         "autoscaling": {"enabled": true},
         "priorityClass": {"create": true, "name": "cronwheel"},
-        "metrics": {"podMonitor": {"enabled": true}, "prometheusRule": {"enabled": true}},
+        "metrics": {"podMonitor": {"enabled": true}, "prometheusRule": {"enabled": true}, "dashboards": {"enabled": true}},
         "networkPolicy": {"enabled": true},
         "fencePolicy": {"enabled": true},
     })

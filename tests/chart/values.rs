@@ -43,6 +43,7 @@ fn other_of(path: &str, value: &Value) -> Value {
         ("controller.extraArgs", _) => list_of_text("--pod-name=a"),
         ("controller.shards", _) => json!(64),
         ("priorityClass.value", _) => json!(1000),
+        ("metrics.prometheusRule.latenessSeconds", _) => json!(0.5),
         ("securityContext.capabilities.drop", _) => list_of_text("NET_RAW"),
         ("imagePullSecrets", _) => json!([{"name": "registry"}]),
         ("tolerations", _) => json!([{"operator": "Exists"}]),

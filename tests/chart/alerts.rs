@@ -1,0 +1,243 @@
+//! The alerts: each fires, clears and stays silent, asks for metrics that there are, and has a runbook.
+
+use std::{collections::BTreeSet, fs, process::Command};
+
+use cronwheel::telemetry::metrics::table;
+use serde_json::{Value, json};
+
+use super::{chart, everything, objects_of, render, root, the};
+
+/// The label that a plain file names in place of the namespace of an installation.
+const SELECTOR: &str = "namespace=\"kube-system\"";
+/// Metrics without a series while all is well: their absence means nothing.
+const ABSENT_WHILE_WELL: [&str; 1] = ["cronwheel_takes_no_shards"];
+
+fn yaml(path: &std::path::Path) -> Value {
+    serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// The rules of all groups.
+fn rules(file: &Value) -> Vec<Value> {
+    let groups = file["groups"].as_array().unwrap();
+    groups
+        .iter()
+        .flat_map(|group| group["rules"].as_array().unwrap().clone())
+        .collect()
+}
+
+fn in_file() -> Vec<Value> {
+    rules(&yaml(&chart().join("files/alerts.yaml")))
+}
+
+fn alerts(rules: &[Value]) -> impl Iterator<Item = &Value> {
+    rules.iter().filter(|rule| rule["alert"].is_string())
+}
+
+/// The names of metrics in an expression.
+pub(super) fn metrics_in(expression: &str) -> BTreeSet<String> {
+    // What stands in quotes is no name.
+    let bare: String = expression.split('"').step_by(2).collect::<Vec<_>>().join(" ");
+    let words = bare.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_' && letter != ':');
+    let is_metric = |word: &&str| {
+        ["cronwheel_", "cronjob_controller_", "process_"]
+            .iter()
+            .any(|prefix| word.starts_with(prefix))
+    };
+    words.filter(is_metric).map(str::to_owned).collect()
+}
+
+/// The name under which a series is registered: those of a histogram have an ending.
+pub(super) fn registered_name(metric: &str) -> Option<&'static str> {
+    let find = |name: &str| table::ALL.iter().find(|spec| spec.name == name);
+    let of_histogram = || {
+        ["_bucket", "_count", "_sum"]
+            .iter()
+            .find_map(|ending| find(metric.strip_suffix(ending)?))
+    };
+    find(metric).or_else(of_histogram).map(|spec| spec.name)
+}
+
+#[test]
+fn promtool_accepts_the_rules_and_their_tests_pass() {
+    let promtool = testbed::find_or_build_promtool().unwrap();
+    for arguments in [
+        ["check", "rules", "deploy/helm/cronwheel/files/alerts.yaml"],
+        ["test", "rules", "tests/chart/alerts_test.yaml"],
+    ] {
+        let output = Command::new(&promtool)
+            .args(arguments)
+            .current_dir(root())
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn every_alert_is_tested_as_firing_as_clearing_and_as_silent() {
+    let file = yaml(&root().join("tests/chart/alerts_test.yaml"));
+    let tests = file["tests"].as_array().unwrap();
+    for alert in alerts(&in_file()) {
+        let name = &alert["alert"];
+        // For each test, whether the alert fires at the times that are looked at.
+        let seen = |test: &Value| -> Vec<bool> {
+            let checks = test["alert_rule_test"].as_array().unwrap();
+            let of_alert = checks.iter().filter(|check| check["alertname"] == *name);
+            of_alert
+                .map(|check| !check["exp_alerts"].as_array().unwrap().is_empty())
+                .collect()
+        };
+        let cases: Vec<Vec<bool>> = tests.iter().map(seen).collect();
+        let has = |pattern: &[bool]| {
+            cases
+                .iter()
+                .any(|case| case.windows(pattern.len()).any(|found| found == pattern))
+        };
+        assert!(has(&[false, true]), "{name} is not shown to begin");
+        assert!(has(&[true, false]), "{name} is not shown to clear");
+        assert_eq!(cases[0], [false], "{name} is not in {}", tests[0]["name"]);
+    }
+    assert_eq!(tests[0]["name"], "a healthy installation");
+}
+
+#[test]
+fn alerts_ask_for_metrics_of_this_installation_that_there_are() {
+    for rule in in_file() {
+        let expression = rule["expr"].as_str().unwrap();
+        let metrics = metrics_in(expression);
+        let is_recorded = expression.contains("cronwheel:");
+        assert!(is_recorded || !metrics.is_empty(), "{expression}");
+        for metric in &metrics {
+            assert!(registered_name(metric).is_some(), "{metric} in {expression}");
+        }
+        let bare: String = expression.split('"').step_by(2).collect();
+        assert_eq!(
+            expression.matches(SELECTOR).count(),
+            bare.matches('{').count(),
+            "a selector of another installation's: {expression}"
+        );
+    }
+}
+
+#[test]
+fn metrics_that_page_have_an_alert_for_their_absence() {
+    let rules = in_file();
+    let absences: Vec<&str> = alerts(&rules)
+        .filter_map(|alert| {
+            alert["expr"]
+                .as_str()
+                .filter(|expression| expression.contains("absent("))
+        })
+        .collect();
+    let recorded = rules.iter().filter(|rule| rule["record"].is_string());
+    let critical = alerts(&rules).filter(|alert| alert["labels"]["severity"] == "critical");
+    for rule in critical.chain(recorded) {
+        for metric in metrics_in(rule["expr"].as_str().unwrap()) {
+            let metric = metric.replace("_bucket", "_count");
+            let is_watched = absences
+                .iter()
+                .any(|absence| absence.contains(&format!("absent({metric}{{")));
+            assert!(
+                is_watched || ABSENT_WHILE_WELL.contains(&metric.as_str()),
+                "{metric} may be absent and nobody notices"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_alert_has_a_severity_a_summary_and_a_section_in_the_runbooks() {
+    let runbooks = fs::read_to_string(root().join("docs/runbooks.md")).unwrap();
+    let sections: BTreeSet<&str> = runbooks.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    let mut named = BTreeSet::new();
+    let rules = in_file();
+    for alert in alerts(&rules) {
+        let name = alert["alert"].as_str().unwrap();
+        assert!(sections.contains(name), "docs/runbooks.md has no section {name}");
+        let url = format!("docs/runbooks.md#{}", name.to_lowercase());
+        assert_eq!(alert["annotations"]["runbook_url"], url);
+        assert!(alert["annotations"]["summary"].is_string(), "{name}");
+        let severity = alert["labels"]["severity"].as_str().unwrap();
+        assert!(["critical", "warning"].contains(&severity), "{name}");
+        let section = runbooks.split(&format!("## {name}\n")).nth(1).unwrap();
+        assert!(
+            section.trim_start().starts_with(&format!("Severity: {severity}")),
+            "{name}"
+        );
+        named.insert(name);
+    }
+    assert_eq!(named, sections);
+}
+
+#[test]
+fn the_chart_puts_its_values_into_the_rules() {
+    let mut values = everything();
+    values["metrics"]["prometheusRule"] = json!({
+        "enabled": true, "latenessSeconds": 0.5, "runbookUrl": "https://wiki.example/runbooks",
+        "alertLabels": {"team": "platform"},
+    });
+    let file = super::tempfile(&values.to_string());
+    let chart = chart();
+    let arguments = [
+        "template",
+        "cronwheel",
+        chart.to_str().unwrap(),
+        "--namespace=team",
+        "--values",
+    ];
+    let rendered = super::helm(&[&arguments[..], &[file.to_str().unwrap()]].concat()).unwrap();
+    fs::remove_file(file).unwrap();
+    let objects = super::objects(&rendered);
+    let rendered = rules(&the(&objects, "PrometheusRule")["spec"]);
+    let former = in_file();
+    assert_eq!(rendered.len(), former.len());
+    for (rendered, former) in rendered.iter().zip(&former) {
+        assert!(!rendered.to_string().contains("kube-system"), "{rendered}");
+        let expected = former["expr"].as_str().unwrap();
+        let expected = expected
+            .replace(SELECTOR, "namespace=\"team\"")
+            .replace("=~\"5(", "=~\"0.5(");
+        assert_eq!(rendered["expr"].as_str().unwrap().trim(), expected.trim());
+        if let Some(name) = former["alert"].as_str() {
+            let expected = json!({"severity": former["labels"]["severity"], "team": "platform"});
+            assert_eq!(rendered["labels"], expected);
+            let url = format!("https://wiki.example/runbooks#{}", name.to_lowercase());
+            assert_eq!(rendered["annotations"]["runbook_url"], url);
+            assert_eq!(rendered["annotations"]["summary"], former["annotations"]["summary"]);
+        }
+    }
+    let in_seconds =
+        |bound: u32| render(&json!({"metrics": {"prometheusRule": {"enabled": true, "latenessSeconds": bound}}}));
+    assert!(in_seconds(3).is_err());
+}
+
+#[test]
+fn every_lateness_that_the_chart_allows_is_a_bound_of_the_histogram() {
+    let schema: Value = serde_json::from_str(&fs::read_to_string(chart().join("values.schema.json")).unwrap()).unwrap();
+    let path = "/properties/metrics/properties/prometheusRule/properties/latenessSeconds/enum";
+    let text = cronwheel::telemetry::metrics::Metrics::register()
+        .unwrap()
+        .render()
+        .unwrap();
+    for bound in schema.pointer(path).unwrap().as_array().unwrap() {
+        let series = format!("cronwheel_lateness_seconds_bucket{{le=\"{bound}\"}}");
+        assert!(text.contains(&series), "{series}");
+    }
+}
+
+#[test]
+fn names_of_metrics_are_found_outside_of_quotes() {
+    let expression = "rate(cronwheel_jobs{a=\"cronwheel_b\"}[5m]) / cronwheel:runs:x";
+    assert_eq!(metrics_in(expression), BTreeSet::from(["cronwheel_jobs".to_owned()]));
+    assert_eq!(
+        registered_name("cronwheel_lateness_seconds_sum"),
+        Some("cronwheel_lateness_seconds")
+    );
+    assert_eq!(registered_name("cronwheel_other"), None);
+    assert!(objects_of(&everything()).len() > 10);
+}

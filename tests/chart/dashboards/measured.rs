@@ -1,0 +1,259 @@
+//! Every query of every panel and alert on a real Prometheus, which scraped two replicas at work, and its counts against
+//! the audit log.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread::sleep,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use serde_json::{Value, json};
+use testbed::{
+    Options, Testbed,
+    replica::{Replica, ReplicaSetup},
+};
+
+use super::{super::root, all};
+
+const N_CRON_JOBS: usize = 20;
+/// Long enough for two slots, and for everything to move that moves without a fault.
+const RUN: Duration = Duration::from_mins(3);
+/// What Grafana puts in place of its variables.
+const VARIABLES: [(&str, &str); 5] = [
+    ("$__rate_interval", "4m"),
+    ("$__range", "4m"),
+    ("$cluster", ".*"),
+    ("$job", ".*"),
+    ("$instance", ".*"),
+];
+
+/// A process that ends with the test.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+/// Prometheus with our rules, which scrapes these addresses every second.
+fn start_prometheus(folder: &Path, address: &str, replicas: &[String]) -> Ending {
+    let config = json!({
+        "global": {"scrape_interval": "1s", "evaluation_interval": "5s"},
+        "rule_files": [root().join("deploy/helm/cronwheel/files/alerts.yaml")],
+        "scrape_configs": [{
+            "job_name": "cronwheel",
+            "static_configs": [{"targets": replicas, "labels": {"namespace": "kube-system"}}],
+        }],
+    });
+    let file = folder.join("prometheus.yaml");
+    fs::write(&file, config.to_string()).unwrap();
+    let child = Command::new(testbed::find_or_build_prometheus().unwrap())
+        .arg(format!("--config.file={}", file.display()))
+        .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
+        .arg(format!("--web.listen-address={address}"))
+        .arg("--log.level=error")
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .spawn();
+    Ending(child.unwrap())
+}
+
+/// The body of an answer, or nothing if nobody answers with 200.
+fn get(address: &str, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    head.split(' ')
+        .nth(1)
+        .is_some_and(|code| code == "200")
+        .then(|| body.to_owned())
+}
+
+fn wait_for(what: &str, condition: impl Fn() -> bool) {
+    for _ in 0..600 {
+        if condition() {
+            return;
+        }
+        sleep(Duration::from_millis(100));
+    }
+    panic!("not within a minute: {what}");
+}
+
+/// The values that a query returns, without those that are no number.
+fn values(address: &str, expression: &str) -> Vec<f64> {
+    let query: String = form_urlencoded::byte_serialize(expression.as_bytes()).collect();
+    let body = get(address, &format!("/api/v1/query?query={query}"));
+    let body = body.unwrap_or_else(|| panic!("Prometheus refuses {expression}"));
+    let answer: Value = serde_json::from_str(&body).unwrap();
+    let series = answer["data"]["result"].as_array().unwrap();
+    let value = |series: &Value| series["value"][1].as_str().unwrap().parse::<f64>().unwrap();
+    series.iter().map(value).filter(|value| value.is_finite()).collect()
+}
+
+fn cron_jobs() -> String {
+    let job = |number: usize| {
+        let pod = json!({
+            "metadata": {"annotations": {"run-for": "2s"}},
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]},
+        });
+        json!({
+            "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": format!("minutely-{number}")},
+            "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": pod}}},
+        })
+    };
+    let items: Vec<Value> = (0..N_CRON_JOBS).map(job).collect();
+    json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
+}
+
+fn start_replica(number: usize, kubeconfig: &Path, folder: &Path, address: &str) -> Replica {
+    let setup = ReplicaSetup {
+        program: env!("CARGO_BIN_EXE_cronwheel").into(),
+        kubeconfig: kubeconfig.to_owned(),
+        lease_namespace: "kube-system".to_owned(),
+        n_shards: 64,
+        pod_name: format!("cronwheel-{number}"),
+        pod_uid: format!("uid-{number}"),
+        revision: "r1".to_owned(),
+        address: address.to_owned(),
+        arguments: Vec::new(),
+        log: folder.join(format!("{number}.log")),
+    };
+    Replica::start(setup).unwrap()
+}
+
+/// How many requests of the account about this resource had this verb and code.
+fn audited(log: &Path, [verb, resource, subresource, code]: [&str; 4]) -> usize {
+    let text = fs::read_to_string(log).unwrap();
+    let requests = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let is_it = |request: &Value| {
+        request["user"]["username"] == "system:serviceaccount:kube-system:cronwheel"
+            && request["stage"] == "ResponseComplete"
+            && request["verb"] == verb
+            && request["objectRef"]["resource"] == resource
+            && request["objectRef"]["subresource"].as_str().unwrap_or_default() == subresource
+            && request["responseStatus"]["code"].to_string() == code
+    };
+    requests.filter(is_it).count()
+}
+
+/// Waits for the middle of a minute, when nothing is on the way.
+fn wait_for_a_quiet_moment() {
+    let second = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() % 60;
+    sleep(Duration::from_secs((100 - second) % 60));
+}
+
+fn folder() -> PathBuf {
+    let folder = super::super::tempfile("");
+    fs::remove_file(&folder).unwrap();
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+#[ignore = "four minutes: make dashboards-test"]
+fn every_query_returns_data_and_counts_agree_with_the_audit_log() {
+    let folder = folder();
+    let testbed = Testbed::start(Options {
+        audit: true,
+        ..Options::default()
+    })
+    .unwrap();
+    testbed
+        .kubectl()
+        .apply(&fs::read_to_string(root().join("deploy/manifests/rbac.yaml")).unwrap())
+        .unwrap();
+    let kubeconfig = testbed.token_kubeconfig("kube-system", "cronwheel").unwrap();
+    let [prometheus, first, second] = [(); 3].map(|()| free_address());
+    let _prometheus = start_prometheus(&folder, &prometheus, &[first.clone(), second.clone()]);
+    let _first = start_replica(1, &kubeconfig, &folder, &first);
+    wait_for("the first replica", || get(&first, "/readyz").is_some());
+    testbed.kubectl().apply(&cron_jobs()).unwrap();
+    sleep(Duration::from_secs(5));
+    // It takes half of the shards from the first.
+    let _second = start_replica(2, &kubeconfig, &folder, &second);
+    sleep(RUN);
+    wait_for_a_quiet_moment();
+    let mut missing = Vec::new();
+    for dashboard in all() {
+        for panel in dashboard.panels() {
+            for expression in panel.expressions() {
+                let substituted = VARIABLES
+                    .iter()
+                    .fold(expression, |text, (variable, value)| text.replace(variable, value));
+                if values(&prometheus, &substituted).is_empty() {
+                    missing.push(format!("{} / {}: {substituted}", dashboard.title, panel.title));
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no data:\n{}", missing.join("\n"));
+    demand_sound_rules(&prometheus);
+    demand_equal_counts(&prometheus, &testbed.audit_log_path().unwrap());
+    testbed.stop().unwrap();
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Every rule is evaluated without an error, and no alert fires.
+fn demand_sound_rules(prometheus: &str) {
+    let answer: Value = serde_json::from_str(&get(prometheus, "/api/v1/rules").unwrap()).unwrap();
+    let groups = answer["data"]["groups"].as_array().unwrap();
+    let rules: Vec<&Value> = groups
+        .iter()
+        .flat_map(|group| group["rules"].as_array().unwrap())
+        .collect();
+    assert!(rules.len() > 30, "{}", rules.len());
+    for rule in rules {
+        assert_eq!(rule["health"], "ok", "{rule}");
+        if rule["type"] == "alerting" {
+            assert_ne!(rule["state"], "firing", "{rule}");
+        } else {
+            let name = rule["name"].as_str().unwrap();
+            assert!(!values(prometheus, name).is_empty(), "{name} has no data");
+        }
+    }
+}
+
+/// What the metrics count is what the API server was asked for.
+fn demand_equal_counts(prometheus: &str, audit_log: &Path) {
+    // The audit log and the last scrape may be a moment behind.
+    sleep(Duration::from_secs(3));
+    let requests = |labels: &str| format!("sum(cronwheel_api_requests_total{{{labels}}})");
+    let created = audited(audit_log, ["create", "jobs", "", "201"]);
+    assert!(created >= 2 * N_CRON_JOBS, "{created}");
+    for (expression, expected) in [
+        (requests(r#"verb="create", resource="jobs", code="201""#), created),
+        (
+            r#"sum(cronwheel_instant_outcomes_total{outcome="created"})"#.to_owned(),
+            created,
+        ),
+        ("sum(cronwheel_due_instants_total)".to_owned(), created),
+        ("sum(cronwheel_lateness_seconds_count)".to_owned(), created),
+        (
+            requests(r#"verb="update", resource="cronjobs/status", code="200""#),
+            audited(audit_log, ["update", "cronjobs", "status", "200"]),
+        ),
+        (
+            requests(r#"verb="delete", resource="jobs", code="200""#),
+            audited(audit_log, ["delete", "jobs", "", "200"]),
+        ),
+        ("max(cronwheel_dispatch_backlog)".to_owned(), 0),
+        ("sum(cronwheel_cron_jobs)".to_owned(), N_CRON_JOBS),
+        ("sum(cronwheel_leader)".to_owned(), 64),
+    ] {
+        let expected = f64::from(u32::try_from(expected).unwrap());
+        assert_eq!(values(prometheus, &expression), [expected], "{expression}");
+    }
+}

@@ -1,0 +1,232 @@
+//! Who leads which share, how replicas replace each other, and how they are.
+
+use super::model::{Dashboard, Row, lines, row};
+
+pub(super) fn dashboard() -> Dashboard {
+    Dashboard {
+        name: "shards",
+        title: "cronwheel / Shards and replicas",
+        description: "Which replica leads how many shards, how shards move, and how each replica is.",
+        rows: vec![leadership(), moves(), clocks(), watches(), processes()],
+    }
+}
+
+fn leadership() -> Row {
+    row(
+        "Leadership",
+        [
+            lines("Shards led", "short", "Shards that each replica leads. Nearly equal while no replica comes or goes.")
+                .query("{{instance}}", "cronwheel_leader{@}"),
+            lines(
+                "Shards without a leader",
+                "short",
+                "Shards without a leader, and shards in quarantine because their leaders crashed, as a replica observes.",
+            )
+            .query("without a leader", "max(cronwheel_shards_unowned{@})")
+            .query("in quarantine", "max(cronwheel_shards_quarantined{@})"),
+            lines(
+                "Longest time without a leader",
+                "s",
+                "How long a shard has been without a leader. Above 11 s, replicas cannot take it.",
+            )
+            .query("age", "max(cronwheel_shards_unowned_age_seconds{@})"),
+            lines(
+                "Replicas that take no shards",
+                "short",
+                "Replicas that take no shards, by reason. none: all take shards.",
+            )
+            .query(
+                "{{reason}}",
+                "sum by (reason) (cronwheel_takes_no_shards{@}) or label_replace(vector(0), \"reason\", \"none\", \"\", \"\")",
+            ),
+            lines(
+                "Age of the last renewal",
+                "s",
+                "Time since the renewal that leadership is based on. At 7 s a replica stops acting.",
+            )
+            .query("{{instance}}", "cronwheel_lease_renew_age_seconds{@}"),
+            lines(
+                "Other installations in the same namespaces",
+                "short",
+                "Other installations that work in the same namespaces. Must be 0.",
+            )
+            .query("installations", "max(cronwheel_overlapping_installations{@})"),
+        ],
+    )
+}
+
+fn moves() -> Row {
+    row(
+        "Moves of shards",
+        [
+            lines(
+                "Handovers",
+                "s",
+                "given: from the seal until the Lease names the next leader. taken: from there until the replica acts.",
+            )
+            .quantiles("cronwheel_handover_duration_seconds", "side"),
+            lines(
+                "Lost leadership",
+                "ops",
+                "Fences: replicas that stopped acting. Evictions: members whose Lease expired. Rejoins: replicas that \
+                 returned as new members.",
+            )
+            .query("fences", "sum(rate(cronwheel_fences_total{@}[$__rate_interval]))")
+            .query("evictions", "sum(rate(cronwheel_evictions_total{@}[$__rate_interval]))")
+            .query("rejoins", "sum(rate(cronwheel_rejoins_total{@}[$__rate_interval]))"),
+            lines(
+                "Requests that were not sent",
+                "ops",
+                "Requests of shards that a replica no longer led. The next leader decides them again.",
+            )
+            .query(
+                "{{queue}}",
+                "sum by (queue) (rate(cronwheel_fenced_requests_total{@}[$__rate_interval]))",
+            ),
+            lines(
+                "Lists of CronJobs",
+                "ops",
+                "server: the API server left out the CronJobs of other shards. replica: this replica did.",
+            )
+            .query(
+                "{{selected_by}}",
+                "sum by (selected_by) (rate(cronwheel_cron_job_lists_total{@}[$__rate_interval]))",
+            ),
+            lines(
+                "CronJobs of other replicas",
+                "ops",
+                "Received CronJobs of other replicas' shards, and overflows of the cache of all CronJobs.",
+            )
+            .query(
+                "received",
+                "sum(rate(cronwheel_cron_jobs_passed_over_total{@}[$__rate_interval]))",
+            )
+            .query(
+                "overflows",
+                "sum(rate(cronwheel_cron_jobs_keep_overflows_total{@}[$__rate_interval]))",
+            ),
+            lines(
+                "Jobs that were labelled",
+                "ops",
+                "Jobs that lacked the label of their shard: manual runs, or Jobs of the built-in controller.",
+            )
+            .query("Jobs", "sum(rate(cronwheel_jobs_labelled_total{@}[$__rate_interval]))"),
+        ],
+    )
+}
+
+fn clocks() -> Row {
+    row(
+        "Clocks",
+        [
+            lines(
+                "Clock against the API server's",
+                "s",
+                "The clock of each replica minus that of the API server, to about half a second.",
+            )
+            .signed()
+            .query("{{instance}}", "cronwheel_clock_skew_seconds{@}"),
+            lines(
+                "Clock alarms",
+                "short",
+                "1 while a replica starts nothing because its clock differs from the API server's.",
+            )
+            .query("{{instance}}", "cronwheel_clock_alarm{@}"),
+            lines(
+                "Connections to API servers with another clock",
+                "ops",
+                "Connections that were replaced because the clock of their API server differs.",
+            )
+            .query(
+                "connections",
+                "sum(rate(cronwheel_clock_retired_connections_total{@}[$__rate_interval]))",
+            ),
+        ],
+    )
+}
+
+fn watches() -> Row {
+    row(
+        "Watches",
+        [
+            lines(
+                "Silence of watches",
+                "s",
+                "Time since a watch last received something. A minute is normal; two make the replica not ready.",
+            )
+            .query("{{instance}} {{resource}}", "cronwheel_watch_silence_seconds{@}"),
+            lines(
+                "Failed watches",
+                "ops",
+                "Watches that failed and were reopened. Now and then is normal.",
+            )
+            .query(
+                "{{resource}}",
+                "sum by (resource) (rate(cronwheel_watch_errors_total{@}[$__rate_interval]))",
+            ),
+            lines(
+                "Complete lists and new beginnings",
+                "ops",
+                "Complete lists by resource. New beginnings: the API server returned to an older history.",
+            )
+            .query(
+                "{{resource}}",
+                "sum by (resource) (rate(cronwheel_relists_total{@}[$__rate_interval]))",
+            )
+            .query(
+                "new beginnings",
+                "sum(rate(cronwheel_start_overs_total{@}[$__rate_interval]))",
+            ),
+        ],
+    )
+}
+
+fn processes() -> Row {
+    row(
+        "Processes",
+        [
+            lines("Processor", "short", "Processor time of each replica, in cores.").query(
+                "{{instance}}",
+                with_build("rate(process_cpu_seconds_total{@}[$__rate_interval])"),
+            ),
+            lines(
+                "Memory",
+                "bytes",
+                "Resident memory of each replica, and its virtual memory.",
+            )
+            .query("{{instance}}", with_build("process_resident_memory_bytes{@}"))
+            .query("{{instance}} virtual", with_build("process_virtual_memory_bytes{@}")),
+            lines(
+                "File descriptors and threads",
+                "short",
+                "Open file descriptors and their limit, and threads.",
+            )
+            .query("{{instance}} files", with_build("process_open_fds{@}"))
+            .query("{{instance}} limit", with_build("process_max_fds{@}"))
+            .query("{{instance}} threads", with_build("process_threads{@}")),
+            lines(
+                "Time since the start",
+                "s",
+                "How long each replica has run. A drop is a restart.",
+            )
+            .query(
+                "{{instance}}",
+                format!("time() - ({})", with_build("process_start_time_seconds{@}")),
+            ),
+            lines(
+                "Versions",
+                "short",
+                "Replicas by version of cronwheel and of its time zone data.",
+            )
+            .query(
+                "{{version}}, zones {{tzdb}}",
+                "count by (version, tzdb) (cronwheel_build_info{@})",
+            ),
+        ],
+    )
+}
+
+/// Other programs export metrics of processes too.
+fn with_build(expression: &str) -> String {
+    format!("{expression} and on (job, instance) cronwheel_build_info{{@}}")
+}

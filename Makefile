@@ -36,7 +36,7 @@ alerts-test: ## Every alert fires, clears and stays silent; promtool is built on
 	cargo test --quiet --test chart alerts::
 
 dashboards-test: ## Every query of dashboards and alerts on a real Prometheus, its counts against the audit log, some seven minutes
-	cargo test --test chart -- --ignored --nocapture measured
+	cargo test --test e2e -- --ignored --nocapture dashboards::
 
 image: ## The image as an OCI layout in target/image/oci, without a base image or a container engine
 	python3 deploy/image/build.py

@@ -3,7 +3,6 @@
 mod api_cost;
 mod fleet;
 mod load_test;
-mod measured;
 mod model;
 mod shards;
 

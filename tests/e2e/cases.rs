@@ -82,7 +82,7 @@ const CASES: [Case; 70] = cases![
     installing::replicas_without_a_flag_share_the_cron_jobs,
     installing::a_lone_replica_starts_nothing_beside_one_that_shares,
     installing::a_replica_without_the_role_starts_nothing_and_names_it,
-    installing::requests_about_leases_go_by_the_flow_schema,
+    installing::leases_and_creates_of_jobs_go_by_flow_schemas,
     installing::the_fence_refuses_a_job_that_comes_too_late,
     leases::a_lease_goes_with_its_pod,
     leases::a_way_that_falls_silent_is_replaced_before_the_fence,

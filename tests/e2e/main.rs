@@ -14,6 +14,7 @@ mod audit;
 mod cases;
 mod control_plane;
 mod controller;
+mod dashboards;
 mod etcd;
 mod exchange;
 mod kubernetes;
@@ -46,6 +47,7 @@ fn trials() -> Vec<Trial> {
         .chain(parity::trials())
         .chain(replicas::trials())
         .chain(selection::trials())
+        .chain(dashboards::trials())
         .collect()
 }
 

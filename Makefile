@@ -12,7 +12,7 @@ help: ## Lists these commands
 demo: ## Runs cronwheel on a real control plane of its own, with one example CronJob, until Ctrl-C
 	cargo run --quiet --package testbed -- demo
 
-check: format lint test simulate bench-smoke ## What CI runs
+check: format lint test simulate bench-smoke image-test ## What CI runs
 
 format: ## Fails where the formatting is not rustfmt's
 	cargo fmt --all --check
@@ -41,7 +41,7 @@ dashboards-test: ## Every query of dashboards and alerts on a real Prometheus, i
 image: ## The image as an OCI layout in target/image/oci, without a base image or a container engine
 	python3 deploy/image/build.py
 
-image-test: ## The image, unpacked, runs the controller read-only as its user against the test bed; needs root
+image-test: ## The image, unpacked, runs the controller read-only as its user against the test bed; without root, its layout alone
 	python3 deploy/image/test.py
 
 e2e: ## The controller as a process on a real kube-apiserver; or CASE=firing

@@ -15,8 +15,8 @@ use cronwheel::{
     kube_api::{Decoder, SlimCronJob},
     schedule::Zone,
     shard::{
-        Effect, Input, JobRecord, ResourceVersion, Scope, ShardConfig, ShardCount, ShardId, ShardLabels, ShardState,
-        Uid, naming,
+        Effect, Input, JobRecord, ResourceVersion, Scope, SelectedKind, ShardConfig, ShardCount, ShardId, ShardLabels,
+        ShardState, Uid, naming,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -92,13 +92,13 @@ fn listed(n_cron_jobs: u32) -> ShardState {
         },
         now,
     );
-    shard.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
+    shard.handle(Input::list_begun(SelectedKind::CronJobs, Scope::Cluster), now);
     for number in 0..n_cron_jobs {
         shard.handle(cron_job(number), now);
     }
-    shard.handle(Input::CronJobRelistDone(Scope::Cluster), now);
-    shard.handle(Input::JobRelistBegun(Scope::Cluster), now);
-    shard.handle(Input::JobRelistDone(Scope::Cluster), now);
+    shard.handle(Input::list_done(SelectedKind::CronJobs, Scope::Cluster), now);
+    shard.handle(Input::list_begun(SelectedKind::Jobs, Scope::Cluster), now);
+    shard.handle(Input::list_done(SelectedKind::Jobs, Scope::Cluster), now);
     shard
 }
 

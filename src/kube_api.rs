@@ -12,7 +12,9 @@ pub mod http;
 pub mod leases;
 pub mod objects;
 pub mod ordered_watch;
+pub mod page_sizes;
 mod paths;
+pub mod retry;
 pub mod watch;
 
 pub use client::{Answered, ApiClient};

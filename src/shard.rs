@@ -4,6 +4,7 @@
 //! [`bucket`] maps a CronJob to its shard, [`state`] implements one shard, and [`held_shards`] the shards of a replica:
 //! it loads, leads, seals and releases them.
 
+pub mod back_off;
 pub mod boot_instant;
 pub mod bucket;
 pub mod command;
@@ -33,7 +34,7 @@ pub use effect::{CronJobEvent, Effect, EventReason, EventType, JobDelete, JobLoo
 pub use hash::{HASH_SCHEME, fnv1a_64};
 pub use held_shards::{HeldShards, ListOrder, Listed, Ordered, Partition};
 pub use ids::{CronJobIdentity, ResourceVersion, Uid};
-pub use input::{Input, Scope};
+pub use input::{Input, Scope, SelectedKind};
 pub use labels::{SHARD_LABEL_PREFIX, ShardLabels};
 pub use outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome};
 pub use outcome_counts::{InstantOutcome, OutcomeCounts};

@@ -21,10 +21,7 @@ use super::{
 };
 use crate::{
     coordination::{Leadership, WriteTerms},
-    kube_api::{
-        Answer, ApiClient, LabelOutcome, WatchItem,
-        watch::{Selection, selected_jobs},
-    },
+    kube_api::{Answer, ApiClient, LabelOutcome, WatchItem, watch::unlabelled_jobs},
     shard::{BootInstant, Input, JobRecord, Partition, Scope, ShardCount, ShardId, ShardTerm},
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
@@ -123,8 +120,7 @@ impl LabelTask {
     /// Labels the Jobs that one list and the watch after it deliver. Dropped Jobs need a new list, so this returns once
     /// no other Job waits, or after [`PAUSE_MAX`].
     async fn label_listed(&self, scope: Scope) {
-        let selection = Selection::Unlabelled(self.count);
-        let mut items = pin!(selected_jobs(self.client.clone(), scope, selection));
+        let mut items = pin!(unlabelled_jobs(self.client.clone(), scope, self.count));
         let mut in_flight: FuturesUnordered<BoxFuture<'_, Attempt>> = FuturesUnordered::new();
         let mut refused = RefusedJobs::default();
         let mut n_dropped: u64 = 0;

@@ -1,6 +1,6 @@
 //! Lists the shards that are loaded, with one list at a time for all shards that need one. Unless the list must be
-//! consistent, it need be no newer than what the watches have delivered, and CronJobs in the cache are not listed at
-//! all.
+//! consistent, it need be no newer than what the watches have delivered, and CronJobs in the cache
+//! are not listed at all.
 //!
 //! A list that fails is restarted after a pause, and the shard task is notified of the restart.
 
@@ -17,8 +17,12 @@ use super::{
 use crate::{
     kube_api::{
         Decoder,
+        retry::{LIST_PAUSES, Retry},
         watch::{
-            lists::{ListError, ListSource, PART_SIZE_MAX, Page, list_cron_jobs, list_jobs, recall_cron_jobs},
+            lists::{
+                ListError, ListSource, PART_SIZE_MAX, Page, list_cron_jobs, list_jobs,
+                recall_cron_jobs,
+            },
             progress::{ObservedVersion, WatchProgress},
             selection::{Freshness, SelectedBy},
         },
@@ -26,10 +30,6 @@ use crate::{
     shard::{ListOrder, Listed, Partition, ResourceVersion, ResourceVersions, Scope, ShardCount, ShardSet},
     telemetry::metrics::SelectionMetrics,
 };
-
-/// Pause before a failed list is restarted: initial and maximum.
-const PAUSE_MIN: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// Progress of a list, for the shard task.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl ListTask {
 
     async fn serve(&mut self) {
         while let Some(order) = self.wanted.recv().await {
-            let (mut pause, mut must_be_new) = (PAUSE_MIN, order.is_consistent);
+            let (mut retry, mut must_be_new) = (Retry::new(LIST_PAUSES), order.is_consistent);
             let n_shards = order.shards.len();
             loop {
                 tracing::debug!(n_shards, is_consistent = must_be_new, "list of shards begun");
@@ -106,8 +106,8 @@ impl ListTask {
                     Err(Broken::Unwanted) => return,
                     Err(Broken::List(error)) => {
                         self.warn(&error, n_shards);
-                        tokio::time::sleep(pause).await;
-                        pause = (pause * 2).min(PAUSE_MAX);
+                        retry.fail();
+                        retry.wait().await;
                         // An API server that is far behind the watched one refuses a `NotOlderThan` list.
                         must_be_new = true;
                         ListNews::Again
@@ -193,7 +193,7 @@ impl ListTask {
         }
     }
 
-    /// Reads the CronJobs from the cache if that is permitted and the cache is complete; otherwise lists them.
+    /// Reads the CronJobs from the cache if it is complete and that is permitted; otherwise lists them.
     async fn cron_jobs(
         &self,
         order: &ListOrder,

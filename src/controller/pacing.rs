@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::{
     kube_api::{Answer, Answered},
-    shard::BootInstant,
+    shard::{BootInstant, back_off::BackOff},
 };
 
 mod limit;
@@ -25,6 +25,11 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 
 /// The maximum pause that the lane chooses by itself: a server that is back is noticed within it.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+const PAUSES: BackOff = BackOff {
+    first: PAUSE_MIN,
+    longest: PAUSE_MAX,
+};
 
 /// The maximum pause that a server can require: an absurd `Retry-After` must not stop the controller.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
@@ -247,14 +252,14 @@ impl Pacer {
         if ticket.period != self.period {
             return false;
         }
-        let doubled = PAUSE_MIN.saturating_mul(1 << self.n_incidents_in_row.min(16));
-        let pause = retry_after.map_or(doubled.min(PAUSE_MAX), |asked| asked.clamp(PAUSE_MIN, RETRY_AFTER_MAX));
+        self.n_incidents_in_row = self.n_incidents_in_row.saturating_add(1);
+        let chosen = PAUSES.after(self.n_incidents_in_row);
+        let pause = retry_after.map_or(chosen, |asked| asked.clamp(PAUSE_MIN, RETRY_AFTER_MAX));
         self.lane = Lane::Paused {
             until: now + pause,
             is_asked: retry_after.is_some(),
             then_probe,
         };
-        self.n_incidents_in_row = self.n_incidents_in_row.saturating_add(1);
         self.period += 1;
         true
     }

@@ -126,19 +126,19 @@ impl WatchChannels {
 
     fn note_relist(&self, input: &Input) {
         match input {
-            Input::CronJobRelistBegun(scope) | Input::JobRelistBegun(scope) => {
-                self.metrics.relists.inc();
-                tracing::info!(resource = self.resource, ?scope, "list begun");
-            }
-            Input::CronJobRelistDone(scope) | Input::JobRelistDone(scope) => {
-                tracing::info!(resource = self.resource, ?scope, "list complete");
-            }
             Input::Selected(selected) => {
-                self.metrics
-                    .relists
-                    .inc_by(u64::from(selected.stage == SelectionStage::ListBegun));
-                let n_shards = selected.shards.len();
-                tracing::debug!(resource = self.resource, n_shards, stage = ?selected.stage, "shards selected");
+                let (resource, scope) = (self.resource, &selected.scope);
+                match selected.stage {
+                    SelectionStage::ListBegun => {
+                        self.metrics.relists.inc();
+                        tracing::info!(resource, ?scope, "list begun");
+                    }
+                    SelectionStage::ListDone => tracing::info!(resource, ?scope, "list complete"),
+                    stage @ (SelectionStage::Watching(_) | SelectionStage::NotPermitted) => {
+                        let n_shards = selected.shards.len();
+                        tracing::debug!(resource, n_shards, ?stage, "shards selected");
+                    }
+                }
             }
             Input::CronJobApplied(_)
             | Input::CronJobSeen(_)

@@ -2,53 +2,28 @@
 
 use std::sync::Arc;
 
-use futures::{Stream, StreamExt};
 use tokio::sync::mpsc;
 
 use super::{Shell, event_task::EventQueue, shutdown::Phase, tasks::Task, watch_task::WatchChannels};
 use crate::{
     kube_api::{
-        ApiClient, Decoder, WatchItem,
-        watch::{
-            Selection, bounded_pages::bounded_pages, cron_jobs, held_cron_jobs, history::checked_history, jobs,
-            observed, progress::WatchProgress, selected_jobs,
-        },
+        ApiClient, Decoder,
+        watch::{WatchedShards, bounded_pages::bounded_pages, cron_jobs, history::checked_history, jobs, observed},
     },
     shard::{Input, Scope},
     telemetry::metrics::WatchMetrics,
 };
 
 impl Shell {
-    /// Watches all CronJobs of a scope, or with sharding those of the held shards.
-    fn watch_cron_jobs(
-        &self,
-        client: kube::Client,
-        scope: &Scope,
-        decoder: Arc<Decoder>,
-    ) -> impl Stream<Item = WatchItem> + Send + use<> {
-        match (&self.settings.sharding, self.progress_of(scope)) {
-            (Some(sharding), Some(progress)) => {
-                let held = self.held_shards.subscribe();
-                held_cron_jobs(client, decoder, sharding.shard_count, held, progress.clone()).right_stream()
-            }
-            _ => cron_jobs(client, scope.clone(), decoder).left_stream(),
-        }
-    }
-
-    /// Watches all Jobs of a scope, or with sharding those of the held shards.
-    fn watch_jobs(&self, client: kube::Client, scope: &Scope) -> impl Stream<Item = WatchItem> + Send + use<> {
-        match (&self.settings.sharding, self.progress_of(scope)) {
-            (Some(sharding), Some(progress)) => {
-                let held = self.held_shards.subscribe();
-                let selection = Selection::OfShards(sharding.shard_count, held, progress.jobs.clone());
-                selected_jobs(client, scope.clone(), selection).right_stream()
-            }
-            _ => jobs(client, scope.clone()).left_stream(),
-        }
-    }
-
-    fn progress_of(&self, scope: &Scope) -> Option<&WatchProgress> {
-        self.progress.iter().find(|progress| progress.scope == *scope)
+    /// The shards whose objects the watches of a scope select; `None` if this replica has everything.
+    fn watched_shards(&self, scope: &Scope) -> Option<WatchedShards> {
+        let sharding = self.settings.sharding.as_ref()?;
+        let progress = self.progress.iter().find(|progress| progress.scope == *scope)?;
+        Some(WatchedShards {
+            count: sharding.shard_count,
+            wanted: self.held_shards.subscribe(),
+            progress: progress.clone(),
+        })
     }
 
     pub(super) fn decoder(&self) -> Arc<Decoder> {
@@ -84,8 +59,9 @@ impl Shell {
             let checked = || checked_history(self.watch_client.clone(), self.went_back.clone());
             let cron_job_client = bounded_pages(observed(checked(), cron_job_links.observer()));
             let job_client = bounded_pages(observed(checked(), job_links.observer()));
-            let cron_jobs = self.watch_cron_jobs(cron_job_client, scope, Arc::clone(&decoder));
-            let jobs = self.watch_jobs(job_client, scope);
+            let shards = self.watched_shards(scope);
+            let cron_jobs = cron_jobs(cron_job_client, scope.clone(), Arc::clone(&decoder), shards.clone());
+            let jobs = jobs(job_client, scope.clone(), shards);
             [
                 self.start("CronJob watch", Phase::StopIntake, cron_job_links.run(cron_jobs)),
                 self.start("Job watch", Phase::StopIntake, job_links.run(jobs)),

@@ -27,7 +27,7 @@ use tokio::sync::Semaphore;
 use self::{
     answer::{Sorted, WriteKind},
     exchange::{Exchange, Request, Sent},
-    object::{LeasePage, selector},
+    object::selector,
 };
 pub use self::{
     exchange::ExchangeError,
@@ -35,7 +35,12 @@ pub use self::{
 };
 use crate::{
     coordination::{InstallationName, LeaseKey, LeaseNames, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer},
-    kube_api::{http::ServerDate, objects::classify::RawAnswer, paths::push_segment},
+    kube_api::{
+        http::ServerDate,
+        objects::classify::RawAnswer,
+        page_sizes::{LEASE_PAGE_BYTES_MAX, LEASE_PAGES_MAX, PAGE_SIZE},
+        paths::push_segment,
+    },
     shard::{ResourceVersion, ShardCount},
 };
 
@@ -43,17 +48,8 @@ use crate::{
 /// and the watch never wait for a stream.
 const SHARD_REQUESTS_MAX: usize = 64;
 
-/// Number of Leases in a page of a list.
-const PAGE_SIZE: u32 = 500;
-
 /// Maximum size of a Lease: its annotations are at most 256 KiB, and its managed fields not many times that.
 const LEASE_MAX_BYTES: usize = 2 << 20;
-
-/// Maximum size of a page: 500 Leases with the longest plans and their managed fields.
-const PAGE_MAX_BYTES: usize = 64 << 20;
-
-/// Maximum number of pages of a list. More indicate a fault: members are few, and shards at most 1024.
-const PAGES_MAX: usize = 100;
 
 /// The Leases of one installation, on a separate connection. Cheap to clone.
 #[derive(Clone)]
@@ -234,8 +230,14 @@ impl LeaseApi {
     async fn all_pages(&self, what: &str, timeout: Duration) -> Result<LeaseList, LeaseError> {
         let mut leases = Vec::new();
         let mut next = None;
-        for _ in 0..PAGES_MAX {
-            let page = self.page(what, next.as_deref(), timeout).await?;
+        let list = format!(
+            "{}?labelSelector={}&limit={PAGE_SIZE}",
+            self.path(None),
+            selector(&self.names.installation)
+        );
+        for _ in 0..LEASE_PAGES_MAX {
+            let answer = self.page(what, &list, next.as_deref(), timeout).await?;
+            let page = object::page(&answer.body, &self.names).map_err(|error| unreadable(what, &error))?;
             leases.extend(page.leases);
             match page.next {
                 Some(token) => next = Some(token),
@@ -249,24 +251,25 @@ impl LeaseApi {
         }
         Err(LeaseError::Unreadable {
             request: what.to_owned(),
-            message: format!("it has more than {PAGES_MAX} pages"),
+            message: format!("it has more than {LEASE_PAGES_MAX} pages"),
         })
     }
 
-    async fn page(&self, what: &str, next: Option<&str>, timeout: Duration) -> Result<LeasePage, LeaseError> {
-        let mut path = format!(
-            "{}?labelSelector={}&limit={PAGE_SIZE}",
-            self.path(None),
-            selector(&self.names.installation)
-        );
+    /// Requests a page of a list of Leases, the first or the one at `next`. `list` is its path with a query.
+    async fn page(
+        &self,
+        what: &str,
+        list: &str,
+        next: Option<&str>,
+        timeout: Duration,
+    ) -> Result<RawAnswer, LeaseError> {
+        let mut path = list.to_owned();
         if let Some(token) = next {
             path.push_str("&continue=");
             push_segment(&mut path, token);
         }
         let request = Request::new(Method::GET, path).lives(timeout);
-        let sent = self.exchange.send(request, PAGE_MAX_BYTES, timeout).await;
-        let answer = answered(what, sent)?;
-        object::page(&answer.body, &self.names).map_err(|error| unreadable(what, &error))
+        answered(what, self.exchange.send(request, LEASE_PAGE_BYTES_MAX, timeout).await)
     }
 
     /// Watches the Leases of the installation from a version. The watch ends when the server ends it, and at the first

@@ -27,7 +27,7 @@ pub use self::{list_order::ListOrder, listing::Listed};
 use super::{
     effect::Effect,
     ids::Uid,
-    input::{Input, Scope, Selected, SelectedKind, SelectionStage},
+    input::{Input, Scope, Selected, SelectionStage},
     outcome_counts::OutcomeCounts,
     template_memory::TemplateMemory,
 };
@@ -186,29 +186,26 @@ impl HeldShards {
     pub fn handle(&mut self, input: Input, now: Timestamp) {
         self.progress.observe(&input);
         if let Input::Selected(selected) = input {
-            return self.follow_selection(&selected, now);
+            return self.follow_selection(selected, now);
         }
         if let Some(shard) = self.concerned(&input) {
             return self.hand_to(shard, input, now);
         }
-        let shards: Vec<ShardId> = self.held.keys().copied().collect();
-        for shard in shards {
-            self.hand_to(shard, input.clone(), now);
+        self.hand_to_each(&ShardSet::EVERY, &input, now);
+    }
+
+    /// Forwards a list to the shards that it covers. Other shards ignore it.
+    fn follow_selection(&mut self, selected: Box<Selected>, now: Timestamp) {
+        if let SelectionStage::ListBegun | SelectionStage::ListDone = selected.stage {
+            let shards = selected.shards;
+            self.hand_to_each(&shards, &Input::Selected(selected), now);
         }
     }
 
-    /// Forwards a relist to the shards that it covers; it has no meaning for others.
-    fn follow_selection(&mut self, selected: &Selected, now: Timestamp) {
-        for shard in selected.shards.iter() {
-            let scope = selected.scope.clone();
-            let input = match (selected.kind, selected.stage) {
-                (SelectedKind::CronJobs, SelectionStage::ListBegun) => Input::CronJobRelistBegun(scope),
-                (SelectedKind::CronJobs, SelectionStage::ListDone) => Input::CronJobRelistDone(scope),
-                (SelectedKind::Jobs, SelectionStage::ListBegun) => Input::JobRelistBegun(scope),
-                (SelectedKind::Jobs, SelectionStage::ListDone) => Input::JobRelistDone(scope),
-                (_, SelectionStage::Watching(_) | SelectionStage::NotPermitted) => return,
-            };
-            self.hand_to(shard, input, now);
+    fn hand_to_each(&mut self, shards: &ShardSet, input: &Input, now: Timestamp) {
+        let held: Vec<ShardId> = self.shards().filter(|shard| shards.contains(*shard)).collect();
+        for shard in held {
+            self.hand_to(shard, input.clone(), now);
         }
     }
 
@@ -330,14 +327,7 @@ impl HeldShards {
             | Input::JobDeleteAnswered { cron_job, .. }
             | Input::StatusAnswered { cron_job, .. } => cron_job,
             Input::JobLookedUp { look_up, .. } => &look_up.cron_job.uid,
-            Input::CronJobRelistBegun(_)
-            | Input::CronJobRelistDone(_)
-            | Input::JobRelistBegun(_)
-            | Input::JobRelistDone(_)
-            | Input::JobSeen(_)
-            | Input::JobDeleted(_)
-            | Input::JobUnselected(_)
-            | Input::Selected(_) => return None,
+            Input::Selected(_) | Input::JobSeen(_) | Input::JobDeleted(_) | Input::JobUnselected(_) => return None,
         };
         Some(self.partition.shard_of(cron_job))
     }

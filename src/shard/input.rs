@@ -40,12 +40,12 @@ impl fmt::Display for Scope {
     }
 }
 
-/// A change of a watch of the CronJobs or Jobs of some shards.
+/// A step of a list or of a watch of the CronJobs or Jobs of some shards.
 #[derive(Clone, Debug)]
 pub struct Selected {
-    /// The resource that is watched.
+    /// The resource that is listed or watched.
     pub kind: SelectedKind,
-    /// The scope of the watch.
+    /// The scope of the list or watch.
     pub scope: Scope,
     /// The shards that are listed or watched.
     pub shards: ShardSet,
@@ -53,7 +53,14 @@ pub struct Selected {
     pub stage: SelectionStage,
 }
 
-/// The resource of a [`Selected`] watch.
+impl Selected {
+    /// Whether a list of these shards begins.
+    pub fn begins_list(&self) -> bool {
+        self.stage == SelectionStage::ListBegun
+    }
+}
+
+/// The resource of a list or watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelectedKind {
     /// CronJobs.
@@ -62,10 +69,11 @@ pub enum SelectedKind {
     Jobs,
 }
 
-/// The step of a [`Selected`] watch.
+/// The step of a list or watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelectionStage {
-    /// A list of these shards begins.
+    /// A list of these shards begins. An object of theirs that is neither applied nor seen before the end of the list
+    /// is gone.
     ListBegun,
     /// The list is complete.
     ListDone,
@@ -78,8 +86,8 @@ pub enum SelectionStage {
 /// A fact. Inputs are handled in the order in which the process learned them.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A new list of the CronJobs of a scope begins. A CronJob neither applied nor seen before its end is gone.
-    CronJobRelistBegun(Scope),
+    /// A step of a list or watch.
+    Selected(Box<Selected>),
     /// A CronJob exists in this form.
     CronJobApplied(Box<CronJobRecord>),
     /// A CronJob exists but cannot be decoded. The state of its last decoded form remains, and the CronJob starts
@@ -87,10 +95,6 @@ pub enum Input {
     CronJobSeen(Uid),
     /// A CronJob is gone.
     CronJobDeleted(Uid),
-    /// The list of CronJobs of a scope is complete.
-    CronJobRelistDone(Scope),
-    /// A new list of the Jobs of a scope begins. A Job neither applied nor seen before its end is gone.
-    JobRelistBegun(Scope),
     /// A Job exists in this form.
     JobApplied(Box<JobRecord>),
     /// A Job exists but cannot be decoded. The state of its last decoded form remains.
@@ -99,10 +103,6 @@ pub enum Input {
     JobDeleted(Uid),
     /// A watch by label no longer selects a Job: the Job is gone, or its label was removed.
     JobUnselected(Uid),
-    /// The list of Jobs of a scope is complete.
-    JobRelistDone(Scope),
-    /// A step of a watch, where shards are shared with other replicas. Takes the place of the relist inputs.
-    Selected(Box<Selected>),
     /// The answer to a `CreateJob`.
     JobCreateAnswered {
         /// The order's CronJob.
@@ -139,4 +139,25 @@ pub enum Input {
         /// The outcome.
         answer: StatusOutcome,
     },
+}
+
+impl Input {
+    /// A list of all shards begins.
+    pub fn list_begun(kind: SelectedKind, scope: Scope) -> Input {
+        Input::of_every_shard(kind, scope, SelectionStage::ListBegun)
+    }
+
+    /// A list of all shards is complete.
+    pub fn list_done(kind: SelectedKind, scope: Scope) -> Input {
+        Input::of_every_shard(kind, scope, SelectionStage::ListDone)
+    }
+
+    fn of_every_shard(kind: SelectedKind, scope: Scope, stage: SelectionStage) -> Input {
+        Input::Selected(Box::new(Selected {
+            kind,
+            scope,
+            shards: ShardSet::EVERY,
+            stage,
+        }))
+    }
 }

@@ -15,6 +15,11 @@ impl ShardSet {
     /// The empty set.
     pub const EMPTY: ShardSet = ShardSet { words: [0; N_WORDS] };
 
+    /// All shards of any shard count, and the one shard of a replica with `--alone`.
+    pub const EVERY: ShardSet = ShardSet {
+        words: [u64::MAX; N_WORDS],
+    };
+
     /// The set of all shards.
     pub fn all(count: ShardCount) -> ShardSet {
         count.shards().collect()

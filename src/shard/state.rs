@@ -131,19 +131,14 @@ impl ShardState {
     pub fn handle(&mut self, input: Input, now: Timestamp) {
         self.follow_clock(now);
         match input {
-            Input::CronJobRelistBegun(scope) => self.begin_relist(&scope, |relists| &mut relists.cron_jobs),
+            Input::Selected(selected) => self.follow_list(&selected, now),
             Input::CronJobApplied(record) => self.apply_cron_job(*record, now),
             Input::CronJobSeen(uid) => self.hold_undecodable(&uid),
             Input::CronJobDeleted(uid) => self.delete_cron_job(&uid),
-            Input::CronJobRelistDone(scope) => self.end_cron_job_relist(&scope, now),
-            Input::JobRelistBegun(scope) => self.begin_relist(&scope, |relists| &mut relists.jobs),
             Input::JobApplied(record) => self.apply_job(*record, now),
             Input::JobSeen(uid) => self.mark_job(&uid),
             Input::JobDeleted(uid) => self.delete_job(&uid, now),
             Input::JobUnselected(uid) => self.lose_sight_of_job(&uid, now),
-            Input::JobRelistDone(scope) => self.end_job_relist(&scope, now),
-            // Covers many shards; `HeldShards` forwards the parts that concern this one.
-            Input::Selected(_) => {}
             Input::JobCreateAnswered { cron_job, slot, answer } => self.create_answered(&cron_job, slot, answer, now),
             Input::JobDeleteAnswered {
                 cron_job,

@@ -7,8 +7,8 @@ use cronwheel::{
         ApiServer, Decoder, WatchItem,
         ordered_watch::OrderedSender,
         watch::{
+            self, WatchedShards,
             cron_job_cache::CACHE_BYTES_MAX,
-            held_cron_jobs,
             lists::{ListSource, list_cron_jobs},
             progress::WatchProgress,
             selection::{Freshness, SelectedBy},
@@ -203,12 +203,16 @@ async fn a_watch_follows_the_shards(
     let partition = Partition::Shards(count);
     let held = OrderedSender::new(ShardSet::EMPTY);
     let receiver = held.subscribe();
-    let mut items = pin!(held_cron_jobs(
-        client.clone(),
-        decoder(count),
+    let shards = WatchedShards {
         count,
-        receiver,
-        WatchProgress::new(Scope::Cluster, count, CACHE_BYTES_MAX)
+        wanted: receiver,
+        progress: WatchProgress::new(Scope::Cluster, count, CACHE_BYTES_MAX),
+    };
+    let mut items = pin!(watch::cron_jobs(
+        client.clone(),
+        Scope::Cluster,
+        decoder(count),
+        Some(shards)
     ));
     // Who does not select is asked for everything, to be kept.
     let n_listed = match expected {

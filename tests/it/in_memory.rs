@@ -62,8 +62,8 @@ async fn control(client: Client, clock: WallClock) {
         default_zone: Zone::utc(),
         shard_count: None,
     });
-    let cron_jobs = watch::cron_jobs(client.clone(), Scope::Cluster, decoder).boxed();
-    let mut facts = futures::stream::select(cron_jobs, watch::jobs(client, Scope::Cluster).boxed());
+    let cron_jobs = watch::cron_jobs(client.clone(), Scope::Cluster, decoder, None).boxed();
+    let mut facts = futures::stream::select(cron_jobs, watch::jobs(client, Scope::Cluster, None).boxed());
     let config = ShardConfig {
         clock_skew_max: SignedDuration::from_secs(2),
         shard: ShardId(0),

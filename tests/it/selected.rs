@@ -10,7 +10,7 @@ use cronwheel::{
     kube_api::{
         WatchItem,
         ordered_watch::OrderedSender,
-        watch::{Selection, progress::ObservedVersion, selected_jobs},
+        watch::{self, WatchedShards, cron_job_cache::CACHE_BYTES_MAX, progress::WatchProgress},
     },
     shard::{Input, ResourceVersion, Scope, ShardCount, ShardId, ShardSet, Uid, input::SelectionStage},
 };
@@ -28,8 +28,7 @@ struct Bench {
     client: Client,
     count: ShardCount,
     wanted: OrderedSender<ShardSet>,
-    /// How far the Jobs are shown.
-    through: ObservedVersion,
+    progress: WatchProgress,
 }
 
 fn shards(numbers: &[u16]) -> ShardSet {
@@ -44,19 +43,31 @@ impl Bench {
     fn with(options: Options) -> Bench {
         let clock = WallClock::starting_at("2026-11-01T12:00:00Z".parse().unwrap());
         let api = Api::new(options, clock);
+        let count = ShardCount::new(16).unwrap();
         Bench {
             client: Client::new(api.client("user"), "default"),
             api,
-            count: ShardCount::new(16).unwrap(),
+            count,
             wanted: OrderedSender::new(ShardSet::EMPTY),
-            through: ObservedVersion::default(),
+            progress: WatchProgress::new(Scope::Cluster, count, CACHE_BYTES_MAX),
         }
     }
 
     fn watch(&self) -> impl Stream<Item = WatchItem> + Send + use<> {
         let client = Client::new(self.api.client("controller"), "default");
-        let selection = Selection::OfShards(self.count, self.wanted.subscribe(), self.through.clone());
-        selected_jobs(client, Scope::Cluster, selection)
+        self.jobs(client)
+    }
+
+    fn jobs(&self, client: Client) -> impl Stream<Item = WatchItem> + Send + use<> {
+        watch::jobs(client, Scope::Cluster, Some(self.shards(&self.progress)))
+    }
+
+    fn shards(&self, progress: &WatchProgress) -> WatchedShards {
+        WatchedShards {
+            count: self.count,
+            wanted: self.wanted.subscribe(),
+            progress: progress.clone(),
+        }
     }
 
     async fn send(&self, method: &str, name: &str, body: Option<Value>) {
@@ -241,12 +252,12 @@ async fn a_watch_says_how_far_it_has_come_while_it_has_a_place() {
     bench.create("before", Some(1)).await;
     let listed = bench.version("before").await;
     let mut items = pin!(bench.watch());
-    assert_eq!(bench.through.get(), None);
+    assert_eq!(bench.progress.jobs.get(), None);
     until_watching(&mut items, &shards(&[1])).await;
-    assert_eq!(bench.through.get(), Some(listed));
+    assert_eq!(bench.progress.jobs.get(), Some(listed));
     bench.create("later", Some(1)).await;
     assert_eq!(next_job(&mut items).await, "later");
-    assert_eq!(bench.through.get(), Some(bench.version("later").await));
+    assert_eq!(bench.progress.jobs.get(), Some(bench.version("later").await));
     // It will go on from a version that is later than this one, and does not know it yet.
     bench.api.faults().add(Rule {
         resource: Some(Resource::Job),
@@ -257,10 +268,10 @@ async fn a_watch_says_how_far_it_has_come_while_it_has_a_place() {
     bench.wanted.set(shards(&[1, 2]));
     while !matches!(items.next().await, Some(WatchItem::Error { .. })) {}
     while !matches!(items.next().await, Some(WatchItem::Error { .. })) {}
-    assert_eq!(bench.through.get(), None);
+    assert_eq!(bench.progress.jobs.get(), None);
     bench.create("meanwhile", Some(1)).await;
     until_watching(&mut items, &shards(&[1, 2])).await;
-    assert_eq!(bench.through.get(), Some(bench.version("meanwhile").await));
+    assert_eq!(bench.progress.jobs.get(), Some(bench.version("meanwhile").await));
 }
 
 /// Who adds a shard and then reads how far the watch has come lists it at that version. An event that is being taken in
@@ -286,14 +297,9 @@ async fn what_comes_while_a_shard_is_added_is_before_where_it_is_shown_from() {
             Ok::<_, tower::BoxError>(http::Response::from_parts(parts, body.boxed_unsync()))
         }
     });
-    let selection = Selection::OfShards(bench.count, bench.wanted.subscribe(), bench.through.clone());
-    let mut items = pin!(selected_jobs(
-        Client::new(on_the_way, "default"),
-        Scope::Cluster,
-        selection
-    ));
+    let mut items = pin!(bench.jobs(Client::new(on_the_way, "default")));
     until_watching(&mut items, &shards(&[1])).await;
-    let listed_at = bench.through.get().unwrap();
+    let listed_at = bench.progress.jobs.get().unwrap();
     bench.create("two", Some(2)).await;
     bench.create("one", Some(1)).await;
     assert_eq!(until_watching(&mut items, &shards(&[1, 2])).await, ["one"]);

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     schedule::due,
-    shard::{CronJobRecord, CronJobSchedule, Finish, Input, JobRecord, Uid},
+    shard::{CronJobRecord, CronJobSchedule, Finish, Input, JobRecord, SelectedKind, Uid, input::SelectionStage},
 };
 
 /// Period over which fires are counted.
@@ -127,8 +127,7 @@ impl Board {
         match input {
             Input::CronJobApplied(record) => self.apply_cron_job(&record, now),
             Input::CronJobDeleted(uid) => self.remove_cron_job(&uid),
-            Input::CronJobRelistBegun(_) => self.lists.cron_jobs += 1,
-            Input::CronJobRelistDone(_) => self.retire_cron_jobs(),
+            Input::Selected(selected) => self.follow_list(selected.kind, selected.stage),
             Input::CronJobSeen(uid) => {
                 if let Some(listed) = self.cron_jobs.get_mut(&uid) {
                     listed.list = self.lists.cron_jobs;
@@ -136,19 +135,26 @@ impl Board {
             }
             Input::JobApplied(record) => self.apply_job(*record, now),
             Input::JobDeleted(uid) | Input::JobUnselected(uid) => self.remove_job(&uid),
-            Input::JobRelistBegun(_) => self.lists.jobs += 1,
-            Input::JobRelistDone(_) => self.retire_jobs(),
             Input::JobSeen(uid) => {
                 if let Some(run) = self.jobs.get_mut(&uid) {
                     run.list = self.lists.jobs;
                 }
             }
             // Relevant for shards only.
-            Input::Selected(_)
-            | Input::JobCreateAnswered { .. }
+            Input::JobCreateAnswered { .. }
             | Input::JobDeleteAnswered { .. }
             | Input::JobLookedUp { .. }
             | Input::StatusAnswered { .. } => {}
+        }
+    }
+
+    fn follow_list(&mut self, kind: SelectedKind, stage: SelectionStage) {
+        match (kind, stage) {
+            (SelectedKind::CronJobs, SelectionStage::ListBegun) => self.lists.cron_jobs += 1,
+            (SelectedKind::CronJobs, SelectionStage::ListDone) => self.retire_cron_jobs(),
+            (SelectedKind::Jobs, SelectionStage::ListBegun) => self.lists.jobs += 1,
+            (SelectedKind::Jobs, SelectionStage::ListDone) => self.retire_jobs(),
+            (_, SelectionStage::Watching(_) | SelectionStage::NotPermitted) => {}
         }
     }
 

@@ -30,7 +30,6 @@ use crate::{
     controller::clock::Clock,
     kube_api::{Decoder, WatchItem, watch},
     schedule::Zone,
-    shard::Scope,
     telemetry::{
         logging::{self, LogFormat, LogLevel},
         metrics::Metrics,
@@ -118,8 +117,8 @@ impl View {
             default_zone: Zone::utc(),
             shard_count: None,
         });
-        let cron_jobs = watch::cron_jobs(self.client.clone(), Scope::Cluster, decoder).boxed();
-        let jobs = watch::jobs(self.client.clone(), Scope::Cluster).boxed();
+        let cron_jobs = watch::show_cron_jobs(self.client.clone(), decoder).boxed();
+        let jobs = watch::show_jobs(self.client.clone()).boxed();
         let mut facts = stream::select(cron_jobs, jobs).ready_chunks(FACTS_MAX);
         let mut looks = interval(LOOK_INTERVAL);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);

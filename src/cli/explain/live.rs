@@ -12,9 +12,7 @@ use super::{
     objects::{Document, Objects},
     parse_name,
 };
-
-/// Number of Jobs per page, as in `kubectl`.
-const PAGE_OBJECTS: usize = 500;
+use crate::kube_api::page_sizes::PAGE_SIZE;
 
 /// Maximum number of pages of one list: more Jobs than an API server can hold.
 const PAGES_MAX: usize = 10_000;
@@ -30,7 +28,7 @@ pub(super) async fn fetch(client: &Client, namespace: &str, name: &str) -> Resul
     let cron_job = parse(&text).map_err(|error| fetch_error("CronJob", namespace, name, error))?;
     let elsewhere = entries_elsewhere(&cron_job.value, namespace);
     objects.take(&path, cron_job, Some("CronJob"))?;
-    let jobs = format!("{base}/jobs?limit={PAGE_OBJECTS}");
+    let jobs = format!("{base}/jobs?limit={PAGE_SIZE}");
     let mut next = Some(jobs.clone());
     for _ in 0..PAGES_MAX {
         let Some(path) = next else { break };

@@ -18,8 +18,8 @@ use crate::{
     schedule::policy::{Decision, SkipReason, Verdict},
     shard::{
         CreateOutcome, CronJobEvent, CronJobRecord, CronJobStatus, DeleteOutcome, Effect, EventReason, Input,
-        InstantOutcome, JobDelete, JobLookUp, JobOrder, JobRecord, LookUpOutcome, ResourceVersion, Scope, ShardConfig,
-        ShardId, ShardLabels, ShardState, StatusOutcome, StatusWrite, TemplateMemory, Uid,
+        InstantOutcome, JobDelete, JobLookUp, JobOrder, JobRecord, LookUpOutcome, ResourceVersion, Scope, SelectedKind,
+        ShardConfig, ShardId, ShardLabels, ShardState, StatusOutcome, StatusWrite, TemplateMemory, Uid,
     },
 };
 
@@ -153,15 +153,15 @@ impl<'a> Trial<'a> {
 
     /// Sends both lists, as at the start of a run.
     fn list(&mut self) {
-        self.input(Input::CronJobRelistBegun(Scope::Cluster));
+        self.input(Input::list_begun(SelectedKind::CronJobs, Scope::Cluster));
         self.input(Input::CronJobApplied(Box::new(self.record.clone())));
-        self.input(Input::CronJobRelistDone(Scope::Cluster));
-        self.input(Input::JobRelistBegun(Scope::Cluster));
+        self.input(Input::list_done(SelectedKind::CronJobs, Scope::Cluster));
+        self.input(Input::list_begun(SelectedKind::Jobs, Scope::Cluster));
         let world = self.world;
         for job in world.jobs_of(&self.record.identity.uid) {
             self.input(Input::JobApplied(Box::new(job.clone())));
         }
-        self.input(Input::JobRelistDone(Scope::Cluster));
+        self.input(Input::list_done(SelectedKind::Jobs, Scope::Cluster));
     }
 
     fn input(&mut self, input: Input) {

@@ -8,7 +8,7 @@ use super::{ANSWER_TIMEOUT, Known, ShardsError};
 use crate::{
     kube_api::{Decoder, LeaseApi, LeaseError, LeaseEvent, WatchItem, objects::classify::error_text, watch},
     schedule::Zone,
-    shard::{Input, ResourceVersion, Scope},
+    shard::{Input, ResourceVersion, input::SelectionStage},
 };
 
 /// Pause before a retry.
@@ -44,14 +44,14 @@ impl Gathering {
             known,
             shown: list.resource_version,
             leases: Box::pin(api.watch(list.resource_version, ANSWER_TIMEOUT)),
-            cron_jobs: Box::pin(watch::cron_jobs(client, Scope::Cluster, decoder)),
+            cron_jobs: Box::pin(watch::show_cron_jobs(client, decoder)),
             api,
         };
         while let Some(item) = gathering.cron_jobs.next().await {
             if let WatchItem::Error { message, .. } = item {
                 return Err(ShardsError::CronJobs { message });
             }
-            let is_complete = matches!(item, WatchItem::Input(Input::CronJobRelistDone(_)));
+            let is_complete = stage(&item) == Some(SelectionStage::ListDone);
             gathering.take_cron_job(item);
             if is_complete {
                 break;
@@ -124,8 +124,11 @@ impl Gathering {
                 input: Some(Input::CronJobSeen(uid)),
                 ..
             } => self.known.put_cron_job_without_plan(&uid),
-            WatchItem::Input(Input::CronJobRelistBegun(_)) => self.known.begin_relist(),
-            WatchItem::Input(Input::CronJobRelistDone(_)) => self.known.end_relist(),
+            WatchItem::Input(Input::Selected(selected)) => match selected.stage {
+                SelectionStage::ListBegun => self.known.begin_relist(),
+                SelectionStage::ListDone => self.known.end_relist(),
+                SelectionStage::Watching(_) | SelectionStage::NotPermitted => {}
+            },
             WatchItem::Error { message, .. } => return Some(format!("watching CronJobs: {message}")),
             // CronJob watches have no other items.
             WatchItem::Input(_)
@@ -134,6 +137,15 @@ impl Gathering {
             | WatchItem::PassedOver
             | WatchItem::CacheFull => {}
         }
+        None
+    }
+}
+
+/// The step of a list in an item, if there is one.
+fn stage(item: &WatchItem) -> Option<SelectionStage> {
+    if let WatchItem::Input(Input::Selected(selected)) = item {
+        Some(selected.stage)
+    } else {
         None
     }
 }

@@ -7,13 +7,18 @@ use std::{
     time::Duration,
 };
 
-use crate::shard::{BootInstant, JobRecord, Uid};
+use crate::shard::{BootInstant, JobRecord, Uid, back_off::BackOff};
 
 /// Pause after the first refusal. Each further refusal doubles it.
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 
 /// Maximum pause: a policy that always refuses costs one request per Job in this time.
 pub(super) const PAUSE_MAX: Duration = Duration::from_mins(5);
+
+const PAUSES: BackOff = BackOff {
+    first: PAUSE_MIN,
+    longest: PAUSE_MAX,
+};
 
 /// Capacity of the queue. With names of maximum length, the Jobs take about 2 MiB.
 pub(super) const WAITING_MAX: usize = 4096;
@@ -43,7 +48,7 @@ impl RefusedJobs {
     pub(super) fn put(&mut self, refused: Refused, now: BootInstant) -> bool {
         let uid = refused.job.uid.clone();
         self.forget(&uid);
-        let again_at = now + pause(refused.n_refusals);
+        let again_at = now + PAUSES.after(refused.n_refusals);
         self.by_instant.insert((again_at, uid.clone()));
         self.by_uid.insert(uid, (again_at, refused));
         if self.len() <= WAITING_MAX {
@@ -93,11 +98,6 @@ impl RefusedJobs {
         self.by_instant.remove(&(at, uid.clone()));
         Some(refused)
     }
-}
-
-fn pause(n_refusals: u32) -> Duration {
-    let doublings = n_refusals.saturating_sub(1).min(16);
-    (PAUSE_MIN * (1 << doublings)).min(PAUSE_MAX)
 }
 
 #[cfg(test)]

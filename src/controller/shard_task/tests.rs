@@ -17,8 +17,8 @@ use crate::{
     kube_api::{ApiClient, ordered_watch::OrderedSender},
     schedule::Zone,
     shard::{
-        ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, ResourceVersion, Scope, Uid,
-        held_shards::WHOLE, record::RetainedMetadata,
+        ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, ResourceVersion, Scope,
+        SelectedKind, Uid, held_shards::WHOLE, record::RetainedMetadata,
     },
     telemetry::metrics::Metrics,
 };
@@ -152,12 +152,12 @@ impl Bench {
 
     async fn list(&self, cron_jobs: Vec<Input>) {
         let begun = [
-            Input::CronJobRelistBegun(Scope::Cluster),
-            Input::JobRelistBegun(Scope::Cluster),
+            Input::list_begun(SelectedKind::CronJobs, Scope::Cluster),
+            Input::list_begun(SelectedKind::Jobs, Scope::Cluster),
         ];
         let done = [
-            Input::CronJobRelistDone(Scope::Cluster),
-            Input::JobRelistDone(Scope::Cluster),
+            Input::list_done(SelectedKind::CronJobs, Scope::Cluster),
+            Input::list_done(SelectedKind::Jobs, Scope::Cluster),
         ];
         for input in begun.into_iter().chain(cron_jobs).chain(done) {
             self.inputs.send(input).await.unwrap();

@@ -10,14 +10,16 @@ use std::{
     time::Duration,
 };
 
-use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
-use super::{LeaseApi, LeaseError, PAGE_MAX_BYTES, PAGES_MAX, answered, exchange::Request, unreadable};
+use super::{LeaseApi, LeaseError, unreadable};
 use crate::{
     coordination::{Acceptance, LEASE_LABEL, MemberSettings, annotation},
-    kube_api::paths::push_segment,
+    kube_api::{
+        page_sizes::{FOREIGN_LEASE_PAGE_SIZE, LEASE_PAGES_MAX},
+        paths::push_segment,
+    },
 };
 
 /// An installation that works in the same namespaces, according to a Lease.
@@ -28,9 +30,6 @@ pub struct OverlappingInstallation {
     /// Its name.
     pub installation: String,
 }
-
-/// Number of Leases in a page: so many fit into its size limit, since an object in etcd has at most 1.5 MiB.
-const PAGE_SIZE: u32 = 40;
 
 /// Maximum number of installations that are distinguished. One is already too many.
 pub(super) const OVERLAPPING_MAX: usize = 16;
@@ -135,16 +134,10 @@ impl LeaseApi {
         };
         let mut found = BTreeSet::new();
         let mut next: Option<String> = None;
-        for _ in 0..PAGES_MAX {
-            let mut path = format!("{path}?limit={PAGE_SIZE}&labelSelector=");
-            push_segment(&mut path, LEASE_LABEL);
-            if let Some(token) = &next {
-                path.push_str("&continue=");
-                push_segment(&mut path, token);
-            }
-            let request = Request::new(Method::GET, path).lives(timeout);
-            let sent = self.exchange.send(request, PAGE_MAX_BYTES, timeout).await;
-            let answer = answered(&what, sent)?;
+        let mut path = format!("{path}?limit={FOREIGN_LEASE_PAGE_SIZE}&labelSelector=");
+        push_segment(&mut path, LEASE_LABEL);
+        for _ in 0..LEASE_PAGES_MAX {
+            let answer = self.page(&what, &path, next.as_deref(), timeout).await?;
             let list: List<'_> =
                 serde_json::from_slice(&answer.body).map_err(|error| unreadable(&what, &error.into()))?;
             let leases = list.items.into_iter().flatten();

@@ -13,8 +13,7 @@ use http::{Method, Request, Response, Uri};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::{Client, client::Body};
 
-/// Maximum size of a page. 500 objects of 64 KiB fit, which is more than most CronJobs and Jobs take.
-const PAGE_BYTES_MAX: usize = 32 << 20;
+use crate::kube_api::page_sizes::PAGE_BYTES_MAX;
 
 /// Divisor for the next limit: 500 objects of 1.5 MiB, the maximum that etcd stores, need two steps.
 const LIMIT_DIVISOR: u32 = 8;

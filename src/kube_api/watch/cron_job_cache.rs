@@ -73,6 +73,15 @@ impl CronJobCache {
         Some((through, shards.iter().flat_map(of_shard).cloned().collect()))
     }
 
+    /// The version of the cache; `None` if it is incomplete.
+    pub fn version(&self) -> Option<ResourceVersion> {
+        if let CacheState::Everything(through) = self.contents().stage {
+            Some(through)
+        } else {
+            None
+        }
+    }
+
     /// Whether the capacity was exceeded.
     pub(super) fn is_full(&self) -> bool {
         self.contents().stage == CacheState::Full
@@ -123,12 +132,18 @@ impl CronJobCache {
         *self.contents() = Contents::default();
     }
 
-    /// Starts again with a list of everything.
-    pub(super) fn begin(&self) {
+    /// Starts again, with a list of everything if the watch will receive everything. Returns whether it will.
+    pub(super) fn begin(&self, receives_all: bool) -> bool {
+        let stage = if receives_all {
+            CacheState::Listing
+        } else {
+            CacheState::Nothing
+        };
         *self.contents() = Contents {
-            stage: CacheState::Listing,
+            stage,
             ..Contents::default()
         };
+        receives_all
     }
 
     /// Completes the list, whose objects are of this version or later.
@@ -194,7 +209,7 @@ mod tests {
             !contents.keep(&cron_job("c", 4)) && contents.contents().n_bytes == 0,
             "it is not all"
         );
-        contents.begin();
+        contents.begin(true);
         contents.keep(&cron_job("a", 5));
         contents.keep(&cron_job("b", 6));
         contents.come_to(ResourceVersion(6));
@@ -214,7 +229,7 @@ mod tests {
     #[test]
     fn what_a_watch_repeats_does_not_bring_an_older_form_back() {
         let contents = CronJobCache::new(count(), CACHE_BYTES_MAX);
-        contents.begin();
+        contents.begin(true);
         contents.keep(&cron_job("a", 9));
         contents.complete(ResourceVersion(4));
         contents.keep(&cron_job("a", 7));
@@ -224,7 +239,7 @@ mod tests {
     #[test]
     fn of_some_shards_only_theirs_are_given() {
         let contents = CronJobCache::new(count(), CACHE_BYTES_MAX);
-        contents.begin();
+        contents.begin(true);
         for number in 0..100 {
             contents.keep(&cron_job(&format!("uid-{number}"), 7));
         }
@@ -244,7 +259,7 @@ mod tests {
     #[test]
     fn more_than_there_is_room_for_is_not_kept_until_another_list() {
         let contents = CronJobCache::new(count(), 3 * n_bytes(&cron_job("a", 1)));
-        contents.begin();
+        contents.begin(true);
         for uid in ["a", "b", "c"] {
             assert!(!contents.keep(&cron_job(uid, 1)));
         }
@@ -257,7 +272,7 @@ mod tests {
         assert!(!contents.keep(&cron_job("e", 4)));
         contents.complete(ResourceVersion(4));
         assert_eq!(all(&contents), None);
-        contents.begin();
+        contents.begin(true);
         contents.keep(&cron_job("a", 5));
         contents.complete(ResourceVersion(5));
         assert_eq!(all(&contents), Some((5, vec![("a".into(), 5)])));

@@ -1,4 +1,4 @@
-//! The differences between the watched kinds.
+//! The kinds that are listed and watched: what is requested, and which input an object becomes.
 
 use std::sync::Arc;
 
@@ -7,11 +7,14 @@ use serde::de::DeserializeOwned;
 
 use super::WatchItem;
 use crate::{
-    kube_api::objects::decode::{Decoder, SlimCronJob, SlimJob},
-    shard::{Input, Scope},
+    kube_api::{
+        objects::decode::{Decoder, SlimCronJob, SlimJob, UndecodedCronJob},
+        watch::{cron_job_cache::CronJobCache, selection::Selector},
+    },
+    shard::{Input, Partition, SelectedKind, ShardCount, ShardSet, Uid},
 };
 
-/// The conversion of watched objects to inputs.
+/// The requests for the objects of some shards, and their conversion to inputs.
 pub(super) trait Kind: Send + 'static {
     type Object: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
@@ -20,14 +23,75 @@ pub(super) trait Kind: Send + 'static {
         + Send
         + 'static;
 
-    /// Converts an existing object; `None` if no shard needs it.
-    fn applied(&self, object: Self::Object) -> Option<WatchItem>;
+    const KIND: SelectedKind;
+
+    /// Who selects.
+    fn selection(&self) -> Selection;
+
+    /// Returns the selector of these shards.
+    fn selector(&self, _shards: &ShardSet) -> Selector {
+        Selector::default()
+    }
+
+    /// The cache of everything that a watch of all shards receives, if there is one.
+    fn cache(&self) -> Option<&CronJobCache> {
+        None
+    }
+
+    /// Caches an object. Returns whether that exceeded the capacity.
+    fn keep(&self, _object: &Self::Object) -> bool {
+        false
+    }
+
+    /// Removes an object from the cache.
+    fn forget(&self, _object: &Self::Object) {}
+
+    /// Converts an existing object; `None` if no shard needs it. `is_wanted` tells of which CronJobs objects are
+    /// wanted.
+    fn applied(&self, object: Self::Object, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem>;
+
     /// Converts a deleted object.
-    fn deleted(&self, object: &Self::Object) -> Option<Input>;
-    /// The input before a list is requested.
-    fn relist_begun(&mut self, scope: Scope) -> Input;
-    /// The input after a complete list.
-    fn relist_done(&mut self, scope: Scope) -> Input;
+    fn deleted(&self, object: &Self::Object, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem>;
+}
+
+/// How the selection of a watch is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Selection {
+    /// It never changes, and no list runs beside the watch.
+    Fixed,
+    /// It follows the wanted shards, and every API server makes it.
+    ByLabel(ShardCount),
+    /// It follows the wanted shards. An API server that does not know the selector sends everything.
+    ByHash(ShardCount),
+}
+
+impl Selection {
+    pub(super) fn partition(self) -> Partition {
+        match self {
+            Selection::Fixed => Partition::Whole,
+            Selection::ByLabel(count) | Selection::ByHash(count) => Partition::Shards(count),
+        }
+    }
+
+    /// Returns a selector that matches nothing and shows whether a server would select.
+    pub(super) fn probe(self) -> Selector {
+        match self {
+            Selection::Fixed => Selector::default(),
+            Selection::ByLabel(count) => selector_of_nothing(count),
+            Selection::ByHash(count) => Selector {
+                shards: count.shard_selector(&ShardSet::all(count)),
+                ..selector_of_nothing(count)
+            },
+        }
+    }
+}
+
+/// Matches no object; a watch with it still receives bookmarks.
+fn selector_of_nothing(count: ShardCount) -> Selector {
+    Selector {
+        labels: format!("{}=none", count.label_key()),
+        shards: None,
+    }
 }
 
 /// All CronJobs.
@@ -36,7 +100,7 @@ pub(super) struct CronJobs {
 }
 
 impl CronJobs {
-    pub(super) fn applied(&self, object: SlimCronJob) -> WatchItem {
+    fn read(&self, object: SlimCronJob) -> WatchItem {
         let (cron_job, uid) = (object.identity().cloned(), object.uid().cloned());
         match object.into_record(&self.decoder) {
             Ok(record) => WatchItem::Input(Input::CronJobApplied(Box::new(record))),
@@ -52,30 +116,118 @@ impl CronJobs {
 impl Kind for CronJobs {
     type Object = SlimCronJob;
 
-    fn applied(&self, object: SlimCronJob) -> Option<WatchItem> {
-        Some(CronJobs::applied(self, object))
+    const KIND: SelectedKind = SelectedKind::CronJobs;
+
+    fn selection(&self) -> Selection {
+        Selection::Fixed
     }
 
-    fn deleted(&self, object: &SlimCronJob) -> Option<Input> {
-        Some(Input::CronJobDeleted(object.uid()?.clone()))
+    fn applied(&self, object: SlimCronJob, _: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
+        Some(self.read(object))
     }
 
-    fn relist_begun(&mut self, scope: Scope) -> Input {
-        Input::CronJobRelistBegun(scope)
-    }
-
-    fn relist_done(&mut self, scope: Scope) -> Input {
-        Input::CronJobRelistDone(scope)
+    fn deleted(&self, object: &SlimCronJob, _: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
+        Some(WatchItem::Input(Input::CronJobDeleted(object.uid()?.clone())))
     }
 }
 
-/// All Jobs.
-pub(super) struct Jobs;
+/// CronJobs by the hash of their uid, if the server selects. CronJobs of other shards are not decoded.
+///
+/// An ignored CronJob is no newer than any list of a shard that is added later, since the watch publishes its version
+/// before it reads the wanted shards. It is also cached before it is ignored, so that a shard that is added later finds
+/// it.
+pub(super) struct ShardCronJobs {
+    pub(super) of_all: CronJobs,
+    pub(super) count: ShardCount,
+    pub(super) cache: CronJobCache,
+}
 
-impl Jobs {
-    pub(super) fn applied(object: SlimJob) -> WatchItem {
+impl Kind for ShardCronJobs {
+    type Object = UndecodedCronJob;
+
+    const KIND: SelectedKind = SelectedKind::CronJobs;
+
+    fn selection(&self) -> Selection {
+        Selection::ByHash(self.count)
+    }
+
+    fn selector(&self, shards: &ShardSet) -> Selector {
+        match self.count.shard_selector(shards) {
+            Some(shards) => Selector {
+                labels: String::new(),
+                shards: Some(shards),
+            },
+            None => selector_of_nothing(self.count),
+        }
+    }
+
+    fn cache(&self) -> Option<&CronJobCache> {
+        Some(&self.cache)
+    }
+
+    fn keep(&self, object: &UndecodedCronJob) -> bool {
+        self.cache.keep(object)
+    }
+
+    fn forget(&self, object: &UndecodedCronJob) {
+        if let Some(uid) = object.uid() {
+            self.cache.forget(uid);
+        }
+    }
+
+    fn applied(&self, object: UndecodedCronJob, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
+        if object.uid().is_some_and(|uid| !is_wanted(uid)) {
+            return Some(WatchItem::PassedOver);
+        }
+        Some(self.of_all.read(object.decode()?))
+    }
+
+    fn deleted(&self, object: &UndecodedCronJob, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
+        let uid = object.uid()?;
+        if !is_wanted(uid) {
+            return Some(WatchItem::PassedOver);
+        }
+        Some(WatchItem::Input(Input::CronJobDeleted(uid.clone())))
+    }
+}
+
+/// Which Jobs are watched.
+pub(super) enum Jobs {
+    /// All.
+    All,
+    /// Those with the label of a wanted shard.
+    Labelled(ShardCount),
+    /// Those without a label of any shard.
+    Unlabelled(ShardCount),
+}
+
+impl Kind for Jobs {
+    type Object = SlimJob;
+
+    const KIND: SelectedKind = SelectedKind::Jobs;
+
+    fn selection(&self) -> Selection {
+        match self {
+            Jobs::All | Jobs::Unlabelled(_) => Selection::Fixed,
+            Jobs::Labelled(count) => Selection::ByLabel(*count),
+        }
+    }
+
+    fn selector(&self, shards: &ShardSet) -> Selector {
+        let labels = match self {
+            Jobs::All => String::new(),
+            Jobs::Unlabelled(count) => format!("!{}", count.label_key()),
+            Jobs::Labelled(count) => match count.label_selector(shards) {
+                Some(labels) => labels,
+                None => return selector_of_nothing(*count),
+            },
+        };
+        Selector { labels, shards: None }
+    }
+
+    fn applied(&self, object: SlimJob, _: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
         let uid = object.uid().cloned();
-        match object.into_record() {
+        Some(match object.into_record() {
             Ok(record) => WatchItem::Input(Input::JobApplied(Box::new(record))),
             Err(error) => WatchItem::Undecodable {
                 error,
@@ -83,26 +235,15 @@ impl Jobs {
                 // If the Job counted as deleted, another run could start beside it (B-10.3).
                 input: uid.map(Input::JobSeen),
             },
-        }
-    }
-}
-
-impl Kind for Jobs {
-    type Object = SlimJob;
-
-    fn applied(&self, object: SlimJob) -> Option<WatchItem> {
-        Some(Jobs::applied(object))
+        })
     }
 
-    fn deleted(&self, object: &SlimJob) -> Option<Input> {
-        Some(Input::JobDeleted(object.uid()?.clone()))
-    }
-
-    fn relist_begun(&mut self, scope: Scope) -> Input {
-        Input::JobRelistBegun(scope)
-    }
-
-    fn relist_done(&mut self, scope: Scope) -> Input {
-        Input::JobRelistDone(scope)
+    fn deleted(&self, object: &SlimJob, _: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
+        let uid = object.uid()?.clone();
+        Some(WatchItem::Input(match self {
+            Jobs::All => Input::JobDeleted(uid),
+            // The Job is gone, or its label changed.
+            Jobs::Labelled(_) | Jobs::Unlabelled(_) => Input::JobUnselected(uid),
+        }))
     }
 }

@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use futures::{Stream, stream};
+use futures::{Stream, StreamExt, stream};
 use kube::{Client, core::NamespaceResourceScope};
 use serde::de::DeserializeOwned;
 
+use super::kinds::Selection;
 use super::selection::{Collection, Freshness, ListPage, SelectedBy, Selector};
 use crate::{
     kube_api::{
@@ -84,6 +85,20 @@ pub fn list_cron_jobs(
     pages(source, "cronjobs", selector, take)
 }
 
+/// Returns the current version of the CronJobs in a scope, from the quorum of etcd.
+///
+/// # Errors
+///
+/// [`ListError`] if the server does not answer or does not permit it.
+pub async fn current_version(client: Client, scope: &Scope, count: ShardCount) -> Result<ResourceVersion, ListError> {
+    let collection = Collection::new::<UndecodedCronJob>(client, scope);
+    let probe = Selection::ByHash(count).probe();
+    match collection.probe::<UndecodedCronJob>(&probe).await {
+        Ok((version, _)) => Ok(ResourceVersion::read(&version)),
+        Err(error) => Err(list_error("cronjobs", scope.clone(), &error)),
+    }
+}
+
 /// Returns the CronJobs of some shards from the cache, in pages like those of a list; `None` if the cache is
 /// incomplete.
 pub fn recall_cron_jobs(
@@ -144,18 +159,11 @@ enum Taken {
     PassedOver,
 }
 
-/// The continuation of a list.
-enum Next {
-    First,
-    From(String),
-    End,
-}
-
 fn pages<O>(
     source: ListSource,
     resource: &'static str,
     selector: Selector,
-    take: impl Fn(O) -> Taken + Clone + Send,
+    take: impl Fn(O) -> Taken + Send,
 ) -> impl Stream<Item = Result<Page, ListError>> + Send
 where
     O: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + DeserializeOwned + Send + 'static,
@@ -165,33 +173,31 @@ where
         scope,
         freshness,
     } = source;
-    let collection = Collection::new::<O>(client, &scope);
-    stream::try_unfold(Next::First, move |next| {
-        let (collection, scope, take) = (collection.clone(), scope.clone(), take.clone());
-        let selector = selector.clone();
-        async move {
-            let next = match &next {
-                Next::First => None,
-                Next::From(token) => Some(token.as_str()),
-                Next::End => return Ok(None),
-            };
-            let page = collection.list(&selector, next, freshness).await;
-            let page = page.map_err(|error| ListError {
-                resource,
-                scope,
-                message: error_text(&error),
-                code: if let kube::Error::Api(status) = &error {
-                    Some(status.code)
-                } else {
-                    None
-                },
-            })?;
-            Ok(Some(sift(page, take)))
-        }
+    let pager = Collection::new::<O>(client, &scope).list(selector, freshness);
+    let received = stream::try_unfold(pager, |mut pager| async move {
+        let page = pager.next_page::<O>().await?;
+        Ok(page.map(|page| (page, pager)))
+    });
+    received.map(move |page| match page {
+        Ok(page) => Ok(sift(page, &take)),
+        Err(error) => Err(list_error(resource, scope.clone(), &error)),
     })
 }
 
-fn sift<O>(page: ListPage<O>, take: impl Fn(O) -> Taken) -> (Page, Next) {
+fn list_error(resource: &'static str, scope: Scope, error: &kube::Error) -> ListError {
+    ListError {
+        resource,
+        scope,
+        message: error_text(error),
+        code: if let kube::Error::Api(status) = error {
+            Some(status.code)
+        } else {
+            None
+        },
+    }
+}
+
+fn sift<O>(page: ListPage<O>, take: impl Fn(O) -> Taken) -> Page {
     let mut sifted = Page {
         version: ResourceVersion::read(&page.version),
         found: Vec::new(),
@@ -205,5 +211,5 @@ fn sift<O>(page: ListPage<O>, take: impl Fn(O) -> Taken) -> (Page, Next) {
             Taken::PassedOver => sifted.n_passed_over += 1,
         }
     }
-    (sifted, page.next.map_or(Next::End, Next::From))
+    sifted
 }

@@ -14,14 +14,10 @@ use kube::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::shard::{ResourceVersion, Scope};
-
-/// Number of objects in a page of a list, as in the built-in controllers.
-const PAGE_SIZE: u32 = 500;
-
-/// Number of objects in a page that the server answers from its cache: some six megabytes in one of possibly many round
-/// trips.
-const CACHED_PAGE_SIZE: u32 = 2_000;
+use crate::{
+    kube_api::page_sizes::{CACHED_PAGE_SIZE, PAGE_SIZE},
+    shard::{ResourceVersion, Scope},
+};
 
 /// Prefix of the message with which a server refuses a `shardSelector`.
 const REFUSAL: &str = "invalid shard selector";
@@ -33,6 +29,12 @@ pub(super) struct Selector {
     pub(super) labels: String,
     /// A `shardSelector`, which a server may ignore.
     pub(super) shards: Option<String>,
+}
+
+impl Selector {
+    fn label_selector(&self) -> Option<String> {
+        Some(self.labels.clone()).filter(|labels| !labels.is_empty())
+    }
 }
 
 /// Who leaves out the objects of other shards.
@@ -70,9 +72,53 @@ pub(super) struct ListPage<O> {
     /// The version of the whole list.
     pub(super) version: String,
     /// The continue token, if there are more pages.
-    pub(super) next: Option<String>,
+    next: Option<String>,
     /// Who selected by hash. Every server selects by label.
     pub(super) selected_by: SelectedBy,
+}
+
+/// A list in progress. It is dropped after an error.
+pub(super) struct Pager {
+    collection: Collection,
+    selector: Selector,
+    freshness: Freshness,
+    position: Position,
+}
+
+enum Position {
+    First,
+    /// The continue token of the next page.
+    At(String),
+    End,
+}
+
+impl Pager {
+    /// Requests the next page; `None` after the last one.
+    pub(super) async fn next_page<O: DeserializeOwned>(&mut self) -> kube::Result<Option<ListPage<O>>> {
+        let next = match &self.position {
+            Position::First => None,
+            Position::At(token) => Some(token.as_str()),
+            Position::End => return Ok(None),
+        };
+        let limit = match self.freshness {
+            Freshness::Consistent => PAGE_SIZE,
+            Freshness::NotOlderThan(_) => CACHED_PAGE_SIZE,
+        };
+        let page = self.collection.page(&self.selector, next, self.freshness, limit).await;
+        let mut page: ListPage<O> = page?;
+        self.position = page.next.take().map_or(Position::End, Position::At);
+        Ok(Some(page))
+    }
+
+    /// Whether there are no more pages.
+    pub(super) fn is_at_end(&self) -> bool {
+        matches!(self.position, Position::End)
+    }
+
+    /// What is listed.
+    pub(super) fn selector(&self) -> &Selector {
+        &self.selector
+    }
 }
 
 /// The collection of a kind in a scope.
@@ -97,34 +143,34 @@ impl Collection {
         }
     }
 
-    /// Requests a page, the first or the one at `next`.
-    pub(super) async fn list<O: DeserializeOwned>(
-        &self,
-        selector: &Selector,
-        next: Option<&str>,
-        freshness: Freshness,
-    ) -> kube::Result<ListPage<O>> {
-        let limit = match freshness {
-            Freshness::Consistent => PAGE_SIZE,
-            Freshness::NotOlderThan(_) => CACHED_PAGE_SIZE,
-        };
-        self.list_some(selector, next, freshness, limit).await
+    /// Begins a list.
+    pub(super) fn list(&self, selector: Selector, freshness: Freshness) -> Pager {
+        Pager {
+            collection: self.clone(),
+            selector,
+            freshness,
+            position: Position::First,
+        }
     }
 
     /// Returns the current version and who selects. `selector` should match few objects.
     pub(super) async fn probe<O: DeserializeOwned>(&self, selector: &Selector) -> kube::Result<(String, SelectedBy)> {
-        let page: ListPage<O> = self.list_some(selector, None, Freshness::Consistent, 1).await?;
+        let page: ListPage<O> = self.page(selector, None, Freshness::Consistent, 1).await?;
         Ok((page.version, page.selected_by))
     }
 
-    async fn list_some<O: DeserializeOwned>(
+    async fn page<O: DeserializeOwned>(
         &self,
         selector: &Selector,
         next: Option<&str>,
         freshness: Freshness,
         limit: u32,
     ) -> kube::Result<ListPage<O>> {
-        let params = ListParams::default().limit(limit).labels(&selector.labels);
+        let params = ListParams {
+            label_selector: selector.label_selector(),
+            limit: Some(limit),
+            ..ListParams::default()
+        };
         let params = match (next, freshness) {
             // The token determines the version.
             (Some(next), _) => params.continue_token(next),
@@ -156,7 +202,10 @@ impl Collection {
         selector: &Selector,
         version: &str,
     ) -> kube::Result<impl Stream<Item = kube::Result<WatchEvent<O>>> + use<O>> {
-        let params = WatchParams::default().labels(&selector.labels);
+        let params = WatchParams {
+            label_selector: selector.label_selector(),
+            ..WatchParams::default()
+        };
         let request = self.request.watch(&params, version);
         let request = request.map_err(kube::Error::BuildRequest)?;
         let request = of_shards(request, selector.shards.as_deref())?;

@@ -9,7 +9,7 @@ use super::{
 use crate::shard::{
     ResourceVersions, Term,
     ids::ResourceVersion,
-    input::{Input, Scope},
+    input::{Input, Scope, SelectedKind},
     state::{ShardState, Wakeup},
 };
 
@@ -78,7 +78,9 @@ impl Held {
 
     /// Handles the start of a list by a watch, which replaces the shard's own list and may be older.
     pub(super) fn note_relist(&mut self, input: &Input) {
-        if let Input::CronJobRelistBegun(_) | Input::JobRelistBegun(_) = input {
+        if let Input::Selected(selected) = input
+            && selected.begins_list()
+        {
             self.loaded = ResourceVersions::default();
         }
     }
@@ -94,19 +96,16 @@ impl Held {
             Input::CronJobApplied(record) => {
                 self.listed_at > ResourceVersion(0) && !self.state.has_cron_job(&record.identity.uid)
             }
-            Input::CronJobRelistBegun(_) => {
+            Input::Selected(selected) if selected.begins_list() && selected.kind == SelectedKind::CronJobs => {
                 self.listed_at = ResourceVersion(0);
                 false
             }
             Input::CronJobSeen(_)
             | Input::CronJobDeleted(_)
-            | Input::CronJobRelistDone(_)
-            | Input::JobRelistBegun(_)
             | Input::JobApplied(_)
             | Input::JobSeen(_)
             | Input::JobDeleted(_)
             | Input::JobUnselected(_)
-            | Input::JobRelistDone(_)
             | Input::Selected(_)
             | Input::JobCreateAnswered { .. }
             | Input::JobDeleteAnswered { .. }

@@ -14,7 +14,7 @@ use std::{
 use crate::shard::{
     ResourceVersions,
     ids::{CronJobIdentity, ResourceVersion, Uid},
-    input::{Input, Scope},
+    input::{Input, Scope, SelectedKind, SelectionStage},
     record::{CronJobRecord, JobRecord},
 };
 
@@ -53,15 +53,9 @@ impl Listed {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    CronJobs,
-    Jobs,
-}
-
 /// One resource in one scope.
 struct Part {
-    kind: Kind,
+    kind: SelectedKind,
     scope: Scope,
     /// A watch began to list it; the watch's list counts instead of this one.
     is_left_to_watch: bool,
@@ -99,8 +93,8 @@ impl Listing {
         Listing {
             parts: scopes
                 .iter()
-                .map(part(Kind::CronJobs))
-                .chain(scopes.iter().map(part(Kind::Jobs)))
+                .map(part(SelectedKind::CronJobs))
+                .chain(scopes.iter().map(part(SelectedKind::Jobs)))
                 .collect(),
             gone: BTreeSet::new(),
             shown: BTreeMap::new(),
@@ -118,13 +112,13 @@ impl Listing {
             }
         };
         ResourceVersions {
-            cron_jobs: ours(Kind::CronJobs, through.cron_jobs),
-            jobs: ours(Kind::Jobs, through.jobs),
+            cron_jobs: ours(SelectedKind::CronJobs, through.cron_jobs),
+            jobs: ours(SelectedKind::Jobs, through.jobs),
         }
     }
 
     /// Whether this list counts for a resource, rather than a watch's list.
-    fn is_ours(&self, kind: Kind) -> bool {
+    fn is_ours(&self, kind: SelectedKind) -> bool {
         let is_left = |part: &Part| part.kind == kind && part.is_left_to_watch;
         !self.parts.iter().any(is_left)
     }
@@ -138,22 +132,21 @@ impl Listing {
 
     /// The scopes that the list left out.
     pub(super) fn left_out(&self) -> Vec<Scope> {
-        let of_cron_jobs = self.parts.iter().filter(|part| part.kind == Kind::CronJobs);
+        let of_cron_jobs = self.parts.iter().filter(|part| part.kind == SelectedKind::CronJobs);
         let left_out = of_cron_jobs.filter(|part| part.is_left_out);
         left_out.map(|part| part.scope.clone()).collect()
     }
 
     /// The inputs for the shard at the start of the list.
     pub(super) fn begun(&self) -> impl Iterator<Item = Input> {
-        self.parts.iter().map(|part| match part.kind {
-            Kind::CronJobs => Input::CronJobRelistBegun(part.scope.clone()),
-            Kind::Jobs => Input::JobRelistBegun(part.scope.clone()),
-        })
+        self.parts
+            .iter()
+            .map(|part| Input::list_begun(part.kind, part.scope.clone()))
     }
 
     /// The inputs for the shard at the end of the list, whose version is `at`.
     pub(super) fn done(self, at: ResourceVersion) -> impl Iterator<Item = Input> {
-        let is_ours = self.is_ours(Kind::CronJobs);
+        let is_ours = self.is_ours(SelectedKind::CronJobs);
         let left_out = self.left_out();
         let Listing { shown, found, .. } = self;
         let is_past = move |(uid, last): &(Uid, Sighting)| {
@@ -165,10 +158,7 @@ impl Listing {
             .parts
             .into_iter()
             .filter(|part| !part.is_left_to_watch && !part.is_left_out);
-        let done = ours.map(|part| match part.kind {
-            Kind::CronJobs => Input::CronJobRelistDone(part.scope),
-            Kind::Jobs => Input::JobRelistDone(part.scope),
-        });
+        let done = ours.map(|part| Input::list_done(part.kind, part.scope));
         past.map(|(uid, _)| Input::CronJobDeleted(uid)).chain(done)
     }
 
@@ -178,10 +168,10 @@ impl Listing {
             self.found.insert(listed.cron_job().clone());
         }
         let (kind, uid, namespace): (_, &Uid, &str) = match listed {
-            Listed::CronJob(record) => (Kind::CronJobs, &record.identity.uid, &record.identity.namespace),
+            Listed::CronJob(record) => (SelectedKind::CronJobs, &record.identity.uid, &record.identity.namespace),
             // Its namespace is unknown. Treating a deleted CronJob as existing does no harm.
             Listed::UndecodableCronJob(uid) => return !self.gone.contains(uid),
-            Listed::Job { job, .. } => (Kind::Jobs, &job.uid, &job.namespace),
+            Listed::Job { job, .. } => (SelectedKind::Jobs, &job.uid, &job.namespace),
         };
         let is_left_to_watch =
             |part: &Part| part.kind == kind && part.is_left_to_watch && part.scope.contains(namespace);
@@ -195,10 +185,11 @@ impl Listing {
                 self.gone.insert(uid.clone());
                 true
             }
-            Input::CronJobRelistBegun(scope) => self.leave_to_watch(Kind::CronJobs, scope),
-            Input::JobRelistBegun(scope) => self.leave_to_watch(Kind::Jobs, scope),
-            Input::CronJobRelistDone(scope) => self.is_left_to_watch(Kind::CronJobs, scope),
-            Input::JobRelistDone(scope) => self.is_left_to_watch(Kind::Jobs, scope),
+            Input::Selected(selected) => match selected.stage {
+                SelectionStage::ListBegun => self.leave_to_watch(selected.kind, &selected.scope),
+                SelectionStage::ListDone => self.is_left_to_watch(selected.kind, &selected.scope),
+                SelectionStage::Watching(_) | SelectionStage::NotPermitted => true,
+            },
             Input::CronJobApplied(record) => {
                 let sighting = Sighting {
                     version: record.resource_version,
@@ -210,7 +201,6 @@ impl Listing {
             Input::CronJobSeen(_)
             | Input::JobApplied(_)
             | Input::JobSeen(_)
-            | Input::Selected(_)
             | Input::JobCreateAnswered { .. }
             | Input::JobDeleteAnswered { .. }
             | Input::JobLookedUp { .. }
@@ -218,14 +208,14 @@ impl Listing {
         }
     }
 
-    fn leave_to_watch(&mut self, kind: Kind, scope: &Scope) -> bool {
+    fn leave_to_watch(&mut self, kind: SelectedKind, scope: &Scope) -> bool {
         for part in &mut self.parts {
             part.is_left_to_watch |= part.kind == kind && part.scope == *scope;
         }
         true
     }
 
-    fn is_left_to_watch(&self, kind: Kind, scope: &Scope) -> bool {
+    fn is_left_to_watch(&self, kind: SelectedKind, scope: &Scope) -> bool {
         let is_it = |part: &&Part| part.kind == kind && part.scope == *scope;
         self.parts.iter().find(is_it).is_some_and(|part| part.is_left_to_watch)
     }

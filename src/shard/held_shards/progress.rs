@@ -45,8 +45,8 @@ struct KindProgress {
     is_refused: bool,
     highest: ResourceVersion,
     through: ResourceVersion,
-    /// The shards that the watch selects; `None` if it is not restricted to shards.
-    shown: Option<ShardSet>,
+    /// The shards that the watch selects.
+    shown: ShardSet,
 }
 
 impl KindProgress {
@@ -55,12 +55,6 @@ impl KindProgress {
         if !self.is_listing {
             self.through = self.highest;
         }
-    }
-
-    fn end_list(&mut self) {
-        self.is_listing = false;
-        self.was_listed = true;
-        self.through = self.highest;
     }
 
     /// Follows a watch of some shards. It delivers their events from some version on; earlier ones are unknown.
@@ -81,15 +75,15 @@ impl KindProgress {
                 self.through = version;
             }
         }
-        self.shown = Some(selected.shards);
+        self.shown = selected.shards;
     }
 
     /// The version up to which every event of a shard has been observed.
     fn seen(&self, shard: ShardId) -> ResourceVersion {
-        match self.shown {
-            None => self.through,
-            Some(shown) if shown.contains(shard) && !self.is_listing => self.through,
-            Some(_) => ResourceVersion::default(),
+        if self.shown.contains(shard) && !self.is_listing {
+            self.through
+        } else {
+            ResourceVersion::default()
         }
     }
 }
@@ -109,17 +103,13 @@ impl Progress {
     /// Updates the progress from a watch event.
     pub(super) fn observe(&mut self, input: &Input) {
         match input {
-            Input::CronJobRelistBegun(scope) => self.in_scope(scope, |watches| watches.cron_jobs.is_listing = true),
+            Input::Selected(selected) => self.in_scope(&selected.scope, |watches| watches.select(selected)),
             Input::CronJobApplied(record) => self.around(&record.identity.namespace, |watches| {
                 watches.cron_jobs.show(record.resource_version);
             }),
-            Input::CronJobRelistDone(scope) => self.in_scope(scope, |watches| watches.cron_jobs.end_list()),
-            Input::JobRelistBegun(scope) => self.in_scope(scope, |watches| watches.jobs.is_listing = true),
             Input::JobApplied(record) => self.around(&record.namespace, |watches| {
                 watches.jobs.show(record.resource_version);
             }),
-            Input::JobRelistDone(scope) => self.in_scope(scope, |watches| watches.jobs.end_list()),
-            Input::Selected(selected) => self.in_scope(&selected.scope, |watches| watches.select(selected)),
             Input::CronJobSeen(_)
             | Input::CronJobDeleted(_)
             | Input::JobSeen(_)
@@ -179,18 +169,14 @@ pub(super) fn note_written(written: &mut ResourceVersions, input: &Input) {
             answer: StatusOutcome::Stored { resource_version },
             ..
         } => written.note_status(*resource_version),
-        Input::CronJobRelistBegun(_)
+        Input::Selected(_)
         | Input::CronJobApplied(_)
         | Input::CronJobSeen(_)
         | Input::CronJobDeleted(_)
-        | Input::CronJobRelistDone(_)
-        | Input::JobRelistBegun(_)
         | Input::JobApplied(_)
         | Input::JobSeen(_)
         | Input::JobDeleted(_)
         | Input::JobUnselected(_)
-        | Input::JobRelistDone(_)
-        | Input::Selected(_)
         | Input::JobCreateAnswered { .. }
         | Input::JobDeleteAnswered { .. }
         | Input::JobLookedUp { .. }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::shard::{
-    CreateOutcome, CronJobStatus, Finish, InstantOutcome, JobRecord, LookUpOutcome, ResourceVersion, ShardLabels,
-    StatusOutcome, naming,
+    CreateOutcome, CronJobStatus, Finish, InstantOutcome, JobRecord, LookUpOutcome, ResourceVersion, SelectedKind,
+    ShardLabels, StatusOutcome, naming,
     record::{ConcurrencyPolicy, CronJobRecord},
     state::test_record,
 };
@@ -75,13 +75,13 @@ fn applied(record: &CronJobRecord) -> Input {
 }
 
 fn list(shards: &mut HeldShards, records: &[CronJobRecord], now: Timestamp) {
-    shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
-    shards.handle(Input::JobRelistBegun(Scope::Cluster), now);
+    shards.handle(Input::list_begun(SelectedKind::CronJobs, Scope::Cluster), now);
+    shards.handle(Input::list_begun(SelectedKind::Jobs, Scope::Cluster), now);
     for record in records {
         shards.handle(applied(record), now);
     }
-    shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
-    shards.handle(Input::JobRelistDone(Scope::Cluster), now);
+    shards.handle(Input::list_done(SelectedKind::CronJobs, Scope::Cluster), now);
+    shards.handle(Input::list_done(SelectedKind::Jobs, Scope::Cluster), now);
 }
 
 /// Polls the effects and returns the creates, as shard term and name.
@@ -267,12 +267,12 @@ fn a_list_that_a_watch_began_before_does_not_end_ours() {
     let [first, _] = two();
     let (shard, now) = (shard_of(&first), at("10:00:05"));
     let mut shards = sixteen();
-    shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
-    shards.handle(Input::JobRelistBegun(Scope::Cluster), now);
+    shards.handle(Input::list_begun(SelectedKind::CronJobs, Scope::Cluster), now);
+    shards.handle(Input::list_begun(SelectedKind::Jobs, Scope::Cluster), now);
     // The watch's list has already passed this CronJob and will not deliver it.
     shards.lead(shard_term(shard), now);
-    shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
-    shards.handle(Input::JobRelistDone(Scope::Cluster), now);
+    shards.handle(Input::list_done(SelectedKind::CronJobs, Scope::Cluster), now);
+    shards.handle(Input::list_done(SelectedKind::Jobs, Scope::Cluster), now);
     assert!(!shards.is_shard_synced(shard));
     shards.add_listed(Listed::CronJob(Box::new(first)), now);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
@@ -285,12 +285,12 @@ fn a_list_that_a_watch_begins_takes_the_place_of_ours() {
     let (shard, now) = (shard_of(&first), at("10:00:05"));
     let mut shards = sixteen();
     shards.lead(shard_term(shard), now);
-    shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
+    shards.handle(Input::list_begun(SelectedKind::CronJobs, Scope::Cluster), now);
     // Deleted between the two lists, without an event.
     shards.add_listed(Listed::CronJob(Box::new(first)), now);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert!(!shards.is_shard_synced(shard), "the watch's list is still going on");
-    shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
+    shards.handle(Input::list_done(SelectedKind::CronJobs, Scope::Cluster), now);
     assert!(shards.is_shard_synced(shard));
     assert_eq!(shards.sizes().cron_jobs, 0);
 }
@@ -492,9 +492,9 @@ fn when_a_watch_lists_a_shard_anew_its_list_counts_however_old_what_it_shows() {
     shards.lead(shard_term(shard), now);
     let listed_at = ResourceVersion(restored.resource_version.0 + 5);
     shards.end_list(&only(shard), &through(listed_at), now);
-    shards.handle(Input::CronJobRelistBegun(Scope::Cluster), now);
+    shards.handle(Input::list_begun(SelectedKind::CronJobs, Scope::Cluster), now);
     shards.handle(applied(&restored), now);
-    shards.handle(Input::CronJobRelistDone(Scope::Cluster), now);
+    shards.handle(Input::list_done(SelectedKind::CronJobs, Scope::Cluster), now);
     assert_eq!(creates(&mut shards).len(), 1);
 }
 

@@ -1,22 +1,28 @@
 //! Waits before the next attempt after a failed request.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 
-use crate::shard::index::OwnerIndex;
+use crate::shard::{back_off::BackOff, index::OwnerIndex};
 
-/// The wait after the first failure; doubles with each failure.
-const BACK_OFF_MIN_MILLIS: i64 = 100;
+/// The wait after the first failure.
+const BACK_OFF_MIN: Duration = Duration::from_millis(100);
+
 /// The longest wait, so that a raised quota is noticed within half a minute; upstream may take a quarter of an hour
 /// (B-12.4).
-const BACK_OFF_MAX_MILLIS: i64 = 30_000;
+const BACK_OFF_MAX: Duration = Duration::from_secs(30);
+
+const BACK_OFF: BackOff = BackOff {
+    first: BACK_OFF_MIN,
+    longest: BACK_OFF_MAX,
+};
 
 /// The wait of a CronJob after this number of failures.
 pub(super) fn back_off(n_failures: u32, owner: OwnerIndex) -> SignedDuration {
-    let millis = BACK_OFF_MIN_MILLIS
-        .saturating_mul(1 << n_failures.saturating_sub(1).min(20))
-        .min(BACK_OFF_MAX_MILLIS);
+    let wait = SignedDuration::try_from(BACK_OFF.after(n_failures)).unwrap_or(SignedDuration::MAX);
     let number = owner.wrapping_mul(0x9E37_79B9).wrapping_add(n_failures);
-    spread(SignedDuration::from_millis(millis), number)
+    spread(wait, number)
 }
 
 /// Adds up to a quarter to a wait, chosen by a number, so that simultaneous failures are not retried simultaneously.

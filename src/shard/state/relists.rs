@@ -5,20 +5,25 @@
 use jiff::Timestamp;
 
 use super::ShardState;
-use crate::shard::{ids::Uid, index::OwnerIndex, input::Scope, outcome_counts::InstantOutcome};
+use crate::shard::{
+    ids::Uid,
+    index::OwnerIndex,
+    input::{Scope, Selected, SelectedKind, SelectionStage},
+    outcome_counts::InstantOutcome,
+};
 
 /// Completed lists, and the number of the latest relist.
 pub(super) struct Relists {
     /// Incremented by each relist. Objects carry the number of the relist in which they were last seen.
     pub(super) mark: u32,
-    pub(super) cron_jobs: Vec<ScopeRelist>,
-    pub(super) jobs: Vec<ScopeRelist>,
+    cron_jobs: Vec<ScopeRelist>,
+    jobs: Vec<ScopeRelist>,
     /// Whether both lists of a scope were complete once, for each scope.
     is_synced: Vec<bool>,
 }
 
 #[derive(Clone, Copy, Default)]
-pub(super) struct ScopeRelist {
+struct ScopeRelist {
     /// The mark of the relist in progress.
     begun: Option<u32>,
     was_done: bool,
@@ -47,6 +52,13 @@ impl Relists {
     pub(super) fn is_any_synced(&self) -> bool {
         self.is_synced.contains(&true)
     }
+
+    fn of(&mut self, kind: SelectedKind) -> &mut [ScopeRelist] {
+        match kind {
+            SelectedKind::CronJobs => &mut self.cron_jobs,
+            SelectedKind::Jobs => &mut self.jobs,
+        }
+    }
 }
 
 impl ShardState {
@@ -60,50 +72,53 @@ impl ShardState {
         scopes.any(|(scope, is_synced)| *is_synced && scope.contains(namespace))
     }
 
-    pub(super) fn begin_relist(&mut self, scope: &Scope, kind: fn(&mut Relists) -> &mut Vec<ScopeRelist>) {
-        self.relists.mark += 1;
-        let mark = self.relists.mark;
+    /// Handles the beginning or the end of a list that covers this shard.
+    pub(super) fn follow_list(&mut self, selected: &Selected, now: Timestamp) {
+        let Selected { kind, scope, stage, .. } = selected;
         let Some(position) = self.config.scopes.iter().position(|known| known == scope) else {
             return;
         };
-        kind(&mut self.relists)[position].begun = Some(mark);
-    }
-
-    /// Ends a relist and returns its mark: objects with a lower mark are gone.
-    fn end_relist(&mut self, scope: &Scope, kind: fn(&mut Relists) -> &mut Vec<ScopeRelist>) -> Option<u32> {
-        let position = self.config.scopes.iter().position(|known| known == scope)?;
-        let relist = &mut kind(&mut self.relists)[position];
-        relist.was_done = true;
-        relist.begun.take()
-    }
-
-    pub(super) fn end_cron_job_relist(&mut self, scope: &Scope, now: Timestamp) {
-        if let Some(mark) = self.end_relist(scope, |relists| &mut relists.cron_jobs) {
-            for owner in self.index.owner_indexes() {
-                let is_gone = self.index.cron_job(owner).is_some_and(|cron_job| {
-                    cron_job.mark < mark && scope.contains(&cron_job.record.identity.namespace)
-                });
-                if is_gone {
-                    self.remove_cron_job(owner);
+        let next_mark = self.relists.mark + 1;
+        let relist = &mut self.relists.of(*kind)[position];
+        match stage {
+            SelectionStage::ListBegun => {
+                relist.begun = Some(next_mark);
+                self.relists.mark = next_mark;
+            }
+            SelectionStage::ListDone => {
+                relist.was_done = true;
+                let begun = relist.begun.take();
+                match (begun, kind) {
+                    (Some(mark), SelectedKind::CronJobs) => self.remove_unlisted_cron_jobs(scope, mark),
+                    (Some(mark), SelectedKind::Jobs) => self.lose_unlisted_jobs(scope, mark, now),
+                    (None, _) => {}
                 }
+                self.sync(now);
+            }
+            SelectionStage::Watching(_) | SelectionStage::NotPermitted => {}
+        }
+    }
+
+    /// Removes the CronJobs of a scope that were not seen since the relist of this mark began.
+    fn remove_unlisted_cron_jobs(&mut self, scope: &Scope, mark: u32) {
+        for owner in self.index.owner_indexes() {
+            let is_gone = self
+                .index
+                .cron_job(owner)
+                .is_some_and(|cron_job| cron_job.mark < mark && scope.contains(&cron_job.record.identity.namespace));
+            if is_gone {
+                self.remove_cron_job(owner);
             }
         }
-        self.sync(now);
     }
 
-    pub(super) fn end_job_relist(&mut self, scope: &Scope, now: Timestamp) {
-        if let Some(mark) = self.end_relist(scope, |relists| &mut relists.jobs) {
-            for job in self.index.job_indexes() {
-                if self
-                    .index
-                    .job(job)
-                    .is_some_and(|job| job.mark < mark && scope.contains(&job.namespace))
-                {
-                    self.lose_job(job, now);
-                }
+    fn lose_unlisted_jobs(&mut self, scope: &Scope, mark: u32, now: Timestamp) {
+        for job in self.index.job_indexes() {
+            let known = self.index.job(job);
+            if known.is_some_and(|known| known.mark < mark && scope.contains(&known.namespace)) {
+                self.lose_job(job, now);
             }
         }
-        self.sync(now);
     }
 
     /// Evaluates every CronJob of a scope once, when both lists of the scope have become complete.

@@ -171,7 +171,7 @@ async fn a_watch_whose_server_falls_silent_is_begun_again() {
             }
         });
         let errors = async {
-            let mut watch = std::pin::pin!(watch::jobs(client, Scope::Cluster));
+            let mut watch = std::pin::pin!(watch::jobs(client, Scope::Cluster, None));
             for _ in 0..2 {
                 while !matches!(watch.next().await, Some(WatchItem::Error { .. })) {}
             }

@@ -11,7 +11,7 @@ use cronwheel::{
         watch::{self, WatchObserver, WatchRequest},
     },
     schedule::Zone,
-    shard::{Input, Scope},
+    shard::{Input, Scope, input::SelectionStage},
 };
 use futures::{Stream, StreamExt};
 use serde_json::json;
@@ -60,8 +60,27 @@ fn bookmark(version: &str) -> String {
     )
 }
 
-/// An item in a few words.
-fn told(item: &WatchItem) -> String {
+/// An item in a few words; `None` for the opening of a watch and for what is not permitted, which an error tells too.
+fn told(item: &WatchItem) -> Option<String> {
+    let WatchItem::Input(Input::Selected(selected)) = item else {
+        return Some(told_object(item));
+    };
+    match selected.stage {
+        SelectionStage::ListBegun => Some("begun".to_owned()),
+        SelectionStage::ListDone => Some("done".to_owned()),
+        SelectionStage::Watching(_) | SelectionStage::NotPermitted => None,
+    }
+}
+
+async fn next_told(stream: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String {
+    loop {
+        if let Some(told) = told(&stream.next().await.unwrap()) {
+            return told;
+        }
+    }
+}
+
+fn told_object(item: &WatchItem) -> String {
     match item {
         WatchItem::Input(input) => told_input(input),
         WatchItem::Undecodable { error, cron_job, input } => {
@@ -82,8 +101,6 @@ fn told(item: &WatchItem) -> String {
 
 fn told_input(input: &Input) -> String {
     match input {
-        Input::CronJobRelistBegun(_) | Input::JobRelistBegun(_) => "begun".to_owned(),
-        Input::CronJobRelistDone(_) | Input::JobRelistDone(_) => "done".to_owned(),
         Input::CronJobApplied(record) => format!("{}@{}", record.identity.name, record.resource_version),
         Input::JobApplied(record) => format!("{}@{}", record.name, record.resource_version),
         Input::CronJobSeen(uid) | Input::JobSeen(uid) => format!("{uid} seen"),
@@ -101,15 +118,19 @@ fn told_input(input: &Input) -> String {
 async fn check(stream: impl Stream<Item = WatchItem>, expected: &[&str]) {
     let mut stream = std::pin::pin!(stream);
     let mut items = Vec::new();
-    // Time is virtual: it passes once nothing else can happen. The watcher itself gives up on a silent watch later than that.
+    // Time is virtual: it passes once nothing else can happen.
     while let Ok(item) = timeout(Duration::from_mins(1), stream.next()).await {
-        items.push(told(&item.unwrap()));
+        items.extend(told(&item.unwrap()));
     }
     assert_eq!(items, expected);
 }
 
 async fn check_cron_jobs(script: &Script, expected: &[&str]) {
-    check(watch::cron_jobs(script.client(), Scope::Cluster, decoder()), expected).await;
+    check(
+        watch::cron_jobs(script.client(), Scope::Cluster, decoder(), None),
+        expected,
+    )
+    .await;
 }
 
 const LIST: &str = "GET /apis/batch/v1/cronjobs?&limit=500";
@@ -172,7 +193,7 @@ async fn every_page_of_a_list_and_every_opening_of_a_watch_is_told_with_its_code
         .answer(200, bookmark("20"));
     let log = Log::default();
     let client = watch::observed(script.client(), log.clone());
-    let stream = watch::cron_jobs(client, Scope::Cluster, decoder());
+    let stream = watch::cron_jobs(client, Scope::Cluster, decoder(), None);
     check(
         stream,
         &["begun", "error  (503)", "begun", "a@3", "done", "error no watch (403)"],
@@ -201,7 +222,7 @@ async fn a_bookmark_is_heard_and_a_refusal_is_not() {
     let log = Log::default();
     let client = watch::observed(script.client(), log.clone());
     check(
-        watch::jobs(client, Scope::Cluster),
+        watch::jobs(client, Scope::Cluster, None),
         &["begun", "done", "error no watch (403)"],
     )
     .await;
@@ -226,9 +247,9 @@ async fn a_request_of_a_watch_without_an_answer_is_told_and_its_error_is_as_it_w
     });
     let log = Log::default();
     let client = watch::observed(kube::Client::new(refused, "default"), log.clone());
-    let mut stream = std::pin::pin!(watch::jobs(client, Scope::Cluster));
+    let mut stream = std::pin::pin!(watch::jobs(client, Scope::Cluster, None));
     stream.next().await;
-    let error = told(&stream.next().await.unwrap());
+    let error = next_told(&mut stream).await;
     assert!(error.ends_with("ServiceError: connection refused"), "{error}");
     assert_eq!(*log.0.lock().unwrap(), ["List None"]);
 }
@@ -236,7 +257,7 @@ async fn a_request_of_a_watch_without_an_answer_is_told_and_its_error_is_as_it_w
 #[tokio::test(start_paused = true)]
 async fn one_namespace_is_listed_alone() {
     let script = Script::default().answer(200, list("11", "", &[job("j", 3, "{}")]));
-    let stream = watch::jobs(script.client(), Scope::Namespace("shop".into()));
+    let stream = watch::jobs(script.client(), Scope::Namespace("shop".into()), None);
     check(stream, &["begun", "j@3", "done"]).await;
     assert_eq!(script.lines()[0], "GET /apis/batch/v1/namespaces/shop/jobs?&limit=500");
 }
@@ -275,11 +296,11 @@ async fn a_list_is_begun_before_it_is_asked_for() {
         .answer(403, status(403, "Forbidden", "cronjobs.batch is forbidden"))
         .answer(503, "")
         .answer(200, list("11", "", &[]));
-    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder()));
+    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder(), None));
     for n_lists in 0..3 {
-        assert_eq!(told(&stream.next().await.unwrap()), "begun");
+        assert_eq!(next_told(&mut stream).await, "begun");
         assert_eq!(script.lines().len(), n_lists);
-        let item = told(&stream.next().await.unwrap());
+        let item = next_told(&mut stream).await;
         match n_lists {
             0 => assert_eq!(item, "error cronjobs.batch is forbidden (403)"),
             1 => assert!(item.starts_with("error "), "{item}"),
@@ -294,7 +315,7 @@ async fn a_server_that_refuses_is_asked_ever_more_rarely() {
     for _ in 0..8 {
         script = script.answer(503, "");
     }
-    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder()));
+    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder(), None));
     let mut asks = std::pin::pin!(async {
         while script.lines().len() < 8 {
             stream.next().await.unwrap();
@@ -363,7 +384,7 @@ async fn a_job_that_cannot_be_understood_stays_what_it_was() {
             list("11", "", &[job("j", 3, r#"{"startTime":1}"#), job("k", 4, "{}")]),
         )
         .answer(200, watched.concat());
-    let stream = watch::jobs(script.client(), Scope::Cluster);
+    let stream = watch::jobs(script.client(), Scope::Cluster, None);
     check(
         stream,
         &[
@@ -384,10 +405,10 @@ async fn an_event_that_is_no_json_brings_a_new_list() {
         .answer(200, list("11", "", &[]))
         .answer(200, "{\"type\":\"ADDED\",\"object\":oops}\n")
         .answer(200, list("12", "", &[cron_job("a", 12, "false")]));
-    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder()));
+    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder(), None));
     let mut items = Vec::new();
     for _ in 0..6 {
-        items.push(told(&stream.next().await.unwrap()));
+        items.push(next_told(&mut stream).await);
     }
     assert!(items[2].starts_with("error "), "{items:?}");
     items.remove(2);
@@ -406,4 +427,30 @@ async fn the_objects_of_a_real_list_are_read() {
         "status": {"lastScheduleTime": "2026-04-12T09:20:00Z"}});
     let script = Script::default().answer(200, list("11", "", &[item.to_string()]));
     check_cron_jobs(&script, &["begun", "a@3", "done"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_are_shown_lists_changes_and_failures_too() {
+    let watched = [
+        event("ADDED", &cron_job("d", 12, "false")),
+        event("DELETED", &cron_job("a", 13, "false")),
+    ];
+    let script = Script::default()
+        .answer(200, list("", "more", &[cron_job("a", 3, "false")]))
+        .answer(200, list("11", "", &[cron_job("b", 4, r#""yes""#)]))
+        .answer(200, watched.concat())
+        .answer(410, status(410, "Expired", "too old"))
+        .answer(200, list("15", "", &[cron_job("d", 12, "false")]));
+    let stream = watch::show_cron_jobs(script.client(), decoder());
+    let mut stream = std::pin::pin!(stream);
+    let mut items = Vec::new();
+    for _ in 0..10 {
+        items.push(next_told(&mut stream).await);
+    }
+    let error = items.remove(6);
+    assert!(error.contains("too old"), "{error}");
+    let unread = "undecodable spec.suspend on b@4 so uid-b seen";
+    let listed = ["begun", "a@3", unread, "done"];
+    assert_eq!(items[..4], listed);
+    assert_eq!(items[4..], ["d@12", "uid-a gone", "begun", "d@12", "done"]);
 }

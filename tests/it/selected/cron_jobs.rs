@@ -10,8 +10,8 @@ use cronwheel::{
     kube_api::{
         Decoder, WatchItem,
         watch::{
+            self,
             cron_job_cache::{CACHE_BYTES_MAX, CronJobCache},
-            held_cron_jobs,
             lists::{ListSource, list_cron_jobs, recall_cron_jobs},
             progress::WatchProgress,
             selection::{Freshness, SelectedBy},
@@ -120,15 +120,15 @@ impl Bench {
     }
 
     fn cron_jobs(&self, ways: &Ways) -> impl Stream<Item = WatchItem> + Send + use<> {
-        self.cron_jobs_shown(ways, &self.progress(CACHE_BYTES_MAX))
+        self.cron_jobs_shown(ways, &self.progress_with(CACHE_BYTES_MAX))
     }
 
     fn cron_jobs_shown(&self, ways: &Ways, progress: &WatchProgress) -> impl Stream<Item = WatchItem> + Send + use<> {
-        let (client, held) = (ways.client.clone(), self.wanted.subscribe());
-        held_cron_jobs(client, decoder(self.count), self.count, held, progress.clone())
+        let shards = Some(self.shards(progress));
+        watch::cron_jobs(ways.client.clone(), Scope::Cluster, decoder(self.count), shards)
     }
 
-    fn progress(&self, bytes_max: usize) -> WatchProgress {
+    fn progress_with(&self, bytes_max: usize) -> WatchProgress {
         WatchProgress::new(Scope::Cluster, self.count, bytes_max)
     }
 }
@@ -152,7 +152,7 @@ async fn next(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String {
             match selected.stage {
                 SelectionStage::ListBegun => format!("lists {of:?}"),
                 SelectionStage::ListDone => format!("listed {of:?}"),
-                SelectionStage::Watching(_) if of.len() == 16 => "watches all".to_owned(),
+                SelectionStage::Watching(_) if selected.shards == ShardSet::EVERY => "watches all".to_owned(),
                 SelectionStage::Watching(_) => format!("watches {of:?}"),
                 SelectionStage::NotPermitted => "not permitted".to_owned(),
             }
@@ -241,7 +241,7 @@ async fn what_a_watch_of_everything_shows_can_be_recalled_as_it_is() {
     let bench = bench([false, false]);
     let [(first_name, first), (other_name, other)] = bench.create_two().await;
     bench.wanted.set([bench.shard_of(&first)].into_iter().collect());
-    let (ways, progress) = (bench.ways(), bench.progress(CACHE_BYTES_MAX));
+    let (ways, progress) = (bench.ways(), bench.progress_with(CACHE_BYTES_MAX));
     let mut items = pin!(bench.cron_jobs_shown(&ways, &progress));
     assert_eq!(recall(&bench, &progress.cache), None);
     while next(&mut items).await != "watches all" {}
@@ -274,7 +274,7 @@ async fn what_a_server_selects_is_not_all_that_there_is_and_is_not_recalled() {
     let bench = bench([true, true]);
     let [(_, first), _] = bench.create_two().await;
     bench.wanted.set([bench.shard_of(&first)].into_iter().collect());
-    let (ways, progress) = (bench.ways(), bench.progress(CACHE_BYTES_MAX));
+    let (ways, progress) = (bench.ways(), bench.progress_with(CACHE_BYTES_MAX));
     let mut items = pin!(bench.cron_jobs_shown(&ways, &progress));
     while !next(&mut items).await.starts_with("watches") {}
     assert_eq!(recall(&bench, &progress.cache), None);
@@ -284,7 +284,7 @@ async fn what_a_server_selects_is_not_all_that_there_is_and_is_not_recalled() {
 async fn more_cron_jobs_than_there_is_room_for_are_not_recalled_and_that_is_told_once() {
     let bench = bench([false, false]);
     bench.create_two().await;
-    let (ways, progress) = (bench.ways(), bench.progress(1_000));
+    let (ways, progress) = (bench.ways(), bench.progress_with(1_000));
     let mut items = pin!(bench.cron_jobs_shown(&ways, &progress));
     let told = take(6, &mut items).await;
     assert_eq!(told.iter().filter(|item| *item == "KeepsNoMore").count(), 1, "{told:?}");
@@ -469,14 +469,8 @@ async fn a_server_that_refuses_our_selector_is_asked_without() {
         }
     });
     let client = Client::new(refusing, "default");
-    let held = bench.wanted.subscribe();
-    let mut items = pin!(held_cron_jobs(
-        client,
-        decoder(bench.count),
-        bench.count,
-        held,
-        bench.progress(CACHE_BYTES_MAX)
-    ));
+    let shards = Some(bench.shards(&bench.progress_with(CACHE_BYTES_MAX)));
+    let mut items = pin!(watch::cron_jobs(client, Scope::Cluster, decoder(bench.count), shards));
     let told = take(6, &mut items).await;
     assert!(
         told.contains(&format!("has {first}")) && told.contains(&"PassedOver".to_owned()),

@@ -7,7 +7,8 @@ use cronwheel::{
     shard::{
         ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
         DeleteOutcome, Effect, EventReason, Finish, Input, JobOrder, JobRecord, JobTemplate, ResourceVersion, Scope,
-        ShardConfig, ShardId, ShardLabels, ShardState, StatusOutcome, Uid, naming, record::RetainedMetadata,
+        SelectedKind, ShardConfig, ShardId, ShardLabels, ShardState, StatusOutcome, Uid, naming,
+        record::RetainedMetadata,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -114,13 +115,13 @@ impl Cluster {
             n_deleted: 0,
             version: 1,
         };
-        cluster.tell(Input::CronJobRelistBegun(Scope::Cluster));
+        cluster.tell(Input::list_begun(SelectedKind::CronJobs, Scope::Cluster));
         for (number, (_, cron_job)) in cron_jobs.iter().enumerate() {
             cluster.tell(Input::CronJobApplied(Box::new(record(number, cron_job, begin))));
         }
-        cluster.tell(Input::CronJobRelistDone(Scope::Cluster));
-        cluster.tell(Input::JobRelistBegun(Scope::Cluster));
-        cluster.tell(Input::JobRelistDone(Scope::Cluster));
+        cluster.tell(Input::list_done(SelectedKind::CronJobs, Scope::Cluster));
+        cluster.tell(Input::list_begun(SelectedKind::Jobs, Scope::Cluster));
+        cluster.tell(Input::list_done(SelectedKind::Jobs, Scope::Cluster));
         cluster
     }
 

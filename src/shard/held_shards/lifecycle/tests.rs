@@ -54,9 +54,18 @@ fn written(cron_jobs: u64, jobs: u64) -> ResourceVersions {
     }
 }
 
+/// The watch after a list, of all shards.
+fn watching(kind: SelectedKind) -> Input {
+    of_kind(kind, ShardSet::EVERY, SelectionStage::Watching(ResourceVersion(0)))
+}
+
 fn selected(shards: ShardSet, stage: SelectionStage) -> Input {
+    of_kind(SelectedKind::Jobs, shards, stage)
+}
+
+fn of_kind(kind: SelectedKind, shards: ShardSet, stage: SelectionStage) -> Input {
     Input::Selected(Box::new(Selected {
-        kind: SelectedKind::Jobs,
+        kind,
         scope: Scope::Cluster,
         shards,
         stage,
@@ -115,10 +124,12 @@ impl Replica {
             boot: BootInstant::after_boot(Duration::from_secs(100)),
         };
         for input in [
-            Input::CronJobRelistBegun(Scope::Cluster),
-            Input::JobRelistBegun(Scope::Cluster),
-            Input::CronJobRelistDone(Scope::Cluster),
-            Input::JobRelistDone(Scope::Cluster),
+            Input::list_begun(SelectedKind::CronJobs, Scope::Cluster),
+            Input::list_begun(SelectedKind::Jobs, Scope::Cluster),
+            Input::list_done(SelectedKind::CronJobs, Scope::Cluster),
+            Input::list_done(SelectedKind::Jobs, Scope::Cluster),
+            watching(SelectedKind::CronJobs),
+            watching(SelectedKind::Jobs),
         ] {
             replica.shards.handle(input, replica.wall);
         }
@@ -296,15 +307,17 @@ fn a_handed_over_shard_is_led_at_once_when_it_was_loaded_after_its_leader_wrote(
 #[test]
 fn what_was_loaded_counts_for_nothing_when_a_watch_lists_it_anew() {
     for begun in [
-        Input::CronJobRelistBegun(Scope::Cluster),
-        Input::JobRelistBegun(Scope::Cluster),
+        Input::list_begun(SelectedKind::CronJobs, Scope::Cluster),
+        Input::list_begun(SelectedKind::Jobs, Scope::Cluster),
     ] {
         let mut replica = Replica::new();
         replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
         replica.list_through(vec![], written(1_030, 1_020));
         replica.watch(begun);
-        replica.watch(Input::CronJobRelistDone(Scope::Cluster));
-        replica.watch(Input::JobRelistDone(Scope::Cluster));
+        replica.watch(Input::list_done(SelectedKind::CronJobs, Scope::Cluster));
+        replica.watch(Input::list_done(SelectedKind::Jobs, Scope::Cluster));
+        replica.watch(watching(SelectedKind::CronJobs));
+        replica.watch(watching(SelectedKind::Jobs));
         replica.reports();
         replica.command(ShardCommand::Lead {
             shard_term: shard_term(8),

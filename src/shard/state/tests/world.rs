@@ -9,8 +9,8 @@ use crate::{
     shard::{
         ActiveJob, ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
         DeleteOutcome, Effect, Finish, Input, JobDelete, JobLookUp, JobOrder, JobRecord, JobTemplate, LookUpOutcome,
-        ResourceVersion, Scope, ShardConfig, ShardCount, ShardId, ShardLabels, ShardState, StatusOutcome, StatusWrite,
-        Uid, naming, record::RetainedMetadata,
+        ResourceVersion, Scope, SelectedKind, ShardConfig, ShardCount, ShardId, ShardLabels, ShardState, StatusOutcome,
+        StatusWrite, Uid, naming, record::RetainedMetadata,
     },
 };
 
@@ -176,16 +176,16 @@ impl World {
     }
 
     pub(super) fn list(&mut self, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) {
-        self.input(Input::CronJobRelistBegun(Scope::Cluster));
+        self.input(Input::list_begun(SelectedKind::CronJobs, Scope::Cluster));
         for record in cron_jobs {
             self.apply(record);
         }
-        self.input(Input::CronJobRelistDone(Scope::Cluster));
-        self.input(Input::JobRelistBegun(Scope::Cluster));
+        self.input(Input::list_done(SelectedKind::CronJobs, Scope::Cluster));
+        self.input(Input::list_begun(SelectedKind::Jobs, Scope::Cluster));
         for record in jobs {
             self.apply_job(record);
         }
-        self.input(Input::JobRelistDone(Scope::Cluster));
+        self.input(Input::list_done(SelectedKind::Jobs, Scope::Cluster));
     }
 
     pub(super) fn lead(&mut self) {

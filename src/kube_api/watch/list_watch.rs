@@ -1,10 +1,13 @@
-//! The list and watch of the objects of a changing set of shards. `kube`'s watcher has one selector for its lifetime.
+//! The list and watch of CronJobs or Jobs: it lists page by page, then watches from a version, resumes a watch that
+//! ends at its last version, and lists again when a version is too old (410).
 //!
-//! When a shard is added, the watch is reopened at its current version with the new selection, and announces this. A
+//! The selection of a watch can follow a changing set of shards, which the selector of `kube`'s watcher cannot. When a
+//! shard is added, the watch is reopened at its current version with the new selection, and announces this. A
 //! list of that shard that is no older than the announced version (`observed_version`) is then complete: the watch
 //! delivers every later change. Therefore the wanted shards are checked before and after every event. A list of this
 //! watch's own is preceded by a request for the version to watch from, since the version of the list itself may be
-//! later than that of a list of an added shard. A shard too many does no harm for a while, so removals are delayed.
+//! later than that of a list of an added shard. A shard too many does no harm for a while, so removals are delayed. A
+//! selection that never changes needs no such request, and is watched from the version of its list.
 //!
 //! If the server does not select, the watch receives everything and needs no reopening: objects of other shards are
 //! ignored, by the shards that are wanted when the object arrives. Whether the server selects is detected with the
@@ -16,19 +19,23 @@ use futures::{Stream, StreamExt};
 use kube::{Client, core::WatchEvent};
 use tokio::time::Sleep;
 
-use super::{WatchItem, backoff::Backoff, sharded::ShardedKind};
+use super::{
+    WatchItem,
+    kinds::{Kind, Selection},
+};
 use crate::{
     kube_api::{
         objects::classify::{bounded, error_text},
         ordered_watch::OrderedReceiver,
+        retry::{Retry, WATCH_DELAYS},
         watch::{
             cron_job_cache::CronJobCache,
             progress::ObservedVersion,
-            selection::{Collection, Freshness, SelectedBy, Selector, is_refusal},
+            selection::{Collection, Freshness, Pager, SelectedBy, Selector, is_refusal},
         },
     },
     shard::{
-        Input, Partition, ResourceVersion, Scope, ShardSet, Uid,
+        Input, ResourceVersion, Scope, ShardSet, Uid,
         input::{Selected, SelectionStage},
     },
 };
@@ -37,14 +44,14 @@ use crate::{
 const NARROWING_DELAY: Duration = Duration::from_secs(10);
 
 /// Lists and watches the wanted objects. Never ends.
-pub(super) fn watch_shards<K: ShardedKind>(
+pub(super) fn list_and_watch<K: Kind>(
     client: Client,
     scope: Scope,
     kind: K,
     wanted: OrderedReceiver<ShardSet>,
     observed_version: ObservedVersion,
 ) -> impl Stream<Item = WatchItem> + Send {
-    let watch = SelectedWatch {
+    let watch = ListWatch {
         collection: Collection::new::<K::Object>(client, &scope),
         scope,
         kind,
@@ -55,7 +62,7 @@ pub(super) fn watch_shards<K: ShardedKind>(
         narrowing: None,
         stage: WatchStep::Begin,
         ready: VecDeque::new(),
-        backoff: Backoff::new(),
+        retry: Retry::new(WATCH_DELAYS),
     };
     futures::stream::unfold(watch, |mut watch| async move {
         let item = watch.next().await;
@@ -65,24 +72,15 @@ pub(super) fn watch_shards<K: ShardedKind>(
 
 type Events<O> = Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<O>>> + Send>>;
 
-/// The selection of a list.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ListOf {
-    /// The shards that were selected when the list began.
-    Selected,
-    /// All objects, for the cache.
-    All,
-}
-
 /// The next step of the watch.
 enum WatchStep<O> {
-    /// Request the version to watch from, then list.
+    /// Request the version to watch from if one is needed, then list.
     Begin,
     /// Request a page of the list, the first or a later one.
     Page {
-        next: Option<String>,
-        from: String,
-        of: ListOf,
+        pages: Pager,
+        /// The version to watch from; `None` for that of the list.
+        from: Option<String>,
     },
     /// Open a watch.
     Open { through: String },
@@ -90,7 +88,7 @@ enum WatchStep<O> {
     Events { events: Events<O>, through: String },
 }
 
-struct SelectedWatch<K: ShardedKind> {
+struct ListWatch<K: Kind> {
     collection: Collection,
     scope: Scope,
     kind: K,
@@ -106,7 +104,7 @@ struct SelectedWatch<K: ShardedKind> {
     stage: WatchStep<K::Object>,
     /// Items of the last answer, delivered first.
     ready: VecDeque<WatchItem>,
-    backoff: Backoff,
+    retry: Retry,
 }
 
 /// An occurrence while a watch is open.
@@ -116,16 +114,16 @@ enum Heard<O> {
     Event(Option<kube::Result<Box<WatchEvent<O>>>>),
 }
 
-impl<K: ShardedKind> SelectedWatch<K> {
+impl<K: Kind> ListWatch<K> {
     async fn next(&mut self) -> WatchItem {
         loop {
             if let Some(item) = self.ready.pop_front() {
                 return item;
             }
-            self.backoff.wait().await;
+            self.retry.wait().await;
             match std::mem::replace(&mut self.stage, WatchStep::Begin) {
                 WatchStep::Begin => self.begin().await,
-                WatchStep::Page { next, from, of } => self.list(next, from, of).await,
+                WatchStep::Page { pages, from } => self.list(pages, from).await,
                 WatchStep::Open { through } => self.open(through).await,
                 WatchStep::Events { events, through } => self.hear(events, through).await,
             }
@@ -139,12 +137,15 @@ impl<K: ShardedKind> SelectedWatch<K> {
     }
 
     fn is_selected(&self) -> bool {
-        K::IS_SELECTED_ALWAYS || self.selected_by == SelectedBy::Server
+        match self.kind.selection() {
+            Selection::Fixed | Selection::ByLabel(_) => true,
+            Selection::ByHash(_) => self.selected_by == SelectedBy::Server,
+        }
     }
 
     /// Whether a CronJob is wanted now, or by the current list.
     fn is_wanted(&self, is_listing: bool) -> impl Fn(&Uid) -> bool + use<K> {
-        let partition = Partition::Shards(self.kind.count());
+        let partition = self.kind.selection().partition();
         let (wanted, listed) = (self.wanted.get(), self.selected);
         move |cron_job| {
             let shard = partition.shard_of(cron_job);
@@ -154,53 +155,46 @@ impl<K: ShardedKind> SelectedWatch<K> {
 
     /// Returns the current version, and detects who selects.
     async fn probe(&mut self) -> kube::Result<String> {
-        let probed = self.collection.probe::<K::Object>(&self.kind.probe()).await;
-        let (version, selected_by) = probed?;
+        let selector = self.kind.selection().probe();
+        let (version, selected_by) = self.collection.probe::<K::Object>(&selector).await?;
         self.selected_by = selected_by;
         Ok(version)
     }
 
     async fn begin(&mut self) {
         self.observed_version.begin_anew();
-        let from = match self.probe().await {
-            Ok(from) => from,
-            Err(error) => return self.fail(&error, WatchStep::Begin),
-        };
-        self.observed_version.come_to(ResourceVersion::read(&from));
+        let mut from = None;
+        if self.kind.selection() != Selection::Fixed {
+            let version = match self.probe().await {
+                Ok(version) => version,
+                Err(error) => return self.fail(&error, WatchStep::Begin),
+            };
+            self.observed_version.come_to(ResourceVersion::read(&version));
+            from = Some(version);
+        }
         // Before the wanted shards are checked: the list shows every change to what was taken from the cache until now.
-        let of = match self.kind.cache() {
-            Some(cache) if !self.is_selected() => {
-                cache.begin();
-                ListOf::All
-            }
-            Some(cache) => {
-                cache.forget_all();
-                ListOf::Selected
-            }
-            None => ListOf::Selected,
-        };
+        let is_of_all = self.kind.cache().is_some_and(|cache| cache.begin(!self.is_selected()));
         self.select();
         // Announced before the list is requested: objects that are created meanwhile are not in the list.
         self.announce(SelectionStage::ListBegun, self.selected);
-        self.stage = WatchStep::Page { next: None, from, of };
+        let selector = if is_of_all {
+            Selector::default()
+        } else {
+            self.kind.selector(&self.selected)
+        };
+        let pages = self.collection.list(selector, Freshness::Consistent);
+        self.stage = WatchStep::Page { pages, from };
     }
 
-    /// Requests a page of the selection with which the list began, or of everything.
-    async fn list(&mut self, next: Option<String>, from: String, of: ListOf) {
-        let selector = match of {
-            ListOf::Selected => self.kind.selector(&self.selected),
-            ListOf::All => Selector::default(),
-        };
-        let page = match self
-            .collection
-            .list(&selector, next.as_deref(), Freshness::Consistent)
-            .await
-        {
-            Ok(page) => page,
+    async fn list(&mut self, mut pages: Pager, from: Option<String>) {
+        let page = match pages.next_page().await {
+            Ok(Some(page)) => page,
+            // The last page was followed by the watch.
+            Ok(None) => return self.stage = WatchStep::Begin,
             Err(error) => return self.fail(&error, WatchStep::Begin),
         };
-        self.backoff.reset();
-        if selector.shards.is_some() {
+        self.retry.reset();
+        if pages.selector().shards.is_some() {
             self.selected_by = self.selected_by.and(page.selected_by);
         }
         for object in &page.items {
@@ -213,29 +207,25 @@ impl<K: ShardedKind> SelectedWatch<K> {
             .filter_map(|object| self.kind.applied(object, &is_wanted));
         self.ready.extend(taken);
         let is_in_vain = self.selected.is_empty() && self.kind.cache().is_some_and(CronJobCache::is_full);
-        let next = page.next.filter(|_| !is_in_vain);
-        self.stage = if next.is_some() {
-            WatchStep::Page { next, from, of }
-        } else {
-            if let Some(cache) = self.kind.cache() {
-                cache.complete(ResourceVersion::read(&from));
-            }
-            self.end_list();
-            WatchStep::Open { through: from }
-        };
+        if !pages.is_at_end() && !is_in_vain {
+            self.stage = WatchStep::Page { pages, from };
+            return;
+        }
+        let through = from.unwrap_or(page.version);
+        if let Some(cache) = self.kind.cache() {
+            cache.complete(ResourceVersion::read(&through));
+        }
+        self.announce(SelectionStage::ListDone, self.selected);
+        if let Selection::ByHash(_) = self.kind.selection() {
+            self.ready.push_back(WatchItem::Listed(self.selected_by));
+        }
+        self.stage = WatchStep::Open { through };
     }
 
     /// Caches an object before the wanted shards are checked, so that a shard that is added later finds it.
     fn keep(&mut self, object: &K::Object) {
         if self.kind.keep(object) {
             self.ready.push_back(WatchItem::CacheFull);
-        }
-    }
-
-    fn end_list(&mut self) {
-        self.announce(SelectionStage::ListDone, self.selected);
-        if !K::IS_SELECTED_ALWAYS {
-            self.ready.push_back(WatchItem::Listed(self.selected_by));
         }
     }
 
@@ -250,7 +240,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
         let (selector, shown) = if self.is_selected() {
             (self.kind.selector(&self.selected), self.selected)
         } else {
-            (Selector::default(), ShardSet::all(self.kind.count()))
+            (Selector::default(), ShardSet::EVERY)
         };
         match self.collection.watch(&selector, &through).await {
             Ok(events) => {
@@ -333,7 +323,6 @@ impl<K: ShardedKind> SelectedWatch<K> {
     }
 
     fn take(&mut self, event: WatchEvent<K::Object>, events: Events<K::Object>, before: String) {
-        self.backoff.reset();
         let through = match &event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
                 let version = kube::Resource::meta(object).resource_version.as_ref();
@@ -344,6 +333,7 @@ impl<K: ShardedKind> SelectedWatch<K> {
                 return self.refuse(&status.message, status.code, WatchStep::Open { through: before });
             }
         };
+        self.retry.reset();
         // Before the wanted shards are checked.
         let version = ResourceVersion::read(&through);
         self.observed_version.come_to(version);
@@ -386,14 +376,14 @@ impl<K: ShardedKind> SelectedWatch<K> {
         }
         let is_too_old = code == 410;
         let next = if is_too_old { WatchStep::Begin } else { next };
-        self.tell(bounded(&format!("{message} ({code})")), Some(code), next);
         if is_too_old {
-            self.backoff.lose_place();
+            self.retry.reset();
         }
+        self.tell(bounded(&format!("{message} ({code})")), Some(code), next);
     }
 
     fn tell(&mut self, message: String, code: Option<u16>, next: WatchStep<K::Object>) {
-        self.backoff.fail();
+        self.retry.fail();
         self.ready.push_back(WatchItem::Error { message, code });
         self.stage = next;
     }

@@ -1,0 +1,22 @@
+//! The sizes of the pages of all lists.
+
+/// Number of objects in a page of a list, as in the built-in controllers and `kubectl`.
+pub const PAGE_SIZE: u32 = 500;
+
+/// Number of objects in a page that the server answers from its cache: some six megabytes in one of possibly many round
+/// trips.
+pub(super) const CACHED_PAGE_SIZE: u32 = 2_000;
+
+/// Maximum size of a page of CronJobs or Jobs. 500 objects of 64 KiB fit, which is more than most of them take. A larger
+/// page is dropped and requested again with a lower limit.
+pub(super) const PAGE_BYTES_MAX: usize = 32 << 20;
+
+/// Maximum size of a page of Leases: 500 Leases with the longest plans and their managed fields.
+pub(super) const LEASE_PAGE_BYTES_MAX: usize = 64 << 20;
+
+/// Number of Leases of all installations in a page: so many fit into its size limit, since an object in etcd has at
+/// most 1.5 MiB.
+pub(super) const FOREIGN_LEASE_PAGE_SIZE: u32 = 40;
+
+/// Maximum number of pages of a list of Leases. More indicate a fault: members are few, and shards at most 1024.
+pub(super) const LEASE_PAGES_MAX: usize = 100;

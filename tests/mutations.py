@@ -67,6 +67,7 @@ FLEET = {
     "adoption-without-a-list-of-jobs": ("src/controller/list_task.rs", "            jobs(labelled),\n            jobs(unlabelled),\n", "            async { drop(jobs(labelled)); Ok::<_, Broken>((ResourceVersion(u64::MAX), SelectedBy::Server)) },\n            async { drop(jobs(unlabelled)); Ok::<_, Broken>(()) },\n", "f_05"),
     "listed-from-before-the-watch": ("src/controller/list_task.rs", "Freshness::NotOlderThan)", "|_| Freshness::NotOlderThan(ResourceVersion(1)))", "f_12"),
     "kept-without-a-list-of-all": ("src/kube_api/watch/list_watch.rs", "let selector = if is_of_all {", "let selector = if is_of_all && false {", "f_08"),
+    "recalled-before-the-watch-is-current": ("src/controller/list_task.rs", "        current >= before && cache.version() >= Some(current)\n", "        current >= before\n", "where_nothing_changes"),
     "what-is-gone-stays-kept": ("src/kube_api/watch/list_watch.rs", "                self.kind.forget(&object);\n", "", "f_14"),
     "unlabelled-is-believed": ("src/shard/state/active.rs", "        if doubtful.is_empty() {\n", "        if doubtful.len() < 9_999 {\n", "f_14_a_job_that_goes"),
     "handed-over-is-led-unseen": ("src/shard/held_shards/lifecycle.rs", "written.is_some_and(|written| self.has_seen(shard, &written));", "written.is_some();", "f_12"),

@@ -1,6 +1,6 @@
 //! Lists the shards that are loaded, with one list at a time for all shards that need one. Unless the list must be
-//! consistent, it need be no newer than what the watches have delivered, and CronJobs in the cache
-//! are not listed at all.
+//! consistent, it need be no newer than what the watches have delivered. CronJobs in the cache are not listed at all, if
+//! the cache is as new as the list would be.
 //!
 //! A list that fails is restarted after a pause, and the shard task is notified of the restart.
 
@@ -20,7 +20,7 @@ use crate::{
         retry::{LIST_PAUSES, Retry},
         watch::{
             lists::{
-                ListError, ListSource, PART_SIZE_MAX, Page, list_cron_jobs, list_jobs,
+                ListError, ListSource, PART_SIZE_MAX, Page, current_version, list_cron_jobs, list_jobs,
                 recall_cron_jobs,
             },
             progress::{ObservedVersion, WatchProgress},
@@ -30,6 +30,13 @@ use crate::{
     shard::{ListOrder, Listed, Partition, ResourceVersion, ResourceVersions, Scope, ShardCount, ShardSet},
     telemetry::metrics::SelectionMetrics,
 };
+
+/// Number of looks whether the watch has reached the current version, before CronJobs are listed instead: a tenth of a
+/// second. A cluster with some tens of changes a second needs a few.
+const CATCH_UP_LOOKS: u32 = 20;
+
+/// Interval between two looks.
+const CATCH_UP_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Progress of a list, for the shard task.
 #[derive(Debug)]
@@ -193,7 +200,25 @@ impl ListTask {
         }
     }
 
-    /// Reads the CronJobs from the cache if it is complete and that is permitted; otherwise lists them.
+    /// Whether the cache contains every write so far: the watch has reached a version that was read from the quorum
+    /// after this call. Other changes soon show that in a busy cluster; a quiet watch learns its version about once a
+    /// minute, and is not waited for.
+    async fn is_cache_current(&self, progress: &WatchProgress) -> bool {
+        let cache = &progress.cache;
+        let Some(before) = cache.version() else { return false };
+        let current = current_version(self.client.clone(), &progress.scope, self.count);
+        // A failure of the list that follows is reported. A lower version is one of another history of etcd.
+        let Ok(current) = current.await else { return false };
+        for _ in 0..CATCH_UP_LOOKS {
+            if current < before || cache.version() >= Some(current) {
+                break;
+            }
+            tokio::time::sleep(CATCH_UP_INTERVAL).await;
+        }
+        current >= before && cache.version() >= Some(current)
+    }
+
+    /// Reads the CronJobs from the cache if it is complete and as new as the order requires; otherwise lists them.
     async fn cron_jobs(
         &self,
         order: &ListOrder,
@@ -201,7 +226,8 @@ impl ListTask {
         progress: &WatchProgress,
     ) -> Result<ResourceVersion, Broken> {
         let (shards, decoder) = (&order.shards, || Arc::clone(&self.decoder));
-        let recalled = (!order.is_consistent).then(|| recall_cron_jobs(&progress.cache, decoder(), shards));
+        let is_new_enough = !order.is_consistent || self.is_cache_current(progress).await;
+        let recalled = is_new_enough.then(|| recall_cron_jobs(&progress.cache, decoder(), shards));
         if let Some(pages) = recalled.flatten() {
             let pages = futures::stream::unfold(pages, |mut pages| async {
                 // Yields first, so that other tasks of this thread can send the requests that were just made.

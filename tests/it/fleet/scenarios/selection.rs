@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use apisim::{Fault, Resource, Rule, Verb};
 use jiff::SignedDuration;
+use serde_json::json;
 
-use super::{FOUR, TAKEN_WITHIN, begin, moves, taken};
-use crate::fleet::{Size, cluster::Fleet, play};
+use super::{FOUR, TAKEN_WITHIN, THREE, begin, moves, taken};
+use crate::fleet::{Size, cluster::Fleet, load::Plan, play, pod::NAMESPACE};
 
 /// Of a replica's lists of CronJobs: those from which the API server left out the others', and the rest; and what it
 /// received of others.
@@ -101,4 +102,72 @@ fn f_13_an_api_server_that_takes_over_from_another_selects_or_does_not() {
         assert_eq!(by_server, 0, "it is at the other");
         fleet.at(7, 20.0).await;
     });
+}
+
+/// How often a replica has listed all CronJobs.
+fn n_full_lists(fleet: &Fleet, name: &str) -> u64 {
+    selected(fleet, name).1
+}
+
+#[test]
+fn a_rolling_update_lists_all_cron_jobs_once_for_each_replica() {
+    play(213, Size::default(), async |fleet| {
+        begin(fleet, &THREE).await;
+        let before: u64 = THREE.iter().map(|name| n_full_lists(fleet, name)).sum();
+        let mut n_lists = 0;
+        for (old, new) in [("a", "x"), ("b", "y"), ("c", "z")] {
+            fleet.add(new);
+            fleet.start(new);
+            tokio::time::sleep(Duration::from_secs(14)).await;
+            n_lists += n_full_lists(fleet, old);
+            fleet.drain(old).await;
+            fleet.all_led(Duration::from_millis(50)).await;
+        }
+        fleet.at(2, 50.0).await;
+        n_lists += ["x", "y", "z"]
+            .iter()
+            .map(|name| n_full_lists(fleet, name))
+            .sum::<u64>();
+        assert_eq!(n_lists - before, 3);
+    });
+}
+
+/// Kills one of three replicas. Returns how often the others then list all CronJobs, while one of these changes every
+/// so many milliseconds.
+fn lists_after_a_kill(seed: u64, change_interval_millis: Option<u64>) -> u64 {
+    play(seed, Size::default(), async |fleet| {
+        fleet.create_cron_job(Plan::plain("changed")).await;
+        begin(fleet, &THREE).await;
+        fleet.at(1, 30.0).await;
+        let before: u64 = ["a", "c"].iter().map(|name| n_full_lists(fleet, name)).sum();
+        let (killed_at, number) = (fleet.now(), fleet.number("b"));
+        let held = fleet.books().held_by(number);
+        fleet.allow_late(killed_at, 11.5);
+        fleet.kill("b").await;
+        let end = killed_at + SignedDuration::from_secs(20);
+        while let Some(millis) = change_interval_millis.filter(|_| fleet.now() < end) {
+            let path = format!("/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs/changed");
+            let change = json!({"metadata": {"annotations": {"at": fleet.now().to_string()}}});
+            fleet.ask("PATCH", &path, &change).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(millis)).await;
+        }
+        fleet.until(end).await;
+        let took = taken(fleet, number, &held, killed_at);
+        assert!(took <= TAKEN_WITHIN, "{took:?}");
+        fleet.at(3, 20.0).await;
+        let after: u64 = ["a", "c"].iter().map(|name| n_full_lists(fleet, name)).sum();
+        after - before
+    })
+}
+
+#[test]
+fn who_takes_over_after_a_kill_lists_no_cron_jobs_where_the_watch_shows_the_current_version() {
+    assert_eq!(lists_after_a_kill(214, Some(20)), 0);
+}
+
+#[test]
+fn who_takes_over_after_a_kill_lists_all_cron_jobs_where_nothing_changes() {
+    let n_lists = lists_after_a_kill(215, None);
+    // Each of two. What a replica takes while it lists, it lists next.
+    assert!((2..=4).contains(&n_lists), "{n_lists}");
 }

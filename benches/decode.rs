@@ -58,6 +58,7 @@ fn cron_job_record(event: &str) -> CronJobRecord {
         .into_record(&Decoder {
             default_zone: Zone::utc(),
             shard_count: None,
+            ..Decoder::default()
         })
         .unwrap()
 }

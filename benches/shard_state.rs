@@ -75,6 +75,7 @@ fn cron_job(number: u32) -> Input {
         Decoder {
             default_zone: Zone::utc(),
             shard_count: None,
+            ..Decoder::default()
         }
         .cron_job(&slim)
         .unwrap(),

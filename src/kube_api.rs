@@ -12,6 +12,7 @@ pub mod http;
 pub mod leases;
 pub mod objects;
 pub mod ordered_watch;
+pub mod other_controllers;
 pub mod page_sizes;
 mod paths;
 pub mod retry;

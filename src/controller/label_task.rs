@@ -21,7 +21,9 @@ use super::{
 };
 use crate::{
     coordination::{Leadership, WriteTerms},
-    kube_api::{Answer, ApiClient, LabelOutcome, WatchItem, watch::unlabelled_jobs},
+    kube_api::{
+        Answer, ApiClient, LabelOutcome, WatchItem, other_controllers::OtherControllers, watch::unlabelled_jobs,
+    },
     shard::{BootInstant, Input, JobRecord, Partition, Scope, ShardCount, ShardId, ShardTerm},
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
@@ -55,6 +57,8 @@ pub struct LabelTask {
     pub clock: Clock,
     /// Metrics of requests and answers.
     pub api_metrics: ApiMetrics,
+    /// Receives Jobs that another controller created.
+    pub other_controllers: OtherControllers,
     /// Counter of labelled Jobs.
     pub labelled: IntCounter,
     /// Counter of Jobs that were dropped because the queue of refused Jobs was full.
@@ -125,7 +129,7 @@ impl LabelTask {
         let mut refused = RefusedJobs::default();
         let mut n_dropped: u64 = 0;
         let mut reported = None;
-        let list_again_at = self.clock.boot() + PAUSE_MAX;
+        let (begun, list_again_at) = (self.clock.now(), self.clock.boot() + PAUSE_MAX);
         loop {
             let is_idle = refused.len() == 0 && in_flight.is_empty();
             if n_dropped > 0 && (is_idle || self.clock.boot() >= list_again_at) {
@@ -147,6 +151,7 @@ impl LabelTask {
                 item = items.next(), if has_room => {
                     let Some(item) = item else { return };
                     if let Some(job) = self.wanted(item) {
+                        self.other_controllers.note_unlabelled(&job, begun);
                         let n_refusals = refused.take(&job.uid);
                         in_flight.push(Box::pin(self.attempt(Refused { job: *job, n_refusals })));
                     }

@@ -62,6 +62,7 @@ impl Shell {
             leadership: self.leadership.subscribe(),
             clock: self.clock.clone(),
             api_metrics: self.metrics.election.api.clone(),
+            other_controllers: self.metrics.other_controllers.evidence.clone(),
             labelled: self.metrics.election.labelled.clone(),
             dropped: self.metrics.election.labels_dropped.clone(),
             phase: self.phases.subscribe(),

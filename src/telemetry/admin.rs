@@ -143,7 +143,9 @@ impl Admin {
     }
 }
 
-/// The remarks of a ready replica: why it starts nothing for now, and in which namespaces it cannot start Jobs.
+/// The remarks of a ready replica: why it starts nothing for now, in which namespaces it cannot start Jobs, and which
+/// other controllers act on the same CronJobs. They are no failures: a rollout that switches the other one off must
+/// continue.
 fn remarks(admin: &Admin) -> String {
     let mut text = String::new();
     if let Some(reason) = admin.waits_for() {
@@ -153,6 +155,15 @@ fn remarks(admin: &Admin) -> String {
     let missing = admin.metrics.permissions.read();
     for missing in missing.iter().filter(|missing| missing.permission.is_required) {
         let _ = writeln!(text, "{}", missing.explanation());
+    }
+    for sighting in admin.metrics.other_controllers.evidence.active(admin.clock.now()) {
+        let _ = writeln!(text, "{sighting}");
+    }
+    if admin.metrics.election.overlapping.get() > 0 {
+        let _ = writeln!(
+            text,
+            "another installation works in the same namespaces: the log names it"
+        );
     }
     text
 }
@@ -170,6 +181,7 @@ async fn readyz(State(admin): State<Admin>) -> Response {
 }
 
 async fn metrics(State(admin): State<Admin>) -> Response {
+    admin.metrics.other_controllers.set(admin.clock.now());
     match admin.metrics.render() {
         Ok(text) => ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
@@ -200,7 +212,8 @@ mod tests {
             permissions::PERMISSIONS,
             shutdown::{PhaseSender, phases},
         },
-        shard::Scope,
+        kube_api::other_controllers::StatusWriter,
+        shard::{CronJobIdentity, Scope, Uid},
     };
 
     struct Bench {
@@ -282,6 +295,31 @@ mod tests {
         assert!(text.contains("create jobs in namespace shop: no Job starts"), "{text}");
         snapshot.publish(Vec::new());
         assert_eq!(bench.get("/readyz").await, (200, "ok\n".to_owned()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_controller_is_named_and_counted_until_its_evidence_is_old() {
+        let bench = Bench::new();
+        bench.trust();
+        bench.admin.metrics.shard.publish(|figures| figures.is_synced = true);
+        let (others, now) = (&bench.admin.metrics.other_controllers.evidence, bench.admin.clock.now());
+        others.begin(now);
+        let cron_job = CronJobIdentity {
+            namespace: "shop".into(),
+            name: "report".into(),
+            uid: Uid::new("1"),
+        };
+        others.note_status_write(&cron_job, &StatusWriter::other("k3s", now).unwrap());
+        let expected = "ok\nanother controller wrote the status of CronJob shop/report: field manager k3s, at \
+                        2026-11-01T12:00:00Z; only one may run these CronJobs: start kube-controller-manager with \
+                        --controllers=*,-cronjob-controller, or stop the other instance\n";
+        assert_eq!(bench.get("/readyz").await, (200, expected.to_owned()));
+        let gauge = |value| format!("cronwheel_other_controller_active{{evidence=\"status_write\"}} {value}\n");
+        assert!(bench.get("/metrics").await.1.contains(&gauge(1)));
+        tokio::time::sleep(Duration::from_mins(10)).await;
+        bench.trust();
+        assert_eq!(bench.get("/readyz").await, (200, "ok\n".to_owned()));
+        assert!(bench.get("/metrics").await.1.contains(&gauge(0)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,7 +6,9 @@ use prometheus::{
 };
 
 mod api_calls;
+mod build_info;
 pub mod election_figures;
+pub mod other_controller_figures;
 pub mod permission_figures;
 mod selection;
 pub mod shard_figures;
@@ -14,8 +16,10 @@ pub mod table;
 pub mod watch_health;
 
 pub use api_calls::{ApiCall, ApiMetrics};
+use build_info::register_build;
 use election_figures::ElectionCollector;
 pub use election_figures::{ElectionFigures, ElectionSnapshot};
+pub use other_controller_figures::OtherControllerFigures;
 pub use permission_figures::PermissionSnapshot;
 pub use selection::SelectionMetrics;
 use shard_figures::ShardCollector;
@@ -192,6 +196,8 @@ pub struct Metrics {
     pub start_overs: IntCounter,
     /// The health of every watch.
     pub watch_health: WatchHealths,
+    /// The evidence of other controllers.
+    pub other_controllers: OtherControllerFigures,
 }
 
 impl Metrics {
@@ -236,6 +242,7 @@ impl Metrics {
             start_overs: register.counter(&table::START_OVERS)?,
             shard,
             watch_health,
+            other_controllers: OtherControllerFigures::new(register.gauges(&table::OTHER_CONTROLLER)?),
             registry,
         })
     }
@@ -244,12 +251,6 @@ impl Metrics {
     pub fn render(&self) -> Result<String, prometheus::Error> {
         TextEncoder::new().encode_to_string(&self.registry.gather())
     }
-}
-
-fn register_build(register: &Register<'_>) -> Result<(), prometheus::Error> {
-    let versions = [env!("CARGO_PKG_VERSION"), crate::schedule::zone::tzdb_version()];
-    register.gauges(&table::BUILD)?.with_label_values(&versions).set(1);
-    Ok(())
 }
 
 /// Creates metrics from their rows in the table.

@@ -11,6 +11,7 @@
 
 mod account;
 mod audit;
+mod beside;
 mod cases;
 mod control_plane;
 mod controller;
@@ -48,6 +49,7 @@ fn trials() -> Vec<Trial> {
         .chain(replicas::trials())
         .chain(selection::trials())
         .chain(dashboards::trials())
+        .chain(beside::trials())
         .collect()
 }
 

@@ -61,6 +61,7 @@ async fn control(client: Client, clock: WallClock) {
     let decoder = Arc::new(Decoder {
         default_zone: Zone::utc(),
         shard_count: None,
+        ..Decoder::default()
     });
     let cron_jobs = watch::cron_jobs(client.clone(), Scope::Cluster, decoder, None).boxed();
     let mut facts = futures::stream::select(cron_jobs, watch::jobs(client, Scope::Cluster, None).boxed());

@@ -116,6 +116,7 @@ impl View {
         let decoder = Arc::new(Decoder {
             default_zone: Zone::utc(),
             shard_count: None,
+            ..Decoder::default()
         });
         let cron_jobs = watch::show_cron_jobs(self.client.clone(), decoder).boxed();
         let jobs = watch::show_jobs(self.client.clone()).boxed();

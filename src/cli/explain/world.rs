@@ -54,6 +54,7 @@ impl World {
         let decoder = Decoder {
             default_zone: default_zone.clone(),
             shard_count: None,
+            ..Decoder::default()
         };
         let mut world = World::default();
         let mut job_uids = BTreeSet::new();

@@ -23,6 +23,7 @@ use serde::{Deserialize, Deserializer};
 pub use self::{cron_job::CronJobContent, job::JobContent, undecoded::UndecodedCronJobContent};
 use self::{fields::FieldError, metadata::Head};
 use crate::{
+    kube_api::other_controllers::OtherControllers,
     schedule::Zone,
     shard::{CronJobIdentity, CronJobRecord, JobRecord, ResourceVersion, ShardCount, Uid},
 };
@@ -62,6 +63,8 @@ pub struct Decoder {
     pub default_zone: Zone,
     /// The number of shards, for the shard label of Jobs; `None` for a replica with `--alone`.
     pub shard_count: Option<ShardCount>,
+    /// Receives evidence of other controllers.
+    pub other_controllers: OtherControllers,
 }
 
 impl Default for Decoder {
@@ -70,6 +73,7 @@ impl Default for Decoder {
         Decoder {
             default_zone: Zone::utc(),
             shard_count: None,
+            other_controllers: OtherControllers::default(),
         }
     }
 }

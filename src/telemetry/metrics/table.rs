@@ -178,6 +178,9 @@ table! {
     INSTALLATIONS_OVERLAPPING: Gauge "cronwheel_overlapping_installations" []
         "Other installations that work in the same namespaces, as observed by the leader of shard 0.",
         "Both installations start the runs of these namespaces. Give them different --namespace flags; the log names them.";
+    OTHER_CONTROLLER: Gauge "cronwheel_other_controller_active" ["evidence"]
+        "1 for ten minutes after another controller acted on CronJobs of this replica: a status write by another field manager, or a Job that cronwheel did not create.",
+        "The built-in controller was not switched off, or another instance runs. The log and /readyz name the CronJob and the field manager.";
     JOBS_LABELLED: Counter "cronwheel_jobs_labelled_total" []
         "Jobs that lacked the label of their shard and were labelled by this replica.",
         "Manual runs, Jobs of the built-in controller after a migration, or labels that somebody removed.";

@@ -18,6 +18,7 @@ pub(crate) fn run(data: &[u8]) {
     let decoder = Decoder {
         default_zone: Zone::utc(),
         shard_count: None,
+        ..Decoder::default()
     };
     for cron_job in objects::<SlimCronJob>(data) {
         let identity = cron_job.identity().cloned();

@@ -23,6 +23,7 @@ fn decoder() -> Arc<Decoder> {
     Arc::new(Decoder {
         default_zone: Zone::utc(),
         shard_count: None,
+        ..Decoder::default()
     })
 }
 

@@ -137,6 +137,7 @@ fn decoder(count: ShardCount) -> Arc<Decoder> {
     Arc::new(Decoder {
         default_zone: Zone::utc(),
         shard_count: Some(count),
+        ..Decoder::default()
     })
 }
 

@@ -3,7 +3,10 @@
 use std::{borrow::Cow, sync::Arc};
 
 use jiff::Timestamp;
-use serde::{Deserialize, Deserializer, de::MapAccess};
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, SeqAccess},
+};
 
 use super::{
     DecodeError, Decoder, SlimContent,
@@ -13,7 +16,7 @@ use super::{
     template::{RawTemplate, job_template},
 };
 use crate::{
-    kube_api::objects::encode::push_raw_member,
+    kube_api::{objects::encode::push_raw_member, other_controllers::StatusWriter},
     shard::{
         ActiveJob, ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, JobTemplate,
         ResourceVersion, Uid, record::RetainedMetadata,
@@ -26,6 +29,7 @@ pub struct CronJobContent {
     uid: Option<Uid>,
     identity: Option<(Arc<CronJobIdentity>, ResourceVersion)>,
     parts: Result<Parts, DecodeError>,
+    status_writer: Option<StatusWriter>,
 }
 
 #[derive(Clone, Debug)]
@@ -57,7 +61,8 @@ impl SlimContent for CronJobContent {
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(CronJobContent, Option<String>), D::Error> {
         let raw: RawCronJob<'de> = Field::deserialize(deserializer)?.if_read().unwrap_or_default();
-        let metadata = raw.metadata.if_read().unwrap_or_default();
+        let mut metadata = raw.metadata.if_read().unwrap_or_default();
+        let status_writer = std::mem::take(&mut metadata.status_writer).if_read();
         let head = metadata.head.clone();
         let identity = identity(&head);
         let parts = match &identity {
@@ -68,6 +73,7 @@ impl SlimContent for CronJobContent {
             uid: head.uid().ok(),
             identity: identity.ok(),
             parts: parts.map_err(|error| DecodeError::new(Self::KIND, &head, error)),
+            status_writer: status_writer.and_then(|LatestWriter(writer)| writer),
         };
         Ok((content, head.resource_version_text()))
     }
@@ -83,6 +89,9 @@ impl CronJobContent {
     }
 
     pub(super) fn into_record(self, decoder: &Decoder) -> Result<CronJobRecord, DecodeError> {
+        if let (Some((cron_job, _)), Some(writer)) = (&self.identity, &self.status_writer) {
+            decoder.other_controllers.note_status_write(cron_job, writer);
+        }
         let parts = self.parts?;
         let zone = parts.spec.time_zone.as_deref();
         let schedule = CronJobSchedule::new(&parts.spec.schedule, zone, &decoder.default_zone);
@@ -154,6 +163,7 @@ object! {
 #[derive(Default)]
 struct RawMetadata<'a> {
     head: Head<'a>,
+    status_writer: Field<LatestWriter>,
     /// The members of the metadata that a status write repeats, each with a leading comma (B-16.4): all that an API
     /// server does not maintain itself, so labels, annotations, finalizers and owner references, but also
     /// `generateName` and unknown members.
@@ -170,7 +180,8 @@ impl<'de> Value<'de> for RawMetadata<'de> {
                 continue;
             }
             match &*name {
-                "generation" | "deletionGracePeriodSeconds" | "selfLink" | "managedFields" => ignore(&mut members)?,
+                "generation" | "deletionGracePeriodSeconds" | "selfLink" => ignore(&mut members)?,
+                "managedFields" => raw.status_writer = members.next_value()?,
                 name => {
                     if let Some(value) = raw_value(&mut members)? {
                         push_raw_member(&mut raw.retained_members, name, value.get());
@@ -180,6 +191,42 @@ impl<'de> Value<'de> for RawMetadata<'de> {
         }
         Ok(Some(raw))
     }
+}
+
+object! {
+    struct ManagedFields<'a> {
+        "manager" => manager: Cow<'a, str>,
+        "subresource" => subresource: Cow<'a, str>,
+        "time" => time: Cow<'a, str>,
+    }
+}
+
+/// The last status write by another field manager, if there is one. The fields themselves are skipped.
+#[derive(Default)]
+struct LatestWriter(Option<StatusWriter>);
+
+impl<'de> Value<'de> for LatestWriter {
+    const EXPECTED: &'static str = "a list";
+
+    fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
+        let mut latest = LatestWriter::default();
+        while let Some(entry) = list.next_element::<Field<ManagedFields<'de>>>()? {
+            let writer = entry.if_read().and_then(status_writer);
+            if writer.as_ref().map(|writer| writer.at) > latest.0.as_ref().map(|writer| writer.at) {
+                latest.0 = writer;
+            }
+        }
+        Ok(Some(latest))
+    }
+}
+
+fn status_writer(entry: ManagedFields<'_>) -> Option<StatusWriter> {
+    entry
+        .subresource
+        .if_read()
+        .filter(|subresource| subresource == "status")?;
+    let at = entry.time.time("metadata.managedFields").ok()??;
+    StatusWriter::other(&entry.manager.if_read()?, at)
 }
 
 object! {

@@ -11,6 +11,7 @@ fn decoder() -> Decoder {
     Decoder {
         default_zone: Zone::utc(),
         shard_count: None,
+        ..Decoder::default()
     }
 }
 
@@ -479,4 +480,42 @@ fn no_text_makes_decoding_panic() {
             let _ = decoder().job(&slim);
         }
     }
+}
+
+#[test]
+fn the_last_status_write_of_another_field_manager_is_noted_whatever_else_managed_fields_have() {
+    let entry = |manager: &str, subresource: &str, time: &str| {
+        format!(
+            r#"{{"manager":"{manager}","operation":"Update","time":"{time}","fieldsV1":{{"f:status":{{}}}}{subresource}}}"#
+        )
+    };
+    let (status, nothing) = (r#","subresource":"status""#, "");
+    let fields = [
+        entry("kube-controller-manager", status, "2026-03-01T10:00:00Z"),
+        entry("k3s", status, "2026-03-01T09:00:00Z"),
+        entry("cronwheel", status, "2026-03-01T10:02:00Z"),
+        entry("helm", nothing, "2026-03-01T10:03:00Z"),
+        entry("k3s", status, "yesterday"),
+        "7".to_owned(),
+    ];
+    let others = OtherControllers::default();
+    others.begin(time("2026-03-01T00:00:00Z"));
+    let decoder = Decoder {
+        other_controllers: others.clone(),
+        ..decoder()
+    };
+    let spec = format!(r#""schedule":"* * * * *",{TEMPLATE}"#);
+    let note = |fields: &str| {
+        let text = cron_job_text(&format!(r#","managedFields":{fields}"#), &spec, "");
+        decoder.cron_job(&serde_json::from_str(&text).unwrap()).unwrap();
+        others.active(time("2026-03-01T10:03:00Z"))
+    };
+    assert!(note("[]").is_empty() && note("3").is_empty() && note("null").is_empty());
+    let active = note(&format!("[{}]", fields.join(",")));
+    assert_eq!(active.len(), 1);
+    let text = active[0].to_string();
+    assert!(
+        text.contains("CronJob shop/backup: field manager kube-controller-manager, at 2026-03-01T10:00:00Z"),
+        "{text}"
+    );
 }

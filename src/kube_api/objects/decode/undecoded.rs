@@ -108,6 +108,7 @@ mod tests {
         let decoder = Decoder {
             default_zone: Zone::utc(),
             shard_count: None,
+            ..Decoder::default()
         };
         for (text, uid) in [
             (

@@ -30,6 +30,7 @@ fn cron_job(name: &str, job_template: &str) -> CronJobRecord {
     let decoder = Decoder {
         default_zone: Zone::utc(),
         shard_count: None,
+        ..Decoder::default()
     };
     let slim: SlimCronJob = serde_json::from_str(&text).unwrap();
     decoder.cron_job(&slim).unwrap()
@@ -46,6 +47,7 @@ fn shared_job(job_template: &str, stamp: Option<Stamp>) -> Value {
     let decoder = Decoder {
         default_zone: Zone::utc(),
         shard_count: ShardCount::new(16).ok(),
+        ..Decoder::default()
     };
     let slim: SlimCronJob = serde_json::from_str(&text).unwrap();
     cron_job.template = decoder.cron_job(&slim).unwrap().template;
@@ -318,6 +320,7 @@ fn a_status_that_is_read_is_written_back_the_same() {
     let decoder = Decoder {
         default_zone: Zone::utc(),
         shard_count: None,
+        ..Decoder::default()
     };
     let written = status_text("", decoder.cron_job(&slim).unwrap().status);
     assert!(written.ends_with(&format!(r#","status":{status}}}"#)), "{written}");

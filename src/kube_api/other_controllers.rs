@@ -1,0 +1,255 @@
+//! Evidence that another controller works on the same CronJobs, such as the built-in one that was not switched off.
+//!
+//! The evidence is the field manager of the last status write of a CronJob, and Jobs of a slot that cronwheel did not
+//! create. Field managers of a stopped controller stay in the metadata, so evidence counts only from the start of this
+//! process, and for [`DECAY`].
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::http::USER_AGENT;
+use crate::shard::{CronJobIdentity, JobRecord};
+
+/// How long evidence counts. CronJobs that run every five minutes keep it up.
+pub const DECAY: SignedDuration = SignedDuration::from_mins(10);
+
+/// Interval after which persistent evidence is logged again.
+const REPORT_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
+
+/// How far the API server's clock may be ahead. Times beyond it are forged.
+const AHEAD_MAX: SignedDuration = SignedDuration::from_mins(1);
+
+/// Maximum length of the name of a field manager, as in the API server.
+const MANAGER_MAX_CHARS: usize = 128;
+
+/// What to do about it.
+const REMEDY: &str = "only one may run these CronJobs: start kube-controller-manager with \
+                      --controllers=*,-cronjob-controller, or stop the other instance";
+
+/// The kind of evidence, in the order of [`Evidence::ALL`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// Another field manager wrote the status of a CronJob.
+    StatusWrite,
+    /// A Job of a slot lacks the label that cronwheel creates Jobs with.
+    Job,
+}
+
+impl Evidence {
+    /// All kinds.
+    pub const ALL: [Evidence; 2] = [Evidence::StatusWrite, Evidence::Job];
+
+    /// The kind as a label value.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Evidence::StatusWrite => "status_write",
+            Evidence::Job => "job",
+        }
+    }
+}
+
+/// The last status write by another field manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusWriter {
+    /// The name of the field manager.
+    pub manager: Box<str>,
+    /// When it wrote.
+    pub at: Timestamp,
+}
+
+impl StatusWriter {
+    /// Returns the writer, unless the name is that of cronwheel or of a person at kubectl.
+    pub fn other(manager: &str, at: Timestamp) -> Option<StatusWriter> {
+        let ours = USER_AGENT.split('/').next().unwrap_or_default();
+        if manager == ours || manager.starts_with("kubectl") {
+            return None;
+        }
+        let printable = manager.chars().filter(|letter| !letter.is_control());
+        Some(StatusWriter {
+            manager: printable.take(MANAGER_MAX_CHARS).collect::<String>().into(),
+            at,
+        })
+    }
+}
+
+/// The newest evidence of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// The kind.
+    pub evidence: Evidence,
+    /// When the other controller acted, by the API server's clock.
+    pub at: Timestamp,
+    /// The action in words.
+    action: String,
+}
+
+impl std::fmt::Display for Sighting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "another controller {}; {REMEDY}", self.action)
+    }
+}
+
+/// The evidence that this process has. Clones share it. The default collects nothing before [`OtherControllers::begin`].
+#[derive(Clone, Debug, Default)]
+pub struct OtherControllers(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    since: Option<Timestamp>,
+    newest: [Option<Sighting>; Evidence::ALL.len()],
+    reported: Option<Timestamp>,
+}
+
+impl OtherControllers {
+    /// Starts to collect evidence of actions after this instant.
+    pub fn begin(&self, since: Timestamp) {
+        self.lock().since.get_or_insert(since);
+    }
+
+    /// Takes note of a status write.
+    pub fn note_status_write(&self, cron_job: &CronJobIdentity, writer: &StatusWriter) {
+        self.note(Evidence::StatusWrite, writer.at, || {
+            format!(
+                "wrote the status of CronJob {}/{}: field manager {}, at {}",
+                cron_job.namespace, cron_job.name, writer.manager, writer.at
+            )
+        });
+    }
+
+    /// Takes note of a Job without the label that cronwheel creates Jobs with, unless it is a manual run.
+    pub fn note_unlabelled(&self, job: &JobRecord, since: Timestamp) {
+        let minutes = job.name.rsplit_once('-').and_then(|(_, minutes)| minutes.parse().ok());
+        if let (Some(_), Some(slot)) = (&job.controller, job.scheduled)
+            && slot >= since
+            && minutes == Some(slot.as_second() / 60)
+        {
+            self.note(Evidence::Job, slot, || {
+                format!("created Job {}/{}", job.namespace, job.name)
+            });
+        }
+    }
+
+    /// Returns the evidence that counts at this instant.
+    pub fn active(&self, now: Timestamp) -> Vec<Sighting> {
+        let mut state = self.lock();
+        for newest in &mut state.newest {
+            let counts = |sighting: &Sighting| sighting.at > now - DECAY && sighting.at < now + AHEAD_MAX;
+            *newest = newest.take().filter(counts);
+        }
+        state.newest.iter().flatten().cloned().collect()
+    }
+
+    fn note(&self, evidence: Evidence, at: Timestamp, action: impl FnOnce() -> String) {
+        let mut state = self.lock();
+        let newest = state.newest[evidence as usize].as_ref().map(|sighting| sighting.at);
+        if state.since.is_none_or(|since| at < since) || newest.is_some_and(|newest| at <= newest) {
+            return;
+        }
+        let action = action();
+        let sighting = Sighting { evidence, at, action };
+        if state.reported.is_none_or(|reported| at >= reported + REPORT_INTERVAL) {
+            state.reported = Some(at);
+            tracing::error!("{sighting}");
+        }
+        state.newest[evidence as usize] = Some(sighting);
+    }
+
+    /// The lock is held for a few assignments.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::{ResourceVersion, ShardLabels, Uid};
+
+    fn at(text: &str) -> Timestamp {
+        format!("2026-03-01T{text}Z").parse().unwrap()
+    }
+
+    fn cron_job() -> CronJobIdentity {
+        CronJobIdentity {
+            namespace: "shop".into(),
+            name: "report".into(),
+            uid: Uid::new("0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0"),
+        }
+    }
+
+    fn note(others: &OtherControllers, manager: &str, time: &str) {
+        if let Some(writer) = StatusWriter::other(manager, at(time)) {
+            others.note_status_write(&cron_job(), &writer);
+        }
+    }
+
+    fn texts(others: &OtherControllers, now: &str) -> Vec<String> {
+        let active = others.active(at(now));
+        active.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_status_write_of_another_controller_counts_for_ten_minutes() {
+        let others = OtherControllers::default();
+        note(&others, "kube-controller-manager", "10:00:00");
+        others.begin(at("10:00:00"));
+        note(&others, "kube-controller-manager", "09:59:59");
+        note(&others, "cronwheel", "10:01:00");
+        note(&others, "kubectl-edit", "10:01:00");
+        assert!(texts(&others, "10:01:00").is_empty());
+        note(&others, "kube-controller-manager", "10:01:00");
+        note(&others, "k3s", "10:00:30");
+        let expected = "another controller wrote the status of CronJob shop/report: field manager \
+                        kube-controller-manager, at 2026-03-01T10:01:00Z; only one may run these CronJobs: start \
+                        kube-controller-manager with --controllers=*,-cronjob-controller, or stop the other instance";
+        assert_eq!(texts(&others, "10:10:59"), [expected]);
+        assert!(texts(&others, "10:11:00").is_empty());
+    }
+
+    #[test]
+    fn a_time_in_the_future_is_forged_and_hides_nothing_for_long() {
+        let others = OtherControllers::default();
+        others.begin(at("10:00:00"));
+        note(&others, "forger", "23:00:00");
+        assert!(texts(&others, "10:00:00").is_empty());
+        note(&others, "k3s", "10:00:01");
+        assert_eq!(texts(&others, "10:00:01").len(), 1);
+    }
+
+    #[test]
+    fn a_job_of_a_slot_without_our_label_counts_and_a_manual_run_does_not() {
+        let others = OtherControllers::default();
+        others.begin(at("10:00:00"));
+        let slot = at("10:01:00");
+        let job = |name: String, scheduled| JobRecord {
+            uid: Uid::new("1"),
+            namespace: "shop".into(),
+            name: name.into(),
+            resource_version: ResourceVersion(1),
+            controller: Some(cron_job().uid),
+            scheduled,
+            finish: None,
+            started: None,
+            completed: None,
+            shard_labels: ShardLabels::default(),
+        };
+        let name = format!("report-{}", slot.as_second() / 60);
+        others.note_unlabelled(&job("report-manual".to_owned(), None), at("10:00:00"));
+        others.note_unlabelled(&job("report-7".to_owned(), Some(slot)), at("10:00:00"));
+        // This replica did not lead the shard that labels Jobs yet.
+        others.note_unlabelled(&job(name.clone(), Some(slot)), at("10:02:00"));
+        assert!(texts(&others, "10:01:00").is_empty());
+        others.note_unlabelled(&job(name.clone(), Some(slot)), at("10:00:00"));
+        assert_eq!(
+            texts(&others, "10:01:00"),
+            [format!("another controller created Job shop/{name}; {REMEDY}")]
+        );
+    }
+
+    #[test]
+    fn a_name_of_a_field_manager_is_bounded_and_printable() {
+        let writer = StatusWriter::other(&"a\nb".repeat(100), at("10:00:00")).unwrap();
+        assert_eq!(&*writer.manager, "ab".repeat(64));
+    }
+}

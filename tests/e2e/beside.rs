@@ -1,0 +1,66 @@
+//! The built-in controller runs beside cronwheel, and is noticed.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use libtest_mimic::Trial;
+use serde_json::json;
+use testbed::ReferenceLimits;
+
+use crate::{
+    block_on,
+    control_plane::{Purpose, take},
+    controller::Controller,
+    kubernetes::{ControlPlane, Namespace, wait},
+};
+
+const NAME: &str = "beside::the_built_in_controller_is_noticed";
+
+const DURATION_MAX: Duration = Duration::from_mins(4);
+
+const METRIC: &str = "cronwheel_other_controller_active";
+
+/// The built-in controller works in all namespaces, so no other case runs meanwhile. How the notice goes away is shown by
+/// unit tests: its evidence counts for minutes.
+pub(super) fn trials() -> impl Iterator<Item = Trial> {
+    let noticed = Trial::test(NAME, || {
+        take(Purpose::Replicas, |testbed, access| {
+            testbed.start_reference(ReferenceLimits::default()).expect("a start");
+            block_on(DURATION_MAX, async {
+                let namespace = Namespace::create_for(NAME, ControlPlane::connect(access).await).await;
+                is_noticed(&namespace).await;
+            });
+            testbed.stop_reference().expect("an end");
+        });
+        Ok(())
+    });
+    std::iter::once(noticed)
+}
+
+async fn is_noticed(namespace: &Namespace) {
+    // Evidence has the API server's time, so this clock is not ahead.
+    let controller = Controller::start_at(namespace, Timestamp::now(), &[]);
+    controller.wait_until_ready().await;
+    assert_eq!(controller.metric(METRIC, &[]).await, Some(0));
+    namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
+    let mut told = String::new();
+    for _ in 0..8 {
+        let is_told = wait(async || {
+            told = controller.readiness().await;
+            told.contains("another controller")
+        });
+        if is_told.await {
+            break;
+        }
+    }
+    let expected = format!(
+        "ok\nanother controller wrote the status of CronJob {}/hello: field manager kube-controller-manager, at ",
+        namespace.name
+    );
+    assert!(told.contains(&expected), "{told}");
+    assert_eq!(
+        controller.metric(METRIC, &[("evidence", "status_write")]).await,
+        Some(1)
+    );
+    controller.terminate().await;
+}

@@ -17,12 +17,12 @@ use std::{
 
 use clap::{Args, ValueEnum};
 
-use self::{known::Known, listing::Listing, watch::Gathering};
+use self::{known::Known, listing::Listing, text::Shown, watch::Gathering};
 use super::args::values::{parse_installation, parse_namespace, parse_zone};
 use crate::{
     controller::clock::Clock,
     coordination::InstallationName,
-    kube_api::{LeaseApi, LeaseError},
+    kube_api::{LeaseApi, LeaseError, other_controllers::DECAY},
     schedule::Zone,
     shard::ShardCount,
 };
@@ -51,6 +51,9 @@ pub struct ShardsArgs {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
     output: OutputFormat,
+    /// List all shards as text, not only those in trouble
+    #[arg(short, long)]
+    all: bool,
     /// Continue and print every change
     #[arg(short, long)]
     watch: bool,
@@ -145,8 +148,9 @@ async fn show(
         namespaces,
     } = sources;
     let (api, known) = find(&leases, &args.installation, namespaces).await?;
+    known.other_controllers.begin(clock.now() - DECAY);
     let mut gathering = Gathering::begin(api, cron_jobs, args.default_time_zone.clone(), known).await?;
-    write(&mut output, &listing(args.output, &gathering.known, clock)).map_err(ShardsError::Write)?;
+    write(&mut output, &listing(args, &gathering.known, clock)).map_err(ShardsError::Write)?;
     if args.watch {
         follow(args.output, &mut gathering, clock, output, notes).await?;
     }
@@ -195,12 +199,13 @@ async fn follow(
     }
 }
 
-fn listing(format: OutputFormat, known: &Known, clock: &Clock) -> String {
+fn listing(args: &ShardsArgs, known: &Known, clock: &Clock) -> String {
     let (view, now) = (Listing::of(known), clock.now());
     let next_fires = known.next_fires(now);
-    match format {
-        OutputFormat::Text => text::narrow(&view, &next_fires, now),
-        OutputFormat::Wide => text::wide(&view, &next_fires, now),
+    let shown = if args.all { Shown::All } else { Shown::InTrouble };
+    match args.output {
+        OutputFormat::Text => text::narrow(&view, &next_fires, shown, now),
+        OutputFormat::Wide => text::wide(&view, &next_fires, shown, now),
         OutputFormat::Json => json::document(&view, &next_fires, now),
     }
 }

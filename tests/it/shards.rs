@@ -112,7 +112,7 @@ async fn all_shards_and_what_is_in_them_are_shown() {
     let api = api();
     fleet(&api).await;
     let printed = Printed::default();
-    show(&api, &[], printed.clone()).await.unwrap();
+    show(&api, &["--all"], printed.clone()).await.unwrap();
     let text = printed.text();
     let head = "namespace kube-system: 256 shards, 255 of them led; 20 CronJobs, hashed by fnv1a64-uid-10";
     assert_eq!(text.lines().next(), Some(head));

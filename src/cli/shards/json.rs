@@ -22,6 +22,11 @@ pub(super) fn document(view: &Listing, next_fires: &BTreeMap<ShardId, Timestamp>
             "shardCount": view.installation.shard_count.get(),
             "hashScheme": view.installation.hash_scheme,
         },
+        "otherControllers": view.other_controllers.active(now).iter().map(|sighting| json!({
+            "evidence": sighting.evidence.as_str(),
+            "at": sighting.at.to_string(),
+            "message": sighting.to_string(),
+        })).collect::<Vec<_>>(),
         "members": view.members.values().map(member).collect::<Vec<_>>(),
         "shards": view.shards.iter().map(shard).collect::<Vec<_>>(),
     });

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use crate::{
     coordination::{Installation, LeaseKey, LeaseRecord},
+    kube_api::other_controllers::OtherControllers,
     schedule::due,
     shard::{Bucket, CronJobRecord, CronJobSchedule, ShardId, Uid},
 };
@@ -15,6 +16,8 @@ pub(super) struct Known {
     pub(super) namespace: Box<str>,
     pub(super) installation: Installation,
     pub(super) leases: BTreeMap<LeaseKey, LeaseRecord>,
+    /// The evidence of other controllers in the CronJobs.
+    pub(super) other_controllers: OtherControllers,
     cron_jobs: BTreeMap<Uid, Listed>,
     /// CronJobs of a list that is not complete yet.
     relisted: Option<BTreeSet<Uid>>,
@@ -38,6 +41,7 @@ impl Known {
             namespace: namespace.into(),
             installation,
             leases: BTreeMap::new(),
+            other_controllers: OtherControllers::default(),
             cron_jobs: BTreeMap::new(),
             relisted: None,
         }

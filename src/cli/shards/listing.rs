@@ -10,6 +10,7 @@ use crate::{
         Acceptance, Holder, Installation, LeaseKey, LeaseRecord, MemberIdentity, MemberLease, MemberSettings,
         ProtocolRange, ShardLease, annotation,
     },
+    kube_api::other_controllers::OtherControllers,
     shard::{Bucket, ShardId},
 };
 
@@ -19,6 +20,7 @@ pub(super) struct Listing {
     pub(super) installation: Installation,
     /// By pod uid.
     pub(super) members: BTreeMap<Box<str>, MemberRow>,
+    pub(super) other_controllers: OtherControllers,
     /// All shards of the installation.
     pub(super) shards: Vec<ShardRow>,
 }
@@ -109,6 +111,7 @@ impl Listing {
         Listing {
             namespace: known.namespace.clone(),
             installation: known.installation.clone(),
+            other_controllers: known.other_controllers.clone(),
             shards: shards.collect(),
             members,
         }

@@ -5,10 +5,16 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{changes, json, known::Known, listing::Listing, text};
+use super::{
+    changes, json,
+    known::Known,
+    listing::Listing,
+    text::{self, Shown},
+};
 use crate::{
     coordination::{Installation, LeaseKey, LeaseRecord, annotation},
-    shard::{ResourceVersion, ShardCount, ShardId},
+    kube_api::other_controllers::StatusWriter,
+    shard::{CronJobIdentity, ResourceVersion, ShardCount, ShardId, Uid},
 };
 
 fn now() -> Timestamp {
@@ -97,7 +103,7 @@ fn first_lines(listing: &str) -> Vec<&str> {
 
 #[test]
 fn a_listing_says_who_lives_and_who_leads_what() {
-    let listing = text::narrow(&Listing::of(&known(fleet())), &next_fires(), now());
+    let listing = text::narrow(&Listing::of(&known(fleet())), &next_fires(), Shown::All, now());
     assert_eq!(
         first_lines(&listing),
         [
@@ -123,8 +129,36 @@ fn a_listing_says_who_lives_and_who_leads_what() {
 }
 
 #[test]
+fn without_all_a_listing_has_the_shards_in_trouble() {
+    let of = |known: &Known| text::narrow(&Listing::of(known), &next_fires(), Shown::InTrouble, now());
+    let listing = of(&known(fleet()));
+    let lines: Vec<&str> = listing.lines().collect();
+    assert!(lines[7].starts_with("1       64-127") && lines[7].ends_with("led, 1 crashed"));
+    assert_eq!(lines.last(), Some(&"1 other shards are led; --all lists them"));
+
+    let mut all: Vec<LeaseRecord> = (0..16).map(|number| shard(number, &holder("a", 1), &[])).collect();
+    all.push(member("a", TAKES));
+    let known = known(all);
+    known.other_controllers.begin(ago(600));
+    let cron_job = CronJobIdentity {
+        namespace: "shop".into(),
+        name: "report".into(),
+        uid: Uid::new("1"),
+    };
+    let writer = StatusWriter::other("kube-controller-manager", ago(30)).unwrap();
+    known.other_controllers.note_status_write(&cron_job, &writer);
+    let expected = "namespace kube-system: 16 shards, 16 of them led; 0 CronJobs, hashed by fnv1a64-uid-10\n\
+        trouble: another controller wrote the status of CronJob shop/report: field manager kube-controller-manager, at \
+        2026-03-01T09:59:30Z; only one may run these CronJobs: start kube-controller-manager with \
+        --controllers=*,-cronjob-controller, or stop the other instance\n\n\
+        MEMBER        SHARDS   RENEWED   STATE\ncronwheel-a   16       1s        takes shards\n\n\
+        all 16 shards are led; --all lists them\n";
+    assert_eq!(of(&known), expected);
+}
+
+#[test]
 fn a_wide_listing_has_more_columns() {
-    let listing = text::wide(&Listing::of(&known(fleet())), &next_fires(), now());
+    let listing = text::wide(&Listing::of(&known(fleet())), &next_fires(), Shown::All, now());
     let lines = first_lines(&listing);
     assert!(lines[2].ends_with("STATE                  INCARNATION        REVISION   PROTOCOL   POD UID"));
     assert!(
@@ -160,7 +194,7 @@ fn a_member_that_takes_none_says_why() {
         usurped,
         member("i", &declines),
     ];
-    let listing = text::narrow(&Listing::of(&known(members)), &next_fires(), now());
+    let listing = text::narrow(&Listing::of(&known(members)), &next_fires(), Shown::All, now());
     let states: Vec<&str> = listing.lines().skip(3).take(9).map(|line| line[33..].trim()).collect();
     assert_eq!(
         states,
@@ -184,7 +218,7 @@ fn a_member_that_waits_says_for_whom() {
     let with = |settings| [TAKES, &[(annotation::SETTINGS, settings)]].concat();
     let waits = [(annotation::SETTINGS, "time-zone=UTC namespaces=b"), TAKES[1], TAKES[2]];
     let states = |members| {
-        let listing = text::narrow(&Listing::of(&known(members)), &next_fires(), now());
+        let listing = text::narrow(&Listing::of(&known(members)), &next_fires(), Shown::All, now());
         let lines = listing.lines().skip(3).take(2);
         lines.map(|line| line[33..].trim().to_owned()).collect::<Vec<_>>()
     };

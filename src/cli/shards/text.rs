@@ -15,42 +15,82 @@ pub(super) const NOTHING: &str = "-";
 
 type NextFires = BTreeMap<ShardId, Timestamp>;
 
+/// The listed shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// Those that are not simply led.
+    InTrouble,
+    /// All.
+    All,
+}
+
+impl Shown {
+    fn shards(self, view: &Listing) -> Vec<&ShardRow> {
+        let is_shown = |row: &&ShardRow| self == Shown::All || row.state() != LED;
+        view.shards.iter().filter(is_shown).collect()
+    }
+}
+
+/// The state of a shard without trouble.
+const LED: &str = "led";
+
 /// Formats the default listing.
-pub(super) fn narrow(view: &Listing, next_fires: &NextFires, now: Timestamp) -> String {
+pub(super) fn narrow(view: &Listing, next_fires: &NextFires, shown: Shown, now: Timestamp) -> String {
     let member = |row: &MemberRow| member_cells(row, now).to_vec();
     let shard = |row: &ShardRow| shard_cells(row, next_fires, now).to_vec();
-    listing(
-        view,
-        table(&MEMBER_HEADS, view.members.values().map(member)),
-        table(&SHARD_HEADS, view.shards.iter().map(shard)),
-    )
+    let members = table(&MEMBER_HEADS, view.members.values().map(member));
+    listing(view, &members, shown, now, |rows| {
+        table(&SHARD_HEADS, rows.iter().map(|row| shard(row)))
+    })
 }
 
 /// Formats the wide listing.
-pub(super) fn wide(view: &Listing, next_fires: &NextFires, now: Timestamp) -> String {
+pub(super) fn wide(view: &Listing, next_fires: &NextFires, shown: Shown, now: Timestamp) -> String {
     let member = |row: &MemberRow| [member_cells(row, now).to_vec(), more_of_member(row).to_vec()].concat();
     let shard = |row: &ShardRow| {
         let more = more_of_shard(row, view).to_vec();
         [shard_cells(row, next_fires, now).to_vec(), more].concat()
     };
-    let (members, shards) = (view.members.values().map(member), view.shards.iter().map(shard));
-    listing(
-        view,
-        table(&[&MEMBER_HEADS[..], &MORE_MEMBER_HEADS].concat(), members),
-        table(&[&SHARD_HEADS[..], &MORE_SHARD_HEADS].concat(), shards),
-    )
+    let member_heads = [&MEMBER_HEADS[..], &MORE_MEMBER_HEADS].concat();
+    let members = table(&member_heads, view.members.values().map(member));
+    listing(view, &members, shown, now, |rows| {
+        let heads = [&SHARD_HEADS[..], &MORE_SHARD_HEADS].concat();
+        table(&heads, rows.iter().map(|row| shard(row)))
+    })
 }
 
-fn listing(view: &Listing, members: String, shards: String) -> String {
+fn listing(
+    view: &Listing,
+    members: &str,
+    shown: Shown,
+    now: Timestamp,
+    table: impl Fn(&[&ShardRow]) -> String,
+) -> String {
     let count = view.installation.shard_count.get();
-    let is_led = |row: &&ShardRow| row.is_holder_member;
-    let n_led = view.shards.iter().filter(is_led).count();
+    let n_led = view.shards.iter().filter(|row| row.is_holder_member).count();
     let n_cron_jobs: usize = view.shards.iter().map(|row| row.n_cron_jobs).sum();
-    let head = format!(
+    let mut text = format!(
         "namespace {}: {count} shards, {n_led} of them led; {n_cron_jobs} CronJobs, hashed by {}\n",
         view.namespace, view.installation.hash_scheme
     );
-    format!("{head}\n{members}\n{shards}")
+    for sighting in view.other_controllers.active(now) {
+        let _ = writeln!(text, "trouble: {sighting}");
+    }
+    let _ = write!(text, "\n{members}\n");
+    let rows = shown.shards(view);
+    if !rows.is_empty() {
+        text += &table(&rows);
+    }
+    match view.shards.len() - rows.len() {
+        0 => {}
+        n if rows.is_empty() => {
+            let _ = writeln!(text, "all {n} shards are led; --all lists them");
+        }
+        n => {
+            let _ = writeln!(text, "\n{n} other shards are led; --all lists them");
+        }
+    }
+    text
 }
 
 const MEMBER_HEADS: [&str; 4] = ["MEMBER", "SHARDS", "RENEWED", "STATE"];
@@ -146,7 +186,7 @@ impl ShardRow {
         let mut state = match &lease.holder {
             Holder::Nobody => "nobody's",
             Holder::Stranger(_) => "held by no member",
-            Holder::Member(_) if self.is_holder_member => "led",
+            Holder::Member(_) if self.is_holder_member => LED,
             Holder::Member(_) => "holder gone",
         }
         .to_owned();

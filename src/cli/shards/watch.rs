@@ -39,6 +39,7 @@ impl Gathering {
         let decoder = Arc::new(Decoder {
             default_zone,
             shard_count: None,
+            other_controllers: known.other_controllers.clone(),
         });
         let mut gathering = Gathering {
             known,

@@ -4,13 +4,13 @@ pub(super) mod values;
 
 use std::{net::SocketAddr, path::PathBuf, sync::LazyLock, time::Duration};
 
-use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
+use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser, value_parser};
 use clap_complete::Shell;
 use jiff::SignedDuration;
 
 use self::values::{
-    parse_clock_offset, parse_clock_skew, parse_flush_interval, parse_installation, parse_namespace, parse_shards,
-    parse_zone,
+    parse_clock_offset, parse_clock_skew, parse_flush_interval, parse_installation, parse_listen_anywhere,
+    parse_namespace, parse_shards, parse_zone,
 };
 #[cfg(feature = "dev")]
 use super::dev::DevArgs;
@@ -33,8 +33,16 @@ const EVENTS_PER_SECOND_MAX: i64 = 10_000;
 /// More than any machine has.
 const TEMPLATE_MEMORY_MIB_MAX: i64 = 1 << 24;
 
-static VERSION: LazyLock<String> =
-    LazyLock::new(|| format!("{} (time zone data {})", env!("CARGO_PKG_VERSION"), tzdb_version()));
+/// The commit of a release build, or the one in the variable `CRONWHEEL_COMMIT` of any build.
+const COMMIT: &str = match option_env!("CRONWHEEL_BUILD_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};
+
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let (version, data) = (env!("CARGO_PKG_VERSION"), tzdb_version());
+    format!("{version} (commit {COMMIT}, time zone data {data})")
+});
 
 /// A CronJob controller for Kubernetes that fires at the instant.
 #[derive(Debug, Parser)]
@@ -44,6 +52,16 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
 }
+
+/// The commands with a man page of their own.
+const COMMANDS: &[&str] = &[
+    "run",
+    #[cfg(feature = "dev")]
+    "dev",
+    "next",
+    "explain",
+    "shards",
+];
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -64,6 +82,12 @@ pub enum Command {
         /// The shell
         shell: Shell,
     },
+    /// Print the man page of cronwheel or of one command
+    Man {
+        /// The command
+        #[arg(value_parser = PossibleValuesParser::new(COMMANDS))]
+        command: Option<String>,
+    },
 }
 
 /// Runs the CronJobs of a cluster, in place of the controller in kube-controller-manager.
@@ -78,11 +102,11 @@ pub struct RunArgs {
     pub context: Option<String>,
 
     /// Namespace to work in; can be repeated. Default: all namespaces
-    #[arg(long = "namespace", value_name = "NAME", value_parser = parse_namespace)]
+    #[arg(short, long = "namespace", value_name = "NAME", value_parser = parse_namespace)]
     pub namespaces: Vec<String>,
 
-    /// Address and port of /healthz, /readyz and /metrics
-    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
+    /// Address and port of /healthz, /readyz and /metrics. A port alone stands for all addresses
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080", value_parser = parse_listen_anywhere)]
     pub listen: SocketAddr,
 
     /// Time zone of CronJobs without spec.timeZone, e.g. Europe/Berlin

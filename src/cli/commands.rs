@@ -41,6 +41,9 @@ pub enum CommandError {
     #[cfg(feature = "dev")]
     #[error(transparent)]
     Dev(#[from] super::dev::DevError),
+    /// Standard output cannot be written.
+    #[error("cannot write to standard output")]
+    Write(#[source] io::Error),
     /// The async runtime cannot be started.
     #[error("cannot start the async runtime")]
     Threads(#[source] io::Error),
@@ -63,7 +66,16 @@ pub fn execute(cli: Cli) -> Result<(), CommandError> {
             clap_complete::generate(shell, &mut Cli::command(), "cronwheel", &mut io::stdout());
             Ok(())
         }
+        Command::Man { command } => man_page(command.as_deref(), &mut io::stdout()).map_err(CommandError::Write),
     }
+}
+
+/// Prints the man page of cronwheel, or of one command.
+fn man_page(command: Option<&str>, output: &mut impl io::Write) -> io::Result<()> {
+    let mut all = Cli::command();
+    all.build();
+    let one = command.and_then(|name| all.find_subcommand(name)).cloned();
+    clap_mangen::Man::new(one.unwrap_or(all)).render(output)
 }
 
 fn explain(args: &ExplainArgs) -> Result<(), CommandError> {
@@ -135,4 +147,30 @@ fn on_threads(task: impl Future<Output = Result<(), CommandError>>) -> Result<()
     // Tasks that still run were left on purpose.
     runtime.shutdown_background();
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(command: Option<&str>) -> String {
+        let mut page = Vec::new();
+        man_page(command, &mut page).unwrap();
+        String::from_utf8(page).unwrap()
+    }
+
+    #[test]
+    fn there_is_a_man_page_of_all_and_one_of_each_command() {
+        let all = page(None);
+        assert!(
+            all.contains(".TH cronwheel 1") && all.contains("cronwheel\\-shards(1)"),
+            "{all}"
+        );
+        let one = page(Some("shards"));
+        assert!(
+            one.contains(".TH cronwheel-shards 1") && one.contains("List replicas, shards and their leaders"),
+            "{one}"
+        );
+        assert!(one.contains("\\-\\-installation"), "{one}");
+    }
 }

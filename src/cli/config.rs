@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use clap::{ValueEnum, builder::PossibleValue};
 use jiff::SignedDuration;
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
@@ -17,7 +18,7 @@ mod surroundings;
 pub use self::sharding::ShardingError;
 use self::sharding::sharding_settings;
 use self::surroundings::Surroundings;
-use super::args::RunArgs;
+use super::args::{RunArgs, TimingPreset};
 use crate::{
     controller::{
         event_task::EventBudget,
@@ -93,6 +94,8 @@ pub struct RunConfig {
     pub clock_offset: SignedDuration,
     /// The settings of the controller.
     pub settings: RunSettings,
+    /// The timing in these settings, for the log.
+    timing: TimingPreset,
 }
 
 impl RunConfig {
@@ -114,6 +117,7 @@ impl RunConfig {
             kube,
             clock_skew_max: args.max_clock_skew,
             clock_offset: args.clock_offset,
+            timing: args.timing,
             settings: RunSettings {
                 scopes: scopes(&args.namespaces),
                 listen: args.listen,
@@ -148,13 +152,13 @@ impl RunConfig {
             max_events_per_second = settings.events.per_second_max,
             max_clock_skew = %format_args!("{:#}", self.clock_skew_max),
             clock_offset = %format_args!("{:#}", self.clock_offset),
-            sharing = %Sharing(settings.sharding.as_ref()),
+            sharing = %Sharing(settings.sharding.as_ref(), self.timing),
             "cronwheel starts"
         );
     }
 }
 
-struct Sharing<'a>(Option<&'a ShardingSettings>);
+struct Sharing<'a>(Option<&'a ShardingSettings>, TimingPreset);
 
 impl fmt::Display for Sharing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -169,9 +173,11 @@ impl fmt::Display for Sharing<'_> {
             ..
         } = sharding;
         let n_shards = shard_count.get();
+        let timing = self.1.to_possible_value();
+        let timing = timing.as_ref().map_or("default", PossibleValue::get_name);
         write!(
             f,
-            "{pod_name} of installation {installation}, {n_shards} shards, Leases in {namespace}"
+            "{pod_name} of installation {installation}, {n_shards} shards, timing {timing}, Leases in {namespace}"
         )
     }
 }

@@ -40,7 +40,7 @@ use self::{
     screen::Guide,
     view::{Face, View},
 };
-use super::args::values::parse_run_time;
+use super::args::values::{parse_listen_here, parse_run_time};
 use crate::{
     controller::{
         Companion, Connections, Controller, RuntimeError, bind, clock::Clock, event_task::EventBudget,
@@ -99,8 +99,8 @@ pub struct DevArgs {
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_run_time)]
     run_for: Option<Duration>,
 
-    /// Address and port of /healthz, /readyz and /metrics; port 0 selects a free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    /// Address and port of /healthz, /readyz and /metrics; port 0 selects a free one. A port alone stands for 127.0.0.1
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", value_parser = parse_listen_here)]
     listen: SocketAddr,
 
     /// Minimum level of the log. A terminal shows its last lines; otherwise all lines go to standard error

@@ -76,8 +76,56 @@ fn what_cannot_work_is_refused_with_its_flag_and_a_remedy() {
     );
     check(&["--max-clock-skew", "100ms"], "--max-clock-skew", "from 1s");
     check(&["--clock-offset", "1e99h"], "--clock-offset", "unit");
-    check(&["--listen", "8080"], "--listen", "invalid socket address");
+    check(
+        &["--listen", "localhost"],
+        "--listen",
+        "write a port, or an address and a port",
+    );
     check(&["--namespace", ""], "--namespace", "lower-case");
     check(&["--namespace", "a,b"], "--namespace", "one namespace");
     check(&["--log-level", "loud"], "--log-level", "debug");
+}
+
+#[test]
+fn an_address_to_listen_on_may_be_a_port_alone() {
+    for (text, expected) in [
+        ("8080", "0.0.0.0:8080"),
+        (":8080", "0.0.0.0:8080"),
+        ("127.0.0.1:9", "127.0.0.1:9"),
+        ("[::1]:9", "[::1]:9"),
+    ] {
+        assert_eq!(parse(&["--listen", text]).unwrap().listen.to_string(), expected);
+    }
+    for text in ["localhost", "70000", "127.0.0.1", ""] {
+        let error = parse(&["--listen", text]).unwrap_err();
+        let expected = format!(
+            "error: invalid value '{text}' for '--listen <ADDRESS>': write a port, or an address and a port, such as 8080 \
+             or 127.0.0.1:8080\n\nFor more information, try '--help'.\n"
+        );
+        let missing = "error: a value is required for '--listen <ADDRESS>' but none was supplied";
+        assert!(
+            error == expected || text.is_empty() && error.contains(missing),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_namespace_is_named_as_in_kubectl() {
+    assert_eq!(
+        parse(&["-n", "shop", "-n", "team"]).unwrap().namespaces,
+        ["shop", "team"]
+    );
+}
+
+#[test]
+fn the_version_has_commit_and_time_zone_data() {
+    let version = Cli::command().render_version();
+    let expected = format!(
+        "cronwheel {} (commit {COMMIT}, time zone data {})\n",
+        env!("CARGO_PKG_VERSION"),
+        tzdb_version()
+    );
+    assert_eq!(version, expected);
+    assert!(!COMMIT.is_empty());
 }

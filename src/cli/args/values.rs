@@ -1,6 +1,9 @@
 //! Parsers of flag values that several commands share or that have bounds. Errors tell what to write instead.
 
-use std::time::Duration;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
 
 use jiff::SignedDuration;
 
@@ -44,6 +47,24 @@ pub(in crate::cli) fn parse_run_time(text: &str) -> Result<Duration, String> {
 pub(in crate::cli) fn parse_clock_offset(text: &str) -> Result<SignedDuration, String> {
     let years = SignedDuration::from_hours(20 * 365 * 24);
     parse_within(text, -years, years)
+}
+
+/// Parses an address and port, or a port of all addresses.
+pub(in crate::cli) fn parse_listen_anywhere(text: &str) -> Result<SocketAddr, String> {
+    parse_listen(text, Ipv4Addr::UNSPECIFIED)
+}
+
+/// Parses an address and port, or a port of the loopback address.
+#[cfg(feature = "dev")]
+pub(in crate::cli) fn parse_listen_here(text: &str) -> Result<SocketAddr, String> {
+    parse_listen(text, Ipv4Addr::LOCALHOST)
+}
+
+fn parse_listen(text: &str, address: Ipv4Addr) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix(':').unwrap_or(text).parse();
+    port.map(|port: u16| (address, port).into())
+        .or_else(|_| text.parse())
+        .map_err(|_| "write a port, or an address and a port, such as 8080 or 127.0.0.1:8080".to_owned())
 }
 
 pub(in crate::cli) fn parse_zone(name: &str) -> Result<Zone, String> {

@@ -162,3 +162,24 @@ async fn the_file_of_the_ca_is_known_unless_the_ca_is_inline() {
         assert_eq!(config.kube.root_cert.is_some(), name != "ca-none");
     }
 }
+
+#[tokio::test]
+async fn the_start_line_says_how_cron_jobs_are_shared() {
+    let file = File::new("start", KUBECONFIG);
+    let path = file.0.to_str().unwrap();
+    let sharing = async |arguments: &[&str]| {
+        let config = load(&[&["--kubeconfig", path, "--pod-name=a"], arguments].concat())
+            .await
+            .unwrap();
+        Sharing(config.settings.sharding.as_ref(), config.timing).to_string()
+    };
+    let expected = "a of installation team, 16 shards, timing fast, Leases in kube-system";
+    let arguments = [
+        "--shards=16",
+        "--timing=fast",
+        "--installation=team",
+        "--lease-namespace=kube-system",
+    ];
+    assert_eq!(sharing(&arguments).await, expected);
+    assert_eq!(sharing(&["--alone"]).await, "alone");
+}

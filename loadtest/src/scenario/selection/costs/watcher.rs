@@ -16,7 +16,7 @@ use cronwheel::{
     kube_api::{
         WatchItem,
         ordered_watch::OrderedSender,
-        watch::{cron_job_cache::CACHE_BYTES_MAX, held_cron_jobs, progress::WatchProgress},
+        watch::{WatchedShards, cron_job_cache::CACHE_BYTES_MAX, cron_jobs, progress::WatchProgress},
     },
     shard::{Input, Scope, ShardCount, ShardSet, input::SelectionStage},
 };
@@ -102,13 +102,12 @@ async fn watched(
 ) -> anyhow::Result<()> {
     let client = counted(super::super::client(kubeconfig).await?, is_selecting, told.n_bytes);
     let held = OrderedSender::new(shards);
-    let mut items = pin!(held_cron_jobs(
-        client,
-        decoder(count),
+    let shards = WatchedShards {
         count,
-        held.subscribe(),
-        WatchProgress::new(Scope::Cluster, count, CACHE_BYTES_MAX)
-    ));
+        wanted: held.subscribe(),
+        progress: WatchProgress::new(Scope::Cluster, count, CACHE_BYTES_MAX),
+    };
+    let mut items = pin!(cron_jobs(client, Scope::Cluster, decoder(count), Some(shards)));
     loop {
         let item = tokio::select! {
             item = items.next() => item,

@@ -202,14 +202,20 @@ impl Chart {
             let colour = if number % 2 == 0 { "#f4f4f4" } else { "#e9eef3" };
             write!(
                 svg,
-                "<rect x=\"{begin:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{colour}\"/>\
-                 <text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                "<rect x=\"{begin:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{colour}\"/>",
                 end - begin,
                 HEIGHT - BOTTOM - TOP,
-                begin + 4.0,
-                TOP + 14.0,
-                escaped(&band.name)
             )?;
+            // A name that is wider than its band would run into the next one.
+            if text_width(&band.name) < end - begin {
+                write!(
+                    svg,
+                    "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                    begin + 4.0,
+                    TOP + 14.0,
+                    escaped(&band.name)
+                )?;
+            }
         }
         Ok(())
     }
@@ -300,12 +306,15 @@ impl Chart {
                     name_at + 20.0,
                     escaped(name)
                 )?;
-                let n_letters = u32::try_from(name.chars().count()).unwrap_or_default();
-                name_at += 44.0 + LETTER_WIDTH * f64::from(n_letters);
+                name_at += 44.0 + text_width(name);
             }
         }
         Ok(())
     }
+}
+
+fn text_width(text: &str) -> f64 {
+    LETTER_WIDTH * f64::from(u32::try_from(text.chars().count()).unwrap_or_default())
 }
 
 /// Marks are round, so the shortest form is exact but for what adding up left.

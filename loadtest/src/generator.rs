@@ -196,7 +196,7 @@ mod tests {
         (cron_job.fails, cron_job.padding_bytes) = (true, 100);
         let body = cron_job.body().unwrap();
         assert_eq!(body.metadata.namespace.as_deref(), Some("load-1"));
-        let spec = body.spec.unwrap();
+        let spec = body.spec;
         assert_eq!(spec.schedule, "* * * * *");
         let template = spec.job_template.spec.unwrap().template;
         let annotations = template.metadata.unwrap().annotations.unwrap();

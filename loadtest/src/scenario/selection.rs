@@ -8,7 +8,7 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Context as _;
 use cronwheel::{
-    kube_api::{ApiServer, Decoder, watch_client},
+    kube_api::{ApiServer, Decoder, other_controllers::OtherControllers, watch_client},
     schedule::Zone,
     shard::ShardCount,
 };
@@ -87,6 +87,7 @@ fn decoder(count: ShardCount) -> Arc<Decoder> {
     Arc::new(Decoder {
         default_zone: Zone::utc(),
         shard_count: Some(count),
+        other_controllers: OtherControllers::default(),
     })
 }
 

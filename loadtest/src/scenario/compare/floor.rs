@@ -50,7 +50,7 @@ pub(crate) async fn run(arguments: BareCreatesArguments) -> anyhow::Result<()> {
 fn prepared(cron_job: &CronJob, slot: Slot) -> anyhow::Result<PreparedJob> {
     let metadata = &cron_job.metadata;
     let name = metadata.name.as_deref().context("a CronJob has no name")?;
-    let template = &cron_job.spec.as_ref().context("a CronJob has no spec")?.job_template;
+    let template = &cron_job.spec.job_template;
     let owner = json!({"apiVersion": "batch/v1", "kind": "CronJob", "name": name, "uid": metadata.uid,
         "controller": true, "blockOwnerDeletion": true});
     let body = json!({

@@ -1,5 +1,5 @@
 //! Compares rules for the limit of requests in flight on models of API servers, in virtual time. This prints the table
-//! of decision 011: `cargo test --lib comparison::table -- --ignored --nocapture`
+//! of decision 011: `CRONWHEEL_PACING_TABLE=1 cargo test --lib comparison -- --nocapture`
 
 mod rules;
 mod servers;
@@ -199,11 +199,12 @@ fn the_present_rule_is_as_quick_as_the_former_one_and_is_refused_no_more_often()
             assert!(present.n_throttled <= former.n_throttled, "{name}: {present}; {former}");
         }
     }
+    if std::env::var_os("CRONWHEEL_PACING_TABLE").is_some() {
+        print_table();
+    }
 }
 
-#[test]
-#[ignore = "it prints the table of decision 011"]
-fn table() {
+fn print_table() {
     eprintln!(
         "| Creates, replicas | Server | {} |",
         RULES.map(|(name, _)| name).join(" | ")

@@ -1,7 +1,7 @@
 """Builds the image of cronwheel without a base image and without a container engine: an OCI layout with one layer.
 
 The layer holds the static release binary, its licences, its bill of materials (CycloneDX) and the files by which glibc
-resolves names. Equal sources and tools give equal digests, wherever the source tree lies.
+resolves names. Times, owners and paths of the machine are left out of it.
 
     python3 deploy/image/build.py             # target/image/oci, and prints the digest
     python3 deploy/image/build.py --root DIR  # the files alone, for a Containerfile

@@ -40,6 +40,52 @@ pub fn describe(schedule: &Schedule) -> String {
     schedule.fields().map(describe_fields).unwrap_or_default()
 }
 
+/// The fields that count from the start of an hour or a day: their place, the number of values, and their names.
+const STEPPED_FIELDS: [(usize, u32, &str, &str); 2] = [(0, 60, "minute", "hour"), (1, 24, "hour", "day")];
+
+/// Returns what often surprises about a schedule, one sentence each: uneven steps, two day fields, `?`, and intervals
+/// below a minute. `text` is the schedule as written.
+pub fn surprises(text: &str, schedule: &Schedule) -> Vec<String> {
+    if let Some(seconds) = schedule.period_seconds() {
+        let is_below = seconds < 60;
+        let sentence = "Jobs are named by the minute, so at most one Job a minute is started";
+        return is_below.then(|| sentence.to_owned()).into_iter().collect();
+    }
+    let fields: Vec<&str> = text.split_whitespace().filter(|field| !field.contains("TZ=")).collect();
+    let mut sentences: Vec<String> = STEPPED_FIELDS
+        .iter()
+        .filter_map(|(place, cycle, unit, of)| uneven_step(fields.get(*place)?, *cycle, unit, of))
+        .collect();
+    if let Some(spec) = schedule.fields()
+        && spec.day_rule == DayRule::Either
+        && spec.days_of_month != 0
+        && spec.days_of_week != 0
+    {
+        let sentence = "either day field is enough: the schedule fires on days that match the day of month or the day \
+                        of week";
+        sentences.push(sentence.to_owned());
+    }
+    if fields.iter().any(|field| field.contains('?')) {
+        sentences.push("? is Quartz's; here it means the same as *".to_owned());
+    }
+    sentences
+}
+
+/// Describes a step that does not divide the cycle of its field.
+fn uneven_step(field: &str, cycle: u32, unit: &str, of: &str) -> Option<String> {
+    let step: u32 = field.strip_prefix("*/")?.parse().ok()?;
+    if step == 0 || cycle.is_multiple_of(step) {
+        return None;
+    }
+    Some(if step >= cycle {
+        format!("{field} matches {unit} 0 alone: steps start again with every {of}")
+    } else {
+        let rest = cycle - (cycle - 1) / step * step;
+        let plural = if rest == 1 { "" } else { "s" };
+        format!("{field} is uneven: steps start again with every {of}, so the last one takes {rest} {unit}{plural}")
+    })
+}
+
 fn describe_fields(spec: &Spec) -> String {
     let fields = Fields {
         minutes: values(spec.minutes, 0..=59),

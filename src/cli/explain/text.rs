@@ -1,7 +1,5 @@
 //! An explanation as text.
 
-mod calendar;
-
 use std::{
     fmt::{self, Display, Write as _},
     io::{self, Write},
@@ -10,16 +8,19 @@ use std::{
 use jiff::Timestamp;
 use serde_json::Value;
 
-use self::calendar::{Calendar, Local};
 use super::{
     explanation::{EventLine, Explanation},
     reason::Reason,
     world::{Subject, World},
 };
 use crate::{
-    schedule::{describe::describe, policy::order_expiry},
+    cli::calendar::{Calendar, Local, span_words, zone_of},
+    schedule::{describe, due, policy::order_expiry},
     shard::{CronJobRecord, EventReason},
 };
+
+/// Number of printed activations.
+const NEXT_COUNT: usize = 3;
 
 /// Writes one block per CronJob.
 pub(super) fn write(
@@ -90,11 +91,12 @@ impl Block<'_> {
         let (Ok(parsed), None | Some(Ok(_))) = (&schedule.parsed, &schedule.zone) else {
             return line(f, "schedule", text);
         };
-        let calendar = Calendar::new(record, parsed, self.now);
-        let zone = calendar.zone_words();
-        line(f, "schedule", format_args!("{text}{zone}: {}", describe(parsed)))?;
-        line(f, "last", calendar.last())?;
-        lines(f, "next", &calendar.next())
+        let since = due::earliest_time(record.created, record.status.last_schedule_time, None, self.now);
+        let calendar = Calendar::new(schedule, parsed, (since, self.now), NEXT_COUNT);
+        line(f, "schedule", calendar.schedule_words())?;
+        line(f, "last", last_words(record, &calendar))?;
+        lines(f, "next", &calendar.next_lines())?;
+        lines(f, "note", &describe::surprises(&schedule.text, parsed))
     }
 
     fn decision(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -145,14 +147,12 @@ impl Block<'_> {
 
     /// `, for the slot … (…), 5s late`.
     fn slot_words(&self, slot: Timestamp) -> String {
-        let zone = self.subject.record.as_ref().map(calendar::zone_of);
+        let zone = self.subject.record.as_ref().map(|record| zone_of(&record.schedule));
         let local = zone.map_or_else(|_| slot.to_string(), |zone| Local::new(slot, zone).to_string());
-        let late = self.now.duration_since(slot);
-        let late = jiff::SignedDuration::from_secs(late.as_secs());
-        if late.is_zero() {
+        if self.now.as_second() == slot.as_second() {
             format!(", slot {local}")
         } else {
-            format!(", slot {local}, {late:#} ago")
+            format!(", slot {local}, {} ago", span_words(slot, self.now))
         }
     }
 
@@ -258,6 +258,15 @@ fn list(names: impl Iterator<Item = String>) -> String {
         "none".to_owned()
     } else {
         names.join(", ")
+    }
+}
+
+fn last_words(record: &CronJobRecord, calendar: &Calendar<'_>) -> String {
+    let local = |instant| Local::new(instant, zone_of(&record.schedule));
+    match (calendar.last, record.status.last_schedule_time) {
+        (Some(last), _) => local(last).to_string(),
+        (None, Some(started)) => format!("{}, which was started", local(started)),
+        (None, None) => format!("none since the creation at {}", local(record.created)),
     }
 }
 

@@ -42,53 +42,123 @@ fn run_malformed(input: &[u8]) -> (String, String) {
     (String::from_utf8(output).unwrap(), error.to_string())
 }
 
+/// What is printed, and the error at the end.
+fn run_refused(args: &[&str]) -> (String, String) {
+    let command = Command::try_parse_from([&["next"], args].concat()).unwrap();
+    let mut output = Vec::new();
+    let error = run(command.args, NOW.parse().unwrap(), &b""[..], &mut output).unwrap_err();
+    (String::from_utf8(output).unwrap(), error.to_string())
+}
+
 #[test]
-fn activations_are_shown_in_the_zone_and_in_utc() {
+fn the_schedule_is_told_in_words_with_the_clock_changes_b_8_4() {
     check(
         &["30 2 * * *", "--time-zone", "Europe/Berlin", "-n", "3"],
-        "schedule   30 2 * * *\n\
-         time zone  Europe/Berlin (data 2026e)\n\
-         from       Fri  2026-03-27T13:00:00+01:00\n\
+        "30 2 * * * in Europe/Berlin: at 02:30 every day\n\
          \n\
-         Sat  2026-03-28T02:30:00+01:00  2026-03-28T01:30:00Z\n\
-         Mon  2026-03-30T02:30:00+02:00  2026-03-30T00:30:00Z\n\
-         Tue  2026-03-31T02:30:00+02:00  2026-03-31T00:30:00Z\n",
+         in 13h 30m, Sat 2026-03-28 02:30 CET (01:30 UTC)\n\
+         Sun 2026-03-29: clocks go forward from 02:00 to 03:00, so there is no run on that day: 02:30 is lost\n\
+         in 2d 12h, Mon 2026-03-30 02:30 CEST (00:30 UTC)\n\
+         in 3d 12h, Tue 2026-03-31 02:30 CEST (00:30 UTC)\n",
+    );
+}
+
+#[test]
+fn the_utc_date_is_told_where_it_differs() {
+    check(
+        &["@daily", "--tz", "Asia/Tokyo", "-n", "1"],
+        "@daily in Asia/Tokyo: at 00:00 every day\n\
+         \n\
+         in 3h, Sat 2026-03-28 00:00 JST (Fri 2026-03-27 15:00 UTC)\n",
     );
 }
 
 #[test]
 fn the_count_and_the_instant_have_defaults() {
-    let shown = run_with(&["@hourly"], b"").unwrap();
-    assert!(shown.contains("from       Fri  2026-03-27T12:00:00+00:00\n"), "{shown}");
-    assert!(
-        shown.ends_with("Fri  2026-03-27T17:00:00+00:00  2026-03-27T17:00:00Z\n"),
-        "{shown}"
+    check(
+        &["@hourly"],
+        "@hourly in UTC, the default time zone: every hour\n\
+         \n\
+         in 1h, Fri 2026-03-27 13:00 UTC\n\
+         in 2h, Fri 2026-03-27 14:00 UTC\n\
+         in 3h, Fri 2026-03-27 15:00 UTC\n\
+         in 4h, Fri 2026-03-27 16:00 UTC\n\
+         in 5h, Fri 2026-03-27 17:00 UTC\n",
     );
 }
 
 #[test]
-fn a_zone_in_the_text_wins_and_is_told_b_7_1() {
+fn from_takes_an_instant_a_date_and_a_local_time() {
+    for (from, told) in [
+        ("2026-11-21", "Sat 2026-11-21 00:00 CET (Fri 2026-11-20 23:00 UTC)"),
+        ("2026-11-21T10:30", "Sat 2026-11-21 10:30 CET (09:30 UTC)"),
+        ("2026-11-21T10:30:05Z", "Sat 2026-11-21 11:30:05 CET (10:30:05 UTC)"),
+    ] {
+        let args = ["0 12 * * *", "--tz", "Europe/Berlin", "-n", "1", "--from", from];
+        let shown = run_with(&args, b"").unwrap();
+        let expected = format!("0 12 * * * in Europe/Berlin: at 12:00 every day\nfrom {told}\n\nin ");
+        assert!(shown.starts_with(&expected), "{shown}");
+        assert!(shown.ends_with("Sat 2026-11-21 12:00 CET (11:00 UTC)\n"), "{shown}");
+    }
+}
+
+#[test]
+fn surprises_are_told_before_the_runs() {
     check(
-        &["TZ=Asia/Tokyo 0 0 * * *", "--time-zone", "Europe/Berlin", "-n", "1"],
-        "schedule   TZ=Asia/Tokyo 0 0 * * *\n\
-         time zone  Asia/Tokyo (data 2026e)\n           \
-         named by the schedule itself, which Kubernetes does not support\n\
-         from       Fri  2026-03-27T21:00:00+09:00\n\
+        &["@every 40s", "-n", "2"],
+        "@every 40s: every 40s, counted from the last slot that was started, else from the creation\n\
+         note: Jobs are named by the minute, so at most one Job a minute is started\n\
          \n\
-         Sat  2026-03-28T00:00:00+09:00  2026-03-27T15:00:00Z\n",
+         in 40s, Fri 2026-03-27 12:00:40 UTC\n\
+         in 1m 20s, Fri 2026-03-27 12:01:20 UTC\n",
+    );
+}
+
+#[test]
+fn a_schedule_or_zone_that_the_api_server_refuses_is_answered_and_refused_b_16_2() {
+    let (shown, error) = run_refused(&["TZ=Asia/Tokyo 0 0 * * *", "--time-zone", "Europe/Berlin", "-n", "1"]);
+    assert_eq!(
+        shown,
+        "TZ=Asia/Tokyo 0 0 * * * in Asia/Tokyo, which the schedule names: at 00:00 every day\n\
+         \n\
+         in 3h, Sat 2026-03-28 00:00 JST (Fri 2026-03-27 15:00 UTC)\n"
+    );
+    assert_eq!(
+        error,
+        "refused by the API server: a schedule must not contain TZ: put the zone into spec.timeZone"
+    );
+    for zone in ["", "Local"] {
+        let (_, error) = run_refused(&["@daily", "--time-zone", zone]);
+        assert_eq!(
+            error,
+            format!(
+                "refused by the API server: {zone:?} is no time zone for spec.timeZone: leave the field out, or write a \
+                 name such as Europe/Berlin"
+            )
+        );
+    }
+}
+
+#[test]
+fn a_schedule_that_never_fires_is_an_error() {
+    let (shown, error) = run_refused(&["0 0 30 2 *"]);
+    assert_eq!(
+        shown,
+        "0 0 30 2 * in UTC, the default time zone: at 00:00 on day 30 of February\n\
+         \n\
+         never: no instant within five years matches\n"
+    );
+    assert_eq!(
+        error,
+        "never: schedule \"0 0 30 2 *\" matches no instant within five years; correct its day of month or its month"
     );
 }
 
 #[test]
 fn an_end_of_the_activations_is_told() {
-    let never = run_with(&["0 0 30 2 *"], b"").unwrap();
-    assert!(
-        never.ends_with("\n\nnever: no activation within five years\n"),
-        "{never}"
-    );
     let last = run_with(&["0 0 29 2 *", "--from", "2095-01-01T00:00:00Z"], b"").unwrap();
     assert!(
-        last.ends_with("2096-02-29T00:00:00Z\nno further activation within five years\n"),
+        last.ends_with(" Wed 2096-02-29 00:00 UTC\nno further activation within five years\n"),
         "{last}"
     );
 }
@@ -98,6 +168,8 @@ fn json_holds_the_same() {
     let shown = run_with(&["0 0 29 2 *", "--from", "2095-01-01T00:00:00Z", "-o", "json"], b"").unwrap();
     let expected = serde_json::json!({
         "schedule": "0 0 29 2 *",
+        "description": "at 00:00 on day 29 of February",
+        "notes": [],
         "timeZone": "UTC",
         "isZoneInText": false,
         "timeZoneData": "2026e",
@@ -111,30 +183,84 @@ fn json_holds_the_same() {
 #[test]
 fn errors_name_the_field_or_flag_and_the_fix() {
     check_error(
-        &["0 0 * * 7"],
-        "schedule \"0 0 * * 7\": end of range (7) above maximum (6): 7; \
-         correct the day of week field, which takes 0-6 or sun-sat, Sunday is 0, as lists, ranges and steps",
-    );
-    check_error(
-        &["*/5 * * *"],
-        "schedule \"*/5 * * *\": expected exactly 5 fields, found 4: [*/5 * * *]; \
-         write five fields (minute, hour, day of month, month, day of week), or one of @yearly, @monthly, @weekly, \
-         @daily, @hourly, or @every with a duration such as 1h30m",
-    );
-    check_error(
         &["@daily", "--time-zone", "europe/berlin"],
-        "--time-zone \"europe/berlin\": unknown time zone europe/berlin; names are case-sensitive, write Europe/Berlin",
-    );
-    check_error(
-        &["@daily", "--time-zone", "CET+1"],
-        "--time-zone \"CET+1\": unknown time zone CET+1; \
-         write a name of the IANA database, such as America/New_York or Etc/UTC",
+        "refused by the API server: --time-zone \"europe/berlin\": unknown time zone europe/berlin; names are \
+         case-sensitive, write Europe/Berlin",
     );
     check_error(
         &["@daily", "--from", "yesterday"],
-        "--from \"yesterday\": no instant in RFC 3339; \
-         write it like 2026-11-21T10:30:00Z or 2026-11-21T11:30:00+01:00",
+        "--from \"yesterday\": not an instant; write it like 2026-11-21T10:30:00Z, or 2026-11-21 for midnight in the \
+         time zone",
     );
+    check_error(
+        &["30", "2", "1", "*", "*"],
+        "5 arguments instead of one schedule, because the shell expands * and splits at spaces; quote the schedule, such \
+         as cronwheel next '30 2 1 * *'",
+    );
+    check_error(
+        &["30", "2", "Cargo.toml", "src"],
+        "4 arguments instead of one schedule, because the shell expands * and splits at spaces; quote the schedule, such \
+         as cronwheel next '*/5 * * * *'",
+    );
+}
+
+#[test]
+fn what_people_type_has_a_hint() {
+    let quartz = "L, W and # are Quartz's, and Kubernetes has nothing like them: list the days, such as 28-31, and let \
+                  the Job check the date";
+    let form = "write five fields (minute, hour, day of month, month, day of week), or one of @yearly, @monthly, \
+                @weekly, @daily, @hourly, or @every with a duration such as 1h30m";
+    for (text, advice) in [
+        (
+            "0 0 * * 7",
+            "correct the day of week field, which takes 0-6 or sun-sat, Sunday is 0, as lists, ranges and steps",
+        ),
+        (
+            "0 24 * * *",
+            "correct the hour field, which takes 0-23, as lists, ranges and steps",
+        ),
+        ("*/5 * * *", form),
+        ("@reboot", form),
+        ("0 0 L * *", quartz),
+        ("0 0 15W * *", quartz),
+        ("0 0 * * 6#3", quartz),
+        (
+            "0 30 2 * * *",
+            "6 fields are Quartz's, with seconds first: leave the seconds and the year out, such as '30 2 * * *'",
+        ),
+        (
+            "0 30 2 * * * 2026",
+            "7 fields are Quartz's, with seconds first: leave the seconds and the year out, such as '30 2 * * *'",
+        ),
+        ("0 0 * * Monday", "names have three letters: write mon for Monday"),
+        ("0 0 1 jan,march *", "names have three letters: write mar for march"),
+        (
+            "@every 1d",
+            "durations have hours, minutes and seconds: write @every 24h for 1d",
+        ),
+        (
+            "2w",
+            "durations have hours, minutes and seconds: write @every 336h for 2w",
+        ),
+        ("@dayly", "did you mean @daily?"),
+    ] {
+        let error = run_with(&[text], b"").unwrap_err().to_string();
+        let start = format!("refused by the API server: schedule {text:?}: ");
+        assert!(error.starts_with(&start), "{error}");
+        assert!(error.ends_with(&format!("; {advice}")), "{error}");
+    }
+    let other = "write a name of the IANA database, such as America/New_York or Etc/UTC";
+    for (zone, advice) in [
+        ("Europe/Berln", "did you mean Europe/Berlin?"),
+        ("Berlin", "did you mean Europe/Berlin?"),
+        ("CET+1", other),
+        ("Mars/Base", other),
+    ] {
+        check_error(
+            &["@daily", "--tz", zone],
+            &format!("refused by the API server: --time-zone {zone:?}: unknown time zone {zone}; {advice}"),
+        );
+    }
 }
 
 #[test]

@@ -80,6 +80,46 @@ fn b_7_7_empty_sets_never_match() {
     check("* * , * ,", "never: no day matches");
 }
 
+#[test]
+fn b_7_7_surprises_are_told() {
+    let surprises = |text| surprises(text, &parse_standard(text).unwrap());
+    for (text, sentence) in [
+        (
+            "*/7 * * * *",
+            "*/7 is uneven: steps start again with every hour, so the last one takes 4 minutes",
+        ),
+        (
+            "0 */23 * * *",
+            "*/23 is uneven: steps start again with every day, so the last one takes 1 hour",
+        ),
+        (
+            "*/90 * * * *",
+            "*/90 matches minute 0 alone: steps start again with every hour",
+        ),
+        (
+            "0 0 13 * 5",
+            "either day field is enough: the schedule fires on days that match the day of month or the day of week",
+        ),
+        ("0 0 ? * 5", "? is Quartz's; here it means the same as *"),
+        (
+            "@every 5s",
+            "Jobs are named by the minute, so at most one Job a minute is started",
+        ),
+    ] {
+        assert_eq!(surprises(text), [sentence], "{text}");
+    }
+    for text in [
+        "*/15 */6 * * *",
+        "0 0 13 * *",
+        "0 0 * * 5",
+        "@every 1m",
+        "@daily",
+        "0 0 13 * ,",
+    ] {
+        assert!(surprises(text).is_empty(), "{text}");
+    }
+}
+
 #[track_caller]
 fn check(text: &str, words: &str) {
     assert_eq!(describe(&parse_standard(text).unwrap()), words, "{text}");

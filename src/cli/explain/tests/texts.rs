@@ -29,12 +29,12 @@ fn a_run_is_told_with_all_that_follows() {
 CronJob default/hello at 2026-05-05T10:00:05Z
 
 schedule     0 12 * * * in Europe/Berlin: at 12:00 every day
-last         Tue 2026-05-05 12:00 +02:00 (2026-05-05T10:00:00Z)
-next         Wed 2026-05-06 12:00 +02:00 (2026-05-06T10:00:00Z)
-             Thu 2026-05-07 12:00 +02:00 (2026-05-07T10:00:00Z)
-             Fri 2026-05-08 12:00 +02:00 (2026-05-08T10:00:00Z)
+last         Tue 2026-05-05 12:00 CEST (10:00 UTC)
+next         in 23h 59m, Wed 2026-05-06 12:00 CEST (10:00 UTC)
+             in 1d 23h, Thu 2026-05-07 12:00 CEST (10:00 UTC)
+             in 2d 23h, Fri 2026-05-08 12:00 CEST (10:00 UTC)
 
-decision     fire, slot Tue 2026-05-05 12:00 +02:00 (2026-05-05T10:00:00Z), 5s ago
+decision     fire, slot Tue 2026-05-05 12:00 CEST (10:00 UTC), 5s ago
 reason       Created (B-9.2, B-12.1): the slot is due and nothing holds it back
              1 slot before it: passed over, only the latest can start (B-9.4)
              concurrencyPolicy is Replace: the runs before it are deleted first (B-10.4)
@@ -63,9 +63,9 @@ CronJob default/hello at 2026-05-05T10:00:05Z
 
 schedule     */10 * * * * in UTC, the default time zone: every 10 minutes
 last         Tue 2026-05-05 10:00 UTC
-next         Tue 2026-05-05 10:10 UTC
-             Tue 2026-05-05 10:20 UTC
-             Tue 2026-05-05 10:30 UTC
+next         in 9m 55s, Tue 2026-05-05 10:10 UTC
+             in 19m 55s, Tue 2026-05-05 10:20 UTC
+             in 29m 55s, Tue 2026-05-05 10:30 UTC
 
 decision     skip, slot Tue 2026-05-05 10:00 UTC, 5s ago
 reason       DeadlineExceeded (B-10.1): the slot is older than startingDeadlineSeconds allows: it is missed
@@ -101,9 +101,9 @@ CronJob default/young at 2026-05-05T10:00:05Z
 
 schedule     */10 * * * * in UTC, the default time zone: every 10 minutes
 last         none since the creation at Tue 2026-05-05 10:00:05 UTC
-next         Tue 2026-05-05 10:10 UTC
-             Tue 2026-05-05 10:20 UTC
-             Tue 2026-05-05 10:30 UTC
+next         in 9m 55s, Tue 2026-05-05 10:10 UTC
+             in 19m 55s, Tue 2026-05-05 10:20 UTC
+             in 29m 55s, Tue 2026-05-05 10:30 UTC
 
 decision     skip
 reason       NotDue (B-9.5): no slot was due since the last started one
@@ -199,7 +199,7 @@ fn b_7_1_the_zone_that_is_told_is_the_one_that_is_used() {
     let told = "at 12:00 every day";
     let zone = |name: &str| json!(name);
     let every = "@every 1h: every 1h, counted from the last slot that was started, else from the creation";
-    let in_text = "which the text names, and Kubernetes does not support that";
+    let in_text = "which the schedule names";
     let is_default = "the default time zone";
     for (schedule, zone, expected) in [
         (

@@ -1,4 +1,4 @@
-//! The activations around an instant in the CronJob's zone, with the changes of its clocks.
+//! The activations of a schedule around an instant, in words, with the changes of the clocks.
 
 mod change_day;
 
@@ -7,19 +7,13 @@ use std::fmt;
 use jiff::{Timestamp, tz::Offset};
 
 use self::change_day::{Chain, ChangeDay, walls};
-use crate::{
-    schedule::{Schedule, Zone, due, zone::OffsetChange},
-    shard::CronJobRecord,
-};
-
-/// Number of printed activations.
-const NEXT_TOLD: usize = 3;
+use crate::schedule::{CronJobSchedule, Schedule, Zone, describe::describe, due, zone::OffsetChange};
 
 /// A change of the clocks within this time is printed too.
 const NEAR_SECONDS: i64 = 86_400;
 
-/// Number of examined changes: those of some years.
-const CHANGES_MAX: usize = 16;
+/// Number of examined changes: those of all years for which a zone has a table.
+const CHANGES_MAX: usize = 256;
 
 /// The zone of the process, for which cronwheel uses the default zone (B-6.2, B-7.2).
 const LOCAL: &str = "Local";
@@ -27,8 +21,7 @@ const IS_LOCAL: &str = ", the default time zone, which Local stands for";
 
 /// Returns the zone of a schedule: that in its text, otherwise `spec.timeZone`, otherwise the default (B-7.1). A text
 /// with the zone `Local` means the default, whatever the field contains; an interval has no zone.
-pub(super) fn zone_of(record: &CronJobRecord) -> &Zone {
-    let schedule = &record.schedule;
+pub(super) fn zone_of(schedule: &CronJobSchedule) -> &Zone {
     let parsed = schedule.parsed.as_ref().ok();
     let in_text = parsed.and_then(Schedule::zone);
     let is_local = schedule.names_zone_in_text() && parsed.is_some_and(|parsed| !parsed.is_every());
@@ -38,13 +31,14 @@ pub(super) fn zone_of(record: &CronJobRecord) -> &Zone {
         .unwrap_or(&schedule.default_zone)
 }
 
-/// Formats an instant in a zone: `Tue 2026-05-05 12:00 +02:00`, with seconds if there are any.
+/// Formats an instant in a zone: `Tue 2026-05-05 12:00 CEST (10:00 UTC)`, with seconds if there are any.
 pub(super) struct Local<'a> {
     instant: Timestamp,
     zone: &'a Zone,
 }
 
 impl Local<'_> {
+    /// Formats `instant` in `zone`.
     pub(super) fn new(instant: Timestamp, zone: &Zone) -> Local<'_> {
         Local { instant, zone }
     }
@@ -53,17 +47,18 @@ impl Local<'_> {
 impl fmt::Display for Local<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let offset = offset(self.zone.offset_seconds_at(self.instant.as_second()));
-        let wall = offset.to_datetime(self.instant);
-        let form = if wall.second() == 0 {
-            "%a %Y-%m-%d %H:%M"
-        } else {
-            "%a %Y-%m-%d %H:%M:%S"
-        };
-        write!(f, "{}", wall.strftime(form))?;
+        let (wall, in_utc) = (offset.to_datetime(self.instant), Offset::UTC.to_datetime(self.instant));
+        let time = if wall.second() == 0 { "%H:%M" } else { "%H:%M:%S" };
+        write!(f, "{} {}", wall.strftime("%a %Y-%m-%d"), wall.strftime(time))?;
         if offset == Offset::UTC {
             return f.write_str(" UTC");
         }
-        write!(f, " {} ({})", offset_words(offset), self.instant)
+        let zone = self.zone.to_jiff();
+        write!(f, " {} (", zone.to_offset_info(self.instant).abbreviation())?;
+        if wall.date() != in_utc.date() {
+            write!(f, "{} ", in_utc.strftime("%a %Y-%m-%d"))?;
+        }
+        write!(f, "{} UTC)", in_utc.strftime(time))
     }
 }
 
@@ -71,29 +66,44 @@ fn offset(seconds: i32) -> Offset {
     Offset::from_seconds(seconds).unwrap_or(Offset::UTC)
 }
 
-fn offset_words(offset: Offset) -> String {
-    let minutes = offset.seconds().abs() / 60;
-    let sign = if offset.seconds() < 0 { '-' } else { '+' };
-    format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+/// Formats the time between two instants with its two largest units: `3d 4h`, `17h 43m`, `5m`, `5s`.
+pub(super) fn span_words(from: Timestamp, to: Timestamp) -> String {
+    let seconds = to.as_second().abs_diff(from.as_second());
+    let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
+    let first = units.iter().position(|(unit, _)| seconds >= *unit).unwrap_or(3);
+    let (mut words, mut rest) = (Vec::new(), seconds);
+    for (unit, letter) in units.iter().skip(first).take(2) {
+        let n_units = rest / unit;
+        rest %= unit;
+        if n_units > 0 || words.is_empty() {
+            words.push(format!("{n_units}{letter}"));
+        }
+    }
+    words.join(" ")
 }
 
-/// A schedule around an instant.
+/// The activations of a schedule after an instant.
 pub(super) struct Calendar<'a> {
-    record: &'a CronJobRecord,
+    effective: &'a CronJobSchedule,
     schedule: &'a Schedule,
     zone: &'a Zone,
     now: Timestamp,
     /// The start of the chain of activations: the last run or the creation.
     since: Timestamp,
-    /// The last activation since the last run or the creation.
-    last: Option<Timestamp>,
-    next: Vec<Timestamp>,
+    /// The last activation since then.
+    pub(super) last: Option<Timestamp>,
+    pub(super) next: Vec<Timestamp>,
 }
 
 impl<'a> Calendar<'a> {
-    pub(super) fn new(record: &'a CronJobRecord, schedule: &'a Schedule, now: Timestamp) -> Calendar<'a> {
-        let local = &record.schedule.default_zone;
-        let since = due::earliest_time(record.created, record.status.last_schedule_time, None, now);
+    /// The first `count` activations after `now`, in the chain of activations from `since`.
+    pub(super) fn new(
+        effective: &'a CronJobSchedule,
+        schedule: &'a Schedule,
+        (since, now): (Timestamp, Timestamp),
+        count: usize,
+    ) -> Calendar<'a> {
+        let local = &effective.default_zone;
         let last = due::most_recent(schedule, local, since, now);
         let first = schedule
             .next_after(last.unwrap_or(since), local)
@@ -101,50 +111,48 @@ impl<'a> Calendar<'a> {
         let first = first.or_else(|| schedule.next_after(now, local));
         let next = std::iter::successors(first, |at| schedule.next_after(*at, local));
         Calendar {
-            record,
+            effective,
             schedule,
-            zone: zone_of(record),
+            zone: zone_of(effective),
             now,
             since,
             last,
-            next: next.take(NEXT_TOLD).collect(),
+            next: next.take(count).collect(),
         }
     }
 
-    /// Returns ` in` the zone and its origin; empty for an interval, which has no zone (B-7.5).
-    pub(super) fn zone_words(&self) -> String {
+    /// Formats an instant in the zone of the schedule.
+    pub(super) fn local(&self, instant: Timestamp) -> Local<'a> {
+        Local::new(instant, self.zone)
+    }
+
+    /// Returns the schedule, its zone and its description. An interval has no zone (B-7.5).
+    pub(super) fn schedule_words(&self) -> String {
+        let text = self.effective.text.escape_debug();
+        let words = describe(self.schedule);
         let name = self.zone.name();
-        let schedule = &self.record.schedule;
-        let is_in_text = schedule.names_zone_in_text();
-        let source = match schedule.time_zone.as_deref() {
-            _ if self.schedule.is_every() => return String::new(),
-            _ if self.schedule.zone().is_some() && is_in_text => {
-                ", which the text names, and Kubernetes does not support that"
-            }
+        let is_in_text = self.effective.names_zone_in_text();
+        let source = match self.effective.time_zone.as_deref() {
+            _ if self.schedule.is_every() => return format!("{text}: {words}"),
+            _ if self.schedule.zone().is_some() && is_in_text => ", which the schedule names",
             Some(LOCAL) => IS_LOCAL,
             _ if is_in_text => IS_LOCAL,
             Some(_) => "",
             None => ", the default time zone",
         };
-        format!(" in {name}{source}")
-    }
-
-    pub(super) fn last(&self) -> String {
-        let local = |instant| Local::new(instant, self.zone);
-        match (self.last, self.record.status.last_schedule_time) {
-            (Some(last), _) => local(last).to_string(),
-            (None, Some(started)) => format!("{}, which was started", local(started)),
-            (None, None) => format!("none since the creation at {}", local(self.record.created)),
-        }
+        format!("{text} in {name}{source}: {words}")
     }
 
     /// Returns the next activations and the clock changes near them, in order.
-    pub(super) fn next(&self) -> Vec<String> {
-        let activation = |at: &Timestamp| (at.as_second(), Local::new(*at, self.zone).to_string());
+    pub(super) fn next_lines(&self) -> Vec<String> {
+        let activation = |at: &Timestamp| {
+            let span = span_words(self.now, *at);
+            (at.as_second(), format!("in {span}, {}", Local::new(*at, self.zone)))
+        };
         let mut lines: Vec<(i64, String)> = self.next.iter().map(activation).collect();
         lines.extend(self.changes());
-        if lines.is_empty() {
-            lines.push((0, "none: no instant within five years matches".to_owned()));
+        if self.next.is_empty() {
+            lines.push((0, "never: no instant within five years matches".to_owned()));
         }
         lines.sort_by_key(|(at, _)| *at);
         lines.into_iter().map(|(_, words)| words).collect()
@@ -163,9 +171,9 @@ impl<'a> Calendar<'a> {
         let near = changes.take(CHANGES_MAX).take_while(|change| change.at <= until);
         let chain = Chain {
             schedule: self.schedule,
-            text: &self.record.schedule.text,
+            text: &self.effective.text,
             zone: self.zone,
-            default_zone: &self.record.schedule.default_zone,
+            default_zone: &self.effective.default_zone,
             since: self.since,
         };
         near.map(|change| (ChangeDay::new(&chain, &change), change))

@@ -23,15 +23,16 @@ use super::{
 use crate::{
     coordination::Leadership,
     kube_api::{Answer, ApiClient, ordered_watch::OrderedSender},
-    shard::{BootInstant, CreateOutcome, Input},
+    shard::{BootInstant, CreateOutcome, Input, ShardTerm, Withdrawal},
     telemetry::metrics::DispatchMetrics,
 };
 
 mod backlog;
 mod fair_queue;
 mod request;
+mod withdrawable;
 
-use backlog::{BACKLOG_MAX, Backlog, InFlight};
+use backlog::{BACKLOG_MAX, Backlog, InFlight, PutBackError};
 use request::Reply;
 pub use request::{Queued, Request};
 
@@ -83,6 +84,36 @@ impl DispatchQueue {
         })?;
         self.shared.arrivals.notify_one();
         Ok(())
+    }
+
+    /// Withdraws a request of this term and returns the answer to it. A request that is sent is not affected, but it is
+    /// not sent a second time.
+    pub fn withdraw(&self, shard_term: ShardTerm, withdrawal: &Withdrawal) -> Option<Input> {
+        let cron_job = &withdrawal.cron_job;
+        let uid = withdrawal.job.as_ref().unwrap_or(&cron_job.uid);
+        let withdrawn = self
+            .backlog()
+            .withdraw(&cron_job.namespace, &(shard_term, uid.clone()))?;
+        // A burst may be over.
+        self.shared.arrivals.notify_one();
+        Some(withdrawn.request.withdrawn())
+    }
+
+    /// Returns a popped request, or the answer to it.
+    fn put_back(&self, queued: Queued, now: Timestamp) -> Result<(), Input> {
+        let put_back = self.backlog().put_back(queued, now);
+        put_back.map_err(|error| match error {
+            PutBackError::Withdrawn(queued) => queued.request.withdrawn(),
+            PutBackError::Full(queued) => {
+                self.shared.metrics.overflows.inc();
+                queued.request.abandoned()
+            }
+        })
+    }
+
+    /// Called when a popped request is answered.
+    fn settle(&self, queued: &Queued) {
+        self.backlog().settle(queued);
     }
 
     fn pop(
@@ -193,7 +224,10 @@ impl Dispatcher {
                 Err(token_at) => return token_at.map_or(Stall::UntilEvent, Stall::UntilInstant),
             };
             match self.answer_instead_of_sending(&queued, now) {
-                Some(answer) => self.answer(answer).await,
+                Some(answer) => {
+                    queue.settle(&queued);
+                    self.answer(answer).await;
+                }
                 None => self.send(queued),
             }
         }
@@ -238,6 +272,7 @@ impl Dispatcher {
         };
         match answer {
             Answer::Outcome(Reply::Fact(answer)) => {
+                self.channels.queue.settle(&queued);
                 self.record_creation(&answer);
                 self.answer(answer).await;
             }
@@ -249,7 +284,10 @@ impl Dispatcher {
             // A repeated POST could create a second Job, so the shard looks the first one up. All other requests are
             // repeatable.
             Answer::Unavailable { message, .. } => match queued.request.unanswered(message.clone()) {
-                Some(answer) => self.answer(answer).await,
+                Some(answer) => {
+                    self.channels.queue.settle(&queued);
+                    self.answer(answer).await;
+                }
                 None => self.try_again(queued, message).await,
             },
         }
@@ -258,13 +296,14 @@ impl Dispatcher {
     async fn try_again(&mut self, mut queued: Queued, message: String) {
         queued.n_retries += 1;
         if queued.n_retries > RETRIES_MAX {
+            self.channels.queue.settle(&queued);
             return self.answer(queued.request.failed(message, None)).await;
         }
         self.put_back(queued).await;
     }
 
     async fn put_back(&mut self, queued: Queued) {
-        if let Err(answer) = self.channels.queue.push(queued, self.clock.now()) {
+        if let Err(answer) = self.channels.queue.put_back(queued, self.clock.now()) {
             self.answer(answer).await;
         }
     }

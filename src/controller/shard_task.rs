@@ -251,7 +251,7 @@ impl ShardTask {
         is_answered
     }
 
-    /// Performs one effect. Returns the answer if its lane is full.
+    /// Performs one effect. Returns the answer if its lane is full, or to a request that it withdraws.
     fn perform(&self, ordered: Ordered) -> Vec<Input> {
         let Ordered { shard_term, effect } = ordered;
         let is_quarantined = || self.channels.leadership.borrow().is_quarantined(shard_term.shard);
@@ -263,6 +263,11 @@ impl ShardTask {
             Effect::CreateJob(order) => dispatch(Request::Create(order)),
             Effect::DeleteJob(delete) => dispatch(Request::Delete(delete)),
             Effect::LookUpJob(look_up) => dispatch(Request::LookUp(look_up)),
+            Effect::Withdraw(withdrawal) => self
+                .channels
+                .dispatch
+                .withdraw(shard_term, &withdrawal)
+                .map_or(Ok(()), Err),
             Effect::WriteStatus(write) => self.channels.statuses.push(shard_term, write, self.clock.boot()),
             Effect::EmitEvent(event) => {
                 self.channels.events.push(event, self.time);

@@ -367,6 +367,7 @@ pub(crate) struct SpecChange {
 impl SpecChange {
     pub(crate) fn between(old: &CronJobRecord, new: &CronJobRecord) -> SpecChange {
         let is_schedule = new.schedule.differs_from(&old.schedule);
+        let is_template = !new.template.body.is_same(&old.template.body);
         let key = |record: &CronJobRecord| {
             (
                 record.is_deleting,
@@ -380,7 +381,7 @@ impl SpecChange {
         };
         SpecChange {
             is_schedule,
-            is_any: is_schedule || key(old) != key(new),
+            is_any: is_schedule || is_template || key(old) != key(new),
         }
     }
 }

@@ -19,6 +19,9 @@ pub enum Effect {
     DeleteJob(JobDelete),
     /// Look up a Job by namespace and name; answered once by `JobLookedUp`.
     LookUpJob(JobLookUp),
+    /// Withdraw a `CreateJob` or a `DeleteJob` that is not sent yet. It is answered by `Withdrawn` then. A request that
+    /// is sent is answered as if it had not been withdrawn, but it is not sent a second time.
+    Withdraw(Withdrawal),
     /// Write a CronJob's status. A later write for the same CronJob replaces one not sent yet. Each write that is sent
     /// is answered by `StatusAnswered`.
     WriteStatus(StatusWrite),
@@ -68,6 +71,15 @@ pub struct JobDelete {
     pub uid: Uid,
     /// Whether a create waits for the delete. Such a delete is sent with the creates, others after them.
     pub is_for_replace: bool,
+}
+
+/// A request to withdraw, since its CronJob has changed or is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withdrawal {
+    /// The CronJob.
+    pub cron_job: Arc<CronJobIdentity>,
+    /// The Job whose delete for Replace is withdrawn; `None` for the CronJob's create.
+    pub job: Option<Uid>,
 }
 
 /// A Job to look up. The answer repeats the whole request, since two requests for one name may mean different Jobs.

@@ -55,6 +55,8 @@ pub enum CreateOutcome {
     },
     /// Not sent: its turn came at or after its `expires_at`.
     Expired,
+    /// Not sent: the shard withdrew it, since its CronJob has changed.
+    Withdrawn,
     /// Not sent, or sent and not answered: leadership ended or the process is shutting down.
     Abandoned,
 }
@@ -73,6 +75,8 @@ pub enum DeleteOutcome {
         /// The wait that the server requested.
         retry_after: Option<Duration>,
     },
+    /// Not sent: the shard withdrew it, since its CronJob has changed.
+    Withdrawn,
     /// Not sent: leadership ended or the process is shutting down.
     Abandoned,
 }

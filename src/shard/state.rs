@@ -8,6 +8,7 @@
 mod active;
 mod answers;
 mod back_off;
+mod changes;
 mod complaints;
 mod decision;
 mod decisions;
@@ -24,13 +25,13 @@ use std::collections::VecDeque;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    cron_job::{CronJobState, OpenSlot, Reported, SpecChange},
+    cron_job::OpenSlot,
     effect::{CronJobEvent, Effect, EventReason},
     ids::{ResourceVersion, Uid},
     index::{Index, OwnerIndex},
     input::{Input, Scope},
-    outcome_counts::{InstantOutcome, OutcomeCounts},
-    record::{CronJobRecord, JobRecord},
+    outcome_counts::OutcomeCounts,
+    record::JobRecord,
     template_memory::TemplateMemory,
 };
 use crate::shard::{ShardCount, ShardId, ShardPhase};
@@ -254,77 +255,6 @@ impl ShardState {
             self.emit_status(owner, now);
         } else {
             self.flush_status(owner, now);
-        }
-    }
-
-    fn apply_cron_job(&mut self, record: CronJobRecord, now: Timestamp) {
-        let mark = self.relists.mark;
-        let uid = record.identity.uid.clone();
-        let Some(owner) = self.index.find_cron_job(&uid) else {
-            let mut cron_job = Box::new(CronJobState::new(record, mark));
-            cron_job.keep_within(&self.template_memory);
-            let owner = self.index.insert_cron_job(&uid, cron_job);
-            self.evaluate(owner, now);
-            return;
-        };
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
-        cron_job.mark = mark;
-        // An event older than the answer to this replica's own write has no news.
-        if record.resource_version < cron_job.record.resource_version {
-            return;
-        }
-        let change = SpecChange::between(&cron_job.record, &record);
-        let is_status_news = cron_job.take_status(&record.status);
-        let was_undecodable = std::mem::take(&mut cron_job.is_undecodable);
-        cron_job.record = record;
-        cron_job.keep_within(&self.template_memory);
-        cron_job.status_not_before = None;
-        if change.is_schedule {
-            self.schedule_changed(owner, now);
-        }
-        if change.is_any || is_status_news || was_undecodable {
-            if let Some(cron_job) = self.index.cron_job_mut(owner) {
-                cron_job.must_look = true;
-            }
-            self.evaluate(owner, now);
-        } else {
-            self.emit_status(owner, now);
-        }
-    }
-
-    /// Handles a changed schedule: what was due by the old one ends, and no earlier slot of the new one is started
-    /// (B-2.2 and its difference).
-    fn schedule_changed(&mut self, owner: OwnerIndex, now: Timestamp) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
-        cron_job.schedule_changed = Some(now);
-        cron_job.reported = Reported::default();
-        cron_job.ended_slot = None;
-        let is_unparseable = cron_job.record.schedule.parsed.is_err();
-        let message = format!("unparseable schedule for cronjob: {}", cron_job.record.schedule.text);
-        self.disarm(owner);
-        self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged);
-        if is_unparseable {
-            self.emit_event(owner, EventReason::UnParseableCronJobSchedule, message);
-        }
-    }
-
-    fn delete_cron_job(&mut self, uid: &Uid) {
-        if let Some(owner) = self.index.find_cron_job(uid) {
-            self.remove_cron_job(owner);
-        }
-    }
-
-    fn remove_cron_job(&mut self, owner: OwnerIndex) {
-        self.disarm(owner);
-        self.cancel_wake(owner);
-        if let Some(cron_job) = self.index.remove_cron_job(owner)
-            && cron_job.open.is_some()
-        {
-            self.outcome_counts.close(InstantOutcome::Deleted);
         }
     }
 

@@ -51,7 +51,8 @@ async fn carry_out(api: &ApiClient, effect: Effect) -> Option<Input> {
             name: delete.name.clone(),
             answer: outcome(api.delete_job(&delete).await.answer),
         }),
-        Effect::EmitEvent(_) => None,
+        // Every create is answered at once, so nothing waits.
+        Effect::EmitEvent(_) | Effect::Withdraw(_) => None,
         Effect::LookUpJob(look_up) => panic!("{look_up:?}"),
     }
 }

@@ -179,6 +179,7 @@ impl<'a> Trial<'a> {
             }
             Effect::EmitEvent(event) => self.note_event(event),
             // All requests are answered at once, so nothing waits.
+            Effect::Withdraw(_) => {}
         }
     }
 

@@ -12,6 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     fair_queue::{FairQueue, Namespaced},
     request::{Lane, Queued},
+    withdrawable::{RequestKey, Withdrawable},
 };
 use crate::{controller::tokens::Tokens, shard::BootInstant};
 
@@ -99,6 +100,18 @@ impl InFlight {
     }
 }
 
+/// A lane of the backlog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LaneKind {
+    Quarantined,
+    Completed,
+    Reading,
+    Creates,
+    Overdue,
+    LookUps,
+    Background,
+}
+
 #[derive(Debug)]
 pub(super) struct Backlog {
     len_max: usize,
@@ -111,6 +124,7 @@ pub(super) struct Backlog {
     look_ups: FairQueue<Queued>,
     background: FairQueue<Queued>,
     n_turns: u32,
+    withdrawable: Withdrawable,
 }
 
 impl Backlog {
@@ -131,6 +145,7 @@ impl Backlog {
             look_ups: FairQueue::default(),
             background: FairQueue::default(),
             n_turns: 0,
+            withdrawable: Withdrawable::default(),
         }
     }
 
@@ -139,26 +154,73 @@ impl Backlog {
         if self.n_creates() + self.n_background() >= self.len_max {
             return Err(Box::new(queued));
         }
-        let lane = match queued.request.lane(now) {
-            Lane::Creates | Lane::Overdue if queued.is_quarantined() => &mut self.quarantined,
-            Lane::Creates | Lane::Overdue if queued.is_completed => &mut self.completed,
-            Lane::Creates | Lane::Overdue if queued.is_reading() => &mut self.reading,
-            Lane::Creates => &mut self.creates,
-            Lane::Overdue => {
-                self.overdue.push(queued.request.futile_from(now), queued);
-                return Ok(());
-            }
-            Lane::LookUps => &mut self.look_ups,
-            Lane::Background => &mut self.background,
+        let kind = match queued.request.lane(now) {
+            Lane::Creates | Lane::Overdue if queued.is_quarantined() => LaneKind::Quarantined,
+            Lane::Creates | Lane::Overdue if queued.is_completed => LaneKind::Completed,
+            Lane::Creates | Lane::Overdue if queued.is_reading() => LaneKind::Reading,
+            Lane::Creates => LaneKind::Creates,
+            Lane::Overdue => LaneKind::Overdue,
+            Lane::LookUps => LaneKind::LookUps,
+            Lane::Background => LaneKind::Background,
         };
-        let deadline = queued.request.deadline(now);
-        lane.push(deadline, queued);
+        let deadline = match kind {
+            LaneKind::Overdue => queued.request.futile_from(now),
+            _ => queued.request.deadline(now),
+        };
+        let key = queued.key();
+        let place = self.lane_mut(kind).push(deadline, queued);
+        if let Some(key) = key {
+            self.withdrawable.wait(key, kind, place);
+        }
         Ok(())
+    }
+
+    /// Returns a request that was popped and not answered, or gives it back if it was withdrawn meanwhile or the
+    /// backlog is full.
+    pub(super) fn put_back(&mut self, queued: Queued, now: Timestamp) -> Result<(), PutBackError> {
+        if self.settle(&queued) {
+            return Err(PutBackError::Withdrawn(Box::new(queued)));
+        }
+        self.push(queued, now).map_err(PutBackError::Full)
+    }
+
+    /// Called when a popped request is answered. Returns whether it was withdrawn meanwhile.
+    pub(super) fn settle(&mut self, queued: &Queued) -> bool {
+        self.withdrawable.settle(queued)
+    }
+
+    /// Removes a request that waits. One that is popped and not answered is not put back.
+    pub(super) fn withdraw(&mut self, namespace: &str, key: &RequestKey) -> Option<Queued> {
+        let (kind, place) = self.withdrawable.withdraw(key)?;
+        self.lane_mut(kind).remove(namespace, place)
+    }
+
+    fn lane_mut(&mut self, kind: LaneKind) -> &mut FairQueue<Queued> {
+        match kind {
+            LaneKind::Quarantined => &mut self.quarantined,
+            LaneKind::Completed => &mut self.completed,
+            LaneKind::Reading => &mut self.reading,
+            LaneKind::Creates => &mut self.creates,
+            LaneKind::Overdue => &mut self.overdue,
+            LaneKind::LookUps => &mut self.look_ups,
+            LaneKind::Background => &mut self.background,
+        }
     }
 
     /// Returns the next request to send, where `places` is the limit in flight and `in_flight` the present use of it.
     /// If only a token is missing, returns the instant of the next token.
     pub(super) fn pop(
+        &mut self,
+        now: (Timestamp, BootInstant),
+        places: u32,
+        in_flight: &InFlight,
+    ) -> Result<Queued, Option<BootInstant>> {
+        let queued = self.next(now, places, in_flight)?;
+        self.withdrawable.send(&queued);
+        Ok(queued)
+    }
+
+    fn next(
         &mut self,
         (now, boot): (Timestamp, BootInstant),
         places: u32,
@@ -220,7 +282,10 @@ impl Backlog {
 
     /// Removes any queued request, to be abandoned.
     pub(super) fn take_any(&mut self) -> Option<Queued> {
-        self.lanes().into_iter().find_map(|lane| lane.pop(u32::MAX, |_| 0))
+        let queued = self.lanes().into_iter().find_map(|lane| lane.pop(u32::MAX, |_| 0))?;
+        self.withdrawable.send(&queued);
+        self.withdrawable.settle(&queued);
+        Some(queued)
     }
 
     pub(super) fn n_creates(&self) -> usize {
@@ -230,6 +295,15 @@ impl Backlog {
     pub(super) fn n_background(&self) -> usize {
         self.look_ups.len() + self.background.len()
     }
+}
+
+/// Why a request was not put back.
+#[derive(Debug)]
+pub(super) enum PutBackError {
+    /// The shard withdrew it while it was sent.
+    Withdrawn(Box<Queued>),
+    /// The backlog is full.
+    Full(Box<Queued>),
 }
 
 /// Whether the oldest request of a lane has waited too long. The lane is ordered by arrival.

@@ -7,10 +7,7 @@
 //! A namespace that already has its share in flight is passed over and keeps its turn. If all waiting namespaces have
 //! their share in flight, the namespace with the fewest requests in flight is served, so that no place stays empty.
 
-use std::{
-    cmp::Ordering,
-    collections::{BTreeSet, BinaryHeap, HashMap},
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
 
@@ -20,7 +17,7 @@ pub(super) trait Namespaced {
     fn namespace(&self) -> &str;
 }
 
-/// The queue, with one heap per waiting namespace.
+/// The queue, with one ordered map per waiting namespace.
 #[derive(Debug)]
 pub(super) struct FairQueue<T> {
     names: HashMap<Box<str>, usize>,
@@ -40,36 +37,15 @@ pub(super) struct FairQueue<T> {
 struct Namespace<T> {
     name: Box<str>,
     last_turn: u64,
-    waiting: BinaryHeap<Waiting<T>>,
+    waiting: BTreeMap<Place, T>,
 }
 
-#[derive(Debug)]
-struct Waiting<T> {
+/// The place of an item among those of its namespace: the earliest deadline first, and the first pushed of equal ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
     deadline: Timestamp,
     order: u64,
-    item: T,
 }
-
-impl<T> Ord for Waiting<T> {
-    /// The heap returns its greatest entry first: the earliest deadline, and the first pushed of equal ones.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.deadline, other.order).cmp(&(self.deadline, self.order))
-    }
-}
-
-impl<T> PartialOrd for Waiting<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> PartialEq for Waiting<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl<T> Eq for Waiting<T> {}
 
 impl<T> Default for FairQueue<T> {
     fn default() -> Self {
@@ -96,17 +72,29 @@ impl<T: Namespaced> FairQueue<T> {
         self.by_deadline.first().map(|(deadline, ..)| *deadline)
     }
 
-    pub(super) fn push(&mut self, deadline: Timestamp, item: T) {
+    /// Adds an item. Returns its place, by which it can be removed.
+    pub(super) fn push(&mut self, deadline: Timestamp, item: T) -> Place {
         let number = self.number_of(item.namespace());
         self.unlist(number);
         self.n_pushed += 1;
         self.len += 1;
-        self.namespaces[number].waiting.push(Waiting {
+        let place = Place {
             deadline,
             order: self.n_pushed,
-            item,
-        });
+        };
+        self.namespaces[number].waiting.insert(place, item);
         self.list(number);
+        place
+    }
+
+    /// Removes the item at a place of a namespace. The namespace keeps its turn.
+    pub(super) fn remove(&mut self, namespace: &str, place: Place) -> Option<T> {
+        let number = *self.names.get(namespace)?;
+        self.unlist(number);
+        let item = self.namespaces[number].waiting.remove(&place);
+        self.len -= usize::from(item.is_some());
+        self.list_or_free(number);
+        item
     }
 
     /// Removes the next item. `n_in_flight` returns the number in flight of a namespace, and `share` is the limit of it
@@ -134,13 +122,13 @@ impl<T: Namespaced> FairQueue<T> {
         self.unlist(number);
         let namespace = &mut self.namespaces[number];
         namespace.last_turn = self.turn;
-        let next = namespace.waiting.pop()?;
+        let (_, item) = namespace.waiting.pop_first()?;
         self.len -= 1;
         self.list_or_free(number);
-        Some(next.item)
+        Some(item)
     }
 
-    /// Called after an item was taken from an unlisted namespace.
+    /// Called after an item was removed from an unlisted namespace.
     fn list_or_free(&mut self, number: usize) {
         if self.namespaces[number].waiting.is_empty() {
             self.names.remove(&self.namespaces[number].name);
@@ -165,7 +153,7 @@ impl<T: Namespaced> FairQueue<T> {
         let namespace = Namespace {
             name: name.into(),
             last_turn: self.turn,
-            waiting: BinaryHeap::new(),
+            waiting: BTreeMap::new(),
         };
         let number = if let Some(number) = self.free.pop() {
             self.namespaces[number] = namespace;
@@ -180,7 +168,7 @@ impl<T: Namespaced> FairQueue<T> {
 
     fn list(&mut self, number: usize) {
         let namespace = &self.namespaces[number];
-        if let Some(first) = namespace.waiting.peek() {
+        if let Some((first, _)) = namespace.waiting.first_key_value() {
             self.by_deadline.insert((first.deadline, namespace.last_turn, number));
             self.by_turn.insert((namespace.last_turn, number));
         }
@@ -188,7 +176,7 @@ impl<T: Namespaced> FairQueue<T> {
 
     fn unlist(&mut self, number: usize) {
         let namespace = &self.namespaces[number];
-        if let Some(first) = namespace.waiting.peek() {
+        if let Some((first, _)) = namespace.waiting.first_key_value() {
             self.by_deadline.remove(&(first.deadline, namespace.last_turn, number));
             self.by_turn.remove(&(namespace.last_turn, number));
         }

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::fair_queue::Namespaced;
+use super::{fair_queue::Namespaced, withdrawable::RequestKey};
 use crate::{
     controller::{
         clock::{Clock, ClockVerdict},
@@ -170,6 +170,15 @@ impl Request {
         }
     }
 
+    /// The answer to a request that was withdrawn.
+    pub(super) fn withdrawn(&self) -> Input {
+        match self {
+            Request::Create(order) => created(order, CreateOutcome::Withdrawn),
+            Request::Delete(delete) => deleted(delete, DeleteOutcome::Withdrawn),
+            Request::LookUp(_) => self.abandoned(),
+        }
+    }
+
     /// The answer to a create that was sent and not answered; `None` for requests that can be repeated.
     pub(super) fn unanswered(&self, message: String) -> Option<Input> {
         match self {
@@ -223,6 +232,16 @@ impl Queued {
             is_completed: false,
             n_retries: 0,
         }
+    }
+
+    /// Identifies a request that the shard may withdraw: one that a slot waits for.
+    pub(super) fn key(&self) -> Option<RequestKey> {
+        let uid = match &self.request {
+            Request::Create(order) => &order.cron_job.uid,
+            Request::Delete(delete) if delete.is_for_replace => &delete.uid,
+            Request::Delete(_) | Request::LookUp(_) => return None,
+        };
+        Some((self.shard_term, uid.clone()))
     }
 
     /// Whether the request belongs to the quarantine lane, which sends one request at a time.

@@ -21,6 +21,7 @@ use crate::{
 
 mod fence;
 mod reading;
+mod withdrawal;
 
 /// A term of the only shard.
 const fn of_term(term: u64) -> ShardTerm {

@@ -251,7 +251,11 @@ fn a_running_job_out_of_sight_is_asked_for_before_another_run_begins_beside_it()
     shards.handle(Input::JobUnselected(running.uid.clone()), at("10:00:59"));
     let asked = std::iter::from_fn(|| shards.poll_effect()).find_map(|ordered| match ordered.effect {
         Effect::LookUpJob(look_up) => Some(look_up),
-        Effect::CreateJob(_) | Effect::DeleteJob(_) | Effect::WriteStatus(_) | Effect::EmitEvent(_) => None,
+        Effect::CreateJob(_)
+        | Effect::DeleteJob(_)
+        | Effect::Withdraw(_)
+        | Effect::WriteStatus(_)
+        | Effect::EmitEvent(_) => None,
     });
     let look_up = asked.expect("a question");
     assert_eq!(look_up.listed_uid, Some(running.uid.clone()));
@@ -350,6 +354,7 @@ impl Follower {
                     format!("delete {}", delete.name)
                 }
                 Effect::LookUpJob(look_up) => format!("look up {}", look_up.name),
+                Effect::Withdraw(withdrawal) => format!("withdraw {withdrawal:?}"),
                 Effect::WriteStatus(write) => {
                     let line = format!("{} {:?}", write.cron_job.name, write.status);
                     let answer = StatusOutcome::Stored {

@@ -66,7 +66,7 @@ impl ShardState {
                 self.retry_later(owner, retry_after, now);
             }
             CreateOutcome::Unanswered { message } => self.ask_for_slot(owner, slot, message),
-            CreateOutcome::Expired => self.retry_at(owner, now),
+            CreateOutcome::Expired | CreateOutcome::Withdrawn => self.retry_at(owner, now),
             CreateOutcome::Abandoned => self.retry_at(owner, after(now, ABANDONED_RETRY)),
         }
         self.evaluate(owner, now);
@@ -87,7 +87,10 @@ impl ShardState {
             | CreateOutcome::Refused { .. }
             | CreateOutcome::Failed { .. } => *since = None,
             // Not an answer of the server.
-            CreateOutcome::Unanswered { .. } | CreateOutcome::Expired | CreateOutcome::Abandoned => {}
+            CreateOutcome::Unanswered { .. }
+            | CreateOutcome::Expired
+            | CreateOutcome::Withdrawn
+            | CreateOutcome::Abandoned => {}
         }
     }
 
@@ -239,7 +242,7 @@ impl ShardState {
     pub(super) fn delete_answered(&mut self, uid: &Uid, job: &Uid, name: &str, answer: DeleteOutcome, now: Timestamp) {
         let is_gone = match &answer {
             DeleteOutcome::Deleted | DeleteOutcome::Gone => true,
-            DeleteOutcome::Failed { .. } | DeleteOutcome::Abandoned => false,
+            DeleteOutcome::Failed { .. } | DeleteOutcome::Withdrawn | DeleteOutcome::Abandoned => false,
         };
         if let Some(index) = self.index.find_job(job)
             && let Some(job) = self.index.job_mut(index)
@@ -249,12 +252,13 @@ impl ShardState {
         let Some(owner) = self.index.find_cron_job(uid) else {
             return;
         };
+        let has_failed = matches!(answer, DeleteOutcome::Failed { .. } | DeleteOutcome::Abandoned);
         match answer {
             DeleteOutcome::Deleted => {
                 self.emit_event(owner, EventReason::SuccessfulDelete, format!("Deleted job {name}"));
             }
             // Another client deleted the Job first; the goal is reached.
-            DeleteOutcome::Gone => {}
+            DeleteOutcome::Gone | DeleteOutcome::Withdrawn => {}
             DeleteOutcome::Failed { message, retry_after } => {
                 self.emit_event(owner, EventReason::FailedDelete, format!("Deleted job: {message}"));
                 self.put_history_off(owner, retry_after, now);
@@ -265,7 +269,7 @@ impl ShardState {
             cron_job.n_history_failures = 0;
             cron_job.remove_active(job);
         }
-        self.replaced(owner, job, is_gone, now);
+        self.replaced(owner, job, has_failed, now);
         self.evaluate_jobs(owner, now);
     }
 
@@ -283,7 +287,7 @@ impl ShardState {
     }
 
     /// Handles the answer for one of the Jobs to replace. After the last one, the slot is decided again (B-10.4).
-    fn replaced(&mut self, owner: OwnerIndex, job: &Uid, is_gone: bool, now: Timestamp) {
+    fn replaced(&mut self, owner: OwnerIndex, job: &Uid, is_failed: bool, now: Timestamp) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
@@ -295,7 +299,7 @@ impl ShardState {
             return;
         }
         jobs.retain(|waiting| waiting != job);
-        *has_failed |= !is_gone;
+        *has_failed |= is_failed;
         let (is_last, has_failed) = (jobs.is_empty(), *has_failed);
         match (is_last, has_failed) {
             (false, _) => {}

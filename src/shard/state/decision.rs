@@ -24,6 +24,7 @@ impl ShardState {
     /// Decides a CronJob, unless the decision depends on an outstanding answer.
     pub(super) fn decide(&mut self, owner: OwnerIndex, now: Timestamp) {
         self.close_behind_cursor(owner);
+        self.close_of_former_schedule(owner);
         self.ask_again(owner, now);
         if !self.may_decide(owner, now) {
             return;

@@ -150,6 +150,7 @@ impl ShardState {
         }
         self.disarm(owner);
         self.cancel_wake(owner);
+        self.withdraw(owner);
         self.close_unless_in_flight(owner, InstantOutcome::Unschedulable);
     }
 

@@ -21,3 +21,4 @@ mod schedule_changes;
 mod status_writes;
 mod template_memory;
 mod unlabelled;
+mod withdrawals;

@@ -188,6 +188,7 @@ impl Cluster {
                     assert!(EXPECTED_EVENTS.contains(&event.reason), "{event:?} at {}", self.now);
                 }
                 Effect::LookUpJob(look_up) => panic!("{look_up:?}"),
+                Effect::Withdraw(withdrawal) => panic!("{withdrawal:?}"),
             }
         }
     }

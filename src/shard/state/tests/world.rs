@@ -261,6 +261,13 @@ impl World {
                 self.look_ups.push(look_up);
                 line
             }
+            Effect::Withdraw(withdrawal) => {
+                let name = &withdrawal.cron_job.name;
+                match withdrawal.job {
+                    None => format!("withdraw the create of {name}"),
+                    Some(job) => format!("withdraw the delete of {job}"),
+                }
+            }
             Effect::WriteStatus(write) => {
                 let line = status_line(&write);
                 self.writes.insert(write.cron_job.name.to_string(), write);

@@ -78,7 +78,8 @@ fn rules(kind: TroubleKind) -> Vec<Rule> {
             vec![rule(delay, 1_000_000, &[])]
         }
         TroubleKind::Throttled { retry_after_seconds } => {
-            vec![rule(Fault::Throttle { retry_after_seconds }, 950_000, &[])]
+            let verbs = [&[Verb::Document, Verb::Get], WRITES.as_slice()].concat();
+            vec![rule(Fault::Throttle { retry_after_seconds }, 950_000, &verbs)]
         }
         TroubleKind::InternalErrors => vec![rule(Fault::InternalError, 600_000, &[])],
         TroubleKind::Unavailable => vec![rule(Fault::Unavailable, 600_000, &[])],

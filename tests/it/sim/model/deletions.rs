@@ -56,7 +56,7 @@ fn judge_one(
     problems: &mut Vec<String>,
 ) {
     let deletion_at = deletion.at;
-    let known_at = case.hindrances.known_at(deletion_at);
+    let known_at = case.hindrances.decided_at(deletion_at);
     let specs = view.specs(known_at, deletion.at);
     let replaced_from = known_at.min(deletion.at - ON_THE_WAY);
     let ran_lately = job.finished.is_none_or(|(at, _)| at >= replaced_from);

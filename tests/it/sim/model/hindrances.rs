@@ -11,8 +11,10 @@ use crate::sim::{
 /// Stretches of time, in order and apart from each other.
 pub(super) struct Hindrances {
     spans: Vec<(Timestamp, Timestamp)>,
-    /// When watches may be behind: during the hindrances, and while each watch ends after one event.
+    /// When watches may be behind: while no controller is there, and while something is in the way of its watches.
     late_watches: Vec<(Timestamp, Timestamp)>,
+    /// When what was decided may wait to be sent, or watches may be behind.
+    held_up: Vec<(Timestamp, Timestamp)>,
 }
 
 impl Hindrances {
@@ -20,9 +22,14 @@ impl Hindrances {
         let mut spans: Vec<(Timestamp, Timestamp)> = Vec::new();
         let pairs = world.lives.windows(2).zip(&scenario.crashes);
         spans.extend(pairs.map(|(lives, crash): (&[Life], &Crash)| (crash.at, lives[1].from)));
+        let mut late_watches = spans.clone();
         for trouble in &scenario.troubles {
+            let span = (trouble.from, trouble.until + trouble.recovery());
             if trouble.holds_up() {
-                spans.push((trouble.from, trouble.until + trouble.recovery()));
+                spans.push(span);
+            }
+            if trouble.delays_watches() {
+                late_watches.push(span);
             }
             if trouble.stops_beginners() {
                 let begun = world.lives.iter().map(|life| life.from);
@@ -30,12 +37,11 @@ impl Hindrances {
                 spans.extend(begun_wrong.map(|from| (from, trouble.until + NEWS)));
             }
         }
-        let ending = scenario.troubles.iter().filter(|trouble| trouble.ends_watches());
-        let ending = ending.map(|trouble| (trouble.from, trouble.until));
-        let late_watches = spans.iter().copied().chain(ending).collect();
+        let held_up = spans.iter().chain(&late_watches).copied().collect();
         Hindrances {
             spans: merged(spans),
             late_watches: merged(late_watches),
+            held_up: merged(held_up),
         }
     }
 
@@ -46,10 +52,12 @@ impl Hindrances {
 
     /// The instant of which a controller at `at` knows what was so, and since which it may not know what came.
     pub(super) fn known_at(&self, at: Timestamp) -> Timestamp {
-        let since = at - NEWS;
-        touching(&self.late_watches, since, at)
-            .first()
-            .map_or(since, |span| since.min(span.0 - NEWS))
+        begin_of_news(&self.late_watches, at)
+    }
+
+    /// The instant of whose knowledge a delete at `at` may have been decided: it may have waited to be sent.
+    pub(super) fn decided_at(&self, at: Timestamp) -> Timestamp {
+        begin_of_news(&self.held_up, at)
     }
 
     /// When what comes at `at` is known at the latest.
@@ -59,6 +67,13 @@ impl Hindrances {
             .last()
             .map_or(by, |span| by.max(span.1 + NEWS))
     }
+}
+
+fn begin_of_news(spans: &[(Timestamp, Timestamp)], at: Timestamp) -> Timestamp {
+    let since = at - NEWS;
+    touching(spans, since, at)
+        .first()
+        .map_or(since, |span| since.min(span.0 - NEWS))
 }
 
 /// Spans that are closer to each other than news take become one.

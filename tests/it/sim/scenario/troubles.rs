@@ -21,7 +21,8 @@ pub(in crate::sim) enum TroubleKind {
     Outage,
     /// Requests take seconds.
     Slow,
-    /// 429 with Retry-After: what was begun is neither done nor refused for minutes.
+    /// 429 with Retry-After for what is not a watch: what was begun is neither done nor refused for minutes, and its
+    /// CronJob may change meanwhile.
     Throttled { retry_after_seconds: u64 },
     /// Some answers are 500.
     InternalErrors,
@@ -75,9 +76,23 @@ impl Trouble {
         }
     }
 
-    /// Whether each watch brings one event and ends, so that a burst of events arrives seconds late.
-    pub(in crate::sim) fn ends_watches(&self) -> bool {
-        self.kind == TroubleKind::WatchesEnd
+    /// Whether watches may bring changes late: they stop, cannot begin, or each brings one event and ends.
+    pub(in crate::sim) fn delays_watches(&self) -> bool {
+        match self.kind {
+            TroubleKind::Throttled { .. }
+            | TroubleKind::Denied
+            | TroubleKind::Conflicts
+            | TroubleKind::ClockStep { .. } => false,
+            TroubleKind::Outage
+            | TroubleKind::Slow
+            | TroubleKind::InternalErrors
+            | TroubleKind::Unavailable
+            | TroubleKind::Expired
+            | TroubleKind::WatchesEnd
+            | TroubleKind::WatchesStall
+            | TroubleKind::WatchesSlow
+            | TroubleKind::Behind => true,
+        }
     }
 
     /// Whether a controller that starts meanwhile must do nothing, as its clock is wrong.

@@ -1,0 +1,48 @@
+//! The requests that a shard may withdraw, by what they are about: where they wait, and which are sent.
+//!
+//! A request that was withdrawn while it was sent is not sent again. Its answer, if it has one, counts.
+
+use std::collections::HashMap;
+
+use super::{backlog::LaneKind, fair_queue::Place, request::Queued};
+use crate::shard::{ShardTerm, Uid};
+
+/// The term of a request, and the uid of the CronJob of a create or of the Job of a delete.
+pub(super) type RequestKey = (ShardTerm, Uid);
+
+/// The requests of a backlog that may be withdrawn.
+#[derive(Debug, Default)]
+pub(super) struct Withdrawable {
+    waiting: HashMap<RequestKey, (LaneKind, Place)>,
+    /// Whether each sent request was withdrawn.
+    sent: HashMap<RequestKey, bool>,
+}
+
+impl Withdrawable {
+    /// Records that a request waits.
+    pub(super) fn wait(&mut self, key: RequestKey, lane: LaneKind, place: Place) {
+        self.waiting.insert(key, (lane, place));
+    }
+
+    /// Records that a request was taken from the backlog to be sent.
+    pub(super) fn send(&mut self, queued: &Queued) {
+        if let Some(key) = queued.key() {
+            self.waiting.remove(&key);
+            self.sent.insert(key, false);
+        }
+    }
+
+    /// Records that a sent request was answered or returns to the backlog. Returns whether it was withdrawn meanwhile.
+    pub(super) fn settle(&mut self, queued: &Queued) -> bool {
+        let key = queued.key();
+        key.and_then(|key| self.sent.remove(&key)).unwrap_or_default()
+    }
+
+    /// Withdraws a request. Returns where it waits, if it does.
+    pub(super) fn withdraw(&mut self, key: &RequestKey) -> Option<(LaneKind, Place)> {
+        if let Some(is_withdrawn) = self.sent.get_mut(key) {
+            *is_withdrawn = true;
+        }
+        self.waiting.remove(key)
+    }
+}

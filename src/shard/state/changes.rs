@@ -1,0 +1,134 @@
+//! New versions of a CronJob, and its deletion: what they change at once, and what they withdraw.
+//!
+//! A request that waits to be sent was decided on a former version. It is withdrawn when the version that counts is
+//! another one, and the slot is decided again. A request that is sent is not affected.
+
+use jiff::Timestamp;
+
+use super::ShardState;
+use crate::shard::{
+    cron_job::{CronJobState, Reported, SlotStage, SpecChange},
+    effect::{Effect, EventReason, Withdrawal},
+    ids::Uid,
+    index::OwnerIndex,
+    outcome_counts::InstantOutcome,
+    record::CronJobRecord,
+};
+
+impl ShardState {
+    pub(super) fn apply_cron_job(&mut self, record: CronJobRecord, now: Timestamp) {
+        let mark = self.relists.mark;
+        let uid = record.identity.uid.clone();
+        let Some(owner) = self.index.find_cron_job(&uid) else {
+            let mut cron_job = Box::new(CronJobState::new(record, mark));
+            cron_job.keep_within(&self.template_memory);
+            let owner = self.index.insert_cron_job(&uid, cron_job);
+            self.evaluate(owner, now);
+            return;
+        };
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        cron_job.mark = mark;
+        // An event older than the answer to this replica's own write has no news.
+        if record.resource_version < cron_job.record.resource_version {
+            return;
+        }
+        let change = SpecChange::between(&cron_job.record, &record);
+        let is_status_news = cron_job.take_status(&record.status);
+        let was_undecodable = std::mem::take(&mut cron_job.is_undecodable);
+        cron_job.record = record;
+        cron_job.keep_within(&self.template_memory);
+        cron_job.status_not_before = None;
+        if change.is_schedule {
+            self.schedule_changed(owner, now);
+        }
+        if change.is_any {
+            self.withdraw(owner);
+        }
+        if change.is_any || is_status_news || was_undecodable {
+            if let Some(cron_job) = self.index.cron_job_mut(owner) {
+                cron_job.must_look = true;
+            }
+            self.evaluate(owner, now);
+        } else {
+            self.emit_status(owner, now);
+        }
+    }
+
+    /// Handles a changed schedule: what was due by the old one ends, and no earlier slot of the new one is started
+    /// (B-2.2 and its difference).
+    fn schedule_changed(&mut self, owner: OwnerIndex, now: Timestamp) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        cron_job.schedule_changed = Some(now);
+        cron_job.reported = Reported::default();
+        cron_job.ended_slot = None;
+        let is_unparseable = cron_job.record.schedule.parsed.is_err();
+        let message = format!("unparseable schedule for cronjob: {}", cron_job.record.schedule.text);
+        self.disarm(owner);
+        self.close_of_former_schedule(owner);
+        if is_unparseable {
+            self.emit_event(owner, EventReason::UnParseableCronJobSchedule, message);
+        }
+    }
+
+    /// Ends the open slot if the schedule has changed since, unless an answer about it is outstanding.
+    pub(super) fn close_of_former_schedule(&mut self, owner: OwnerIndex) {
+        let cron_job = self.index.cron_job(owner);
+        let is_of_former = cron_job.is_some_and(|cron_job| {
+            let slot = cron_job.open.as_ref().map(|open| open.slot);
+            slot.is_some_and(|slot| Some(slot) < cron_job.schedule_changed)
+        });
+        if is_of_former {
+            self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged);
+        }
+    }
+
+    pub(super) fn delete_cron_job(&mut self, uid: &Uid) {
+        if let Some(owner) = self.index.find_cron_job(uid) {
+            self.remove_cron_job(owner);
+        }
+    }
+
+    pub(super) fn remove_cron_job(&mut self, owner: OwnerIndex) {
+        self.disarm(owner);
+        self.cancel_wake(owner);
+        self.withdraw(owner);
+        if let Some(cron_job) = self.index.remove_cron_job(owner)
+            && cron_job.open.is_some()
+        {
+            self.outcome_counts.close(InstantOutcome::Deleted);
+        }
+    }
+
+    /// Withdraws the requests that the open slot waits for and that are not sent yet: its create, or the deletes before
+    /// it. The slot is decided again after the answer.
+    pub(super) fn withdraw(&mut self, owner: OwnerIndex) {
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return;
+        };
+        let withdrawal = |job| {
+            Effect::Withdraw(Withdrawal {
+                cron_job: cron_job.record.identity.clone(),
+                job,
+            })
+        };
+        match cron_job.open.as_ref().map(|open| &open.stage) {
+            Some(SlotStage::Ordered) => self.outbox.push_back(withdrawal(None)),
+            Some(SlotStage::Replacing { jobs, .. }) => {
+                self.outbox.extend(jobs.iter().map(|job| withdrawal(Some(job.clone()))));
+            }
+            Some(
+                SlotStage::Suspended
+                | SlotStage::Forbidden
+                | SlotStage::AlreadyActive
+                | SlotStage::LookingUp { .. }
+                | SlotStage::AskingLater { .. }
+                | SlotStage::BackingOff { .. },
+            )
+            | None => {}
+        }
+    }
+}

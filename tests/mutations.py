@@ -102,6 +102,8 @@ UNIT = {
     "sent-without-asking-who-leads": ("src/controller/lane.rs", "is_led.then(|| {", "(is_led || !now.since_boot().is_zero()).then(|| {", "asked_once_more"),
     "create-outlives-its-slot": (f"{STATE}/decision.rs", "expires_at.map_or(Timestamp::MAX, |expires_at| after(expires_at, -clock_skew_max))", "Timestamp::MAX", "a_job_may_be_stored_until"),
     "short-lived-job-outlives-its-term": ("src/shard/record.rs", "self.has_short_ttl() || limits.contains(&Some(0))", "self.has_short_ttl() && limits.contains(&Some(0))", "a_job_may_be_stored_until"),
+    "refused-as-invalid-is-given-up": (f"{STATE}/answers.rs", "                self.retry_slowly(owner, now);", "                self.end_open(owner, InstantOutcome::Refused);", "refused_as_invalid"),
+    "lost-to-a-former-deadline-stays-lost": ("src/shard/cron_job.rs", "(is_still_late || outcome != InstantOutcome::DeadlineExceeded)", "(is_still_late || outcome != InstantOutcome::Created)", "restarts"),
     "refused-look-up-stops-later-slots": (f"{STATE}/decision.rs", "Some(_) if cron_job.awaits_answer(now) => return false,", "Some(open) if open.is_in_flight() => return false,", "a_look_up_that_is_not_permitted"),
 }
 

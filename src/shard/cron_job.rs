@@ -11,6 +11,7 @@ use super::{
     record::{ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobStatus},
     template_memory::{KeptPart, Reservation, TemplateMemory},
 };
+use crate::schedule::policy::{Decision, SkipReason};
 
 /// One CronJob of the shard.
 pub(crate) struct CronJobState {
@@ -40,8 +41,8 @@ pub(crate) struct CronJobState {
     pub(crate) counted_until: Option<Timestamp>,
     /// The due slot that has not ended.
     pub(crate) open: Option<OpenSlot>,
-    /// The last slot that ended without a Job. It is not opened again.
-    pub(crate) ended_slot: Option<Timestamp>,
+    /// The last slot that ended without a Job, and how.
+    pub(crate) ended_slot: Option<(Timestamp, InstantOutcome)>,
     /// When the schedule changed, if this process observed it.
     pub(crate) schedule_changed: Option<Timestamp>,
     /// Look-ups of entries of `status.active` without a known Job, by uid (B-5.4).
@@ -106,6 +107,8 @@ pub(crate) struct OpenSlot {
     pub(crate) n_look_up_refusals: u32,
     /// Creates of this slot after which no Job of its name was found.
     pub(crate) n_lost_creates: u32,
+    /// The last answer of the server refused its Job as invalid.
+    pub(crate) is_refused: bool,
     /// The slot's Job, if the watch delivered its creation and deletion before the create was answered.
     pub(crate) gone: Option<Uid>,
 }
@@ -151,6 +154,14 @@ impl OpenSlot {
             SlotStage::Suspended => InstantOutcome::Suspended,
             SlotStage::Forbidden => InstantOutcome::Forbidden,
             SlotStage::AlreadyActive => InstantOutcome::AlreadyActive,
+            SlotStage::Replacing { .. }
+            | SlotStage::Ordered
+            | SlotStage::LookingUp { .. }
+            | SlotStage::BackingOff { .. }
+                if self.is_refused =>
+            {
+                InstantOutcome::Refused
+            }
             SlotStage::Replacing { .. }
             | SlotStage::Ordered
             | SlotStage::LookingUp { .. }
@@ -264,6 +275,15 @@ impl CronJobState {
         }
     }
 
+    /// Whether the slot of a decision has ended and is not opened again. A slot that was lost to its deadline is, once the
+    /// deadline has grown, as in a process that never knew the former one.
+    pub(crate) fn has_given_up(&self, decision: &Decision) -> bool {
+        self.ended_slot.is_some_and(|(slot, outcome)| {
+            let is_still_late = matches!(decision, Decision::Skip(SkipReason::DeadlineExceeded { .. }));
+            decision.slot() == Some(slot) && (is_still_late || outcome != InstantOutcome::DeadlineExceeded)
+        })
+    }
+
     /// Whether the decision waits for an answer about the open slot. Under Allow, a later due slot does not wait for a
     /// look-up that is not permitted, since no earlier Job could hold it back.
     pub(crate) fn awaits_answer(&self, now: Timestamp) -> bool {
@@ -355,33 +375,5 @@ impl CronJobState {
     /// Records the version of this replica's own stored write.
     pub(crate) fn take_version(&mut self, resource_version: ResourceVersion) {
         self.record.resource_version = self.record.resource_version.max(resource_version);
-    }
-}
-
-/// Differences between two versions of a CronJob that matter to a shard.
-pub(crate) struct SpecChange {
-    pub(crate) is_schedule: bool,
-    pub(crate) is_any: bool,
-}
-
-impl SpecChange {
-    pub(crate) fn between(old: &CronJobRecord, new: &CronJobRecord) -> SpecChange {
-        let is_schedule = new.schedule.differs_from(&old.schedule);
-        let is_template = !new.template.body.is_same(&old.template.body);
-        let key = |record: &CronJobRecord| {
-            (
-                record.is_deleting,
-                record.is_suspended,
-                record.starting_deadline_seconds,
-                record.concurrency_policy,
-                record.successful_jobs_history_limit,
-                record.failed_jobs_history_limit,
-                record.created,
-            )
-        };
-        SpecChange {
-            is_schedule,
-            is_any: is_schedule || is_template || key(old) != key(new),
-        }
     }
 }

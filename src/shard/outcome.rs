@@ -31,7 +31,8 @@ pub enum CreateOutcome {
     },
     /// The namespace is being deleted (B-12.2): back off without an Event.
     NamespaceTerminating,
-    /// Refused permanently: invalid, too large or malformed. A retry cannot succeed.
+    /// Refused as invalid, too large or malformed. A retry succeeds only if the CronJob, or a webhook that changed the
+    /// Job, is mended.
     Refused {
         /// The server's text.
         message: String,

@@ -25,7 +25,7 @@ pub enum InstantOutcome {
     ForeignJob,
     /// Its create was not answered, looking up its Job is not permitted, and a later slot became due under Allow.
     LookUpRefused,
-    /// The API server refused its Job permanently: a retry cannot succeed (B-12.4).
+    /// The API server refused its Job as invalid until a later slot became due (B-12.4).
     Refused,
     /// Its schedule can no longer run: the zone or the text became invalid while it was open (B-6.2, B-6.4).
     Unschedulable,

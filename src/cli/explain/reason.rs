@@ -83,7 +83,7 @@ impl Reason {
             Some(InstantOutcome::Created) => Reason::Created,
             Some(InstantOutcome::Adopted) => Reason::Adopted,
             Some(InstantOutcome::ForeignJob) => Reason::ForeignJob,
-            // The slot is still open or was refused for good: there is no Job.
+            // The slot is still open or was refused: there is no Job.
             None
             | Some(
                 InstantOutcome::Refused

@@ -163,9 +163,10 @@ impl Backlog {
             Lane::LookUps => LaneKind::LookUps,
             Lane::Background => LaneKind::Background,
         };
-        let deadline = match kind {
-            LaneKind::Overdue => queued.request.futile_from(now),
-            _ => queued.request.deadline(now),
+        let deadline = if kind == LaneKind::Overdue {
+            queued.request.futile_from(now)
+        } else {
+            queued.request.deadline(now)
         };
         let key = queued.key();
         let place = self.lane_mut(kind).push(deadline, queued);

@@ -6,8 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     ShardState,
-    back_off::{after, back_off},
+    back_off::{after, back_off, slow_back_off},
 };
+use crate::schedule::policy;
 use crate::shard::{
     ShardLabels,
     cron_job::{LookUpProgress, SlotStage},
@@ -42,6 +43,7 @@ impl ShardState {
             return;
         }
         self.note_permission(owner, &answer, now);
+        self.note_refused(owner, &answer);
         match answer {
             CreateOutcome::Created {
                 uid,
@@ -53,7 +55,7 @@ impl ShardState {
             CreateOutcome::NamespaceTerminating => self.retry_later(owner, None, now),
             CreateOutcome::Refused { message } => {
                 self.report_failed_create(owner, &message);
-                self.end_open(owner, InstantOutcome::Refused);
+                self.retry_slowly(owner, now);
             }
             CreateOutcome::NotPermitted { message } => {
                 if self.is_without_permission(owner, now) {
@@ -231,6 +233,29 @@ impl ShardState {
             .and_then(|asked| SignedDuration::try_from(asked).ok())
             .unwrap_or_default();
         self.retry_at(owner, after(now, wait.max(asked)));
+    }
+
+    /// Records whether the server's last answer refused the Job as invalid.
+    fn note_refused(&mut self, owner: OwnerIndex, answer: &CreateOutcome) {
+        if let Some(open) = self.open_slot_mut(owner) {
+            open.is_refused = matches!(answer, CreateOutcome::Refused { .. });
+        }
+    }
+
+    /// Retries a slot whose Job was refused as invalid. The cause may be an admission webhook, which is mended sooner or
+    /// later; a CronJob that is mended is decided at once.
+    fn retry_slowly(&mut self, owner: OwnerIndex, now: Timestamp) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        let deadline_secs = cron_job.record.starting_deadline_seconds;
+        let Some(open) = &mut cron_job.open else { return };
+        open.n_failures = open.n_failures.saturating_add(1);
+        let until = after(now, slow_back_off(open.n_failures, owner));
+        // A loss to the deadline is told when it occurs.
+        let lost =
+            policy::order_expiry(open.slot, deadline_secs).map(|last| after(last, SignedDuration::from_millis(1)));
+        self.retry_at(owner, lost.map_or(until, |lost| until.min(lost)).max(now));
     }
 
     fn retry_at(&mut self, owner: OwnerIndex, until: Timestamp) {

@@ -25,6 +25,19 @@ pub(super) fn back_off(n_failures: u32, owner: OwnerIndex) -> SignedDuration {
     spread(wait, number)
 }
 
+/// The wait after a Job was refused as invalid for the first time: a CronJob that runs every minute tries once a slot.
+const REFUSED_WAIT_MIN_SECS: i64 = 60;
+/// The longest wait after a Job was refused as invalid: a webhook that is mended is noticed within this time.
+const REFUSED_WAIT_MAX_SECS: i64 = 300;
+
+/// The wait of a CronJob whose Job was refused as invalid, after this number of failures.
+pub(super) fn slow_back_off(n_failures: u32, owner: OwnerIndex) -> SignedDuration {
+    let secs = REFUSED_WAIT_MIN_SECS
+        .saturating_mul(1 << n_failures.saturating_sub(1).min(20))
+        .min(REFUSED_WAIT_MAX_SECS);
+    spread(SignedDuration::from_secs(secs), owner.wrapping_mul(0x9E37_79B9))
+}
+
 /// Adds up to a quarter to a wait, chosen by a number, so that simultaneous failures are not retried simultaneously.
 pub(super) fn spread(wait: SignedDuration, number: u32) -> SignedDuration {
     let part = i32::try_from(number % 256).unwrap_or_default();

@@ -7,13 +7,41 @@ use jiff::Timestamp;
 
 use super::ShardState;
 use crate::shard::{
-    cron_job::{CronJobState, Reported, SlotStage, SpecChange},
+    cron_job::{CronJobState, Reported, SlotStage},
     effect::{Effect, EventReason, Withdrawal},
     ids::Uid,
     index::OwnerIndex,
     outcome_counts::InstantOutcome,
     record::CronJobRecord,
 };
+
+/// Differences between two versions of a CronJob that matter to a shard.
+struct SpecChange {
+    is_schedule: bool,
+    is_any: bool,
+}
+
+impl SpecChange {
+    fn between(old: &CronJobRecord, new: &CronJobRecord) -> SpecChange {
+        let is_schedule = new.schedule.differs_from(&old.schedule);
+        let is_template = !new.template.body.is_same(&old.template.body);
+        let key = |record: &CronJobRecord| {
+            (
+                record.is_deleting,
+                record.is_suspended,
+                record.starting_deadline_seconds,
+                record.concurrency_policy,
+                record.successful_jobs_history_limit,
+                record.failed_jobs_history_limit,
+                record.created,
+            )
+        };
+        SpecChange {
+            is_schedule,
+            is_any: is_schedule || is_template || key(old) != key(new),
+        }
+    }
+}
 
 impl ShardState {
     pub(super) fn apply_cron_job(&mut self, record: CronJobRecord, now: Timestamp) {
@@ -45,6 +73,7 @@ impl ShardState {
         }
         if change.is_any {
             self.withdraw(owner);
+            self.forget_failures(owner);
         }
         if change.is_any || is_status_news || was_undecodable {
             if let Some(cron_job) = self.index.cron_job_mut(owner) {
@@ -100,6 +129,13 @@ impl ShardState {
             && cron_job.open.is_some()
         {
             self.outcome_counts.close(InstantOutcome::Deleted);
+        }
+    }
+
+    /// Waits no longer than after a first failure: what failed may be mended.
+    fn forget_failures(&mut self, owner: OwnerIndex) {
+        if let Some(open) = self.open_slot_mut(owner) {
+            open.n_failures = 0;
         }
     }
 

@@ -38,7 +38,7 @@ impl ShardState {
         };
         cron_job.must_look = false;
         let passed = cron_job.armed.filter(|armed| *armed <= now);
-        let is_given_up = cron_job.ended_slot.is_some() && cron_job.ended_slot == verdict.decision.slot();
+        let is_given_up = cron_job.has_given_up(&verdict.decision);
         self.complain(owner, &verdict.decision);
         match &verdict.decision {
             _ if is_given_up => {}
@@ -235,6 +235,7 @@ impl ShardState {
             n_failures: 0,
             n_look_up_refusals: 0,
             n_lost_creates: 0,
+            is_refused: false,
             gone: None,
         });
         let outcome = if cron_job.record.is_suspended {
@@ -259,13 +260,13 @@ impl ShardState {
         self.emit_event(owner, EventReason::MissSchedule, message);
     }
 
-    /// Ends the open slot without a Job. The slot is not opened again.
+    /// Ends the open slot without a Job. The slot is not opened again, unless its deadline grows.
     pub(super) fn end_open(&mut self, owner: OwnerIndex, outcome: InstantOutcome) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
         if let Some(open) = cron_job.open.take() {
-            cron_job.ended_slot = Some(open.slot);
+            cron_job.ended_slot = Some((open.slot, outcome));
             self.outcome_counts.close(outcome);
         }
     }

@@ -17,6 +17,7 @@ mod own_writes;
 mod phase;
 mod policies;
 mod refusals;
+mod restarts;
 mod schedule_changes;
 mod status_writes;
 mod template_memory;

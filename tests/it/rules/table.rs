@@ -118,10 +118,11 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         rules: &["B-2.2"],
         built_in: "a schedule change waits for some later event, which may start a slot before the change",
-        ours: "re-decided at once; a slot before the change is not started (known while the process lives; after a restart as the built-in, B-2.3)",
+        ours: "re-decided at once; a slot before the change is not started, and what waits to be sent is withdrawn; a replica that did not see the change does as the built-in (B-2.3): at most one Job, for the latest slot of the new schedule before the change",
         tests: &[
             "b_2_2_a_slot_before_the_change_of_the_schedule_is_not_started",
             "b_2_3_after_a_restart_it_is_as_the_built_in_has_it",
+            "a_create_that_waits_is_withdrawn_when_the_schedule_changes",
         ],
     },
     Difference {
@@ -235,7 +236,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         rules: &["B-9.7"],
         built_in: "`@every X` with a deadline below X never fires; deadline 0 never fires",
-        ours: "`@every` keeps its grid; the deadline is judged when the slot is decided, at its instant; an order in the queue is dropped only when it is later than the larger of the deadline and ten seconds",
+        ours: "`@every` keeps its grid; the deadline is judged when the slot is decided, at its instant; an order in the queue is dropped only when it is later than the larger of the deadline and ten seconds; a slot that is found later, as after a restart, starts within its deadline alone",
         tests: &[
             "b_9_7_every_with_a_deadline_below_its_period_fires_on_its_grid",
             "b_9_7_a_deadline_of_zero_starts_at_its_slot_however_late_the_wake_up_is",
@@ -278,17 +279,21 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         rules: &["B-12.3"],
         built_in: "a foreign Job of the slot's name puts the CronJob to sleep",
-        ours: "Warning `FailedCreate`, the slot is given up, the next one is armed",
-        tests: &["b_12_3_a_foreign_job_costs_the_slot_and_the_next_is_armed"],
+        ours: "Warning `FailedCreate`, the slot is given up, the next one is armed; after a restart or a handover the latest slot is tried once more, and its Job starts if the foreign one is gone",
+        tests: &[
+            "b_12_3_a_foreign_job_costs_the_slot_and_the_next_is_armed",
+            "a_slot_whose_name_a_foreign_job_has_starts_nothing",
+        ],
     },
     Difference {
         rules: &["B-12.4"],
         built_in: "after a failed create only back-off, to 1000 s",
-        ours: "retried after 100 ms doubling to 30 s while the slot is the latest and within its deadline; a refusal that no retry mends (400, 413, 422) gives the slot up; the next slot is always armed",
+        ours: "retried after 100 ms doubling to 30 s while the slot is the latest and within its deadline; after a refusal of the Job as invalid (400, 413, 422) after one minute doubling to five, and at once when the CronJob changes; the next slot is always armed",
         tests: &[
             "b_12_4_a_failed_create_is_retried_with_back_off_until_the_next_slot",
             "b_12_4_the_next_slot_supersedes_one_that_fails",
-            "b_12_4_a_job_that_can_never_be_is_told_once_and_given_up",
+            "b_12_4_a_job_that_is_refused_as_invalid_is_tried_slowly_while_its_slot_is_the_latest",
+            "b_12_4_a_job_that_is_refused_as_invalid_is_tried_at_once_with_another_template",
         ],
     },
     Difference {

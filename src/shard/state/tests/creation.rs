@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::world::{World, at, cron_job, job, schedule, uid};
-use crate::shard::{CreateOutcome, CronJobRecord, InstantOutcome, LookUpOutcome, StatusOutcome, record::JobRecord};
+use crate::shard::{
+    CreateOutcome, CronJobRecord, InstantOutcome, JobTemplate, LookUpOutcome, ResourceVersion, StatusOutcome,
+    record::JobRecord,
+};
 
 fn world() -> World {
     let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
@@ -233,20 +236,88 @@ fn b_12_4_the_next_slot_supersedes_one_that_fails() {
     assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 1);
 }
 
-#[test]
-fn b_12_4_a_job_that_can_never_be_is_told_once_and_given_up() {
-    let mut world = world();
-    world.advance_to("10:00:00");
-    world.effects();
+fn refuse_as_invalid(world: &mut World) {
     world.answer_create(CreateOutcome::Refused {
         message: "Job.batch \"x\" is invalid".into(),
     });
     world.expect(&["Warning FailedCreate: Error creating job: Job.batch \"x\" is invalid"]);
-    world.advance_to("10:00:59");
-    world.expect(&[]);
-    world.advance_to("10:01:00");
-    world.expect(&["create hello-29632921 for 2026-05-05T10:01:00Z"]);
-    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Refused), 1);
+}
+
+#[test]
+fn b_12_4_a_job_that_is_refused_as_invalid_is_tried_once_a_minute_at_most() {
+    let mut world = world();
+    for minute in 0..10 {
+        world.advance_to(&format!("10:0{minute}:00"));
+        world.expect(&[&format!("create hello-2963292{minute} for 2026-05-05T10:0{minute}:00Z")]);
+        refuse_as_invalid(&mut world);
+    }
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Refused), 9);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 0);
+}
+
+fn daily() -> CronJobRecord {
+    CronJobRecord {
+        schedule: schedule("0 10 * * *", None),
+        ..cron_job("hello")
+    }
+}
+
+#[test]
+fn b_12_4_a_job_that_is_refused_as_invalid_is_tried_slowly_while_its_slot_is_the_latest() {
+    let mut world = World::new("09:59:30", vec![daily()], vec![]);
+    world.advance_to("10:00:00");
+    let mut tries = Vec::new();
+    while tries.len() < 6 {
+        if world.effects().is_empty() {
+            let wakeup = world.shard.next_wakeup().expect("another try");
+            world.advance_to(&wakeup.at.to_string());
+        } else {
+            tries.push(world.now);
+            refuse_as_invalid(&mut world);
+        }
+    }
+    let waits = tries.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_secs());
+    for (wait, least) in waits.zip([60, 120, 240, 300, 300]) {
+        assert!((least..=least * 5 / 4).contains(&wait), "{tries:?}");
+    }
+    // The webhook is mended.
+    let wakeup = world.shard.next_wakeup().expect("another try");
+    world.advance_to(&wakeup.at.to_string());
+    world.created_all();
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Created), 1);
+}
+
+#[test]
+fn b_12_4_a_job_that_is_refused_as_invalid_is_tried_at_once_with_another_template() {
+    let mut world = World::new("09:59:30", vec![daily()], vec![]);
+    world.advance_to("10:00:00");
+    world.effects();
+    refuse_as_invalid(&mut world);
+    world.advance_to("10:00:10");
+    let template = JobTemplate {
+        body: "mended".into(),
+        ..(*daily().template).clone()
+    };
+    world.apply(CronJobRecord {
+        template: template.into(),
+        resource_version: ResourceVersion(11),
+        ..daily()
+    });
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+}
+
+#[test]
+fn b_12_4_a_job_that_is_refused_as_invalid_until_its_deadline_is_told_as_missed() {
+    let record = CronJobRecord {
+        starting_deadline_seconds: Some(30),
+        ..daily()
+    };
+    let mut world = World::new("09:59:30", vec![record], vec![]);
+    world.advance_to("10:00:00");
+    world.effects();
+    refuse_as_invalid(&mut world);
+    world.advance_to("10:00:31");
+    world.expect(&["Warning MissSchedule: Missed scheduled time to start a job: Tue, 05 May 2026 10:00:00 +0000"]);
 }
 
 #[test]

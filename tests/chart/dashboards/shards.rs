@@ -51,6 +51,12 @@ fn leadership() -> Row {
                 "Other installations that work in the same namespaces. Must be 0.",
             )
             .query("installations", "max(cronwheel_overlapping_installations{@})"),
+            lines(
+                "Other controllers",
+                "short",
+                "1 for ten minutes after another controller wrote a status or created a Job of these CronJobs. Must be 0.",
+            )
+            .query("{{evidence}}", "max by (evidence) (cronwheel_other_controller_active{@})"),
         ],
     )
 }

@@ -3,8 +3,9 @@
 //!
 //! One task drives all requests in flight. A request is sent only in the shard term in which it was ordered, only while
 //! the clock verdict is fine, and never at or after its `expires_at`. Every accepted request is answered exactly once
-//! with an [`Input`]. "Too many requests" and an unreachable server do not count as answers: the request returns to its
-//! place in the queue, and the whole lane pauses.
+//! with an [`Input`]. "Too many requests" and an unreachable server do not count as answers: the whole lane pauses, and
+//! the request returns to its place in the queue. A create that may have reached the server is not repeated: the shard
+//! looks its Job up first.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -281,8 +282,8 @@ impl Dispatcher {
                 self.put_back(queued).await;
             }
             Answer::Throttled { message, .. } => self.try_again(queued, message).await,
-            // A repeated POST could create a second Job, so the shard looks the first one up. All other requests are
-            // repeatable.
+            // The first POST may have created the Job, and the Job may be deleted again. A repeated POST could then
+            // create a second Job, so the shard looks the first one up. All other requests are repeatable.
             Answer::Unavailable { message, .. } => match queued.request.unanswered(message.clone()) {
                 Some(answer) => {
                     self.channels.queue.settle(&queued);

@@ -2,8 +2,8 @@
 //! written to a connection.
 //!
 //! A request is sent only in the shard term in which it was ordered, and only while [`LaneRequest::may_be_sent`]
-//! returns true. Time passes between the decision to send a request and its turn on a connection, so the lane checks
-//! both when the request is polled for the first time.
+//! returns true. A request may wait between its admission and its send, so the lane checks both conditions in the
+//! request's future, immediately before the send.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
@@ -32,8 +32,8 @@ pub(super) trait LaneRequest: Send + Sync + Sized + 'static {
     fn shard_term(&self) -> Option<ShardTerm>;
     /// Whether the request is due and has not expired.
     fn may_be_sent(&self, clock: &Clock) -> bool;
-    /// How long the API server may take to store the object, even if another replica leads the shard by then. Zero for
-    /// a request that must be dead before that.
+    /// How long the API server may take to store the object, even if another replica leads the shard by then. Zero if
+    /// the API server must drop the request before another replica can lead the shard.
     fn store_within(&self, _now: Timestamp) -> Duration {
         Duration::ZERO
     }
@@ -88,7 +88,7 @@ impl<R: LaneRequest> Lane<R> {
         }
     }
 
-    /// Divides the initial limit among the replicas that send requests.
+    /// Sets the initial limit to this replica's share among the replicas that send requests.
     pub(super) fn divide_among_senders(&mut self) {
         self.pacer.share_among(self.leadership.borrow().n_senders());
     }
@@ -107,7 +107,7 @@ impl<R: LaneRequest> Lane<R> {
         }
     }
 
-    /// Returns how many requests in flight are recent, and when that changes without an answer.
+    /// Returns how many requests in flight are recent, and when the next of them becomes old.
     pub(super) fn recent(&mut self) -> (u32, Option<BootInstant>) {
         (self.recent.count(self.clock.boot()), self.recent.next_change())
     }
@@ -179,7 +179,7 @@ impl SendGuard {
         let Some(connection) = answered.fenced_over else {
             return Some((answered, duration));
         };
-        // One of several API servers may have a wrong clock.
+        // The fence policy refused the create. This API server may have a wrong clock, so ask another one once.
         let again = self.send(&api.beside(connection), request).await;
         Some(again.unwrap_or((answered, duration)))
     }
@@ -195,8 +195,9 @@ impl SendGuard {
         Some(ask(&self.clock, &self.metrics, request.call(), request.send(&api)).await)
     }
 
-    /// Returns the API for a request that is sent now, if the shard is still led. The terms limit the lifetime of the
-    /// request: the longer ago the member Lease was renewed, the shorter, but never under `life_min`.
+    /// Returns the client for a request that is sent now, if the shard is still led. [`Leadership::write_terms`] limits
+    /// the lifetime of the request: the older the last renewal of the member Lease, the shorter the lifetime, but never
+    /// under `life_min`.
     fn under_terms(&self, api: &ApiClient, shard_term: ShardTerm, life_min: Duration) -> Option<ApiClient> {
         let (leadership, now) = (self.leadership.borrow(), self.clock.boot());
         let is_led = leadership.covers(shard_term, now);

@@ -22,8 +22,9 @@ pub enum ConcurrencyPolicy {
     Replace,
 }
 
-/// Seconds by which a slot from the wheel, or an order in a queue, may be late even if the starting deadline is
-/// shorter. The deadline bounds the age of a run, not the latency of cronwheel (B-9.7 and its difference).
+/// A starting deadline of fewer seconds counts as this number of seconds for a slot that came off the wheel or whose
+/// create waits in a queue. The deadline bounds the age of a run, not the latency of cronwheel (B-9.7 and its
+/// difference).
 pub const LATENESS_ALLOWED_SECS: i64 = 10;
 
 /// The inputs of one decision.
@@ -37,7 +38,7 @@ pub struct Facts<'a> {
     pub is_suspended: bool,
     /// `metadata.creationTimestamp`.
     pub created: Timestamp,
-    /// The cursor, including an update by this replica that is not stored yet.
+    /// `status.lastScheduleTime` (the cursor), including an update by this replica that is not stored yet.
     pub last_schedule_time: Option<Timestamp>,
     /// `spec.startingDeadlineSeconds`.
     pub starting_deadline_seconds: Option<i64>,
@@ -50,9 +51,10 @@ pub struct Facts<'a> {
     /// When the schedule last changed, if this process observed it. No earlier slot is started (B-2.2 and its
     /// difference).
     pub schedule_changed: Option<Timestamp>,
-    /// The first undecided activation after the cursor, if the wheel or an open slot has it.
+    /// The first activation after the cursor that is not decided, if it is on the wheel or is the open slot.
     pub armed: Option<Timestamp>,
-    /// Whether `armed` is judged at its instant because it came off the wheel or is being retried.
+    /// Whether this process waited for `armed`: it came off the wheel or is being retried. A deadline under
+    /// [`LATENESS_ALLOWED_SECS`] then counts as that.
     pub is_held: bool,
 }
 
@@ -177,7 +179,8 @@ fn skip(reason: SkipReason, next: Option<Timestamp>) -> Verdict {
     }
 }
 
-/// The next slot of a suspended CronJob, whose slots pass and are counted. Behind the other gates there is none.
+/// The next slot of a suspended CronJob: cronwheel counts the slots that it misses. `None` if another gate stops the
+/// CronJob.
 fn next_while_gated(facts: &Facts<'_>, now: Timestamp) -> Option<Timestamp> {
     let schedule = facts.schedule.parsed.as_ref().ok()?;
     let is_only_suspended = facts.is_suspended && !facts.is_deleting && !matches!(facts.schedule.zone, Some(Err(_)));
@@ -277,11 +280,12 @@ fn due_slot(schedule: &Schedule, facts: &Facts<'_>, now: Timestamp) -> Result<Du
     let earliest = due::earliest_time(facts.created, facts.last_schedule_time, deadline_secs, now);
     let estimate = due::estimate(schedule, local, earliest, now)?;
     let slot = match deadline_secs {
-        // `@every` keeps its grid, and a short deadline is judged at the slot: neither moves the earliest time (B-9.7).
+        // The search does not begin at the deadline: `@every` would lose its phase, and `admit` judges a short deadline
+        // (B-9.7).
         Some(secs) if schedule.is_every() || secs < LATENESS_ALLOWED_SECS => {
             due::most_recent(schedule, local, since, now)
         }
-        // Also look for a slot that the deadline hides, so that its loss is reported (B-10.1).
+        // If no slot is within the deadline, find the most recent one before it, so that its loss is reported (B-10.1).
         Some(_) => {
             due::most_recent(schedule, local, earliest, now).or_else(|| due::most_recent(schedule, local, since, now))
         }

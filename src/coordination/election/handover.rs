@@ -21,20 +21,22 @@ use crate::{
     shard::{BootInstant, ResourceVersions, SealOrder, ShardCommand, ShardId, ShardSet, ShardTerm, Term},
 };
 
-/// The most shards that a member with too many hands over at a time.
+/// Maximum number of shards that a staying member hands over at a time, to reduce its number of shards.
 const PULLS_MAX: usize = 8;
 
 /// How long a leaving replica waits for a target to load a shard.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long a staying replica waits. It leads the shard meanwhile, and lists take long in a large cluster.
+/// How long a staying replica waits for a target to load a shard. It leads the shard meanwhile, and lists take long in
+/// a large cluster.
 const PULL_LOAD_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The most targets that are tried. If all are slow, for example because everything is due at once, another one is not
-/// faster than the last, and a member that takes a free shard has to list it as well.
+/// Maximum number of targets that a leaving replica tries for a shard. If two targets are slow, for example because
+/// everything is due at once, a third is likely to be slow too. The replica then releases the shard.
 const TARGETS_MAX: usize = 2;
 
-/// The inputs that determine which shards to give away; the answer changes only with them.
+/// The inputs of the choice of shards to offer. While they are unchanged, the election does not compute the placement
+/// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Look {
     generation: u64,
@@ -45,7 +47,7 @@ pub(super) struct Look {
 }
 
 impl Election {
-    /// The handovers that this replica has announced.
+    /// The handovers that this replica announces in its member Lease: every led shard with a target.
     pub(super) fn plan(&self) -> Plan {
         let entries = self
             .led_shards
@@ -91,8 +93,8 @@ impl Election {
         }
     }
 
-    /// Withdraws offers to members that no longer take shards. The shards are placed again, so that the remaining
-    /// members get an even share. Members that leave at the same time may first offer shards to each other.
+    /// Withdraws offers to members that no longer take shards, and has these shards placed again. This happens when
+    /// several members leave at the same time and offer shards to each other.
     fn withdraw_offers(&mut self) {
         let takers: BTreeSet<Box<str>> = self
             .live_members()
@@ -107,7 +109,8 @@ impl Election {
         }
     }
 
-    /// The shards that may be offered now: all when leaving, else those that have been led for the settle window.
+    /// The shards that may be offered now: all shards of a leaving replica, otherwise those that it has led for at
+    /// least the settle window.
     fn may_go(&self, now: BootInstant) -> Vec<ShardId> {
         let window = self.config.timing.parts().settle_window;
         let is_leaving = self.is_leaving();
@@ -121,7 +124,8 @@ impl Election {
             .collect()
     }
 
-    /// Offers the shards that should move, up to the limit.
+    /// Offers shards to the members where placement wants them: all shards of a leaving replica, otherwise at most
+    /// [`PULLS_MAX`] at a time.
     fn announce(&mut self, now: BootInstant) {
         let may_go = self.may_go(now);
         let look = Look {
@@ -222,7 +226,7 @@ impl Election {
             .find(|(pod_uid, lease)| **pod_uid == *target && lease.accepts())
             .map(|(_, lease)| lease);
         if !self.can_transfer() {
-            // A member joined that cannot follow the protocol or has other settings.
+            // A live member cannot follow this protocol version or has other settings: release the shard instead.
             self.seal(shard, None, now);
         } else if lease.is_some_and(|lease| lease.loaded.contains(shard)) {
             self.seal(shard, Some(target), now);
@@ -269,7 +273,7 @@ impl Election {
             return;
         };
         if target.is_none() && self.is_draining() && !self.is_there_a_taker() {
-            // These shards are freed together, with this replica's own Lease.
+            // Nobody can take the shard now. It becomes free when this replica gives up its member Lease.
             return;
         }
         let Some((precondition, retry_at)) = self
@@ -328,7 +332,8 @@ impl Election {
         lease.holder.member().cloned()
     }
 
-    /// Loads the shards that are announced to this replica, and releases those whose announcement is gone.
+    /// Loads the shards that other members announce to this replica, and releases loaded shards that no member
+    /// announces any more.
     pub(super) fn load_announced(&mut self) {
         let announced = self.announced_to_us();
         let takes = self.is_synced && !self.is_leaving();

@@ -2,16 +2,16 @@
 //! ends at its last version, and lists again when a version is too old (410).
 //!
 //! The selection of a watch can follow a changing set of shards, which the selector of `kube`'s watcher cannot. When a
-//! shard is added, the watch is reopened at its current version with the new selection, and announces this. A
-//! list of that shard that is no older than the announced version (`observed_version`) is then complete: the watch
-//! delivers every later change. Therefore the wanted shards are checked before and after every event. A list of this
-//! watch's own is preceded by a request for the version to watch from, since the version of the list itself may be
-//! later than that of a list of an added shard. A shard too many does no harm for a while, so removals are delayed. A
-//! selection that never changes needs no such request, and is watched from the version of its list.
+//! shard is added, this module reopens the watch at its current version with the new selection. `list_task` lists the
+//! added shard at `observed_version` or later. That list and the watch together miss no change, because the watch
+//! delivers every change after `observed_version`. Therefore the module checks the wanted shards before and after every
+//! event. Before its own list, the module requests the version from which it will watch: the version of the list may be
+//! later than that of a list of an added shard. A selection that never changes needs no such request, and the watch
+//! begins at the version of the list. Objects of unwanted shards do no harm, so removals are delayed.
 //!
 //! If the server does not select, the watch receives everything and needs no reopening: objects of other shards are
-//! ignored, by the shards that are wanted when the object arrives. Whether the server selects is detected with the
-//! version before each list, and, until it does, before each opening.
+//! ignored if their shard is not wanted when they arrive. The request for the version also shows whether the server
+//! selects. The module makes it before each list, and before each watch while the server does not select.
 
 use std::{collections::VecDeque, pin::Pin, time::Duration};
 
@@ -97,7 +97,7 @@ struct ListWatch<K: Kind> {
     observed_version: ObservedVersion,
     /// The selection of the open watch or of the current list.
     selected: ShardSet,
-    /// Who leaves out other shards, as far as is known.
+    /// Who leaves out objects of other shards, as the last answer showed.
     selected_by: SelectedBy,
     /// The delay before unwanted shards are deselected.
     narrowing: Option<Pin<Box<Sleep>>>,
@@ -107,7 +107,7 @@ struct ListWatch<K: Kind> {
     retry: Retry,
 }
 
-/// An occurrence while a watch is open.
+/// What ends the wait of an open watch.
 enum Heard<O> {
     Selection,
     Narrow,
@@ -172,10 +172,10 @@ impl<K: Kind> ListWatch<K> {
             self.observed_version.come_to(ResourceVersion::read(&version));
             from = Some(version);
         }
-        // Before the wanted shards are checked: the list shows every change to what was taken from the cache until now.
+        // Clear the cache before reading the wanted shards: this list then covers all shards loaded from the old cache.
         let is_of_all = self.kind.cache().is_some_and(|cache| cache.begin(!self.is_selected()));
         self.select();
-        // Announced before the list is requested: objects that are created meanwhile are not in the list.
+        // Announce the list before requesting it: the relist must not remove objects that are created meanwhile.
         self.announce(SelectionStage::ListBegun, self.selected);
         let selector = if is_of_all {
             Selector::default()
@@ -189,7 +189,7 @@ impl<K: Kind> ListWatch<K> {
     async fn list(&mut self, mut pages: Pager, from: Option<String>) {
         let page = match pages.next_page().await {
             Ok(Some(page)) => page,
-            // The last page was followed by the watch.
+            // Not reached: the step after the last page is `Open`.
             Ok(None) => return self.stage = WatchStep::Begin,
             Err(error) => return self.fail(&error, WatchStep::Begin),
         };
@@ -334,7 +334,7 @@ impl<K: Kind> ListWatch<K> {
             }
         };
         self.retry.reset();
-        // Before the wanted shards are checked.
+        // Publish the version before reading the wanted shards, as `ObservedVersion` requires.
         let version = ResourceVersion::read(&through);
         self.observed_version.come_to(version);
         let taken = match event {
@@ -352,7 +352,7 @@ impl<K: Kind> ListWatch<K> {
             cache.come_to(version);
         }
         self.ready.extend(taken);
-        // A caller that added a shard meanwhile may have read the former version: the watch continues from there.
+        // `list_task` may have read the former version for a shard that was added meanwhile: reopen the watch there.
         self.stage = if self.observed_version.is_list_wanted() {
             WatchStep::Begin
         } else if self.lacks_any() {

@@ -2,10 +2,10 @@
 //!
 //! A shard is led only with a complete view. Either a consistent list that began after the command to lead is complete,
 //! or, after a handover, the loaded objects and this replica's watches have reached every version that the last leader
-//! wrote or relied on. A shard to be sealed continues to act until everything that it began is answered and stored,
-//! within its time limit, because no replica acts for it from the seal on. A sealed shard is reported once it is
-//! settled or its time limit has passed. The caller performs effects, makes lists and forwards reports; `now` is an
-//! argument.
+//! wrote or relied on. After the command to seal, a shard first closes: it continues to act until all its requests are
+//! answered and its statuses stored, or its time limit has passed. Then it is sealed, and no replica acts for it until
+//! the next leader does. This module reports a sealed shard once no answer is missing, or at the time limit. The caller
+//! performs effects, makes lists and forwards reports; `now` is an argument.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -23,8 +23,8 @@ pub const SEAL_TIMEOUT: Duration = Duration::from_secs(2);
 /// A shard that is due within this time starts its Jobs before it is sealed, so that they are not late by the handover.
 const SEAL_CLEARANCE: SignedDuration = SignedDuration::from_millis(200);
 
-/// Maximum number of shards that are sealed and not yet released. They have no leader; one at a time keeps each wait
-/// short.
+/// Maximum number of shards that are sealed and not yet released. No replica acts for a sealed shard, so a small number
+/// keeps that time short for each.
 const SEALED_MAX: usize = 1;
 
 /// How long the watches may take to deliver the last leader's versions before the shard is listed as well.
@@ -52,7 +52,7 @@ pub(super) struct Entering {
     term: Term,
     /// The versions that must be observed; `None` if only a list suffices.
     written: Option<ResourceVersions>,
-    /// When the shard is listed as well; `None` if that list was made or ordered.
+    /// When to order a list if the watches have not delivered the versions; `None` once a list has been ordered.
     list_at: Option<BootInstant>,
 }
 
@@ -65,13 +65,13 @@ pub(super) struct Sealing {
     step: SealStep,
 }
 
-/// What a shard that is being sealed waits for.
+/// What a shard waits for after the command to seal it.
 #[derive(Clone, Copy, Debug)]
 enum SealStep {
-    /// For everything that it began, until this instant. It acts.
+    /// For the answers to its requests and the storage of its statuses, until this instant. Its phase is closing.
     Settle { until: BootInstant },
-    /// For answers that are still missing, until this instant. `fired_through` is the time of the seal, or `None` if
-    /// the shard was never led.
+    /// For missing answers, until this instant. Its phase is sealed. The shard has started every slot that was due at
+    /// `fired_through`, the wall time of the seal; `None` if the shard was never led.
     Report {
         until: BootInstant,
         sealed_at: BootInstant,
@@ -172,7 +172,7 @@ impl HeldShards {
         self.follow(now);
     }
 
-    /// Takes every step that has become possible. Call after every turn, and at [`HeldShards::next_follow`].
+    /// Leads, lists, seals or reports each ready shard. Call after every turn, and at [`HeldShards::next_follow`].
     pub fn follow(&mut self, now: Clocks) {
         if !self.lifecycle.is_synced_reported && self.are_permitted_watches_synced() {
             self.lifecycle.is_synced_reported = true;
@@ -198,13 +198,13 @@ impl HeldShards {
         self.lifecycle.reports.pop_front()
     }
 
-    /// Returns a report that could not be sent.
+    /// Puts a report that could not be sent back to the front of the queue.
     pub fn put_back(&mut self, report: ShardReport) {
         self.lifecycle.reports.push_front(report);
     }
 
-    /// Orders a list of a shard. A list in progress began too early, so the shard waits for the next one. The list must
-    /// be consistent if the shard is to be led.
+    /// Orders a list of a shard. A list that is already in progress may miss changes from before this order, so the
+    /// shard waits for the next list. That list must be consistent if the shard is to be led.
     fn list(&mut self, shard: ShardId, now: Clocks) {
         self.stand_by(shard, now.wall);
         let is_entering = self.held.get(&shard).is_some_and(|held| held.entering.is_some());
@@ -218,7 +218,7 @@ impl HeldShards {
         let ShardTerm { shard, term } = shard_term;
         let is_loaded = self.is_on_standby(shard);
         if !is_loaded {
-            // A shard that is already led, or not held, is not a valid start for this term.
+            // A shard that is led in a former term, or not held, must be loaded before it is led in this term.
             self.release(shard);
             self.stand_by(shard, now.wall);
         }
@@ -265,7 +265,7 @@ impl HeldShards {
         self.lead(shard_term, now.wall);
         self.with(shard, |held| {
             held.entering = None;
-            // Required of the next leader too.
+            // The next leader must observe these versions too.
             held.written = held.written.max(&written.unwrap_or_default());
         });
         self.lifecycle.reports.push_back(ShardReport::Leading(shard_term));
@@ -355,7 +355,7 @@ impl Held {
             .is_some_and(|sealing| sealing.has_successor && is_sealed(&sealing))
     }
 
-    /// Seals the shard if nothing keeps it from that. Without room the shard continues to act until its time is over.
+    /// Seals the shard if it is ready and another shard may be sealed, and at its time limit in any case.
     fn seal_when_settled(&mut self, has_room: bool, now: Clocks) {
         let Some(Sealing {
             term,

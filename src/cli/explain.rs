@@ -3,17 +3,20 @@
 //! The command uses the code of `run`: it feeds the objects to a shard and reports the requested actions instead of
 //! executing them. It writes nothing to the cluster.
 
+mod error;
 mod explanation;
+mod input;
 mod json;
 mod live;
 mod objects;
 mod reason;
+mod refusals;
+mod rule;
 mod text;
 mod trial;
 mod world;
 
 use std::{
-    fs::File,
     io::{self, Read, Write},
     ops::Range,
     path::{Path, PathBuf},
@@ -22,9 +25,9 @@ use std::{
 use clap::{ArgGroup, Args, ValueEnum};
 use jiff::Timestamp;
 
+pub use self::error::ExplainError;
 use self::{
     explanation::Explanation,
-    live::GetError,
     objects::Objects,
     reason::{Meaning, Reason},
     trial::AssumedCreate,
@@ -33,18 +36,15 @@ use self::{
 use super::args::values::parse_zone;
 use crate::schedule::Zone;
 
-/// Maximum size of the input; a hundred thousand CronJobs need less.
-const INPUT_BYTES_MAX: u64 = 1 << 30;
-
 /// Says what the controller would do with a CronJob now, and why.
 #[derive(Args, Debug)]
 #[command(
     after_long_help = reasons(),
-    group = ArgGroup::new("question").required(true).args(["name", "file"]),
+    group = ArgGroup::new("question").required(true).args(["name", "file", "rule"]),
 )]
 pub struct ExplainArgs {
-    /// CronJob of the cluster. explain writes nothing
-    #[arg(value_parser = parse_name)]
+    /// CronJob of the cluster, as NAME or cronjob/NAME. explain writes nothing
+    #[arg(value_parser = parse_cron_job)]
     name: Option<String>,
     /// Namespace of the CronJob. Default: that of the context or of the service account
     #[arg(short, long, value_name = "NAME", requires = "name", value_parser = parse_name)]
@@ -55,10 +55,16 @@ pub struct ExplainArgs {
     /// Context of the kubeconfig. Default: the current context
     #[arg(long, value_name = "NAME", requires = "name")]
     context: Option<String>,
-    /// Read CronJobs and Jobs from a YAML or JSON file, or from - for standard input, instead of a cluster. Jobs that
-    /// are not in the file do not exist
-    #[arg(short, long, value_name = "FILE")]
-    file: Option<String>,
+    /// Read CronJobs and Jobs from a YAML or JSON file, from the files of a directory, or from - for standard input,
+    /// instead of a cluster; can be repeated. Jobs that are in none of the files do not exist
+    #[arg(short, long = "file", value_name = "FILE")]
+    file: Vec<String>,
+    /// Print a rule of the built-in controller's behaviour, such as B-10.3
+    #[arg(long, value_name = "NUMBER")]
+    rule: Option<String>,
+    /// Exit with 1 if a CronJob can never run or would be refused by the API server
+    #[arg(long)]
+    check: bool,
     /// Instant of the question in RFC 3339, from 1973 to the end of 2099, e.g. 2026-11-21T10:30:00Z. Default: now
     #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
     now: Option<Timestamp>,
@@ -78,6 +84,8 @@ pub struct ExplainArgs {
 enum OutputFormat {
     /// Text for people
     Text,
+    /// Text with the rules of the built-in controller's behaviour that apply
+    Wide,
     /// One JSON object, or a list for several CronJobs
     Json,
 }
@@ -126,6 +134,16 @@ fn parse_name(name: &str) -> Result<String, String> {
     }
 }
 
+/// The forms of the resource before a name, as in `kubectl`.
+const RESOURCES: [&str; 5] = ["cronjob", "cronjobs", "cj", "cronjob.batch", "cronjobs.batch"];
+
+fn parse_cron_job(text: &str) -> Result<String, String> {
+    match text.split_once('/') {
+        Some((resource, name)) if RESOURCES.contains(&resource) => parse_name(name),
+        _ => parse_name(text),
+    }
+}
+
 /// The accepted instants in Unix seconds, from 1973 to the end of 2099. Before, a zone had an offset with odd seconds;
 /// after, the zone tables end. There a chain of slots would have to be walked one by one.
 const INSTANTS_SECONDS: Range<i64> = 94_694_400..4_102_444_800;
@@ -149,123 +167,6 @@ fn parse_assumption(text: &str) -> Result<AssumedCreate, String> {
         "create=error" => Ok(AssumedCreate::Error),
         _ => Err("write create=created, create=exists, create=foreign or create=error".to_owned()),
     }
-}
-
-/// Why `explain` gives no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum ExplainError {
-    /// The file cannot be read.
-    #[error("-f {file}: cannot be read; give a file of CronJobs and Jobs, or - for standard input")]
-    Read {
-        /// The path as given.
-        file: String,
-        /// The error of the system.
-        #[source]
-        error: io::Error,
-    },
-    /// The file is too large.
-    #[error("-f {file}: larger than {INPUT_BYTES_MAX} bytes; give the CronJobs of one namespace at a time")]
-    TooLarge {
-        /// The path as given.
-        file: String,
-    },
-    /// The file is not UTF-8.
-    #[error("-f {file}: not in UTF-8; give YAML or JSON")]
-    NoText {
-        /// The path as given.
-        file: String,
-    },
-    /// The file is not valid YAML.
-    #[error("{input}: not YAML: {problem}; {fix}")]
-    Yaml {
-        /// The name of the input.
-        input: String,
-        /// The error of the parser, with its position.
-        problem: String,
-        /// The fix.
-        fix: &'static str,
-    },
-    /// The file begins like JSON and is not valid JSON.
-    #[error("{input}: not JSON: {problem}; correct it there")]
-    Json {
-        /// The name of the input.
-        input: String,
-        /// The error of the parser, with its position.
-        problem: String,
-    },
-    /// A document is not an object.
-    #[error("{place} is {found}; give Kubernetes objects, with apiVersion, kind, metadata and spec")]
-    NoObject {
-        /// The document.
-        place: String,
-        /// The type of the document.
-        found: &'static str,
-    },
-    /// An object has no kind.
-    #[error("{place} has no kind; give Kubernetes objects, with apiVersion, kind, metadata and spec")]
-    NoKind {
-        /// The object.
-        place: String,
-    },
-    /// An object has no name.
-    #[error("a {kind} has no metadata.name; give it one")]
-    NoName {
-        /// The kind of the object.
-        kind: &'static str,
-    },
-    /// An object occurs twice.
-    #[error("{kind} {name} occurs twice; keep one")]
-    Repeated {
-        /// The kind of the object.
-        kind: &'static str,
-        /// Its namespace and name.
-        name: String,
-    },
-    /// Two Jobs have the same uid.
-    #[error("Job {name} has the metadata.uid {uid} of another Job; leave it out, or give each its own")]
-    SameUid {
-        /// The namespace and name of the second Job.
-        name: String,
-        /// The uid.
-        uid: String,
-    },
-    /// The CronJob is not in the cluster.
-    #[error("CronJob {namespace}/{name} is not in the cluster; check the name and give the namespace by -n")]
-    NotFound {
-        /// The namespace of the CronJob.
-        namespace: String,
-        /// The name of the CronJob.
-        name: String,
-    },
-    /// The cluster does not return an object.
-    #[error("cannot get the {what} {name}; the account needs get on cronjobs, get and list on jobs")]
-    Fetch {
-        /// The requested object.
-        what: &'static str,
-        /// The namespace and name of the CronJob.
-        name: String,
-        /// The error of the API server or of the transport.
-        #[source]
-        error: Box<GetError>,
-    },
-    /// The input has no CronJob.
-    #[error("{input}: no batch/v1 CronJob in it; give at least one")]
-    NoCronJob {
-        /// The name of the input.
-        input: String,
-    },
-    /// An object cannot be converted between forms of JSON.
-    #[error("an object cannot be converted")]
-    Convert(#[source] serde_json::Error),
-    /// The shard requests actions without an end.
-    #[error("CronJob {name}: the decision does not settle; please report this with the objects")]
-    Unsettled {
-        /// The namespace and name of the CronJob.
-        name: String,
-    },
-    /// The answer cannot be written.
-    #[error("cannot write the answer")]
-    Write(#[source] io::Error),
 }
 
 /// The CronJob of a cluster to explain, and the access to the cluster.
@@ -303,11 +204,16 @@ pub fn run(
     output: impl Write,
     notes: impl Write,
 ) -> Result<(), ExplainError> {
-    let file = args.file.as_deref().unwrap_or("-");
-    let text = read(file, input)?;
-    let name = if file == "-" { "standard input" } else { file };
-    let objects = objects::read(name, &text)?;
-    answer(args, name, objects, now, output, notes)
+    if let Some(number) = &args.rule {
+        return rule::print(number, output);
+    }
+    let objects = input::read_all(&args.file, input)?;
+    let names: Vec<&str> = args
+        .file
+        .iter()
+        .map(|file| if file == "-" { "standard input" } else { file })
+        .collect();
+    answer(args, &names.join(", "), objects, now, output, notes)
 }
 
 /// Explains a CronJob of a cluster, like [`run`].
@@ -323,25 +229,6 @@ pub async fn run_live(
     answer(args, name, objects, now, output, notes)
 }
 
-/// Reads the file, or standard input.
-fn read(file: &str, input: impl Read) -> Result<String, ExplainError> {
-    let failed = |error| ExplainError::Read {
-        file: file.to_owned(),
-        error,
-    };
-    let mut bytes = Vec::new();
-    let n_bytes = if file == "-" {
-        input.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes)
-    } else {
-        let opened = File::open(file).map_err(failed)?;
-        opened.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes)
-    };
-    if n_bytes.map_err(failed)? as u64 > INPUT_BYTES_MAX {
-        return Err(ExplainError::TooLarge { file: file.to_owned() });
-    }
-    String::from_utf8(bytes).map_err(|_| ExplainError::NoText { file: file.to_owned() })
-}
-
 fn answer(
     args: &ExplainArgs,
     name: &str,
@@ -352,7 +239,8 @@ fn answer(
 ) -> Result<(), ExplainError> {
     let now = args.now.unwrap_or(now);
     let mut remarks = objects.notes();
-    let world = World::new(objects.objects, &args.default_time_zone, now, &mut remarks)?;
+    let mut world = World::new(objects.objects, &args.default_time_zone, now, &mut remarks)?;
+    world.is_cluster = args.file.is_empty();
     if world.subjects.is_empty() {
         return Err(ExplainError::NoCronJob { input: name.to_owned() });
     }
@@ -363,14 +251,33 @@ fn answer(
     }
     let written = match args.output {
         OutputFormat::Json => {
-            let document = json::document(&explanations).map_err(ExplainError::Convert)?;
+            let document = json::document(&world.subjects, &explanations).map_err(ExplainError::Convert)?;
             writeln!(output, "{document}")
         }
-        OutputFormat::Text => text::write(&world, &explanations, now, &mut output),
+        OutputFormat::Text => text::write(&world, &explanations, (now, false), &mut output),
+        OutputFormat::Wide => text::write(&world, &explanations, (now, true), &mut output),
     };
     match written.and_then(|()| output.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(ExplainError::Write(error)),
-        _ => Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(ExplainError::Write(error)),
+        _ => {}
+    }
+    if args.check {
+        check(&world, &explanations)
+    } else {
+        Ok(())
+    }
+}
+
+/// Fails if a CronJob can never run, or would be refused by the API server.
+fn check(world: &World, explanations: &[Explanation]) -> Result<(), ExplainError> {
+    let pairs = world.subjects.iter().zip(explanations);
+    let unfit = pairs.filter(|(subject, explanation)| !subject.refusals.is_empty() || explanation.reason.is_unfit());
+    match unfit.count() {
+        0 => Ok(()),
+        n_unfit => Err(ExplainError::Unfit {
+            n_unfit,
+            n_cron_jobs: explanations.len(),
+        }),
     }
 }
 

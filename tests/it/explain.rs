@@ -56,6 +56,62 @@ fn a_file_is_read_by_its_name_and_now_is_now() {
 }
 
 #[test]
+fn files_directories_and_standard_input_are_read_together() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/examples");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/explain.rs");
+    let output = explain(
+        &["-f", directory, "-f", "-", "-o", "json"],
+        &HELLO.replace("hello", "given"),
+    );
+    assert!(output.status.success(), "{}", told(&output));
+    let answers: Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
+    let names: Vec<&str> = answers
+        .as_array()
+        .expect("several")
+        .iter()
+        .filter_map(|answer| answer["name"].as_str())
+        .collect();
+    assert_eq!(names, ["hello", "report", "given"]);
+    assert!(!explain(&["-f", directory, "-f", file], "").status.success());
+}
+
+#[test]
+fn check_is_an_exit_code_and_a_rule_is_a_page() {
+    let refused = HELLO.replace("jobTemplate: {}", "timezone: UTC, jobTemplate: {}");
+    assert!(explain(&["-f", "-"], &refused).status.success());
+    assert!(explain(&["-f", "-", "--check"], HELLO).status.success());
+    let output = explain(&["-f", "-", "--check"], &refused);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.contains("problem      spec.timezone: unknown field; did you mean timeZone?\n"),
+        "{text}"
+    );
+    assert!(
+        told(&output).contains("1 of 1 CronJobs can never run"),
+        "{}",
+        told(&output)
+    );
+    let output = explain(&["--rule", "B-6.3"], "");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "**B-6.3** `spec.suspend` true: stop. No event.\n"
+    );
+}
+
+/// The page shows what the command prints.
+#[test]
+fn the_example_of_the_guide_can_be_repeated() {
+    let directory = env!("CARGO_MANIFEST_DIR");
+    let file = format!("{directory}/examples/report.yaml");
+    let output = explain(&["-f", &file, "--now", "2026-10-24T10:00:00Z"], "");
+    assert!(output.status.success(), "{}", told(&output));
+    let page = std::fs::read_to_string(format!("{directory}/docs/explain.md")).expect("the page");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(page.contains(&*text), "{text}");
+}
+
+#[test]
 fn bad_input_ends_with_a_failure_that_names_it_and_the_fix() {
     #[track_caller]
     fn check(arguments: &[&str], input: &str, what: &str, fix: &str) {

@@ -13,8 +13,10 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Explanation {
     pub(super) reason: Reason,
-    /// The error of a parser or a loader, if that is the reason.
-    pub(super) detail: Option<String>,
+    /// What the reason refers to in this CronJob: a running Job, the age of a slot, an invalid value.
+    pub(super) cause: Option<String>,
+    /// Jobs of the active list that the file lacks.
+    pub(super) lacking: Vec<String>,
     pub(super) slot: Option<Timestamp>,
     pub(super) job: Option<SentJob>,
     pub(super) deletes: Vec<Deletion>,
@@ -54,7 +56,8 @@ impl Explanation {
     pub(super) fn undecodable(error: &DecodeError) -> Explanation {
         Explanation {
             reason: Reason::Undecodable,
-            detail: None,
+            cause: Some(format!("{}: {}", error.field, error.problem)),
+            lacking: Vec::new(),
             slot: None,
             job: None,
             deletes: Vec::new(),
@@ -62,6 +65,17 @@ impl Explanation {
             events: vec![EventLine::new(EventReason::UndecodableCronJob, error.to_string())],
             next_wakeup: None,
             n_passed: 0,
+        }
+    }
+}
+
+impl Explanation {
+    /// The reason, with its cause in parentheses.
+    pub(super) fn message(&self) -> String {
+        let sentence = self.reason.meaning().sentence;
+        match &self.cause {
+            Some(cause) => format!("{sentence} ({cause})"),
+            None => sentence.to_owned(),
         }
     }
 }

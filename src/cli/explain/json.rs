@@ -3,20 +3,34 @@
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
-use super::explanation::{EventLine, Explanation};
+use super::{
+    explanation::{EventLine, Explanation},
+    world::Subject,
+};
+use crate::schedule::CronJobSchedule;
 
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Answers<'a> {
-    One(Answer<'a>),
-    Several(Vec<Answer<'a>>),
-}
+/// Number of next runs.
+const NEXT_RUNS: usize = 3;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer<'a> {
+    name: &'a str,
+    namespace: &'a str,
+    /// `spec.schedule`, unless the CronJob cannot be decoded.
+    schedule: Option<&'a str>,
+    time_zone: Option<&'a str>,
     decision: &'static str,
     reason: &'static str,
+    /// The reason and its cause in words.
+    message: String,
+    /// The rules of the built-in controller's behaviour that apply.
+    rules: &'static str,
+    /// What the API server would refuse.
+    problems: &'a [String],
+    /// Jobs of `status.active` that are not in the file.
+    missing_jobs: &'a [String],
+    next_runs: Vec<String>,
     slot: Option<String>,
     /// The body as it would be sent, with numbers of any length.
     job: Option<&'a RawValue>,
@@ -34,17 +48,30 @@ struct Event<'a> {
 }
 
 /// Formats one explanation as an object, several as a list.
-pub(super) fn document(explanations: &[Explanation]) -> serde_json::Result<String> {
-    let answers = match explanations {
-        [one] => Answers::One(answer(one)),
-        several => Answers::Several(several.iter().map(answer).collect()),
+pub(super) fn document(subjects: &[Subject], explanations: &[Explanation]) -> serde_json::Result<String> {
+    let pairs = subjects.iter().zip(explanations);
+    let answers: Vec<Answer<'_>> = pairs
+        .map(|(subject, explanation)| answer(subject, explanation))
+        .collect();
+    let text = match answers.as_slice() {
+        [one] => serde_json::to_string(one),
+        several => serde_json::to_string(several),
     };
-    serde_json::to_string(&answers).map(|text| indented(&text))
+    text.map(|text| indented(&text))
 }
 
-fn answer(explanation: &Explanation) -> Answer<'_> {
+fn answer<'a>(subject: &'a Subject, explanation: &'a Explanation) -> Answer<'a> {
     let instant = |instant: Option<jiff::Timestamp>| instant.map(|instant| instant.to_string());
+    let schedule = subject.record.as_ref().ok().map(|record| &record.schedule);
     Answer {
+        name: &subject.name,
+        namespace: &subject.namespace,
+        schedule: schedule.map(|schedule| &*schedule.text),
+        time_zone: schedule.and_then(|schedule| schedule.time_zone.as_deref()),
+        message: explanation.message(),
+        rules: explanation.reason.meaning().rules,
+        problems: &subject.refusals,
+        missing_jobs: &explanation.lacking,
         decision: explanation.reason.decision().as_str(),
         reason: explanation.reason.meaning().name,
         slot: instant(explanation.slot),
@@ -57,7 +84,18 @@ fn answer(explanation: &Explanation) -> Answer<'_> {
         status: explanation.status.as_ref(),
         events: explanation.events.iter().map(event).collect(),
         next_wakeup: instant(explanation.next_wakeup),
+        next_runs: schedule
+            .map(|schedule| next_runs(schedule, explanation))
+            .unwrap_or_default(),
     }
+}
+
+/// Returns the next slots, none behind the gates of B-6.
+fn next_runs(schedule: &CronJobSchedule, explanation: &Explanation) -> Vec<String> {
+    let parsed = schedule.parsed.as_ref().ok();
+    let after = |at: &jiff::Timestamp| parsed?.next_after(*at, &schedule.default_zone);
+    let runs = std::iter::successors(explanation.next_wakeup, after);
+    runs.take(NEXT_RUNS).map(|at| at.to_string()).collect()
 }
 
 fn event(event: &EventLine) -> Event<'_> {

@@ -51,14 +51,13 @@ pub(super) struct Objects {
     left_out: BTreeMap<String, usize>,
 }
 
-/// Parses an input; `input` names it in errors.
-pub(super) fn read(input: &str, text: &str) -> Result<Objects, ExplainError> {
-    let mut objects = Objects::default();
+/// Parses an input and adds its objects; `input` names it in errors.
+pub(super) fn read(input: &str, text: &str, objects: &mut Objects) -> Result<(), ExplainError> {
     for (position, document) in documents(input, text)?.into_iter().enumerate() {
         let place = format!("document {} of {input}", position + 1);
         objects.take(&place, document, None)?;
     }
-    Ok(objects)
+    Ok(())
 }
 
 /// A document, and its text if that is JSON.

@@ -10,8 +10,10 @@ use crate::{
 pub(super) enum Decision {
     /// The create of a Job is sent.
     Fire,
-    /// No create is sent.
+    /// No create is sent, although a slot is due or the CronJob is not scheduled.
     Skip,
+    /// Nothing is due.
+    Wait,
 }
 
 impl Decision {
@@ -19,6 +21,7 @@ impl Decision {
         match self {
             Decision::Fire => "fire",
             Decision::Skip => "skip",
+            Decision::Wait => "wait",
         }
     }
 }
@@ -123,8 +126,8 @@ impl Reason {
     pub(super) fn decision(self) -> Decision {
         match self {
             Reason::Created | Reason::Adopted | Reason::ForeignJob | Reason::CreateFailed => Decision::Fire,
-            Reason::NotDue
-            | Reason::LookUpFailed
+            Reason::NotDue => Decision::Wait,
+            Reason::LookUpFailed
             | Reason::Forbidden
             | Reason::AlreadyActive
             | Reason::DeadlineExceeded
@@ -136,6 +139,14 @@ impl Reason {
             | Reason::NeverRuns
             | Reason::Undecodable => Decision::Skip,
         }
+    }
+
+    /// Whether the CronJob starts nothing until it is changed, and the API server would not take it so.
+    pub(super) fn is_unfit(self) -> bool {
+        matches!(
+            self,
+            Reason::UnknownTimeZone | Reason::UnparseableSchedule | Reason::NeverRuns | Reason::Undecodable
+        )
     }
 
     /// Whether the CronJob has a next slot: behind the gates of B-6 there is none.
@@ -199,7 +210,7 @@ impl Reason {
                 "DeadlineExceeded",
                 "B-10.1",
                 "the slot is older than startingDeadlineSeconds allows: it is missed",
-                "the built-in controller emits no Event (B-9.7)",
+                "the built-in controller emits no Event",
             ),
             Reason::ScheduleChanged => differing(
                 "ScheduleChanged",

@@ -1,5 +1,6 @@
 //! Questions as files, answers as JSON.
 
+mod checks;
 mod inputs;
 mod live;
 mod rules;

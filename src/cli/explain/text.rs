@@ -1,7 +1,7 @@
 //! An explanation as text.
 
 use std::{
-    fmt::{self, Display, Write as _},
+    fmt::{self, Display},
     io::{self, Write},
 };
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     explanation::{EventLine, Explanation},
-    reason::Reason,
+    reason::{Decision, Reason},
     world::{Subject, World},
 };
 use crate::{
@@ -26,7 +26,7 @@ const NEXT_COUNT: usize = 3;
 pub(super) fn write(
     world: &World,
     explanations: &[Explanation],
-    now: Timestamp,
+    (now, is_wide): (Timestamp, bool),
     output: &mut impl Write,
 ) -> io::Result<()> {
     for (position, (subject, explanation)) in world.subjects.iter().zip(explanations).enumerate() {
@@ -37,6 +37,7 @@ pub(super) fn write(
             subject,
             explanation,
             now,
+            is_wide,
         };
         write!(output, "{block}")?;
     }
@@ -47,6 +48,8 @@ struct Block<'a> {
     subject: &'a Subject,
     explanation: &'a Explanation,
     now: Timestamp,
+    /// Whether the rules are printed.
+    is_wide: bool,
 }
 
 impl Display for Block<'_> {
@@ -62,7 +65,7 @@ impl Display for Block<'_> {
         for note in &self.subject.notes {
             line(f, "note", note)?;
         }
-        Ok(())
+        lines(f, "problem", &self.subject.refusals)
     }
 }
 
@@ -95,30 +98,37 @@ impl Block<'_> {
         let calendar = Calendar::new(schedule, parsed, (since, self.now), NEXT_COUNT);
         line(f, "schedule", calendar.schedule_words())?;
         line(f, "last", last_words(record, &calendar))?;
-        lines(f, "next", &calendar.next_lines())?;
+        let reason = self.explanation.reason;
+        if reason == Reason::Suspended {
+            line(f, "next", "none while spec.suspend is true")?;
+        } else if reason == Reason::Deleting {
+            line(f, "next", "none, since the CronJob is being deleted")?;
+        } else {
+            lines(f, "next", &calendar.next_lines())?;
+        }
         lines(f, "note", &describe::surprises(&schedule.text, parsed))
     }
 
     fn decision(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let explanation = self.explanation;
         let meaning = explanation.reason.meaning();
-        let slot = explanation.slot.map(|slot| self.slot_words(slot)).unwrap_or_default();
         writeln!(f)?;
-        line(
-            f,
-            "decision",
-            format_args!("{}{slot}", explanation.reason.decision().as_str()),
-        )?;
-        let detail = explanation
-            .detail
-            .as_ref()
-            .map(|detail| format!(": {detail}"))
-            .unwrap_or_default();
-        line(
-            f,
-            "reason",
-            format_args!("{} ({}): {}{detail}", meaning.name, meaning.rules, meaning.sentence),
-        )?;
+        let decision = explanation.reason.decision();
+        let mut condition = "";
+        if !explanation.lacking.is_empty() {
+            let lacking = explanation.lacking.join(", ");
+            let advice = "which status.active names; add it by kubectl get cronjobs,jobs -o yaml";
+            line(f, "lacks", format_args!("Job {lacking}, {advice}"))?;
+            // Only a start depends on whether that Job has ended.
+            if decision == Decision::Fire {
+                condition = "unknown; if that Job does not exist: ";
+            }
+        }
+        let decision = decision.as_str();
+        let slot = explanation.slot.map(|slot| self.slot_words(slot)).unwrap_or_default();
+        let next = self.next_run_words().unwrap_or_default();
+        line(f, "decision", format_args!("{condition}{decision}{slot}{next}"))?;
+        line(f, "reason", format_args!("{}: {}", meaning.name, explanation.message()))?;
         if explanation.n_passed > 0 {
             let n_passed = explanation.n_passed;
             let slots = if n_passed == 1 {
@@ -129,20 +139,35 @@ impl Block<'_> {
             line(
                 f,
                 "",
-                format_args!("{slots} before it: passed over, only the latest can start (B-9.4)"),
+                format_args!("{slots} before it: passed over, only the latest can start"),
             )?;
         }
         if explanation.deletes.iter().any(|deletion| deletion.is_for_replace) {
             line(
                 f,
                 "",
-                "concurrencyPolicy is Replace: the runs before it are deleted first (B-10.4)",
+                "concurrencyPolicy is Replace: the runs before it are deleted first",
             )?;
         }
         if let Some(difference) = meaning.difference {
             line(f, "difference", difference)?;
         }
+        if self.is_wide {
+            line(
+                f,
+                "rules",
+                format_args!("{}; print one by explain --rule", meaning.rules),
+            )?;
+        }
         Ok(())
+    }
+
+    /// Returns `: next run …, in 9m 55s` if nothing is due.
+    fn next_run_words(&self) -> Option<String> {
+        let next = self.explanation.next_wakeup?;
+        let zone = zone_of(&self.subject.record.as_ref().ok()?.schedule);
+        let wait = span_words(self.now, next);
+        (self.explanation.reason == Reason::NotDue).then(|| format!(": next run {}, in {wait}", Local::new(next, zone)))
     }
 
     /// `, for the slot … (…), 5s late`.
@@ -160,18 +185,18 @@ impl Block<'_> {
         let explanation = self.explanation;
         writeln!(f)?;
         if let Some(job) = &explanation.job {
-            line(f, "creates", format_args!("Job {} (B-11)", job.name))?;
+            line(f, "creates", format_args!("Job {}", job.name))?;
         }
         let deletes = explanation.deletes.iter().map(|deletion| {
             let why = if deletion.is_for_replace {
-                "replaced, B-10.4"
+                "replaced"
             } else {
-                "over the history limit, B-4.3"
+                "over the history limit"
             };
             format!("Job {} ({why})", deletion.name)
         });
         lines(f, "deletes", &deletes.collect::<Vec<_>>())?;
-        let events: Vec<String> = explanation.events.iter().map(event_words).collect();
+        let events: Vec<String> = explanation.events.iter().map(|event| self.event_words(event)).collect();
         lines(f, "events", &events)?;
         lines(f, "status", &self.status_words())?;
         let nothing = explanation.job.is_none()
@@ -222,6 +247,16 @@ impl Block<'_> {
         }
     }
 
+    fn event_words(&self, event: &EventLine) -> String {
+        let (event_type, reason) = (event.event_type.as_str(), event.reason.as_str());
+        let rule = if self.is_wide {
+            format!(" ({})", rule_of(event.reason))
+        } else {
+            String::new()
+        };
+        format!("{event_type:<8} {reason}: {}{rule}", event.message)
+    }
+
     /// Returns the changes of the status write, one per member.
     fn status_words(&self) -> Vec<String> {
         let (Some(after), Ok(record)) = (&self.explanation.status, &self.subject.record) else {
@@ -268,20 +303,6 @@ fn last_words(record: &CronJobRecord, calendar: &Calendar<'_>) -> String {
         (None, Some(started)) => format!("{}, which was started", local(started)),
         (None, None) => format!("none since the creation at {}", local(record.created)),
     }
-}
-
-fn event_words(event: &EventLine) -> String {
-    let mut words = String::new();
-    // Writing to a string does not fail.
-    let _ = write!(
-        words,
-        "{:<8} {}: {} ({})",
-        event.event_type.as_str(),
-        event.reason.as_str(),
-        event.message,
-        rule_of(event.reason)
-    );
-    words
 }
 
 /// Returns the rule of an Event, and the difference from the built-in controller.

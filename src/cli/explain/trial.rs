@@ -3,10 +3,14 @@
 //! The world answers creates, by assumption where the objects do not decide; deletes and status writes succeed. The
 //! trial ends when the shard has no more effects.
 
+mod cause;
+mod stage;
+
 use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use self::stage::SyncStage;
 use super::{
     ExplainError,
     explanation::{Deletion, EventLine, Explanation, SentJob},
@@ -17,9 +21,9 @@ use crate::{
     kube_api::objects::encode,
     schedule::policy::{Decision, SkipReason, Verdict},
     shard::{
-        CreateOutcome, CronJobEvent, CronJobRecord, CronJobStatus, DeleteOutcome, Effect, EventReason, Input,
-        InstantOutcome, JobDelete, JobLookUp, JobOrder, JobRecord, LookUpOutcome, ResourceVersion, Scope, SelectedKind,
-        ShardConfig, ShardId, ShardLabels, ShardState, StatusOutcome, StatusWrite, TemplateMemory, Uid,
+        CreateOutcome, CronJobEvent, CronJobRecord, CronJobStatus, DeleteOutcome, Effect, Input, InstantOutcome,
+        JobDelete, JobLookUp, JobOrder, JobRecord, LookUpOutcome, ResourceVersion, Scope, SelectedKind, ShardConfig,
+        ShardId, ShardLabels, ShardState, StatusOutcome, StatusWrite, TemplateMemory, Uid,
     },
 };
 
@@ -86,19 +90,6 @@ struct Seen {
     written: Option<CronJobStatus>,
     /// The write to answer next; the last one replaces those before.
     waiting: Option<StatusWrite>,
-}
-
-/// The stage of an Event in one sync of the built-in controller (B-14, "order inside one sync"). `run` reports a delete
-/// when it is answered, which is later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum SyncStage {
-    History,
-    ActiveList,
-    Schedule,
-    Missed,
-    Decision,
-    /// About a Job that the create found: in the next sync.
-    Later,
 }
 
 impl<'a> Trial<'a> {
@@ -273,40 +264,6 @@ impl<'a> Trial<'a> {
         self.seen.events.push((self.stage_of(&line), line));
     }
 
-    fn stage_of(&self, event: &EventLine) -> SyncStage {
-        match event.reason {
-            EventReason::SuccessfulDelete | EventReason::FailedDelete => {
-                let name = event.message.rsplit(' ').next().unwrap_or_default();
-                let is_for_replace = |delete: &JobDelete| delete.is_for_replace && *delete.name == *name;
-                if self.seen.deletes.iter().any(is_for_replace) {
-                    SyncStage::Decision
-                } else {
-                    SyncStage::History
-                }
-            }
-            EventReason::SawCompletedJob if self.seen.is_create_answered => SyncStage::Later,
-            EventReason::UnexpectedJob | EventReason::SawCompletedJob | EventReason::MissingJob => {
-                SyncStage::ActiveList
-            }
-            EventReason::UnknownTimeZone
-            | EventReason::UnsupportedSchedule
-            | EventReason::UnparseableSchedule
-            | EventReason::UnParseableCronJobSchedule
-            | EventReason::UndecodableCronJob
-            | EventReason::ReservedAnnotations
-            | EventReason::TemplateNotKept
-            | EventReason::ShardLabelMissing
-            | EventReason::LastScheduleTimeInFuture => SyncStage::Schedule,
-            EventReason::FailedStatusUpdate => SyncStage::Later,
-            EventReason::InvalidSchedule | EventReason::TooManyMissedTimes => SyncStage::Missed,
-            EventReason::MissSchedule
-            | EventReason::JobAlreadyActive
-            | EventReason::SuccessfulCreate
-            | EventReason::FailedCreate
-            | EventReason::FailedLookUp => SyncStage::Decision,
-        }
-    }
-
     fn conclude(mut self) -> Result<Explanation, ExplainError> {
         let decisions = self.shard.take_decisions();
         let verdict = telling(
@@ -314,7 +271,7 @@ impl<'a> Trial<'a> {
             self.seen.order.as_ref(),
         );
         let failure = self.seen.look_up_failure.take();
-        let (reason, detail) = match (verdict, &self.seen.order) {
+        let (reason, cause) = match (verdict, &self.seen.order) {
             (Some(_), Some(_)) => {
                 let reason = Reason::of_outcome(self.outcome());
                 (reason, failure.filter(|_| reason == Reason::CreateFailed))
@@ -323,6 +280,9 @@ impl<'a> Trial<'a> {
             (None, _) if failure.is_some() => (Reason::LookUpFailed, failure),
             (None, _) => return Err(self.unsettled()),
         };
+        let slot = verdict.and_then(|verdict| verdict.decision.slot());
+        let cause = cause.map(|error| self.with_advice(reason, error));
+        let cause = cause.or_else(|| self.cause(reason, slot?));
         self.seen.events.sort_by_key(|(stage, _)| *stage);
         let written = self
             .seen
@@ -332,8 +292,9 @@ impl<'a> Trial<'a> {
         let job = self.seen.order.as_ref().map(sent_job).transpose()?;
         Ok(Explanation {
             reason,
-            detail,
-            slot: verdict.and_then(|verdict| verdict.decision.slot()),
+            cause,
+            lacking: self.lacking(),
+            slot,
             job,
             deletes: self.seen.deletes.iter().map(Deletion::from).collect(),
             status: written.map(status).transpose()?,

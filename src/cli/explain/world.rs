@@ -12,8 +12,10 @@ use self::gaps::{Filled, name_of, namespace_of};
 use super::{
     ExplainError,
     objects::{Kind, Object},
+    refusals,
 };
 use crate::{
+    cli::advice::refusal,
     kube_api::{DecodeError, Decoder, SlimCronJob, SlimJob},
     schedule::Zone,
     shard::{CronJobRecord, JobRecord, Uid},
@@ -27,6 +29,8 @@ pub(super) struct World {
     /// Jobs by the uid of the CronJob that controls them.
     jobs_by_owner: BTreeMap<Uid, Vec<JobRecord>>,
     jobs_by_name: BTreeMap<(Box<str>, Box<str>), Result<JobRecord, DecodeError>>,
+    /// Whether the objects are all that there are, since they come from a cluster.
+    pub(super) is_cluster: bool,
 }
 
 /// A CronJob to explain.
@@ -38,6 +42,8 @@ pub(super) struct Subject {
     pub(super) record: Result<CronJobRecord, DecodeError>,
     /// Values that were filled in and affect the answer.
     pub(super) notes: Vec<String>,
+    /// What the API server refuses.
+    pub(super) refusals: Vec<String>,
 }
 
 impl World {
@@ -50,6 +56,7 @@ impl World {
         notes: &mut Vec<String>,
     ) -> Result<World, ExplainError> {
         refuse_repeats(&objects)?;
+        let refusals: Vec<Vec<String>> = objects.iter().map(refusals::of).collect();
         let filled = gaps::fill(&mut objects, now);
         let decoder = Decoder {
             default_zone: default_zone.clone(),
@@ -58,9 +65,9 @@ impl World {
         };
         let mut world = World::default();
         let mut job_uids = BTreeSet::new();
-        for (object, filled) in objects.into_iter().zip(filled) {
+        for ((object, filled), refusals) in objects.into_iter().zip(filled).zip(refusals) {
             if object.kind == Kind::CronJob {
-                world.subjects.push(subject(&object, filled, &decoder)?);
+                world.subjects.push(subject(&object, filled, refusals, &decoder)?);
                 continue;
             }
             let key = (namespace_of(&object.members).into(), name_of(&object.members).into());
@@ -103,12 +110,20 @@ impl World {
     }
 }
 
-fn subject(object: &Object, filled: Filled, decoder: &Decoder) -> Result<Subject, ExplainError> {
+fn subject(
+    object: &Object,
+    filled: Filled,
+    mut refusals: Vec<String>,
+    decoder: &Decoder,
+) -> Result<Subject, ExplainError> {
+    let record = decoder.cron_job(&decode::<SlimCronJob>(object)?);
+    refusals.extend(record.as_ref().ok().and_then(|record| refusal(&record.schedule)));
     Ok(Subject {
         namespace: namespace_of(&object.members).to_owned(),
         name: name_of(&object.members).to_owned(),
-        record: decoder.cron_job(&decode::<SlimCronJob>(object)?),
+        record,
         notes: filled.notes,
+        refusals,
     })
 }
 

@@ -8,7 +8,8 @@ use super::*;
 
 /// Nothing but the decision.
 fn quiet_skip(reason: &str) -> Value {
-    json!({"decision": "skip", "reason": reason, "job": null, "deletes": [], "status": null, "events": []})
+    let decision = if reason == "NotDue" { "wait" } else { "skip" };
+    json!({"decision": decision, "reason": reason, "job": null, "deletes": [], "status": null, "events": []})
 }
 
 const CREATED: &str = "Created job hello-29632920";

@@ -16,7 +16,7 @@ fn b_4_2_b_4_3_what_is_over_the_limits_goes_oldest_first() {
         &objects,
         &[],
         json!({
-            "decision": "skip", "reason": "NotDue", "slot": null, "job": null, "status": null,
+            "decision": "wait", "reason": "NotDue", "slot": null, "job": null, "status": null,
             "deletes": ["hello-29632800", "hello-29632810", "hello-29632850"],
             "events": [
                 event("Normal", "SuccessfulDelete", "Deleted job hello-29632800"),
@@ -38,7 +38,7 @@ fn b_4_6_what_history_takes_is_not_told_as_completed() {
         &objects,
         &["--now", "2026-05-05T09:59:00Z"],
         json!({
-            "decision": "skip", "deletes": ["hello-29632910"],
+            "decision": "wait", "deletes": ["hello-29632910"],
             "events": [event("Normal", "SuccessfulDelete", "Deleted job hello-29632910")],
             "status": {"lastScheduleTime": "2026-05-05T09:50:00Z", "lastSuccessfulTime": "2026-05-05T09:55:00Z"},
         }),
@@ -56,7 +56,7 @@ fn b_4_5_history_waits_for_the_cursor_and_goes_on() {
         &objects,
         &[],
         json!({
-            "decision": "skip", "reason": "NotDue", "deletes": ["hello-29632920"],
+            "decision": "wait", "reason": "NotDue", "deletes": ["hello-29632920"],
             "status": {"lastScheduleTime": "2026-05-05T10:00:00Z", "lastSuccessfulTime": "2026-05-05T10:00:03Z"},
             "events": [event("Normal", "SuccessfulDelete", "Deleted job hello-29632920")],
         }),
@@ -73,7 +73,7 @@ fn b_5_1_a_finished_job_leaves_the_active_list() {
         &objects,
         &["--now", "2026-05-05T09:59:00Z"],
         json!({
-            "decision": "skip", "reason": "NotDue", "slot": null,
+            "decision": "wait", "reason": "NotDue", "slot": null,
             "events": [event("Normal", "SawCompletedJob", "Saw completed job: hello-29632910, condition: Complete")],
             "status": {"lastScheduleTime": "2026-05-05T09:50:00Z", "lastSuccessfulTime": "2026-05-05T09:55:00Z"},
         }),
@@ -122,7 +122,7 @@ fn b_5_1_a_running_job_of_ours_is_adopted_with_its_slot() {
         &objects,
         &[],
         json!({
-            "decision": "skip", "reason": "NotDue", "events": [], "job": null,
+            "decision": "wait", "reason": "NotDue", "events": [], "job": null,
             "status": {"active": [entry(29_632_920)], "lastScheduleTime": "2026-05-05T10:00:00Z"},
         }),
     );

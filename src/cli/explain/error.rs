@@ -1,0 +1,141 @@
+//! The errors of `explain`.
+
+use std::io;
+
+use super::live::GetError;
+
+/// Why `explain` gives no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    /// The file cannot be read.
+    #[error("-f {file}: cannot be read; give a file or directory of CronJobs and Jobs, or - for standard input")]
+    Read {
+        /// The path as given.
+        file: String,
+        /// The error of the system.
+        #[source]
+        error: io::Error,
+    },
+    /// The file is too large.
+    #[error("-f {file}: larger than {bytes_max} bytes; give the CronJobs of one namespace at a time")]
+    TooLarge {
+        /// The path as given.
+        file: String,
+        /// The maximum size.
+        bytes_max: u64,
+    },
+    /// The file is not UTF-8.
+    #[error("-f {file}: not in UTF-8; give YAML or JSON")]
+    NoText {
+        /// The path as given.
+        file: String,
+    },
+    /// The file is not valid YAML.
+    #[error("{input}: not YAML: {problem}; {fix}")]
+    Yaml {
+        /// The name of the input.
+        input: String,
+        /// The error of the parser, with its position.
+        problem: String,
+        /// The fix.
+        fix: &'static str,
+    },
+    /// The file begins like JSON and is not valid JSON.
+    #[error("{input}: not JSON: {problem}; correct it there")]
+    Json {
+        /// The name of the input.
+        input: String,
+        /// The error of the parser, with its position.
+        problem: String,
+    },
+    /// A document is not an object.
+    #[error("{place} is {found}; give Kubernetes objects, with apiVersion, kind, metadata and spec")]
+    NoObject {
+        /// The document.
+        place: String,
+        /// The type of the document.
+        found: &'static str,
+    },
+    /// An object has no kind.
+    #[error("{place} has no kind; give Kubernetes objects, with apiVersion, kind, metadata and spec")]
+    NoKind {
+        /// The object.
+        place: String,
+    },
+    /// An object has no name.
+    #[error("a {kind} has no metadata.name; give it one")]
+    NoName {
+        /// The kind of the object.
+        kind: &'static str,
+    },
+    /// An object occurs twice.
+    #[error("{kind} {name} occurs twice; keep one")]
+    Repeated {
+        /// The kind of the object.
+        kind: &'static str,
+        /// Its namespace and name.
+        name: String,
+    },
+    /// Two Jobs have the same uid.
+    #[error("Job {name} has the metadata.uid {uid} of another Job; leave it out, or give each its own")]
+    SameUid {
+        /// The namespace and name of the second Job.
+        name: String,
+        /// The uid.
+        uid: String,
+    },
+    /// The CronJob is not in the cluster.
+    #[error("CronJob {namespace}/{name} is not in the cluster; check the name and give the namespace by -n")]
+    NotFound {
+        /// The namespace of the CronJob.
+        namespace: String,
+        /// The name of the CronJob.
+        name: String,
+    },
+    /// The cluster does not return an object.
+    #[error("cannot get the {what} {name}; the account needs get on cronjobs, get and list on jobs")]
+    Fetch {
+        /// The requested object.
+        what: &'static str,
+        /// The namespace and name of the CronJob.
+        name: String,
+        /// The error of the API server or of the transport.
+        #[source]
+        error: Box<GetError>,
+    },
+    /// The input has no CronJob.
+    #[error("{input}: no batch/v1 CronJob in it; give at least one")]
+    NoCronJob {
+        /// The name of the input.
+        input: String,
+    },
+    /// An object cannot be converted between forms of JSON.
+    #[error("an object cannot be converted")]
+    Convert(#[source] serde_json::Error),
+    /// The shard requests actions without an end.
+    #[error("CronJob {name}: the decision does not settle; please report this with the objects")]
+    Unsettled {
+        /// The namespace and name of the CronJob.
+        name: String,
+    },
+    /// `--check` found CronJobs that cannot run.
+    #[error(
+        "{n_unfit} of {n_cron_jobs} CronJobs can never run or would be refused by the API server; correct what is listed \
+         as reason and problem"
+    )]
+    Unfit {
+        /// Their number.
+        n_unfit: usize,
+        /// The number of all CronJobs.
+        n_cron_jobs: usize,
+    },
+    /// There is no rule of this number.
+    #[error("no rule {number}; the rules are in docs/spec/cronjob-behaviour.md, give a number such as B-10.3")]
+    NoRule {
+        /// The number as given.
+        number: String,
+    },
+    /// The answer cannot be written.
+    #[error("cannot write the answer")]
+    Write(#[source] io::Error),
+}

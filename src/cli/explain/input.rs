@@ -1,0 +1,71 @@
+//! Reads the files of `-f`.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+use super::{
+    ExplainError,
+    objects::{self, Objects},
+};
+
+/// Maximum size of one file; a hundred thousand CronJobs need less.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// The files of a directory that are read, as by `kubectl`.
+const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
+
+/// Parses files, the files of directories, and `-` for standard input.
+pub(super) fn read_all(files: &[String], mut input: impl Read) -> Result<Objects, ExplainError> {
+    let mut all = Objects::default();
+    for file in files {
+        if file == "-" {
+            let text = text(file, &mut input)?;
+            objects::read("standard input", &text, &mut all)?;
+            continue;
+        }
+        for path in paths(file).map_err(|error| cannot_read(file, error))? {
+            let opened = File::open(&path).map_err(|error| cannot_read(&path, error))?;
+            objects::read(&path, &text(&path, opened)?, &mut all)?;
+        }
+    }
+    Ok(all)
+}
+
+/// Returns the file, or the files of a directory in the order of their names.
+fn paths(file: &str) -> io::Result<Vec<String>> {
+    if !Path::new(file).is_dir() {
+        return Ok(vec![file.to_owned()]);
+    }
+    let mut paths = Vec::new();
+    for entry in Path::new(file).read_dir()? {
+        let path = entry?.path();
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if path.is_file() && extension.is_some_and(|extension| EXTENSIONS.contains(&extension)) {
+            paths.push(path.to_string_lossy().into_owned());
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn text(file: &str, input: impl Read) -> Result<String, ExplainError> {
+    let mut bytes = Vec::new();
+    let n_bytes = input.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
+    if n_bytes.map_err(|error| cannot_read(file, error))? as u64 > FILE_BYTES_MAX {
+        return Err(ExplainError::TooLarge {
+            file: file.to_owned(),
+            bytes_max: FILE_BYTES_MAX,
+        });
+    }
+    String::from_utf8(bytes).map_err(|_| ExplainError::NoText { file: file.to_owned() })
+}
+
+fn cannot_read(file: &str, error: io::Error) -> ExplainError {
+    ExplainError::Read {
+        file: file.to_owned(),
+        error,
+    }
+}

@@ -1,0 +1,35 @@
+//! The rules of the built-in controller's behaviour, from the page that describes them.
+
+use std::io::{self, Write};
+
+use super::ExplainError;
+
+const PAGE: &str = include_str!("../../../docs/spec/cronjob-behaviour.md");
+
+/// Prints a rule with its paragraphs.
+pub(super) fn print(number: &str, mut output: impl Write) -> Result<(), ExplainError> {
+    let no_rule = || ExplainError::NoRule {
+        number: number.to_owned(),
+    };
+    let rule = rule(&number.to_ascii_uppercase()).ok_or_else(no_rule)?;
+    match writeln!(output, "{rule}").and_then(|()| output.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(ExplainError::Write(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the text from the bold number to the next rule or heading.
+fn rule(number: &str) -> Option<&'static str> {
+    let is_start = |at: usize, text: &str| {
+        let rest = text[at..].strip_prefix("**")?.strip_prefix(number)?;
+        rest.starts_with(['*', ' ']).then_some(at)
+    };
+    let line_starts = || std::iter::once(0).chain(PAGE.match_indices('\n').map(|(at, _)| at + 1));
+    let start = line_starts().find_map(|at| is_start(at, PAGE))?;
+    let is_next = |at: &usize| PAGE[*at..].starts_with("**B-") || PAGE[*at..].starts_with('#');
+    let end = line_starts()
+        .find(|at| *at > start && is_next(at))
+        .unwrap_or(PAGE.len());
+    let text = PAGE[start..end].trim_end();
+    Some(text.strip_suffix("---").unwrap_or(text).trim_end())
+}

@@ -1,0 +1,229 @@
+//! Suspended and incomplete input, what the API server refuses, `--check`, `-o wide` and `--rule`.
+
+use super::*;
+
+/// The lines with these labels, for `hello` changed so.
+fn labelled(labels: &[&str], changes: Value, arguments: &[&str]) -> Vec<String> {
+    let printed = run_on(&cron_job(changes).to_string(), arguments).unwrap_or_else(|error| panic!("{error}"));
+    let is_wanted = |line: &&str| labels.iter().any(|label| line.starts_with(label));
+    printed.output.lines().filter(is_wanted).map(str::to_owned).collect()
+}
+
+#[test]
+fn b_6_3_a_suspended_cron_job_has_no_next_run() {
+    assert_eq!(
+        labelled(&["next", "decision", "reason"], json!({"spec": {"suspend": true}}), &[]),
+        [
+            "next         none while spec.suspend is true",
+            "decision     skip",
+            "reason       Suspended: spec.suspend is true",
+        ]
+    );
+    let deleting = json!({"metadata": {"deletionTimestamp": "2026-05-05T09:59:00Z"}});
+    assert_eq!(
+        labelled(&["next"], deleting, &[]),
+        ["next         none, since the CronJob is being deleted"]
+    );
+}
+
+#[test]
+fn a_job_that_the_file_lacks_is_named() {
+    let changes = json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"active": [entry(29_632_910)]}});
+    assert_eq!(
+        labelled(&["lacks", "decision"], changes.clone(), &[]),
+        [
+            "lacks        Job hello-29632910, which status.active names; add it by kubectl get cronjobs,jobs -o yaml",
+            "decision     unknown; if that Job does not exist: fire, slot Tue 2026-05-05 10:00 UTC, 5s ago",
+        ]
+    );
+    check(
+        &[cron_job(changes)],
+        &[],
+        json!({"decision": "fire", "missingJobs": ["hello-29632910"]}),
+    );
+    let suspended = json!({"spec": {"suspend": true}, "status": {"active": [entry(29_632_910)]}});
+    assert_eq!(labelled(&["decision"], suspended, &[]), ["decision     skip"]);
+}
+
+#[test]
+fn wide_text_has_the_rules() {
+    assert_eq!(
+        labelled(&["rules", "events"], json!({}), &["-o", "wide"]),
+        [
+            "rules        B-9.2, B-12.1; print one by explain --rule",
+            "events       Normal   SuccessfulCreate: Created job hello-29632920 (B-12.1)",
+        ]
+    );
+}
+
+#[test]
+fn json_names_the_cron_job_and_its_runs() {
+    check(
+        &[cron_job(
+            json!({"spec": {"startingDeadlineSeconds": 2, "timeZone": "Europe/Berlin"}}),
+        )],
+        &[],
+        json!({
+            "name": "hello", "namespace": "default", "schedule": "*/10 * * * *", "timeZone": "Europe/Berlin",
+            "message": "the slot is older than startingDeadlineSeconds allows: it is missed \
+                        (the slot is 5s old, and startingDeadlineSeconds is 2)",
+            "rules": "B-10.1", "problems": [], "missingJobs": [],
+            "nextRuns": ["2026-05-05T10:10:00Z", "2026-05-05T10:20:00Z", "2026-05-05T10:30:00Z"],
+        }),
+    );
+    let broken = json!({"spec": {"suspend": "perhaps"}});
+    check(
+        &[cron_job(broken)],
+        &[],
+        json!({"name": "hello", "schedule": null, "nextRuns": []}),
+    );
+    check(
+        &[cron_job(json!({"spec": {"suspend": true}}))],
+        &[],
+        json!({"nextRuns": []}),
+    );
+}
+
+#[test]
+fn what_the_api_server_refuses_is_pointed_out() {
+    let zone =
+        "\"local\" is no time zone for spec.timeZone: leave the field out, or write a name such as Europe/Berlin";
+    for (changes, problem) in [
+        (
+            json!({"apiVersion": "batch/v1beta1"}),
+            "apiVersion: Kubernetes has no CronJob of batch/v1beta1; write batch/v1",
+        ),
+        (
+            json!({"status": null, "specs": {}}),
+            "specs: unknown field; did you mean spec?",
+        ),
+        (json!({"suspend": true}), "suspend: unknown field; it belongs into spec"),
+        (
+            json!({"spec": {"timezone": "UTC"}}),
+            "spec.timezone: unknown field; did you mean timeZone?",
+        ),
+        (
+            json!({"spec": {"retries": 3}}),
+            "spec.retries: unknown field; leave it out",
+        ),
+        (
+            json!({"spec": {"jobTemplate": {"template": {}}}}),
+            "spec.jobTemplate.template: unknown field; leave it out",
+        ),
+        (
+            json!({"spec": {"concurrencyPolicy": "forbid"}}),
+            "spec.concurrencyPolicy: \"forbid\" is not a policy; did you mean Forbid?",
+        ),
+        (
+            json!({"spec": {"concurrencyPolicy": "Never"}}),
+            "spec.concurrencyPolicy: \"Never\" is not a policy; write Allow, Forbid or Replace",
+        ),
+        (
+            json!({"spec": {"startingDeadlineSeconds": -1}}),
+            "spec.startingDeadlineSeconds: negative; write 0 or more",
+        ),
+        (
+            json!({"spec": {"schedule": null}}),
+            "spec.schedule: missing; write five fields or a descriptor such as @daily",
+        ),
+        (
+            json!({"metadata": {"name": "a".repeat(53)}}),
+            "metadata.name: 53 characters; shorten it to 52",
+        ),
+        (
+            json!({"spec": {"schedule": "TZ=UTC @daily"}}),
+            "a schedule must not contain TZ: put the zone into spec.timeZone",
+        ),
+        (json!({"spec": {"timeZone": "local"}}), zone),
+    ] {
+        check(&[cron_job(changes.clone())], &[], json!({"problems": [problem]}));
+        assert_eq!(
+            labelled(&["problem"], changes, &[]),
+            [format!("problem      {problem}")]
+        );
+    }
+}
+
+#[test]
+fn check_fails_for_what_cannot_run_alone() {
+    let list = |changes: &[Value]| {
+        let named = changes.iter().enumerate().map(|(position, changes)| {
+            with(
+                cron_job(json!({"metadata": {"name": format!("a{position}")}})),
+                changes.clone(),
+            )
+        });
+        json!({"kind": "List", "items": named.collect::<Vec<_>>()}).to_string()
+    };
+    let fit = [
+        json!({}),
+        json!({"spec": {"suspend": true}}),
+        json!({"spec": {"startingDeadlineSeconds": 2}}),
+    ];
+    run_on(&list(&fit), &["--check"]).unwrap();
+    let unfit = [
+        json!({}),
+        json!({"spec": {"schedule": "0 0 30 2 *"}}),
+        json!({"spec": {"schedule": "@reboot"}}),
+        json!({"spec": {"timeZone": "Europe/Berln"}}),
+        json!({"spec": {"suspend": "perhaps"}}),
+        json!({"spec": {"timezone": "UTC"}}),
+    ];
+    run_on(&list(&unfit), &[]).unwrap();
+    assert_eq!(
+        run_on(&list(&unfit), &["--check"]).unwrap_err(),
+        "5 of 6 CronJobs can never run or would be refused by the API server; correct what is listed as reason and problem"
+    );
+}
+
+#[test]
+fn b_6_2_the_zone_that_was_meant_is_named() {
+    assert_eq!(
+        labelled(&["reason"], json!({"spec": {"timeZone": "Europe/Berln"}}), &[]),
+        [
+            "reason       UnknownTimeZone: spec.timeZone is not a known time zone (unknown time zone Europe/Berln; did you \
+             mean Europe/Berlin?)"
+        ]
+    );
+}
+
+#[test]
+fn a_rule_is_printed_whole_and_alone() {
+    let printed = |number: &str| {
+        let mut output = Vec::new();
+        rule::print(number, &mut output).map_err(|error| error.to_string())?;
+        Ok::<_, String>(String::from_utf8(output).unwrap())
+    };
+    let expected = "**B-6.3** `spec.suspend` true: stop. No event.\n";
+    assert_eq!(printed("B-6.3").unwrap(), expected);
+    assert_eq!(printed("b-6.3").unwrap(), expected);
+    assert_eq!(
+        printed("B-99").unwrap_err(),
+        "no rule B-99; the rules are in docs/spec/cronjob-behaviour.md, give a number such as B-10.3"
+    );
+    for reason in Reason::ALL {
+        for number in reason
+            .meaning()
+            .rules
+            .split(", ")
+            .filter(|number| number.starts_with("B-"))
+        {
+            let rule = printed(number).unwrap();
+            assert_eq!(rule.matches("**B-").count(), 1, "{rule}");
+        }
+    }
+}
+
+#[test]
+fn names_are_taken_as_kubectl_prints_them() {
+    for text in [
+        "report",
+        "cronjob/report",
+        "cronjobs/report",
+        "cj/report",
+        "cronjob.batch/report",
+    ] {
+        assert_eq!(parse_cron_job(text), Ok("report".to_owned()), "{text}");
+    }
+    assert!(parse_cron_job("job/report").is_err());
+}

@@ -1,0 +1,75 @@
+//! What a reason refers to: the Jobs and values that hold a slot back, and the Jobs that a file lacks.
+
+use jiff::Timestamp;
+
+use super::Trial;
+use crate::{
+    cli::{
+        advice::{schedule_advice, zone_advice},
+        calendar::{Local, span_words, zone_of},
+        explain::reason::Reason,
+    },
+    shard::ActiveJob,
+};
+
+impl Trial<'_> {
+    /// Returns what holds the slot back.
+    pub(super) fn cause(&self, reason: Reason, slot: Timestamp) -> Option<String> {
+        if reason == Reason::DeadlineExceeded {
+            let age = span_words(slot, self.now);
+            let deadline = self.record.starting_deadline_seconds?;
+            return Some(format!(
+                "the slot is {age} old, and startingDeadlineSeconds is {deadline}"
+            ));
+        }
+        if !matches!(reason, Reason::Forbidden | Reason::AlreadyActive) {
+            return None;
+        }
+        let status = self.seen.written.as_ref().unwrap_or(&self.record.status);
+        let words = |active: &ActiveJob| {
+            let job = self.world.job(self.namespace_of(active), &active.name);
+            let started = job.and_then(Result::ok).and_then(|job| job.started.or(job.scheduled));
+            match started {
+                Some(started) => {
+                    let started = Local::new(started, zone_of(&self.record.schedule));
+                    format!("Job {} is active since {started}", active.name)
+                }
+                None => format!("Job {} is active", active.name),
+            }
+        };
+        let jobs: Vec<String> = status.active.iter().map(words).collect();
+        (!jobs.is_empty()).then(|| jobs.join(", "))
+    }
+
+    /// Adds what to write instead to the error of a parser or a loader.
+    pub(super) fn with_advice(&self, reason: Reason, error: String) -> String {
+        let schedule = &self.record.schedule;
+        let advice = match (reason, &schedule.time_zone) {
+            (Reason::UnparseableSchedule, _) => schedule_advice(&schedule.text),
+            (Reason::UnknownTimeZone, Some(name)) => zone_advice(name),
+            _ => return error,
+        };
+        format!("{error}; {advice}")
+    }
+
+    /// Returns the Jobs of the active list that are not in the file. In a cluster such a Job is gone.
+    pub(super) fn lacking(&self) -> Vec<String> {
+        if self.world.is_cluster {
+            return Vec::new();
+        }
+        let is_lacking = |active: &&ActiveJob| self.world.job(self.namespace_of(active), &active.name).is_none();
+        let active = self.record.status.active.iter();
+        active
+            .filter(is_lacking)
+            .map(|active| active.name.to_string())
+            .collect()
+    }
+
+    fn namespace_of<'b>(&'b self, active: &'b ActiveJob) -> &'b str {
+        if active.namespace.is_empty() {
+            &self.record.identity.namespace
+        } else {
+            &active.namespace
+        }
+    }
+}

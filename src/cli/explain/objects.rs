@@ -170,8 +170,10 @@ impl Objects {
         }
         let version = members.get("apiVersion").and_then(Value::as_str).unwrap_or("batch/v1");
         let is_batch = version.starts_with("batch/");
+        // Groups of other projects have a dot. With another version or spelling it is meant, and refused by name.
+        let is_cron_job = kind.eq_ignore_ascii_case("CronJob") && !version.contains('.');
         match kind.as_str() {
-            "CronJob" if is_batch => self.push(Kind::CronJob, members, text),
+            _ if is_cron_job => self.push(Kind::CronJob, members, text),
             "Job" if is_batch => self.push(Kind::Job, members, None),
             "List" | "CronJobList" | "JobList" => {}
             _ => *self.left_out.entry(format!("{version} {kind}")).or_default() += 1,

@@ -52,6 +52,11 @@ pub(super) fn of(object: &Object) -> Vec<String> {
             "apiVersion: Kubernetes has no CronJob of {version}; write batch/v1"
         ));
     }
+    if let Some(kind) = members.get("kind").and_then(Value::as_str)
+        && kind != "CronJob"
+    {
+        refusals.push(format!("kind: Kubernetes has no {kind}; write CronJob"));
+    }
     let name = at(members, &["metadata"]).and_then(|metadata| metadata.get("name")?.as_str());
     if let Some(name) = name.filter(|name| name.len() > NAME_MAX) {
         let n_characters = name.len();

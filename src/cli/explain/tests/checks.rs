@@ -94,6 +94,14 @@ fn what_the_api_server_refuses_is_pointed_out() {
             "apiVersion: Kubernetes has no CronJob of batch/v1beta1; write batch/v1",
         ),
         (
+            json!({"apiVersion": "v1"}),
+            "apiVersion: Kubernetes has no CronJob of v1; write batch/v1",
+        ),
+        (
+            json!({"kind": "Cronjob"}),
+            "kind: Kubernetes has no Cronjob; write CronJob",
+        ),
+        (
             json!({"status": null, "specs": {}}),
             "specs: unknown field; did you mean spec?",
         ),

@@ -148,7 +148,9 @@ impl OtherControllers {
         }
         let action = action();
         let sighting = Sighting { evidence, at, action };
-        if state.reported.is_none_or(|reported| at >= reported + REPORT_INTERVAL) {
+        // Times may be forged: a difference does not overflow, and a time in the future silences no later report.
+        let is_reported = |reported: Timestamp| at.duration_since(reported).abs() < REPORT_INTERVAL;
+        if !state.reported.is_some_and(is_reported) {
             state.reported = Some(at);
             tracing::error!("{sighting}");
         }
@@ -215,6 +217,16 @@ mod tests {
         assert!(texts(&others, "10:00:00").is_empty());
         note(&others, "k3s", "10:00:01");
         assert_eq!(texts(&others, "10:00:01").len(), 1);
+    }
+
+    #[test]
+    fn a_time_at_the_end_of_all_times_does_no_harm() {
+        let others = OtherControllers::default();
+        others.begin(at("10:00:00"));
+        for time in [Timestamp::MAX - SignedDuration::from_mins(1), Timestamp::MAX] {
+            others.note_status_write(&cron_job(), &StatusWriter::other("forger", time).unwrap());
+            assert!(others.active(at("10:00:00")).is_empty());
+        }
     }
 
     #[test]

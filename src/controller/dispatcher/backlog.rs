@@ -17,7 +17,7 @@ use super::{
 use crate::{controller::tokens::Tokens, shard::BootInstant};
 
 /// Capacity of the backlog. A CronJob has at most one create queued, so this is a million CronJobs due at one instant,
-/// the design limit of one shard: some 300 MiB if it ever fills.
+/// the design limit of one shard: some 450 MiB if it ever fills.
 pub(super) const BACKLOG_MAX: usize = 1 << 20;
 
 /// Overdue creates that are sent at once, and the rate per second after that: a part of what an API server can handle.

@@ -10,6 +10,9 @@ use crate::shard::{ShardTerm, Uid};
 /// The term of a request, and the uid of the CronJob of a create or of the Job of a delete.
 pub(super) type RequestKey = (ShardTerm, Uid);
 
+/// Capacity that an empty backlog keeps. More is freed, so that a burst does not occupy memory for ever.
+const KEPT_ENTRIES: usize = 1_024;
+
 /// The requests of a backlog that may be withdrawn.
 #[derive(Debug, Default)]
 pub(super) struct Withdrawable {
@@ -28,6 +31,9 @@ impl Withdrawable {
     pub(super) fn send(&mut self, queued: &Queued) {
         if let Some(key) = queued.key() {
             self.waiting.remove(&key);
+            if self.waiting.is_empty() {
+                self.waiting.shrink_to(KEPT_ENTRIES);
+            }
             self.sent.insert(key, false);
         }
     }

@@ -237,8 +237,19 @@ impl ShardState {
 
     /// Records whether the server's last answer refused the Job as invalid.
     fn note_refused(&mut self, owner: OwnerIndex, answer: &CreateOutcome) {
-        if let Some(open) = self.open_slot_mut(owner) {
-            open.is_refused = matches!(answer, CreateOutcome::Refused { .. });
+        let Some(open) = self.open_slot_mut(owner) else { return };
+        match answer {
+            CreateOutcome::Refused { .. } => open.is_refused = true,
+            CreateOutcome::Created { .. }
+            | CreateOutcome::AlreadyExists { .. }
+            | CreateOutcome::NamespaceTerminating
+            | CreateOutcome::NotPermitted { .. }
+            | CreateOutcome::Failed { .. } => open.is_refused = false,
+            // Not an answer of the server.
+            CreateOutcome::Unanswered { .. }
+            | CreateOutcome::Expired
+            | CreateOutcome::Withdrawn
+            | CreateOutcome::Abandoned => {}
         }
     }
 

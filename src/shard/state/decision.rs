@@ -110,6 +110,9 @@ impl ShardState {
     /// Begins to create the Job of a slot.
     fn start(&mut self, owner: OwnerIndex, slot: Timestamp, replaces: bool, verdict: &Verdict) {
         self.open(owner, slot, SlotStage::Ordered, verdict);
+        if self.phase == ShardPhase::Closing {
+            self.unsettled.push(owner);
+        }
         if replaces {
             self.replace(owner);
         } else {
@@ -337,9 +340,6 @@ impl ShardState {
 
     /// Emits the create of the open slot.
     pub(super) fn order(&mut self, owner: OwnerIndex, next: Option<Timestamp>) {
-        if self.phase == ShardPhase::Closing {
-            self.unsettled.push(owner);
-        }
         let clock_skew_max = self.config.clock_skew_max;
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;

@@ -255,6 +255,24 @@ fn b_12_4_a_job_that_is_refused_as_invalid_is_tried_once_a_minute_at_most() {
     assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 0);
 }
 
+#[test]
+fn a_refused_slot_whose_next_try_is_not_sent_in_time_ends_as_refused() {
+    let record = CronJobRecord {
+        schedule: schedule("0 * * * *", None),
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![record], vec![]);
+    world.advance_to("10:00:00");
+    world.effects();
+    refuse_as_invalid(&mut world);
+    world.advance_to("10:02:00");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+    world.advance_to("11:00:00");
+    world.answer_create(CreateOutcome::Expired);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Refused), 1);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 0);
+}
+
 fn daily() -> CronJobRecord {
     CronJobRecord {
         schedule: schedule("0 10 * * *", None),

@@ -258,3 +258,14 @@ fn a_status_that_cannot_be_stored_is_not_settled() {
     world.answer_status("hello", StatusOutcome::Conflict);
     assert!(!world.shard.is_settled());
 }
+
+#[test]
+fn a_replace_that_begins_while_closing_is_waited_for() {
+    let record = running(ConcurrencyPolicy::Replace);
+    let mut world = World::new("09:59:30", vec![record], vec![job("hello", "09:59:00")]);
+    world.shard.close(world.now);
+    assert!(world.shard.is_settled());
+    world.advance_to("10:00:00");
+    world.effects();
+    assert!(!world.shard.is_settled(), "a delete is unanswered");
+}

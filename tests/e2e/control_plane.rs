@@ -176,8 +176,9 @@ pub(super) fn share(purpose: Purpose, case: impl FnOnce(&Access)) {
     case(&access);
 }
 
-/// Runs a case that changes the control plane, alone. It must leave it as it found it, unless it fails.
+/// Runs a case that changes the control plane, alone. Its purpose must admit one case at a time. The case must leave it as it found it, unless it fails.
 pub(super) fn take(purpose: Purpose, case: impl FnOnce(&mut Testbed, &Access)) {
+    assert_eq!(purpose.n_at_once(), 1, "others may run beside a case of {purpose:?}");
     let (mut visit, mut present) = Visit::begin(Some(purpose));
     visit.taken = present.running.take();
     drop(present);

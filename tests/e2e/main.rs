@@ -45,11 +45,11 @@ fn main() -> ExitCode {
 fn trials() -> Vec<Trial> {
     cases::trials()
         .chain(outages::trials())
+        .chain(beside::trials())
         .chain(parity::trials())
         .chain(replicas::trials())
         .chain(selection::trials())
         .chain(dashboards::trials())
-        .chain(beside::trials())
         .collect()
 }
 

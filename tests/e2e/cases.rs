@@ -66,7 +66,7 @@ const CASES: [Case; 70] = cases![
     extremes::a_template_of_more_than_a_mebibyte_becomes_a_job,
     extremes::a_cron_job_that_is_not_kept_runs_and_keeps_its_metadata,
     extremes::a_status_too_large_to_be_stored_doubles_nothing,
-    extremes::a_job_too_large_to_be_stored_is_told_and_given_up,
+    extremes::a_job_too_large_to_be_stored_is_told_and_does_not_stop_the_next_slot,
     explaining::explain_foretells_what_the_controller_does,
     explaining::explain_says_which_cron_job_is_not_there,
     firing::a_cron_job_fires_on_the_minute_and_its_job_completes,

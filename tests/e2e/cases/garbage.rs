@@ -199,7 +199,10 @@ pub(super) async fn a_name_too_long_for_a_job_is_sent_whole_and_its_refusal_told
         store(&namespace, name, json!({})).await;
     }
     let controller = Controller::start_before(&namespace, 0);
-    controller.wait_for_account(&[("created", 2), ("refused", 2)]).await;
+    // Refused slots stay open while they are the latest.
+    let (due, open) = ("cronwheel_due_instants_total", "cronwheel_instants_open");
+    controller.wait_for_metric(due, &[], |n_due| n_due == 4).await;
+    controller.wait_for_metric(open, &[], |n_open| n_open == 2).await;
     let slot = namespace.minute(0);
     namespace
         .wait_for_jobs(&[namespace.job_name(0), job_name(&fits, slot)])

@@ -318,7 +318,7 @@ fn shown_as_json(namespace: &Namespace) -> Value {
 
 /// What the command prints, run as the account.
 fn shown(namespace: &Namespace) -> String {
-    let output = shards_command(namespace, &[]);
+    let output = shards_command(namespace, &["--all"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text")
 }

@@ -83,19 +83,32 @@ pub enum ShardsError {
         namespaces: Vec<String>,
     },
     /// The Leases cannot be read.
-    #[error(
-        "cannot read the shards; the account needs get on configmaps, and list and watch on leases, in the namespace"
-    )]
+    #[error("cannot read the shards{}", missing_right(.0))]
     Leases(#[from] LeaseError),
     /// The CronJobs cannot be read.
-    #[error("cannot read the CronJobs: {message}; the account needs list and watch on cronjobs in all namespaces")]
+    #[error("cannot read the CronJobs: {message}{right}")]
     CronJobs {
+        /// The missing right, if that is the cause.
+        right: &'static str,
         /// The message of the server or of the transport.
         message: String,
     },
     /// The answer cannot be written.
     #[error("cannot write the answer")]
     Write(#[source] io::Error),
+}
+
+fn missing_right(error: &LeaseError) -> &'static str {
+    match error {
+        LeaseError::Refused { code: 403, .. } => {
+            "; the account needs get on configmaps, and list and watch on leases, in the namespace"
+        }
+        LeaseError::Refused { .. }
+        | LeaseError::Expired { .. }
+        | LeaseError::Unanswered { .. }
+        | LeaseError::Unreadable { .. }
+        | LeaseError::Installation { .. } => "",
+    }
 }
 
 /// The clients of the command.

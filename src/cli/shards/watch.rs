@@ -49,8 +49,13 @@ impl Gathering {
             api,
         };
         while let Some(item) = gathering.cron_jobs.next().await {
-            if let WatchItem::Error { message, .. } = item {
-                return Err(ShardsError::CronJobs { message });
+            if let WatchItem::Error { message, code } = item {
+                let right = if code == Some(403) {
+                    "; the account needs list and watch on cronjobs in all namespaces"
+                } else {
+                    ""
+                };
+                return Err(ShardsError::CronJobs { right, message });
             }
             let is_complete = stage(&item) == Some(SelectionStage::ListDone);
             gathering.take_cron_job(item);

@@ -3,21 +3,22 @@
 //! Conditions that any request can meet, such as too many requests or no server behind the address, are separated from
 //! the outcome of the one request, so that back-off is decided in one place.
 
+mod connection;
 mod cron_job;
 mod order_outcome;
 mod refusal;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, collections::BTreeMap, error::Error, fmt::Write as _, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, error::Error, fmt::Write as _, io, time::Duration};
 
 use bytes::Bytes;
 use http::StatusCode;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use self::refusal::DeniedBy;
 pub(in crate::kube_api) use self::refusal::{Refusal, is_fenced, not_permitted};
+use self::{connection::connection_problem, refusal::DeniedBy};
 pub use self::{
     cron_job::{CronJobOutcome, read_cron_job},
     order_outcome::OrderOutcome,
@@ -373,17 +374,21 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 /// Maximum size of a message that is passed on: messages go into Events, whose size is limited.
 pub const MESSAGE_MAX_BYTES: usize = 1024;
 
-/// Returns the text of an error and its sources, each once.
+/// Returns the text of an error and its sources, each once. From an error of the transport on, the text is its cause and
+/// what to do about it, if that is known.
 pub fn error_text(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let part = error.to_string();
+    let mut text = String::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let is_of_transport = error.is::<kube::Error>() || error.is::<io::Error>();
+        let problem = is_of_transport.then(|| connection_problem(error)).flatten();
+        let part = problem.clone().unwrap_or_else(|| error.to_string());
         if !text.contains(&part) {
+            let separator = if text.is_empty() { "" } else { ": " };
             // Writing to a string does not fail.
-            let _ = write!(text, ": {part}");
+            let _ = write!(text, "{separator}{part}");
         }
-        source = error.source();
+        next = error.source().filter(|_| problem.is_none());
     }
     bounded(&text)
 }

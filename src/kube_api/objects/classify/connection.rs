@@ -1,0 +1,121 @@
+//! Why a connection to the API server failed, and what to do about it.
+
+use std::{error::Error, io};
+
+use rustls::CertificateError;
+
+/// Returns the text for an error of the transport that has a known cause.
+pub(super) fn connection_problem(error: &(dyn Error + 'static)) -> Option<String> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<rustls::Error>() {
+            return Some(tls_problem(error));
+        }
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return io_problem(error);
+        }
+        // Resolvers have no error type of their own.
+        if error.to_string() == "dns error" {
+            return Some("the name of the API server cannot be resolved; check its address, and the DNS".to_owned());
+        }
+        next = error.source();
+    }
+    None
+}
+
+fn io_problem(error: &io::Error) -> Option<String> {
+    // `io::Error::source` leaves out the error that it wraps.
+    if let Some(inner) = error.get_ref()
+        && let Some(problem) = connection_problem(inner)
+    {
+        return Some(problem);
+    }
+    let cause = match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused",
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "no route to it",
+        io::ErrorKind::TimedOut => "no answer in time",
+        _ => return None,
+    };
+    Some(format!(
+        "the API server cannot be reached: {cause}; check its address, and that it runs"
+    ))
+}
+
+fn tls_problem(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => format!(
+            "the certificate of the API server is for another name: {error}; use a name of the certificate as address, \
+             or set tls-server-name in the kubeconfig"
+        ),
+        rustls::Error::InvalidCertificate(_) => format!(
+            "the certificate of the API server is not trusted: {error}; set the cluster's CA as certificate-authority in \
+             the kubeconfig"
+        ),
+        rustls::Error::InvalidMessage(_) => "the API server does not speak TLS at this address; check scheme and port \
+                                             of its address"
+            .to_owned(),
+        rustls::Error::AlertReceived(alert) => {
+            format!("the API server ended the TLS handshake: {alert:?}; check the client certificate of the kubeconfig")
+        }
+        error => format!("no TLS connection to the API server: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::{AlertDescription, InvalidMessage};
+
+    use super::*;
+    use crate::kube_api::objects::classify::error_text;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("listing Leases")]
+    struct Listing(#[source] kube::Error);
+
+    #[track_caller]
+    fn check(error: impl Error + Send + Sync + 'static, expected: &str) {
+        let error = kube::Error::Service(Box::new(error));
+        assert_eq!(error_text(&error), expected);
+        assert_eq!(error_text(&Listing(error)), format!("listing Leases: {expected}"));
+    }
+
+    #[test]
+    fn an_error_of_the_transport_names_cause_and_remedy() {
+        let kind = |kind| io::Error::from(kind);
+        let tls = |error: rustls::Error| io::Error::other(io::Error::new(io::ErrorKind::InvalidData, error));
+        check(
+            kind(io::ErrorKind::ConnectionRefused),
+            "the API server cannot be reached: connection refused; check its address, and that it runs",
+        );
+        check(
+            kind(io::ErrorKind::TimedOut),
+            "the API server cannot be reached: no answer in time; check its address, and that it runs",
+        );
+        check(
+            tls(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)),
+            "the certificate of the API server is not trusted: invalid peer certificate: UnknownIssuer; set the \
+             cluster's CA as certificate-authority in the kubeconfig",
+        );
+        check(
+            tls(rustls::Error::InvalidCertificate(CertificateError::NotValidForName)),
+            "the certificate of the API server is for another name: invalid peer certificate: NotValidForName; \
+             use a name of the certificate as address, or set tls-server-name in the kubeconfig",
+        );
+        check(
+            tls(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)),
+            "the API server does not speak TLS at this address; check scheme and port of its address",
+        );
+        check(
+            tls(rustls::Error::AlertReceived(AlertDescription::CertificateRequired)),
+            "the API server ended the TLS handshake: CertificateRequired; check the client certificate of the kubeconfig",
+        );
+    }
+
+    #[test]
+    fn another_error_keeps_its_text() {
+        let error = kube::Error::Service(Box::new(io::Error::other("broken")));
+        assert_eq!(error_text(&error), "ServiceError: broken");
+    }
+}

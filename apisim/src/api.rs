@@ -1,4 +1,4 @@
-//! The API as a whole: one store, its front ends, its clock. Handles to it are clients, each a tower service.
+//! The API as a whole: one store, its front ends and its clock. A client is a handle to the API and a tower service.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -21,22 +21,23 @@ use crate::{
     store::Store,
 };
 
-/// How an API is made.
+/// Options for a new API.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where uids, generated names and the lengths of watches come from.
+    /// Seed for uids, generated names and the durations of watches.
     pub seed: u64,
-    /// Changes that are kept of each kind for watches and older lists; beyond them is 410.
+    /// Number of changes kept per kind for watches and older lists. Older versions get 410.
     pub log_capacity: usize,
-    /// API servers on the one store, numbered from 0.
+    /// Number of API servers on the shared store, numbered from 0.
     pub n_front_ends: usize,
-    /// Namespaces that are there from the beginning.
+    /// Namespaces that exist from the start.
     pub namespaces: Vec<String>,
-    /// How often a watch that wants bookmarks gets one.
+    /// Interval of bookmarks on watches that request them.
     pub bookmark_interval: Duration,
-    /// What validation asks about schedules and zones.
+    /// How validation checks schedules and time zones.
     pub checks: Checks,
-    /// Whether `shardSelector` selects: the feature gate `ShardedListAndWatch`, off as there.
+    /// Whether the server honours `shardSelector`: the feature gate `ShardedListAndWatch`, off by default as in
+    /// Kubernetes.
     pub serves_shard_selectors: bool,
 }
 
@@ -44,13 +45,14 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             seed: 0,
-            // A burst of a change for each of 50,000 objects, at about 2 KiB each for new and old.
+            // Enough for one change to each of 50,000 objects. A change holds about 2 KiB each for the new and the old
+            // object.
             log_capacity: 50_000,
             n_front_ends: 1,
             namespaces: ["default", "kube-system", "kube-public", "kube-node-lease"]
                 .map(ToOwned::to_owned)
                 .to_vec(),
-            // As the API server's.
+            // The interval of the real API server.
             bookmark_interval: Duration::from_mins(1),
             checks: Checks::default(),
             serves_shard_selectors: false,
@@ -58,13 +60,13 @@ impl Default for Options {
     }
 }
 
-/// An in-memory Kubernetes API. Cheap to clone; all clones are the same API.
+/// An in-memory Kubernetes API. Clones are cheap and refer to the same API.
 #[derive(Clone)]
 pub struct Api {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// Everything that was stored at an instant.
+/// The contents of the store at one instant.
 #[derive(Clone)]
 pub struct Snapshot(Store);
 
@@ -94,7 +96,7 @@ impl Shared {
         }
     }
 
-    /// The wall time by the clock of a front end.
+    /// Returns the wall time on the clock of a front end.
     pub(crate) fn wall(&self, front_end: usize) -> Timestamp {
         let now = self.clock.now();
         let state = self.state();
@@ -104,7 +106,7 @@ impl Shared {
 }
 
 impl Api {
-    /// An API with nothing in it but its namespaces.
+    /// Creates an API that contains only its namespaces.
     pub fn new(options: Options, clock: WallClock) -> Api {
         let mut random = Random::new(options.seed);
         let registry = Registry::new(options.log_capacity, Random::new(random.bits()), options.checks);
@@ -130,7 +132,7 @@ impl Api {
         api
     }
 
-    /// Creates a namespace; one that is there stays.
+    /// Creates a namespace, unless it exists.
     pub fn create_namespace(&self, name: &str) {
         let resource = Resource::Namespace;
         let target = Target {
@@ -143,13 +145,13 @@ impl Api {
         let _exists_or_created = self.shared.state().registry.create(target, object, false, moment);
     }
 
-    /// A client by name, at the first front end.
+    /// Returns a client with this name, connected to the first front end.
     pub fn client(&self, name: &str) -> ApiService {
         ApiService::new(self.clone(), name)
     }
 
-    /// How long changes stay hidden from watches and from lists of `resourceVersion=0` at a front end. What was shown
-    /// stays shown. An unknown front end is none.
+    /// Sets how long a front end hides changes from watches and from lists with `resourceVersion=0`. A change that was
+    /// visible stays visible. Unknown front ends are ignored.
     pub fn set_lag(&self, front_end: usize, lag: Duration) {
         let mut state = self.shared.state();
         let State {
@@ -163,47 +165,47 @@ impl Api {
         }
     }
 
-    /// Whether `shardSelector` selects at a front end, for requests from now on: API servers of one cluster may have
-    /// other feature gates. An unknown front end is none.
+    /// Sets whether a front end honours `shardSelector` in later requests. The API servers of one cluster may have
+    /// different feature gates. Unknown front ends are ignored.
     pub fn set_serves_shard_selectors(&self, front_end: usize, serves: bool) {
         if let Some(front_end) = self.shared.state().front_ends.get_mut(front_end) {
             front_end.serves_shard_selectors = serves;
         }
     }
 
-    /// Sets the clock of a front end ahead of the right time, or behind it. It shows in `Date` and in what the front end
-    /// stamps on objects. An unknown front end is none.
+    /// Sets the clock of a front end ahead of the right time, or behind it. The offset affects the `Date` header and
+    /// the times that the front end writes into objects. Unknown front ends are ignored.
     pub fn set_clock_ahead(&self, front_end: usize, by: SignedDuration) {
         if let Some(front_end) = self.shared.state().front_ends.get_mut(front_end) {
             front_end.clock_ahead = by;
         }
     }
 
-    /// What goes wrong: rules to add and to take away.
+    /// The fault rules, which can be added and removed.
     pub fn faults(&self) -> &Faults {
         &self.shared.faults
     }
 
-    /// How long requests take from now on.
+    /// Sets how long later requests take.
     pub fn set_service_times(&self, times: ServiceTimes) {
         self.shared.queue.set(times);
     }
 
-    /// Forgets all changes up to now, so that a version before the last change of a kind is 410.
+    /// Forgets all changes so far. Requests for a version before the last change of a kind then get 410.
     pub fn compact(&self) {
         let mut state = self.shared.state();
         let version = state.registry.store.version();
         state.registry.store.compact(version);
     }
 
-    /// What is stored now, as `etcdctl snapshot save` keeps it.
+    /// Copies the store, as `etcdctl snapshot save` does.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot(self.shared.state().registry.store.clone())
     }
 
-    /// Goes back to a snapshot, as `etcdutl snapshot restore --bump-revision --mark-compacted` does; with a `bump` of 0
-    /// versions go back too, as without these flags. The API servers of a cluster restart then: an outage at the same
-    /// time breaks the watches.
+    /// Restores a snapshot, as `etcdutl snapshot restore --bump-revision --mark-compacted` does. With a `bump` of 0,
+    /// versions go back as well, as they do without these flags. In a real cluster the API servers restart after a
+    /// restore; add an outage at the same time to break the watches.
     pub fn restore(&self, snapshot: &Snapshot, bump: u64) {
         let mut state = self.shared.state();
         state.registry.store.restore(&snapshot.0, bump);
@@ -212,12 +214,12 @@ impl Api {
         }
     }
 
-    /// The version of the last change.
+    /// Returns the version of the last change.
     pub fn version(&self) -> u64 {
         self.shared.state().registry.store.version()
     }
 
-    /// How many objects of a kind there are.
+    /// Returns the number of objects of a kind.
     pub fn count(&self, resource: Resource) -> usize {
         self.shared.state().registry.store.count(resource)
     }

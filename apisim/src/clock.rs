@@ -1,11 +1,11 @@
-//! The clocks: the wall clock is handed in, what waits and lags goes by tokio's, which tests pause.
+//! Clocks. The caller supplies the wall clock. Waits and lags use tokio's clock, which tests can pause.
 
 use std::{fmt, sync::Arc};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-/// Tells the wall time of the API server. Cheap to clone.
+/// The wall clock of the API server. Cheap to clone.
 #[derive(Clone)]
 pub struct WallClock {
     now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
@@ -18,12 +18,13 @@ impl fmt::Debug for WallClock {
 }
 
 impl WallClock {
-    /// A clock of somebody else's making.
+    /// Creates a clock from a function.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> WallClock {
         WallClock { now: Arc::new(now) }
     }
 
-    /// A clock that shows `start` now and goes with tokio's clock, so that it stands still where that is paused.
+    /// Creates a clock that shows `start` now and advances with tokio's clock. It stands still while tokio's clock is
+    /// paused.
     pub fn starting_at(start: Timestamp) -> WallClock {
         let begun = instant();
         WallClock::new(move || {
@@ -32,13 +33,13 @@ impl WallClock {
         })
     }
 
-    /// The time.
+    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         (self.now)()
     }
 }
 
-/// Tokio's time.
+/// Returns the current time on tokio's clock.
 #[expect(clippy::disallowed_methods, reason = "this crate's one reading of tokio's clock")]
 pub(crate) fn instant() -> Instant {
     Instant::now()

@@ -1,4 +1,4 @@
-//! What a request is told that is not fulfilled: the `Status` objects of the API server, with its codes and texts.
+//! Failed requests: the `Status` objects of the API server, with its codes, reasons and messages.
 
 use std::collections::BTreeSet;
 
@@ -15,25 +15,25 @@ use crate::{
     resource::Resource,
 };
 
-/// A refusal, as a `Status` tells it.
+/// A failed request, as a `Status` describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// The HTTP status.
+    /// The HTTP status code.
     pub code: StatusCode,
-    /// The word for machines, such as `NotFound`; empty where the server has none.
+    /// The machine-readable reason, such as `NotFound`. Empty where the server gives none.
     pub reason: &'static str,
-    /// The text for people.
+    /// The human-readable message.
     pub message: String,
-    /// What `details` holds: name, group, kind, causes.
+    /// The contents of `details`: name, group, kind, causes.
     pub details: Map<String, Value>,
-    /// Seconds after which to come again; also sent as `Retry-After`.
+    /// Seconds to wait before a retry, also sent as `Retry-After`.
     pub retry_after_seconds: Option<u64>,
-    /// Where a list may go on although its version is gone.
+    /// A token to continue a list whose version has expired.
     pub continue_token: Option<String>,
 }
 
 impl Failure {
-    /// A refusal without details.
+    /// Creates a failure without details.
     pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Failure {
         Failure {
             code,
@@ -45,7 +45,7 @@ impl Failure {
         }
     }
 
-    /// With the object concerned in its details.
+    /// Adds the object to the details.
     #[must_use]
     pub fn about(mut self, resource: Resource, name: &str) -> Failure {
         self.details.insert("name".to_owned(), name.into());
@@ -61,31 +61,31 @@ impl Failure {
         self
     }
 
-    /// 404: there is no such object.
+    /// 404: the object does not exist.
     pub fn not_found(resource: Resource, name: &str) -> Failure {
         let message = format!("{} \"{name}\" not found", resource.qualified());
         Failure::new(StatusCode::NOT_FOUND, "NotFound", message).about(resource, name)
     }
 
-    /// 404: there is no such path.
+    /// 404: the path does not exist.
     pub fn no_such_path() -> Failure {
         let message = "the server could not find the requested resource";
         Failure::new(StatusCode::NOT_FOUND, "NotFound", message)
     }
 
-    /// 404: what would run is played alone.
+    /// 404: Jobs are simulated, so there are no Pods.
     pub fn no_pods() -> Failure {
         let message = "there are no Pods: how Jobs go is played, nothing runs and nothing is logged";
         Failure::new(StatusCode::NOT_FOUND, "NotFound", message)
     }
 
-    /// 409: the name is taken.
+    /// 409: an object with this name exists.
     pub fn already_exists(resource: Resource, name: &str) -> Failure {
         let message = format!("{} \"{name}\" already exists", resource.qualified());
         Failure::new(StatusCode::CONFLICT, "AlreadyExists", message).about(resource, name)
     }
 
-    /// 409: the object is not the one that the request speaks of.
+    /// 409: the stored object is not the one that the request refers to.
     pub fn conflict(resource: Resource, name: &str, why: &str) -> Failure {
         let message = format!(
             "Operation cannot be fulfilled on {} \"{name}\": {why}",
@@ -94,23 +94,23 @@ impl Failure {
         Failure::new(StatusCode::CONFLICT, "Conflict", message).about(resource, name)
     }
 
-    /// 409: the request speaks of an older version.
+    /// 409: the request refers to an older version.
     pub fn modified(resource: Resource, name: &str) -> Failure {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         Failure::conflict(resource, name, why)
     }
 
-    /// 422: the object breaks a rule.
+    /// 422: the object is invalid.
     pub fn invalid(resource: Resource, name: &str, errors: &[FieldError]) -> Failure {
         Failure::invalid_of(resource.group(), resource.kind(), name, errors)
     }
 
-    /// 422: the options of the request break a rule; `kind` is theirs.
+    /// 422: the options of the request are invalid. `kind` is the kind of the options.
     pub fn invalid_options(kind: &str, errors: &[FieldError]) -> Failure {
         Failure::invalid_of("meta.k8s.io", kind, "", errors)
     }
 
-    /// Each error is told once, in brackets where there are several.
+    /// Lists each error once, and adds brackets if there are several.
     fn invalid_of(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Failure {
         let mut seen = BTreeSet::new();
         let texts: Vec<_> = errors
@@ -126,7 +126,7 @@ impl Failure {
             several => message.extend([": [", &several.join(", "), "]"]),
         }
         let mut failure = Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
-        // Alone among the refusals, this one names the kind and not the resource.
+        // This failure alone names the kind instead of the resource.
         for (member, text) in [("name", name), ("group", group), ("kind", kind)] {
             if !text.is_empty() {
                 failure.details.insert(member.to_owned(), text.into());
@@ -140,7 +140,7 @@ impl Failure {
         failure.with_causes(errors.iter().map(cause).collect())
     }
 
-    /// 403: the namespace is going.
+    /// 403: the namespace is being deleted.
     pub fn namespace_terminating(resource: Resource, name: &str, namespace: &str) -> Failure {
         let message = format!(
             "{} \"{name}\" is forbidden: unable to create new content in namespace {namespace} because it is being terminated",
@@ -156,13 +156,13 @@ impl Failure {
             .with_causes(cause)
     }
 
-    /// 403: admission does not let it pass.
+    /// 403: admission denied the request.
     pub fn forbidden(resource: Resource, name: &str, why: &str) -> Failure {
         let message = format!("{} \"{name}\" is forbidden: {why}", resource.qualified());
         Failure::new(StatusCode::FORBIDDEN, "Forbidden", message).about(resource, name)
     }
 
-    /// 403: the authorizer does not let it pass.
+    /// 403: the authorizer denied the request.
     pub fn not_permitted(resource: Resource, name: &str, why: &str) -> Failure {
         if !name.is_empty() {
             return Failure::forbidden(resource, name, why);
@@ -171,42 +171,42 @@ impl Failure {
         Failure::new(StatusCode::FORBIDDEN, "Forbidden", message).about(resource, name)
     }
 
-    /// 400: the request cannot be understood.
+    /// 400: the request is malformed.
     pub fn bad_request(message: impl Into<String>) -> Failure {
         Failure::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// 405: the path has no such verb.
+    /// 405: the path does not support this method.
     pub fn method_not_allowed() -> Failure {
         let message = "the server does not allow this method on the requested resource";
         Failure::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
     }
 
-    /// 415: a body of another form.
+    /// 415: the media type of the body is not supported.
     pub fn unsupported_media_type(accepted: &str) -> Failure {
         let message =
             format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
         Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
     }
 
-    /// 406: none of the forms that the client accepts.
+    /// 406: the client accepts none of the available media types.
     pub fn not_acceptable() -> Failure {
         let message = "only the following media types are accepted: application/json";
         Failure::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
     }
 
-    /// 413: the body is longer than the server reads.
+    /// 413: the body exceeds the limit.
     pub fn too_large(bytes_max: usize) -> Failure {
         let message = format!("Request entity too large: limit is {bytes_max}");
         Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     }
 
-    /// 410: what is asked for is no longer known.
+    /// 410: the requested version is no longer available.
     pub fn expired(message: impl Into<String>) -> Failure {
         Failure::new(StatusCode::GONE, "Expired", message)
     }
 
-    /// 504: this front end has not yet seen the version that is asked for.
+    /// 504: this front end has not yet seen the requested version.
     pub fn too_large_version(asked: u64, current: u64) -> Failure {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         let mut failure = Failure::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
@@ -216,7 +216,7 @@ impl Failure {
         failure
     }
 
-    /// 429: come again later.
+    /// 429: the client must retry later.
     pub fn too_many_requests(retry_after_seconds: u64) -> Failure {
         let message = "too many requests, please try again later";
         let mut failure = Failure::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
@@ -227,25 +227,25 @@ impl Failure {
         failure
     }
 
-    /// 500: the server is at fault.
+    /// 500: internal error of the server.
     pub fn internal(message: &str) -> Failure {
         let text = format!("Internal error occurred: {message}");
         Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", text)
             .with_causes(json!([{"message": message}]))
     }
 
-    /// 500 without a reason: what the server did not think of as a client's mistake.
+    /// 500 without a reason, for errors that the real server does not attribute to the client.
     pub fn unexpected(message: impl Into<String>) -> Failure {
         Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }
 
-    /// 503: no server.
+    /// 503: the server is unavailable.
     pub fn unavailable() -> Failure {
         let message = "the server is currently unable to handle the request";
         Failure::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
     }
 
-    /// The `Status` object.
+    /// Builds the `Status` object.
     pub fn status(&self) -> Value {
         let mut metadata = Map::new();
         if let Some(token) = &self.continue_token {

@@ -1,7 +1,7 @@
-//! What goes wrong, on purpose: rules that a test scripts, each for some clients and requests, for a time, by chance from the seed.
+//! Fault injection. A test adds rules, each for certain clients and requests, for a period, with a probability.
 //!
-//! The same rules, seed and requests give the same faults. Rules are asked in their order: delays add up, the first
-//! other fault of a request stands.
+//! The same rules, seed and requests give the same faults. Rules apply in order: delays add up, and the first other
+//! fault of a request wins.
 
 use std::{
     collections::BTreeMap,
@@ -14,27 +14,27 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::{failure::Failure, random::Random, resource::Resource, verb::Verb};
 
-/// What a rule does to a request or a watch.
+/// The effect of a rule on a request or a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The request waits before it is looked at.
+    /// The request waits before it is processed.
     Delay {
-        /// At least so long.
+        /// Minimum delay.
         shortest: Duration,
-        /// At most so long.
+        /// Maximum delay.
         longest: Duration,
     },
-    /// The connection breaks, and nothing was done.
+    /// The connection breaks before the request is processed.
     DropBefore,
-    /// The request is carried out, and the connection breaks before the answer.
+    /// The request is processed, and the connection breaks before the response.
     DropAfter,
-    /// 403: admission denies it, with this text.
+    /// 403: admission denies the request, with this message.
     Forbid(String),
-    /// 403: the authorizer does not permit it, and an access review says so.
+    /// 403: the authorizer denies the request, and access reviews report this.
     NotPermitted,
-    /// 409: somebody was faster.
+    /// 409: another client changed the object first.
     Conflict,
-    /// 410: what is asked for is too old.
+    /// 410: the requested version is too old.
     Expired,
     /// 429, with `Retry-After`.
     Throttle {
@@ -45,49 +45,50 @@ pub enum Fault {
     InternalError,
     /// 503.
     Unavailable,
-    /// A list shows what was so long ago.
+    /// A list returns an old state.
     StaleList {
-        /// The age of what it shows.
+        /// The age of that state.
         age: Duration,
     },
-    /// A watch ends as if its time were up: when it is opened, and after each event, each by the rule's chance.
+    /// A watch ends as at its timeout. The rule applies when the watch opens and after each event, each time with its
+    /// probability.
     CloseWatch,
-    /// A watch that is open says nothing while the rule holds, not even that its time is up.
+    /// An open watch sends nothing while the rule applies, and does not end at its timeout either.
     StallWatch,
-    /// Each event of a watch comes so much after the one before.
+    /// Events of a watch are sent with a pause between them.
     SlowWatch {
-        /// Between two events.
+        /// The pause between two events.
         pause: Duration,
     },
-    /// There is no server: every connection breaks, watches too.
+    /// The server is down: every connection breaks, including those of watches.
     Outage,
 }
 
-/// A fault, for whom, when and how often.
+/// A fault, with the requests, the period and the probability that it applies to.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// What goes wrong.
+    /// The fault.
     pub fault: Fault,
-    /// For this client alone.
+    /// Only for this client.
     pub client: Option<String>,
-    /// At this front end alone.
+    /// Only at this front end.
     pub front_end: Option<usize>,
-    /// For this kind alone.
+    /// Only for this kind.
     pub resource: Option<Resource>,
-    /// For requests about this namespace alone. Requests about all namespaces are not concerned.
+    /// Only for requests in this namespace. Requests for all namespaces are not affected.
     pub namespace: Option<String>,
-    /// For these verbs alone; for all where there are none.
+    /// Only for these verbs. Empty means all verbs.
     pub verbs: Vec<Verb>,
-    /// Since the API was made.
+    /// The period, measured from the creation of the API.
     pub during: Range<Duration>,
-    /// In so many of a million cases.
+    /// The probability, per million.
     pub per_million: u32,
-    /// No more often than this.
+    /// The maximum number of times that the rule applies.
     pub times_max: Option<u32>,
 }
 
 impl Rule {
-    /// This fault for everybody, always.
+    /// Creates a rule that always applies to every client.
     pub fn new(fault: Fault) -> Rule {
         Rule {
             fault,
@@ -113,28 +114,28 @@ impl Rule {
     }
 }
 
-/// A rule that was added.
+/// Identifies a rule that was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuleId(u64);
 
-/// The rules of an API. Cheap to clone; all clones are the same rules.
+/// The rules of an API. Clones are cheap and share the same rules.
 #[derive(Clone)]
 pub struct Faults {
     rules: Arc<Mutex<Rules>>,
-    /// Woken when rules come or go.
+    /// Notified when rules are added or removed.
     pub(crate) changed: Arc<Notify>,
     begun: Instant,
 }
 
 struct Rules {
     listed: Vec<(RuleId, Rule)>,
-    /// How often each rule has struck, also of those that are gone.
+    /// How often each rule has applied, including rules that were removed.
     counts: BTreeMap<RuleId, u64>,
     next_id: u64,
     random: Random,
 }
 
-/// Who asks for what.
+/// The attributes of a request that rules match.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker<'a> {
     pub(crate) client: &'a str,
@@ -145,7 +146,7 @@ pub(crate) struct Asker<'a> {
     pub(crate) name: &'a str,
 }
 
-/// What becomes of a request.
+/// The combined effect of the rules on a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Verdict {
     pub(crate) delay: Duration,
@@ -155,13 +156,13 @@ pub(crate) struct Verdict {
     pub(crate) stale_by: Option<Duration>,
 }
 
-/// What becomes of an open watch.
+/// The combined effect of the rules on an open watch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WatchState {
     pub(crate) is_broken: bool,
     pub(crate) is_stalled: bool,
     pub(crate) pause: Duration,
-    /// When a rule begins or ceases to hold by itself.
+    /// When the period of a rule next begins or ends.
     pub(crate) next_change: Option<Instant>,
 }
 
@@ -183,7 +184,7 @@ impl Faults {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a rule after those that there are.
+    /// Appends a rule.
     pub fn add(&self, rule: Rule) -> RuleId {
         let mut rules = self.lock();
         let id = RuleId(rules.next_id);
@@ -194,24 +195,24 @@ impl Faults {
         id
     }
 
-    /// Takes a rule away.
+    /// Removes a rule.
     pub fn remove(&self, id: RuleId) {
         self.lock().listed.retain(|(known, _)| *known != id);
         self.changed.notify_waiters();
     }
 
-    /// Takes all rules away.
+    /// Removes all rules.
     pub fn clear(&self) {
         self.lock().listed.clear();
         self.changed.notify_waiters();
     }
 
-    /// How often a rule has struck a request, or closed a watch.
+    /// Returns how often a rule has applied to a request or closed a watch.
     pub fn count(&self, id: RuleId) -> u64 {
         self.lock().counts.get(&id).copied().unwrap_or_default()
     }
 
-    /// What becomes of a request that comes now.
+    /// Evaluates the rules for a request that arrives now.
     pub(crate) fn verdict(&self, asker: &Asker<'_>, now: Instant) -> Verdict {
         let elapsed = now.duration_since(self.begun);
         let mut verdict = Verdict::default();
@@ -233,7 +234,7 @@ impl Faults {
         verdict
     }
 
-    /// Whether the authorizer would permit a request. Rules that strike by chance or a number of times do not count.
+    /// Returns whether the authorizer permits a request. Rules with a probability or a maximum count are ignored.
     pub(crate) fn is_permitted(&self, asker: &Asker<'_>, now: Instant) -> bool {
         let elapsed = now.duration_since(self.begun);
         let forbids = |rule: &Rule| {
@@ -243,7 +244,7 @@ impl Faults {
         !self.lock().listed.iter().any(|(_, rule)| forbids(rule))
     }
 
-    /// What becomes of an open watch for now.
+    /// Evaluates the rules for an open watch at this time.
     pub(crate) fn watch_state(&self, asker: &Asker<'_>, now: Instant) -> WatchState {
         let elapsed = now.duration_since(self.begun);
         let rules = self.lock();
@@ -280,7 +281,7 @@ impl Faults {
         state
     }
 
-    /// Whether a watch ends here: at its opening or after an event.
+    /// Returns whether a rule closes a watch now, at its opening or after an event.
     pub(crate) fn closes_watch(&self, asker: &Asker<'_>, now: Instant) -> bool {
         let elapsed = now.duration_since(self.begun);
         let Rules {
@@ -298,7 +299,7 @@ impl Faults {
     }
 }
 
-/// As the API server words it for its authorizer.
+/// Uses the wording of the real API server.
 fn not_permitted(asker: &Asker<'_>) -> Failure {
     let resource = asker.resource.unwrap_or(Resource::Namespace);
     let (client, verb) = (asker.client, asker.verb.name());
@@ -325,7 +326,7 @@ impl Verdict {
     }
 
     fn take(&mut self, fault: &Fault, asker: &Asker<'_>, random: &mut Random) {
-        // What is refused without a kind is a document; the texts name some kind.
+        // A refused request without a kind concerns a document. The messages need some kind.
         let resource = asker.resource.unwrap_or(Resource::Namespace);
         match fault {
             Fault::Delay { shortest, longest } => self.delay += random.between(*shortest, *longest),

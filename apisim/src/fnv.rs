@@ -1,6 +1,6 @@
-//! The hash by which the API server shares objects out over shards.
+//! The hash function with which the API server divides objects into shards.
 
-/// FNV-1a in 64 bits.
+/// 64-bit FNV-1a.
 pub(crate) fn fnv_1a(text: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)

@@ -1,6 +1,6 @@
-//! An API server as one of several on one store: what its watch cache shows, which may lag behind.
+//! A front end: one of several API servers on the shared store. Its watch cache may lag behind the store.
 //!
-//! Invariant: what was shown once is not hidden again, whatever becomes of the lag.
+//! Invariant: a change that was visible once stays visible, however the lag changes.
 
 use std::time::Duration;
 
@@ -9,23 +9,23 @@ use tokio::time::Instant;
 
 use crate::{resource::Resource, store::Store};
 
-/// One API server's watch cache.
+/// The watch cache of one API server.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FrontEnd {
     lag: Duration,
-    /// How far its clock is ahead of the right time.
+    /// How far the clock of this server is ahead of the right time.
     pub(crate) clock_ahead: SignedDuration,
-    /// Whether `shardSelector` selects.
+    /// Whether this server honours `shardSelector`.
     pub(crate) serves_shard_selectors: bool,
     shown: [u64; Resource::COUNT],
 }
 
-/// How far a watch cache is.
+/// The position of a watch cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// The last version that is shown.
+    /// The last visible version.
     pub(crate) version: u64,
-    /// When the next change that is there already will be shown.
+    /// When the next stored change becomes visible.
     pub(crate) next_at: Option<Instant>,
 }
 
@@ -37,7 +37,7 @@ impl FrontEnd {
         }
     }
 
-    /// The process begins anew, with a cache that has shown nothing.
+    /// Simulates a restart of the process: the cache has shown nothing.
     pub(crate) fn restart(&mut self) {
         self.shown = [0; Resource::COUNT];
     }
@@ -49,7 +49,7 @@ impl FrontEnd {
         self.lag = lag;
     }
 
-    /// What is shown of a kind now.
+    /// Returns which changes of a kind are visible now.
     pub(crate) fn progress(&mut self, resource: Resource, store: &Store, now: Instant) -> Progress {
         let table = store.table(resource);
         let hidden = match now.checked_sub(self.lag) {

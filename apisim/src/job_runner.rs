@@ -1,12 +1,12 @@
-//! What kubelets and the Job controller would do: Jobs start, run for a time, and end well, badly or never.
+//! Simulates kubelets and the Job controller: Jobs start, run for a time, and complete, fail or hang.
 //!
-//! A Job's life is told by annotations of its pod template, the same that the test bed's kwok obeys; what they leave open
-//! is drawn from the seed and the Job's uid, so that it does not depend on the order of events:
+//! Annotations on the Pod template control a Job, as with the kwok of the test bed. Everything else is drawn from the
+//! seed and the uid of the Job, so it does not depend on the order of events:
 //!
-//! - `run-for: 5s`, how long it runs;
-//! - `outcome: fail` ends it as failed, `outcome: hang` never, `outcome: succeed` well.
+//! - `run-for: 5s` sets how long the Job runs.
+//! - `outcome` is `succeed`, `fail` or `hang`. A Job that hangs never ends.
 //!
-//! `suspend`, `managedBy`, `activeDeadlineSeconds` and `ttlSecondsAfterFinished` are honoured. There are no Pods.
+//! The runner honours `suspend`, `managedBy`, `activeDeadlineSeconds` and `ttlSecondsAfterFinished`. There are no Pods.
 
 mod outline;
 mod status;
@@ -33,23 +33,23 @@ use crate::{
     store::{ChangeKind, Key, Stored, Uid},
 };
 
-/// What a Job's annotations leave open.
+/// Behaviour of Jobs without annotations.
 #[derive(Clone, Debug)]
 pub struct JobRunnerOptions {
-    /// Where lives are drawn from.
+    /// The seed for durations and outcomes.
     pub seed: u64,
-    /// From a Job's creation to its start.
+    /// The time from the creation of a Job to its start.
     pub start_delay: Duration,
     /// How long Jobs run.
     pub run_for: Range<Duration>,
-    /// So many of a million fail.
+    /// The probability that a Job fails, per million.
     pub fails_per_million: u32,
-    /// So many of a million never end; drawn after the failures.
+    /// The probability that a Job never ends, per million. It is drawn after the failures.
     pub hangs_per_million: u32,
 }
 
 impl Default for JobRunnerOptions {
-    /// Every Job runs for a second and ends well.
+    /// Every Job runs for a second and succeeds.
     fn default() -> JobRunnerOptions {
         JobRunnerOptions {
             seed: 0,
@@ -69,7 +69,7 @@ enum Outcome {
     Hangs,
 }
 
-/// What is done to a Job next.
+/// The next change to a Job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Start,
@@ -79,21 +79,21 @@ enum Step {
     Delete,
 }
 
-/// Plays the life of Jobs.
+/// Simulates the execution of Jobs.
 pub struct JobRunner {
     api: Api,
     options: JobRunnerOptions,
-    /// Changes up to this version were looked at.
+    /// The runner has processed changes up to this version.
     cursor: u64,
     agenda: BTreeMap<(Instant, u128), (Key, Step)>,
-    /// The Jobs that are on the agenda.
+    /// The uids of the Jobs on the agenda.
     planned: BTreeSet<u128>,
-    /// Of Jobs that are there and may have a next step.
+    /// The specs of existing Jobs that may have a next step.
     specs: Specs,
 }
 
 impl JobRunner {
-    /// For all Jobs of an API.
+    /// Creates a runner for all Jobs of an API.
     pub fn new(api: Api, options: JobRunnerOptions) -> JobRunner {
         JobRunner {
             api,
@@ -105,7 +105,7 @@ impl JobRunner {
         }
     }
 
-    /// Never ends; ends when it is dropped.
+    /// Runs until it is dropped.
     pub async fn run(mut self) {
         self.look_at_all();
         let changed = self.api.shared.state().registry.store.changed(Resource::Job);
@@ -136,7 +136,7 @@ impl JobRunner {
         let api = self.api.clone();
         let state = api.shared.state();
         self.cursor = state.registry.store.version();
-        // Who is gone since may not have been shown gone.
+        // The lost changes may include deletions of Jobs whose specs are cached.
         self.specs.clear();
         let view = state.registry.store.table(Resource::Job).view(self.cursor);
         for job in view.iter().flat_map(|view| view.range("", None)) {
@@ -155,14 +155,14 @@ impl JobRunner {
         for change in changes {
             match change.kind {
                 ChangeKind::Added | ChangeKind::Modified => self.plan(&change.object),
-                // Its step finds nobody.
+                // Its step on the agenda will find no Job.
                 ChangeKind::Deleted => self.specs.forget(change.object.uid),
             }
         }
         self.cursor = store.version();
     }
 
-    /// Puts a Job's next step on the agenda, unless one is there.
+    /// Puts the next step of a Job on the agenda, unless it already has one.
     fn plan(&mut self, stored: &Stored) {
         let Uid(uid) = stored.uid;
         if self.planned.contains(&uid) {
@@ -174,7 +174,7 @@ impl JobRunner {
             self.planned.insert(uid);
             self.agenda.insert((instant() + delay, uid), (stored.key.clone(), step));
         } else if outline.finished_at().is_some() {
-            // Most Jobs that are there have ended.
+            // Most stored Jobs have ended.
             self.specs.forget(stored.uid);
         }
     }
@@ -206,7 +206,7 @@ impl JobRunner {
         }
     }
 
-    /// How long a Job runs and how it ends.
+    /// Returns how long a Job runs and how it ends.
     fn life(&self, job: &Outline<'_>, uid: u128) -> (Duration, Outcome) {
         let options = &self.options;
         let [low, high] = [uid, uid >> 64].map(|bits| u64::try_from(bits & u128::from(u64::MAX)).unwrap_or_default());
@@ -265,12 +265,12 @@ impl JobRunner {
                     namespace: key.namespace(),
                     name: key.name(),
                 };
-                // The Job was there a line above.
+                // The Job exists: it was read under the same lock.
                 let _deleted = state.registry.delete(target, &options, moment);
                 return;
             }
         };
-        // Written on the version that was read, so there is nobody to conflict with.
+        // The lock is held since the read, so no conflict is possible.
         state
             .registry
             .store

@@ -1,12 +1,12 @@
-//! Values as the bytes of a body.
+//! Serialization of JSON values into bodies.
 
 use bytes::Bytes;
 use serde_json::Value;
 
-/// Most objects fit, so that their text does not grow in steps.
+/// Initial capacity. Most objects fit, so the buffer seldom grows.
 pub(crate) const SIZE_USUAL_BYTES: usize = 2048;
 
-/// The text of a value, with no room to grow kept.
+/// Serializes a value, without spare capacity.
 pub(crate) fn to_json(value: &Value) -> Bytes {
     let mut text = Vec::with_capacity(SIZE_USUAL_BYTES);
     // Writing a value to memory does not fail.

@@ -1,7 +1,7 @@
 //! An in-memory Kubernetes API for `batch/v1` CronJobs and Jobs, Leases, Events, Namespaces and `ConfigMaps`.
 //!
-//! A tower service in process, and a server on loopback that plain `kubectl` works with. One contract suite runs against
-//! it and against a real kube-apiserver, which keeps it honest.
+//! It is a tower service in process, and a server on loopback that plain `kubectl` can use. The same contract tests run
+//! against it and against a real kube-apiserver, so that both behave alike.
 
 mod api;
 mod clock;

@@ -1,4 +1,4 @@
-//! The only source of chance: `SplitMix64`, from a seed. The same seed gives the same run.
+//! The only source of randomness: `SplitMix64` with a seed. The same seed gives the same run.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ pub struct Random {
 }
 
 impl Random {
-    /// From a seed.
+    /// Creates a generator from a seed.
     pub fn new(seed: u64) -> Random {
         Random { state: seed }
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.state;
@@ -23,31 +23,31 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 to `limit - 1`; 0 where the limit is 0.
+    /// Returns a number from 0 to `limit - 1`, or 0 if the limit is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         let product = u128::from(self.bits()) * u128::from(limit);
         u64::try_from(product >> 64).unwrap_or_default()
     }
 
-    /// True in so many of a million cases.
+    /// Returns true with this probability.
     pub fn happens(&mut self, per_million: u32) -> bool {
         self.below(1_000_000) < u64::from(per_million)
     }
 
-    /// A duration between the two, both included, in whole microseconds.
+    /// Returns a duration between the two, both included, in whole microseconds.
     pub fn between(&mut self, shortest: Duration, longest: Duration) -> Duration {
         let span = longest.saturating_sub(shortest).as_micros();
         let span = u64::try_from(span).unwrap_or(u64::MAX - 1);
         shortest + Duration::from_micros(self.below(span + 1))
     }
 
-    /// A uid of version 4.
+    /// Returns a uid of version 4.
     pub(crate) fn uid(&mut self) -> u128 {
         let bits = (u128::from(self.bits()) << 64) | u128::from(self.bits());
         (bits & !(0xF << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62)
     }
 
-    /// What the server appends to a `generateName`.
+    /// Returns the suffix that the server appends to a `generateName`.
     pub(crate) fn suffix(&mut self) -> String {
         const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
         let mut letter = || {

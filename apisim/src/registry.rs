@@ -1,7 +1,8 @@
-//! The rules by which objects come, change and go: what the API server keeps of a request, and what it adds.
+//! The rules for creating, updating and deleting objects: what the API server takes from a request, and what it adds.
 //!
-//! All on the store, none of it waits: a write and all that follows from it (finalizers, garbage, namespaces that
-//! empty) happens at once. Invariant: no object is left whose owners, of kinds that are served, are all gone.
+//! All of this happens on the store, without waiting. A write and its consequences (finalizers, garbage collection,
+//! emptied namespaces) take effect at once. Invariant: no object remains whose owners are all gone, for owners of
+//! served kinds.
 
 mod delete;
 mod expiry;
@@ -32,17 +33,17 @@ use crate::{
     store::{Key, Store, Stored, Uid},
 };
 
-/// Longest part of a made up name before its suffix: the whole fits a label.
+/// The maximum length of a generated name before its suffix, so that the whole fits a label.
 const PREFIX_MAX_BYTES: usize = 58;
 
-/// When a write is made.
+/// The time of a write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub(crate) wall: Timestamp,
     pub(crate) at: Instant,
 }
 
-/// Which object, or where a new one goes.
+/// The object of a request, or the place of a new one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<'a> {
     pub(crate) resource: Resource,
@@ -61,17 +62,17 @@ impl Target<'_> {
     }
 }
 
-/// What a write came to.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) outcome: Outcome,
-    /// The object as it is, or the `Status` that says that it is gone.
+    /// The object after the write, or the `Status` of a deletion.
     pub(crate) json: Bytes,
-    /// What the client is told besides.
+    /// Warnings for the client.
     pub(crate) warnings: Vec<String>,
 }
 
-/// What became of the object.
+/// What the write did to the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Created,
@@ -96,7 +97,7 @@ impl Written {
         Written { warnings, ..self }
     }
 
-    /// With what is told before the other warnings.
+    /// Puts these warnings before the others.
     pub(crate) fn warned_before(mut self, mut warnings: Vec<String>) -> Written {
         if !warnings.is_empty() {
             warnings.append(&mut self.warnings);
@@ -106,7 +107,7 @@ impl Written {
     }
 }
 
-/// Objects under the rules.
+/// The objects, with the rules applied to every write.
 pub(crate) struct Registry {
     pub(crate) store: Store,
     random: Random,
@@ -130,7 +131,7 @@ impl Registry {
             .ok_or_else(|| target.not_found())
     }
 
-    /// Creates an object that was decoded; of a dry run only the answer is made.
+    /// Creates a decoded object. A dry run only builds the response.
     pub(crate) fn create(
         &mut self,
         target: Target<'_>,
@@ -168,7 +169,7 @@ impl Registry {
         Ok(Written::new(Outcome::Created, stored.json()).with_warnings(warnings))
     }
 
-    /// The name that the object gets, put into it where the server makes one up.
+    /// Returns the name of the object. Generates it and stores it in the object if only `generateName` is set.
     fn name(&mut self, object: &mut Value) -> String {
         let metadata = &mut object["metadata"];
         if let Some(name) = metadata["name"].as_str().filter(|name| !name.is_empty()) {
@@ -197,7 +198,7 @@ impl Registry {
     }
 }
 
-/// Whether the object is of the namespace of its path.
+/// Checks that the namespace of the object is that of the path.
 fn check_namespaces(target: Target<'_>, object: &Value) -> Result<(), Failure> {
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
     if !namespace.is_empty() && Some(namespace) != target.namespace {

@@ -1,6 +1,6 @@
-//! The kinds of objects that are served, and what Kubernetes calls them.
+//! The served kinds of objects, and their names in Kubernetes.
 
-/// A kind of object that is served.
+/// A served kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
     /// `batch/v1` CronJobs.
@@ -18,10 +18,10 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// How many kinds there are.
+    /// The number of kinds.
     pub const COUNT: usize = Resource::ALL.len();
 
-    /// All of them, each at its [`index`](Resource::index).
+    /// All kinds, each at its [`index`](Resource::index).
     pub const ALL: [Resource; 6] = [
         Resource::CronJob,
         Resource::Job,
@@ -31,12 +31,12 @@ impl Resource {
         Resource::ConfigMap,
     ];
 
-    /// The place in [`ALL`](Resource::ALL).
+    /// The position in [`ALL`](Resource::ALL).
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// The kind with this plural in this API group and version.
+    /// Returns the kind with this plural in this API group and version.
     pub fn find(group: &str, version: &str, plural: &str) -> Option<Resource> {
         let is_it = |resource: &Resource| {
             resource.group() == group && resource.version() == version && resource.plural() == plural
@@ -53,12 +53,12 @@ impl Resource {
         }
     }
 
-    /// The version in its group.
+    /// The version in the API group.
     pub const fn version(self) -> &'static str {
         "v1"
     }
 
-    /// What objects have as `apiVersion`.
+    /// The `apiVersion` of objects.
     pub const fn api_version(self) -> &'static str {
         match self {
             Resource::CronJob | Resource::Job => "batch/v1",
@@ -67,7 +67,7 @@ impl Resource {
         }
     }
 
-    /// What objects have as `kind`.
+    /// The `kind` of objects.
     pub const fn kind(self) -> &'static str {
         match self {
             Resource::CronJob => "CronJob",
@@ -79,7 +79,7 @@ impl Resource {
         }
     }
 
-    /// The name in paths.
+    /// The plural name, used in paths.
     pub const fn plural(self) -> &'static str {
         match self {
             Resource::CronJob => "cronjobs",
@@ -91,7 +91,7 @@ impl Resource {
         }
     }
 
-    /// One of them, in lower case.
+    /// The singular name, in lower case.
     pub const fn singular(self) -> &'static str {
         match self {
             Resource::CronJob => "cronjob",
@@ -103,7 +103,7 @@ impl Resource {
         }
     }
 
-    /// What `kubectl` users may type instead.
+    /// The short names for `kubectl`.
     pub const fn short_names(self) -> &'static [&'static str] {
         match self {
             Resource::CronJob => &["cj"],
@@ -114,7 +114,7 @@ impl Resource {
         }
     }
 
-    /// The groups of kinds that it belongs to: `kubectl get all`.
+    /// The categories of the kind, such as that of `kubectl get all`.
     pub const fn categories(self) -> &'static [&'static str] {
         match self {
             Resource::CronJob | Resource::Job => &["all"],
@@ -122,22 +122,22 @@ impl Resource {
         }
     }
 
-    /// Whether its objects are in a namespace.
+    /// Whether the kind is namespaced.
     pub const fn is_namespaced(self) -> bool {
         !matches!(self, Resource::Namespace)
     }
 
-    /// Whether its status is written apart, at `/status`.
+    /// Whether the status is a subresource, at `/status`.
     pub const fn has_status(self) -> bool {
         matches!(self, Resource::CronJob | Resource::Job | Resource::Namespace)
     }
 
-    /// Whether the server keeps `metadata.generation`, raised with every change of the spec.
+    /// Whether the server maintains `metadata.generation`, incremented with every change of the spec.
     pub const fn has_generation(self) -> bool {
         matches!(self, Resource::CronJob | Resource::Job)
     }
 
-    /// `<plural>.<group>`, as messages name the kind; the plural alone in the core group.
+    /// `<plural>.<group>`, as messages name the kind. Only the plural in the core group.
     pub fn qualified(self) -> String {
         match self.group() {
             "" => self.plural().to_owned(),

@@ -1,4 +1,4 @@
-//! What requests say about the content of objects: bodies and patches to objects, and to refusals where they are none.
+//! Converts the content of requests: bodies and patches become objects, or failures.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::{
     resource::Resource,
 };
 
-/// The form of a body that holds an object.
+/// The encoding of a body that holds an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyForm {
     Json,
@@ -21,7 +21,7 @@ pub(crate) enum BodyForm {
 }
 
 impl BodyForm {
-    /// The form that a `Content-Type` says; JSON where it says nothing.
+    /// Returns the encoding for a `Content-Type`. JSON if the header is empty.
     pub(crate) fn parse(content_type: &str) -> Option<BodyForm> {
         match content_type {
             "" | "application/json" | "*/*" => Some(BodyForm::Json),
@@ -31,7 +31,7 @@ impl BodyForm {
     }
 }
 
-/// Reads the body of a request.
+/// Decodes the body of a request.
 pub(crate) fn object(
     resource: Resource,
     form: BodyForm,
@@ -52,14 +52,14 @@ pub(crate) fn object(
 pub(crate) struct Patch<'a> {
     pub(crate) form: PatchForm,
     pub(crate) content: &'a Value,
-    /// Who applies, and whether by force; of other forms nobody is asked.
+    /// The field manager of an apply, and whether to force. Other formats ignore both.
     pub(crate) manager: &'a str,
     pub(crate) is_forced: bool,
     pub(crate) validation: FieldValidation,
 }
 
 impl Patch<'_> {
-    /// The object as the patch makes it; of one that is not there, an apply makes a new one.
+    /// Applies the patch to an object. Server-side apply creates a missing object.
     pub(crate) fn applied(&self, resource: Resource, old: Option<&Value>, moment: Moment) -> Result<Decoded, Failure> {
         let content = self.content;
         let patched = match (self.form, old) {

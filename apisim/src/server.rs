@@ -1,6 +1,7 @@
-//! The API on a loopback port, over HTTP/1.1 and HTTP/2 with prior knowledge, for `kubectl` and whatever else has sockets.
+//! The API on a loopback port, over HTTP/1.1 and HTTP/2 with prior knowledge, for `kubectl` and other clients that need
+//! a socket.
 //!
-//! Only where time is real: under a paused clock sockets time out at once.
+//! It works only in real time: under a paused clock, sockets time out at once.
 
 use std::{future::Future, io, net::SocketAddr, pin::pin, time::Duration};
 
@@ -19,36 +20,36 @@ use tower::ServiceExt as _;
 
 use crate::service::{ApiBody, ApiService, ConnectionLost};
 
-/// Connections at a time; more wait in the listener's queue.
+/// The maximum number of connections. Further ones wait in the listener's queue.
 const CONNECTIONS_MAX: usize = 1024;
 
-/// From a connection that could not be had to the next.
+/// The pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long the end may take.
+/// The maximum duration of a shutdown.
 const CLOSE_DURATION_MAX: Duration = Duration::from_secs(10);
 
-/// Why there is no server.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// Somebody could reach it from elsewhere, and it asks nobody who they are.
+    /// Other machines could reach the address, and the server authenticates nobody.
     #[error("{address} is not on loopback, and the API knows no authentication")]
     NotLoopback {
-        /// As asked for.
+        /// The requested address.
         address: SocketAddr,
     },
-    /// The port cannot be had.
+    /// The port is not available.
     #[error("cannot listen on {address}")]
     Listen {
-        /// As asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
-/// Listens, and serves when run.
+/// A server that listens, and serves once it runs.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
@@ -56,7 +57,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on a loopback address; port 0 is any that is free.
+    /// Listens on a loopback address. Port 0 picks a free port.
     pub async fn bind(address: SocketAddr, service: ApiService) -> Result<Server, ServerError> {
         if !address.ip().is_loopback() {
             return Err(ServerError::NotLoopback { address });
@@ -71,13 +72,13 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// The address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until `shutdown` is done. Then nobody is let in, watches end, answers under way are given, for at most
-    /// ten seconds.
+    /// Serves until `shutdown` completes. Then it accepts no more connections, ends watches and finishes running
+    /// responses, for at most ten seconds.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         let mut connections = JoinSet::new();
@@ -92,7 +93,7 @@ impl Server {
                         Ok((stream, _)) => {
                             connections.spawn(serve(stream, self.service.clone(), closing.clone()));
                         }
-                        // Most likely there are too many open files: asked again at once, the system says the same.
+                        // The likely cause is too many open files. An immediate retry would fail too.
                         Err(_) => sleep(ACCEPT_PAUSE).await,
                     }
                 }
@@ -101,13 +102,13 @@ impl Server {
         drop(self.listener);
         close.send_replace(true);
         let all_ended = async { while connections.join_next().await.is_some() {} };
-        // Who does not read its answer by then does not get it.
+        // Clients that have not read their response by then do not get it.
         let _slow = timeout(CLOSE_DURATION_MAX, all_ended).await;
     }
 }
 
 async fn serve(stream: TcpStream, service: ApiService, closing: watch::Receiver<bool>) {
-    // Small answers must not wait for each other.
+    // Without it, small responses would wait for each other.
     let _unsupported = stream.set_nodelay(true);
     let builder = auto::Builder::new(TokioExecutor::new());
     let closing_bodies = closing.clone();
@@ -121,14 +122,14 @@ async fn serve(stream: TcpStream, service: ApiService, closing: watch::Receiver<
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         biased;
-        // A client that breaks off is no error of ours.
+        // A client that disconnects is not an error.
         _broken = connection.as_mut() => return,
         () = closed(closing) => connection.as_mut().graceful_shutdown(),
     }
     let _broken = connection.await;
 }
 
-/// Done when the server closes, or is gone.
+/// Completes when the server closes or is dropped.
 #[expect(clippy::disallowed_methods, reason = "over sockets no order is kept anyway")]
 async fn closed(mut closing: watch::Receiver<bool>) {
     let _gone = closing.wait_for(|is_closing| *is_closing).await;

@@ -1,6 +1,6 @@
-//! HTTP requests to calls, and what comes of them to responses: a tower service, in process, without a socket.
+//! Converts HTTP requests to calls, and results to responses: a tower service, in process, without a socket.
 //!
-//! An error of the service is a connection that broke: the client does not learn what became of its request.
+//! An error of the service is a broken connection: the client does not learn the result of its request.
 
 mod access;
 mod answer;
@@ -36,10 +36,10 @@ use self::{
 };
 use crate::{api::Api, clock::instant, failure::Failure, faults::Asker, verb::Verb};
 
-/// Longest request body, as the API server's.
+/// The maximum size of a request body, as in the API server.
 const BODY_MAX_BYTES: usize = 3 << 20;
 
-/// A client's way to the API. Cheap to clone.
+/// A client of the API. Cheap to clone.
 #[derive(Clone)]
 pub struct ApiService {
     api: Api,
@@ -47,7 +47,7 @@ pub struct ApiService {
     front_end: usize,
 }
 
-/// A request that is understood as far as its line.
+/// A request whose request line and headers are parsed.
 struct Asked {
     form: Form,
     call: Call,
@@ -55,7 +55,7 @@ struct Asked {
     headers: HeaderMap,
     client: Arc<str>,
     front_end: usize,
-    /// A fault: lists show what was so long ago.
+    /// A fault: lists return a state of this age.
     stale_by: Option<Duration>,
 }
 
@@ -86,14 +86,14 @@ impl ApiService {
         }
     }
 
-    /// The same client at another front end.
+    /// Returns the same client at another front end.
     #[must_use]
     pub fn at_front_end(mut self, front_end: usize) -> ApiService {
         self.front_end = front_end;
         self
     }
 
-    /// Clients that are told apart by their `User-Agent`, up to the first `/`.
+    /// Identifies clients by their `User-Agent`, up to the first `/`.
     #[must_use]
     pub fn named_by_user_agent(mut self) -> ApiService {
         self.client = None;
@@ -119,7 +119,7 @@ impl ApiService {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let route = Route::parse(parts.uri.path())?;
         let call = Call::new(route, &parts.method, query.is_watch)?;
-        // Documents have forms of their own.
+        // Documents have their own media types.
         let form = if call.verb == Verb::Document {
             Form::Whole
         } else {
@@ -195,7 +195,7 @@ impl ApiService {
     }
 }
 
-/// The whole body; an inner failure is told to the client.
+/// Reads the whole body. The inner failure is returned to the client.
 async fn read<B>(body: B) -> Result<Result<Bytes, Failure>, ConnectionLost>
 where
     B: http_body::Body + Send + 'static,

@@ -1,5 +1,5 @@
-//! How long requests take, as of a server with one storage: writes and reads each one after another, and only so many
-//! requests in hand; those beyond are told to come again.
+//! Service times: simulates a server with one storage. Writes run one after another, and so do reads. Requests beyond a
+//! maximum in flight get 429.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -10,18 +10,18 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::{clock::instant, failure::Failure};
 
-/// How long requests take. The default takes none.
+/// How long requests take. By default they take no time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServiceTimes {
-    /// One write; a server of 1,000 writes a second takes a millisecond.
+    /// The duration of a write. For example, a server with 1,000 writes a second takes a millisecond.
     pub write: Duration,
-    /// One read, lists as gets.
+    /// The duration of a read, both for gets and lists.
     pub read: Duration,
-    /// Requests in hand, watches apart; none for any number.
+    /// The maximum number of requests in flight, without watches. `None` means unlimited.
     pub in_flight_max: Option<usize>,
 }
 
-/// The queue before the storage. Cheap to clone.
+/// The queue for the storage. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Queue(Arc<Mutex<State>>);
 
@@ -32,7 +32,7 @@ struct State {
     read_free_at: Instant,
 }
 
-/// A request in hand, until it is dropped.
+/// A request in flight, until it is dropped.
 pub(crate) struct InFlight(Queue);
 
 impl Queue {
@@ -54,7 +54,7 @@ impl Queue {
         self.lock().times = times;
     }
 
-    /// Waits for the request's turn and for its time.
+    /// Waits for the request's turn and for its service time.
     pub(crate) async fn serve(&self, is_write: bool) -> Result<InFlight, Failure> {
         let (done, in_flight) = self.enter(is_write)?;
         if done > instant() {

@@ -1,7 +1,8 @@
-//! The versioned map: every object in its last version, and of each kind a bounded log of changes.
+//! The versioned store: the latest version of every object, and a bounded log of changes for each kind.
 //!
-//! Versions are given out by one counter for all kinds. From the log, watches are served, and older versions of the map are
-//! told by undoing changes; what the log has lost is 410. It knows nothing of Kubernetes' rules but metadata's form.
+//! One counter assigns the versions of all kinds. The log serves watches. Older versions of the store are rebuilt by
+//! undoing changes; versions older than the log get 410. The store knows only the structure of metadata, not the rules
+//! of Kubernetes.
 
 mod key;
 mod object;
@@ -30,25 +31,25 @@ pub(crate) use self::{
 };
 use crate::resource::Resource;
 
-/// The place of an object.
+/// The kind and the key of an object.
 pub(crate) type Place = (Resource, Key);
 
-/// Everything that is stored.
+/// All stored objects.
 #[derive(Clone)]
 pub(crate) struct Store {
     version: u64,
     tables: [Table; Resource::COUNT],
-    /// Where the object of a uid is. Never walked over.
+    /// The place of the object with each uid. Never iterated.
     places: HashMap<Uid, Place>,
-    /// The objects that name a uid as an owner. Never walked over.
+    /// The objects with an owner reference to each uid. Never iterated.
     dependents: HashMap<Uid, BTreeSet<Place>>,
 }
 
 impl Store {
-    /// Empty, keeping so many changes of each kind.
+    /// Creates an empty store that keeps this many changes of each kind.
     pub(crate) fn new(log_capacity: usize) -> Store {
         Store {
-            // As after a first write; 0 means "any version" in requests.
+            // As after a first write, because 0 means "any version" in requests.
             version: 1,
             tables: std::array::from_fn(|_| Table::new(log_capacity)),
             places: HashMap::new(),
@@ -56,7 +57,7 @@ impl Store {
         }
     }
 
-    /// The version of the last change.
+    /// Returns the version of the last change.
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
@@ -65,7 +66,7 @@ impl Store {
         &self.tables[resource.index()]
     }
 
-    /// Woken at every change of the kind.
+    /// Notified at every change of the kind.
     pub(crate) fn changed(&self, resource: Resource) -> Arc<Notify> {
         Arc::clone(&self.table(resource).changed)
     }
@@ -74,17 +75,17 @@ impl Store {
         self.table(resource).get(key)
     }
 
-    /// Where the object of this uid is, if there is one.
+    /// Returns the place of the object with this uid, if it exists.
     pub(crate) fn place(&self, uid: Uid) -> Option<&Place> {
         self.places.get(&uid)
     }
 
-    /// Whether an owner is there. Of kinds that are not served nobody knows, so they count as there.
+    /// Returns whether an owner exists. Owners of kinds that are not served count as existing.
     pub(crate) fn has_owner(&self, owner: &Owner) -> bool {
         !owner.is_served || self.places.contains_key(&owner.uid)
     }
 
-    /// The objects that name this uid as an owner, in their order.
+    /// Returns the objects with an owner reference to this uid, in order.
     pub(crate) fn dependents(&self, uid: Uid) -> Vec<Place> {
         self.dependents
             .get(&uid)
@@ -92,13 +93,13 @@ impl Store {
             .unwrap_or_default()
     }
 
-    /// Stores an object under the next version, which is put into its metadata.
+    /// Stores an object under the next version, which is written into its metadata.
     pub(crate) fn put(&mut self, resource: Resource, key: Key, mut object: Value, at: Instant) -> Arc<Stored> {
         let stored = Stored::new(key, self.version + 1, &mut object, None);
         self.put_stored(resource, stored, at)
     }
 
-    /// The same with a spec that is given as text, in the place of what stands in the object.
+    /// Stores an object like `put`, with the given text in place of its spec.
     pub(crate) fn put_with_spec(
         &mut self,
         resource: Resource,
@@ -111,7 +112,7 @@ impl Store {
         self.put_stored(resource, stored, at)
     }
 
-    /// Stores another status of an object under the next version.
+    /// Stores an object with another status under the next version.
     pub(crate) fn put_status(&mut self, resource: Resource, object: &Stored, status: &Value, at: Instant) {
         let stored = object.changed(self.version + 1, Some(status));
         self.put_stored(resource, stored, at);
@@ -129,7 +130,7 @@ impl Store {
         stored
     }
 
-    /// Notes where an object is and whose, in the place of the one before it.
+    /// Updates the indexes by uid and by owner after a write.
     fn link(&mut self, resource: Resource, object: &Stored, previous: Option<&Stored>) {
         if let Some(previous) = previous {
             self.forget(resource, previous);
@@ -141,7 +142,7 @@ impl Store {
         self.places.insert(object.uid, place);
     }
 
-    /// Takes an object out. What watches are told is its last state under the version of the deletion.
+    /// Removes an object. Watches get its last state with the version of the deletion.
     pub(crate) fn remove(&mut self, resource: Resource, key: &Key, at: Instant) -> Option<Arc<Stored>> {
         let previous = Arc::clone(self.get(resource, key)?);
         self.version += 1;
@@ -171,9 +172,10 @@ impl Store {
         }
     }
 
-    /// Goes back to what a snapshot holds. Versions go on from there, or from so many later; changes before are forgotten.
+    /// Restores the contents of a snapshot. Versions continue from the snapshot's, plus `bump`. Earlier changes are
+    /// forgotten.
     pub(crate) fn restore(&mut self, snapshot: &Store, bump: u64) {
-        // The clone has the same notifiers, so who waits goes on to.
+        // The clone shares the notifiers, so waiting tasks keep waiting on them.
         *self = snapshot.clone();
         self.version += bump;
         for table in &mut self.tables {
@@ -181,12 +183,12 @@ impl Store {
         }
     }
 
-    /// How many objects of a kind there are.
+    /// Returns the number of objects of a kind.
     pub(crate) fn count(&self, resource: Resource) -> usize {
         self.table(resource).len()
     }
 
-    /// Whether anything is in a namespace.
+    /// Returns whether a namespace is empty.
     pub(crate) fn is_empty_namespace(&self, namespace: &str) -> bool {
         let is_empty = |resource: &Resource| {
             !resource.is_namespaced() || self.table(*resource).keys_in(namespace).next().is_none()

@@ -1,5 +1,5 @@
-//! Times as the API writes them, in UTC; what is finer than the form is cut off. Years before 0 have six digits, where the API
-//! server's have four.
+//! Times in the formats of the API, in UTC and truncated to the precision of the format. Years before 0 have six
+//! digits; the API server writes four.
 
 use jiff::{
     Timestamp,
@@ -19,7 +19,7 @@ pub(crate) fn microseconds(time: Timestamp) -> String {
     MICROSECONDS.timestamp_to_string(&time)
 }
 
-/// The `Date` of an answer; none before the year 0, for which the form has no words.
+/// The `Date` header of a response. `None` before the year 0, which the format does not support.
 pub(crate) fn http_date(time: Timestamp) -> Option<String> {
     rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&time).ok()
 }

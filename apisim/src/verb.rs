@@ -3,19 +3,19 @@
 /// The verb of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
-    /// Reads what is no object, or asks for a review.
+    /// Reads a document that is not an object, or requests a review.
     Document,
-    /// Reads an object.
+    /// Reads one object.
     Get,
-    /// Reads objects.
+    /// Lists objects.
     List,
-    /// Follows the changes of objects.
+    /// Watches objects.
     Watch,
-    /// Makes an object.
+    /// Creates an object.
     Create,
-    /// Puts an object in the place of one.
+    /// Replaces an object.
     Update,
-    /// Changes an object.
+    /// Patches an object.
     Patch,
     /// Deletes an object.
     Delete,
@@ -24,7 +24,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// What rules call it; none for what is no object.
+    /// The name in RBAC rules. Empty for documents.
     pub fn name(self) -> &'static str {
         match self {
             Verb::Document => "",
@@ -39,7 +39,7 @@ impl Verb {
         }
     }
 
-    /// The verb that rules call so.
+    /// Returns the verb with this name in RBAC rules.
     pub(crate) fn find(name: &str) -> Option<Verb> {
         let verbs = [
             Verb::Get,
@@ -54,7 +54,7 @@ impl Verb {
         verbs.into_iter().find(|verb| verb.name() == name)
     }
 
-    /// Whether it can change anything.
+    /// Whether the verb can change objects.
     pub fn is_write(self) -> bool {
         match self {
             Verb::Document | Verb::Get | Verb::List | Verb::Watch => false,

@@ -1,6 +1,7 @@
-//! What a Job's next step hangs on, read without the rest of it.
+//! The fields of a Job that decide its next step, parsed without the rest of the object.
 //!
-//! A Job is looked at after each of its steps, and its spec, most of its text, is seldom another: it is kept as it was read.
+//! The runner looks at a Job after each step. The spec is most of the text and seldom changes, so the parsed spec is
+//! cached.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
@@ -12,7 +13,7 @@ use crate::store::{Stored, Uid};
 
 const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
 
-/// A Job as far as its life is concerned.
+/// The fields of a Job that the runner needs.
 pub(super) struct Outline<'a> {
     is_deleting: bool,
     pub(super) spec: Arc<Spec>,
@@ -50,7 +51,7 @@ struct Annotations {
     outcome: Option<String>,
 }
 
-/// The specs of Jobs as they were read last, each with its text. Who has no next step is to be forgotten.
+/// Parsed specs of Jobs, each with the text that it was parsed from. The caller must forget Jobs without a next step.
 #[derive(Default)]
 pub(super) struct Specs(BTreeMap<Uid, (Bytes, Arc<Spec>)>);
 
@@ -59,7 +60,7 @@ impl Specs {
         let text = job.spec();
         match self.0.get_mut(&job.uid) {
             Some((known, spec)) if *known == text => {
-                // It is a part of the whole object, so that an older one need not be kept.
+                // The text is a slice of the whole object. Keeping the new slice frees the older object.
                 *known = text;
                 Arc::clone(spec)
             }
@@ -100,7 +101,7 @@ struct Condition<'a> {
 }
 
 impl<'a> Outline<'a> {
-    /// What is stored is well formed; what it says may not be, and then it says nothing.
+    /// Parses a stored Job. Fields that cannot be parsed are treated as absent.
     pub(super) fn of(job: &'a Stored, specs: &mut Specs) -> Outline<'a> {
         Outline {
             is_deleting: job.is_deleting,
@@ -111,7 +112,7 @@ impl<'a> Outline<'a> {
 }
 
 impl Outline<'_> {
-    /// Whether it runs at all, and for this runner.
+    /// Whether the Job is to run, and this runner is responsible for it.
     pub(super) fn is_to_run(&self) -> bool {
         let is_ours = self
             .spec
@@ -125,7 +126,7 @@ impl Outline<'_> {
         self.status.start_time
     }
 
-    /// When it ended; none while it has not.
+    /// When the Job ended. `None` while it has not.
     pub(super) fn finished_at(&self) -> Option<Timestamp> {
         let is_end = |condition: &&Condition<'_>| {
             matches!(&*condition.kind, "Complete" | "Failed") && condition.status == "True"
@@ -133,12 +134,12 @@ impl Outline<'_> {
         self.status.conditions.iter().find(is_end)?.last_transition_time
     }
 
-    /// How long it says that it runs.
+    /// The run time that the annotation sets.
     pub(super) fn run_for(&self) -> Option<SignedDuration> {
         self.annotations()?.run_for.as_deref()?.parse().ok()
     }
 
-    /// How it says that it ends.
+    /// The outcome that the annotation sets.
     pub(super) fn outcome(&self) -> Option<&str> {
         self.annotations()?.outcome.as_deref()
     }

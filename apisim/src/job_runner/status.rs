@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::outline::Outline;
 use crate::times::seconds;
 
-/// A reason with its text.
+/// A reason with its message.
 #[derive(Clone, Copy)]
 pub(super) struct Reason {
     reason: &'static str,
@@ -48,7 +48,7 @@ pub(super) fn fail(job: &Outline<'_>, now: Timestamp, reason: Reason) -> Value {
     status
 }
 
-/// Pods at a time.
+/// The number of Pods that run at a time.
 fn n_pods(job: &Outline<'_>) -> i64 {
     job.spec.parallelism.unwrap_or(1).min(job.spec.completions.unwrap_or(1))
 }

@@ -1,7 +1,7 @@
-//! From JSON to an object as the API server keeps it: types are checked, fields that nobody knows are taken out, so are
-//! nulls and empty values that Go's encoder would not write, and what it always writes is put in.
+//! Decoding: from JSON to the form in which the API server stores an object. It checks types and removes unknown
+//! fields, nulls and the empty values that Go's encoder omits. It adds the fields that Go's encoder always writes.
 //!
-//! The first wrong type ends it with the words of Go's decoder; unknown fields are told all together.
+//! The first wrong type is an error with the wording of Go's decoder. Unknown fields are reported together.
 
 mod go_time;
 mod quantity;
@@ -15,20 +15,20 @@ use self::walk::Walk;
 use super::schema::{Schema, Struct};
 use crate::Resource;
 
-/// What to do about fields that nobody knows: the parameter `fieldValidation` of a request.
+/// How to treat unknown fields: the parameter `fieldValidation` of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
-    /// They are dropped.
+    /// Drops them.
     Ignore,
-    /// They are dropped and told.
+    /// Drops them and returns warnings.
     #[default]
     Warn,
-    /// The request is refused.
+    /// Refuses the request.
     Strict,
 }
 
 impl FieldValidation {
-    /// Reads the parameter; none where it is not one of the three.
+    /// Parses the parameter. Returns `None` for unknown values.
     pub fn parse(text: &str) -> Option<FieldValidation> {
         match text {
             "" | "Warn" => Some(FieldValidation::Warn),
@@ -39,43 +39,43 @@ impl FieldValidation {
     }
 }
 
-/// An object that was understood.
+/// A decoded object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
-    /// As it is to be kept.
+    /// The object in its stored form.
     pub object: Value,
-    /// Texts for `Warning` headers of the answer.
+    /// Texts for the `Warning` headers of the response.
     pub warnings: Vec<String>,
 }
 
-/// Why a body is no object. The answer is 400 `BadRequest` with this text.
+/// Why a body cannot be decoded. The response is 400 `BadRequest` with this text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// It is no JSON object.
+    /// The body is not a JSON object.
     #[error(
         "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {reason}"
     )]
     Unrecognized {
-        /// What it should have been.
+        /// The expected kind.
         kind: &'static str,
-        /// What it is, with its first bytes.
+        /// What the body is, with its first bytes.
         reason: String,
     },
-    /// It is one, and not of this kind.
+    /// The body is a JSON object, but not of this kind.
     #[error("{found} in version \"{version}\" cannot be handled as a {kind}: {reason}")]
     NotHandled {
-        /// The kind that it says it is.
+        /// The kind that the object names.
         found: String,
-        /// The version that it says it is.
+        /// The version that the object names.
         version: String,
-        /// What it should have been.
+        /// The expected kind.
         kind: &'static str,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
 }
 
-/// Reads a request's body.
+/// Decodes the body of a request.
 pub fn parse(resource: Resource, body: &[u8], validation: FieldValidation) -> Result<Decoded, DecodeError> {
     let unrecognized = |reason: String| DecodeError::Unrecognized {
         kind: resource.kind(),
@@ -102,7 +102,7 @@ pub fn parse(resource: Resource, body: &[u8], validation: FieldValidation) -> Re
     }
 }
 
-/// Checks an object and gives it the form in which it is kept.
+/// Checks an object and brings it into its stored form.
 pub fn decode(
     resource: Resource,
     members: Map<String, Value>,
@@ -147,14 +147,14 @@ pub fn decode(
     }
 }
 
-/// Gives a value of this type the form in which it is kept. Returns the paths of the fields that nobody knows.
+/// Brings a value of this type into its stored form. Returns the paths of unknown fields.
 pub(super) fn normalise(shape: &'static Struct, value: &mut Value) -> Result<Vec<String>, String> {
     let mut walk = Walk::new(shape);
     walk.object(shape, value);
     walk.finish()
 }
 
-/// Why an object that says this of itself is not of this kind.
+/// Returns why an object with this kind and version is not of the expected kind.
 fn other_kind(resource: Resource, found: &str, api_version: &str) -> Option<String> {
     if (found, api_version) == (resource.kind(), resource.api_version()) {
         return None;
@@ -172,7 +172,7 @@ fn other_kind(resource: Resource, found: &str, api_version: &str) -> Option<Stri
     })
 }
 
-/// The package of the server's own types of this kind, which it names in errors.
+/// The package of the server's internal types for this kind. Error messages contain it.
 fn internal_package(resource: Resource) -> &'static str {
     match resource {
         Resource::CronJob | Resource::Job => "batch",
@@ -181,7 +181,7 @@ fn internal_package(resource: Resource) -> &'static str {
     }
 }
 
-/// The beginning of a body, as errors show it.
+/// The beginning of a body, as error messages show it.
 fn first_bytes(body: &[u8]) -> String {
     const N_BYTES_MAX: usize = 16;
     match std::str::from_utf8(body) {

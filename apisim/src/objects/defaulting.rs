@@ -1,4 +1,4 @@
-//! What the API server writes into an object that leaves it open (B-16.1), and what it sets itself at creation (B-16.3).
+//! Default values for omitted fields (B-16.1), and fields that the server sets at creation (B-16.3).
 
 mod pod;
 
@@ -6,17 +6,17 @@ use serde_json::{Map, Value, json};
 
 use crate::Resource;
 
-/// The label of a Job's pods that its selector asks for, and the old name of it.
+/// The label on a Job's Pods that its selector matches, and its old name.
 const CONTROLLER_UID_LABELS: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
-/// The label with the Job's name, and the old name of it.
+/// The label with the name of the Job, and its old name.
 const JOB_NAME_LABELS: [&str; 2] = ["batch.kubernetes.io/job-name", "job-name"];
-/// The label with which a namespace can be selected by name.
+/// The label by which selectors find a namespace by name.
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// What an update keeps of the metadata that was, whatever it says.
+/// Metadata that an update cannot change.
 const KEPT: [&str; 3] = ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
 
-/// Fills in what a decoded object leaves open. Twice is the same as once.
+/// Sets defaults in a decoded object. The function is idempotent.
 pub fn apply(resource: Resource, object: &mut Value) {
     match resource {
         Resource::CronJob => cron_job(object),
@@ -27,8 +27,8 @@ pub fn apply(resource: Resource, object: &mut Value) {
     }
 }
 
-/// Sets in a new object what a client cannot. It goes before [`apply`], which copies labels that are made here; name and
-/// uid must be there.
+/// Sets the fields of a new object that clients cannot set. Call it before [`apply`], which copies labels that this
+/// function creates. Name and uid must be set.
 pub fn prepare_for_create(resource: Resource, object: &mut Value) {
     if resource == Resource::Job {
         generate_selector(object);
@@ -44,8 +44,8 @@ pub fn prepare_for_create(resource: Resource, object: &mut Value) {
     }
 }
 
-/// Sets in an object that replaces another, after [`apply`], what a client cannot: the status stays, a change of the spec
-/// raises the generation.
+/// Sets the fields of an updated object that clients cannot set. Call it after [`apply`]. The status is kept, and a
+/// changed spec increments the generation.
 pub fn prepare_for_update(resource: Resource, new: &mut Value, old: &Value) {
     if resource.has_status() {
         keep(new, old, "status");
@@ -60,8 +60,7 @@ pub fn prepare_for_update(resource: Resource, new: &mut Value, old: &Value) {
     }
 }
 
-/// Sets in an object whose status replaces another's what such a request cannot change: all but status and metadata
-/// (B-16.4).
+/// Restores what a status update cannot change: everything except status and metadata (B-16.4).
 pub fn prepare_for_status_update(new: &mut Value, old: &Value) {
     keep(new, old, "spec");
     keep_metadata(new, old);
@@ -95,7 +94,7 @@ fn keep(new: &mut Value, old: &Value, name: &str) {
     }
 }
 
-/// Fields of a feature that is off are dropped.
+/// Drops fields of a disabled feature.
 fn lease(object: &mut Value) {
     if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
         spec.remove("strategy");
@@ -147,7 +146,7 @@ fn job(object: &mut Value) {
     copy_template_labels(object);
 }
 
-/// What holds for a Job and for a template of one.
+/// Defaults that apply to both a Job and a Job template.
 fn job_template(spec: &mut Map<String, Value>) {
     let rules = spec
         .get_mut("podFailurePolicy")
@@ -173,7 +172,7 @@ fn namespace(object: &mut Value) {
     set_default(status, "phase", "Active");
 }
 
-/// A Job without labels gets those of its pods.
+/// Copies the labels of the Pod template to a Job without labels.
 fn copy_template_labels(object: &mut Value) {
     let labels = object.pointer("/spec/template/metadata/labels");
     let Some(labels) = labels.filter(|labels| labels.as_object().is_some_and(|labels| !labels.is_empty())) else {
@@ -192,7 +191,7 @@ fn copy_template_labels(object: &mut Value) {
     }
 }
 
-/// Marks a Job's pods with its name and uid and selects them by the latter, unless the client does so itself.
+/// Labels a Job's Pods with its name and uid and selects them by the uid, unless the client sets a manual selector.
 fn generate_selector(object: &mut Value) {
     let text = |member: &str| object["metadata"][member].as_str().unwrap_or_default().to_owned();
     let (name, uid) = (text("name"), text("uid"));
@@ -217,14 +216,14 @@ fn is_set(members: &Map<String, Value>, name: &str) -> bool {
     members.get(name).is_some_and(|value| !value.is_null())
 }
 
-/// Sets a member that is absent or null.
+/// Sets a member if it is absent or null.
 fn set_default(members: &mut Map<String, Value>, name: &str, value: impl Into<Value>) {
     if !is_set(members, name) {
         members.insert(name.to_owned(), value.into());
     }
 }
 
-/// Sets a member of an object that is absent, null or empty.
+/// Sets a member of an object if it is absent, null or empty.
 fn set_text_default(object: &mut Value, name: &str, text: &str) {
     if let Some(members) = object.as_object_mut()
         && members.get(name).and_then(Value::as_str).is_none_or(str::is_empty)
@@ -233,7 +232,7 @@ fn set_text_default(object: &mut Value, name: &str, text: &str) {
     }
 }
 
-/// The object that a member holds, made where there is none.
+/// Returns the object in a member, creating it if necessary.
 fn member<'a>(members: &'a mut Map<String, Value>, name: &str) -> &'a mut Map<String, Value> {
     let value = members.entry(name).or_insert(Value::Null);
     if !value.is_object() {
@@ -242,7 +241,7 @@ fn member<'a>(members: &'a mut Map<String, Value>, name: &str) -> &'a mut Map<St
     value.as_object_mut().expect("it was just made one")
 }
 
-/// The elements of a list, none where it is none.
+/// The elements of a list. Yields nothing if the value is not a list.
 fn elements(list: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
     list.and_then(Value::as_array_mut).into_iter().flatten()
 }

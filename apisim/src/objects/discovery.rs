@@ -1,17 +1,16 @@
-//! What the server says of itself: groups, kinds, verbs, version, and the `OpenAPI` documents, which are made from the
-//! table of types.
+//! Discovery: groups, kinds, verbs, version, and the `OpenAPI` documents, which are generated from the table of types.
 
 mod groups;
 mod openapi;
 
 use serde_json::{Value, json};
 
-/// The version that is played.
+/// The version that the server claims to be.
 const MINOR_VERSION: &str = "36";
 const GIT_VERSION: &str = "v1.36.3+apisim";
 const JSON: &str = "application/json";
 
-/// The form in which alone `kubectl` asks for `/openapi/v2`, without the `@` or the dot before its version.
+/// The only media type in which `kubectl` requests `/openapi/v2`, without the `@` or the dot before its version.
 const OPENAPI_PROTOBUF_PREFIX: &str = "application/com.github.proto-openapi.spec.v2";
 
 /// A document.
@@ -19,29 +18,29 @@ const OPENAPI_PROTOBUF_PREFIX: &str = "application/com.github.proto-openapi.spec
 pub struct Document {
     /// Its `Content-Type`.
     pub content_type: &'static str,
-    /// What it says.
+    /// The body.
     pub body: Value,
 }
 
-/// What a path of discovery answers.
+/// The response for a discovery path.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// 200.
     Document(Document),
     /// 200 with [`NO_SCHEMAS`].
     NoSchemas,
-    /// 406: there is only JSON.
+    /// 406: only JSON is available.
     NotAcceptable,
 }
 
 /// The `Content-Type` of [`NO_SCHEMAS`].
 pub const OPENAPI_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// `/openapi/v2` in protobuf, with nothing but `swagger: "2.0"`. `kubectl` looks there for kinds alone that it has not
-/// found in version 3, and only from a document without them it goes on to say that there are none.
+/// `/openapi/v2` in protobuf, with nothing but `swagger: "2.0"`. `kubectl` reads it only for kinds that are missing in
+/// version 3. It needs a document without these kinds to report that they do not exist.
 pub const NO_SCHEMAS: &[u8] = b"\x0a\x032.0";
 
-/// The answer to a GET of this path, without its query, with this `Accept` header; none where the path is not discovery's.
+/// Returns the response to a GET of this path, without query, for this `Accept` header. Returns `None` for other paths.
 pub fn answer(path: &str, accept: &str) -> Option<Answer> {
     let path = path.trim_end_matches('/');
     let plain = |body| {
@@ -71,7 +70,7 @@ pub fn answer(path: &str, accept: &str) -> Option<Answer> {
     }
 }
 
-/// Whether JSON will do. Old clients ask for the documents in protobuf alone.
+/// Whether the client accepts JSON. Old clients request these documents only in protobuf.
 fn accepts_json(accept: &str) -> bool {
     let kinds = accept
         .split(',')

@@ -1,5 +1,5 @@
-//! A new object from an old one and a patch, in the four forms that the API takes. What comes out is not decoded yet: it
-//! goes through [`decoded`], and then the way of every object.
+//! Applies a patch to an object, in the four formats of the API. The result is not decoded yet: pass it to [`decoded`],
+//! then process it like any other object.
 
 mod apply;
 mod json_patch;
@@ -18,21 +18,21 @@ pub use self::{
 use super::decoding::{self, DecodeError, Decoded, FieldValidation};
 use crate::Resource;
 
-/// The form of a patch.
+/// The format of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchForm {
     /// RFC 6902.
     Json,
     /// RFC 7386.
     Merge,
-    /// Kubernetes' own: lists are merged as their types say.
+    /// The format of Kubernetes: the type of a list decides how it is merged.
     Strategic,
     /// Server-side apply.
     Apply,
 }
 
 impl PatchForm {
-    /// All that are served, as a refusal names them.
+    /// All supported formats, as error messages list them.
     pub const CONTENT_TYPES: [&str; 4] = [
         "application/json-patch+json",
         "application/merge-patch+json",
@@ -40,7 +40,7 @@ impl PatchForm {
         "application/apply-patch+yaml",
     ];
 
-    /// The form that a `Content-Type` says.
+    /// Returns the format for a `Content-Type`.
     pub fn parse(content_type: &str) -> Option<PatchForm> {
         match content_type.split(';').next()?.trim() {
             "application/json-patch+json" => Some(PatchForm::Json),
@@ -52,41 +52,41 @@ impl PatchForm {
     }
 }
 
-/// Why a patch makes no object.
+/// Why a patch cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// It is no patch of its form: 400.
+    /// The patch is malformed: 400.
     #[error("{0}")]
     Malformed(String),
-    /// An operation finds nothing to work on: 422.
+    /// An operation refers to a place that does not exist: 422.
     #[error("the server rejected our request due to an error in our request")]
     Rejected,
-    /// A directive makes no sense: 500, as the real server answers.
+    /// A directive is invalid: 500, as in the real server.
     #[error("{0}")]
     Directive(String),
-    /// Others have applied what the patch would change: 409.
+    /// Other managers own fields that the patch would change: 409.
     #[error("{}", told(.0))]
     Conflicts(Vec<Conflict>),
-    /// What comes out is no object of the kind: 422.
+    /// The result is not a valid object of the kind: 422.
     #[error(" \"\" is invalid: patch: Invalid value: {shown:?}: {reason}")]
     Undecodable {
         /// The result or the patch.
         shown: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
 }
 
-/// A field that somebody else has applied.
+/// A field that another manager owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// Who.
+    /// The manager that owns the field.
     pub manager: String,
     /// The path of the field.
     pub field: String,
 }
 
-/// All conflicts in the server's words.
+/// Lists all conflicts with the wording of the server.
 fn told(conflicts: &[Conflict]) -> String {
     if let [Conflict { manager, field }] = conflicts {
         return format!("Apply failed with 1 conflict: conflict with {manager:?}: {field}");
@@ -101,7 +101,7 @@ fn told(conflicts: &[Conflict]) -> String {
     format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
 }
 
-/// A body of a patch, which is JSON in every form: `kubectl` sends it so for apply too.
+/// Parses the body of a patch. It is JSON in every format; `kubectl` sends JSON for apply too.
 pub fn parse(form: PatchForm, body: &[u8]) -> Result<Value, PatchError> {
     let prefix = match form {
         PatchForm::Json | PatchForm::Merge => "error decoding patch: ",
@@ -130,7 +130,7 @@ pub fn parse(form: PatchForm, body: &[u8]) -> Result<Value, PatchError> {
     )))
 }
 
-/// The object that a patch has made, as it is to be kept.
+/// Decodes the result of a patch into its stored form.
 pub fn decoded(
     resource: Resource,
     form: PatchForm,
@@ -138,7 +138,7 @@ pub fn decoded(
     patched: Value,
     validation: FieldValidation,
 ) -> Result<Decoded, PatchError> {
-    // A refusal tells the whole result, which decoding takes.
+    // The error message contains the whole result, but decoding consumes it.
     let members = patched.as_object().cloned().unwrap_or_default();
     decoding::decode(resource, members, validation).map_err(|error| {
         let shown = match form {
@@ -152,7 +152,7 @@ pub fn decoded(
     })
 }
 
-/// RFC 7386: objects are merged, null removes, anything else replaces.
+/// RFC 7386: objects are merged, null removes a member, any other value replaces.
 pub fn merge(old: &Value, patch: &Value) -> Value {
     let mut new = old.clone();
     merge_into(&mut new, patch);
@@ -177,7 +177,7 @@ fn merge_into(target: &mut Value, patch: &Value) {
     }
 }
 
-/// JSON as Go's `%v` shows it: `map[a:1 b:[x y]]`.
+/// Formats JSON as Go's `%v` does: `map[a:1 b:[x y]]`.
 fn go_shown(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),

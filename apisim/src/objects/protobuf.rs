@@ -1,7 +1,7 @@
-//! Objects from protobuf bodies, which `kubectl create job` and every typed Go client sends.
+//! Protobuf bodies, which `kubectl create job` and every typed Go client send.
 //!
-//! Only bodies of requests: answers are JSON, which all of them accept. Field numbers are in the table of types; what it
-//! does not know is skipped, as protobuf has it.
+//! Only request bodies are supported: responses are JSON, which all of these clients accept. The table of types holds
+//! the field numbers. Unknown fields are skipped, as protobuf requires.
 
 mod wire;
 
@@ -14,31 +14,32 @@ use crate::{Resource, times};
 /// The `Content-Type` of such a body.
 pub const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// What every body begins with.
+/// The prefix of every body.
 const MAGIC: &[u8] = b"k8s\0";
-/// The numbers of the envelope's fields, and of its type's.
+/// The field numbers of the envelope and of its type.
 const TYPE: u32 = 1;
 const RAW: u32 = 2;
 const API_VERSION: u32 = 1;
 const KIND: u32 = 2;
 
-/// Why a body cannot be read. The answer is 400 `BadRequest` with this text.
+/// Why a body cannot be decoded. The response is 400 `BadRequest` with this text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtobufError {
-    /// It does not begin as all of them do.
+    /// The prefix is missing.
     #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
     NoPrefix,
-    /// It ends too early, or a field is not of its type.
+    /// The body is truncated, or a field has the wrong type.
     #[error("proto: illegal wire format")]
     Malformed,
 }
 
-/// The members of an object of this kind, not yet decoded: what was never set may be there, empty.
+/// Parses the members of an object of this kind. The result is not decoded yet: it may contain empty fields that were
+/// never set.
 pub fn parse(resource: Resource, body: &[u8]) -> Result<Map<String, Value>, ProtobufError> {
     parse_as(Schema::get().of(resource), body)
 }
 
-/// The members of the options of a delete.
+/// Parses the members of the options of a delete.
 pub fn parse_delete_options(body: &[u8]) -> Result<Map<String, Value>, ProtobufError> {
     let shape = Schema::get().named("DeleteOptions").expect("it is in the table");
     parse_as(shape, body)
@@ -105,7 +106,7 @@ fn read_field(
     Ok(())
 }
 
-/// Appends what one field of a list holds: one element, or numbers that stand together.
+/// Appends the content of one field of a list: one element, or packed numbers.
 fn read_element(element: &'static Kind, payload: Payload<'_>, elements: &mut Vec<Value>) -> Result<(), ProtobufError> {
     match (element, payload) {
         (Kind::Int32 | Kind::Int64 | Kind::Bool, Payload::Bytes(bytes)) => {
@@ -129,7 +130,7 @@ fn read_entry(element: &'static Kind, bytes: &[u8]) -> Result<(String, Value), P
             _ => {}
         }
     }
-    // What is empty is not written.
+    // Empty values are not encoded.
     Ok((key, value.unwrap_or_else(|| json!(""))))
 }
 
@@ -152,12 +153,12 @@ fn read_value(kind: &'static Kind, payload: Payload<'_>) -> Result<Value, Protob
             read_struct(Schema::get().at(*id), payload.bytes()?, &mut members)?;
             Value::Object(members)
         }
-        // No list holds lists, and no map holds them.
+        // Lists and maps do not contain lists or maps.
         Kind::List(_) | Kind::Map(_) => return Err(ProtobufError::Malformed),
     })
 }
 
-/// A number, or a text that names one.
+/// A number or a string.
 fn int_or_string(bytes: &[u8]) -> Result<Value, ProtobufError> {
     let (mut is_text, mut number, mut text) = (false, 0, String::new());
     for field in Message::new(bytes) {

@@ -1,13 +1,13 @@
-//! The types of all objects that are served, read once from a table: what a field is called, what it holds, how lists of it
-//! are merged, and its number in protobuf messages.
+//! The types of all served objects, parsed once from a table: the name of each field, its type, how its list is merged,
+//! and its number in protobuf.
 //!
-//! One table serves decoding, strategic merges, protobuf bodies and the `OpenAPI` document, so these cannot disagree.
+//! Decoding, strategic merges, protobuf bodies and the `OpenAPI` documents share this table, so they cannot disagree.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use crate::Resource;
 
-/// The table, in the notation that its head explains.
+/// The table. The comment at its top explains the notation.
 const TABLE: &str = include_str!("schema/types.txt");
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::parse(TABLE));
@@ -21,11 +21,11 @@ pub(super) struct Schema {
 /// An object with named fields.
 pub(super) struct Struct {
     pub(super) name: &'static str,
-    /// The fields in JSON, by name; those of embedded messages among them.
+    /// The JSON fields by name, including those of embedded messages.
     fields: Vec<Field>,
-    /// Positions in `fields` of those that are written also when they are empty.
+    /// Positions in `fields` of the fields that are written even when empty.
     required: Vec<usize>,
-    /// Messages whose fields stand in JSON among the others, by their number.
+    /// Messages whose fields are inlined in JSON, by field number.
     embedded: Vec<(u32, usize)>,
 }
 
@@ -33,20 +33,20 @@ pub(super) struct Struct {
 #[derive(Clone)]
 pub(super) struct Field {
     pub(super) name: &'static str,
-    /// Its number in protobuf messages; 0 where it has none, or belongs to an embedded message.
+    /// The field number in protobuf. 0 if it has none or belongs to an embedded message.
     pub(super) number: u32,
     pub(super) kind: Kind,
-    /// Whether absence is kept apart from emptiness.
+    /// Whether an absent field differs from an empty one.
     pub(super) is_optional: bool,
-    /// Whether it is written also when it is empty.
+    /// Whether the field is written even when empty.
     pub(super) is_required: bool,
     pub(super) merge: Merge,
 }
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// With the name of its Go type, where that is not plainly `string`.
+    /// Holds the name of the Go type, unless it is `string`.
     String(Option<&'static str>),
     Bool,
     Int32,
@@ -55,49 +55,49 @@ pub(super) enum Kind {
     Bytes,
     Quantity,
     IntOrString,
-    /// In whole seconds.
+    /// With a precision of seconds.
     Time,
-    /// In microseconds.
+    /// With a precision of microseconds.
     MicroTime,
-    /// Anything.
+    /// Any JSON value.
     Any,
     List(Box<Kind>),
     Map(Box<Kind>),
     Struct(StructId),
 }
 
-/// The place of a type in the table.
+/// The position of a type in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StructId(usize);
 
-/// How a strategic merge treats a list.
+/// How a strategic merge patch treats a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Merge {
-    /// The new one replaces the old one.
+    /// The new list replaces the old one.
     Replace,
-    /// Elements with the same value of this member are the same.
+    /// Elements with the same value of this member are merged.
     ByKey(&'static str),
     /// A set of values.
     Set,
 }
 
 impl Schema {
-    /// The types of all objects that are served.
+    /// Returns the types of all served objects.
     pub(super) fn get() -> &'static Schema {
         &SCHEMA
     }
 
-    /// The type of a kind of object.
+    /// Returns the type of a kind of object.
     pub(super) fn of(&'static self, resource: Resource) -> &'static Struct {
         self.named(resource.kind()).expect("every kind is in the table")
     }
 
-    /// The type with this name.
+    /// Returns the type with this name.
     pub(super) fn named(&'static self, name: &str) -> Option<&'static Struct> {
         self.structs.get(*self.by_name.get(name)?)
     }
 
-    /// The type that a field refers to.
+    /// Returns the type that a field refers to.
     pub(super) fn at(&'static self, id: StructId) -> &'static Struct {
         &self.structs[id.0]
     }
@@ -135,28 +135,28 @@ impl Schema {
 }
 
 impl Struct {
-    /// The field with this name.
+    /// Returns the field with this name.
     pub(super) fn field(&self, name: &str) -> Option<&Field> {
         let at = self.fields.binary_search_by_key(&name, |field| field.name).ok()?;
         self.fields.get(at)
     }
 
-    /// The fields in JSON, by name.
+    /// The JSON fields, by name.
     pub(super) fn fields(&self) -> &[Field] {
         &self.fields
     }
 
-    /// The fields that are written also when they are empty.
+    /// The fields that are written even when empty.
     pub(super) fn required(&self) -> impl Iterator<Item = &Field> {
         self.required.iter().map(|at| &self.fields[*at])
     }
 
-    /// The field with this number in protobuf messages.
+    /// Returns the field with this number in protobuf.
     pub(super) fn numbered(&self, number: u32) -> Option<&Field> {
         self.fields.iter().find(|field| field.number == number && number != 0)
     }
 
-    /// The message with this number whose fields stand in JSON among the others.
+    /// Returns the message with this number whose fields are inlined in JSON.
     pub(super) fn embedded(&self, number: u32) -> Option<StructId> {
         let found = self.embedded.iter().find(|(embedded, _)| *embedded == number);
         found.map(|(_, id)| StructId(*id))
@@ -203,7 +203,7 @@ impl Field {
 }
 
 impl Kind {
-    /// The object that it is, where it is one.
+    /// Returns the object type, if it is one.
     pub(super) fn as_struct(&self) -> Option<&'static Struct> {
         if let Kind::Struct(id) = self {
             Some(Schema::get().at(*id))
@@ -212,7 +212,7 @@ impl Kind {
         }
     }
 
-    /// What a list or a map of this kind holds.
+    /// Returns the element type of a list or a map.
     pub(super) fn element(&self) -> Option<&Kind> {
         if let Kind::List(element) | Kind::Map(element) = self {
             Some(element)

@@ -1,6 +1,6 @@
 //! Objects as `kubectl get` prints them: `meta.k8s.io/v1` Tables with the columns and cells of the real server.
 //!
-//! Columns are described in our own words, and shorter.
+//! The column descriptions are shorter than those of the real server.
 
 mod cells;
 mod human_duration;
@@ -60,23 +60,23 @@ const EVENT: &[Column] = &[
 const NAMESPACE: &[Column] = &[NAME, Column("Status", "string", 0, "Whether it is going."), AGE];
 const CONFIG_MAP: &[Column] = &[NAME, Column("Data", "string", 0, "How many entries it has."), AGE];
 
-/// A column: its name, its type, 1 where only `-o wide` shows it, and what it holds.
+/// A column: its name, its type, its priority (1 is shown only with `-o wide`) and its description.
 struct Column(&'static str, &'static str, u8, &'static str);
 
-/// What of each object is sent with its row: the parameter `includeObject` of a request.
+/// How much of each object a row includes: the parameter `includeObject` of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IncludeObject {
     /// Its metadata.
     #[default]
     Metadata,
-    /// All of it.
+    /// The whole object.
     Object,
     /// Nothing.
     None,
 }
 
 impl IncludeObject {
-    /// Reads the parameter; none where it is not one of the three.
+    /// Parses the parameter. Returns `None` for unknown values.
     pub fn parse(text: &str) -> Option<IncludeObject> {
         match text {
             "" | "Metadata" => Some(IncludeObject::Metadata),
@@ -87,12 +87,12 @@ impl IncludeObject {
     }
 }
 
-/// The Table of these objects, as seen at this time. Its own metadata is empty: the caller gives it that of the list.
+/// Renders a Table of these objects at this time. The metadata of the Table is empty; the caller sets that of the list.
 pub fn render<'a>(resource: Resource, items: impl IntoIterator<Item = &'a Value>, now: Timestamp) -> Value {
     render_with(resource, items, IncludeObject::Metadata, now)
 }
 
-/// The same, with more or less of each object.
+/// Renders a Table that includes this much of each object.
 pub fn render_with<'a>(
     resource: Resource,
     items: impl IntoIterator<Item = &'a Value>,
@@ -116,7 +116,7 @@ pub fn render_with<'a>(
     })
 }
 
-/// The metadata of an object alone, as `as=PartialObjectMetadata` asks for it.
+/// Returns only the metadata of an object, as `as=PartialObjectMetadata` requests.
 pub fn partial_metadata(object: &Value) -> Value {
     json!({
         "kind": "PartialObjectMetadata",

@@ -1,7 +1,7 @@
-//! Which objects the API server refuses, and with which words (B-16.2).
+//! Validation: which objects the API server refuses, and with which messages (B-16.2).
 //!
-//! The rules run in the server's order over objects that were decoded and defaulted; maps are walked by key, where the
-//! server's order is random. Of pod templates those parts are checked that a Job cannot run without.
+//! The rules run in the server's order on objects that are decoded and defaulted. Maps are traversed by key; the
+//! server's order is random. Pod templates are checked only for fields without which a Job cannot run.
 
 mod config_map;
 mod cron_job;
@@ -22,17 +22,17 @@ pub use self::field_error::FieldError;
 use self::{field_error::Errors, metadata::NameRule};
 use crate::Resource;
 
-/// What is known elsewhere: schedules and time zones.
+/// Checks that the caller supplies: schedules and time zones.
 #[derive(Clone, Copy, Debug)]
 pub struct Checks {
-    /// Whether a schedule can be parsed, and if not, why.
+    /// Parses a schedule and returns the error if it is invalid.
     pub schedule: fn(&str) -> Result<(), String>,
-    /// Whether there is a time zone of this name.
+    /// Returns whether a time zone of this name exists.
     pub time_zone: fn(&str) -> bool,
 }
 
 impl Default for Checks {
-    /// Every schedule and every zone passes.
+    /// Accepts every schedule and every time zone.
     fn default() -> Checks {
         Checks {
             schedule: |_| Ok(()),
@@ -41,7 +41,7 @@ impl Default for Checks {
     }
 }
 
-/// Why a new object is refused; nothing when it is not.
+/// Returns the errors in a new object. Empty if it is valid.
 pub fn create(resource: Resource, object: &Value, checks: &Checks) -> Vec<FieldError> {
     let mut errors = Errors::default();
     match resource {
@@ -58,7 +58,7 @@ pub fn create(resource: Resource, object: &Value, checks: &Checks) -> Vec<FieldE
     errors.into_list()
 }
 
-/// Why an object cannot replace an older one; nothing when it can.
+/// Returns the errors in an update of an object. Empty if it is valid.
 pub fn update(resource: Resource, new: &Value, old: &Value, checks: &Checks) -> Vec<FieldError> {
     let mut errors = Errors::default();
     metadata::check(new, resource.is_namespaced(), NameRule::PathSegment, &mut errors);
@@ -74,7 +74,7 @@ pub fn update(resource: Resource, new: &Value, old: &Value, checks: &Checks) -> 
     errors.into_list()
 }
 
-/// Why a status cannot replace an older one (B-16.4): that of a CronJob always can.
+/// Returns the errors in a status update (B-16.4). The status of a CronJob is always valid.
 pub fn update_status(resource: Resource, new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();
     metadata::check(new, resource.is_namespaced(), NameRule::PathSegment, &mut errors);
@@ -93,7 +93,7 @@ pub fn update_status(resource: Resource, new: &Value, old: &Value) -> Vec<FieldE
     errors.into_list()
 }
 
-/// What a create is told besides its answer, in `Warning` headers.
+/// Returns the `Warning` headers for a create.
 pub fn create_warnings(resource: Resource, object: &Value) -> Vec<String> {
     let messages = names::dns_label(metadata::text(object, "name"));
     if !matches!(resource, Resource::CronJob | Resource::Job) || messages.is_empty() {
@@ -106,7 +106,7 @@ pub fn create_warnings(resource: Resource, object: &Value) -> Vec<String> {
     )]
 }
 
-/// What an update is told besides its answer, in `Warning` headers.
+/// Returns the `Warning` headers for an update.
 pub fn update_warnings(resource: Resource, new: &Value) -> Vec<String> {
     let schedule = new
         .pointer("/spec/schedule")

@@ -12,34 +12,34 @@ use crate::{
     store::{Key, Stored},
 };
 
-/// Keeps an owner until its children are gone.
+/// Keeps an owner until its dependents are gone.
 pub(super) const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
-/// Keeps an owner until its children have let go of it.
+/// Keeps an owner until its dependents no longer refer to it.
 pub(super) const ORPHAN_FINALIZER: &str = "orphan";
 
-/// What becomes of the children.
+/// What happens to the dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Propagation {
-    /// They go after their owner.
+    /// They are deleted after their owner.
     Background,
-    /// They go before it.
+    /// They are deleted before their owner.
     Foreground,
     /// They stay.
     Orphan,
 }
 
-/// How to delete.
+/// The options of a delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeleteOptions {
     pub(crate) uid: Option<String>,
     pub(crate) resource_version: Option<String>,
-    /// None for what is usual for the kind.
+    /// `None` means the default of the kind.
     pub(crate) propagation: Option<Propagation>,
     pub(crate) is_dry_run: bool,
 }
 
 impl Registry {
-    /// Deletes an object, or marks it where finalizers keep it.
+    /// Deletes an object, or marks it for deletion if it has finalizers.
     pub(crate) fn delete(
         &mut self,
         target: Target<'_>,
@@ -85,7 +85,7 @@ impl Registry {
         Written::new(Outcome::Deleted, deleted_status(target.resource, stored))
     }
 
-    /// Deletes these objects, as far as they are still there.
+    /// Deletes these objects, as far as they still exist.
     pub(crate) fn delete_all(&mut self, resource: Resource, keys: &[Key], options: &DeleteOptions, moment: Moment) {
         for key in keys {
             let target = Target {
@@ -93,7 +93,7 @@ impl Registry {
                 namespace: key.namespace(),
                 name: key.name(),
             };
-            // One that went with another is what was wanted.
+            // An object that was deleted together with another is not an error.
             let _gone = self.delete(target, options, moment);
         }
     }
@@ -118,7 +118,7 @@ impl Registry {
     }
 }
 
-/// For Jobs as in the days before their Pods had owners.
+/// Jobs keep the default from before Pods had owner references.
 fn usual_propagation(resource: Resource) -> Propagation {
     match resource {
         Resource::Job => Propagation::Orphan,

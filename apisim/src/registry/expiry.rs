@@ -1,4 +1,4 @@
-//! Events do not stay: an hour after it was last written, one is gone, as in the API server's storage.
+//! Expiry of Events: an Event is removed an hour after its last write, as in the API server's storage.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -10,17 +10,17 @@ use crate::{
     store::{Key, Stored},
 };
 
-/// How long an Event stays.
+/// The lifetime of an Event.
 const EVENT_TTL: Duration = Duration::from_hours(1);
 
-/// The Events in the order of their writes. One that was written again stands there once for each.
+/// The writes of Events in order. An Event that was written several times has several entries.
 #[derive(Default)]
 pub(super) struct Expiry {
     written: VecDeque<(Instant, Key, u64)>,
 }
 
 impl Registry {
-    /// Notes a write, and takes out what has stayed long enough.
+    /// Records a write, and removes expired Events.
     pub(super) fn note_written(&mut self, resource: Resource, stored: &Stored, moment: Moment) {
         if resource != Resource::Event {
             return;

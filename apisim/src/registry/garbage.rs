@@ -1,5 +1,5 @@
-//! What the garbage collector and the namespace controller do in a cluster, here at once: children of deleted owners go,
-//! owners that wait for children or orphans are let go, namespaces empty.
+//! The garbage collector and the namespace controller, without delay: dependents of deleted owners are deleted, owners
+//! that wait for dependents or for orphaning are released, and namespaces are emptied.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Registry {
-    /// Takes an object out, and does all that follows.
+    /// Removes an object and handles all consequences.
     pub(super) fn remove(&mut self, resource: Resource, key: &Key, moment: Moment) {
         let Some(removed) = self.store.remove(resource, key, moment.at) else {
             return;
@@ -30,8 +30,8 @@ impl Registry {
         }
     }
 
-    /// Deletes an object whose owners are all gone; from one that still has an owner, references to those that are gone
-    /// are taken.
+    /// Deletes an object whose owners are all gone. If it still has an owner, removes only the references to owners
+    /// that are gone.
     pub(super) fn collect_if_orphaned(&mut self, resource: Resource, key: &Key, moment: Moment) {
         let Some(stored) = self.store.get(resource, key).cloned() else {
             return;
@@ -59,7 +59,7 @@ impl Registry {
         self.store.put(resource, key.clone(), object, moment.at);
     }
 
-    /// Does for an object that is marked for deletion what its finalizers of propagation wait for.
+    /// Does what the propagation finalizers of an object that is marked for deletion wait for.
     pub(super) fn propagate(&mut self, resource: Resource, key: &Key, moment: Moment) {
         let Some(stored) = self.store.get(resource, key).cloned() else {
             return;
@@ -81,7 +81,7 @@ impl Registry {
             let Some(child) = self.store.get(resource, &key) else {
                 continue;
             };
-            // One with another owner stays.
+            // A dependent with another owner stays.
             if child.owners.len() > 1 {
                 continue;
             }
@@ -94,7 +94,7 @@ impl Registry {
         }
     }
 
-    /// Lets owners go that wait for their last child.
+    /// Releases owners that wait for their last dependent.
     fn release_owners(&mut self, removed: &Stored, moment: Moment) {
         for owner in &removed.owners {
             if let Some((resource, key)) = self.store.place(owner.uid).cloned() {
@@ -123,7 +123,7 @@ impl Registry {
         }
     }
 
-    /// Takes a finalizer, and the object with the last one.
+    /// Removes a finalizer, and the object if that was the last one.
     fn release(&mut self, resource: Resource, key: &Key, finalizer: &str, moment: Moment) {
         let Some(stored) = self.store.get(resource, key).cloned() else {
             return;
@@ -140,7 +140,7 @@ impl Registry {
         }
     }
 
-    /// Takes the reference to an owner from a child.
+    /// Removes the reference to an owner from a dependent.
     fn let_go(&mut self, (resource, key): (Resource, Key), owner: Uid, moment: Moment) {
         let Some(stored) = self.store.get(resource, &key) else {
             return;
@@ -161,7 +161,7 @@ impl Registry {
         self.store.put(resource, key, object, moment.at);
     }
 
-    /// Deletes what is in a namespace, and it with the last object.
+    /// Deletes the contents of a namespace, and the namespace once it is empty.
     pub(super) fn empty_namespace(&mut self, namespace: &str, moment: Moment) {
         for resource in Resource::ALL.into_iter().filter(|resource| resource.is_namespaced()) {
             let keys: Vec<Key> = self.store.table(resource).keys_in(namespace).cloned().collect();

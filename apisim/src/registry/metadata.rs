@@ -1,4 +1,4 @@
-//! The metadata that the server keeps: what of a request it overwrites, and what of an object it carries over.
+//! Metadata that the server controls: what it overwrites in a request, and what it carries over from the stored object.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::Target;
 use crate::{store::Uid, times::seconds};
 
-/// The members of `metadata`, made where there are none.
+/// Returns the members of `metadata`, creating it if necessary.
 pub(super) fn members(object: &mut Value) -> &mut Map<String, Value> {
     if !object.is_object() {
         *object = Value::Object(Map::new());
@@ -23,7 +23,7 @@ pub(super) fn members(object: &mut Value) -> &mut Map<String, Value> {
     }
 }
 
-/// Of a new object that was decoded.
+/// Sets the metadata of a new, decoded object.
 pub(super) fn begin(object: &mut Value, target: Target<'_>, uid: Uid, now: Timestamp) {
     let metadata = members(object);
     for member in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
@@ -36,7 +36,7 @@ pub(super) fn begin(object: &mut Value, target: Target<'_>, uid: Uid, now: Times
     }
 }
 
-/// Of an object that takes the place of `old`: what requests need not say is as it was.
+/// Carries over metadata from `old` that updates may omit.
 pub(super) fn carry_over(new: &mut Value, old: &Value) {
     let metadata = members(new);
     metadata.remove("selfLink");
@@ -45,7 +45,7 @@ pub(super) fn carry_over(new: &mut Value, old: &Value) {
             metadata.insert(member.to_owned(), value.clone());
         }
     }
-    // An empty entry asks for none.
+    // A list with one empty entry requests the removal of all entries.
     match (metadata.get("managedFields"), old["metadata"].get("managedFields")) {
         (None, Some(entries)) => drop(metadata.insert("managedFields".to_owned(), entries.clone())),
         (Some(entries), _) if *entries == serde_json::json!([{}]) => drop(metadata.remove("managedFields")),
@@ -53,14 +53,14 @@ pub(super) fn carry_over(new: &mut Value, old: &Value) {
     }
 }
 
-/// Raises the generation where there is one.
+/// Increments the generation, if the object has one.
 pub(super) fn raise_generation(object: &mut Value) {
     if let Some(generation) = object["metadata"]["generation"].as_i64() {
         object["metadata"]["generation"] = (generation + 1).into();
     }
 }
 
-/// Marks for deletion.
+/// Marks an object for deletion.
 pub(super) fn mark_deleting(object: &mut Value, now: Timestamp) {
     let metadata = members(object);
     metadata.insert("deletionTimestamp".to_owned(), seconds(now).into());

@@ -1,4 +1,4 @@
-//! Changes of objects: whole ones and patches, to the main part or to the status alone (B-16.3, B-16.4).
+//! Updates of objects: full updates and patches, to the main resource or to the status subresource (B-16.3, B-16.4).
 
 use std::sync::Arc;
 
@@ -19,17 +19,17 @@ use crate::{
     store::Stored,
 };
 
-/// What of an object a request is about.
+/// The part of an object that a request changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Everything but the status, where that is apart.
+    /// Everything except the status, if the status is a subresource.
     Main,
-    /// The status, and the metadata with it.
+    /// The status and the metadata.
     Status,
 }
 
 impl Registry {
-    /// Puts an object that was decoded in the place of the one of its name.
+    /// Replaces an object with a decoded one of the same name.
     pub(crate) fn update(
         &mut self,
         target: Target<'_>,
@@ -51,7 +51,7 @@ impl Registry {
         self.replace(target, part, new, &stored, is_dry_run, moment)
     }
 
-    /// Changes an object by a patch. An applied one that is not there is created.
+    /// Applies a patch to an object. Server-side apply creates a missing object.
     pub(crate) fn patch(
         &mut self,
         target: Target<'_>,
@@ -115,7 +115,7 @@ impl Registry {
             stored.value_without_spec()
         };
         let warnings = self.complete(target, part, &mut new, &old)?;
-        // Nothing is written where nothing changes.
+        // A write without changes is skipped.
         if new == old {
             return Ok(Written::stored(stored.json()).with_warnings(warnings));
         }
@@ -138,8 +138,8 @@ impl Registry {
         Ok(Written::stored(stored.json()).with_warnings(warnings))
     }
 
-    /// Gives an object that takes the place of `old` what requests cannot say, and refuses it where it breaks a rule. What
-    /// the client is told besides.
+    /// Completes an updated object with fields that clients cannot set, and validates it. Returns the warnings for the
+    /// client.
     fn complete(&self, target: Target<'_>, part: Part, new: &mut Value, old: &Value) -> Result<Vec<String>, Failure> {
         let resource = target.resource;
         metadata::carry_over(new, old);
@@ -162,8 +162,8 @@ impl Registry {
     }
 }
 
-/// Whether the spec bears on what comes of a request. A new status of a CronJob comes often, and its spec is long; one that
-/// is being deleted may go with it.
+/// Returns whether the spec is needed for this request. Status updates of CronJobs are frequent and their specs are
+/// long, so the spec is not parsed. An object that is being deleted may be removed by the update, so its spec is.
 fn is_spec_read(resource: Resource, part: Part, is_dry_run: bool, stored: &Stored) -> bool {
     part == Part::Main || resource != Resource::CronJob || is_dry_run || stored.is_deleting
 }
@@ -179,7 +179,7 @@ fn check_name(target: Target<'_>, new: &Value) -> Result<(), Failure> {
     }
 }
 
-/// Whether the request names no version; an error where it speaks of another object or version than the stored one.
+/// Returns whether the request names no version. Fails if it refers to another object or version than the stored one.
 fn check_versions(target: Target<'_>, new: &Value, stored: &Arc<Stored>) -> Result<bool, Failure> {
     let said = |member: &str| new["metadata"][member].as_str().unwrap_or_default();
     let (uid, stored_uid) = (said("uid"), stored.uid.text());

@@ -1,4 +1,4 @@
-//! Reviews of what the client may do: everything, but for what a rule of the authorizer refuses.
+//! Access reviews: the client may do everything, except what a fault rule of the authorizer refuses.
 
 use http::StatusCode;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Answers as HTTP responses.
+//! Converts results to HTTP responses.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -8,24 +8,24 @@ use serde_json::Value;
 use super::{ApiBody, form::Form};
 use crate::{failure::Failure, json::to_json, objects::table, resource::Resource, times};
 
-/// What a request comes to.
+/// The result of a request.
 pub(super) enum Answer {
     Failure(Failure),
-    /// JSON, or text, that is no object.
+    /// JSON or text that is not an object.
     Document(StatusCode, &'static str, Bytes),
-    /// An object, and what the client is told besides.
+    /// An object, with warnings for the client.
     Object(StatusCode, Resource, Bytes, Vec<String>),
     List(List),
     Watch(ApiBody),
 }
 
-/// A list, not yet in the form that the client wants.
+/// A list, not yet in the format that the client requests.
 pub(super) struct List {
     pub(super) resource: Resource,
     pub(super) version: u64,
     pub(super) continue_token: String,
     pub(super) n_remaining: Option<usize>,
-    /// The shards that were selected.
+    /// The selected shards.
     pub(super) shards: Option<String>,
     pub(super) items: Vec<Bytes>,
 }
@@ -101,7 +101,7 @@ impl List {
         }
     }
 
-    /// Other forms than the whole one do not tell what shards they are of.
+    /// Tables and partial metadata do not report their shards.
     fn whole_metadata(&self) -> Value {
         let mut metadata = self.metadata();
         if let Some(shards) = &self.shards {
@@ -122,7 +122,7 @@ impl List {
     }
 }
 
-/// A list as JSON from its parts.
+/// Builds the JSON of a list from its parts.
 fn joined(head: &str, metadata: &Value, items: &[Bytes]) -> Bytes {
     let size: usize = items.iter().map(|item| item.len() + 1).sum();
     let mut text = Vec::with_capacity(size + 256);

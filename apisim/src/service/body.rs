@@ -1,4 +1,4 @@
-//! The body of a response: whole, or a watch that goes on.
+//! The body of a response: complete, or an open watch.
 
 use std::{
     future::Future,
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
 use http_body::{Body, Frame, SizeHint};
 
-/// The connection broke, and with it what was under way.
+/// The connection broke during a request or a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the connection to the API server was lost")]
 pub struct ConnectionLost;
@@ -36,7 +36,7 @@ impl ApiBody {
 }
 
 impl ApiBody {
-    /// Ends a watch, as if its time were up, when this is done.
+    /// Ends a watch, as at its timeout, when `end` completes.
     pub(crate) fn until(self, end: impl Future<Output = ()> + Send + 'static) -> ApiBody {
         match self.0 {
             Kind::Whole(_) => self,

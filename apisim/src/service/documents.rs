@@ -1,4 +1,4 @@
-//! What can be read that is no object: health, version, discovery.
+//! Documents that are not objects: health, version, discovery.
 
 use bytes::Bytes;
 use http::{StatusCode, header};

@@ -1,4 +1,4 @@
-//! The form in which a client wants objects: whole, their metadata alone, or as rows of a table.
+//! The format in which a client requests objects: whole, only metadata, or as table rows.
 
 use bytes::Bytes;
 use http::{HeaderMap, header};
@@ -12,7 +12,7 @@ use crate::{
     resource::Resource,
 };
 
-/// How objects are answered.
+/// The format of objects in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Whole,
@@ -22,7 +22,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// The first form that the client accepts and that there is.
+    /// Returns the first supported format that the client accepts.
     pub(super) fn parse(headers: &HeaderMap, include_object: &str) -> Result<Form, Failure> {
         let accept = headers.get(header::ACCEPT).map(|value| value.to_str());
         let accept = match accept {
@@ -44,7 +44,7 @@ impl Form {
         Err(Failure::not_acceptable())
     }
 
-    /// One object.
+    /// Formats one object.
     pub(super) fn object(self, resource: Resource, json: Bytes, now: Timestamp) -> Bytes {
         let read = || serde_json::from_slice::<Value>(&json).unwrap_or_default();
         match self {
@@ -55,14 +55,14 @@ impl Form {
     }
 }
 
-/// A table of one object, with its version.
+/// A Table with one object and its version.
 pub(super) fn row(resource: Resource, object: &Value, include: IncludeObject, now: Timestamp) -> Value {
     let mut table = table::render_with(resource, [object], include, now);
     table["metadata"]["resourceVersion"] = object["metadata"]["resourceVersion"].clone();
     table
 }
 
-/// The `as` and the `v` of one alternative of an `Accept` header; none where it is no JSON.
+/// Returns `as` and `v` of one alternative in an `Accept` header. Returns `None` if it is not JSON.
 fn asked(part: &str) -> Option<(&str, &str)> {
     let mut parameters = part.split(';').map(str::trim);
     if !matches!(parameters.next()?, "application/json" | "application/*" | "*/*") {

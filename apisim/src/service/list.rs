@@ -1,4 +1,4 @@
-//! Reading: one object, and lists at a consistent version (B-16: what the controller may rely on).
+//! Reads: single objects, and lists at a consistent version (B-16: what the controller may rely on).
 
 use std::time::Duration;
 
@@ -20,19 +20,19 @@ use crate::{
     store::{Compacted, Selector, Table, View},
 };
 
-/// How long a front end waits for a version that it does not show yet, as the API server does.
+/// How long a front end waits for a version that is not visible yet, as in the API server.
 const VERSION_WAIT_MAX: Duration = Duration::from_secs(3);
 
-/// Which version a list shows.
+/// The version of a list.
 enum At {
     Latest,
-    /// At least this one, as far as the front end is; 0 for any.
+    /// This version or a newer one that the front end shows. 0 means any.
     NotOlderThan(u64),
     Exactly(u64),
 }
 
 impl ApiService {
-    /// What the request selects.
+    /// Returns the selector of the request.
     pub(super) fn selector(&self, asked: &Asked, resource: Resource) -> Result<Selector, Failure> {
         let serves_shards = self
             .api
@@ -73,7 +73,7 @@ impl ApiService {
                 version
             }
         };
-        // A front end's cache gives any version whole.
+        // The watch cache ignores the limit for `resourceVersion=0`.
         let limit = asked.query.limit.filter(|_| asked.query.resource_version != "0");
         let state = self.api.shared.state();
         let table = state.registry.store.table(target.resource);
@@ -88,7 +88,7 @@ impl ApiService {
         Ok(Answer::List(page.list(&view, version, None)))
     }
 
-    /// The version that the asked front end shows, once that is not older than the given one.
+    /// Waits until the front end shows at least the given version. Returns the version that it shows.
     pub(super) async fn shown(&self, asked: &Asked, resource: Resource, at_least: u64) -> Result<u64, Failure> {
         let limit = instant() + VERSION_WAIT_MAX;
         loop {
@@ -111,7 +111,7 @@ impl ApiService {
         }
     }
 
-    /// The version as it was so long ago.
+    /// Returns the version of that time ago, for stale lists.
     fn version_before(&self, asked: &Asked, resource: Resource) -> u64 {
         let state = self.api.shared.state();
         let store = &state.registry.store;
@@ -149,7 +149,7 @@ impl ApiService {
 }
 
 impl State {
-    /// How far a front end is.
+    /// Returns the position of a front end.
     pub(super) fn progress(&mut self, front_end: usize, resource: Resource) -> crate::front_end::Progress {
         let State {
             registry, front_ends, ..
@@ -187,7 +187,7 @@ fn too_old(version: u64, oldest: u64) -> Failure {
     ))
 }
 
-/// The version of the first page is lost; the client may go on with what is there.
+/// The version of the first page has expired. The client may continue at the current version.
 fn lost_page(token: &Continue) -> Failure {
     let mut failure = Failure::expired(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list without \
@@ -204,7 +204,7 @@ fn lost_page(token: &Continue) -> Failure {
     failure
 }
 
-/// What one answer of a list holds.
+/// The parameters of one page of a list.
 struct Page<'a> {
     target: Target<'a>,
     selector: &'a Selector,
@@ -226,7 +226,8 @@ impl Page<'_> {
         }
         let has_more = objects.next().is_some();
         let is_counted = has_more && self.selector.is_everything();
-        // Counted once where all is shown: the pages that follow are of the same version. What shards leave out is counted.
+        // Without a shard selector, the count is made once: later pages have the same version. With one, each page
+        // counts anew, including the objects of other shards.
         let known = begun.and_then(|begun| begun.n_remaining);
         let known = known.filter(|_| self.selector.shards.is_none());
         let n_from_begin = || known.unwrap_or_else(|| view.range(&prefix, begun.map(|begun| &begun.after)).count());

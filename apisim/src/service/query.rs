@@ -1,4 +1,4 @@
-//! The parameters of a request, and the tokens by which lists go on.
+//! The query parameters of a request, and the continue tokens of lists.
 
 use crate::{
     failure::Failure,
@@ -7,7 +7,7 @@ use crate::{
     store::{FieldSelector, Key, LabelSelector, Selector, ShardSelector},
 };
 
-/// The parameters that are understood; the others are passed over, as the API server does.
+/// The supported parameters. Others are ignored, as in the API server.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Query {
     pub(super) is_watch: bool,
@@ -33,7 +33,7 @@ impl Query {
     pub(super) fn parse(text: &str) -> Query {
         let mut query = Query::default();
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {
-            // Anything else is true, nothing at all too, as the API server reads parameters.
+            // Any other value means true, even an empty one, as in the API server.
             let is_set = value != "0" && !value.eq_ignore_ascii_case("false");
             match &*name {
                 "watch" => query.is_watch = is_set,
@@ -59,7 +59,7 @@ impl Query {
         query
     }
 
-    /// Whether nothing is to be stored; `options` is the kind of the options.
+    /// Whether the request is a dry run. `options` is the kind of the options.
     pub(super) fn is_dry_run(&self, options: &str) -> Result<bool, Failure> {
         if self.dry_run.iter().all(|value| value == "All") {
             return Ok(!self.dry_run.is_empty());
@@ -68,7 +68,7 @@ impl Query {
         Err(unsupported(options, "dryRun", &shown, "\"All\""))
     }
 
-    /// What to do about fields that nobody knows.
+    /// How to treat unknown fields.
     pub(super) fn field_validation(&self, options: &str) -> Result<FieldValidation, Failure> {
         let supported = "\"\", \"Ignore\", \"Strict\", \"Warn\"";
         FieldValidation::parse(&self.field_validation).ok_or_else(|| {
@@ -81,7 +81,7 @@ impl Query {
         })
     }
 
-    /// What is selected; without `serves_shards`, `shardSelector` is passed over as any parameter that nobody knows.
+    /// Returns the selector. Without `serves_shards`, `shardSelector` is ignored like any unknown parameter.
     pub(super) fn selector(&self, resource: Resource, serves_shards: bool) -> Result<Selector, Failure> {
         let labels = LabelSelector::parse(&self.label_selector);
         let fields = FieldSelector::parse(resource, &self.field_selector);
@@ -97,7 +97,7 @@ impl Query {
         Some(ShardSelector::parse(text).map_err(|error| Failure::unexpected(error.to_string())))
     }
 
-    /// The version that is asked for; none where the latest is, 0 where any will do.
+    /// Returns the requested version. `None` means the latest, 0 means any.
     pub(super) fn version(&self) -> Result<Option<u64>, Failure> {
         match self.resource_version.as_str() {
             "" => Ok(None),
@@ -108,7 +108,7 @@ impl Query {
     }
 }
 
-/// `shown` is the value as it is told.
+/// `shown` is the formatted value.
 fn unsupported(options: &str, field: &str, shown: &str, supported: &str) -> Failure {
     let error = FieldError {
         reason: "FieldValueNotSupported",
@@ -118,19 +118,19 @@ fn unsupported(options: &str, field: &str, shown: &str, supported: &str) -> Fail
     Failure::invalid_options(options, &[error])
 }
 
-/// Where a list goes on, for the client without meaning.
+/// The position at which a list continues. Opaque to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Continue {
-    /// The version of the first page; none where that is lost and the client takes what is there.
+    /// The version of the first page. `None` if it has expired and the client continues at the current version.
     pub(super) version: Option<u64>,
-    /// The last key that was listed.
+    /// The last key of the previous page.
     pub(super) after: Key,
-    /// How many were to come after it.
+    /// The number of objects that remained after it.
     pub(super) n_remaining: Option<usize>,
 }
 
 impl Continue {
-    /// As text that needs no escapes in a query.
+    /// Formats the token as text that needs no escapes in a query.
     pub(super) fn token(&self) -> String {
         let number = |number: Option<String>| number.unwrap_or_default();
         format!(

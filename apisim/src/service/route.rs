@@ -1,4 +1,4 @@
-//! Paths and methods to calls.
+//! Maps paths and methods to calls.
 
 use http::Method;
 use percent_encoding::percent_decode_str;
@@ -10,14 +10,14 @@ use crate::{
     verb::Verb,
 };
 
-/// What a path names.
+/// The resource that a path names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// Something to read that is no object: discovery, versions, health.
+    /// A document that is not an object: discovery, versions, health.
     Document(String),
-    /// Reviews of what the client may do.
+    /// Access reviews.
     AccessReviews,
-    /// All objects of a kind, of one namespace or of all.
+    /// All objects of a kind, in one namespace or in all.
     Collection {
         resource: Resource,
         namespace: Option<String>,
@@ -31,7 +31,7 @@ pub(super) enum Route {
     },
 }
 
-/// What is done to what.
+/// A verb and the resource that it applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Call {
     pub(super) verb: Verb,
@@ -110,7 +110,7 @@ impl Call {
         let is_addressed =
             |resource: Resource, namespace: &Option<String>| !resource.is_namespaced() || namespace.is_some();
         let verb = match (&route, method) {
-            // A review is posted, but nothing is stored.
+            // A review is a POST, but it stores nothing.
             (Route::Document(_), &Method::GET) | (Route::AccessReviews, &Method::POST) => Verb::Document,
             (Route::Collection { .. }, &Method::GET) if is_watch => Verb::Watch,
             (Route::Collection { .. }, &Method::GET) => Verb::List,
@@ -131,7 +131,7 @@ impl Call {
         Ok(Call { verb, route })
     }
 
-    /// The object, or where a new one goes.
+    /// Returns the object, or the place of a new one.
     pub(super) fn target(&self) -> Result<(Target<'_>, Part), Failure> {
         match &self.route {
             Route::Document(_) | Route::AccessReviews => Err(Failure::no_such_path()),

@@ -1,7 +1,7 @@
-//! Watches: the changes of a kind as lines of JSON, as the front end shows them.
+//! Watches: the changes of a kind as lines of JSON, as far as they are visible at the front end.
 //!
-//! A watch holds a version and reads the log from there, so a slow client costs no memory; one that the log has left
-//! behind is ended, and told 410 when it comes back. Invariant: no change is left out and none is sent twice.
+//! A watch holds a version and reads the log from there, so a slow client needs no memory. A watch that falls behind
+//! the log is ended, and its client gets 410 when it resumes. Invariant: no change is skipped and none is sent twice.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -29,16 +29,16 @@ use crate::{
     verb::Verb,
 };
 
-/// Changes that are read from the log at a time.
+/// The maximum number of changes read from the log at a time.
 const BATCH_MAX: usize = 256;
 
 /// How long before its end a watch gets a last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// The shortest life of a watch that names none; the longest is twice that.
+/// The minimum timeout of a watch that sets none. The maximum is twice that.
 const LIFE_MIN: Duration = Duration::from_mins(30);
 
-/// The longest life that a client may name: longer than any process, and still an instant.
+/// The maximum timeout that a client may set: longer than any process, and still a valid instant.
 const LIFE_SECONDS_MAX: u64 = 10 * 365 * 24 * 60 * 60;
 
 struct Watch {
@@ -46,26 +46,26 @@ struct Watch {
     client: Arc<str>,
     front_end: usize,
     resource: Resource,
-    /// The namespace that is watched; none for all of them.
+    /// The watched namespace. `None` means all.
     namespace: Option<String>,
     prefix: String,
     selector: Selector,
     form: Form,
-    /// Of a table, those stand in the first event alone.
+    /// Whether the columns were sent. Only the first event of a table contains them.
     has_told_columns: bool,
     changed: Arc<Notify>,
-    /// Everything up to this version was sent or passed over.
+    /// Everything up to this version was sent or skipped.
     cursor: u64,
     pending: VecDeque<Bytes>,
-    /// No more follows what is pending.
+    /// Nothing follows the pending lines.
     is_ended: bool,
-    /// When a slow watch may say the next line.
+    /// When a watch with a slow-watch fault may send the next line.
     next_line_at: Instant,
     deadline: Instant,
     next_bookmark: Option<Instant>,
 }
 
-/// What a watch does next.
+/// The next action of a watch.
 enum Step {
     Line(Bytes),
     Wait(Instant),
@@ -86,7 +86,7 @@ impl ApiService {
             ));
         }
         let now = instant();
-        // Each asked for before the next: the lock is held as long as a statement is.
+        // Separate statements, because each holds the lock to its end.
         let life = self.life(query.timeout_seconds);
         let changed = self.api.shared.state().registry.store.changed(target.resource);
         let mut watch = Watch {
@@ -135,12 +135,12 @@ impl ApiService {
 }
 
 impl Watch {
-    /// Every object that there is as an addition, and a bookmark after them where the client waits for it.
+    /// Sends every existing object as an addition, followed by a bookmark if the client requests it.
     fn begin_whole(&mut self, version: u64, is_told: bool) {
         let api = self.api.clone();
         let state = api.shared.state();
         let Ok(view) = state.registry.store.table(self.resource).view(version) else {
-            // The front end shows a version, so it is known.
+            // The front end shows this version, so the log has it.
             self.is_ended = true;
             return;
         };
@@ -160,7 +160,7 @@ impl Watch {
         }
     }
 
-    /// A version that the log has lost is told as an event, as the API server does.
+    /// A version that the log no longer covers is reported as an event, as in the API server.
     fn refuse_lost_version(&mut self) {
         let state = self.api.shared.state();
         let lost = state
@@ -178,7 +178,7 @@ impl Watch {
         }
     }
 
-    /// The next line, as soon as there is one; none at the end, an error where a fault breaks the connection.
+    /// Waits for the next line. Returns `None` at the end, and an error if a fault breaks the connection.
     async fn next(&mut self) -> Option<Result<Bytes, ConnectionLost>> {
         loop {
             let shared = Arc::clone(&self.api.shared);
@@ -215,7 +215,7 @@ impl Watch {
         }
     }
 
-    /// What there is to say now.
+    /// Returns the next action at this time.
     fn step(&mut self, now: Instant, pause: Duration) -> Step {
         let mut wake = self.deadline;
         if self.pending.is_empty() && !self.is_ended {
@@ -256,7 +256,7 @@ impl Watch {
         }
     }
 
-    /// Reads what the front end shows beyond the cursor; says when the next change will be shown.
+    /// Reads the visible changes beyond the cursor. Returns when the next change becomes visible.
     fn read_changes(&mut self) -> Option<Instant> {
         let api = self.api.clone();
         let mut state = api.shared.state();
@@ -281,7 +281,7 @@ impl Watch {
         progress.next_at
     }
 
-    /// What the change is to somebody who sees the selected objects alone.
+    /// Returns the event that a client with this selector sees for the change.
     fn told(&self, change: &Change) -> Option<(&'static str, Bytes)> {
         let object = &change.object;
         if !object.key.as_str().starts_with(&self.prefix) {
@@ -295,7 +295,7 @@ impl Watch {
             (true, true, _) => Some(("MODIFIED", object.json())),
             (true, false, _) if change.kind == ChangeKind::Deleted => Some(("DELETED", object.json())),
             (true, false, Some(previous)) => {
-                // It left the selection: as it was, under the version of the change.
+                // The object left the selection: the event has its previous state and the version of the change.
                 let mut last = previous.value();
                 last["metadata"]["resourceVersion"] = object.version.to_string().into();
                 Some(("DELETED", to_json(&last)))
@@ -304,7 +304,7 @@ impl Watch {
         }
     }
 
-    /// What is told of an object, in the form that the client wants.
+    /// Returns the event for an object, in the format that the client requests.
     fn line(&mut self, kind: &str, object: Bytes) -> Bytes {
         let Form::Table(include) = self.form else {
             let now = self.api.shared.clock.now();
@@ -314,7 +314,7 @@ impl Watch {
         self.row(kind, &object, include)
     }
 
-    /// One row, and with the first one the columns.
+    /// Returns one row, with the columns if it is the first.
     fn row(&mut self, kind: &str, object: &Value, include: IncludeObject) -> Bytes {
         let mut table = form::row(self.resource, object, include, self.api.shared.clock.now());
         if self.has_told_columns {
@@ -336,12 +336,12 @@ impl Watch {
         let object = json!({"kind": kind, "apiVersion": version, "metadata": metadata});
         match self.form {
             Form::Whole | Form::Partial => event("BOOKMARK", &to_json(&object)),
-            // As a row of an object that has nothing else, whatever is to be included.
+            // A row whose object has only metadata, whatever `includeObject` says.
             Form::Table(_) => self.row("BOOKMARK", &object, IncludeObject::Metadata),
         }
     }
 
-    /// The next bookmark is after an interval, or shortly before the end if that is sooner and still to come.
+    /// Plans the next bookmark: after one interval, or shortly before the end if that is sooner and still ahead.
     fn plan_bookmark(&mut self, now: Instant) {
         let next = now + self.api.shared.bookmark_interval;
         let last = self.deadline.checked_sub(LAST_BOOKMARK).filter(|last| *last > now);

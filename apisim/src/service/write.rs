@@ -1,4 +1,4 @@
-//! Writing: bodies and options to the rules' verbs.
+//! Writes: passes bodies and options to the registry.
 
 use http::{StatusCode, header};
 use serde::Deserialize;
@@ -131,7 +131,7 @@ fn body_form(asked: &Asked) -> Result<BodyForm, Failure> {
     BodyForm::parse(content_type(asked)).ok_or_else(|| Failure::unsupported_media_type(accepted))
 }
 
-/// What the options of a write are called.
+/// The kind of the options of a verb.
 fn options_of(verb: Verb) -> &'static str {
     match verb {
         Verb::Create => "CreateOptions",
@@ -147,7 +147,7 @@ fn object(asked: &Asked, resource: Resource, body: &[u8]) -> Result<Decoded, Fai
     rules::object(resource, body_form(asked)?, body, validation)
 }
 
-/// Who applies must say so, and only who applies may force.
+/// An apply requires a field manager, and only an apply may force.
 fn check_manager(form: PatchForm, manager: &str, says_force: bool) -> Result<(), Failure> {
     let is_apply = form == PatchForm::Apply;
     let (field, reason, message) = match (is_apply, says_force) {
@@ -171,8 +171,7 @@ fn check_manager(form: PatchForm, manager: &str, says_force: bool) -> Result<(),
     Err(Failure::invalid_options("PatchOptions", &[error]))
 }
 
-/// `DeleteOptions`, as far as they are understood. Nothing here takes time to end, so of a
-/// grace period the type alone counts.
+/// The supported fields of `DeleteOptions`. Deletions are immediate, so only the type of the grace period is checked.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct DeleteBody {

@@ -1,8 +1,8 @@
-//! Names of objects, in the order in which the API server's storage has them: bytewise by `<namespace>/<name>`.
+//! Keys of objects, in the order of the API server's storage: bytewise by `<namespace>/<name>`.
 
 use std::{borrow::Borrow, sync::Arc};
 
-/// The namespace, if there is one, and the name of an object. Cheap to clone.
+/// The name of an object, with its namespace if it has one. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key(Arc<str>);
 

@@ -1,4 +1,4 @@
-//! One version of one object: its JSON, and the few fields that are looked at without reading it.
+//! One version of one object: its JSON, and the few fields that are needed without parsing it.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::{Key, text::Text};
 use crate::resource::Resource;
 
-/// A uid. Those that are no UUID are never equal to one that the server gave.
+/// A uid. A text that is not a UUID never equals a uid that the server assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Uid(pub(crate) u128);
 
@@ -47,7 +47,7 @@ pub(crate) struct Owner {
     pub(crate) uid: Uid,
     /// `blockOwnerDeletion`.
     pub(crate) is_blocking: bool,
-    /// Whether it is of a kind that is served, so that it is known whether it is there.
+    /// Whether the owner's kind is served, so that its existence is known.
     pub(crate) is_served: bool,
 }
 
@@ -57,17 +57,17 @@ pub(crate) struct Stored {
     pub(crate) key: Key,
     pub(crate) version: u64,
     pub(crate) uid: Uid,
-    /// `key=value`, one per line: labels hold neither character.
+    /// `key=value`, one per line. Labels contain neither character.
     labels: Box<str>,
     pub(crate) owners: Box<[Owner]>,
-    /// Whether it is marked for deletion.
+    /// Whether the object is marked for deletion.
     pub(crate) is_deleting: bool,
     pub(crate) has_finalizers: bool,
     text: Text,
 }
 
 impl Stored {
-    /// Puts the version into the object and keeps it as JSON, with this text for its spec if one is given.
+    /// Writes the version into the object and serializes it, with this text as its spec if given.
     pub(super) fn new(key: Key, version: u64, object: &mut Value, spec: Option<&[u8]>) -> Stored {
         object["metadata"]["resourceVersion"] = version.to_string().into();
         let metadata = &object["metadata"];
@@ -87,10 +87,10 @@ impl Stored {
         }
     }
 
-    /// The same object under another version, with this status if one is given.
+    /// Returns the same object under another version, with this status if given.
     pub(super) fn changed(&self, version: u64, status: Option<&Value>) -> Stored {
         let Some(text) = self.text.changed(version, status) else {
-            // It gets its first.
+            // The object has no status yet.
             let mut object = self.value();
             if let Some(status) = status {
                 object["status"] = status.clone();
@@ -109,27 +109,27 @@ impl Stored {
         }
     }
 
-    /// Its text.
+    /// The JSON of the object.
     pub(crate) fn json(&self) -> Bytes {
         self.text.json.clone()
     }
 
-    /// The text of its spec; nothing where it has none.
+    /// The JSON of the spec. Empty if there is none.
     pub(crate) fn spec(&self) -> Bytes {
         self.text.spec()
     }
 
-    /// The text of its status; nothing where it has none.
+    /// The JSON of the status. Empty if there is none.
     pub(crate) fn status(&self) -> &[u8] {
         self.text.status()
     }
 
-    /// The object.
+    /// Parses the object.
     pub(crate) fn value(&self) -> Value {
         self.text.value()
     }
 
-    /// The object with null for its spec, if it has one.
+    /// Parses the object with null in place of its spec, if it has one.
     pub(crate) fn value_without_spec(&self) -> Value {
         self.text.value_without_spec()
     }
@@ -156,7 +156,7 @@ fn owner(reference: &Value) -> Owner {
     let is_it =
         |resource: &Resource| reference["kind"] == resource.kind() && reference["apiVersion"] == resource.api_version();
     Owner {
-        // No object has the uid 0, so one that is no UUID is nobody's.
+        // No object has the uid 0, so a reference that is not a UUID has no owner.
         uid: reference["uid"].as_str().and_then(Uid::parse).unwrap_or(Uid(0)),
         is_blocking: reference["blockOwnerDeletion"] == true,
         is_served: Resource::ALL.iter().any(is_it),

@@ -1,11 +1,11 @@
-//! Label and field selectors: which objects a list or a watch shows.
+//! Label and field selectors: which objects a list or a watch includes.
 
 use serde_json::Value;
 
 use super::{Stored, selector_error::SelectorError, shard_selector::ShardSelector};
 use crate::resource::Resource;
 
-/// What a list or a watch shows.
+/// The selection of a list or a watch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selector {
     pub(crate) labels: LabelSelector,
@@ -14,7 +14,7 @@ pub(crate) struct Selector {
 }
 
 impl Selector {
-    /// Whether labels and fields are as they may; what is left out by hash is counted all the same.
+    /// Whether labels and fields are unrestricted. Shards are ignored: counts include the objects of other shards.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.0.is_empty() && self.fields.0.is_empty()
     }
@@ -25,7 +25,7 @@ impl Selector {
     }
 }
 
-/// Requirements that labels must all meet.
+/// Requirements on labels, all of which must be met.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LabelSelector(Vec<Requirement>);
 
@@ -34,12 +34,12 @@ enum Requirement {
     Exists(String),
     Absent(String),
     In(String, Vec<String>),
-    /// Also met where there is no such label.
+    /// Also met if the label is missing.
     NotIn(String, Vec<String>),
 }
 
 impl LabelSelector {
-    /// Reads `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
+    /// Parses `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
     pub(crate) fn parse(text: &str) -> Result<LabelSelector, SelectorError> {
         let parts = split_outside_brackets(text);
         parts
@@ -125,7 +125,7 @@ fn unreadable(text: &str) -> SelectorError {
     ))
 }
 
-/// Requirements that fields must all meet.
+/// Requirements on fields, all of which must be met.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FieldSelector(Vec<FieldRequirement>);
 
@@ -140,7 +140,7 @@ struct FieldRequirement {
 enum Field {
     Name,
     Namespace,
-    /// Its names from the object on.
+    /// The names of the path, from the root of the object.
     Inner(Vec<String>),
 }
 
@@ -155,7 +155,7 @@ impl Field {
 }
 
 impl FieldSelector {
-    /// Reads `metadata.name=a,metadata.namespace!=b`; only fields that the API server selects by.
+    /// Parses `metadata.name=a,metadata.namespace!=b`. Only fields that the API server supports are accepted.
     pub(crate) fn parse(resource: Resource, text: &str) -> Result<FieldSelector, SelectorError> {
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
         parts
@@ -200,7 +200,7 @@ fn field_requirement(resource: Resource, text: &str) -> Result<FieldRequirement,
     })
 }
 
-/// Each kind has its own words for it.
+/// The wording depends on the kind.
 fn not_selectable(resource: Resource, path: &str) -> SelectorError {
     SelectorError(match resource {
         Resource::CronJob | Resource::Lease | Resource::ConfigMap => {
@@ -211,7 +211,7 @@ fn not_selectable(resource: Resource, path: &str) -> SelectorError {
     })
 }
 
-/// The fields besides name and namespace that the API server selects by.
+/// The supported fields besides name and namespace.
 fn selectable(resource: Resource) -> &'static [&'static str] {
     match resource {
         Resource::Event => &[
@@ -233,7 +233,7 @@ fn selectable(resource: Resource) -> &'static [&'static str] {
     }
 }
 
-/// The text of a field as selectors see it; numbers that are missing are 0.
+/// Returns the text of a field as selectors compare it. Missing numbers are 0.
 fn field(object: &Value, path: &[&str]) -> String {
     if path == ["status", "successful"] {
         return object["status"]["succeeded"].as_i64().unwrap_or_default().to_string();

@@ -1,6 +1,6 @@
-//! The refusal of a selector.
+//! Errors in selectors.
 
-/// A selector that cannot be parsed, in the server's words.
+/// A selector that cannot be parsed, with the wording of the server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct SelectorError(pub(crate) String);

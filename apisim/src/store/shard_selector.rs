@@ -1,34 +1,34 @@
-//! `shardSelector` of KEP-5866: objects by ranges of the hash of their uid or of their namespace.
+//! `shardSelector` of KEP-5866: selects objects by ranges of the hash of their uid or of their namespace.
 //!
-//! The text is an expression of CEL of which only `shardRange(<field>, '<start>', '<end>')` and `||` may stand. What the
-//! server makes of it is equal; where it is no expression at all, its parser finds other words.
+//! The text is a CEL expression that may contain only `shardRange(<field>, '<start>', '<end>')` and `||`. The results
+//! equal those of the server. Only the messages for syntax errors differ.
 
 use std::fmt;
 
 use super::{Stored, selector_error::SelectorError};
 use crate::fnv::fnv_1a;
 
-/// The end of the last range: one more than the greatest hash.
+/// The end of the last range: the greatest hash plus one.
 const HASHES_END: &str = "0x10000000000000000";
 const DIGITS_MAX: usize = 17;
-/// Brackets in brackets.
+/// The maximum depth of nested brackets.
 const DEPTH_MAX: usize = 32;
 
-/// Which objects a list or a watch shows, by hash.
+/// The objects that a list or a watch includes, by hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ShardSelector {
     field: Field,
     ranges: Vec<Range>,
 }
 
-/// What is hashed.
+/// The hashed field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Uid,
     Namespace,
 }
 
-/// Of hashes, half open; in 128 bits because the end may be 2^64.
+/// A half-open range of hashes. It has 128 bits because the end may be 2^64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     start: u128,
@@ -36,7 +36,7 @@ struct Range {
 }
 
 impl ShardSelector {
-    /// Reads the parameter, which is not empty.
+    /// Parses the parameter, which is not empty.
     pub(crate) fn parse(text: &str) -> Result<ShardSelector, SelectorError> {
         let parsed = parse(text).map_err(|reason| SelectorError(format!("invalid shard selector: {reason}")))?;
         Ok(parsed)
@@ -63,7 +63,7 @@ impl Field {
     }
 }
 
-/// As the server repeats it.
+/// The form in which the server repeats the selector.
 impl fmt::Display for ShardSelector {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, Range { start, end }) in self.ranges.iter().enumerate() {
@@ -81,16 +81,16 @@ impl fmt::Display for ShardSelector {
 /// A part of an expression.
 #[derive(Debug)]
 enum Expression {
-    /// A name, or names joined by dots.
+    /// A name, or names joined with dots.
     Path(String),
     Text(String),
     Number(&'static str),
-    /// A function with its arguments; operators are functions too.
+    /// A function with its arguments. Operators are functions too.
     Call(String, Vec<Expression>),
 }
 
 impl Expression {
-    /// The number by which the server's messages tell kinds of expressions apart.
+    /// The number of the kind of expression, as the server's messages show it.
     fn kind(&self) -> u8 {
         match self {
             Expression::Call(..) => 1,
@@ -173,7 +173,7 @@ fn hashed_field(expression: &Expression) -> Result<Field, String> {
         })
 }
 
-/// A bound, and its text.
+/// Returns a bound and its text.
 fn bound<'a>(expression: &'a Expression, name: &str) -> Result<(u128, &'a str), String> {
     let text = match expression {
         Expression::Text(text) => text,
@@ -211,7 +211,7 @@ fn bound<'a>(expression: &'a Expression, name: &str) -> Result<(u128, &'a str), 
             "{name} must be a 0x-prefixed 16-digit hex value, got {text:?} (did you mean \"0x{digits:0>16}\"?)"
         ));
     }
-    // It was looked at digit by digit.
+    // The digits were checked above.
     Ok((u128::from_str_radix(digits, 16).unwrap_or_default(), text))
 }
 
@@ -219,13 +219,13 @@ const OR: &str = "_||_";
 const AND: &str = "_&&_";
 const SYNTAX: &str = "CEL parse error: Syntax error";
 
-/// Reads an expression from its beginning on.
+/// Parses an expression from left to right.
 struct Parser<'a> {
     rest: &'a str,
 }
 
 impl<'a> Parser<'a> {
-    /// Takes a sign, if it comes next.
+    /// Consumes a token if it comes next.
     fn take(&mut self, sign: &str) -> bool {
         let rest = self.rest.trim_start().strip_prefix(sign);
         self.rest = rest.unwrap_or(self.rest);
@@ -246,7 +246,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Operands with one operator between them.
+    /// Parses operands with one operator between them.
     fn chain(
         &mut self,
         function: &str,
@@ -311,7 +311,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A number, or names joined by dots.
+    /// Parses a number, or names joined with dots.
     fn word(&mut self) -> Result<&'a str, String> {
         let rest = self.rest.trim_start();
         let is_part = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '.');

@@ -1,6 +1,6 @@
 //! The objects of one kind and the log of their changes.
 //!
-//! Invariant: undoing the changes of the log above a version, in reverse, gives the objects as they were at that version.
+//! Invariant: undoing the changes in the log above a version, newest first, gives the objects at that version.
 
 use std::{
     collections::{BTreeMap, VecDeque, btree_map},
@@ -13,7 +13,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use super::{Key, Stored};
 
-/// What happened to an object.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeKind {
     Added,
@@ -25,18 +25,18 @@ pub(crate) enum ChangeKind {
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub(crate) kind: ChangeKind,
-    /// The object as it became; of a deletion the last state under the deletion's version.
+    /// The object after the change. For a deletion, its last state with the version of the deletion.
     pub(crate) object: Arc<Stored>,
-    /// As it was before.
+    /// The object before the change.
     pub(crate) previous: Option<Arc<Stored>>,
-    /// When it was made, by which front ends know how long they do not show it.
+    /// The time of the change. Front ends use it to decide how long to hide the change.
     pub(crate) at: Instant,
 }
 
-/// The changes since a version are no longer all known.
+/// Some changes since the requested version are no longer in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Compacted {
-    /// The oldest version that can still be asked for.
+    /// The oldest version that is still available.
     pub(crate) oldest: u64,
 }
 
@@ -62,7 +62,7 @@ impl Table {
         }
     }
 
-    /// What the keys of a namespace's objects begin with; of all namespaces', nothing.
+    /// The prefix of the keys in a namespace. Empty for all namespaces.
     pub(crate) fn prefix(namespace: Option<&str>) -> String {
         namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default()
     }
@@ -75,7 +75,7 @@ impl Table {
         self.objects.len()
     }
 
-    /// The keys in a namespace, in order.
+    /// Returns the keys in a namespace, in order.
     pub(crate) fn keys_in(&self, namespace: &str) -> impl Iterator<Item = &Key> {
         let prefix = Table::prefix(Some(namespace));
         self.objects
@@ -119,7 +119,7 @@ impl Table {
         self.changed.notify_waiters();
     }
 
-    /// Whoever has seen all that is forgotten may go on.
+    /// Forgets changes up to a version. Watches that have already read them can continue.
     pub(super) fn compact(&mut self, version: u64) {
         while let Some(first) = self.log.front()
             && first.object.version <= version
@@ -130,27 +130,27 @@ impl Table {
         self.changed.notify_waiters();
     }
 
-    /// Forgets everything before a version, which may be later than the last change.
+    /// Forgets all changes and sets the oldest available version, which may be later than the last change.
     pub(super) fn forget_changes(&mut self, version: u64) {
         self.log.clear();
         self.compacted = version;
         self.changed.notify_waiters();
     }
 
-    /// The changes after a version, in order.
+    /// Returns the changes after a version, in order.
     pub(crate) fn changes_after(&self, version: u64) -> Result<impl Iterator<Item = &Change>, Compacted> {
         self.check(version)?;
         let from = self.first(|change| change.object.version > version);
         Ok(self.log.range(from..))
     }
 
-    /// The first change that was made after an instant.
+    /// Returns the first change after an instant.
     pub(crate) fn first_change_after(&self, at: Instant) -> Option<&Change> {
         self.log.get(self.first(|change| change.at > at))
     }
 
-    /// The place of the first change that is new, in a log where those after a new one are new too. Who asks is seldom far
-    /// behind, so it is looked for from the end, in steps that grow.
+    /// Returns the position of the first change for which `is_new` is true. The log is sorted: all later changes are
+    /// new as well. Callers are seldom far behind, so the search starts at the end with growing steps.
     fn first(&self, is_new: impl Fn(&Change) -> bool) -> usize {
         let (mut old_below, mut new_from) = (0, self.log.len());
         let mut step = 1;
@@ -173,7 +173,7 @@ impl Table {
         new_from
     }
 
-    /// The oldest change that is known.
+    /// Returns the oldest change in the log.
     pub(crate) fn first_change(&self) -> Option<&Change> {
         self.log.front()
     }
@@ -185,7 +185,7 @@ impl Table {
         Ok(())
     }
 
-    /// The objects as they were at a version.
+    /// Returns the objects at a version.
     pub(crate) fn view(&self, version: u64) -> Result<View<'_>, Compacted> {
         self.check(version)?;
         let mut undone = BTreeMap::new();
@@ -204,12 +204,12 @@ impl Table {
 /// The objects of a kind at a version.
 pub(crate) struct View<'a> {
     table: &'a Table,
-    /// What was different, none where there was no object.
+    /// The objects that differ from the current ones. `None` means that the object did not exist.
     undone: BTreeMap<Key, Option<&'a Arc<Stored>>>,
 }
 
 impl<'a> View<'a> {
-    /// The objects whose keys begin with `prefix` and come after `after`, in order.
+    /// Returns the objects whose keys start with `prefix` and follow `after`, in order.
     pub(crate) fn range(
         &self,
         prefix: &str,

@@ -1,4 +1,4 @@
-//! The store against a model: what was, and what changed.
+//! The store compared with a model: older states, and changes.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ fn object(name: &str, random: &mut Random) -> Value {
     json!({"metadata": {"name": name, "namespace": "n", "uid": Uid(random.uid()).text(), "labels": {"a": name}}})
 }
 
-/// The objects at a version: name, version.
+/// The objects at a version: name and version.
 type Model = BTreeMap<String, u64>;
 
 fn shown(view: &View<'_>, after: Option<&Key>) -> Model {
@@ -142,7 +142,7 @@ fn a_uid_is_read_as_it_is_written() {
     }
 }
 
-/// With texts that look like its own members.
+/// An object with texts that look like its own members.
 fn misleading(random: &mut Random) -> Value {
     let texts = ["x", "\"resourceVersion\":\"2\"", "\"status\":{}", "ä\n", "}"];
     let text = texts[usize::try_from(random.below(5)).unwrap()];
@@ -191,7 +191,7 @@ fn a_change_is_found_by_its_time_and_by_its_version() {
     let begun = instant();
     for n in 0..40 {
         let mut store = Store::new(100);
-        // Three at a time.
+        // Three changes share each second.
         let time = |number: u64| begun + std::time::Duration::from_secs(number / 3);
         for number in 0..n {
             let name = format!("o-{number}");

@@ -1,7 +1,7 @@
-//! The text of an object and where its version, its spec and its status stand in it: a new version with another status is
-//! made of the old one without reading it.
+//! The JSON of an object with the positions of its version, spec and status. A new version with another status is built
+//! from the old text without parsing it.
 //!
-//! Members stand in the order of their names, so the version comes before the spec, and that before the status.
+//! Members are in the order of their names, so the version precedes the spec, and the spec precedes the status.
 
 use std::ops::Range;
 
@@ -10,19 +10,19 @@ use serde_json::{Map, Value};
 
 use crate::json::SIZE_USUAL_BYTES;
 
-/// See the module.
+/// The JSON of an object with the positions of the parts that change.
 #[derive(Debug)]
 pub(super) struct Text {
     pub(super) json: Bytes,
     /// The digits of `metadata.resourceVersion`.
     version: Range<usize>,
-    /// Empty where there is none, as the next.
+    /// Empty if there is none. The same holds for `status`.
     spec: Range<usize>,
     status: Range<usize>,
 }
 
 impl Text {
-    /// Of an object that has a version. A spec that is given takes the place of what stands there.
+    /// Serializes an object that has a version. A given spec replaces the object's.
     pub(super) fn new(object: &Map<String, Value>, spec: Option<&[u8]>) -> Text {
         let mut json = Vec::with_capacity(SIZE_USUAL_BYTES);
         let (mut version_at, mut spec_at, mut status_at) = (0..0, 0..0, 0..0);
@@ -31,7 +31,7 @@ impl Text {
                 write_members(json, metadata, |json, name, value| {
                     let written = write(json, value);
                     if name == "resourceVersion" {
-                        // Without its quotes.
+                        // Without the quotes.
                         version_at = written.start + 1..written.end - 1;
                     }
                 });
@@ -65,17 +65,18 @@ impl Text {
         }
     }
 
-    /// The text of the spec; nothing where there is none.
+    /// The JSON of the spec. Empty if there is none.
     pub(super) fn spec(&self) -> Bytes {
         self.json.slice(self.spec.clone())
     }
 
-    /// The text of the status; nothing where there is none.
+    /// The JSON of the status. Empty if there is none.
     pub(super) fn status(&self) -> &[u8] {
         &self.json[self.status.clone()]
     }
 
-    /// The same under another version, with this status if one is given. None where there is no status to be replaced.
+    /// Returns the same object under another version, with this status if given. Returns `None` if there is no status
+    /// to replace.
     pub(super) fn changed(&self, version: u64, status: Option<&Value>) -> Option<Text> {
         if status.is_some() && self.status.is_empty() {
             return None;
@@ -108,12 +109,12 @@ impl Text {
         })
     }
 
-    /// The object. What is stored was JSON once.
+    /// Parses the object. Stored text is always valid JSON.
     pub(super) fn value(&self) -> Value {
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
 
-    /// The object with null for its spec, if it has one.
+    /// Parses the object with null in place of its spec, if it has one.
     pub(super) fn value_without_spec(&self) -> Value {
         if self.spec.is_empty() {
             return self.value();
@@ -123,7 +124,7 @@ impl Text {
     }
 }
 
-/// Writes a value, and says where.
+/// Serializes a value. Returns its position.
 fn write(json: &mut Vec<u8>, value: &Value) -> Range<usize> {
     let start = json.len();
     // Writing a value to memory does not fail.

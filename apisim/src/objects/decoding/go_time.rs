@@ -1,17 +1,17 @@
-//! Times as Go's `time` package reads and writes them, in the two forms that the API has.
+//! Times as Go's `time` package parses and formats them, in the two precisions of the API.
 
 use jiff::Timestamp;
 
 use crate::times;
 
-/// How fine a time is.
+/// The precision of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Precision {
     Seconds,
     Microseconds,
 }
 
-/// A time as the API server writes it: in UTC, to its precision.
+/// Formats a time as the API server does: in UTC, with this precision.
 pub(super) fn normalise(text: &str, precision: Precision) -> Result<String, String> {
     let (layout, written): (_, fn(Timestamp) -> String) = match precision {
         Precision::Seconds => ("2006-01-02T15:04:05Z07:00", times::seconds),
@@ -29,11 +29,11 @@ pub(super) fn normalise(text: &str, precision: Precision) -> Result<String, Stri
     }
 }
 
-/// Where a text departs from a layout.
+/// Where a text departs from the layout.
 enum Misfit<'a> {
-    /// What was left, and what part of the layout it should have begun with.
+    /// The remaining text, and the part of the layout that it should start with.
     Part(&'a str, &'static str),
-    /// What is left over.
+    /// The text after the end of the layout.
     Extra(&'a str),
 }
 
@@ -55,7 +55,7 @@ fn misfit(text: &str, precision: Precision) -> Option<Misfit<'_>> {
     }
     let n_digits = |fraction: &str| fraction.bytes().take_while(u8::is_ascii_digit).count();
     match (precision, rest.strip_prefix('.')) {
-        // The reader takes any number of digits that the layout does not ask for.
+        // Go's parser accepts any number of fractional digits that the layout does not contain.
         (Precision::Seconds, Some(fraction)) if n_digits(fraction) > 0 => rest = &fraction[n_digits(fraction)..],
         (Precision::Microseconds, Some(fraction)) if n_digits(fraction) >= 6 => rest = &fraction[6..],
         (Precision::Microseconds, _) => return Some(Misfit::Part(rest, ".000000")),

@@ -1,10 +1,10 @@
-//! Quantities, such as `500m` or `128Mi`, in the one form in which the API server writes each.
+//! Quantities, such as `500m` or `128Mi`, in the canonical form of the API server.
 
 use serde_json::Value;
 
-/// Longer numbers are kept as they were written.
+/// Longer numbers are kept as written.
 const N_DIGITS_MAX: usize = 27;
-/// Nothing is finer than this power of ten.
+/// The smallest power of ten that a quantity can have.
 const EXPONENT_MIN: i32 = -9;
 const EXPONENT_MAX: i32 = 18;
 const DECIMAL_SUFFIXES: [(&str, i32); 10] = [
@@ -21,7 +21,7 @@ const DECIMAL_SUFFIXES: [(&str, i32); 10] = [
 ];
 const BINARY_SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-/// A quantity as it is kept; none where it is no quantity.
+/// Returns a quantity in its canonical form, or `None` if the value is not a quantity.
 pub(super) fn normalise(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.trim().to_owned(),
@@ -48,9 +48,9 @@ pub(super) fn normalise(value: &Value) -> Option<String> {
     Some(written.map_or_else(|| text.clone(), |written| format!("{sign}{written}")))
 }
 
-/// How a quantity says its magnitude.
+/// The notation of a quantity's magnitude.
 enum Form {
-    /// A suffix for a power of ten.
+    /// A suffix for this power of ten.
     Decimal(i32),
     /// A power of ten.
     Exponent(i32),
@@ -70,7 +70,7 @@ impl Form {
         Some(Form::Exponent(exponent))
     }
 
-    /// A number of which so many digits stand behind the point; none where it is too large.
+    /// Formats a number with `places` digits after the decimal point. Returns `None` if it is too large.
     fn write(&self, mantissa: i128, places: i32) -> Option<String> {
         match self {
             Form::Decimal(exponent) => decimal(mantissa, exponent - places, decimal_suffix),
@@ -91,7 +91,7 @@ impl Form {
     }
 }
 
-/// The number of the largest thousandfold unit that it is a multiple of.
+/// Formats a number in the largest unit, in steps of a thousand, that divides it.
 fn decimal(mantissa: i128, exponent: i32, suffix: impl Fn(i32) -> Option<String>) -> Option<String> {
     let (mut mantissa, mut exponent) = (mantissa, exponent);
     if mantissa == 0 {

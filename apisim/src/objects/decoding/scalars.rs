@@ -1,4 +1,4 @@
-//! Values that hold no others: which JSON they may be, and how they are kept.
+//! Scalar values: which JSON types they accept, and their stored form.
 
 use serde_json::{Number, Value};
 
@@ -8,22 +8,22 @@ use super::{
 };
 use crate::objects::schema::Kind;
 
-/// The words of Go's reader of quantities.
+/// The message of Go's quantity parser.
 const QUANTITY_ERROR: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-/// What is wrong with a value.
+/// The error in a value.
 pub(super) enum Wrong {
-    /// It is JSON of another type: what it is.
+    /// JSON of another type. Holds that type.
     Type(String),
-    /// It has the right type, and cannot be read.
+    /// The right type, but it cannot be parsed.
     Value(String),
 }
 
-/// Checks a value, and gives it the form in which it is kept.
+/// Checks a value and brings it into its stored form.
 pub(super) fn check(kind: &Kind, value: &mut Value) -> Result<(), Wrong> {
     let kept = match (kind, &*value) {
-        // Go's decoder leaves what it finds null as it was.
+        // Go's decoder ignores null.
         (Kind::Any, _)
         | (_, Value::Null)
         | (Kind::String(_) | Kind::IntOrString, Value::String(_))
@@ -42,7 +42,7 @@ pub(super) fn check(kind: &Kind, value: &mut Value) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// What Go's decoder calls a JSON value.
+/// The name of a JSON type in Go's decoder.
 pub(in crate::objects) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -61,7 +61,7 @@ fn integer(number: &Number, is_in_range: fn(i64) -> bool) -> Result<(), Wrong> {
     }
 }
 
-/// Checks base64 with padding; the bytes themselves are of no interest.
+/// Checks base64 with padding. The decoded bytes are not needed.
 fn base64(text: &str) -> Result<(), String> {
     let digits = text.trim_end_matches('=');
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');

@@ -1,4 +1,4 @@
-//! Refusals in the words of the real server, and the form in which objects are kept.
+//! Errors with the wording of the real server, and the stored form of objects.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn decoded(resource: Resource, body: &Value, validation: FieldValidation) -> Res
     parse(resource, body.to_string().as_bytes(), validation)
 }
 
-/// Checks the refusal of a body.
+/// Checks the error for a body.
 #[track_caller]
 fn check(resource: Resource, body: &str, expected: &str) {
     let error = parse(resource, body.as_bytes(), FieldValidation::Warn).expect_err("a refusal");
@@ -18,7 +18,7 @@ fn check(resource: Resource, body: &str, expected: &str) {
     assert_eq!(text.strip_prefix(&beginning).unwrap_or(&text), expected, "{body}");
 }
 
-/// Bodies, what is found in them, and where.
+/// Bodies, the JSON type that each contains, and the place of the error.
 const WRONG_TYPES: &[(&str, &str, &str)] = &[
     (
         r#"{"metadata":"x"}"#,

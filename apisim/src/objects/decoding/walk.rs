@@ -1,18 +1,18 @@
-//! The walk over one object and its type.
+//! The traversal of an object along its type.
 
 use serde_json::{Map, Value};
 
 use super::scalars;
 use crate::objects::schema::{Field, Kind, Schema, Struct};
 
-/// One step from the object to where the walk is.
+/// One step of the path from the root to the current place.
 #[derive(Clone, Copy)]
 enum Step {
     Field(&'static str),
     Index(usize),
 }
 
-/// What was found on the way.
+/// The state of the traversal and its findings.
 pub(super) struct Walk {
     steps: Vec<Step>,
     /// The innermost type.
@@ -32,7 +32,7 @@ impl Walk {
         }
     }
 
-    /// The paths of unknown fields, or the first wrong type.
+    /// Returns the paths of unknown fields, or the first wrong type.
     pub(super) fn finish(self) -> Result<Vec<String>, String> {
         match self.wrong {
             Some(wrong) => Err(wrong),
@@ -60,7 +60,7 @@ impl Walk {
         self.shape = outer;
     }
 
-    /// Checks a member. Returns whether it is kept.
+    /// Checks a member. Returns whether to keep it.
     fn member(&mut self, shape: &'static Struct, name: &str, value: &mut Value) -> bool {
         let Some(field) = shape.field(name) else {
             self.unknown_fields.push(self.path(name));
@@ -99,7 +99,7 @@ impl Walk {
         }
     }
 
-    /// What Go's encoder writes for a field that was never set.
+    /// Returns what Go's encoder writes for a field that was never set.
     fn empty(&mut self, kind: &'static Kind) -> Option<Value> {
         match kind {
             Kind::Struct(id) => {
@@ -112,7 +112,7 @@ impl Walk {
             Kind::Int32 | Kind::Int64 | Kind::IntOrString => Some(Value::from(0)),
             Kind::Quantity => Some(Value::from("0")),
             Kind::Time | Kind::MicroTime => Some(Value::Null),
-            // It would write null, which every reader takes for absence.
+            // Go's encoder would write null, which readers treat as absent.
             Kind::Bytes | Kind::Any | Kind::List(_) | Kind::Map(_) => None,
         }
     }
@@ -133,7 +133,7 @@ impl Walk {
         ));
     }
 
-    /// The path of a member of where the walk is.
+    /// The path of a member of the current object.
     fn path(&self, member: &str) -> String {
         let mut path = String::new();
         for step in &self.steps {
@@ -150,7 +150,7 @@ impl Walk {
     }
 }
 
-/// Whether Go's encoder writes this value of the field.
+/// Returns whether Go's encoder writes this value of the field.
 fn is_written(field: &Field, value: &Value) -> bool {
     if field.is_required || field.is_optional {
         return true;
@@ -165,7 +165,7 @@ fn is_written(field: &Field, value: &Value) -> bool {
     }
 }
 
-/// What Go calls a type.
+/// The name of a type in Go.
 fn go_name(kind: &Kind) -> String {
     match kind {
         Kind::String(Some(name)) if name.contains('.') => (*name).to_owned(),

@@ -1,10 +1,10 @@
-//! What a pod template leaves open.
+//! Defaults of Pod templates.
 
 use serde_json::{Map, Value, json};
 
 use super::{elements, set_default, set_text_default};
 
-/// Defaults of volume sources, plain values: source, member, value.
+/// Scalar defaults of volume sources: source, member, value.
 const SOURCE_TEXTS: &[(&str, &str, &str)] = &[
     ("hostPath", "type", ""),
     ("iscsi", "iscsiInterface", "default"),
@@ -17,14 +17,14 @@ const SOURCE_TEXTS: &[(&str, &str, &str)] = &[
     ("scaleIO", "storageMode", "ThinProvisioned"),
     ("scaleIO", "fsType", "xfs"),
 ];
-/// Volume sources whose files have a mode, which is 0644 unless said.
+/// Volume sources whose files have a mode, 0644 by default.
 const SOURCES_WITH_MODE: [&str; 4] = ["secret", "configMap", "downwardAPI", "projected"];
 const MODE: i32 = 0o644;
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
-/// How long a projected token is valid, in seconds.
+/// The lifetime of a projected token, in seconds.
 const TOKEN_LIFETIME_SECS: i32 = 3600;
 
-/// Fills in the spec of a pod template.
+/// Sets defaults in the spec of a Pod template.
 pub(super) fn apply(pod: &mut Map<String, Value>) {
     set_default(pod, "dnsPolicy", "ClusterFirst");
     set_default(pod, "restartPolicy", "Always");
@@ -38,7 +38,7 @@ pub(super) fn apply(pod: &mut Map<String, Value>) {
     elements(pod.get_mut("volumes")).for_each(volume);
 }
 
-/// The service account is written under its old name too.
+/// The service account is also written under its old field name.
 fn name_service_account(pod: &mut Map<String, Value>) {
     let name = ["serviceAccountName", "serviceAccount"]
         .iter()
@@ -157,18 +157,18 @@ fn volume(volume: &mut Value) {
     }
 }
 
-/// Whether a reference to an image means the tag `latest`: by name, or with neither tag nor digest.
+/// Returns whether an image reference means the tag `latest`: either by name, or without tag and digest.
 fn is_latest(reference: &str) -> bool {
     if reference.contains('@') {
         return false;
     }
-    // A colon before a slash is that of a port.
+    // A colon before a slash belongs to a port.
     let path_begin = reference.rfind('/').map_or(0, |slash| slash + 1);
     let (name, tag) = match reference[path_begin..].split_once(':') {
         Some((name, tag)) => (name, tag),
         None => (&reference[path_begin..], "latest"),
     };
-    // What is no reference has no tag.
+    // Malformed references have no tag.
     let is_name = |name: &str| {
         let is_lower = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         name.bytes()

@@ -1,4 +1,4 @@
-//! B-16.1 and B-16.3: objects as the real server gives them back.
+//! B-16.1 and B-16.3: objects as the real server returns them.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Groups, versions and kinds: one document each, and all in one (aggregated discovery).
+//! Groups, versions and kinds: one document each, and all in one document (aggregated discovery).
 
 use serde_json::{Value, json};
 
@@ -16,9 +16,10 @@ const VERBS: [&str; 8] = [
     "watch",
 ];
 const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
-/// Groups besides the core group, by name.
+/// The groups other than the core group, by name.
 pub(super) const GROUPS: [&str; 2] = ["batch", "coordination.k8s.io"];
-/// The forms of aggregated discovery: what a client accepts, what it gets, and the version in it.
+/// The versions of aggregated discovery: what the client accepts, the media type of the response, and the version in
+/// the document.
 const AGGREGATED: [(&str, &str, &str); 2] = [
     (
         "v=v2;as=APIGroupDiscoveryList",
@@ -32,7 +33,7 @@ const AGGREGATED: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// All groups under `/api` or `/apis` with their kinds, where the client accepts that.
+/// All groups under `/api` or `/apis` with their kinds, if the client accepts aggregated discovery.
 pub(super) fn aggregated(path: &str, accept: &str) -> Option<Document> {
     let groups: &[&str] = match path {
         "/api" => &[""],
@@ -46,7 +47,7 @@ pub(super) fn aggregated(path: &str, accept: &str) -> Option<Document> {
     Some(Document { content_type, body })
 }
 
-/// The documents that say a part each.
+/// The separate discovery documents.
 pub(super) fn plain(path: &str) -> Option<Value> {
     match path {
         "/api" => Some(json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})),
@@ -80,7 +81,7 @@ pub(super) fn resources(group: &str) -> impl Iterator<Item = Resource> {
     resources.into_iter()
 }
 
-/// The verbs of a kind. Namespaces go one by one.
+/// The verbs of a kind. Namespaces can only be deleted one at a time.
 fn verbs(resource: Resource) -> Vec<&'static str> {
     let is_there = |verb: &&str| resource.is_namespaced() || *verb != "deletecollection";
     VERBS.into_iter().filter(is_there).collect()
@@ -119,7 +120,7 @@ fn resource_list(group: &str) -> Value {
         }
     }
     let mut document = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": list});
-    // That of the core group is older than versions of documents.
+    // The document of the core group predates versioned documents.
     if !group.is_empty() {
         document["apiVersion"] = "v1".into();
     }

@@ -1,4 +1,4 @@
-//! The `OpenAPI` documents: as much as `kubectl` reads to learn that the server checks fields, and to explain kinds.
+//! The `OpenAPI` documents: the parts that `kubectl` needs to detect field validation and to explain kinds.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Parameters of a PATCH in its query.
+/// Query parameters of a PATCH.
 const PATCH_PARAMETERS: [(&str, &str); 4] = [
     ("dryRun", "string"),
     ("fieldManager", "string"),
@@ -22,7 +22,7 @@ const PATCH_PARAMETERS: [(&str, &str); 4] = [
     ("force", "boolean"),
 ];
 
-/// Which documents there are. The hash changes with what they say: clients keep them by it.
+/// The index of the documents. The hash changes with the content, because clients cache documents by hash.
 pub(super) fn index() -> Value {
     let names =
         std::iter::once("api/v1".to_owned()).chain(groups::GROUPS.iter().map(|group| format!("apis/{group}/v1")));
@@ -68,7 +68,7 @@ pub(super) fn version_3(name: &str) -> Option<Value> {
     }))
 }
 
-/// All groups in one, in the old form.
+/// All groups in one document, in the old format.
 pub(super) fn version_2() -> Value {
     let mut paths = Map::new();
     let mut shapes = BTreeSet::new();
@@ -121,7 +121,7 @@ fn group_version_kind(resource: Resource) -> Value {
     json!({"group": resource.group(), "version": resource.version(), "kind": resource.kind()})
 }
 
-/// Adds a type and all that it holds.
+/// Adds a type and all types that it contains.
 fn collect(shape: &'static Struct, names: &mut BTreeSet<&'static str>) {
     if names.insert(shape.name) {
         shape.fields().iter().for_each(|field| collect_kind(&field.kind, names));
@@ -152,14 +152,14 @@ fn schema(shape: &'static Struct, references: &str) -> Value {
     schema
 }
 
-/// Says how a list is merged, for clients that make strategic merge patches.
+/// Writes how a list is merged, for clients that create strategic merge patches.
 fn put_merge(field: &'static Field, property: &mut Value) {
     let strategy = match field.merge {
         Merge::Replace => return,
         Merge::Set => "merge",
         Merge::ByKey(key) => {
             property["x-kubernetes-patch-merge-key"] = key.into();
-            // The members of a volume exclude each other.
+            // The members of a volume are mutually exclusive.
             if field.name == "volumes" {
                 "merge,retainKeys"
             } else {

@@ -1,4 +1,4 @@
-//! What clients find out, and in which form.
+//! What clients discover, and in which media types.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn document(path: &str, accept: &str) -> (&'static str, Value) {
 
 #[test]
 fn kubectl_gets_all_groups_at_once() {
-    // What kubectl 1.36 accepts.
+    // The `Accept` header of kubectl 1.36.
     let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                   application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
     let (content_type, body) = document("/apis", accept);

@@ -1,7 +1,7 @@
-//! Server-side apply: what a manager says is merged in, and what it said before and says no longer is taken out.
+//! Server-side apply: merges the fields that a manager applies, and removes fields that it applied before and no longer
+//! does.
 //!
-//! Only applies are recorded in `metadata.managedFields`: what else writes an object owns nothing of it, and nobody
-//! conflicts with that.
+//! Only applies are recorded in `metadata.managedFields`. Other writes own no fields and cause no conflicts.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -16,18 +16,18 @@ use crate::{
     times,
 };
 
-/// Who applies.
+/// The author of an apply.
 #[derive(Clone, Copy, Debug)]
 pub struct Applier<'a> {
-    /// The name under which fields are owned.
+    /// The name of the field manager.
     pub manager: &'a str,
-    /// Whether what others own is taken from them.
+    /// Whether to take over fields that other managers own.
     pub is_forced: bool,
     /// The time of the request.
     pub now: Timestamp,
 }
 
-/// The object after its view of it was applied; a new one where there was none.
+/// Returns the object with the applied configuration, or a new object if `old` is `None`.
 pub fn apply(
     resource: Resource,
     old: Option<&Value>,
@@ -57,7 +57,7 @@ pub fn apply(
         managed_fields::take_out(&mut new, &own["fieldsV1"], &fields, &kept);
     }
     let entry = match own {
-        // What changes nothing leaves the object as it was.
+        // An apply without changes leaves the entry, and so the object, as it is.
         Some(own) if own["fieldsV1"] == fields && new == *old => own.clone(),
         _ => json!({
             "manager": manager,
@@ -73,7 +73,8 @@ pub fn apply(
     Ok(new)
 }
 
-/// The entries of the others without what is taken from them; an error where nothing may be.
+/// Removes the fields that are taken over from the entries of other managers. Fails if there are conflicts without
+/// force.
 fn contended(
     fields: &Value,
     old: &Value,
@@ -97,7 +98,7 @@ fn contended(
     Ok(others)
 }
 
-/// Refuses what is of another kind, and fields that nobody knows.
+/// Refuses objects of another kind, and unknown fields.
 fn check(resource: Resource, shape: &'static Struct, applied: &Value) -> Result<(), PatchError> {
     let said = |member: &str| applied[member].as_str().unwrap_or_default();
     if (said("apiVersion"), said("kind")) != (resource.api_version(), resource.kind()) {

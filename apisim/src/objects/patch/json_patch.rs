@@ -1,14 +1,14 @@
-//! RFC 6902, with the liberties that the API server's library takes: `replace` makes what is not there, and `copy` of
-//! nothing copies null.
+//! RFC 6902, with the deviations of the API server's library: `replace` creates missing members, and `copy` from a
+//! missing member copies null.
 
 use serde_json::Value;
 
 use super::PatchError;
 
-/// How many operations one patch may have; the server's own limit.
+/// The maximum number of operations in a patch, as in the API server.
 const N_OPERATIONS_MAX: usize = 10_000;
 
-/// The object after these operations.
+/// Applies these operations to an object.
 pub fn json_patch(old: &Value, patch: &Value) -> Result<Value, PatchError> {
     let operations = patch.as_array().ok_or(PatchError::Rejected)?;
     if operations.len() > N_OPERATIONS_MAX {
@@ -21,7 +21,7 @@ pub fn json_patch(old: &Value, patch: &Value) -> Result<Value, PatchError> {
     Ok(new)
 }
 
-/// Runs one operation; none where it cannot be run.
+/// Runs one operation. Returns `None` if it fails.
 fn run(document: &mut Value, operation: &Value) -> Option<()> {
     let path = Pointer::parse(operation["path"].as_str()?)?;
     let value = || operation.get("value").cloned().unwrap_or_default();
@@ -97,7 +97,7 @@ fn find_mut<'a>(document: &'a mut Value, path: &[String]) -> Option<&'a mut Valu
     })
 }
 
-/// A place in a list: digits without leading zeros.
+/// An index of a list: digits without leading zeros.
 fn index(text: &str) -> Option<usize> {
     let is_plain = text == "0" || !text.starts_with(['0', '+']);
     text.parse().ok().filter(|_| is_plain)

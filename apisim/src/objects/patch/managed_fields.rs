@@ -1,20 +1,20 @@
-//! Sets of fields as `metadata.managedFields` writes them (`FieldsV1`), and what can be done with such a set.
+//! Sets of fields in the format of `metadata.managedFields` (`FieldsV1`), and operations on them.
 //!
-//! A set is a tree of JSON objects: `f:<name>` a member, `k:{..}` an element of a list by its key, `v:<value>` an element
-//! of a set, `.` the thing itself.
+//! A set is a tree of JSON objects: `f:<name>` is a member, `k:{..}` an element of a list by its key, `v:<value>` an
+//! element of a set, and `.` the item itself.
 
 use serde_json::{Map, Value, json};
 
 use crate::objects::schema::{Field, Kind, Merge, Schema, Struct};
 
-/// What every object has, and nobody owns.
+/// Fields that every object has and no manager owns.
 const UNOWNED: [(&str, &[&str]); 3] = [
     ("apiVersion", &[]),
     ("kind", &[]),
     ("metadata", &["name", "namespace", "uid"]),
 ];
 
-/// The fields that an object of this type sets.
+/// Returns the set of fields in an object of this type.
 pub(super) fn fields_of(shape: &'static Struct, object: &Value) -> Value {
     let mut fields = struct_fields(shape, object);
     for (member, inner) in UNOWNED {
@@ -70,7 +70,7 @@ fn kind_tree(kind: &'static Kind, value: &Value) -> Value {
     }
 }
 
-/// Takes out of a value what `before` has, and neither `after` nor one of the others.
+/// Removes from a value the fields that are in `before`, but not in `after` or in one of the others.
 pub(super) fn take_out(value: &mut Value, before: &Value, after: &Value, others: &[&Value]) {
     for (name, inner) in before.as_object().into_iter().flatten() {
         if name == "." {
@@ -85,7 +85,7 @@ pub(super) fn take_out(value: &mut Value, before: &Value, after: &Value, others:
     }
 }
 
-/// Takes out of the fields of another manager those that the new object changes and that are in `ours` too. Returns their
+/// Removes from the fields of another manager those that are also in `ours` and whose value changes. Returns their
 /// paths.
 pub(super) fn take_changed(theirs: &mut Value, ours: &Value, old: &Value, new: &Value) -> Vec<String> {
     let mut taken = Vec::new();
@@ -104,7 +104,7 @@ fn take_changed_below(
         return;
     };
     let is_leaf = |inner: &Value| inner.as_object().is_none_or(Map::is_empty);
-    // Those without inner fields are told first.
+    // Fields without inner fields are reported first.
     theirs.retain(|name, inner| {
         let is_kept = !is_leaf(inner) || name == "." || !ours.contains_key(name) || get(old, name) == get(new, name);
         if !is_kept {
@@ -122,7 +122,7 @@ fn take_changed_below(
     });
 }
 
-/// What a name in a set names, null where it is not there.
+/// Returns what a name in a set refers to, or null if it is missing.
 fn get<'a>(value: &'a Value, name: &str) -> &'a Value {
     match value {
         Value::Object(members) => members.get(name.trim_start_matches("f:")),
@@ -132,7 +132,7 @@ fn get<'a>(value: &'a Value, name: &str) -> &'a Value {
     .unwrap_or(&Value::Null)
 }
 
-/// A name in a set as paths show it: `.spec`, `[name="a"]`, `[="a"]`.
+/// Formats a name in a set as part of a path: `.spec`, `[name="a"]`, `[="a"]`.
 fn shown(name: &str) -> String {
     match name.split_once(':') {
         Some(("k", keys)) => {
@@ -164,7 +164,7 @@ fn find<'a>(value: &'a mut Value, name: &str) -> Option<&'a mut Value> {
     }
 }
 
-/// Whether an element of a list is the one of this name in a set.
+/// Returns whether a name in a set refers to this element of a list.
 fn is_named(element: &Value, name: &str) -> bool {
     let Some((kind, text)) = name.split_once(':') else {
         return false;

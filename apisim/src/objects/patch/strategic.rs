@@ -1,4 +1,4 @@
-//! Strategic merge patches: as merge patches, but lists are merged where their type has a merge key, or is a set.
+//! Strategic merge patches: like merge patches, but lists with a merge key and lists that are sets are merged.
 //!
 //! Directives: `$patch: replace|delete|merge` in an object, `$retainKeys`, `$setElementOrder/<list>` and
 //! `$deleteFromPrimitiveList/<list>`.
@@ -16,7 +16,7 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const ELEMENT_ORDER: &str = "$setElementOrder/";
 const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
 
-/// The object after this patch.
+/// Applies a patch to an object.
 pub fn strategic_merge(resource: Resource, old: &Value, patch: &Value) -> Result<Value, PatchError> {
     let shape = Some(Schema::get().of(resource));
     let (old, patch) = (members_of(old), members_of(patch));
@@ -27,7 +27,7 @@ fn members_of(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
-/// Merges an object of a type, where it has one that is known.
+/// Merges an object, using its type if it is known.
 fn merge_objects(
     shape: Option<&'static Struct>,
     mut old: Map<String, Value>,
@@ -174,7 +174,7 @@ fn merge_by_key(
     Ok(merged)
 }
 
-/// Removes what a list of keys does not name.
+/// Removes members that are not in the list of keys.
 fn retain(old: &mut Map<String, Value>, patch: &Map<String, Value>, kept: &Value) -> Result<(), PatchError> {
     let kept = kept.as_array().map_or(&[][..], Vec::as_slice);
     let is_kept = |name: &String| kept.iter().any(|key| key == name);
@@ -185,7 +185,7 @@ fn retain(old: &mut Map<String, Value>, patch: &Map<String, Value>, kept: &Value
     Ok(())
 }
 
-/// The elements of a patched list must come in the order that the patch asks for.
+/// Checks that the elements of a patched list are in the order that the patch sets.
 fn check_order(change: &[Value], order: Option<&Value>, key: &str) -> Result<(), PatchError> {
     let Some(order) = order.and_then(Value::as_array) else {
         return Ok(());
@@ -204,7 +204,8 @@ fn check_order(change: &[Value], order: Option<&Value>, key: &str) -> Result<(),
     )))
 }
 
-/// The elements in the order of the patch; those that it does not name stay before what followed them.
+/// Sorts the elements into the order of the patch. Elements that it does not name stay before the element that followed
+/// them.
 fn ordered(elements: Vec<Value>, before: &Value, order: &Value, key: Option<&str>) -> Vec<Value> {
     let is_same = |a: &Value, b: &Value| match key {
         Some(key) => a[key] == b[key],
@@ -218,7 +219,7 @@ fn ordered(elements: Vec<Value>, before: &Value, order: &Value, key: Option<&str
         .partition(|element| place(&order, element).is_some());
     named.sort_by_key(|element| place(&order, element));
     let mut others = others.into_iter().peekable();
-    // What is new has no place that another could be before.
+    // New elements have no earlier position to compare.
     let is_before =
         |a: &Value, b: &Value| matches!((place(&before, a), place(&before, b)), (Some(a), Some(b)) if a < b);
     let mut merged = Vec::new();

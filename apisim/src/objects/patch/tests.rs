@@ -1,4 +1,4 @@
-//! The four forms of patches, each by a table.
+//! The four patch formats, each with a table of cases.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ fn a_body_that_is_no_patch_of_its_form_is_malformed() {
 
 #[test]
 fn rfc_7386_merge_patches() {
-    // The cases of the RFC's appendix.
+    // The examples in the appendix of the RFC.
     let cases = [
         (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
         (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
@@ -144,7 +144,7 @@ fn rfc_6902_operations() {
     }
 }
 
-/// A pod spec in the place where a Job has it.
+/// A Job with this Pod spec.
 fn job(pod: Value) -> Value {
     json!({"spec": {"template": {"spec": pod}}})
 }
@@ -157,7 +157,7 @@ fn two() -> Value {
     json!({"containers": [container("a", "1"), container("b", "2")], "dnsPolicy": "Default"})
 }
 
-/// Checks patches of pods: old, patch, new.
+/// Checks patches of Pod specs: old, patch, new.
 fn check_pods<const N: usize>(cases: [(&str, Value, Value, Value); N]) {
     for (case, old, patch, expected) in cases {
         let new = strategic_merge(Resource::Job, &job(old), &job(patch)).unwrap();
@@ -336,7 +336,7 @@ fn what_comes_out_must_be_an_object_of_the_kind() {
     assert_eq!(lenient.warnings, ["unknown field \"spec.foo\""]);
 }
 
-/// A `ConfigMap` as a manager says it.
+/// A `ConfigMap` as a manager applies it.
 fn config_map(data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data})
 }

@@ -1,4 +1,4 @@
-//! Bodies as a Go client writes them.
+//! Bodies as a Go client encodes them.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::{
     objects::decoding::{FieldValidation, decode},
 };
 
-/// A field that holds bytes.
+/// Encodes a field with bytes.
 fn bytes(number: u8, content: &[u8]) -> Vec<u8> {
     let mut field = vec![number << 3 | 2];
     let mut length = content.len();
@@ -25,7 +25,7 @@ fn text(number: u8, content: &str) -> Vec<u8> {
     bytes(number, content.as_bytes())
 }
 
-/// A field that holds a small number.
+/// Encodes a field with a small number.
 fn number(number: u8, value: u8) -> Vec<u8> {
     vec![number << 3, value]
 }
@@ -45,7 +45,7 @@ fn an_object_is_read_by_the_numbers_of_its_fields() {
     let time = bytes(8, &number(1, 60));
     let metadata = [text(1, "name"), labels, time].concat();
     let probe = bytes(1, &bytes(2, &bytes(2, &[number(1, 1), text(3, "web")].concat())));
-    // The number 16 needs two bytes.
+    // Field number 16 takes two bytes.
     let container = [
         text(1, "c"),
         bytes(10, &[probe, number(4, 5)].concat()),
@@ -58,7 +58,7 @@ fn an_object_is_read_by_the_numbers_of_its_fields() {
     let policy = bytes(11, &bytes(1, &exit_codes));
     // -1 in ten bytes.
     let deadline = [vec![3 << 3], vec![0xff; 9], vec![1]].concat();
-    // The number 17.
+    // Field number 17.
     let unknown = vec![0x88, 1, 1];
     let spec = bytes(2, &[number(1, 2), deadline, template, policy, unknown].concat());
     let raw = [bytes(1, &metadata), spec].concat();

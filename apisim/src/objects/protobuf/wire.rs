@@ -1,16 +1,16 @@
-//! The wire format of protobuf: fields with numbers, and what they hold.
+//! The wire format of protobuf: numbered fields and their payloads.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::ProtobufError;
 
-/// What a field holds.
+/// The payload of a field.
 #[derive(Clone, Copy)]
 pub(super) enum Payload<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
-    /// Of a fixed length, which no type of ours has.
+    /// Fixed length, which none of the served types uses.
     Fixed,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Iterator for Message<'a> {
     }
 }
 
-/// A number of variable length, off the front.
+/// Reads a number of variable length and advances `rest`.
 pub(super) fn take_varint(rest: &mut &[u8]) -> Result<u64, ProtobufError> {
     let mut number = 0_u64;
     for shift in (0..64).step_by(7) {
@@ -97,7 +97,7 @@ fn take_bytes<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], Protob
     Ok(taken)
 }
 
-/// The text of a message that holds one under this number; empty where it does not.
+/// Returns the text in the field with this number of a message. Empty if the field is missing.
 pub(super) fn text_at(number: u32, bytes: &[u8]) -> Result<String, ProtobufError> {
     let mut text = String::new();
     for field in Message::new(bytes) {
@@ -109,7 +109,7 @@ pub(super) fn text_at(number: u32, bytes: &[u8]) -> Result<String, ProtobufError
     Ok(text)
 }
 
-/// A time in this form; null where it was never set.
+/// Formats a time of a message. Null if it was never set.
 pub(super) fn time(bytes: &[u8], written: fn(Timestamp) -> String) -> Result<Value, ProtobufError> {
     let (mut seconds, mut nanoseconds) = (0, 0);
     for field in Message::new(bytes) {
@@ -127,7 +127,7 @@ pub(super) fn time(bytes: &[u8], written: fn(Timestamp) -> String) -> Result<Val
     Ok(written(time).into())
 }
 
-/// Bytes in base64 with padding.
+/// Encodes bytes as base64 with padding.
 pub(super) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

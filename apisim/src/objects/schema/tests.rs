@@ -1,4 +1,4 @@
-//! The table is read as it is meant.
+//! Tests of the table's parser.
 
 use super::{Kind, Merge, Schema};
 use crate::Resource;

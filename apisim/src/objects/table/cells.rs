@@ -1,4 +1,4 @@
-//! The cells of one object's row.
+//! The cells of a row.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::Resource;
 const NONE: &str = "<none>";
 const UNKNOWN: &str = "<unknown>";
 
-/// The cells of an object, one for each column.
+/// Returns the cells of an object, one per column.
 pub(super) fn of(resource: Resource, object: &Value, now: Timestamp) -> Value {
     let name = &object["metadata"]["name"];
     let age = since(&object["metadata"]["creationTimestamp"], now);
@@ -80,7 +80,7 @@ fn job(object: &Value, now: Timestamp) -> Value {
 
 fn job_status(object: &Value) -> &'static str {
     let conditions = object["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
-    // The first one of a type counts.
+    // The first condition of each type counts.
     let holds = |kind: &str| {
         let condition = conditions.iter().find(|condition| condition["type"] == kind);
         condition.is_some_and(|condition| condition["status"] == "True")
@@ -140,7 +140,7 @@ fn event_source(object: &Value) -> String {
     }
 }
 
-/// Names and images of containers.
+/// Joins the names and images of containers.
 fn containers(containers: &Value) -> (String, String) {
     let containers = containers.as_array().map_or(&[][..], Vec::as_slice);
     let join = |member: &str| {
@@ -184,7 +184,7 @@ fn time(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }
 
-/// How long ago that was.
+/// Returns how long ago that was.
 fn since(value: &Value, now: Timestamp) -> String {
     time(value).map_or_else(|| UNKNOWN.to_owned(), |time| human_duration(now.duration_since(time)))
 }

@@ -1,10 +1,10 @@
-//! Durations as `kubectl` prints them: two or three figures, the finer the shorter.
+//! Durations as `kubectl` prints them: with two or three digits, more precise the shorter they are.
 
 use jiff::SignedDuration;
 
 const HOURS_PER_YEAR: i64 = 24 * 365;
 
-/// `12s`, `4m5s`, `3h`, `2d4h`, `120d`, `2y3d`. A little before now is now: clocks differ.
+/// `12s`, `4m5s`, `3h`, `2d4h`, `120d`, `2y3d`. Slightly negative durations are 0, because clocks differ.
 pub fn human_duration(duration: SignedDuration) -> String {
     let seconds = duration.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);

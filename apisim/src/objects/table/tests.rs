@@ -12,7 +12,7 @@ fn now() -> Timestamp {
     "2024-01-01T00:05:30.9Z".parse().unwrap()
 }
 
-/// Checks the cells of an object, which are as many as there are columns.
+/// Checks the cells of an object, and that there is one per column.
 #[track_caller]
 fn check(resource: Resource, mut object: Value, expected: &Value) {
     object["metadata"] = json!({"name": "a", "creationTimestamp": CREATED, "deletionTimestamp": object["metadata"]["deletionTimestamp"]});

@@ -1,4 +1,4 @@
-//! What a `ConfigMap` keeps to.
+//! Validation of a `ConfigMap`.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::{
     path::Path,
 };
 
-/// All values of a `ConfigMap`, in bytes.
+/// The maximum total size of the values of a `ConfigMap`, in bytes.
 const LENGTH_MAX: usize = 1024 * 1024;
 const DATA: Path<'static> = Path::root("data");
 const BINARY_DATA: Path<'static> = Path::root("binaryData");
@@ -27,7 +27,7 @@ pub(super) fn check(object: &Value, errors: &mut Errors) {
     }
     for (key, value) in members(&object["binaryData"]) {
         errors.invalid_for_each(&BINARY_DATA.key(key), key, names::config_key(key));
-        // Three bytes are four digits.
+        // Four digits of base64 encode three bytes.
         length += value.as_str().map_or(0, str::len) / 4 * 3;
     }
     if length > LENGTH_MAX {
@@ -35,7 +35,7 @@ pub(super) fn check(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Checks a `ConfigMap` that replaces another.
+/// Checks an update of a `ConfigMap`.
 pub(super) fn update(new: &Value, old: &Value, errors: &mut Errors) {
     metadata::check_update_with_finalizers(new, old, errors);
     if old["immutable"] == Value::Bool(true) {

@@ -1,4 +1,4 @@
-//! What a CronJob keeps to (B-16.2).
+//! Validation of CronJobs (B-16.2).
 
 use serde_json::Value;
 
@@ -11,9 +11,9 @@ use super::{
 };
 
 const SPEC: Path<'static> = Path::root("spec");
-/// A Job's name, of at most 63 characters, is this one with eleven more.
+/// Names of Jobs have at most 63 characters and are eleven characters longer than that of their CronJob.
 const NAME_LENGTH_MAX: usize = 52;
-/// A part of a time zone's name, in characters.
+/// The maximum length of a part of a time zone's name, in characters.
 const ZONE_PART_LENGTH_MAX: usize = 14;
 const POLICIES: [&str; 3] = ["Allow", "Forbid", "Replace"];
 
@@ -31,7 +31,7 @@ pub(super) fn create(object: &Value, checks: &Checks, errors: &mut Errors) {
     }
 }
 
-/// Checks a CronJob that replaces another; names that are too long may stay.
+/// Checks an update of a CronJob. A name that is too long is accepted.
 pub(super) fn update(new: &Value, old: &Value, checks: &Checks, errors: &mut Errors) {
     metadata::check_update_with_finalizers(new, old, errors);
     spec(&new["spec"], Some(&old["spec"]), checks, errors);
@@ -93,7 +93,7 @@ fn time_zone(zone: &Value, checks: &Checks, errors: &mut Errors) {
         let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
         errors.invalid(&path, zone, detail);
     }
-    // Go takes this very name for the zone of the process.
+    // In Go, this name means the zone of the process.
     if zone != "Local" && !(checks.time_zone)(zone) {
         errors.invalid(&path, zone, &unknown);
     }

@@ -1,4 +1,4 @@
-//! What an Event keeps to: little for one without `eventTime`, as all have that older clients write.
+//! Validation of Events. There are few rules for Events without `eventTime`, which older clients write.
 
 use serde_json::Value;
 
@@ -9,11 +9,11 @@ use super::{
     path::Path,
 };
 
-/// What must be there and is no longer than so many bytes.
+/// Required fields with their maximum length in bytes.
 const TEXTS: [(&str, usize); 3] = [("reportingInstance", 128), ("action", 128), ("reason", 128)];
 const MESSAGE_LENGTH_MAX: usize = 1024;
 
-/// Checks an Event, new or not.
+/// Checks a new or updated Event.
 pub(super) fn check(object: &Value, errors: &mut Errors) {
     let namespace = metadata::text(object, "namespace");
     let involved = member_text(&object["involvedObject"], "namespace");

@@ -1,17 +1,17 @@
-//! What is wrong with one field.
+//! Errors in single fields.
 
 use serde_json::Value;
 
 use super::path::Path;
 
-/// What is wrong with one field.
+/// An error in one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
-    /// The word for machines, such as `FieldValueInvalid`.
+    /// The machine-readable reason, such as `FieldValueInvalid`.
     pub reason: &'static str,
     /// The path of the field.
     pub field: String,
-    /// The text for people, without the path.
+    /// The human-readable message, without the path.
     pub message: String,
 }
 
@@ -32,27 +32,27 @@ impl Errors {
         self.0
     }
 
-    /// A value that breaks a rule.
+    /// Adds an error for a value that breaks a rule.
     pub(super) fn invalid(&mut self, path: &Path<'_>, value: impl Into<Value>, detail: &str) {
         self.invalid_as_shown(path, &shown(&value.into()), detail);
     }
 
-    /// A value that breaks a rule, already as it is to be shown.
+    /// Adds an error for a value that breaks a rule and is already formatted.
     pub(super) fn invalid_as_shown(&mut self, path: &Path<'_>, value: &str, detail: &str) {
         self.add("FieldValueInvalid", path, format!("Invalid value: {value}: {detail}"));
     }
 
-    /// Something that breaks a rule and is too large to be shown.
+    /// Adds an error for something that breaks a rule and is too large to show.
     pub(super) fn invalid_without_value(&mut self, path: &Path<'_>, detail: &str) {
         self.add("FieldValueInvalid", path, format!("Invalid value: {detail}"));
     }
 
-    /// A value that is missing.
+    /// Adds an error for a missing value.
     pub(super) fn required(&mut self, path: &Path<'_>, detail: &str) {
         self.add("FieldValueRequired", path, with_detail("Required value", detail));
     }
 
-    /// A value that is none of those that there are.
+    /// Adds an error for a value that is not one of the supported ones.
     pub(super) fn unsupported(&mut self, path: &Path<'_>, value: impl Into<Value>, supported: &[&str]) {
         let supported: Vec<_> = supported.iter().map(|value| format!("{value:?}")).collect();
         let value = shown(&value.into());
@@ -60,22 +60,22 @@ impl Errors {
         self.add("FieldValueNotSupported", path, message);
     }
 
-    /// A value that is there twice.
+    /// Adds an error for a duplicate value.
     pub(super) fn duplicate(&mut self, path: &Path<'_>, value: &str) {
         self.add("FieldValueDuplicate", path, format!("Duplicate value: {value:?}"));
     }
 
-    /// A reference to nothing.
+    /// Adds an error for a reference to something that does not exist.
     pub(super) fn not_found(&mut self, path: &Path<'_>, value: &str) {
         self.add("FieldValueNotFound", path, format!("Not found: {value:?}"));
     }
 
-    /// A field that must not be there.
+    /// Adds an error for a field that must be absent.
     pub(super) fn forbidden(&mut self, path: &Path<'_>, detail: &str) {
         self.add("FieldValueForbidden", path, with_detail("Forbidden", detail));
     }
 
-    /// A value longer than this many bytes.
+    /// Adds an error for a value longer than this many bytes.
     pub(super) fn too_long(&mut self, path: &Path<'_>, n_bytes_max: usize) {
         self.add(
             "FieldValueTooLong",
@@ -84,14 +84,14 @@ impl Errors {
         );
     }
 
-    /// The messages of a rule of [`names`](super::names) that a value breaks.
+    /// Adds an error for each message of a rule in [`names`](super::names) that a value breaks.
     pub(super) fn invalid_for_each(&mut self, path: &Path<'_>, value: &str, messages: Vec<String>) {
         for message in messages {
             self.invalid(path, value, &message);
         }
     }
 
-    /// A number that must not be below zero, where it is there.
+    /// Adds an error for a number below zero. Absent values are valid.
     pub(super) fn non_negative(&mut self, path: &Path<'_>, value: Option<&Value>) {
         if let Some(number) = value.and_then(Value::as_i64).filter(|number| *number < 0) {
             self.invalid(path, number, "must be greater than or equal to 0");
@@ -115,7 +115,7 @@ fn with_detail(text: &str, detail: &str) -> String {
     }
 }
 
-/// A value as messages show it: text in quotes, anything else as JSON.
+/// Formats a value for messages: strings in quotes, other values as JSON.
 fn shown(value: &Value) -> String {
     value
         .as_str()

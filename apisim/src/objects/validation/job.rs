@@ -1,4 +1,4 @@
-//! What a Job keeps to, and a template of one.
+//! Validation of Jobs and Job templates.
 
 use serde_json::{Map, Value};
 
@@ -22,7 +22,7 @@ const NON_NEGATIVE: [&str; 7] = [
     "backoffLimitPerIndex",
     "maxFailedIndexes",
 ];
-/// What cannot change in a Job, besides `template`.
+/// Immutable fields of a Job, besides `template`.
 const IMMUTABLE: [&str; 5] = [
     "completionMode",
     "podFailurePolicy",
@@ -30,7 +30,7 @@ const IMMUTABLE: [&str; 5] = [
     "managedBy",
     "successPolicy",
 ];
-/// What may change in the pods of a suspended Job that has not started.
+/// Fields of the Pod template that may change while a Job is suspended and has not started.
 const SCHEDULING: [&str; 4] = ["nodeSelector", "tolerations", "schedulingGates", "affinity"];
 
 /// Checks a Job.
@@ -49,7 +49,7 @@ pub(super) fn check(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Checks a Job that replaces another.
+/// Checks an update of a Job.
 pub(super) fn update(new: &Value, old: &Value, errors: &mut Errors) {
     check(new, errors);
     metadata::check_update_with_finalizers(new, old, errors);
@@ -68,7 +68,7 @@ pub(super) fn update(new: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// Checks what holds for a Job and for a template of one.
+/// Checks the rules that apply to both a Job and a Job template.
 pub(super) fn spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     for member in NON_NEGATIVE {
         errors.non_negative(&path.child(member), spec.get(member));
@@ -149,7 +149,7 @@ fn restart_policy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// What holds for the spec of a Job and not for a template of one.
+/// Checks the rules that apply to the spec of a Job, but not to a Job template.
 fn job_spec(spec: &Value, errors: &mut Errors) {
     self::spec(spec, &SPEC, errors);
     let selector = &spec["selector"];
@@ -168,12 +168,12 @@ fn job_spec(spec: &Value, errors: &mut Errors) {
     }
 }
 
-/// Whether labels have all that a selector asks for by label. Nothing selects nothing.
+/// Returns whether labels match the `matchLabels` of a selector. A missing selector matches nothing.
 fn selects(selector: &Value, labels: &Value) -> bool {
     !selector.is_null() && members(&selector["matchLabels"]).all(|(key, value)| labels.get(key) == Some(value))
 }
 
-/// A selector that the server made, and the labels that belong to it, are as it makes them.
+/// Checks that a generated selector, and the labels that it matches, are as the server generates them.
 fn generated_selector(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     if spec["manualSelector"] == Value::Bool(true) || spec["selector"].is_null() {
@@ -230,7 +230,8 @@ fn completions(spec: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// The pods of a Job are as they were, save where they may be placed while it is suspended and not started.
+/// Checks that the Pod template is unchanged. Scheduling fields may change while a Job is suspended and has not
+/// started.
 fn template(new: &Value, old: &Value, errors: &mut Errors) {
     let path = SPEC.child("template");
     let (new, old, is_movable) = (&new["spec"]["template"], &old["spec"]["template"], is_movable(old));
@@ -262,7 +263,7 @@ fn template(new: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// Whether it may still be said where the pods of a Job are placed.
+/// Returns whether the scheduling fields of a Job's Pods may change.
 fn is_movable(job: &Value) -> bool {
     let status = &job["status"];
     let is_suspended_by_condition = elements(&status["conditions"])

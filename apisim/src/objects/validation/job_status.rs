@@ -1,4 +1,4 @@
-//! What a Job's status keeps to when it is written: counters and conditions only go forward, and an ended Job is whole.
+//! Validation of a Job's status: counters and conditions only move forward, and the status of an ended Job is complete.
 
 use serde_json::Value;
 
@@ -10,10 +10,10 @@ use super::{
 
 const STATUS: Path<'static> = Path::root("status");
 const COUNTERS: [&str; 5] = ["active", "succeeded", "failed", "ready", "terminating"];
-/// Conditions that stay once they hold.
+/// Conditions that stay true once they are true.
 const TERMINAL: [&str; 3] = ["Failed", "Complete", "FailureTarget"];
 
-/// Checks the status of a Job that replaces another.
+/// Checks an update of a Job's status.
 pub(super) fn update(new: &Value, old: &Value, errors: &mut Errors) {
     let (status, old_status) = (&new["status"], &old["status"]);
     for member in COUNTERS {

@@ -1,4 +1,4 @@
-//! What a Lease keeps to.
+//! Validation of Leases.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ pub(super) fn create(object: &Value, errors: &mut Errors) {
     spec(&object["spec"], errors);
 }
 
-/// Checks a Lease that replaces another.
+/// Checks an update of a Lease.
 pub(super) fn update(new: &Value, old: &Value, errors: &mut Errors) {
     metadata::check_update(new, old, errors);
     spec(&new["spec"], errors);

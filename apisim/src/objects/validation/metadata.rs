@@ -1,4 +1,4 @@
-//! What every object's metadata keeps to.
+//! Validation of the metadata of every object.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 use super::{field_error::Errors, names, path::Path};
 
 const METADATA: Path<'static> = Path::root("metadata");
-/// All annotations of an object, keys and values, in bytes.
+/// The maximum total size of the annotations of an object, keys and values, in bytes.
 const ANNOTATIONS_LENGTH_MAX: usize = 256 * 1024;
-/// Finalizers that the server itself knows.
+/// Finalizers that the server itself defines.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 const IMMUTABLE: &str = "field is immutable";
 
-/// How an object may be called.
+/// The rule for names of objects.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameRule {
     DnsSubdomain,
@@ -30,7 +30,7 @@ impl NameRule {
         }
     }
 
-    /// For a beginning that a suffix will follow: it may end with a dash.
+    /// Checks a prefix to which a suffix will be appended. It may end with a dash.
     fn prefix_messages(self, prefix: &str) -> Vec<String> {
         if self == NameRule::PathSegment {
             return names::path_segment(prefix, true);
@@ -45,12 +45,12 @@ impl NameRule {
     }
 }
 
-/// A text in the metadata, empty where it is absent.
+/// Returns a string in the metadata. Empty if absent.
 pub(super) fn text<'a>(object: &'a Value, member: &str) -> &'a str {
     member_text(&object["metadata"], member)
 }
 
-/// A text in an object, empty where it is absent.
+/// Returns a string in an object. Empty if absent.
 pub(super) fn member_text<'a>(object: &'a Value, member: &str) -> &'a str {
     object.get(member).and_then(Value::as_str).unwrap_or_default()
 }
@@ -78,20 +78,20 @@ pub(super) fn check(object: &Value, is_namespaced: bool, rule: NameRule, errors:
     finalizers(metadata, errors);
 }
 
-/// Checks the metadata of an object of a group that has its own rule for finalizers: a name of the server's or one with a
-/// domain.
+/// Checks the metadata of an object whose group also validates finalizers: a name that the server defines, or one with
+/// a domain.
 pub(super) fn check_with_finalizers(object: &Value, is_namespaced: bool, rule: NameRule, errors: &mut Errors) {
     check(object, is_namespaced, rule, errors);
     finalizer_names(object, errors);
 }
 
-/// Checks what must not change when an object of such a group is replaced.
+/// Checks an update of the metadata of such an object.
 pub(super) fn check_update_with_finalizers(new: &Value, old: &Value, errors: &mut Errors) {
     check_update(new, old, errors);
     finalizer_names(new, errors);
 }
 
-/// Checks what must not change when an object is replaced.
+/// Checks an update of the metadata.
 pub(super) fn check_update(new: &Value, old: &Value, errors: &mut Errors) {
     let (new, old) = (&new["metadata"], &old["metadata"]);
     if !old["deletionTimestamp"].is_null() {
@@ -125,7 +125,7 @@ pub(super) fn check_update(new: &Value, old: &Value, errors: &mut Errors) {
     check_attachments(new, errors);
 }
 
-/// Checks that a field is as it was.
+/// Checks that a field is unchanged.
 pub(super) fn immutable(path: &Path<'_>, new: &Value, old: &Value, errors: &mut Errors) {
     if new != old {
         errors.invalid(path, new.clone(), IMMUTABLE);
@@ -141,7 +141,7 @@ pub(super) fn labels(path: &Path<'_>, labels: &Value, errors: &mut Errors) {
     }
 }
 
-/// Checks annotations: keys are those of labels in any case, and all of them together are not too long.
+/// Checks annotations: keys follow the rule of label keys, ignoring case, and the total size is limited.
 pub(super) fn annotations(path: &Path<'_>, annotations: &Value, errors: &mut Errors) {
     let mut length = 0;
     for (key, value) in members(annotations) {
@@ -153,12 +153,12 @@ pub(super) fn annotations(path: &Path<'_>, annotations: &Value, errors: &mut Err
     }
 }
 
-/// The members of an object, none where it is none.
+/// The members of an object. Yields nothing if the value is not an object.
 pub(super) fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flat_map(Map::iter)
 }
 
-/// The elements of a list, none where it is none.
+/// The elements of a list. Empty if the value is not a list.
 pub(super) fn elements(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
@@ -236,7 +236,7 @@ fn finalizer_names(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// References as JSON, their members in the order of the type.
+/// Formats references as JSON, with the members in the order of the type.
 fn shown_references(references: &[Value]) -> String {
     let shown = |reference: &Value| {
         let members = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];

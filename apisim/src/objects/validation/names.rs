@@ -1,4 +1,4 @@
-//! Forms of names. Each rule gives the messages of what a text breaks; none when it keeps to the rule.
+//! Rules for names. Each function returns the messages for the rules that a text breaks. Empty if the text is valid.
 
 const LABEL_LENGTH_MAX: usize = 63;
 const SUBDOMAIN_LENGTH_MAX: usize = 253;
@@ -49,7 +49,7 @@ fn subdomain(text: &str, unit: &str) -> Vec<String> {
     messages
 }
 
-/// What can stand in a URL's path.
+/// A segment of a URL's path.
 pub(super) fn path_segment(text: &str, is_prefix: bool) -> Vec<String> {
     if !is_prefix && matches!(text, "." | "..") {
         return vec![format!("may not be '{text}'")];
@@ -104,7 +104,7 @@ pub(super) fn label_value(text: &str) -> Vec<String> {
     messages
 }
 
-/// The key of an entry of a `ConfigMap`.
+/// The key of an entry in a `ConfigMap`.
 pub(super) fn config_key(text: &str) -> Vec<String> {
     let mut messages = Vec::new();
     if text.len() > SUBDOMAIN_LENGTH_MAX {
@@ -160,7 +160,7 @@ pub(super) fn port(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Names are measured in characters, labels in bytes; so the messages say, and bytes are what both count.
+/// The messages call the unit of names characters and that of labels bytes. Both are counted in bytes.
 fn too_long(length_max: usize, unit: &str) -> String {
     format!("must be no more than {length_max} {unit}")
 }

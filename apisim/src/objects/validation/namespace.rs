@@ -1,4 +1,4 @@
-//! What a Namespace keeps to.
+//! Validation of Namespaces.
 
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ pub(super) fn create(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Checks that the phase is the one that the deletion gives.
+/// Checks that the phase agrees with the deletion timestamp.
 pub(super) fn check_phase(object: &Value, errors: &mut Errors) {
     let phase = member_text(&object["status"], "phase");
     let status = Path::root("status");

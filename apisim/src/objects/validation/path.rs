@@ -1,8 +1,8 @@
-//! The path of a field, written out only where an error names it.
+//! The path of a field. It is formatted only when an error contains it.
 
 use std::fmt;
 
-/// A field, by the one that holds it.
+/// A field and the path of its parent.
 #[derive(Clone, Copy)]
 pub(super) struct Path<'a> {
     parent: Option<&'a Path<'a>>,
@@ -17,7 +17,7 @@ enum Step<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// A member of the object.
+    /// A member of the root object.
     pub(super) const fn root(name: &'a str) -> Path<'a> {
         Path {
             parent: None,
@@ -25,7 +25,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// A member of this one.
+    /// A member of this field.
     pub(super) fn child(&'a self, name: &'a str) -> Path<'a> {
         Path {
             parent: Some(self),

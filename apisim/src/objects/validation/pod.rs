@@ -1,4 +1,4 @@
-//! What a pod template keeps to, as far as pods cannot run without it.
+//! Validation of Pod templates, limited to fields without which Pods cannot run.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 const MESSAGE_POLICIES: [&str; 2] = ["File", "FallbackToLogsOnError"];
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const PORTS: std::ops::RangeInclusive<i64> = 1..=65_535;
-/// What init containers that end cannot have.
+/// Fields that init containers cannot have if they run to completion.
 const FOR_LASTING_CONTAINERS: [&str; 4] = ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"];
 
 /// Checks a pod template.
@@ -68,7 +68,7 @@ fn one_of(object: &Value, member: &str, supported: &[&str], path: &Path<'_>, err
     }
 }
 
-/// Checks the volumes. Returns the names of those that can be mounted.
+/// Checks the volumes. Returns the names of the mountable ones.
 fn volumes<'a>(pod: &'a Value, path: &Path<'_>, errors: &mut Errors) -> BTreeSet<&'a str> {
     let mut mountable = BTreeSet::new();
     for (at, volume) in elements(&pod["volumes"]).iter().enumerate() {

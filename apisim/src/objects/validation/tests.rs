@@ -1,4 +1,4 @@
-//! B-16.2: refusals in the words of the real server.
+//! B-16.2: errors with the wording of the real server.
 
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ fn job(changes: &Value) -> Value {
     json!({"metadata": {"name": "a"}, "spec": spec})
 }
 
-/// Checks what is said of a new object, each as `field: message`.
+/// Checks the errors for a new object, each as `field: message`.
 #[track_caller]
 fn check(resource: Resource, body: &Value, expected: &[&str]) {
     let errors = create(resource, &prepared(resource, body), &CHECKS);

@@ -1,4 +1,4 @@
-//! What the contract leaves to us: forms of the same expression, and what is none.
+//! Cases that the contract tests do not cover: equivalent forms of an expression, and invalid ones.
 
 use super::{SYNTAX, ShardSelector};
 

@@ -1,5 +1,5 @@
-//! The programs of a control plane: taken from `KUBEBUILDER_ASSETS` where they are there, else built once from the
-//! pinned Go modules into a cache folder outside the repository.
+//! The programs of a control plane. They come from `KUBEBUILDER_ASSETS` if set. Otherwise the pinned Go modules are
+//! built once into a cache folder outside the repository.
 
 mod go_build;
 
@@ -16,36 +16,36 @@ use serde::{Deserialize, Serialize};
 
 use go_build::{CLOCKED_REFERENCE, CONTROL_PLANE, Go, HELM, Module, PROMETHEUS, SCHEDULE_ORACLE, build};
 
-/// The folder of envtest: programs found there are used as they are.
+/// The folder of envtest. Programs in it are used as they are.
 const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 
 /// Overrides the cache folder.
 const CACHE_VARIABLE: &str = "CRONWHEEL_TESTBED_CACHE";
 
-/// What went wrong while looking for the programs or building them.
+/// Why the programs cannot be found or built.
 #[derive(Debug, thiserror::Error)]
 pub enum BinariesError {
-    /// Go is not installed, or not in the path.
+    /// Go is not installed or not in the path.
     #[error(
         "the programs of the control plane are built with Go, and `go version` does not run: install Go {minimum} or \
          newer (https://go.dev/dl), or set {ASSETS_VARIABLE} to a folder with etcd, kube-apiserver, \
          kube-controller-manager, kubectl and kwok"
     )]
     GoMissing {
-        /// The oldest Go that will do.
+        /// The oldest supported Go version.
         minimum: GoVersion,
-        /// Why it does not run.
+        /// The cause.
         source: io::Error,
     },
-    /// Go is older than the modules ask for.
+    /// Go is older than the modules require.
     #[error("Go {found} is too old: the modules of the test bed ask for {minimum} or newer (https://go.dev/dl)")]
     GoTooOld {
-        /// What `go version` says.
+        /// The output of `go version`.
         found: String,
-        /// The oldest Go that will do.
+        /// The oldest supported Go version.
         minimum: GoVersion,
     },
-    /// There is no place for the cache.
+    /// No cache folder can be determined.
     #[error("no folder for the programs: set {CACHE_VARIABLE}, XDG_CACHE_HOME or HOME")]
     NoCacheFolder,
     /// The cache folder cannot be read or written.
@@ -53,26 +53,26 @@ pub enum BinariesError {
     Cache {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The build command does not start.
+    /// The build command cannot be started.
     #[error("cannot run `go build`")]
     RunBuild {
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The build failed; its output has gone to stderr.
+    /// The build failed. Its output is on stderr.
     #[error("`go build` of {module} failed ({status}), see its output above")]
     Build {
         /// The module.
         module: &'static str,
-        /// How it ended.
+        /// The exit status.
         status: std::process::ExitStatus,
     },
 }
 
-/// A version of Go, major and minor.
+/// A Go version: major and minor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GoVersion(u32, u32);
 
@@ -82,7 +82,7 @@ impl std::fmt::Display for GoVersion {
     }
 }
 
-/// Where each program is.
+/// The path of each program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Binaries {
     /// etcd.
@@ -98,8 +98,8 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Finds all programs and builds those that are missing, which takes about four minutes the first time. Progress
-    /// goes to stderr. Two callers at once build once.
+    /// Finds all programs and builds the missing ones, which takes about four minutes the first time. Progress goes to
+    /// stderr. Concurrent callers build only once.
     pub fn find_or_build() -> Result<Binaries, BinariesError> {
         let assets = env::var_os(ASSETS_VARIABLE)
             .filter(|folder| !folder.is_empty())
@@ -130,7 +130,7 @@ impl Binaries {
         })
     }
 
-    /// The folders that hold them: one for each Go module, and that of `KUBEBUILDER_ASSETS` where it holds some.
+    /// The folders of the programs: one for each Go module, and `KUBEBUILDER_ASSETS` if it holds some of them.
     pub fn folders(&self) -> Vec<&Path> {
         let all = [
             &self.etcd,
@@ -146,35 +146,37 @@ impl Binaries {
     }
 }
 
-/// The program that answers queries about schedules with the library that Kubernetes uses; built where it is missing,
-/// which takes seconds. `modules/schedule-oracle/main.go` says how it is asked.
+/// Finds the program that answers queries about schedules with the library that Kubernetes uses. Builds it if it is
+/// missing, which takes seconds. `modules/schedule-oracle/main.go` documents its protocol.
 pub fn find_or_build_schedule_oracle() -> Result<PathBuf, BinariesError> {
     Ok(find_or_build_module(&SCHEDULE_ORACLE, &|_| false)?.join("schedule-oracle"))
 }
 
-/// The built-in `CronJob` controller as a program of its own, with `--kubeconfig`, `--namespace` and `--clock-offset`;
-/// built where it is missing, which takes seconds after the control plane, else minutes.
+/// Finds the built-in CronJob controller as a separate program, with `--kubeconfig`, `--namespace` and
+/// `--clock-offset`. Builds it if it is missing. The build takes seconds if the control plane was built before, else
+/// minutes.
 pub fn find_or_build_clocked_reference() -> Result<PathBuf, BinariesError> {
     Ok(find_or_build_module(&CLOCKED_REFERENCE, &|_| false)?.join("clocked-reference"))
 }
 
-/// helm, which renders and installs the chart in `deploy/helm`; built where it is missing, which takes four minutes.
+/// Finds helm, which renders and installs the chart in `deploy/helm`. Builds it if it is missing, which takes four
+/// minutes.
 pub fn find_or_build_helm() -> Result<PathBuf, BinariesError> {
     Ok(find_or_build_module(&HELM, &|_| false)?.join("helm"))
 }
 
-/// promtool, which checks and tests the alerts in `deploy/helm`; built where it is missing, with prometheus, which takes
-/// two minutes.
+/// Finds promtool, which checks and tests the alerts in `deploy/helm`. Builds it if it is missing, together with
+/// prometheus, which takes two minutes.
 pub fn find_or_build_promtool() -> Result<PathBuf, BinariesError> {
     Ok(find_or_build_module(&PROMETHEUS, &|_| false)?.join("promtool"))
 }
 
-/// prometheus, for the queries of alerts and dashboards; built where it is missing, with promtool.
+/// Finds prometheus, for the queries of alerts and dashboards. Builds it if it is missing, together with promtool.
 pub fn find_or_build_prometheus() -> Result<PathBuf, BinariesError> {
     Ok(find_or_build_module(&PROMETHEUS, &|_| false)?.join("prometheus"))
 }
 
-/// The folder in the cache that holds every program of the module that is not found elsewhere.
+/// Returns the cache folder with every program of the module that is not found elsewhere.
 fn find_or_build_module(module: &Module, is_elsewhere: &dyn Fn(&str) -> bool) -> Result<PathBuf, BinariesError> {
     let go = Go::find()?;
     let root = cache_root(|name| env::var_os(name)).ok_or(BinariesError::NoCacheFolder)?;
@@ -188,7 +190,7 @@ fn find_or_build_module(module: &Module, is_elsewhere: &dyn Fn(&str) -> bool) ->
         source,
     })?;
     let _lock = lock(&folder.join(".lock"))?;
-    // Looked at again: another may have built them while this one waited.
+    // Checked again: another process may have built them while this one waited for the lock.
     let missing: Vec<_> = module
         .programs
         .iter()
@@ -207,7 +209,7 @@ fn cache_root(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
         .or_else(|| Some(folder("HOME")?.join(".cache/cronwheel-testbed")))
 }
 
-/// Held until the file is dropped, also by a crash.
+/// Locks a file. The lock is held until the file is dropped or the process dies.
 fn lock(path: &Path) -> Result<File, BinariesError> {
     let cache_error = |source| BinariesError::Cache {
         path: path.to_owned(),

@@ -1,7 +1,7 @@
-//! Keys and certificates of one control plane, made afresh at each start.
+//! Keys and certificates of a control plane, generated at each start.
 //!
-//! All are EC P-256. Service account tokens are signed with ES256: the API server takes it as well as RSA, and an
-//! EC key is made in a millisecond.
+//! All keys are EC P-256. Service account tokens are signed with ES256, which the API server accepts like RSA.
+//! Generating an EC key takes a millisecond.
 
 use std::{fs, path::Path};
 
@@ -10,15 +10,15 @@ use rcgen::{
     KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 
-/// What went wrong with keys.
+/// Why keys or certificates are missing.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificatesError {
-    /// A key or a certificate could not be made.
+    /// A key or a certificate could not be generated.
     #[error("cannot make the certificate {name}")]
     Make {
         /// The certificate.
         name: &'static str,
-        /// Why.
+        /// The cause.
         source: rcgen::Error,
     },
     /// A key or a certificate could not be written.
@@ -26,12 +26,12 @@ pub enum CertificatesError {
     Write {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
 }
 
-/// Names under which the API server is called, in the cluster and on loopback.
+/// Host names of the API server, in the cluster and on loopback.
 const API_SERVER_NAMES: [&str; 5] = [
     "127.0.0.1",
     "10.0.0.1",
@@ -40,7 +40,7 @@ const API_SERVER_NAMES: [&str; 5] = [
     "kubernetes.default.svc",
 ];
 
-/// A certificate below the CA: file name, common name, organisation, names; those with names serve, the others call.
+/// A certificate signed by the CA. Certificates with alternative names are for servers, the others for clients.
 struct Leaf {
     name: &'static str,
     common_name: &'static str,
@@ -81,12 +81,13 @@ const LEAVES: [Leaf; 5] = [
     },
 ];
 
-/// Writes all keys and certificates into `folder`: `<name>.crt` and `<name>.key` for the CA and each leaf, `fp-ca.crt`,
-/// `sa.key` and `sa.pub`.
+/// Writes all keys and certificates into `folder`: `<name>.crt` and `<name>.key` for the CA and for each leaf,
+/// `fp-ca.crt`, `sa.key` and `sa.pub`.
 pub(crate) fn write_all(folder: &Path) -> Result<(), CertificatesError> {
     let ca = authority("ca")?;
     write(folder, "ca.crt", &ca.pem())?;
-    // A second authority, for the front proxy that we do not have: given the same one the API server refuses to start.
+    // A second CA, for a front proxy that does not exist here. The API server refuses to start if both CAs are the
+    // same.
     write(folder, "fp-ca.crt", &authority("fp-ca")?.pem())?;
     for leaf in &LEAVES {
         let make = |source| CertificatesError::Make {
@@ -137,7 +138,7 @@ fn subject(common_name: &str, organization: Option<&str>) -> DistinguishedName {
     name
 }
 
-/// Wide, so that processes whose clock a test has shifted stay inside.
+/// A long validity, so that certificates are valid for processes whose clock a test has shifted.
 fn set_validity(params: &mut CertificateParams) {
     params.not_before = date_time_ymd(2000, 1, 1);
     params.not_after = date_time_ymd(2049, 12, 31);

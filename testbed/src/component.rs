@@ -19,14 +19,14 @@ pub enum Component {
     ApiServer,
     /// kube-controller-manager without its `CronJob` controller.
     ControllerManager,
-    /// kwok, which ends Jobs or plays pods.
+    /// kwok, which completes Jobs or simulates Pods.
     Kwok,
-    /// A second kube-controller-manager with the `CronJob` controller alone, to compare with.
+    /// A second kube-controller-manager that runs only the `CronJob` controller, as the reference.
     Reference,
 }
 
 impl Component {
-    /// In the order in which they start; they stop in the opposite one, clients first.
+    /// All components in start order. They stop in reverse order, clients first.
     pub const ALL: [Component; 5] = [
         Component::Etcd,
         Component::ApiServer,
@@ -35,7 +35,7 @@ impl Component {
         Component::Reference,
     ];
 
-    /// Its name in messages and file names.
+    /// The name in messages and file names.
     pub fn as_str(self) -> &'static str {
         match self {
             Component::Etcd => "etcd",
@@ -62,29 +62,30 @@ impl fmt::Display for Component {
     }
 }
 
-/// Who brings Jobs to their end.
+/// What completes Jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobLife {
-    /// kwok plays the whole life of a Job, without pods. Pod template annotations: `run-for: 5s`, and `outcome: fail` or `hang`.
+    /// kwok simulates Jobs without Pods. Pod template annotations: `run-for: 5s`, and `outcome: fail` or `hang`.
     #[default]
     Kwok,
-    /// The real Job controller makes pods and kwok plays these. Pod annotation `run-for: 5s`; command `/bin/false` fails, `sleep` runs for ever.
+    /// The real Job controller creates Pods, and kwok simulates them. Pod annotation: `run-for: 5s`. The command
+    /// `/bin/false` fails, `sleep` never ends.
     Pods,
-    /// Nobody: a Job stays as it was created.
+    /// Nothing. Jobs stay as created.
     None,
 }
 
-/// Limits of the reference; the defaults are those of kube-controller-manager.
+/// Client limits of the reference. The defaults are those of kube-controller-manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::Args)]
 pub struct ReferenceLimits {
     /// Requests a second, on average.
     #[arg(long, default_value_t = 20)]
     pub kube_api_qps: u32,
-    /// Requests in a row before that limit holds.
+    /// Burst of requests above that rate.
     #[arg(long, default_value_t = 30)]
     pub kube_api_burst: u32,
-    /// `CronJob`s worked on at once.
+    /// CronJobs synced concurrently.
     #[arg(long, default_value_t = 5)]
     pub concurrent_cron_job_syncs: u32,
 }
@@ -99,7 +100,8 @@ impl Default for ReferenceLimits {
     }
 }
 
-/// The controllers of the base kube-controller-manager. Not among them: everything that needs nodes, and the `CronJob` controller.
+/// The controllers that kube-controller-manager runs here: without those that need nodes, and without the CronJob
+/// controller.
 const BASE_CONTROLLERS: [&str; 8] = [
     "serviceaccount-token-controller",
     "serviceaccount-controller",
@@ -111,7 +113,7 @@ const BASE_CONTROLLERS: [&str; 8] = [
     "ttl-after-finished-controller",
 ];
 
-/// What the arguments of all processes are made from.
+/// The settings that determine the arguments of all processes.
 #[derive(Debug)]
 pub(crate) struct Setup<'a> {
     pub(crate) folder: &'a Path,
@@ -119,7 +121,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) jobs: JobLife,
     pub(crate) audit: bool,
     pub(crate) feature_gates: &'a [String],
-    /// Whether etcd syncs to disk and the API server has its own limits on requests.
+    /// Whether etcd syncs to disk and the API server keeps its default request limits.
     pub(crate) server_defaults: bool,
 }
 
@@ -178,7 +180,7 @@ impl Setup<'_> {
             "--v=1".to_owned(),
         ];
         if !self.server_defaults {
-            // Their sum is also the number of seats that priority and fairness has to give.
+            // Their sum is also the total concurrency of API priority and fairness.
             arguments.extend([
                 "--max-requests-inflight=3000".to_owned(),
                 "--max-mutating-requests-inflight=1500".to_owned(),
@@ -191,11 +193,12 @@ impl Setup<'_> {
             arguments.extend([
                 format!("--audit-policy-file={}", self.path("audit-policy.yaml")),
                 format!("--audit-log-path={}", self.path("audit.log")),
-                // Off the request path, so that the log does not disturb what it measures.
+                // Outside the request path, so that the log does not disturb the measurement.
                 "--audit-log-mode=batch".to_owned(),
-                // What does not fit is dropped: room for some seconds of the most that the server can do.
+                // When the buffer is full, lines are dropped. The size covers several seconds at the server's peak
+                // rate.
                 "--audit-log-batch-buffer-size=200000".to_owned(),
-                // Rotation would take lines away from the reader.
+                // Rotation would remove lines before they are read.
                 "--audit-log-maxsize=0".to_owned(),
             ]);
         }

@@ -1,4 +1,4 @@
-//! cronwheel at work on a control plane of its own, in the foreground, until it is interrupted.
+//! Runs cronwheel on its own control plane, in the foreground, until interrupted.
 
 use std::{
     os::unix::process::CommandExt as _,
@@ -11,14 +11,14 @@ use anyhow::{Context as _, bail};
 use testbed::{Options, Testbed, ask_to_end};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The account, and what it may do.
+/// The service account and its permissions.
 const RBAC: &str = include_str!("../../deploy/manifests/rbac.yaml");
 const EXAMPLE: &str = include_str!("../../examples/hello.yaml");
 
-/// How often we look whether the controller still runs.
+/// Interval of the check that the controller still runs.
 const POLL: Duration = Duration::from_millis(200);
 
-/// Builds cronwheel, starts a control plane, applies the example and runs cronwheel until an interrupt.
+/// Builds cronwheel, starts a control plane, applies the example and runs cronwheel until interrupted.
 pub(crate) fn run(name: String, listen: &str) -> anyhow::Result<()> {
     let program = build_cronwheel()?;
     let testbed = Testbed::start(Options {
@@ -40,7 +40,8 @@ pub(crate) fn run(name: String, listen: &str) -> anyhow::Result<()> {
             "--kubeconfig",
         ])
         .arg(kubeconfig)
-        // A terminal tells the whole group, and a second signal would cut the winding down short: it gets ours alone.
+        // A terminal sends SIGINT to the whole process group, and a second signal would cut the shutdown short. In its
+        // own group, the controller gets only ours.
         .process_group(0)
         .spawn()
         .context("cannot start cronwheel")?;
@@ -50,7 +51,7 @@ pub(crate) fn run(name: String, listen: &str) -> anyhow::Result<()> {
     outcome
 }
 
-/// Waits for an interrupt, then for the controller to wind down; an end of its own is an error.
+/// Waits for an interrupt, then for the controller to shut down. It is an error if the controller exits on its own.
 async fn wait(mut controller: Child) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     loop {

@@ -1,6 +1,6 @@
-//! One control plane: a folder with all that belongs to it, and its processes by their pid files.
+//! A control plane: a folder with all its files, and its processes, identified by their pid files.
 //!
-//! The folder alone is enough to stop everything, so it serves the owner, a later command and a sweep alike.
+//! The folder alone is enough to stop everything. The owner, a later command and a sweep can all use it.
 
 use std::{
     fs::{self, DirBuilder, File},
@@ -21,27 +21,27 @@ use crate::{
     process::{ProcessError, ProcessRecord},
 };
 
-/// Between SIGTERM and SIGKILL. The API server would drain watches longer than one wants to wait.
+/// Time between SIGTERM and SIGKILL. The API server would drain watches for longer.
 const STOP_GRACE: Duration = Duration::from_secs(3);
 
-/// Lines of a log that an error shows.
+/// The number of log lines in an error.
 const N_TAIL_LINES: usize = 15;
 
-/// What went wrong with the folder or a process of one control plane.
+/// Why an operation on the folder or on a process of a control plane failed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstanceError {
-    /// The folder lacks the file that describes it.
+    /// The folder has no manifest file.
     #[error("{folder} holds no control plane")]
     NoManifest {
         /// The folder.
         folder: PathBuf,
     },
-    /// The file that describes it, or a pid file, is not what we write.
+    /// The manifest or a pid file is malformed.
     #[error("cannot understand {path}")]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: serde_json::Error,
     },
     /// A file cannot be read, written or removed.
@@ -49,37 +49,37 @@ pub enum InstanceError {
     Access {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A program does not start.
+    /// A program cannot be started.
     #[error("cannot run {program}")]
     Spawn {
         /// The program.
         program: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// It runs.
+    /// The process already runs.
     #[error("{component} runs")]
     Running {
-        /// What was to be started.
+        /// The component that was to be started.
         component: Component,
     },
     /// A process cannot be inspected or stopped.
     #[error("{component} cannot be controlled")]
     Process {
-        /// Which.
+        /// The component.
         component: Component,
-        /// Why.
+        /// The cause.
         source: ProcessError,
     },
 }
 
-/// What describes a control plane, in `instance.json`.
+/// The manifest of a control plane, stored in `instance.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Manifest {
-    /// Who stops it; none where it outlives the command that started it.
+    /// The process that stops it. `None` if it outlives the command that started it.
     pub(crate) owner: Option<ProcessRecord>,
     pub(crate) ports: Ports,
     pub(crate) jobs: JobLife,
@@ -121,7 +121,7 @@ impl Instance {
         }
     }
 
-    /// Its name: that of its folder.
+    /// The name, which is that of the folder.
     pub fn name(&self) -> String {
         self.folder
             .file_name()
@@ -130,17 +130,17 @@ impl Instance {
             .into_owned()
     }
 
-    /// Its folder.
+    /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The kubeconfig of a cluster administrator, who is exempt from API priority and fairness.
+    /// The kubeconfig of a cluster administrator, which is exempt from API priority and fairness.
     pub fn kubeconfig(&self) -> PathBuf {
         self.path("kubeconfig")
     }
 
-    /// kubectl as a cluster administrator.
+    /// Returns kubectl with the kubeconfig of a cluster administrator.
     pub fn kubectl(&self) -> Kubectl {
         Kubectl::new(
             self.manifest.binaries.kubectl.clone(),
@@ -154,27 +154,28 @@ impl Instance {
         format!("https://127.0.0.1:{}", self.manifest.ports.api_server)
     }
 
-    /// The address of etcd, which also answers JSON (`/v3/kv/put`): the way to store what the API server would refuse.
+    /// The address of etcd. It also serves JSON (`/v3/kv/put`), so that tests can store what the API server would
+    /// refuse.
     pub fn etcd_url(&self) -> String {
         format!("http://127.0.0.1:{}", self.manifest.ports.etcd_client)
     }
 
-    /// What a process wrote to its standard output and standard error.
+    /// The file with the standard output and standard error of a process.
     pub fn log_path(&self, component: Component) -> PathBuf {
         self.path(&format!("logs/{component}.log"))
     }
 
-    /// The audit log, where it was asked for: one JSON object per line, in batches, so the last lines come late.
+    /// The audit log, if enabled: one JSON object per line. It is written in batches, so the last lines are delayed.
     pub fn audit_log_path(&self) -> Option<PathBuf> {
         self.manifest.audit.then(|| self.path("audit.log"))
     }
 
-    /// Whether that process runs.
+    /// Returns whether the process runs.
     pub fn is_running(&self, component: Component) -> bool {
         matches!(self.record(component), Ok(Some(record)) if record.is_running())
     }
 
-    /// The process id, where that process runs.
+    /// Returns the process id, if the process runs.
     pub fn pid(&self, component: Component) -> Option<u32> {
         self.record(component)
             .ok()
@@ -183,7 +184,7 @@ impl Instance {
             .map(|record| record.pid())
     }
 
-    /// Whether all processes run that belong to it; the reference is an addition.
+    /// Returns whether all processes of the control plane run, apart from the optional reference.
     pub fn is_complete(&self) -> bool {
         let is_expected = |component: &Component| match component {
             Component::Etcd | Component::ApiServer | Component::ControllerManager => true,
@@ -196,27 +197,27 @@ impl Instance {
             .all(|component| self.is_running(component))
     }
 
-    /// Stops one process, where it runs.
+    /// Stops a process, if it runs.
     pub fn stop(&self, component: Component) -> Result<(), InstanceError> {
         self.end(component, |record| record.stop(STOP_GRACE))
     }
 
-    /// Ends one process as a crash does, where it runs.
+    /// Kills a process as in a crash, if it runs.
     pub fn kill(&self, component: Component) -> Result<(), InstanceError> {
         self.end(component, ProcessRecord::kill)
     }
 
-    /// Halts one process where it stands, where it runs: it accepts connections and answers nothing.
+    /// Freezes a process, if it runs. It still accepts connections, but does not respond.
     pub fn freeze(&self, component: Component) -> Result<(), InstanceError> {
         self.control(component, ProcessRecord::freeze).map(drop)
     }
 
-    /// Lets a frozen process go on.
+    /// Resumes a frozen process.
     pub fn thaw(&self, component: Component) -> Result<(), InstanceError> {
         self.control(component, ProcessRecord::thaw).map(drop)
     }
 
-    /// Stops all: the clients together, then the API server, then etcd.
+    /// Stops all processes: first the clients together, then the API server, then etcd.
     pub fn stop_all(&self) -> Result<(), InstanceError> {
         for component in [Component::Reference, Component::Kwok, Component::ControllerManager] {
             self.control(component, ProcessRecord::ask_to_end)?;
@@ -238,7 +239,8 @@ impl Instance {
         }
     }
 
-    /// Starts a process, apart from the terminal: an interrupt there is for the owner, who stops all in order.
+    /// Starts a process in its own process group. An interrupt in the terminal then reaches only the owner, which stops
+    /// everything in order.
     pub(crate) fn spawn(&self, component: Component, arguments: &[String]) -> Result<Child, InstanceError> {
         if self.is_running(component) {
             return Err(InstanceError::Running { component });
@@ -256,7 +258,7 @@ impl Instance {
             .map_err(log_error)?;
         let mut child = Command::new(program)
             .args(arguments)
-            // Schedules without a zone follow the reference's local one: the same everywhere.
+            // The reference evaluates schedules without a time zone in its local one. Set it to be the same everywhere.
             .env("TZ", "UTC")
             .env_remove("KUBECONFIG")
             .current_dir(&self.folder)
@@ -273,7 +275,7 @@ impl Instance {
             .map_err(|source| InstanceError::Process { component, source })
             .and_then(|record| write_json(&self.pid_path(component), &record));
         if let Err(error) = recorded {
-            // A process without a pid file would be found by nobody. It may have ended by itself, hence no check.
+            // Nothing could find a process without a pid file. It may have exited already, so errors are ignored.
             let _ = child.kill();
             let _ = child.wait();
             return Err(error);
@@ -281,7 +283,7 @@ impl Instance {
         Ok(child)
     }
 
-    /// The last lines of a process's log.
+    /// Returns the last lines of a process's log.
     pub(crate) fn log_tail(&self, component: Component) -> String {
         let text = fs::read(self.log_path(component)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -289,13 +291,13 @@ impl Instance {
         lines[lines.len().saturating_sub(N_TAIL_LINES)..].join("\n")
     }
 
-    /// Makes it outlive its owner: from here on only a command stops it.
+    /// Lets the control plane outlive its owner. From then on, only a command stops it.
     pub(crate) fn disown(&mut self) -> Result<(), InstanceError> {
         self.manifest.owner = None;
         self.write_manifest()
     }
 
-    /// Whether its owner is gone, so that nobody else will stop it.
+    /// Returns whether the owner is gone, so that nothing else will stop the control plane.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.manifest.owner.as_ref().is_some_and(|owner| !owner.is_running())
     }
@@ -339,7 +341,7 @@ impl Instance {
         fs::remove_file(&path).map_err(|source| InstanceError::Access { path, source })
     }
 
-    /// Does something to a process; says whether one was ever started.
+    /// Applies an operation to a process. Returns whether the process was ever started.
     fn control(
         &self,
         component: Component,
@@ -369,7 +371,7 @@ impl Instance {
     }
 }
 
-/// None where there is no such file.
+/// Reads a JSON file. Returns `None` if it does not exist.
 fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, InstanceError> {
     let path = path.to_owned();
     match fs::read(&path) {
@@ -381,7 +383,7 @@ fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, Insta
     }
 }
 
-/// Whole or not at all: a reader or a crash in between sees the file as it was.
+/// Writes a JSON file atomically, so that readers and crashes never see a partial file.
 fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), InstanceError> {
     let text = serde_json::to_vec_pretty(value).map_err(|source| InstanceError::Malformed {
         path: path.to_owned(),

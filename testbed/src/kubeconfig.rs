@@ -4,16 +4,16 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// How a client shows who it is.
+/// How a client authenticates.
 #[derive(Debug)]
 pub(crate) enum Credential<'a> {
-    /// The client certificate and key of this name in the folder of keys.
+    /// The client certificate and key with this name in the folder of keys.
     Certificate(&'a str),
     /// A bearer token.
     Token(&'a str),
 }
 
-/// The text of a kubeconfig with one cluster, one user and one context.
+/// Formats a kubeconfig with one cluster, one user and one context.
 pub(crate) fn text(server: &str, keys: &Path, credential: &Credential<'_>) -> String {
     let user: Value = match credential {
         Credential::Certificate(name) => json!({

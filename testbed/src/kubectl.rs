@@ -6,28 +6,28 @@ use std::{
     process::{Command, ExitStatus, Output, Stdio},
 };
 
-/// What went wrong with a call of kubectl.
+/// Why a call of kubectl failed.
 #[derive(Debug, thiserror::Error)]
 pub enum KubectlError {
-    /// It does not start, or its input cannot be written.
+    /// kubectl cannot be started, or its input cannot be written.
     #[error("cannot run kubectl")]
     Run {
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// It says no.
+    /// kubectl exited with an error.
     #[error("kubectl {arguments} failed ({status}): {message}")]
     Failed {
-        /// What it was called with.
+        /// The arguments.
         arguments: String,
-        /// How it ended.
+        /// The exit status.
         status: ExitStatus,
-        /// Its standard error.
+        /// The standard error.
         message: String,
     },
 }
 
-/// kubectl with a kubeconfig. It reads and writes nothing in the home folder.
+/// kubectl with a kubeconfig. It does not use the home folder.
 #[derive(Clone, Debug)]
 pub struct Kubectl {
     program: PathBuf,
@@ -36,7 +36,7 @@ pub struct Kubectl {
 }
 
 impl Kubectl {
-    /// The program, the kubeconfig of who it acts as, and a folder for what it learns about the API server.
+    /// Takes the program, the kubeconfig and a folder for the discovery cache.
     pub fn new(program: PathBuf, kubeconfig: PathBuf, cache_folder: PathBuf) -> Kubectl {
         Kubectl {
             program,
@@ -45,12 +45,12 @@ impl Kubectl {
         }
     }
 
-    /// Where the program is.
+    /// The path of the program.
     pub fn program(&self) -> &PathBuf {
         &self.program
     }
 
-    /// The same with another identity.
+    /// Returns the same kubectl with another kubeconfig.
     #[must_use]
     pub fn with_kubeconfig(&self, kubeconfig: PathBuf) -> Kubectl {
         Kubectl {
@@ -59,18 +59,18 @@ impl Kubectl {
         }
     }
 
-    /// A command that lacks only its arguments.
+    /// Returns a command without arguments.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command
             .env("KUBECONFIG", &self.kubeconfig)
             .env("KUBECACHEDIR", &self.cache_folder)
-            // Preferences of whoever runs this must not change what it prints.
+            // Preferences of the user must not change the output.
             .env("KUBERC", "off");
         command
     }
 
-    /// Runs it and returns its standard output.
+    /// Runs kubectl and returns its standard output.
     pub fn run(&self, arguments: &[&str]) -> Result<String, KubectlError> {
         let output = self
             .command()
@@ -81,7 +81,7 @@ impl Kubectl {
         accept(arguments, output)
     }
 
-    /// Runs it with `input` on its standard input and returns its standard output.
+    /// Runs kubectl with `input` on its standard input and returns its standard output.
     pub fn run_with_input(&self, arguments: &[&str], input: &str) -> Result<String, KubectlError> {
         let run_error = |source| KubectlError::Run { source };
         let mut child = self
@@ -92,8 +92,8 @@ impl Kubectl {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(run_error)?;
-        // It reads all input before it prints, so writing first cannot block for ever. A broken pipe means that it has
-        // ended, and its own message says why.
+        // kubectl reads all input before it prints, so writing first cannot block forever. A broken pipe means that it
+        // has exited, and its own message has the cause.
         if let Some(mut stdin) = child.stdin.take() {
             match stdin.write_all(input.as_bytes()) {
                 Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(run_error(error)),
@@ -103,7 +103,7 @@ impl Kubectl {
         accept(arguments, child.wait_with_output().map_err(run_error)?)
     }
 
-    /// Creates or changes the objects of a manifest.
+    /// Applies a manifest.
     pub fn apply(&self, manifest: &str) -> Result<(), KubectlError> {
         self.run_with_input(&["apply", "--filename=-"], manifest).map(drop)
     }

@@ -1,12 +1,14 @@
-//! A real Kubernetes control plane on loopback: etcd, kube-apiserver and kube-controller-manager (without its own
-//! `CronJob` controller), with kwok to end Jobs. For tests, load tests and a developer's own eyes.
+//! A real Kubernetes control plane on loopback: etcd, kube-apiserver and kube-controller-manager (without its CronJob
+//! controller), with kwok to complete Jobs. It serves tests, load tests and manual experiments.
 //!
-//! - [`Testbed::start`] starts one and [`Drop`] stops it; what a killed owner leaves behind is swept by the next start.
-//! - [`Binaries::find_or_build`] takes the programs from `KUBEBUILDER_ASSETS` or builds them once from pinned Go modules.
-//! - [`Kubectl`] speaks to it.
+//! - [`Testbed::start`] starts a control plane, and [`Drop`] stops it. The next start sweeps up what a killed owner
+//!   left behind.
+//! - [`Binaries::find_or_build`] takes the programs from `KUBEBUILDER_ASSETS` or builds them once from pinned Go
+//!   modules.
+//! - [`Kubectl`] is a client for it.
 //!
-//! Nothing listens beyond loopback, nothing is written but the state folder (a tmpfs where there is one) and the cache
-//! of programs, and no process is signalled that was not first verified to be the one that was started.
+//! Nothing listens beyond loopback. Only the state folder (on tmpfs if available) and the cache of programs are
+//! written. A process is signalled only after its identity is verified.
 #![allow(
     clippy::disallowed_methods,
     reason = "waiting for processes is the work of this crate, and that needs a clock"

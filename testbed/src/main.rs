@@ -1,4 +1,4 @@
-//! The `testbed` command: a control plane for a person.
+//! The `testbed` command: a control plane for manual use.
 #![allow(clippy::print_stdout, reason = "a command answers on standard output")]
 
 mod demo;
@@ -16,11 +16,11 @@ use testbed::{
 };
 
 /// A real Kubernetes control plane on loopback: etcd, kube-apiserver, kube-controller-manager without its CronJob
-/// controller, and kwok to end Jobs.
+/// controller, and kwok to complete Jobs.
 #[derive(Debug, Parser)]
 #[command(name = "testbed", version, propagate_version = true)]
 struct Arguments {
-    /// Which control plane, where one is not enough.
+    /// Name of the control plane, if you need several.
     #[arg(long, global = true, default_value = "default")]
     name: String,
     #[command(subcommand)]
@@ -29,40 +29,41 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Builds cronwheel and runs it on a control plane of its own with one example CronJob, until Ctrl-C.
+    /// Builds cronwheel and runs it on its own control plane with one example CronJob, until Ctrl-C.
     Demo {
-        /// Address of cronwheel's probes and metrics.
+        /// Address for cronwheel's probes and metrics.
         #[arg(long, default_value = "127.0.0.1:8080")]
         listen: String,
     },
-    /// Starts one that runs until `down`.
+    /// Starts a control plane that runs until `down`.
     Up {
-        /// Who brings Jobs to their end.
+        /// What completes Jobs.
         #[arg(long, value_enum, default_value_t)]
         jobs: JobLife,
-        /// Have the API server write an audit log of Jobs, CronJobs, Events and Leases.
+        /// Write an audit log of Jobs, CronJobs, Events and Leases.
         #[arg(long)]
         audit: bool,
     },
-    /// Stops it and removes all its state, also after a crash; sweeps what killed tests have left.
+    /// Stops the control plane and removes its state, even after a crash. Also removes what killed tests left behind.
     Down,
-    /// Says what runs. Exits with 1 unless all does.
+    /// Shows which processes run. Exits with 1 unless all do.
     Status,
-    /// Only builds the programs, where they are missing, and prints where they are.
+    /// Builds missing programs and prints their paths.
     Build,
-    /// Runs helm against it: `testbed helm -- list -A`. `helm template` and `helm lint` need no control plane.
+    /// Runs helm against the control plane: `testbed helm -- list -A`. `helm template` and `helm lint` need no control
+    /// plane.
     Helm {
-        /// Arguments of helm.
+        /// Arguments for helm.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Runs kubectl against it: `testbed kubectl -- get jobs -A`.
+    /// Runs kubectl against the control plane: `testbed kubectl -- get jobs -A`.
     Kubectl {
-        /// Arguments of kubectl.
+        /// Arguments for kubectl.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// The CronJob controller of kube-controller-manager, to compare with.
+    /// The CronJob controller of kube-controller-manager, as a reference for comparison.
     Reference {
         #[command(subcommand)]
         command: ReferenceCommand,
@@ -71,12 +72,12 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum ReferenceCommand {
-    /// Starts it.
+    /// Starts the reference.
     Up {
         #[command(flatten)]
         limits: ReferenceLimits,
     },
-    /// Stops it.
+    /// Stops the reference.
     Down,
 }
 
@@ -167,7 +168,7 @@ fn status(name: &str) -> anyhow::Result<ExitCode> {
 
 fn helm(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let mut command = std::process::Command::new(find_or_build_helm()?);
-    // Without a control plane there is nothing to reach: never the cluster of whoever runs this.
+    // Without a control plane, helm must not reach the cluster in the user's own kubeconfig.
     let kubeconfig = StateRoot::usual()?
         .find(name)?
         .map_or_else(|| "/dev/null".into(), |instance| instance.kubeconfig());

@@ -1,13 +1,13 @@
-//! The ports of one control plane.
+//! The ports of a control plane.
 //!
-//! They lie below the range from which the kernel takes ports for outgoing connections: a port that a stopped API
-//! server left must still be free when it starts again, and a client that calls it meanwhile must not meet itself.
+//! They are below the kernel's range for outgoing connections. The port of a stopped API server must stay free until
+//! its restart, and a client that connects in the meantime must not connect to itself.
 
 use std::{collections::BTreeSet, net::TcpListener, ops::Range};
 
 use serde::{Deserialize, Serialize};
 
-/// Below 32768, where the ephemeral range of Linux begins.
+/// Below 32768, where the ephemeral port range of Linux starts.
 const PORT_RANGE: Range<u16> = 20_000..30_000;
 
 /// One port for each listener.
@@ -21,8 +21,8 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    /// Takes free ports that no other control plane has; the search starts at a place that depends on `seed`.
-    /// None where the range has too few left.
+    /// Picks free ports that no other control plane has. The search starts at an offset that depends on `seed`. Returns
+    /// `None` if too few ports are left.
     pub(crate) fn choose(taken: &BTreeSet<u16>, seed: u32) -> Option<Ports> {
         Ports::choose_by(taken, seed, |port| TcpListener::bind(("127.0.0.1", port)).is_ok())
     }
@@ -30,7 +30,7 @@ impl Ports {
     fn choose_by(taken: &BTreeSet<u16>, seed: u32, is_free: impl Fn(u16) -> bool) -> Option<Ports> {
         let n_ports = u32::from(PORT_RANGE.end - PORT_RANGE.start);
         let mut free = (0..n_ports)
-            // Ten apart, so that two that start together rarely try the same ones.
+            // Seeds are ten ports apart, so that control planes that start at the same time rarely collide.
             .filter_map(|step| u16::try_from((seed.wrapping_mul(10) + step) % n_ports).ok())
             .map(|offset| PORT_RANGE.start + offset)
             .filter(|port| !taken.contains(port) && is_free(*port));

@@ -1,7 +1,7 @@
-//! One started process, known beyond doubt: by process id, start time and program.
+//! A process, identified by process id, start time and program.
 //!
-//! Process ids are used again, so an id read from a file proves nothing. A [`ProcessRecord`] is signalled only while
-//! start time and program still agree, and through a pidfd, so the process cannot be replaced between look and signal.
+//! Process ids are reused, so an id from a file proves nothing. A [`ProcessRecord`] is signalled only if start time and
+//! program still match. The signal goes through a pidfd, so the process cannot be replaced between check and signal.
 
 use std::{
     fs, io,
@@ -17,35 +17,35 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-/// How often a process is looked at while it is expected to end.
+/// Poll interval while waiting for a process to exit.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long a process may take to vanish after SIGKILL: the kernel frees its memory first.
+/// Maximum wait after SIGKILL. The kernel frees the memory of the process first.
 const KILL_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// What went wrong with a process.
+/// Why an operation on a process failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// `/proc` has no such process, or cannot be read.
+    /// `/proc` has no such process or cannot be read.
     #[error("cannot read /proc/{pid} (the test bed needs Linux)")]
     Inspect {
-        /// Its process id.
+        /// The process id.
         pid: u32,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The kernel refused the signal.
     #[error("cannot signal process {pid}")]
     Signal {
-        /// Its process id.
+        /// The process id.
         pid: u32,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// It outlived SIGKILL.
+    /// The process survived SIGKILL.
     #[error("process {pid} is still there after SIGKILL")]
     Unkillable {
-        /// Its process id.
+        /// The process id.
         pid: u32,
     },
 }
@@ -54,13 +54,13 @@ pub enum ProcessError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProcessRecord {
     pid: u32,
-    /// When it started, in clock ticks since boot, as in `/proc/<pid>/stat`.
+    /// The start time in clock ticks since boot, as in `/proc/<pid>/stat`.
     start_ticks: u64,
     executable: PathBuf,
 }
 
 impl ProcessRecord {
-    /// Takes the identity of a process that runs now.
+    /// Records the identity of a running process.
     pub(crate) fn of(pid: u32) -> Result<ProcessRecord, ProcessError> {
         let inspect = |source| ProcessError::Inspect { pid, source };
         let stat = Stat::read(pid).map_err(inspect)?;
@@ -72,7 +72,7 @@ impl ProcessRecord {
         })
     }
 
-    /// The identity of this process.
+    /// Records the identity of this process.
     pub(crate) fn of_this_process() -> Result<ProcessRecord, ProcessError> {
         ProcessRecord::of(std::process::id())
     }
@@ -81,7 +81,7 @@ impl ProcessRecord {
         self.pid
     }
 
-    /// Whether that very process runs; one that ended and was not waited for yet does not.
+    /// Returns whether this very process runs. Zombies do not count.
     pub(crate) fn is_running(&self) -> bool {
         let Ok(stat) = Stat::read(self.pid) else { return false };
         let is_same_start = stat.start_ticks == self.start_ticks && !stat.has_ended();
@@ -89,7 +89,7 @@ impl ProcessRecord {
             && fs::read_link(proc_path(self.pid, "exe")).is_ok_and(|now| is_same_program(&self.executable, &now))
     }
 
-    /// Asks the process to end, waits for at most `grace`, then kills it. Done at once where it does not run.
+    /// Sends SIGTERM, waits for at most `grace`, then kills the process. Returns at once if it does not run.
     pub(crate) fn stop(&self, grace: Duration) -> Result<(), ProcessError> {
         self.ask_to_end()?;
         if self.has_ended_within(grace) {
@@ -98,7 +98,7 @@ impl ProcessRecord {
         self.kill()
     }
 
-    /// Ends the process as a crash does, where it runs.
+    /// Kills the process as in a crash, if it runs.
     pub(crate) fn kill(&self) -> Result<(), ProcessError> {
         self.signal(Signal::KILL)?;
         if self.has_ended_within(KILL_WAIT_MAX) {
@@ -108,17 +108,17 @@ impl ProcessRecord {
         }
     }
 
-    /// Halts the process where it stands: its connections stay open, and nobody answers on them.
+    /// Freezes the process. Its connections stay open, but it does not respond.
     pub(crate) fn freeze(&self) -> Result<(), ProcessError> {
         self.signal(Signal::STOP)
     }
 
-    /// Lets a frozen process go on.
+    /// Resumes a frozen process.
     pub(crate) fn thaw(&self) -> Result<(), ProcessError> {
         self.signal(Signal::CONT)
     }
 
-    /// Sends SIGTERM, where the process runs.
+    /// Sends SIGTERM, if the process runs.
     pub(crate) fn ask_to_end(&self) -> Result<(), ProcessError> {
         self.signal(Signal::TERM)
     }
@@ -128,7 +128,7 @@ impl ProcessRecord {
             return Ok(());
         };
         let handle = pidfd_open(pid, PidfdFlags::empty());
-        // Looked at after the handle was taken: if it is the right process now, the handle is of the right process.
+        // Checked after the handle was opened: if the process is the right one now, so is the handle's.
         if !self.is_running() {
             return Ok(());
         }
@@ -158,12 +158,12 @@ impl ProcessRecord {
     }
 }
 
-/// Asks a child process to end, by SIGTERM, which the standard library cannot send.
+/// Sends SIGTERM to a child process, which the standard library cannot do.
 pub fn ask_to_end(child: &Child) -> Result<(), ProcessError> {
     ProcessRecord::of(child.id())?.ask_to_end()
 }
 
-/// The two facts that we need of `/proc/<pid>/stat`.
+/// The two fields that we need from `/proc/<pid>/stat`.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     state: char,
@@ -176,12 +176,13 @@ impl Stat {
         Stat::parse(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "unknown form of stat"))
     }
 
-    /// The program's name is in brackets and may itself hold brackets and spaces, so fields count from the last bracket.
+    /// The program name is in brackets and may itself contain brackets and spaces, so fields are counted from the last
+    /// bracket.
     fn parse(text: &str) -> Option<Stat> {
         let (_, after_name) = text.rsplit_once(')')?;
         let mut fields = after_name.split_ascii_whitespace();
         let state = fields.next()?.chars().next()?;
-        // Field 22 of the line; the state was field 3.
+        // Field 22 of the line. The state was field 3.
         let start_ticks = fields.nth(18)?.parse().ok()?;
         Some(Stat { state, start_ticks })
     }
@@ -191,7 +192,7 @@ impl Stat {
     }
 }
 
-/// A program whose file was replaced or removed meanwhile still is the program that was started.
+/// Returns whether the program is the recorded one. A program whose file was replaced or removed still is.
 fn is_same_program(recorded: &Path, now: &Path) -> bool {
     let plain = |path: &Path| {
         let text = path.to_string_lossy().into_owned();
@@ -210,7 +211,7 @@ mod tests {
 
     use super::*;
 
-    /// A process that ends only when told to, killed should the test fail.
+    /// A process that runs until it is stopped, and is killed if the test fails.
     struct Sleeper(Child);
 
     impl Sleeper {

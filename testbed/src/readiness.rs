@@ -1,4 +1,4 @@
-//! Waiting until a process serves, and noticing when it never will.
+//! Waits until a process is ready, and detects that it never will be.
 
 use std::{
     io::{Read, Write},
@@ -9,37 +9,37 @@ use std::{
 
 use crate::{component::Component, instance::Instance};
 
-/// How often we ask.
+/// Poll interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The longest wait for one process; seconds are usual, a loaded machine may need many.
+/// Maximum wait for one process. Seconds are usual, but a loaded machine may need much longer.
 const READY_WAIT_MAX: Duration = Duration::from_mins(1);
 
-/// For one exchange with a process on loopback.
+/// Timeout of one request to a process on loopback.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Why a process does not serve.
+/// Why a process is not ready.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadinessError {
-    /// It ended.
+    /// The process exited.
     #[error("{component} ended while it was waited for; its log ends with:\n{log_tail}")]
     Ended {
-        /// Which.
+        /// The process.
         component: Component,
         /// The end of its log.
         log_tail: String,
     },
-    /// It runs and does not serve.
+    /// The process runs but is not ready.
     #[error("{component} is not ready after {} s; its log ends with:\n{log_tail}", READY_WAIT_MAX.as_secs())]
     Late {
-        /// Which.
+        /// The process.
         component: Component,
         /// The end of its log.
         log_tail: String,
     },
 }
 
-/// Waits until `is_ready` says so.
+/// Waits until `is_ready` returns true.
 pub(crate) fn wait_until(
     instance: &Instance,
     component: Component,
@@ -66,7 +66,7 @@ pub(crate) fn wait_until(
     }
 }
 
-/// Whether etcd answers that it is healthy. It speaks plain HTTP here.
+/// Returns whether etcd reports that it is healthy. Here it serves plain HTTP.
 pub(crate) fn is_etcd_healthy(port: u16) -> bool {
     let exchange = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
@@ -79,7 +79,7 @@ pub(crate) fn is_etcd_healthy(port: u16) -> bool {
     exchange().is_ok_and(|answer| answer.contains(r#""health":"true""#))
 }
 
-/// Whether a Kubernetes server answers 200. A closed port is noticed without the cost of a kubectl.
+/// Returns whether a Kubernetes server answers 200. The TCP connection detects a closed port without starting kubectl.
 pub(crate) fn answers(instance: &Instance, port: u16, path: &str) -> bool {
     let server = format!("--server=https://127.0.0.1:{port}");
     TcpStream::connect(("127.0.0.1", port)).is_ok()

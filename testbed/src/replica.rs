@@ -1,4 +1,4 @@
-//! One of several replicas of cronwheel, as a child process whose log says which shards it leads, and since when.
+//! A replica of cronwheel as a child process. Its log records which shards it leads, and since when.
 
 pub mod turns;
 
@@ -12,40 +12,40 @@ use std::{
 use self::turns::Turn;
 use crate::process::{ProcessError, ProcessRecord};
 
-/// Who a replica is, and how it is started.
+/// The identity of a replica, and how to start it.
 #[derive(Clone, Debug)]
 pub struct ReplicaSetup {
     /// The executable.
     pub program: PathBuf,
-    /// The kubeconfig that it acts by.
+    /// The kubeconfig that it uses.
     pub kubeconfig: PathBuf,
     /// The namespace of the Leases.
     pub lease_namespace: String,
-    /// How many shards.
+    /// The number of shards.
     pub n_shards: u32,
-    /// The name of its pod.
+    /// The name of its Pod.
     pub pod_name: String,
-    /// The uid of its pod: a process with the uid of one that has ended is its restart.
+    /// The uid of its Pod. A process with the uid of a previous one is a restart of the container.
     pub pod_uid: String,
-    /// The revision of its pod.
+    /// The revision of its Pod.
     pub revision: String,
-    /// Where its endpoints are, host and port.
+    /// Host and port of its endpoints.
     pub address: String,
-    /// More arguments of `cronwheel run`.
+    /// Further arguments of `cronwheel run`.
     pub arguments: Vec<String>,
-    /// Its log, one JSON object a line; a restart appends to it.
+    /// Its log, one JSON object per line. A restart appends to it.
     pub log: PathBuf,
 }
 
-/// What went wrong with a replica.
+/// Why an operation on a replica failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplicaError {
-    /// It does not start.
+    /// It cannot be started.
     #[error("cannot run {program}")]
     Spawn {
         /// The executable.
         program: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// Its log cannot be written or read.
@@ -53,15 +53,15 @@ pub enum ReplicaError {
     Log {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// It cannot be waited for.
     #[error("cannot wait for process {pid}")]
     Wait {
-        /// Its process id.
+        /// The process id.
         pid: u32,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// It cannot be signalled.
@@ -69,7 +69,7 @@ pub enum ReplicaError {
     Process(#[from] ProcessError),
 }
 
-/// See the module. Dropping it kills it.
+/// A replica of cronwheel as a child process. Dropping it kills it.
 #[derive(Debug)]
 pub struct Replica {
     setup: ReplicaSetup,
@@ -78,7 +78,7 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// Starts one; it is not ready yet.
+    /// Starts a replica. It is not ready yet.
     pub fn start(setup: ReplicaSetup) -> Result<Replica, ReplicaError> {
         let log_error = |source| ReplicaError::Log {
             path: setup.log.clone(),
@@ -112,7 +112,7 @@ impl Replica {
         match ProcessRecord::of(child.id()) {
             Ok(record) => Ok(Replica { setup, child, record }),
             Err(error) => {
-                // A process that cannot be found again would be ended by nobody.
+                // Nothing could find and stop a process without a record.
                 let _ = child.kill();
                 let _ = child.wait();
                 Err(error.into())
@@ -120,22 +120,22 @@ impl Replica {
         }
     }
 
-    /// How it was started.
+    /// The setup that it was started with.
     pub fn setup(&self) -> &ReplicaSetup {
         &self.setup
     }
 
-    /// Its process id.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Asks it to end, as a rollout does.
+    /// Sends SIGTERM, as a rollout does.
     pub fn ask_to_end(&self) -> Result<(), ReplicaError> {
         Ok(self.record.ask_to_end()?)
     }
 
-    /// Ends it as a crash does, and waits for that.
+    /// Kills it as in a crash, and waits until it is gone.
     pub fn kill(&mut self) -> Result<(), ReplicaError> {
         let wait = |source| ReplicaError::Wait {
             pid: self.record.pid(),
@@ -145,17 +145,17 @@ impl Replica {
         self.child.wait().map(drop).map_err(wait)
     }
 
-    /// Halts it where it stands.
+    /// Freezes it.
     pub fn freeze(&self) -> Result<(), ReplicaError> {
         Ok(self.record.freeze()?)
     }
 
-    /// Lets it go on after a freeze.
+    /// Resumes it after a freeze.
     pub fn thaw(&self) -> Result<(), ReplicaError> {
         Ok(self.record.thaw()?)
     }
 
-    /// How it has ended; none while it runs.
+    /// Returns its exit status, or `None` while it runs.
     pub fn ending(&mut self) -> Result<Option<ExitStatus>, ReplicaError> {
         let pid = self.record.pid();
         self.child
@@ -163,7 +163,7 @@ impl Replica {
             .map_err(|source| ReplicaError::Wait { pid, source })
     }
 
-    /// What its log says of shards, in order, also before a restart.
+    /// Returns the log lines about shards, in order, including those before a restart.
     pub fn turns(&self) -> Result<Vec<Turn>, ReplicaError> {
         turns_in(&self.setup.log)
     }
@@ -171,13 +171,13 @@ impl Replica {
 
 impl Drop for Replica {
     fn drop(&mut self) {
-        // It may have ended already, which is as good.
+        // It may have exited already, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What a log says of shards, in order.
+/// Returns the lines about shards in a log, in order.
 pub fn turns_in(log: &Path) -> Result<Vec<Turn>, ReplicaError> {
     let text = fs::read(log).map_err(|source| ReplicaError::Log {
         path: log.to_owned(),

@@ -1,8 +1,8 @@
-//! Identities for clients under test.
+//! Identities for the clients under test.
 //!
-//! Identity matters for fairness: `system:masters` is exempt from API priority and fairness, service accounts of
-//! kube-system fall into `workload-high`, others into `workload-low`. A fair comparison with the built-in controller
-//! needs an account of kube-system.
+//! The identity matters for API priority and fairness: `system:masters` is exempt, service accounts in kube-system
+//! belong to `workload-high`, others to `workload-low`. A fair comparison with the built-in controller needs a service
+//! account in kube-system.
 
 use std::path::PathBuf;
 
@@ -12,12 +12,12 @@ use crate::{
     testbed::TestbedError,
 };
 
-/// Longer than any test.
+/// Longer than any test takes.
 const TOKEN_DURATION: &str = "--duration=24h";
 
 impl Instance {
-    /// A kubeconfig with a token of a new `ServiceAccount` that is bound to a `ClusterRole` of its own.
-    /// `rules` is the YAML list of that role's rules, as under its `rules:`.
+    /// Creates a `ServiceAccount` with its own `ClusterRole`, and returns a kubeconfig with a token for it. `rules` is
+    /// the YAML list of the role's rules, as under its `rules:`.
     pub fn service_account_kubeconfig(
         &self,
         namespace: &str,
@@ -28,7 +28,7 @@ impl Instance {
         self.token_kubeconfig(namespace, name)
     }
 
-    /// A kubeconfig with a token of a `ServiceAccount` that exists.
+    /// Returns a kubeconfig with a token for an existing `ServiceAccount`.
     pub fn token_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf, TestbedError> {
         let token = self
             .kubectl()

@@ -1,6 +1,7 @@
-//! The folder of all control planes of this user on this machine, and what killed owners left in it.
+//! The folder of all control planes of this user on this machine, including what killed owners left in it.
 //!
-//! Each [`Instance`] is one folder below. Folders are made, ports are shared out and leftovers swept under one lock.
+//! Each [`Instance`] is a subfolder. A single lock protects the creation of folders, the allocation of ports and the
+//! sweep.
 
 use std::{
     collections::BTreeSet,
@@ -16,10 +17,10 @@ use crate::{
     ports::Ports,
 };
 
-/// A shared memory file system smaller than this (containers often have 64 MiB) is not used.
+/// A shared memory file system smaller than this is not used. Containers often have only 64 MiB.
 const TMPFS_SIZE_MIN_BYTES: u64 = 2 << 30;
 
-/// What went wrong with the folder of all control planes.
+/// Why an operation on the folder failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StateRootError {
     /// It cannot be read or written.
@@ -27,25 +28,25 @@ pub enum StateRootError {
     Access {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// Somebody else made a folder of that name.
+    /// Another user created the folder.
     #[error("the state folder {path} belongs to another user")]
     Foreign {
         /// The folder.
         path: PathBuf,
     },
-    /// A control plane of that name exists.
+    /// A control plane with this name exists.
     #[error("a control plane named {name} exists")]
     Exists {
         /// Its name.
         name: String,
     },
-    /// All ports of our range are in use.
+    /// All ports of the range are in use.
     #[error("no free ports left")]
     NoPorts,
-    /// A control plane below it cannot be read or removed.
+    /// A control plane in the folder cannot be read or removed.
     #[error(transparent)]
     Instance(#[from] InstanceError),
 }
@@ -57,10 +58,10 @@ pub struct StateRoot {
 }
 
 impl StateRoot {
-    /// The usual place: on tmpfs where there is a roomy one, else in the folder for temporary files.
+    /// Opens the usual folder: on tmpfs if there is a large enough one, else in the folder for temporary files.
     pub fn usual() -> Result<StateRoot, StateRootError> {
         let shared_memory = Path::new("/dev/shm");
-        // Its size and not what is free, so that every call finds the same place.
+        // The total size and not the free space, so that every call returns the same folder.
         let is_roomy = rustix::fs::statvfs(shared_memory)
             .is_ok_and(|status| status.f_blocks.saturating_mul(status.f_frsize) >= TMPFS_SIZE_MIN_BYTES);
         let parent = if is_roomy {
@@ -72,7 +73,7 @@ impl StateRoot {
         StateRoot::at(parent.join(format!("cronwheel-testbed-{user}")))
     }
 
-    /// Another place, made where it is missing. It holds keys, so it must be ours alone.
+    /// Opens another folder, and creates it if necessary. It holds keys, so it must be accessible only to this user.
     pub fn at(folder: PathBuf) -> Result<StateRoot, StateRootError> {
         let access = |source| StateRootError::Access {
             path: folder.clone(),
@@ -90,7 +91,7 @@ impl StateRoot {
         Ok(StateRoot { folder })
     }
 
-    /// The control plane of that name, where there is one.
+    /// Returns the control plane with this name, if it exists.
     pub fn find(&self, name: &str) -> Result<Option<Instance>, StateRootError> {
         let _lock = self.lock()?;
         let folder = self.folder.join(name);
@@ -101,7 +102,7 @@ impl StateRoot {
         }
     }
 
-    /// Stops and removes what owners that no longer run have left. Returns the names.
+    /// Stops and removes control planes whose owner no longer runs. Returns their names.
     pub fn sweep(&self) -> Result<Vec<String>, StateRootError> {
         let _lock = self.lock()?;
         let mut swept = Vec::new();
@@ -113,7 +114,8 @@ impl StateRoot {
                     swept.push(instance.name());
                 }
                 Ok(_) => {}
-                // Made under the lock together with its manifest: without one it is the rest of a removal that was cut off.
+                // Folder and manifest are created under the lock. A folder without a manifest is left over from an
+                // interrupted removal.
                 Err(InstanceError::NoManifest { .. }) => {
                     fs::remove_dir_all(&folder).map_err(|source| StateRootError::Access { path: folder, source })?;
                 }
@@ -123,14 +125,14 @@ impl StateRoot {
         Ok(swept)
     }
 
-    /// Stops all of a control plane and removes its folder.
+    /// Stops all processes of a control plane and removes its folder.
     pub fn remove(&self, instance: &Instance) -> Result<(), StateRootError> {
         instance.stop_all()?;
         let _lock = self.lock()?;
         Ok(instance.remove_folder()?)
     }
 
-    /// Makes the folder of a new control plane and gives it ports.
+    /// Creates the folder of a new control plane and allocates its ports.
     pub(crate) fn claim(
         &self,
         name: &str,
@@ -167,7 +169,7 @@ impl StateRoot {
         Ok(folders)
     }
 
-    /// Held until the file is dropped, also by a crash.
+    /// Locks the folder. The lock is held until the file is dropped or the process dies.
     fn lock(&self) -> Result<File, StateRootError> {
         let path = self.folder.join(".lock");
         let access = |source| StateRootError::Access {

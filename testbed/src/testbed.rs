@@ -1,4 +1,4 @@
-//! Starting a control plane, in order, and owning it.
+//! Starts a control plane in order, and owns it.
 
 use std::{
     ops::Deref,
@@ -19,7 +19,7 @@ use crate::{
     state_root::{StateRoot, StateRootError},
 };
 
-/// Who does what to which objects, without bodies: the view from outside of any controller's work.
+/// Logs the requests for these objects without bodies: an external record of what each controller did.
 const AUDIT_POLICY: &str = "apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -37,66 +37,67 @@ const KWOK_JOBS: &str = include_str!("../config/kwok-jobs.yaml");
 const KWOK_PODS: &str = include_str!("../config/kwok-pods.yaml");
 const PIN_PODS: &str = include_str!("../config/pin-pods.yaml");
 
-/// A pod that binds to the kwok node once the policy of [`PIN_PODS`] works.
+/// A Pod that is bound to the kwok node once the policy of [`PIN_PODS`] is active.
 const PINNED_POD: &str = "{apiVersion: v1, kind: Pod, metadata: {name: probe, namespace: default}, \
                           spec: {containers: [{name: probe, image: probe}]}}";
 
-/// What went wrong with a control plane.
+/// Why a control plane cannot be started or used.
 #[derive(Debug, thiserror::Error)]
 pub enum TestbedError {
-    /// The programs.
+    /// An error of the programs.
     #[error(transparent)]
     Binaries(#[from] BinariesError),
-    /// The folder of all control planes.
+    /// An error of the folder of all control planes.
     #[error(transparent)]
     StateRoot(#[from] StateRootError),
-    /// The folder or a process of this one.
+    /// An error of this control plane's folder or processes.
     #[error(transparent)]
     Instance(#[from] InstanceError),
-    /// This very process.
+    /// An error of this process.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// Keys.
+    /// An error of keys or certificates.
     #[error(transparent)]
     Certificates(#[from] CertificatesError),
-    /// A process does not serve.
+    /// A process is not ready.
     #[error(transparent)]
     Readiness(#[from] ReadinessError),
-    /// A call of kubectl.
+    /// An error of kubectl.
     #[error(transparent)]
     Kubectl(#[from] KubectlError),
 }
 
-/// How a control plane is to be.
+/// Options of a control plane.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Who brings Jobs to their end.
+    /// What completes Jobs.
     pub jobs: JobLife,
-    /// Whether the API server writes an audit log of Jobs, `CronJob`s, their status, Events and Leases.
+    /// Whether the API server writes an audit log of Jobs, CronJobs, their status, Events and Leases.
     pub audit: bool,
     /// Feature gates of the API server, as `Name=true`.
     pub feature_gates: Vec<String>,
-    /// Whether etcd syncs each write to disk and the API server has its own limits on requests, 400 and 200. Otherwise
-    /// etcd has `--unsafe-no-fsync`, and the limits are 3000 and 1500. The state folder should be on a disk then.
+    /// Whether etcd syncs each write to disk and the API server has its default request limits, 400 and 200. Otherwise
+    /// etcd runs with `--unsafe-no-fsync`, and the limits are 3000 and 1500. With this option, put the state folder on
+    /// a disk.
     pub server_defaults: bool,
-    /// Its name, unique for this user; none for one that no other has.
+    /// The name, unique for this user. `None` generates one.
     pub name: Option<String>,
-    /// Where its state folder goes; none for the usual place.
+    /// The parent of the state folder. `None` means the usual one.
     pub state_root: Option<PathBuf>,
 }
 
-/// A running control plane that ends with this value. Everything that an [`Instance`] can do, it can do.
+/// A running control plane that is stopped on drop. It dereferences to [`Instance`].
 #[derive(Debug)]
 pub struct Testbed {
     root: StateRoot,
     instance: Instance,
-    /// To be waited for once they were stopped; else they would stay as zombies.
+    /// Child processes to wait for after they were stopped. Otherwise they would remain as zombies.
     children: Vec<(Component, Child)>,
     is_detached: bool,
 }
 
 impl Testbed {
-    /// Builds the programs where they are missing, sweeps what killed owners left, starts all and waits until it serves.
+    /// Builds missing programs, sweeps what killed owners left, starts all processes and waits until they are ready.
     pub fn start(options: Options) -> Result<Testbed, TestbedError> {
         let binaries = Binaries::find_or_build()?;
         let root = match options.state_root {
@@ -115,7 +116,7 @@ impl Testbed {
             server_defaults: options.server_defaults,
             binaries,
         })?;
-        // From here on a failure stops what was started.
+        // From here on, a failure stops what was started.
         let mut testbed = Testbed {
             root,
             instance,
@@ -129,19 +130,19 @@ impl Testbed {
         Ok(testbed)
     }
 
-    /// Lets it run on without this process; a command or [`StateRoot::remove`] stops it.
+    /// Lets the control plane outlive this process. A command or [`StateRoot::remove`] stops it.
     pub fn detach(mut self) -> Result<Instance, TestbedError> {
         self.instance.disown()?;
         self.is_detached = true;
         Ok(self.instance.clone())
     }
 
-    /// Where etcd keeps its data. To be copied and put back while etcd is stopped.
+    /// The data folder of etcd. Copy and restore it only while etcd is stopped.
     pub fn etcd_data(&self) -> PathBuf {
         self.instance.folder().join("etcd")
     }
 
-    /// Starts etcd, also again after [`Testbed::stop_etcd`], with the data that it had.
+    /// Starts etcd. After [`Testbed::stop_etcd`] it continues with its data.
     pub fn start_etcd(&mut self) -> Result<(), TestbedError> {
         self.spawn(Component::Etcd, &self.instance.setup().etcd_arguments())?;
         let port = self.instance.ports().etcd_client;
@@ -150,21 +151,21 @@ impl Testbed {
         })?)
     }
 
-    /// Stops etcd: the API server then answers errors.
+    /// Stops etcd. The API server then returns errors.
     pub fn stop_etcd(&mut self) -> Result<(), TestbedError> {
         self.stop_and_reap(Component::Etcd)
     }
 
-    /// Ends etcd as a crash does, also while it is frozen: the API server never learns what became of its last writes.
+    /// Kills etcd as in a crash, even while it is frozen. The API server does not learn the result of its last writes.
     pub fn kill_etcd(&mut self) -> Result<(), TestbedError> {
         self.kill_and_reap(Component::Etcd)
     }
 
-    /// Starts the API server, also again after [`Testbed::stop_api_server`], on the same port.
+    /// Starts the API server. After [`Testbed::stop_api_server`] it uses the same port.
     pub fn start_api_server(&mut self) -> Result<(), TestbedError> {
         self.spawn(Component::ApiServer, &self.instance.setup().api_server_arguments())?;
         self.wait_for_server(Component::ApiServer, self.instance.ports().api_server, "/readyz")?;
-        // Made by the server itself, a moment after it says that it is ready.
+        // The server creates these namespaces a moment after it reports that it is ready.
         let port = self.instance.ports().api_server;
         for namespace in ["default", "kube-system"] {
             self.wait_for_server(Component::ApiServer, port, &format!("/api/v1/namespaces/{namespace}"))?;
@@ -172,34 +173,34 @@ impl Testbed {
         Ok(())
     }
 
-    /// Stops the API server: its port is closed.
+    /// Stops the API server, which closes its port.
     pub fn stop_api_server(&mut self) -> Result<(), TestbedError> {
         self.stop_and_reap(Component::ApiServer)
     }
 
-    /// Ends the API server as a crash does: its clients never learn what became of their last requests.
+    /// Kills the API server as in a crash. Its clients do not learn the results of their last requests.
     pub fn kill_api_server(&mut self) -> Result<(), TestbedError> {
         self.kill_and_reap(Component::ApiServer)
     }
 
-    /// Starts the built-in `CronJob` controller. No other may run at the same time: two fight over the same Job names.
+    /// Starts the built-in CronJob controller. Run only one at a time: two would create the same Jobs.
     pub fn start_reference(&mut self, limits: ReferenceLimits) -> Result<(), TestbedError> {
         let child = self.instance.start_reference(limits)?;
         self.children.push((Component::Reference, child));
         Ok(())
     }
 
-    /// Stops the built-in `CronJob` controller.
+    /// Stops the built-in CronJob controller.
     pub fn stop_reference(&mut self) -> Result<(), TestbedError> {
         self.stop_and_reap(Component::Reference)
     }
 
-    /// Ends the built-in `CronJob` controller as a crash does.
+    /// Kills the built-in CronJob controller as in a crash.
     pub fn kill_reference(&mut self) -> Result<(), TestbedError> {
         self.kill_and_reap(Component::Reference)
     }
 
-    /// Stops all and removes the state folder, as dropping does, but with an answer.
+    /// Stops everything and removes the state folder, as drop does, but returns errors.
     pub fn stop(mut self) -> Result<(), TestbedError> {
         self.stop_all_and_reap()
     }
@@ -227,13 +228,14 @@ impl Testbed {
         }
     }
 
-    /// It tells nobody when it is ready, but it ends at once where it does not like its configuration.
+    /// kwok does not report readiness, but it exits at once if its configuration is invalid.
     fn check_kwok(&self) -> Result<(), TestbedError> {
         let is_running = || self.instance.is_running(Component::Kwok);
         Ok(readiness::wait_until(&self.instance, Component::Kwok, is_running)?)
     }
 
-    /// Binds pods to the one kwok node by an admission policy, in place of a scheduler, and waits until that works.
+    /// Binds Pods to the single kwok node with an admission policy, in place of a scheduler, and waits until the policy
+    /// is active.
     fn pin_pods(&self) -> Result<(), TestbedError> {
         let kubectl = self.instance.kubectl();
         kubectl.apply(PIN_PODS)?;
@@ -302,17 +304,17 @@ impl Testbed {
         Ok(())
     }
 
-    /// Only for those that have ended: waiting does not end them.
+    /// Waits for child processes that were stopped before.
     fn reap(&mut self, is_wanted: impl Fn(Component) -> bool) {
         for (_, mut child) in self.children.extract_if(.., |(component, _)| is_wanted(*component)) {
-            // Fails only where it was waited for before.
+            // This fails only if the process was waited for before.
             let _ = child.wait();
         }
     }
 }
 
 impl Instance {
-    /// Starts the built-in `CronJob` controller for whoever waits for the child, and waits until it serves.
+    /// Starts the built-in CronJob controller and waits until it is ready. The caller must wait for the child.
     pub fn start_reference(&self, limits: ReferenceLimits) -> Result<Child, TestbedError> {
         let child = self.spawn(Component::Reference, &self.setup().reference_arguments(limits))?;
         let port = self.ports().reference;
@@ -322,7 +324,7 @@ impl Instance {
         Ok(child)
     }
 
-    /// The metrics of the built-in `CronJob` controller, in Prometheus' text format.
+    /// Returns the metrics of the built-in CronJob controller, in the Prometheus text format.
     pub fn reference_metrics(&self) -> Result<String, TestbedError> {
         let server = format!("--server=https://127.0.0.1:{}", self.ports().reference);
         Ok(self.kubectl().run(&["get", &server, "--raw", "/metrics"])?)
@@ -348,7 +350,7 @@ impl Drop for Testbed {
     }
 }
 
-/// This process, and how many it has started.
+/// The id of this process, and a counter.
 fn unique_name() -> String {
     static N_STARTED: AtomicU32 = AtomicU32::new(0);
     format!("{}-{}", std::process::id(), N_STARTED.fetch_add(1, Ordering::Relaxed))

@@ -1,8 +1,8 @@
-//! A way to a server that a test can interrupt: each connection is carried over loopback until then.
+//! A loopback proxy whose connections a test can interrupt.
 //!
-//! It is cut, so that both ends notice, or held, so that neither does: what was not carried yet stays where it is, and
-//! is lost if its sender resets the connection meanwhile, as in a network that is partitioned. Or what is on the way is
-//! delayed, and comes whatever its sender does meanwhile.
+//! A test can cut connections, so that both ends notice, or hold them, so that neither does. While held, data that was
+//! not forwarded stays with its sender. It is lost if the sender resets the connection meanwhile, as in a network
+//! partition. A test can also delay data, which then arrives whatever its sender does meanwhile.
 
 use std::{io, pin::pin, sync::Arc, time::Duration};
 
@@ -17,16 +17,16 @@ use tokio::{
     time::sleep,
 };
 
-/// What is carried at a time.
+/// Size of a chunk to forward.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// What one connection may have on the way in one direction; beyond it the sender waits.
+/// Maximum amount of delayed data per connection and direction. Beyond it, the sender blocks.
 const DELAYED_BYTES_MAX: usize = 4 << 20;
 
-/// Whoever received what a sender that is gone had sent has so long to do it before it learns of the end.
+/// After the sender has gone, the receiver of its data learns of the end only after this time.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// How what is sent is treated.
+/// How data is forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Carries,
@@ -34,7 +34,7 @@ enum Mode {
     Delays,
 }
 
-/// Dropping it closes the way for new connections.
+/// A loopback proxy. Dropping it refuses new connections.
 #[derive(Debug)]
 pub struct Wire {
     address: String,
@@ -43,7 +43,7 @@ pub struct Wire {
     acceptor: JoinHandle<()>,
 }
 
-/// Clones are the same.
+/// The switches of a proxy. Clones share them.
 #[derive(Clone, Debug, Default)]
 struct Switches {
     cut: Arc<Notify>,
@@ -51,7 +51,7 @@ struct Switches {
 }
 
 impl Wire {
-    /// To a server, by its host and port.
+    /// Creates a proxy to a server, given as host and port.
     pub async fn to(server: &str) -> io::Result<Wire> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?.to_string();
@@ -66,33 +66,33 @@ impl Wire {
         })
     }
 
-    /// Host and port of this end.
+    /// Host and port of the proxy.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Ends all connections that there are; whoever calls again gets through.
+    /// Closes all current connections. New ones are forwarded.
     pub fn cut(&self) {
         self.switches.cut.notify_waiters();
     }
 
-    /// Carries nothing any more on the connections that there are, and does not end them, as when a peer vanishes.
+    /// Stops forwarding on the current connections without closing them, as when a peer vanishes.
     pub fn silence(&self) {
         self.switches.silenced.notify_waiters();
     }
 
-    /// Carries nothing more, in either direction, until it is released; connections are accepted and stay open.
+    /// Stops forwarding in both directions until released. Connections are accepted and stay open.
     pub fn hold(&self) {
         self.mode.send_replace(Mode::Holds);
     }
 
-    /// Takes what is sent, in either direction, on the connections that there are, and carries it when released, even if
-    /// they have ended by then.
+    /// Buffers the data on current connections in both directions, and forwards it when released, even if they have
+    /// ended by then.
     pub fn delay(&self) {
         self.mode.send_replace(Mode::Delays);
     }
 
-    /// Carries everything again.
+    /// Resumes forwarding.
     pub fn release(&self) {
         self.mode.send_replace(Mode::Carries);
     }
@@ -112,7 +112,7 @@ async fn accept(listener: TcpListener, server: String, switches: Switches, modes
             tokio::select! {
                 () = switches.cut.notified() => return,
                 () = switches.silenced.notified() => {}
-                // However it ends, both sides notice.
+                // However the copy ends, both sides notice.
                 _ = &mut carried => return,
             }
             switches.cut.notified().await;
@@ -127,7 +127,8 @@ async fn carry(near: TcpStream, server: &str, mut modes: watch::Receiver<Mode>) 
     far.set_nodelay(true)?;
     let (near_in, near_out) = near.into_split();
     let (far_in, far_out) = far.into_split();
-    // Each to its own end: who is gone takes no answers, and what it sent still comes.
+    // Each direction runs to its own end: a client that is gone takes no responses, but the data that it sent still
+    // arrives.
     let (there, back) = tokio::join!(
         OneWay::new(near_in, far_out, modes.clone()).carry(),
         OneWay::new(far_in, near_out, modes).carry()
@@ -140,7 +141,7 @@ struct OneWay {
     to: OwnedWriteHalf,
     modes: watch::Receiver<Mode>,
     chunk: Vec<u8>,
-    /// What is on the way.
+    /// The data that is delayed.
     delayed: Vec<u8>,
 }
 
@@ -169,13 +170,13 @@ impl OneWay {
             }
             until_released(&mut self.modes).await?;
             self.to.write_all(&std::mem::take(&mut self.delayed)).await?;
-            // The kernel would still give what came before its sender reset the connection.
+            // The kernel would still deliver data from before the sender's reset.
             if let Some(error) = self.from.as_ref().take_error()? {
                 return Err(error);
             }
             let n_bytes = tokio::select! {
                 biased;
-                // Nothing is taken from the sender while it is held.
+                // While held, nothing is read from the sender.
                 _ = self.modes.wait_for(|mode| *mode != Mode::Carries) => continue,
                 n_bytes = self.from.read(&mut self.chunk) => n_bytes?,
             };
@@ -186,7 +187,7 @@ impl OneWay {
         }
     }
 
-    /// Takes what comes until the mode changes; false where the sender is gone.
+    /// Buffers incoming data until the mode changes. Returns false if the sender is gone.
     async fn take_for_later(&mut self) -> io::Result<bool> {
         loop {
             let has_room = self.delayed.len() < DELAYED_BYTES_MAX;
@@ -202,7 +203,7 @@ impl OneWay {
     }
 }
 
-/// Fails where the wire is gone.
+/// Waits until released. Fails if the proxy is gone.
 async fn until_released(modes: &mut watch::Receiver<Mode>) -> io::Result<()> {
     let released = modes.wait_for(|mode| *mode == Mode::Carries).await;
     released.map(drop).map_err(|_| gone())
@@ -222,7 +223,7 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(5);
 
-    /// Both ends of one connection over a wire.
+    /// Returns both ends of a connection through a proxy.
     async fn connected() -> (Wire, TcpStream, TcpStream) {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let wire = Wire::to(&server.local_addr().unwrap().to_string()).await.unwrap();

@@ -1,7 +1,8 @@
-//! The pinned Go modules and how they are built.
+//! The pinned Go modules and how to build them.
 //!
-//! Several modules, not one: in one, minimal version selection would raise libraries above what each project was tested
-//! with. Their texts are part of this program, so a build never writes into the repository.
+//! There are several modules, because in a single one minimal version selection would raise libraries above the
+//! versions that each project was tested with. Their files are embedded in this program, so a build never writes into
+//! the repository.
 
 use std::{
     fs,
@@ -14,7 +15,7 @@ use ring::digest;
 
 use super::{BinariesError, GoVersion};
 
-/// What the `go` lines of the modules ask for.
+/// The version in the `go` lines of the modules.
 const GO_MINIMUM: GoVersion = GoVersion(1, 26);
 
 /// One Go module.
@@ -23,9 +24,10 @@ pub(super) struct Module {
     name: &'static str,
     go_mod: &'static str,
     go_sum: &'static str,
-    /// Our own Go files: where they go and their texts.
+    /// Our own Go files: path and content.
     sources: &'static [(&'static str, &'static str)],
-    /// The versions are stamped: without them `/version` answers v0.0.0-master, and clients that compare misbehave.
+    /// The linker flags set the version. Without it `/version` returns v0.0.0-master, and clients that compare versions
+    /// misbehave.
     ldflags: &'static str,
     /// Build tags; empty for none.
     tags: &'static str,
@@ -45,7 +47,7 @@ macro_rules! module_text {
     };
 }
 
-/// In the order in which they are built: the quick ones first, so that a fault of the set-up shows early.
+/// In build order. The quick ones come first, so that a broken setup fails early.
 pub(super) const CONTROL_PLANE: [Module; 3] = [
     Module {
         name: "etcd",
@@ -111,8 +113,8 @@ pub(super) const SCHEDULE_ORACLE: Module = Module {
     }],
 };
 
-/// The built-in `CronJob` controller alone, with a clock that can run ahead. A module of its own to the cache, with the
-/// versions of Kubernetes', so that its few lines do not have the whole control plane built again.
+/// The built-in CronJob controller alone, with a clock that can run ahead. It is a separate module with the same
+/// versions as Kubernetes, so that changes to it do not rebuild the whole control plane.
 pub(super) const CLOCKED_REFERENCE: Module = Module {
     name: "k8s/reference",
     go_mod: module_text!("k8s", "go.mod"),
@@ -140,7 +142,7 @@ pub(super) const HELM: Module = Module {
     }],
 };
 
-/// Prometheus and promtool, without the clients of clouds that Prometheus finds its targets by.
+/// Prometheus and promtool, without the service discovery clients of cloud providers.
 pub(super) const PROMETHEUS: Module = Module {
     name: "prometheus",
     go_mod: module_text!("prometheus", "go.mod"),
@@ -160,15 +162,15 @@ pub(super) const PROMETHEUS: Module = Module {
     ],
 };
 
-/// The Go of this machine.
+/// The Go installation of this machine.
 #[derive(Debug)]
 pub(super) struct Go {
-    /// The whole line of `go version`: release, operating system, architecture.
+    /// The output of `go version`: release, operating system, architecture.
     version_line: String,
 }
 
 impl Go {
-    /// Finds Go in the path and checks that it is new enough.
+    /// Finds Go in the path and checks its version.
     pub(super) fn find() -> Result<Go, BinariesError> {
         let output = go_command()
             .arg("version")
@@ -178,7 +180,7 @@ impl Go {
                 source,
             })?;
         let version_line = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        // A development build has no release number; whoever runs one knows.
+        // A development build has no release number and is accepted.
         if parse_version(&version_line).is_some_and(|version| version < GO_MINIMUM) {
             return Err(BinariesError::GoTooOld {
                 found: version_line,
@@ -188,18 +190,18 @@ impl Go {
         Ok(Go { version_line })
     }
 
-    /// Names everything that a module's programs depend on: the Go release and platform, the module, the flags.
+    /// A key for everything that the programs of a module depend on: Go release, platform, module and flags.
     pub(super) fn cache_key(&self, module: &Module) -> String {
         cache_key(&self.version_line, module)
     }
 }
 
-/// Builds the programs of one module into `folder`. A program appears there whole or not at all.
+/// Builds programs of a module into `folder`. Each program appears there completely or not at all.
 pub(super) fn build(module: &Module, programs: &[&Program], folder: &Path) -> Result<(), BinariesError> {
     let begin = Instant::now();
     let names: Vec<_> = programs.iter().map(|program| program.file_name).collect();
     eprintln!("testbed: building {} into {}", names.join(", "), folder.display());
-    // One name for all builds: the caller holds the lock, and what a crashed build left goes with the next.
+    // The same folder for all builds: the caller holds the lock, and the next build removes what a crashed one left.
     let workshop = folder.join(".building");
     prepare(&workshop, module).map_err(|source| BinariesError::Cache {
         path: workshop.clone(),
@@ -228,7 +230,7 @@ pub(super) fn build(module: &Module, programs: &[&Program], folder: &Path) -> Re
     Ok(())
 }
 
-/// `go` with an environment in which equal inputs give equal programs.
+/// The `go` command, with an environment that makes builds reproducible.
 fn go_command() -> Command {
     let mut command = Command::new("go");
     command
@@ -248,7 +250,7 @@ fn build_command(workshop: &Path, module: &Module, program: &Program) -> Command
         .arg(program.package)
         .current_dir(workshop)
         .stdin(Stdio::null())
-        // Standard output belongs to the caller's own results.
+        // Standard output is reserved for the results of the caller.
         .stdout(Stdio::null());
     command
 }
@@ -279,7 +281,7 @@ fn prepare(workshop: &PathBuf, module: &Module) -> std::io::Result<()> {
 fn cache_key(version_line: &str, module: &Module) -> String {
     let mut context = digest::Context::new(&digest::SHA256);
     let mut add = |part: &str| {
-        // The length in front keeps the parts apart.
+        // The length prefix separates the parts.
         context.update(&part.len().to_le_bytes());
         context.update(part.as_bytes());
     };
@@ -299,7 +301,7 @@ fn cache_key(version_line: &str, module: &Module) -> String {
         .fold(String::new(), |key, byte| key + &format!("{byte:02x}"))
 }
 
-/// The release in a line such as `go version go1.26.8 linux/amd64`.
+/// Parses the release in a line such as `go version go1.26.8 linux/amd64`.
 fn parse_version(version_line: &str) -> Option<GoVersion> {
     let release = version_line
         .strip_prefix("go version go")?

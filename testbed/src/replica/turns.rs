@@ -1,48 +1,48 @@
-//! What the log of a replica says of the shards that it leads, and what follows from the logs of all.
+//! Parses what a replica's log says about its shards, and derives handovers from the logs of all replicas.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// What has become of a shard, or of all.
+/// An event in the life of a shard, or of all shards of a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnKind {
-    /// The Lease of the shard says that it is ours, and how it came.
+    /// The replica holds the Lease of the shard.
     Takes {
-        /// How, such as `handed over`.
+        /// How it got the Lease, such as `handed over`.
         adoption: String,
     },
-    /// It acts for the shard.
+    /// It leads the shard.
     Leads,
-    /// It fires nothing more of the shard.
+    /// It fires nothing more in this shard.
     Sealed,
-    /// The shard is another's, or nobody's.
+    /// It no longer holds the shard.
     Leaves {
         /// Why, such as `HandedOver`.
         reason: String,
     },
-    /// All shards are let go: a new life begins.
+    /// It has released all shards and joins again as a new member.
     JoinsAnew,
 }
 
-/// One line of a log.
+/// One log line about shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// When, by the replica's clock where it says so, else by the log's.
+    /// The time, by the replica's own clock if the line has it, else that of the log.
     pub at: Timestamp,
-    /// Which shard; zero where it is about all.
+    /// The shard. Zero for lines about all shards.
     pub shard: u64,
-    /// In which term; zero where it is about all.
+    /// The term. Zero for lines about all shards.
     pub term: u64,
-    /// What.
+    /// The event.
     pub kind: TurnKind,
 }
 
 impl Turn {
-    /// None for a line about something else.
+    /// Parses a line. Returns `None` for lines about something else.
     pub(super) fn parse(line: &str) -> Option<Turn> {
-        // Most lines are about something else, and this is cheaper than to decode them.
+        // Most lines are about something else, and this check is cheaper than decoding them.
         if !line.contains("\"shard\"") && !line.contains("lost its membership") {
             return None;
         }
@@ -71,21 +71,21 @@ impl Turn {
     }
 }
 
-/// One shard that was handed from one replica to another.
+/// A shard that one replica handed to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handover {
-    /// Which shard.
+    /// The shard.
     pub shard: u64,
-    /// In which term it was led before.
+    /// The term before the handover.
     pub term: u64,
-    /// Up to when its last leader fired what was due.
+    /// When the old leader stopped firing.
     pub sealed: Timestamp,
-    /// From when its next leader does.
+    /// When the new leader started firing.
     pub live: Timestamp,
 }
 
-/// The handovers that the logs of all replicas show, by the instants of their seals, and how many seals no other leader
-/// followed in the next term as one that was handed the shard: it was released, or its target had died.
+/// Returns the handovers in the logs of all replicas, by the time of the seal. Also returns the number of seals that
+/// were not followed by a handover to a leader in the next term, because the shard was released or its target had died.
 pub fn handovers<'a>(turns: impl IntoIterator<Item = &'a Turn>) -> (Vec<Handover>, usize) {
     let (mut sealed, mut handed, mut live) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for turn in turns {
@@ -115,10 +115,10 @@ pub fn handovers<'a>(turns: impl IntoIterator<Item = &'a Turn>) -> (Vec<Handover
     (found, n_without)
 }
 
-/// Since when each shard has been led, where one of the replicas that live leads it in the highest term that any log
-/// knows of; shards without such a leader are not in it.
+/// Returns since when each shard has been led. Includes only shards that a living replica leads in the highest term
+/// that any log mentions.
 pub fn led_since<'a>(logs: impl IntoIterator<Item = (bool, &'a [Turn])>) -> BTreeMap<u64, Timestamp> {
-    // Of each shard the highest term, and since when it is led in it, if it is.
+    // For each shard, the highest term, and since when it is led in that term, if at all.
     let mut last: BTreeMap<u64, (u64, Option<Timestamp>)> = BTreeMap::new();
     for (is_alive, turns) in logs {
         let mut own: BTreeMap<u64, (u64, Option<Timestamp>)> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What is swept, and what is left alone.
+//! What a sweep removes, and what it keeps.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,7 +12,7 @@ use crate::{
     process::ProcessRecord,
 };
 
-/// A folder of control planes that goes with the test.
+/// A folder of control planes that is removed after the test.
 struct TemporaryRoot(StateRoot);
 
 impl TemporaryRoot {
@@ -21,7 +21,7 @@ impl TemporaryRoot {
         TemporaryRoot(StateRoot::at(folder).unwrap())
     }
 
-    /// A control plane in which `sleep` plays every program.
+    /// A control plane whose programs are all `sleep`.
     fn claim(&self, name: &str, owner: Option<ProcessRecord>) -> Instance {
         let sleep = PathBuf::from("sleep");
         let binaries = Binaries {

@@ -1,4 +1,4 @@
-//! The pinned modules agree with what is stamped, and equal inputs have equal keys.
+//! The pinned modules agree with the stamped versions, and equal inputs have equal cache keys.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! The API server's audit log: every request of one user, with its time of arrival. The fairest measure of a
-//! controller, since it is taken from outside and in the same way for each.
+//! Reads the API server's audit log: every request of one user, with its time of arrival. It is the fairest measure of
+//! a controller, because it is external and the same for each controller.
 
 use std::{
     collections::BTreeMap,
@@ -12,27 +12,27 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-/// One request, answered.
+/// A completed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
-    /// Verb, such as `create`.
+    /// The verb, such as `create`.
     pub(crate) verb: String,
-    /// Resource, with its subresource where there is one: `cronjobs/status`.
+    /// The resource, with its subresource if it has one: `cronjobs/status`.
     pub(crate) resource: String,
-    /// Namespace of the object, empty where it has none.
+    /// The namespace of the object. Empty if it has none.
     pub(crate) namespace: String,
-    /// Name of the object, empty for a list.
+    /// The name of the object. Empty for a list.
     pub(crate) name: String,
-    /// Status of the answer.
+    /// The status code of the response.
     pub(crate) code: u16,
-    /// When it reached the API server, in whole microseconds.
+    /// When the request reached the API server, in whole microseconds.
     pub(crate) received: Timestamp,
-    /// When it was answered.
+    /// When the response was sent.
     pub(crate) answered: Timestamp,
 }
 
 impl Request {
-    /// Whether it changes something, or would have.
+    /// Whether the request is a write, successful or not.
     pub(crate) fn is_write(&self) -> bool {
         matches!(
             self.verb.as_str(),
@@ -40,23 +40,23 @@ impl Request {
         )
     }
 
-    /// Whether it is about an Event.
+    /// Whether the request concerns an Event.
     pub(crate) fn is_event(&self) -> bool {
         self.resource == "events"
     }
 
-    /// Whether it made a Job.
+    /// Whether the request created a Job.
     pub(crate) fn is_job_create(&self) -> bool {
         self.verb == "create" && self.resource == "jobs" && self.code == 201
     }
 
-    /// Whether it may have made a Job all the same: a server that could not answer, as when the client was gone, logs a
-    /// failure of its own, whatever was stored.
+    /// Whether the request may have created a Job despite an error. A server that cannot send the response, for example
+    /// because the client is gone, logs an error of its own, whether or not the Job was stored.
     pub(crate) fn is_unanswered_job_create(&self) -> bool {
         self.verb == "create" && self.resource == "jobs" && (self.code >= 500 || self.code == 0)
     }
 
-    /// Whether it deleted a Job that there was.
+    /// Whether the request deleted an existing Job.
     pub(crate) fn is_job_delete(&self) -> bool {
         self.verb == "delete" && self.resource == "jobs" && self.code == 200
     }
@@ -96,7 +96,7 @@ struct ResponseStatus {
     code: u16,
 }
 
-/// Reads the requests of `username`, in the order of their answers. The last line may be cut off: it is left out.
+/// Reads the requests of `username`, in the order of their responses. Skips a truncated last line.
 pub(crate) fn read(path: &Path, username: &str) -> anyhow::Result<Vec<Request>> {
     let context = || format!("cannot read the audit log {}", path.display());
     let file = File::open(path).with_context(context)?;
@@ -107,9 +107,9 @@ pub(crate) fn read(path: &Path, username: &str) -> anyhow::Result<Vec<Request>> 
     Ok(requests)
 }
 
-/// None for a line that is about somebody else, about the begin of a watch, or not whole.
+/// Returns `None` for lines about other users or the start of a watch, and for truncated lines.
 fn parse(line: &str, username: &str) -> Option<Request> {
-    // Most lines belong to others, and this is much cheaper than to decode them.
+    // Most lines are about other users, and this check is much cheaper than decoding them.
     if !line.contains(username) {
         return None;
     }
@@ -133,16 +133,16 @@ fn parse(line: &str, username: &str) -> Option<Request> {
     })
 }
 
-/// Requests counted by verb and resource.
+/// Request counts by verb and resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RequestCounts {
-    /// Those that were accepted.
+    /// Successful requests.
     pub(crate) accepted: BTreeMap<(String, String), u64>,
-    /// Those that were not, by status too.
+    /// Failed requests, also by status code.
     pub(crate) refused: BTreeMap<(String, String, u16), u64>,
-    /// Writes other than those of Events, accepted or not.
+    /// Writes of other objects than Events, successful or not.
     pub(crate) n_writes: u64,
-    /// Writes of Events, accepted or not.
+    /// Writes of Events, successful or not.
     pub(crate) n_event_writes: u64,
 }
 
@@ -166,7 +166,7 @@ impl RequestCounts {
         counts
     }
 
-    /// Jobs that were made.
+    /// The number of Jobs created.
     pub(crate) fn n_job_creates(&self) -> u64 {
         self.accepted
             .get(&("create".to_owned(), "jobs".to_owned()))

@@ -1,5 +1,5 @@
-//! The least that can create Jobs: prepared bodies over HTTP/2 connections, so many in flight, nothing else. What a
-//! controller needs beside that is what it costs.
+//! The minimal client that can create Jobs: prepared bodies over HTTP/2 connections, with a fixed number in flight.
+//! What a controller needs beyond this is its own cost.
 
 use std::{fs, path::Path};
 
@@ -20,26 +20,26 @@ use kube::{
 };
 use serde_json::Value;
 
-/// As many as cronwheel has for its writes.
+/// As many as cronwheel uses for its writes.
 const N_CONNECTIONS: usize = 4;
 
-/// A Job to be created.
+/// A Job to create.
 #[derive(Clone, Debug)]
 pub(crate) struct PreparedJob {
     pub(crate) namespace: String,
     pub(crate) body: Bytes,
 }
 
-/// See the module.
+/// A client that only sends prepared requests.
 pub(crate) struct BareClient {
     clients: Vec<Client<HttpsConnector<HttpConnector>, Full<Bytes>>>,
     server: String,
-    /// None where nobody asks who one is.
+    /// `None` if the server does not authenticate clients.
     token: Option<String>,
 }
 
 impl BareClient {
-    /// Connects as the user of a kubeconfig that [`Target`](crate::target::Target) has written: JSON.
+    /// Connects as the user of a JSON kubeconfig that [`Target`](crate::target::Target) has written.
     pub(crate) async fn connect(kubeconfig: &Path) -> anyhow::Result<BareClient> {
         let written: Value = serde_json::from_slice(&fs::read(kubeconfig)?)?;
         let token = written["users"][0]["user"]["token"].as_str();
@@ -64,14 +64,14 @@ impl BareClient {
             server: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
             token: token.map(str::to_owned),
         };
-        // A controller has its connections open when the instant comes, and so has this.
+        // A controller has open connections when the instant comes, so this client opens them in advance too.
         for number in 0..N_CONNECTIONS {
             bare.ask(number, Method::GET, "/version", Bytes::new()).await?;
         }
         Ok(bare)
     }
 
-    /// Creates all of them, so many in flight at a time.
+    /// Creates all Jobs, with `n_in_flight` requests at a time.
     pub(crate) async fn create(&self, jobs: &[PreparedJob], n_in_flight: usize) -> anyhow::Result<()> {
         stream::iter(jobs.iter().enumerate())
             .map(|(number, job)| {
@@ -85,7 +85,7 @@ impl BareClient {
         Ok(())
     }
 
-    /// Sends one request over one of its connections; fails where the answer is no success.
+    /// Sends one request over one of the connections. Fails unless the response is a success.
     pub(crate) async fn ask(&self, number: usize, method: Method, path: &str, body: Bytes) -> anyhow::Result<()> {
         let content_type = if method == Method::PATCH {
             "application/merge-patch+json"

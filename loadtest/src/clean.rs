@@ -1,4 +1,4 @@
-//! `loadtest clean`: removes what runs have left on a cluster, also after a crash.
+//! `loadtest clean`: removes what runs have left on a cluster, even after a crash.
 
 use std::path::{Path, PathBuf};
 
@@ -13,15 +13,15 @@ use crate::{generator::RUN_LABEL, scenario::client};
 
 #[derive(Debug, Args)]
 pub(crate) struct CleanArguments {
-    /// An administrator's kubeconfig of the cluster.
+    /// Kubeconfig of a cluster administrator.
     #[arg(long)]
     pub(crate) kubeconfig: PathBuf,
-    /// The id of one run; without it what all runs have left.
+    /// Id of the run to clean up. By default, all runs.
     #[arg(long)]
     pub(crate) run_id: Option<String>,
 }
 
-/// Deletes the namespaces of one run, or of all, with everything in them; how many.
+/// Deletes the namespaces of one run, or of all, with their contents. Returns their number.
 pub(crate) async fn run(kubeconfig: &Path, run_id: Option<&str>) -> anyhow::Result<usize> {
     let namespaces: Api<Namespace> = Api::all(client(kubeconfig).await?);
     let selector = run_id.map_or_else(|| RUN_LABEL.to_owned(), |run_id| format!("{RUN_LABEL}={run_id}"));

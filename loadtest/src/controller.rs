@@ -18,33 +18,33 @@ use crate::{
     target::Target,
 };
 
-/// A controller that has not seen all `CronJobs` by then will not.
+/// Maximum wait for a controller to see all CronJobs.
 const READY_WAIT_MAX: Duration = Duration::from_mins(1);
 const READY_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// For one exchange with its admin endpoint.
+/// Timeout of one request to the admin endpoint.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// It flushes status and releases its leases meanwhile.
+/// Maximum wait for a controller to stop. It flushes status updates and releases its Leases in this time.
 const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Where the Role is that lets it write Leases.
+/// The namespace of the Role that allows cronwheel to write Leases.
 const LEASE_NAMESPACE: &str = "kube-system";
 
-/// The built-in controller's account, where each controller uses its own.
+/// The built-in controller's service account, when each controller uses its own.
 const REFERENCE_USER: &str = "system:serviceaccount:kube-system:cronjob-controller";
 
-/// Which controller to run.
+/// The controller to run.
 #[derive(Clone, Debug)]
 pub(crate) enum Candidate {
-    /// This executable, with these arguments behind our own.
+    /// This executable, with these arguments appended to our own.
     Cronwheel { program: PathBuf, arguments: Vec<String> },
-    /// kube-controller-manager's own.
+    /// The built-in controller of kube-controller-manager.
     Reference(ReferenceLimits),
 }
 
 impl Candidate {
-    /// The executable, where it is cronwheel's.
+    /// The executable of cronwheel. `None` for the built-in controller.
     pub(crate) fn program(&self) -> Option<&Path> {
         match self {
             Candidate::Cronwheel { program, .. } => Some(program),
@@ -53,7 +53,7 @@ impl Candidate {
     }
 }
 
-/// A running controller, which ends with this value.
+/// A running controller, which is stopped on drop.
 #[derive(Debug)]
 pub(crate) enum Controller {
     Cronwheel { child: Child, port: u16, log: PathBuf },
@@ -61,7 +61,7 @@ pub(crate) enum Controller {
 }
 
 impl Controller {
-    /// Starts it and waits until it is ready.
+    /// Starts the controller and waits until it is ready.
     pub(crate) async fn start(
         candidate: &Candidate,
         target: &mut Target,
@@ -84,7 +84,7 @@ impl Controller {
         }
     }
 
-    /// As whom it acts.
+    /// The user that the controller authenticates as.
     pub(crate) fn user(&self) -> String {
         match self {
             Controller::Cronwheel { .. } => Target::candidate_user(),
@@ -109,7 +109,7 @@ impl Controller {
         }
     }
 
-    /// Its metrics now.
+    /// Reads the controller's metrics.
     pub(crate) fn metrics(&self, target: &Target) -> anyhow::Result<Exposition> {
         let text = match self {
             Controller::Cronwheel { port, .. } => get(*port, "/metrics").context("cannot read cronwheel's metrics")?,
@@ -121,7 +121,7 @@ impl Controller {
         Ok(Exposition::parse(&text))
     }
 
-    /// Asks it to end and waits for that.
+    /// Asks the controller to stop, and waits until it has.
     pub(crate) async fn stop(mut self, target: &mut Target) -> anyhow::Result<()> {
         match &mut self {
             Controller::Cronwheel { child, log, .. } => {
@@ -174,7 +174,7 @@ impl Controller {
 impl Drop for Controller {
     fn drop(&mut self) {
         if let Controller::Cronwheel { child, .. } = self {
-            // Both fail only where it has ended already.
+            // Both fail only if it has exited already.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -196,7 +196,7 @@ fn start_cronwheel(
         .arg(kubeconfig)
         .args(["--listen", &format!("127.0.0.1:{port}")])
         .args(arguments)
-        // The Role for Leases is in this namespace, and the kubeconfig names none.
+        // The Role for Leases is in this namespace, and the kubeconfig does not set one.
         .env("POD_NAMESPACE", LEASE_NAMESPACE)
         .stdin(Stdio::null())
         .stdout(output.try_clone()?)
@@ -206,16 +206,16 @@ fn start_cronwheel(
     Ok(Controller::Cronwheel { child, port, log })
 }
 
-/// A port of the loopback interface that nobody listens on.
+/// Returns a free port of the loopback interface.
 pub(crate) fn free_port() -> anyhow::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-/// The body of a 200 answer over plain HTTP.
+/// Returns the body of a 200 response over plain HTTP.
 pub(crate) fn get(port: u16, path: &str) -> anyhow::Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(EXCHANGE_TIMEOUT))?;
-    // HTTP/1.0: the answer comes in one piece and ends with the connection.
+    // With HTTP/1.0, the response is not chunked and ends with the connection.
     write!(stream, "GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
@@ -227,7 +227,7 @@ pub(crate) fn get(port: u16, path: &str) -> anyhow::Result<String> {
     Ok(body.to_owned())
 }
 
-/// The last lines of its log.
+/// Returns the last lines of its log.
 fn tail(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();

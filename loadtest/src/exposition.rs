@@ -1,15 +1,15 @@
-//! Prometheus' text format, as far as one controller's own figures need it.
+//! Parses the Prometheus text format, as far as the figures of one controller need it.
 
 use std::collections::BTreeMap;
 
 /// One line: name, labels, value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sample {
-    /// Metric name, with `_bucket`, `_sum` or `_count` where it is part of a histogram.
+    /// The metric name, including `_bucket`, `_sum` or `_count` in a histogram.
     pub(crate) name: String,
-    /// Labels, unescaped.
+    /// The labels, unescaped.
     pub(crate) labels: BTreeMap<String, String>,
-    /// Value.
+    /// The value.
     pub(crate) value: f64,
 }
 
@@ -20,26 +20,26 @@ pub(crate) struct Exposition {
 }
 
 impl Exposition {
-    /// Reads what can be read; other lines are left out.
+    /// Parses all lines that are samples, and skips the others.
     pub(crate) fn parse(text: &str) -> Exposition {
         Exposition {
             samples: text.lines().filter_map(parse_line).collect(),
         }
     }
 
-    /// The sum over all labels; none where there is no such metric.
+    /// The sum over all labels. `None` if the metric is missing.
     pub(crate) fn total(&self, name: &str) -> Option<f64> {
         let mut values = self.named(name).map(|sample| sample.value).peekable();
         values.peek()?;
         Some(values.sum())
     }
 
-    /// The samples of one metric.
+    /// The samples of a metric.
     pub(crate) fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Sample> {
         self.samples.iter().filter(move |sample| sample.name == name)
     }
 
-    /// A histogram, summed over all labels; none where there is no such metric.
+    /// A histogram, summed over all labels. `None` if the metric is missing.
     pub(crate) fn histogram(&self, name: &str) -> Option<Histogram> {
         let mut buckets: Vec<Bucket> = Vec::new();
         for sample in self.named(&format!("{name}_bucket")) {
@@ -64,18 +64,18 @@ impl Exposition {
 #[derive(Clone, Debug, PartialEq)]
 struct Bucket {
     upper: f64,
-    /// Observations up to `upper`.
+    /// The number of observations up to `upper`.
     count: f64,
 }
 
-/// A histogram with cumulative buckets, ascending.
+/// A histogram with cumulative buckets, in ascending order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Histogram {
     buckets: Vec<Bucket>,
 }
 
 impl Histogram {
-    /// What was observed since `earlier`.
+    /// Returns the observations since `earlier`.
     #[must_use]
     pub(crate) fn since(&self, earlier: &Histogram) -> Histogram {
         let before = |upper: f64| {
@@ -94,13 +94,13 @@ impl Histogram {
         }
     }
 
-    /// How many observations.
+    /// Returns the number of observations.
     pub(crate) fn n_observations(&self) -> f64 {
         self.buckets.last().map_or(0.0, |bucket| bucket.count)
     }
 
-    /// The bucket bounds between which a share of the observations ends; none where there are none.
-    /// Bounds, not a value in between: what lies within a bucket is not known.
+    /// Returns the bounds of the bucket that contains this quantile. `None` without observations. The value within the
+    /// bucket is unknown, so the bounds are returned instead of an interpolation.
     pub(crate) fn quantile_bounds(&self, share: f64) -> Option<(f64, f64)> {
         let rank = share * self.n_observations();
         if self.n_observations() <= 0.0 {
@@ -119,7 +119,7 @@ impl Histogram {
     }
 }
 
-/// None for comments, empty lines and what is not a sample.
+/// Returns `None` for comments, empty lines and malformed samples.
 fn parse_line(line: &str) -> Option<Sample> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
@@ -132,7 +132,7 @@ fn parse_line(line: &str) -> Option<Sample> {
         let (name, rest) = line.split_once(' ')?;
         (name, BTreeMap::new(), rest)
     };
-    // A time stamp may follow the value.
+    // A timestamp may follow the value.
     let value = rest.split_ascii_whitespace().next()?.parse().ok()?;
     Some(Sample {
         name: name.trim().to_owned(),
@@ -141,7 +141,7 @@ fn parse_line(line: &str) -> Option<Sample> {
     })
 }
 
-/// Labels up to the closing bracket, and what comes after it. Values may hold any sign, with escapes.
+/// Parses labels up to the closing bracket. Returns them with the rest. Values may contain any character, with escapes.
 fn parse_labels(text: &str) -> Option<(BTreeMap<String, String>, &str)> {
     let mut labels = BTreeMap::new();
     let mut rest = text;
@@ -157,7 +157,7 @@ fn parse_labels(text: &str) -> Option<(BTreeMap<String, String>, &str)> {
     }
 }
 
-/// The text up to the closing quote, unescaped, and what comes after it.
+/// Parses text up to the closing quote. Returns it unescaped, with the rest.
 fn parse_quoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut signs = text.char_indices();

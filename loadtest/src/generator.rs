@@ -1,4 +1,4 @@
-//! Synthetic `CronJobs`: all alike, or a seeded mix.
+//! Synthetic CronJobs: all alike, or a seeded mix.
 
 mod mix;
 
@@ -16,30 +16,30 @@ use serde_json::{Value, json};
 
 use crate::slots::Due;
 
-/// Beyond this many the API server on a small machine only answers later.
+/// With more requests in flight, the API server on a small machine only responds later.
 const N_CREATES_IN_FLIGHT: usize = 16;
 
-/// What one Job leaves is deleted when the next one has ended, so that a minute's work is the same from the second one on.
+/// A Job is deleted when the next one has completed, so that the work per minute is the same from the second minute on.
 const HISTORY_LIMIT: u32 = 1;
 
-/// The label of every namespace that a run makes; its value is the id of the run.
+/// The label of every namespace that a run creates. Its value is the id of the run.
 pub(crate) const RUN_LABEL: &str = "cronwheel.dev/load-test";
 
-/// One `CronJob` of a load.
+/// A CronJob of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SyntheticCronJob {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) due: Due,
-    /// How long a Job runs.
+    /// The run time of a Job.
     pub(crate) job_seconds: u32,
     pub(crate) concurrency_policy: &'static str,
     pub(crate) fails: bool,
-    /// Of an environment variable, so that templates differ in size.
+    /// The size of an environment variable, so that templates differ in size.
     pub(crate) padding_bytes: usize,
 }
 
-/// How the `CronJobs` of a load differ.
+/// How the CronJobs of a load differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Variety {
     /// All have the same schedule.
@@ -48,20 +48,20 @@ pub(crate) enum Variety {
     Mixed { seed: u32 },
 }
 
-/// What is to be made.
+/// The objects to create.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
-    /// Marks everything that is made, so that two runs on one API server keep apart.
+    /// The prefix of all namespaces, so that runs on one API server stay separate.
     pub(crate) run_id: String,
     pub(crate) n_cron_jobs: u32,
     pub(crate) n_namespaces: u32,
-    /// How long a Job runs, where all are alike.
+    /// The run time of a Job, if all are alike.
     pub(crate) job_seconds: u32,
     pub(crate) variety: Variety,
 }
 
 impl Load {
-    /// `CronJobs` that are due at every whole minute.
+    /// A load of CronJobs that are due at every full minute.
     pub(crate) fn minutely(run_id: String, n_cron_jobs: u32, n_namespaces: u32, job_seconds: u32) -> Load {
         Load {
             run_id,
@@ -72,12 +72,12 @@ impl Load {
         }
     }
 
-    /// The namespaces.
+    /// The names of the namespaces.
     pub(crate) fn namespaces(&self) -> Vec<String> {
         (0..self.n_namespaces).map(|number| self.namespace(number)).collect()
     }
 
-    /// The `CronJobs`, spread evenly over the namespaces.
+    /// The CronJobs, evenly distributed over the namespaces.
     pub(crate) fn cron_jobs(&self) -> Vec<SyntheticCronJob> {
         (0..self.n_cron_jobs).map(|number| self.cron_job(number)).collect()
     }
@@ -92,7 +92,7 @@ impl Load {
         json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
     }
 
-    /// Creates the `CronJobs`, as whom the kubeconfig says.
+    /// Creates the CronJobs with this kubeconfig.
     pub(crate) async fn create(&self, kubeconfig: &Path) -> anyhow::Result<()> {
         let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
@@ -114,7 +114,7 @@ impl Load {
         Ok(())
     }
 
-    /// The namespace of this number.
+    /// The name of the namespace with this number.
     pub(crate) fn namespace(&self, number: u32) -> String {
         format!("{}-{number}", self.run_id)
     }
@@ -159,7 +159,7 @@ impl SyntheticCronJob {
         serde_json::from_value(body).context("the body of a synthetic CronJob does not decode")
     }
 
-    /// What the test bed and the in-memory server read of a Job's life.
+    /// The annotations with which the test bed and the in-memory server control Jobs.
     fn annotations(&self) -> Value {
         let mut annotations = json!({ "run-for": format!("{}s", self.job_seconds) });
         if self.fails {

@@ -1,5 +1,5 @@
-//! The `loadtest` command: drives synthetic `CronJobs` at a real API server and measures from outside what a `CronJob`
-//! controller makes of them. Its exit code is the verdict.
+//! The `loadtest` command creates synthetic CronJobs on a real API server and measures externally how a CronJob
+//! controller runs them. Its exit code is the verdict.
 #![allow(clippy::disallowed_methods, reason = "a load test is about wall time")]
 #![allow(clippy::print_stdout, reason = "a command answers on standard output")]
 
@@ -48,8 +48,8 @@ use crate::{
     target::Target,
 };
 
-/// Drives synthetic CronJobs at a real API server and measures what a CronJob controller makes of them. Exits with 0
-/// only where each due instant has exactly one Job.
+/// Creates synthetic CronJobs on a real API server and measures how a CronJob controller runs them. Exits with 0 only
+/// if each due instant has exactly one Job.
 #[derive(Debug, Parser)]
 #[command(name = "loadtest", version)]
 struct Arguments {
@@ -59,78 +59,80 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Scenario {
-    /// All CronJobs due at every whole minute.
+    /// All CronJobs are due at every full minute.
     Minutely(MinutelyArguments),
     /// Bursts of cronwheel and of a bare client in turn: how much later the last Job is created.
     Burst(BurstArguments),
-    /// Replicas of cronwheel that share the CronJobs, and are replaced and killed: how long shards are without a leader.
+    /// Replaces and kills replicas of cronwheel that share the CronJobs: how long shards have no leader.
     Handovers(HandoversArguments),
-    /// What replicas save where the API server selects CronJobs by shard: lists, watches and drains.
+    /// How much replicas save if the API server selects CronJobs by shard: lists, watches and drains.
     Selection(SelectionArguments),
-    /// The built-in controller, with and without its limits, cronwheel, and bare creates in turn on the same load.
+    /// Compares the built-in controller, with and without its limits, cronwheel, and bare creates, in turn on the same
+    /// load.
     Compare(CompareArguments),
-    /// Writes the marked tables of README and docs anew from the files in loadtest/results.
+    /// Regenerates the marked tables in README and docs from the files in loadtest/results.
     Quote,
-    /// Removes what runs have left on a cluster, also after a crash.
+    /// Removes what runs have left on a cluster, even after a crash.
     Clean(CleanArguments),
-    /// One create for each CronJob at every whole minute, until killed; a part of `compare`.
+    /// Sends one create per CronJob at every full minute, until killed. Part of `compare`.
     #[command(hide = true)]
     BareCreates(BareCreatesArguments),
 }
 
 #[derive(Debug, Args)]
 struct HandoversArguments {
-    /// How many CronJobs.
+    /// Number of CronJobs.
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     cronjobs: u32,
-    /// How many replicas; three of them are killed and restarted, then two killed.
+    /// Number of replicas. Three of them are killed and restarted, then two are killed for good.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(4..))]
     replicas: u32,
-    /// Over how many shards the CronJobs are spread: a power of two from 16 to 1024.
+    /// Number of shards: a power of two from 16 to 1024.
     #[arg(long, default_value_t = 256)]
     shards: u32,
-    /// Passes of two minutes, in each of which ten replicas are replaced, at ten times spread evenly over the minute.
+    /// Number of passes. A pass takes two minutes and replaces ten replicas, at ten times evenly spread over the
+    /// minute.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     passes: u32,
-    /// Feature gates of the API server, as `ShardedListAndWatch=true`; several with commas between.
+    /// Feature gates of the API server, such as `ShardedListAndWatch=true`, separated by commas.
     #[arg(long, value_delimiter = ',')]
     feature_gates: Vec<String>,
-    /// The executable of cronwheel; without it the release build of this workspace, brought up to date first.
+    /// Executable of cronwheel. By default, the release build of this workspace, which is updated first.
     #[arg(long)]
     cronwheel: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 struct SelectionArguments {
-    /// How many CronJobs are listed and watched; a quarter of them for drains.
+    /// Number of CronJobs to list and watch. Drains use a quarter of them.
     #[arg(long, default_value_t = 20_000)]
     cronjobs: usize,
-    /// Where to write the result as JSON.
+    /// File for the result as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// The executable of cronwheel; without it the release build of this workspace, brought up to date first.
+    /// Executable of cronwheel. By default, the release build of this workspace, which is updated first.
     #[arg(long)]
     cronwheel: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 struct BurstArguments {
-    /// How many CronJobs, and how many creates of the bare client.
+    /// Number of CronJobs, and of creates of the bare client.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     cronjobs: u32,
-    /// Bursts of cronwheel to measure; the bare client has its turns between them.
+    /// Number of bursts of cronwheel to measure. The bare client has its turns between them.
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
     bursts: u32,
-    /// Minutes from burst to burst, a divisor of 60; without it 1 to 5, as the number of CronJobs needs.
+    /// Minutes between bursts, a divisor of 60. By default 1 to 5, depending on the number of CronJobs.
     #[arg(long, value_parser = PossibleValuesParser::new(["1", "2", "3", "5", "10"]).map(|text| text.parse::<u32>().unwrap_or(1)))]
     period_minutes: Option<u32>,
-    /// Requests that the bare client has in flight, in turn.
+    /// Numbers of requests that the bare client keeps in flight, in turn.
     #[arg(long, value_delimiter = ',', default_values_t = [64, 128, 256])]
     in_flight: Vec<usize>,
-    /// Where to write the result as JSON.
+    /// File for the result as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// The executable of cronwheel; without it the release build of this workspace, brought up to date first.
+    /// Executable of cronwheel. By default, the release build of this workspace, which is updated first.
     #[arg(long)]
     cronwheel: Option<PathBuf>,
     /// Further arguments of `cronwheel run`.
@@ -140,33 +142,33 @@ struct BurstArguments {
 
 #[derive(Debug, Args)]
 struct MinutelyArguments {
-    /// How many CronJobs.
+    /// Number of CronJobs.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     cronjobs: u32,
-    /// Over how many namespaces they are spread.
+    /// Number of namespaces that the CronJobs are distributed over.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     namespaces: u32,
-    /// Whole minutes to measure.
+    /// Full minutes to measure.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     minutes: u32,
-    /// Whole minutes before that, whose Jobs must be there as well.
+    /// Full minutes before the measurement, whose Jobs must exist as well.
     #[arg(long, default_value_t = 1)]
     warm_up_minutes: u32,
-    /// How long a Job runs.
+    /// Run time of a Job.
     #[arg(long, default_value_t = 3)]
     job_seconds: u32,
-    /// An administrator's kubeconfig of an API server that runs, in place of one of our own. kwok must end its Jobs.
+    /// Administrator's kubeconfig of a running API server, instead of starting one. kwok must complete its Jobs.
     #[arg(long, requires = "audit_log", conflicts_with = "reference")]
     in_kubeconfig: Option<PathBuf>,
-    /// The audit log of that API server, on this machine.
+    /// Audit log of that API server, on this machine.
     #[arg(long, requires = "in_kubeconfig")]
     audit_log: Option<PathBuf>,
-    /// Measure kube-controller-manager's own CronJob controller instead of cronwheel.
+    /// Measure the CronJob controller of kube-controller-manager instead of cronwheel.
     #[arg(long)]
     reference: bool,
     #[command(flatten)]
     reference_limits: ReferenceLimits,
-    /// The executable of cronwheel; without it the release build of this workspace, brought up to date first.
+    /// Executable of cronwheel. By default, the release build of this workspace, which is updated first.
     #[arg(long, conflicts_with = "reference")]
     cronwheel: Option<PathBuf>,
     /// Further arguments of `cronwheel run`.
@@ -310,12 +312,13 @@ async fn run(arguments: MinutelyArguments) -> anyhow::Result<Report> {
     scenario.run(&mut target, &scratch.0).await
 }
 
-/// Tells runs on one API server apart.
+/// Identifies the run on the API server.
 fn run_id() -> String {
     format!("load-{}", std::process::id())
 }
 
-/// Builds the release executable, which is quick where nothing has changed: a stale one would be measured unnoticed.
+/// Builds the release executable, which is quick if nothing has changed. Otherwise a stale one could be measured
+/// unnoticed.
 fn build_cronwheel() -> anyhow::Result<PathBuf> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
@@ -337,7 +340,7 @@ fn build_cronwheel() -> anyhow::Result<PathBuf> {
     executable_in(&String::from_utf8_lossy(&output.stdout)).context("the build has made no executable of cronwheel")
 }
 
-/// The executable that cargo's messages name, one JSON object per line.
+/// Finds the executable in cargo's messages, which are one JSON object per line.
 fn executable_in(messages: &str) -> Option<PathBuf> {
     let mut messages = messages
         .lines()
@@ -353,7 +356,7 @@ fn executable_in(messages: &str) -> Option<PathBuf> {
     messages.find_map(executable)
 }
 
-/// A folder for tokens and logs, ours alone and gone with this value.
+/// A private folder for tokens and logs, which is removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {

@@ -1,26 +1,26 @@
-//! What processes use, and on what machine: from `/proc`.
+//! Reads resource usage of processes and facts about the machine from `/proc`.
 
 use std::{env, fs, path::Path, process::Command, thread, time::Duration};
 
 use anyhow::Context as _;
 use testbed::Kubectl;
 
-/// Linux counts CPU time for user programs in hundredths of a second, on every architecture.
+/// Linux reports CPU time to user programs in hundredths of a second, on every architecture.
 const CLOCK_TICK: Duration = Duration::from_millis(10);
 
-/// What one process has used since its start.
+/// The resource usage of a process since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProcessUsage {
     /// User and system time.
     pub(crate) cpu: Duration,
-    /// Resident memory now.
+    /// Current resident memory.
     pub(crate) resident_kib: u64,
-    /// Resident memory at its highest.
+    /// Peak resident memory.
     pub(crate) resident_max_kib: u64,
 }
 
 impl ProcessUsage {
-    /// What it has used so far.
+    /// Reads the usage so far.
     pub(crate) fn of(pid: u32) -> anyhow::Result<ProcessUsage> {
         let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}"));
         let context = || format!("cannot read what process {pid} uses");
@@ -32,7 +32,8 @@ impl ProcessUsage {
     }
 
     fn parse(stat: &str, status: &str) -> Option<ProcessUsage> {
-        // The program's name is in brackets and may hold spaces; user time is field 14 of the line, system time field 15.
+        // The program name is in brackets and may contain spaces. User time is field 14 of the line, system time field
+        // 15.
         let mut times = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
         let user: u32 = times.next()?.parse().ok()?;
         let system: u32 = times.next()?.parse().ok()?;
@@ -47,7 +48,7 @@ impl ProcessUsage {
         })
     }
 
-    /// The same, with CPU time counted from `earlier`.
+    /// Returns the usage with CPU time counted from `earlier`.
     #[must_use]
     pub(crate) fn since(self, earlier: ProcessUsage) -> ProcessUsage {
         ProcessUsage {
@@ -57,7 +58,7 @@ impl ProcessUsage {
     }
 }
 
-/// Everything about where figures were taken, in one line.
+/// Describes in one line where the figures were taken.
 pub(crate) fn machine_line(kubectl: &Kubectl, cronwheel: Option<&Path>) -> String {
     let server = kubectl
         .run(&["version", "--output=json"])
@@ -91,7 +92,7 @@ pub(crate) fn kernel() -> String {
     release.trim().to_owned()
 }
 
-/// Memory of the machine; 0 where that is unknown.
+/// The memory of the machine. 0 if unknown.
 pub(crate) fn memory_mib() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
@@ -99,7 +100,7 @@ pub(crate) fn memory_mib() -> u64 {
     kib.unwrap_or_default() / 1_024
 }
 
-/// The commit of this working tree, short, with `-dirty` where it has changes; empty where that is unknown.
+/// The short commit id of this working tree, with `-dirty` if it has changes. Empty if unknown.
 pub(crate) fn revision() -> String {
     let output = Command::new("git")
         .args(["describe", "--always", "--dirty", "--exclude=*"])
@@ -110,7 +111,7 @@ pub(crate) fn revision() -> String {
         .unwrap_or_default()
 }
 
-/// The arguments that run this command again, from the root of the repository.
+/// The command that repeats this run, from the root of the repository.
 pub(crate) fn command() -> Vec<String> {
     ["cargo", "run", "--release", "--package", "loadtest", "--"]
         .map(str::to_owned)
@@ -124,7 +125,7 @@ fn server_version(text: &str) -> Option<String> {
     Some(version.get("serverVersion")?.get("gitVersion")?.as_str()?.to_owned())
 }
 
-/// What an executable says to `--version`.
+/// The output of an executable for `--version`.
 pub(crate) fn program_version(program: &Path) -> String {
     let output = Command::new(program).arg("--version").output();
     let text = output

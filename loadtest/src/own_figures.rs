@@ -1,15 +1,15 @@
-//! What a controller says about itself, from two scrapes of its metrics.
+//! The figures that a controller reports about itself, from two scrapes of its metrics.
 
 use std::collections::BTreeMap;
 
 use crate::exposition::{Exposition, Histogram};
 
-/// Names of the metrics that carry a controller's own figures.
+/// The names of the metrics with a controller's own figures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MetricNames {
     /// A histogram, in seconds.
     lateness: &'static str,
-    /// Due instants, and what became of them, where the controller counts these.
+    /// The counters of due instants and their outcomes, if the controller has them.
     instants: Option<InstantNames>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) const CRONWHEEL: MetricNames = MetricNames {
     }),
 };
 
-/// The metrics of the built-in controller: one histogram, nothing about instants.
+/// The metrics of the built-in controller: one histogram, no counters of instants.
 pub(crate) const REFERENCE: MetricNames = MetricNames {
     lateness: "cronjob_controller_job_creation_skew_duration_seconds",
     instants: None,
@@ -39,13 +39,13 @@ pub(crate) const REFERENCE: MetricNames = MetricNames {
 /// A controller's own figures.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OwnFigures {
-    /// Lateness in the measured time.
+    /// Lateness in the measured period.
     pub(crate) lateness: Option<Histogram>,
-    /// The balance of instants since its start.
+    /// The balance of instants since the start of the controller.
     pub(crate) balance: Option<InstantBalance>,
 }
 
-/// Each due instant must have an outcome or be open.
+/// The counts of due instants. Each must have an outcome or be open.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct InstantBalance {
     pub(crate) n_due: f64,
@@ -54,14 +54,14 @@ pub(crate) struct InstantBalance {
 }
 
 impl InstantBalance {
-    /// Whether no instant is unaccounted for. Counts are whole numbers, so half of one is a safe margin.
+    /// Whether every instant is accounted for. Counts are integers, so 0.5 is a safe margin.
     pub(crate) fn agrees(&self) -> bool {
         (self.n_due - self.outcomes.values().sum::<f64>() - self.n_open).abs() < 0.5
     }
 }
 
 impl OwnFigures {
-    /// Takes them from a scrape at the begin of the measured time and one at its end.
+    /// Computes the figures from one scrape at the start of the measured period and one at its end.
     pub(crate) fn of(names: &MetricNames, begin: &Exposition, end: &Exposition) -> OwnFigures {
         let lateness = end
             .histogram(names.lateness)

@@ -1,5 +1,5 @@
-//! `loadtest quote`: tables of pages whose figures are those of result files. A mark before a table names its files, and
-//! a test holds the table to them.
+//! `loadtest quote`: generates tables in documents from result files. A mark before each table names its files, and a
+//! test checks that the table matches them.
 
 use std::{
     fs,
@@ -10,16 +10,16 @@ use anyhow::{Context as _, bail};
 
 use crate::scenario::{burst, compare};
 
-/// The pages that quote results.
+/// The documents that quote results.
 const PAGES: [&str; 2] = ["README.md", "docs/benchmarks.md"];
 
-/// Where results are kept; marks name files in it.
+/// The folder of result files, which marks refer to.
 const RESULTS: &str = "loadtest/results";
 
 const BEGIN: &str = "<!-- measured: ";
 const END: &str = "<!-- end of measured -->\n";
 
-/// Writes all tables anew; the pages that changed.
+/// Regenerates all tables. Returns the documents that changed.
 pub(crate) fn run() -> anyhow::Result<Vec<&'static str>> {
     let mut changed = Vec::new();
     for page in PAGES {
@@ -38,7 +38,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// A page with every table as its files say.
+/// Returns a document with all tables regenerated.
 fn filled(page: &str) -> anyhow::Result<String> {
     let mut parts = Vec::new();
     let mut rest = page;
@@ -52,7 +52,7 @@ fn filled(page: &str) -> anyhow::Result<String> {
     Ok(parts.concat() + rest)
 }
 
-/// What a mark asks for: its kind, then files, then what to show of them. It says where a file is not there.
+/// Generates the table for a mark: its kind, then files, then the items to show. The table reports missing files.
 fn table(mark: &str) -> anyhow::Result<String> {
     let mut words = mark.split_ascii_whitespace();
     let kind = words.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The figures of one run as a person reads them, and the verdict.
+//! The figures of one run for human readers, and the verdict.
 
 use std::{
     fmt::{self, Display, Formatter},
@@ -14,19 +14,19 @@ use crate::{
     tracker::{Burst, Tally},
 };
 
-/// Names of missed and doubled Jobs that are printed.
+/// The maximum number of missed and doubled Jobs to list.
 const N_NAMES_MAX: usize = 5;
 
-/// What one run has shown.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) machine: String,
     pub(crate) n_cron_jobs: u32,
-    /// All slots, also those of the warm-up.
+    /// All slots, including those of the warm-up.
     pub(crate) tally: Tally,
-    /// Requests in the measured time.
+    /// Requests in the measured period.
     pub(crate) counts: RequestCounts,
-    /// Use in the measured time.
+    /// Resource usage in the measured period.
     pub(crate) controller: ProcessUsage,
     pub(crate) servers: Vec<(Component, ProcessUsage)>,
     pub(crate) own: OwnFigures,
@@ -38,8 +38,8 @@ impl Report {
         self.tally.is_clean()
     }
 
-    /// Runs begun in the measured time, whose requests and CPU time these figures are about. A controller that is late
-    /// by more than a minute starts some of them for earlier slots.
+    /// The number of runs started in the measured period. Request counts and CPU time refer to these. A controller that
+    /// is more than a minute late starts some of them for earlier slots.
     fn n_runs(&self) -> u32 {
         let n_created = self.counts.n_job_creates();
         u32::try_from(n_created).unwrap_or(u32::MAX)

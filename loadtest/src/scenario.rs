@@ -1,4 +1,4 @@
-//! What is driven at the API server, and what all of it needs.
+//! The scenarios, and what they have in common.
 
 use std::{path::Path, time::Duration};
 
@@ -16,29 +16,30 @@ pub(crate) mod handovers;
 pub(crate) mod minutely;
 pub(crate) mod selection;
 
-/// Figures are taken this long before a slot, so that no burst is cut in two.
+/// Figures are taken this long before a slot, so that they never split a burst.
 const BEFORE_SLOT: SignedDuration = SignedDuration::from_secs(1);
 
-/// The audit log is written behind the requests: it is whole when it has not grown for so long.
+/// The audit log lags behind the requests. It is complete when it has not grown for this long.
 const AUDIT_LOG_QUIET: Duration = Duration::from_millis(500);
 
-/// How fast `CronJobs` are made even on a small, busy machine, and what is kept besides until the first slot.
+/// The minimum rate of creating CronJobs, even on a small and busy machine, and a margin before the first slot.
 const CREATES_PER_SECOND_MIN: u32 = 200;
 const MARGIN_BEFORE_FIRST_SLOT: SignedDuration = SignedDuration::from_secs(5);
 
-/// Creates the `CronJobs` in one go between two slots, so that all have the same first one.
+/// Creates the CronJobs between two slots, so that all have the same first slot.
 async fn create_between_slots(load: &Load, target: &Target) -> anyhow::Result<Slot> {
     wait_for_room(load.n_cron_jobs).await;
     progress(&format!("creating {} CronJobs", load.n_cron_jobs));
     load.create(target.kubeconfig()).await?;
-    // Where it took longer after all, some fire before the others; the first slot that counts is one for all.
+    // If it took longer than expected, some CronJobs fire earlier than others. The returned slot is the first that all
+    // have in common.
     Ok(Slot::at_or_after(Timestamp::now() + BEFORE_SLOT))
 }
 
-/// Waits until so many `CronJobs` can be created before the next slot, which is returned.
+/// Waits until there is enough time to create this many CronJobs before the next slot. Returns that slot.
 async fn wait_for_room(n_cron_jobs: u32) -> Slot {
     let creation = SignedDuration::from_secs(i64::from(n_cron_jobs / CREATES_PER_SECOND_MIN) + 1);
-    // A load that takes longer than a minute begins at once.
+    // A load that takes longer than a minute starts at once.
     let room = (creation + MARGIN_BEFORE_FIRST_SLOT).min(SignedDuration::from_secs(55));
     let next_slot = Slot::at_or_after(Timestamp::now());
     if Timestamp::now() + room > next_slot.start() {
@@ -47,7 +48,7 @@ async fn wait_for_room(n_cron_jobs: u32) -> Slot {
     Slot::at_or_after(Timestamp::now())
 }
 
-/// A client that acts as the user of a kubeconfig.
+/// Creates a client for a kubeconfig.
 pub(crate) async fn client(kubeconfig: &Path) -> anyhow::Result<Client> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
@@ -69,7 +70,7 @@ async fn whole_audit_log(target: &Target, user: &str) -> anyhow::Result<Vec<Requ
 }
 
 async fn sleep_until(instant: Timestamp) {
-    // Wall time may be set meanwhile, so what is left is looked at again.
+    // The wall clock may be set meanwhile, so the remaining time is computed again.
     while let Ok(left) = Duration::try_from(instant.duration_since(Timestamp::now())) {
         if left.is_zero() {
             return;

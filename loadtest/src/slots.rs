@@ -1,38 +1,38 @@
-//! Whole minutes: the instants at which `CronJobs` are due.
+//! Slots: the full minutes at which CronJobs are due.
 
 use jiff::{SignedDuration, Timestamp};
 
-/// A whole minute, counted from the Unix epoch.
+/// A full minute, counted from the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Slot(i64);
 
 impl Slot {
-    /// The first one not before `instant`.
+    /// Returns the first slot at or after `instant`.
     pub(crate) fn at_or_after(instant: Timestamp) -> Slot {
         let minute = instant.as_second().div_euclid(60);
         let is_whole = instant == Slot(minute).start();
         Slot(if is_whole { minute } else { minute + 1 })
     }
 
-    /// Its instant.
+    /// The instant of the slot.
     pub(crate) fn start(self) -> Timestamp {
         Timestamp::UNIX_EPOCH + SignedDuration::from_mins(self.0)
     }
 
-    /// The name of the Job that a `CronJob` has for it (B-11.1).
+    /// The name of a CronJob's Job for this slot (B-11.1).
     pub(crate) fn job_name(self, cron_job: &str) -> String {
         format!("{cron_job}-{}", self.0)
     }
 }
 
-/// At which slots a `CronJob` is due.
+/// The slots at which a CronJob is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// A divisor of 60.
+    /// Every this many minutes, a divisor of 60.
     EveryMinutes(u32),
-    /// At a single slot in a year.
+    /// At a single slot per year.
     Once(Slot),
-    /// At none in the time of a run.
+    /// At no slot during a run.
     Never,
 }
 
@@ -52,13 +52,13 @@ impl Due {
             Due::EveryMinutes(60) => "0 * * * *".to_owned(),
             Due::EveryMinutes(minutes) => format!("*/{minutes} * * * *"),
             Due::Once(slot) => slot.start().strftime("%-M %-H %-d %-m *").to_string(),
-            // On this day, which is rare, there is nothing to measure.
+            // No measurement runs on this rare day.
             Due::Never => "0 0 29 2 *".to_owned(),
         }
     }
 }
 
-/// The slots of one run: some to warm up, whose Jobs must be there as well, then those that are measured.
+/// The slots of a run: warm-up slots, whose Jobs must exist as well, then the measured slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Slots {
     first: i64,
@@ -67,7 +67,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Slots from the first one not before `instant`.
+    /// Returns slots from the first one at or after `instant`.
     pub(crate) fn starting_at(instant: Timestamp, n_warm_up: u32, n_measured: u32) -> Slots {
         Slots {
             first: Slot::at_or_after(instant).0,
@@ -92,7 +92,7 @@ impl Slots {
         Slot(self.first + i64::from(self.n_warm_up))
     }
 
-    /// The first one that is not of this run.
+    /// The first slot after the run.
     pub(crate) fn end(&self) -> Slot {
         Slot(self.first_measured().0 + i64::from(self.n_measured))
     }

@@ -1,4 +1,4 @@
-//! The API server that is driven: a control plane of our own, one that runs already, or one in memory.
+//! The API server under load: our own control plane, a running one, or one in memory.
 
 mod in_memory;
 
@@ -20,23 +20,23 @@ use crate::{
     watched::WatchedJobs,
 };
 
-/// What cronwheel may do where it is installed, and so here.
+/// The permissions of cronwheel, as installed in production.
 const RBAC: &str = include_str!("../../deploy/manifests/rbac.yaml");
 
-/// The account that [`RBAC`] makes.
+/// The service account that [`RBAC`] creates.
 const ACCOUNT: &str = "cronwheel";
 const ACCOUNT_NAMESPACE: &str = "kube-system";
 
-/// Which kind of API server.
+/// The kind of API server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum TargetKind {
-    /// A control plane of our own: etcd without fsync, on a tmpfs where there is one, and raised limits on requests.
+    /// A new control plane: etcd without fsync, on tmpfs if available, and raised request limits.
     #[default]
     Testbed,
-    /// The same with etcd's fsync, on disk, and the API server's own limits on requests (400 and 200).
+    /// The same with etcd's fsync, on disk, and the API server's default request limits (400 and 200).
     ServerDefaults,
-    /// An API server in memory, on loopback. It has no audit log and does not run the built-in controller.
+    /// An API server in memory, on loopback. It has no audit log and does not support the built-in controller.
     Apisim,
     /// The cluster of a kubeconfig.
     #[value(skip)]
@@ -59,7 +59,7 @@ impl Display for TargetKind {
     }
 }
 
-/// Where the load goes.
+/// The API server to use.
 #[derive(Clone, Debug)]
 pub(crate) enum TargetOptions {
     Testbed {
@@ -67,7 +67,7 @@ pub(crate) enum TargetOptions {
         feature_gates: Vec<String>,
         server_defaults: bool,
     },
-    /// The kubeconfig is an administrator's; the audit log is read here, so it must be on this machine.
+    /// A running cluster. The kubeconfig is that of an administrator, and the audit log must be on this machine.
     Running {
         kubeconfig: PathBuf,
         audit_log: Option<PathBuf>,
@@ -81,12 +81,12 @@ pub(crate) struct Target {
     kubectl: Kubectl,
     kubeconfig: PathBuf,
     audit_log: Option<PathBuf>,
-    /// In place of an audit log.
+    /// Replaces the audit log if there is none.
     watched: Option<WatchedJobs>,
     home: Home,
 }
 
-/// Whose it is. What is ours ends with the value, and with it everything that is on it.
+/// Who owns the API server. Our own is stopped on drop, with everything on it.
 #[derive(Debug)]
 enum Home {
     Testbed(Box<Testbed>),
@@ -95,7 +95,7 @@ enum Home {
 }
 
 impl Target {
-    /// Starts a control plane with what the test bed has by default.
+    /// Starts a control plane with the defaults of the test bed.
     pub(crate) fn start() -> anyhow::Result<Target> {
         Target::start_testbed(Vec::new(), false)
     }
@@ -105,7 +105,7 @@ impl Target {
         Target::start_testbed(feature_gates, false)
     }
 
-    /// Starts or takes what the options say, and watches Jobs where it has no audit log.
+    /// Starts or opens the API server, and watches Jobs if it has no audit log.
     pub(crate) async fn open(options: &TargetOptions, scratch: &Path) -> anyhow::Result<Target> {
         let mut target = match options {
             TargetOptions::Testbed {
@@ -125,7 +125,7 @@ impl Target {
     }
 
     fn start_testbed(feature_gates: Vec<String>, server_defaults: bool) -> anyhow::Result<Target> {
-        // The usual place is on a tmpfs, which has nothing to sync.
+        // The usual place is on tmpfs, which has nothing to sync.
         let on_disk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/loadtest-state");
         let testbed = Testbed::start(Options {
             audit: true,
@@ -144,7 +144,7 @@ impl Target {
         })
     }
 
-    /// Takes one that runs.
+    /// Uses a running cluster.
     pub(crate) fn running(kubeconfig: PathBuf, audit_log: Option<PathBuf>, scratch: &Path) -> anyhow::Result<Target> {
         let program = Binaries::find_or_build()?.kubectl;
         Ok(Target {
@@ -171,7 +171,7 @@ impl Target {
         &self.kubectl
     }
 
-    /// An administrator's.
+    /// The kubeconfig of an administrator.
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
@@ -180,12 +180,12 @@ impl Target {
         self.audit_log.is_some()
     }
 
-    /// Whether others use it, too.
+    /// Whether the cluster has other users.
     pub(crate) fn is_foreign(&self) -> bool {
         matches!(self.home, Home::Foreign)
     }
 
-    /// The requests of a user by the audit log; without one, a create for each Job, whoever made it.
+    /// The requests of a user in the audit log. Without an audit log, a create for each Job of any user.
     pub(crate) fn requests(&self, user: &str) -> anyhow::Result<Vec<Request>> {
         match (&self.audit_log, &self.watched) {
             (Some(path), _) => audit::read(path, user),
@@ -194,7 +194,7 @@ impl Target {
         }
     }
 
-    /// Ours, where it is ours: the built-in controller runs on no other.
+    /// Our own control plane, if any. The built-in controller runs only there.
     pub(crate) fn testbed_mut(&mut self) -> Option<&mut Testbed> {
         match &mut self.home {
             Home::Testbed(testbed) => Some(testbed),
@@ -209,7 +209,7 @@ impl Target {
         }
     }
 
-    /// Process ids of API server and etcd, where they are ours.
+    /// The process ids of our own API server and etcd.
     pub(crate) fn server_pids(&self) -> Vec<(Component, u32)> {
         let pid = |component| Some((component, self.testbed()?.pid(component)?));
         [Component::ApiServer, Component::Etcd]
@@ -218,7 +218,7 @@ impl Target {
             .collect()
     }
 
-    /// Process ids of everything that is ours, without the controller under test.
+    /// The process ids of all our own components, without the controller under test.
     pub(crate) fn own_pids(&self) -> Vec<u32> {
         let beside = [Component::ControllerManager, Component::Kwok];
         let pid = |component| self.testbed()?.pid(component);
@@ -226,10 +226,10 @@ impl Target {
         servers.chain(beside.into_iter().filter_map(pid)).collect()
     }
 
-    /// Makes the account that cronwheel runs as, and writes a kubeconfig with a token of it, as JSON.
+    /// Creates the service account that cronwheel runs as. Writes a JSON kubeconfig with a token for it.
     pub(crate) fn candidate_kubeconfig(&self, scratch: &Path) -> anyhow::Result<PathBuf> {
         if matches!(self.home, Home::InMemory { .. }) {
-            // It asks nobody who they are.
+            // The in-memory server does not authenticate clients.
             return Ok(self.kubeconfig.clone());
         }
         self.kubectl.apply(RBAC)?;
@@ -250,12 +250,12 @@ impl Target {
         Ok(path)
     }
 
-    /// The user name of that account.
+    /// The user name of that service account.
     pub(crate) fn candidate_user() -> String {
         format!("system:serviceaccount:{ACCOUNT_NAMESPACE}:{ACCOUNT}")
     }
 
-    /// Fails where the API server has dropped lines of its audit log: then nothing can be said about missed Jobs.
+    /// Fails if the API server has dropped lines of its audit log, because missed Jobs can then not be judged.
     pub(crate) fn check_audit_log(&self) -> anyhow::Result<()> {
         match self.n_dropped_audit_lines()? {
             n_dropped if n_dropped > 0.0 => bail!("the API server has dropped {n_dropped} lines of its audit log"),
@@ -263,7 +263,7 @@ impl Target {
         }
     }
 
-    /// How many lines of its audit log the API server has dropped.
+    /// The number of lines of its audit log that the API server has dropped.
     pub(crate) fn n_dropped_audit_lines(&self) -> anyhow::Result<f64> {
         let metrics = self.kubectl.run(&["get", "--raw", "/metrics"])?;
         let n_dropped = crate::exposition::Exposition::parse(&metrics).total("apiserver_audit_error_total");
@@ -271,7 +271,7 @@ impl Target {
     }
 }
 
-/// The same cluster, another user.
+/// Returns a kubeconfig for the same cluster with another user.
 fn with_token(kubeconfig: &str, token: &str) -> Option<String> {
     let mut config: Value = serde_json::from_str(kubeconfig).ok()?;
     *config.get_mut("users")?.get_mut(0)?.get_mut("user")? = json!({ "token": token });

@@ -1,7 +1,7 @@
-//! Which Jobs must exist, which do, and how late each came. The verdict.
+//! Which Jobs must exist, which do, and how late each was created. This is the verdict.
 //!
-//! A Job's name gives its slot (B-11.1), so one name is one instant of one `CronJob`: created not once is missed,
-//! created more than once is doubled, also where the first was deleted meanwhile.
+//! The name of a Job contains its slot (B-11.1), so a name is one instant of one CronJob. A Job that was never created
+//! is missed. A Job that was created more than once is doubled, even if the first one was deleted in between.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -17,25 +17,25 @@ use crate::{
 /// Namespaces and names of Jobs.
 pub(crate) type JobNames = BTreeSet<(String, String)>;
 
-/// How the Jobs of one slot, or of several, were created.
+/// The creation of the Jobs of one or several slots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Burst {
-    /// From slot to arrival, ascending, microseconds; negative would be too early.
+    /// From slot to arrival, in ascending order, in microseconds. A negative value would be too early.
     lateness_us: Vec<i64>,
 }
 
 impl Burst {
-    /// How many Jobs.
+    /// The number of Jobs.
     pub(crate) fn n_jobs(&self) -> usize {
         self.lateness_us.len()
     }
 
-    /// From slot to arrival, ascending, microseconds.
+    /// From slot to arrival, in ascending order, in microseconds.
     pub(crate) fn lateness_us(&self) -> &[i64] {
         &self.lateness_us
     }
 
-    /// The lateness that a share of the Jobs does not exceed, by nearest rank; none where there are none.
+    /// The quantile of the lateness, by nearest rank. `None` without Jobs.
     pub(crate) fn quantile_us(&self, share: f64) -> Option<i64> {
         #[expect(
             clippy::cast_possible_truncation,
@@ -48,20 +48,20 @@ impl Burst {
     }
 }
 
-/// What became of all due instants.
+/// The outcome of all due instants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Due instants.
     pub(crate) n_expected: usize,
-    /// Those for which a Job was created.
+    /// Instants for which a Job was created.
     pub(crate) n_created: usize,
-    /// Of these, those whose creator was not there any more when it was answered: the Job itself tells.
+    /// Of these, instants whose creator was gone before the response. The Job itself proves the create.
     pub(crate) n_unanswered: usize,
     /// Names of the Jobs that were never created.
     pub(crate) missed: Vec<String>,
     /// Names of the Jobs that were created more than once.
     pub(crate) doubled: Vec<String>,
-    /// Jobs created for slots outside the window, which prove nothing.
+    /// Jobs created for slots outside the window, which are not judged.
     pub(crate) n_outside: usize,
     /// The bursts of the measured slots.
     pub(crate) bursts: BTreeMap<Slot, Burst>,
@@ -70,7 +70,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Compares what must be with what the audit log shows, and with the Jobs that are still there.
+    /// Compares the due instants with the audit log and with the Jobs that still exist.
     pub(crate) fn of(cron_jobs: &[SyntheticCronJob], slots: &Slots, requests: &[Request], there: &JobNames) -> Tally {
         let unanswered = unanswered_creates(requests, there);
         let mut arrivals: HashMap<(&str, &str), Vec<&Request>> = HashMap::new();
@@ -115,7 +115,7 @@ impl Tally {
     fn add(&mut self, full_name: String, slot: Slot, is_measured: bool, created: &[&Request]) {
         self.n_expected += 1;
         self.n_outside -= created.len();
-        // The log is in the order of answers, which among doubles need not be that of arrivals.
+        // The log is in the order of responses. The order of arrivals may differ among duplicates.
         let Some(first) = created.iter().map(|request| request.received).min() else {
             self.missed.push(full_name);
             return;
@@ -132,7 +132,8 @@ impl Tally {
     }
 }
 
-/// The first of the creates of each Job that may have made it, where it was made: it is there, or somebody deleted it.
+/// For each Job, the first create without a response that may have made it. Includes only Jobs that exist or were
+/// deleted.
 fn unanswered_creates<'a>(requests: &'a [Request], there: &JobNames) -> HashMap<(&'a str, &'a str), &'a Request> {
     let name = |request: &'a Request| (request.namespace.as_str(), request.name.as_str());
     let gone = requests.iter().filter(|request| request.is_job_delete());
@@ -164,7 +165,7 @@ mod tests {
         cron_jobs
     }
 
-    /// One warm-up slot at minute 100, measured ones at 101 and 102.
+    /// A warm-up slot at minute 100, and measured slots at 101 and 102.
     fn slots() -> Slots {
         Slots::starting_at(Timestamp::from_second(6_000).unwrap(), 1, 2)
     }
@@ -243,7 +244,7 @@ mod tests {
         assert!(by_delete.is_clean());
         assert_eq!(by_delete.n_unanswered, 1);
 
-        // Made by another as well: one create was answered, and one was not.
+        // Created by another client as well: one create got its response, the other did not.
         requests.push(create("b", 101, 5_000));
         assert_eq!((tally(&requests).n_unanswered, tally(&requests).doubled.len()), (0, 0));
     }

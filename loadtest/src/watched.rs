@@ -1,4 +1,4 @@
-//! What a watch of Jobs tells where there is no audit log: each Job that was made, to the second.
+//! A watch of Jobs in place of an audit log. It gives each created Job, with a precision of one second.
 
 use std::{
     collections::HashSet,
@@ -17,11 +17,11 @@ use tokio::task::JoinHandle;
 
 use crate::audit::Request;
 
-/// What such a result cannot say.
+/// The limits of such a result.
 pub(crate) const WARNING: &str = "there is no audit log: creates are known to the second, rounded down; writes, status \
      age and Jobs that were deleted before the watch saw them are not known";
 
-/// The watch, while this value is there.
+/// The watch, which runs until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct WatchedJobs {
     seen: Arc<Mutex<Vec<Request>>>,
@@ -40,7 +40,7 @@ impl WatchedJobs {
             let mut jobs = std::pin::pin!(jobs);
             let mut uids = HashSet::new();
             while let Some(job) = jobs.next().await {
-                // A watch that breaks off is opened again.
+                // A broken watch is opened again.
                 let Ok(job) = job else { continue };
                 if job.metadata.uid.clone().is_some_and(|uid| uids.insert(uid)) {
                     let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,7 +51,7 @@ impl WatchedJobs {
         WatchedJobs { seen, task }
     }
 
-    /// A create for each Job that was seen.
+    /// Returns a create for each Job that was seen.
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -63,7 +63,7 @@ impl Drop for WatchedJobs {
     }
 }
 
-/// The create that made a Job; none without a name or a time.
+/// The create of a Job. `None` without a name or a time.
 fn create(job: &PartialObjectMeta<Job>) -> Option<Request> {
     let metadata = &job.metadata;
     let created: Timestamp = metadata.creation_timestamp.as_ref()?.0;

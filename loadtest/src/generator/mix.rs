@@ -1,19 +1,19 @@
-//! The realistic mix: what one `CronJob` is, drawn from a seed and its number.
+//! The realistic mix: each CronJob is drawn from a seed and its number.
 
 use super::SyntheticCronJob;
 use crate::slots::Due;
 
-/// Parts of a hundred, and what they get.
+/// Values with their shares, in percent.
 type Shares<T> = &'static [(u64, T)];
 
 const PERIODS_MINUTES: Shares<u32> = &[(50, 1), (25, 2), (15, 5), (7, 15), (3, 60)];
 const POLICIES: Shares<&str> = &[(60, "Allow"), (25, "Forbid"), (15, "Replace")];
-/// All are shorter than any period, so that no policy lets a run out.
+/// All are shorter than any period, so that no concurrency policy skips a run.
 const JOB_SECONDS: Shares<u32> = &[(50, 2), (30, 8), (15, 20), (5, 40)];
 const FAILURES: Shares<bool> = &[(90, false), (10, true)];
 const PADDING_BYTES: Shares<usize> = &[(60, 0), (25, 1_024), (10, 4_096), (5, 16_384)];
 
-/// A stream of numbers from one seed (`SplitMix64`).
+/// A sequence of random numbers from a seed (`SplitMix64`).
 struct Draw(u64);
 
 impl Draw {
@@ -38,7 +38,7 @@ impl Draw {
     }
 }
 
-/// `plain` with everything drawn that may differ.
+/// Returns `plain` with all variable fields drawn at random.
 pub(super) fn varied(plain: SyntheticCronJob, seed: u32, number: u32) -> SyntheticCronJob {
     let mut draw = Draw((u64::from(seed) << 32) | u64::from(number));
     SyntheticCronJob {

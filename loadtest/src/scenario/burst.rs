@@ -1,5 +1,5 @@
-//! Rounds of bursts in turn: `CronJobs` that are all due at one instant, and between two of these the very same creates by
-//! a bare client. So both meet the same server at the same time, and their ratio is the controller's own.
+//! Alternates bursts of CronJobs that are all due at one instant with the same creates by a bare client. Both use the
+//! same server at nearly the same time, so their ratio depends only on the controller.
 
 mod report;
 
@@ -30,48 +30,48 @@ use crate::{
     target::Target,
 };
 
-/// The bare client has its first turn so long after the instant at the earliest: the Jobs have ended by then.
+/// The earliest start of the bare client's first turn after the instant. The Jobs have completed by then.
 const BARE_AFTER_SLOT: SignedDuration = SignedDuration::from_secs(12);
 
-/// The controller has written its statuses and Events when it has asked for nothing for so long.
+/// The controller has finished its status and Event writes when it has sent no writes for this long.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// How long after the last create of the bare client its Jobs have ended and are deleted.
+/// How long after the bare client's last create its Jobs have completed and are deleted.
 const DELETE_AFTER: Duration = Duration::from_secs(6);
 
 /// Kept free before an instant.
 const MARGIN: Duration = Duration::from_secs(6);
 
-/// What a turn of the bare client takes at first sight, by thousand creates.
+/// The initial estimate for a turn of the bare client, per thousand creates.
 const BARE_TURN: Duration = Duration::from_secs(12);
 
 /// Marks the Jobs of the bare client.
 const LABEL: &str = "cronwheel.dev/bare";
 
-/// An owner that no controller knows, so that the Jobs are nobody's.
+/// The uid of an owner that does not exist, so that no controller adopts the Jobs.
 const FOREIGN_OWNER: &str = "00000000-0000-4000-8000-000000000000";
 
-/// What to run.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Burst {
     pub(crate) load: Load,
     pub(crate) candidate: Candidate,
-    /// Bursts that are measured, after one to warm up.
+    /// The number of measured bursts, after one warm-up burst.
     pub(crate) n_bursts: u32,
-    /// From one burst to the next.
+    /// Minutes between bursts.
     pub(crate) period_minutes: u32,
-    /// How many requests the bare client has in flight, in turn.
+    /// The numbers of requests that the bare client keeps in flight, in turn.
     pub(crate) in_flight: Vec<usize>,
 }
 
-/// One turn of the bare client.
+/// A turn of the bare client.
 struct BareRound {
     number: usize,
     n_in_flight: usize,
     begun: Timestamp,
 }
 
-/// How many minutes so many creates need from burst to burst, with two turns of the bare client between them.
+/// Returns how many minutes this many creates need between bursts, with two turns of the bare client in between.
 pub(crate) fn period_minutes(n_cron_jobs: u32) -> u32 {
     match n_cron_jobs {
         ..=1_000 => 1,
@@ -80,7 +80,7 @@ pub(crate) fn period_minutes(n_cron_jobs: u32) -> u32 {
     }
 }
 
-/// A load that is due at once every so many minutes.
+/// A load that is due all at once in this period.
 pub(crate) fn load(run_id: String, n_cron_jobs: u32, period_minutes: u32) -> Load {
     Load {
         variety: Variety::Same(Due::EveryMinutes(period_minutes)),
@@ -89,7 +89,7 @@ pub(crate) fn load(run_id: String, n_cron_jobs: u32, period_minutes: u32) -> Loa
 }
 
 impl Burst {
-    /// Runs it on `target`.
+    /// Runs the scenario on `target`.
     pub(crate) async fn run(&self, target: &mut Target, scratch: &Path) -> anyhow::Result<BurstReport> {
         target.kubectl().apply(&self.load.namespaces_manifest())?;
         let controller = Controller::start(&self.candidate, target, scratch).await?;
@@ -99,7 +99,7 @@ impl Burst {
         let template = self.template(target)?;
         let admin = client(target.kubeconfig()).await?;
         let mut rounds: Vec<BareRound> = Vec::new();
-        // Turns of the minutes that warm up are left out.
+        // Turns in the warm-up are discarded.
         let mut n_warm_up_rounds = 0;
         for (number, slot) in bursts.iter().enumerate() {
             progress(&format!("burst {number} of {} at {}", self.n_bursts, slot.start()));
@@ -107,7 +107,7 @@ impl Burst {
             sleep_until(slot.start() + BARE_AFTER_SLOT).await;
             let mut turn = BARE_TURN * self.load.n_cron_jobs.div_ceil(1_000);
             for _ in &self.in_flight {
-                // On a slow machine the controller may write until the next burst: then the bare client has no turn.
+                // On a slow machine the controller may write until the next burst. Then the bare client has no turn.
                 let is_quiet = wait_until_quiet(target, &user, next - turn - MARGIN).await?;
                 if !is_quiet {
                     break;
@@ -126,7 +126,7 @@ impl Burst {
         self.report(target, &bursts[1..], &rounds[n_warm_up_rounds..], &requests)
     }
 
-    /// The instants of all bursts, that of the warm-up first.
+    /// The instants of all bursts, starting with the warm-up.
     fn bursts(&self, first: Slot) -> Vec<Slot> {
         let slots = Slots::starting_at(first.start(), 0, self.period_minutes * (self.n_bursts + 2));
         let is_due = |slot: &Slot| Due::EveryMinutes(self.period_minutes).is_at(*slot);
@@ -134,7 +134,7 @@ impl Burst {
         slots.all().filter(is_due).take(n_bursts).collect()
     }
 
-    /// One turn of the bare client, until its Jobs are deleted.
+    /// Runs one turn of the bare client, and deletes its Jobs.
     async fn bare_round(
         &self,
         bare: &BareClient,
@@ -142,7 +142,7 @@ impl Burst {
         number: usize,
         admin: &Client,
     ) -> anyhow::Result<BareRound> {
-        // Turned by one each time around, so that none always has the same place after a burst.
+        // The order is rotated each time, so that no number always has the same position after a burst.
         let n_turns = self.in_flight.len();
         let n_in_flight = self.in_flight[(number + number / n_turns) % n_turns];
         let jobs = self.prepared(template, number);
@@ -157,7 +157,7 @@ impl Burst {
         })
     }
 
-    /// The bodies that the controller would send, under other names and of an owner that is not there.
+    /// The bodies that the controller would send, with other names and an owner that does not exist.
     fn prepared(&self, template: &Value, round: usize) -> Vec<PreparedJob> {
         let of = |cron_job: SyntheticCronJob| {
             let owner = json!({"apiVersion": "batch/v1", "kind": "CronJob", "name": cron_job.name, "uid": FOREIGN_OWNER,
@@ -174,7 +174,7 @@ impl Burst {
         self.load.cron_jobs().into_iter().map(of).collect()
     }
 
-    /// The template of all `CronJobs`, with what the server adds to it.
+    /// The template of all CronJobs, with the defaults that the server adds.
     fn template(&self, target: &Target) -> anyhow::Result<Value> {
         let first = self
             .load
@@ -245,7 +245,7 @@ impl Burst {
     }
 }
 
-/// Waits until the controller has nothing to write; whether that is so before `end`.
+/// Waits until the controller has nothing to write. Returns whether that happened before `end`.
 async fn wait_until_quiet(target: &Target, user: &str, end: Timestamp) -> anyhow::Result<bool> {
     let n_writes = || anyhow::Ok(target.requests(user)?.iter().filter(|one| is_work(one)).count());
     let mut before = n_writes()?;
@@ -260,12 +260,12 @@ async fn wait_until_quiet(target: &Target, user: &str, end: Timestamp) -> anyhow
     Ok(false)
 }
 
-/// Leases are renewed for as long as a controller runs.
+/// Leases are renewed for as long as a controller runs, so they do not count.
 fn is_work(request: &Request) -> bool {
     request.is_write() && request.resource != "leases"
 }
 
-/// What else was asked for meanwhile: nothing, or the bare client did not have the server for itself.
+/// The number of other writes in this period. If there are any, the bare client did not have the server to itself.
 fn n_writes_beside(requests: &[Request], begun: Timestamp, seconds: f64) -> usize {
     let end = begun.as_duration().as_secs_f64() + seconds;
     let is_meanwhile = |request: &&Request| {

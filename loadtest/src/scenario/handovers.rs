@@ -1,5 +1,5 @@
-//! Replicas that share minutely `CronJobs`: how long shards take to change hands, at every part of the minute, when
-//! replicas are replaced, killed and restarted, or killed and not. Nothing is left out of the figures.
+//! Measures how long shards take to change hands while replicas run minutely CronJobs. Replicas are replaced at every
+//! part of the minute, killed and restarted, and killed for good. The figures include everything.
 
 mod fleet;
 mod lease_probe;
@@ -26,32 +26,32 @@ use crate::{
     tracker::{JobNames, Tally},
 };
 
-/// The priority of Lease requests, as it is installed.
+/// The priority of Lease requests, as installed in production.
 const FLOW_SCHEMA: &str = include_str!("../../../deploy/manifests/flow-schema.yaml");
 
-/// Seconds after the begin of a pass at which a replica is drained: each part of the minute comes once, and the instant
-/// at which everything is due. Between two the next replica starts.
+/// Seconds after the start of a pass at which a replica is drained. They cover each part of the minute once, including
+/// the full minute. The next replica starts between two drains.
 const DRAIN_SECONDS: [i64; 10] = [0, 12, 24, 36, 48, 66, 78, 90, 102, 114];
 
-/// The begin of a pass after the next minute: the first replica starts before.
+/// The lead time of a pass before its first minute: the first replica starts in it.
 const PASS_LEAD: SignedDuration = SignedDuration::from_secs(15);
 
-/// Seconds of the minute at which replicas are killed, to be restarted at once.
+/// Seconds of the minute at which replicas are killed and restarted at once.
 const KILL_SECONDS: [i64; 3] = [20, 40, 58];
 
-/// How many are killed to stay away.
+/// The number of replicas that are killed for good.
 const N_LOST: usize = 2;
 
-/// Over how long Lease writes are counted.
+/// The period in which Lease writes are counted.
 const REST: SignedDuration = SignedDuration::from_secs(60);
 
-/// After the settle window shards are evened out, eight of a donor at a time.
+/// After the settle window, replicas rebalance shards, eight per donor at a time.
 const EVEN_WAIT: Duration = Duration::from_secs(30);
 
-/// How long the last slot's Jobs may take before they count as missed.
+/// How long after the last slot a Job may be created before it counts as missed.
 const SETTLE_MAX: SignedDuration = SignedDuration::from_secs(60);
 
-/// What to run.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Handovers {
     pub(crate) load: Load,
@@ -59,12 +59,12 @@ pub(crate) struct Handovers {
     pub(crate) program: PathBuf,
     pub(crate) n_replicas: usize,
     pub(crate) n_shards: u32,
-    /// How often a drain comes in each part of the minute.
+    /// How often a drain happens in each part of the minute.
     pub(crate) n_passes: u32,
 }
 
 impl Handovers {
-    /// Runs it on `target` and judges. `scratch` is a folder for what is needed meanwhile.
+    /// Runs the scenario on `target` and judges it. `scratch` is a temporary folder.
     pub(crate) async fn run(&self, target: &mut Target, scratch: &Path) -> anyhow::Result<HandoverReport> {
         let kubectl = target.kubectl().clone();
         kubectl.apply(&self.load.namespaces_manifest())?;
@@ -124,7 +124,7 @@ impl Handovers {
             for seconds in DRAIN_SECONDS {
                 let revision = format!("r{}", drains.len() / self.n_replicas + 1);
                 let at = begin + SignedDuration::from_secs(seconds);
-                // On the burst it would compete with what is measured.
+                // During the burst, the start would compete with what is measured.
                 sleep_until(at - SignedDuration::from_secs(9)).await;
                 let new = fleet.add(&revision)?;
                 fleet.wait_until_ready(new).await?;
@@ -147,7 +147,7 @@ impl Handovers {
         Ok(Tally::of(&self.load.cron_jobs(), slots, requests, &there))
     }
 
-    /// Waits until every Job was created, or for as long as a slow controller is given.
+    /// Waits until every Job was created, or until the time for late Jobs is over.
     async fn settle(&self, target: &Target, user: &str, slots: &Slots, last: Slot) -> anyhow::Result<()> {
         sleep_until(last.start() + SignedDuration::from_secs(5)).await;
         while Timestamp::now() < last.start() + SETTLE_MAX - SignedDuration::from_secs(10) {
@@ -161,7 +161,7 @@ impl Handovers {
     }
 }
 
-/// A create that its sender did not live to see answered may have made its Job all the same: these tell.
+/// Returns the requests about these Jobs. They show what happened to creates whose sender died before the response.
 fn requests_about(jobs: &[String], requests: &[Request]) -> Vec<String> {
     let full_name = |request: &Request| format!("{}/{}", request.namespace, request.name);
     let about = requests.iter().filter(|request| request.resource.starts_with("jobs"));
@@ -176,7 +176,7 @@ fn requests_about(jobs: &[String], requests: &[Request]) -> Vec<String> {
         .collect()
 }
 
-/// Kills replicas and starts each anew in its pod; how long until all shards are led.
+/// Kills replicas and restarts each in its Pod. Returns how long it took until all shards were led.
 async fn restart_some(fleet: &mut Fleet) -> anyhow::Result<Vec<Duration>> {
     let mut took = Vec::new();
     for seconds in KILL_SECONDS {
@@ -192,13 +192,13 @@ async fn restart_some(fleet: &mut Fleet) -> anyhow::Result<Vec<Duration>> {
             "killed and restarted: all shards led after {:.0?}",
             took.last()
         ));
-        // Its restart is the youngest: each is killed once.
+        // The restarted replica is now the youngest, so each is killed once.
         tokio::time::sleep(Duration::from_secs(5)).await;
     }
     Ok(took)
 }
 
-/// Kills replicas that stay away; how long until all shards are led.
+/// Kills replicas for good. Returns how long it took until all shards were led.
 async fn lose_some(fleet: &mut Fleet) -> anyhow::Result<Vec<Duration>> {
     let mut took = Vec::new();
     for _ in 0..N_LOST {
@@ -223,7 +223,7 @@ fn slots_between(first: Slot, last: Slot) -> Slots {
     Slots::starting_at(first.start(), 0, u32::try_from(n_slots).unwrap_or_default())
 }
 
-/// Writes of Leases by all replicas together, from an instant on while nothing happened.
+/// The rate of Lease writes by all replicas, in a period without changes.
 #[expect(clippy::cast_precision_loss, reason = "a minute's requests are few")]
 fn writes_per_second(requests: &[Request], begin: Timestamp) -> f64 {
     let is_it = |request: &&Request| {

@@ -1,4 +1,4 @@
-//! N `CronJobs`, all due at every whole minute: the hardest regular load, and one whose every instant is known.
+//! N CronJobs, all due at every full minute: the hardest regular load, with every instant known in advance.
 
 use std::{path::Path, time::Duration};
 
@@ -19,21 +19,22 @@ use crate::{
     tracker::{JobNames, Tally},
 };
 
-/// How long a slow controller may go on after the last minute before its Jobs count as missed.
+/// How long after the last minute a Job may be created before it counts as missed.
 const SETTLE_MAX: SignedDuration = SignedDuration::from_secs(60);
 
-/// What to run.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Minutely {
     pub(crate) load: Load,
     pub(crate) candidate: Candidate,
-    /// Minutes whose Jobs must be there, but that give no figures: connections are opened, nothing is cleaned up yet.
+    /// The minutes whose Jobs must exist, but whose figures do not count: connections are still being opened, and
+    /// nothing is cleaned up yet.
     pub(crate) n_warm_up_minutes: u32,
-    /// Minutes that give the figures.
+    /// The measured minutes.
     pub(crate) n_minutes: u32,
 }
 
-/// What was used and told up to one moment.
+/// Usage and metrics up to one moment.
 #[derive(Debug)]
 struct Snapshot {
     taken: Timestamp,
@@ -59,7 +60,7 @@ impl Snapshot {
 }
 
 impl Minutely {
-    /// Runs it on `target` and judges. `scratch` is a folder for what is needed meanwhile.
+    /// Runs the scenario on `target` and judges it. `scratch` is a temporary folder.
     pub(crate) async fn run(&self, target: &mut Target, scratch: &Path) -> anyhow::Result<Report> {
         target.kubectl().apply(&self.load.namespaces_manifest())?;
         let controller = Controller::start(&self.candidate, target, scratch).await?;
@@ -97,7 +98,7 @@ impl Minutely {
         })
     }
 
-    /// Waits until every Job was created, or for as long as a slow controller is given.
+    /// Waits until every Job was created, or until the time for late Jobs is over.
     async fn settle(&self, target: &Target, user: &str, slots: &Slots) -> anyhow::Result<()> {
         let deadline = slots.end().start() + SETTLE_MAX;
         let cron_jobs = self.load.cron_jobs();

@@ -1,4 +1,4 @@
-//! What replicas save where the API server selects `CronJobs` by shard (feature gate `ShardedListAndWatch`).
+//! How much replicas save if the API server selects CronJobs by shard (feature gate `ShardedListAndWatch`).
 
 mod costs;
 mod drains;
@@ -28,7 +28,7 @@ use crate::measure;
 const N_IN_FLIGHT: usize = 16;
 const GATE: &str = "ShardedListAndWatch=true";
 
-/// What to run.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection<'a> {
     pub(crate) n_cron_jobs: usize,
@@ -37,13 +37,13 @@ pub(crate) struct Selection<'a> {
 }
 
 impl Selection<'_> {
-    /// Measures lists and watches on one control plane, then drains on one with the gate and on one without.
+    /// Measures lists and watches on one control plane, then drains on one with the feature gate and on one without.
     pub(crate) async fn run(&self) -> anyhow::Result<SelectionReport> {
         let testbed = control_plane(true)?;
         super::progress(&format!("{} CronJobs, lists and watches", self.n_cron_jobs));
         let costs = costs::measured(&testbed.kubeconfig(), self.n_cron_jobs).await?;
         testbed.stop()?;
-        // Each of five processes lists all of them again and again where the server does not select.
+        // Without selection by the server, each of five processes lists all CronJobs repeatedly.
         let n_cron_jobs_drained = self.n_cron_jobs / 4;
         let mut drain_seconds = Vec::new();
         for has_gate in [false, true] {
@@ -72,7 +72,7 @@ fn control_plane(has_gate: bool) -> anyhow::Result<Testbed> {
     })?)
 }
 
-/// The client that cronwheel has for its watches.
+/// Creates the client that cronwheel uses for its watches.
 async fn client(kubeconfig: &Path) -> anyhow::Result<Client> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
@@ -91,7 +91,7 @@ fn decoder(count: ShardCount) -> Arc<Decoder> {
     })
 }
 
-/// Creates `CronJobs` of the usual size that fire nothing; their names.
+/// Creates CronJobs of the usual size that never fire. Returns their names.
 async fn create(api: &Api<CronJob>, n_cron_jobs: usize) -> anyhow::Result<Vec<String>> {
     let create = |number| async move {
         let made = api.create(&PostParams::default(), &cron_job(number)?).await?;

@@ -11,14 +11,14 @@ use jiff::Timestamp;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-/// Serves for as long as this value is there.
+/// A server that runs until it is dropped.
 pub(super) struct InMemory {
     address: SocketAddr,
     tasks: [JoinHandle<()>; 2],
 }
 
 impl InMemory {
-    /// Listens on a free port of the loopback interface.
+    /// Starts a server on a free port of the loopback interface.
     pub(super) async fn start() -> anyhow::Result<InMemory> {
         let api = Api::new(Options::default(), WallClock::new(Timestamp::now));
         let service = api.client("kubectl").named_by_user_agent();
@@ -38,7 +38,7 @@ impl InMemory {
         })
     }
 
-    /// As JSON. Nobody is asked who they are.
+    /// A JSON kubeconfig. The server does not authenticate clients.
     pub(super) fn kubeconfig(&self) -> String {
         let server = format!("http://{}", self.address);
         json!({

@@ -1,4 +1,4 @@
-//! What a run of bursts has shown, as JSON, as text and as a row of a page.
+//! The result of a run of bursts, as JSON, as text and as a table row.
 
 use std::{
     collections::BTreeMap,
@@ -13,22 +13,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::{controller::Candidate, measure, target::Target};
 
-/// How many times as long as the bare client at its best cronwheel may take.
+/// The maximum ratio of cronwheel's time to the bare client's best time.
 const RATIO_MAX: f64 = 1.10;
 
-/// Seconds from the instant to the answer to the last create.
+/// The result. Times are seconds from the instant to the response to the last create.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct BurstReport {
     ended: Timestamp,
     machine: String,
     revision: String,
-    /// The arguments that run it again.
+    /// The command that repeats the run.
     command: Vec<String>,
     n_cron_jobs: u32,
     controller_seconds: Vec<f64>,
-    /// By requests in flight.
+    /// By number of requests in flight.
     bare_seconds: BTreeMap<usize, Vec<f64>>,
-    /// Other writes of the controller while the bare client had its turns.
+    /// Other writes of the controller during the turns of the bare client.
     n_beside_bare: usize,
 }
 
@@ -58,14 +58,14 @@ impl BurstReport {
         fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// The requests in flight with which the bare client was fastest, and its median.
+    /// The number of requests in flight with which the bare client was fastest, and its median.
     fn best_bare(&self) -> Option<(usize, f64)> {
         let medians = self.bare_seconds.iter();
         let medians = medians.filter_map(|(n_in_flight, seconds)| Some((*n_in_flight, median(seconds)?)));
         medians.min_by(|one, other| one.1.total_cmp(&other.1))
     }
 
-    /// The controller's time in relation to the bare client's at its best.
+    /// The ratio of the controller's time to the bare client's best time.
     fn ratio(&self) -> Option<f64> {
         Some(median(&self.controller_seconds)? / self.best_bare()?.1)
     }
@@ -83,7 +83,7 @@ impl BurstReport {
     }
 }
 
-/// A table with a row for each of these files.
+/// A table with a row for each file.
 pub(crate) fn quoted(files: &[impl AsRef<Path>]) -> anyhow::Result<String> {
     let mut table = "| Creates | cronwheel, median | Bare client at its best, median | Ratio | Aim, at most |\n\
                      |---|---|---|---|---|\n"

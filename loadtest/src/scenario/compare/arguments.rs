@@ -14,12 +14,13 @@ use super::{
 };
 use crate::target::{TargetKind, TargetOptions};
 
-/// How long after the last minute a run may still come: the built-in controller at its default limits needs most of it.
+/// How long after the last minute a run may still start. The built-in controller at its default limits needs most of
+/// it.
 const SETTLE_SECONDS: u32 = 60;
-/// The same with `--quick`, so that four turns fit in ten minutes.
+/// The same with `--quick`, so that four turns fit into ten minutes.
 const QUICK_SETTLE_SECONDS: u32 = 30;
 
-/// The arguments of a measurement that a result which is there already does not need.
+/// The arguments of a measurement, which are not allowed when printing existing results.
 const MEASUREMENT: [&str; 14] = [
     "scenario",
     "controllers",
@@ -39,75 +40,74 @@ const MEASUREMENT: [&str; 14] = [
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CompareArguments {
-    /// Results to print in place of a measurement, JSON files of earlier ones: a single one, or two side by side, the
-    /// older first.
+    /// Result files to print instead of measuring: a single one, or two to compare, the older first.
     #[arg(num_args = 1..=2, value_name = "RESULT", conflicts_with_all = MEASUREMENT)]
     results: Vec<PathBuf>,
     /// What happens in a turn.
     #[arg(long, value_enum, default_value_t)]
     scenario: Scenario,
-    /// Which controllers, with commas between; without it all that the scenario and the API server allow.
+    /// Controllers, separated by commas. By default, all that the scenario and the API server allow.
     #[arg(long, value_delimiter = ',', value_parser = NAMES)]
     controllers: Vec<String>,
-    /// On which API server.
+    /// API server to use.
     #[arg(long, value_enum, default_value_t)]
     target: TargetKind,
-    /// An administrator's kubeconfig of a cluster that runs, in place of an API server of our own. Nothing else there may
-    /// create the Jobs of CronJobs, and something must end them.
+    /// Administrator's kubeconfig of a running cluster, instead of starting an API server. Nothing else in the cluster
+    /// may create Jobs of CronJobs, and something must complete them.
     #[arg(long, value_name = "FILE", conflicts_with = "target")]
     in_kubeconfig: Option<PathBuf>,
-    /// The audit log of that cluster, on this machine; without it Jobs are watched, and less is known.
+    /// Audit log of that cluster, on this machine. Without it Jobs are watched, which gives fewer figures.
     #[arg(long, value_name = "FILE", requires = "in_kubeconfig")]
     audit_log: Option<PathBuf>,
-    /// One round of one minute without warm-up, within ten minutes in all: indicative.
+    /// One round of one minute without warm-up, within ten minutes in total. The figures are indicative.
     #[arg(long, conflicts_with_all = ["rounds", "minutes", "warm_up_minutes"])]
     quick: bool,
-    /// Rounds, in each of which every controller has one turn; the order is reversed from round to round.
+    /// Number of rounds. Every controller has one turn per round, and the order is reversed from round to round.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Decides which controller begins, and what is in a mix.
+    /// Determines which controller starts, and the CronJobs of a mix.
     #[arg(long, default_value_t = 0)]
     seed: u32,
-    /// How many CronJobs.
+    /// Number of CronJobs.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     cronjobs: u32,
-    /// Over how many namespaces they are spread.
+    /// Number of namespaces that the CronJobs are distributed over.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     namespaces: u32,
-    /// How long a Job runs.
+    /// Run time of a Job.
     #[arg(long, default_value_t = 3)]
     job_seconds: u32,
-    /// Whole minutes of a turn before those that are measured.
+    /// Full minutes of a turn before the measured ones.
     #[arg(long, default_value_t = 1)]
     warm_up_minutes: u32,
-    /// Whole minutes of a turn that are measured.
+    /// Measured full minutes of a turn.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
     minutes: u32,
-    /// Requests that the bare creates have in flight.
+    /// Requests that the bare creates keep in flight.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     in_flight: u32,
-    /// Replicas of cronwheel; without it three in scenarios that need several, and one in others.
+    /// Replicas of cronwheel. By default three in scenarios that need several, otherwise one.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     replicas: Option<u32>,
-    /// Thresholds for medians, a YAML file such as loadtest/slo.yaml; exits with 1 where one is not met.
+    /// YAML file with thresholds for medians, such as loadtest/slo.yaml. Exits with 1 if one is not met.
     #[arg(long, value_name = "FILE")]
     slo: Option<PathBuf>,
-    /// Where to write the result as JSON, anew after each turn.
+    /// File for the result as JSON, rewritten after each turn.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Where to write the result as a page with drawings; one file that needs nothing from elsewhere.
+    /// File for the result as a self-contained HTML page with charts.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// The executable of cronwheel; without it the release build of this workspace, brought up to date first.
+    /// Executable of cronwheel. By default, the release build of this workspace, which is updated first.
     #[arg(long)]
     cronwheel: Option<PathBuf>,
-    /// Further arguments of `cronwheel run`; without any, a single replica runs with `--alone`.
+    /// Further arguments of `cronwheel run`. By default, a single replica runs with `--alone`.
     #[arg(last = true)]
     cronwheel_arguments: Vec<String>,
 }
 
 impl CompareArguments {
-    /// The results to print, where no measurement is asked for.
+    /// The results to print. Empty for a measurement.
     pub(super) fn results(&self) -> &[PathBuf] {
         &self.results
     }
@@ -134,7 +134,7 @@ impl CompareArguments {
         }
     }
 
-    /// Those compared, in the order of the table. `build` makes the executable of cronwheel where none is named.
+    /// The contestants, in the order of the table. `build` builds cronwheel if no executable is given.
     pub(super) fn contestants(
         &self,
         build: impl FnOnce() -> anyhow::Result<PathBuf>,
@@ -163,7 +163,7 @@ impl CompareArguments {
         Ok(contestants)
     }
 
-    /// How many replicas of cronwheel, and their arguments.
+    /// The number of replicas of cronwheel, and their arguments.
     fn cronwheel_replicas(&self) -> anyhow::Result<(u32, Vec<String>)> {
         let replicas = self.replicas.unwrap_or_else(|| self.scenario.replicas());
         let mut arguments = self.cronwheel_arguments.clone();
@@ -177,7 +177,7 @@ impl CompareArguments {
         Ok((replicas, arguments))
     }
 
-    /// In the order of the table.
+    /// The names of the controllers, in the order of the table.
     fn controller_names(&self) -> anyhow::Result<Vec<&'static str>> {
         let is_own = matches!(self.target_kind(), TargetKind::Testbed | TargetKind::ServerDefaults);
         ensure!(
@@ -210,7 +210,7 @@ impl CompareArguments {
         }
     }
 
-    /// On which API server.
+    /// The API server to use.
     pub(super) fn target(&self) -> TargetOptions {
         match (&self.in_kubeconfig, self.target) {
             (Some(kubeconfig), _) => TargetOptions::Running {
@@ -232,7 +232,7 @@ impl CompareArguments {
         }
     }
 
-    /// The thresholds; none without a file.
+    /// The thresholds. Empty without a file.
     pub(super) fn thresholds(&self) -> anyhow::Result<Slo> {
         let Some(path) = &self.slo else {
             return Ok(Slo::default());

@@ -1,8 +1,8 @@
-//! The figures that controllers are compared by. Lower is better for each of them.
+//! The figures by which controllers are compared. Lower is better for each of them.
 
 use serde::{Deserialize, Serialize};
 
-/// One figure of a turn. Lateness counts from the nominal instant to the arrival of the create at the API server.
+/// A figure of a turn. Lateness is the time from the nominal instant to the arrival of the create at the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Column {
@@ -10,13 +10,13 @@ pub(crate) enum Column {
     LatenessP90Ms,
     LatenessP99Ms,
     LatenessP999Ms,
-    /// The latest of the first creates of the minutes.
+    /// The maximum over the minutes of the lateness of the first create.
     FirstOfMinuteMs,
-    /// The latest of the last creates of the minutes.
+    /// The maximum over the minutes of the lateness of the last create.
     LastOfMinuteMs,
     Missed,
     Doubled,
-    /// Creates while the previous Job of the `CronJob` was certainly running.
+    /// Creates while the previous Job of the CronJob was certainly running.
     Overlaps,
     WritesPerRun,
     EventWritesPerRun,
@@ -27,7 +27,7 @@ pub(crate) enum Column {
     StatusAgeP99Ms,
 }
 
-/// In the order of the table.
+/// All columns, in the order of the table.
 pub(crate) const COLUMNS: [Column; 16] = [
     Column::LatenessP50Ms,
     Column::LatenessP90Ms,
@@ -48,7 +48,7 @@ pub(crate) const COLUMNS: [Column; 16] = [
 ];
 
 impl Column {
-    /// What a table calls it.
+    /// The title in a table.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Column::LatenessP50Ms => "lateness p50, ms",
@@ -70,14 +70,14 @@ impl Column {
         }
     }
 
-    /// The same without the unit.
+    /// The title without the unit.
     pub(crate) fn name(self) -> &'static str {
         let title = self.title();
         let title = title.strip_suffix(", ms").unwrap_or(title);
         title.strip_suffix(", MiB").unwrap_or(title)
     }
 
-    /// A figure as pages quote it, with its unit.
+    /// Formats a figure for documents, with its unit.
     pub(crate) fn quoted(self, figure: f64) -> String {
         let text = self.text(figure);
         let is_time_per_something = matches!(self, Column::CpuMsPerRun | Column::CpuMsPerSecond);
@@ -94,11 +94,11 @@ impl Column {
         }
     }
 
-    /// A figure as a person reads it, without its unit.
+    /// Formats a figure for readers, without its unit.
     pub(crate) fn text(self, figure: f64) -> String {
         match self {
             Column::Missed | Column::Doubled | Column::Overlaps => {
-                // A median of two counts may be a half.
+                // The median of two counts may be fractional.
                 let decimals = usize::from(figure.fract() != 0.0);
                 format!("{figure:.decimals$}")
             }

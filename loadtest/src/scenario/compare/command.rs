@@ -1,4 +1,4 @@
-//! The command: measures and prints, or prints what was measured before.
+//! The command: measures and prints, or prints existing results.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,7 +19,8 @@ use super::{
 };
 use crate::target::TargetOptions;
 
-/// Prints results, or runs all rounds and prints theirs. The exit code is 1 where a threshold is not met and 2 where turns are missing.
+/// Prints results, or runs all rounds and prints theirs. The exit code is 1 if a threshold is not met and 2 if turns
+/// are missing.
 pub(crate) async fn run(
     arguments: CompareArguments,
     build: impl FnOnce() -> anyhow::Result<PathBuf>,
@@ -33,7 +34,7 @@ pub(crate) async fn run(
     let contestants = arguments.contestants(build)?;
     let mut result = rounds::begin(arguments.plan(), slo, &contestants)?;
     let output = arguments.output();
-    // A file that cannot be written is found now, and not after the measurement.
+    // Detects before the measurement that a file cannot be written.
     output.write(&result)?;
     let ended = tokio::select! {
         ended = rounds::play(&contestants, &mut result, &options, &output, scratch) => ended,
@@ -51,7 +52,7 @@ pub(crate) async fn run(
     Ok(ExitCode::from(exit_code(&result)))
 }
 
-/// Prints one result, or two side by side.
+/// Prints one result, or compares two.
 fn print(results: &[PathBuf], output: &Output) -> anyhow::Result<ExitCode> {
     let results: Vec<ComparisonResult> = results
         .iter()
@@ -78,7 +79,7 @@ fn exit_code(result: &ComparisonResult) -> u8 {
     u8::from(!result.slo.verdicts(result).iter().all(Verdict::is_met))
 }
 
-/// The name of the signal by which this process is asked to end.
+/// Waits for a signal to terminate. Returns its name.
 async fn interrupted() -> anyhow::Result<&'static str> {
     let mut termination = signal(SignalKind::terminate())?;
     tokio::select! {

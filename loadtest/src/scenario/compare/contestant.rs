@@ -1,4 +1,4 @@
-//! The controllers that are compared: what each is called, and which flags it has.
+//! The controllers to compare: their names and flags.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use testbed::ReferenceLimits;
 use super::result::ControllerInfo;
 use crate::measure;
 
-/// More than the API server of a small machine can answer: the client's limit is never reached.
+/// More than the API server of a small machine can serve, so the client never reaches its limit.
 pub(super) const UNTHROTTLED: ReferenceLimits = ReferenceLimits {
     kube_api_qps: 10_000,
     kube_api_burst: 10_000,
@@ -17,14 +17,14 @@ pub(super) const UNTHROTTLED: ReferenceLimits = ReferenceLimits {
 /// The names of the contestants, in the order of the table.
 pub(crate) const NAMES: [&str; 4] = ["floor", "built-in", "built-in-unthrottled", "cronwheel"];
 
-/// One of those compared.
+/// A controller to compare, or the floor.
 #[derive(Clone, Debug)]
 pub(crate) enum Contestant {
-    /// Bare creates, so many in flight: what no controller can do with less.
+    /// Bare creates with this many in flight: a lower bound for every controller.
     Floor { in_flight: u32 },
-    /// The `CronJob` controller of kube-controller-manager.
+    /// The CronJob controller of kube-controller-manager.
     BuiltIn,
-    /// The same without a limit on its requests.
+    /// The same without client limits.
     BuiltInUnthrottled,
     /// Replicas of cronwheel.
     Cronwheel {
@@ -44,7 +44,7 @@ impl Contestant {
         }
     }
 
-    /// `kubernetes` is the version of the API server, which is that of the built-in controller too.
+    /// Describes the contestant. `kubernetes` is the version of the API server and of the built-in controller.
     pub(super) fn info(&self, kubernetes: &str) -> ControllerInfo {
         let (version, replicas, flags) = match self {
             Contestant::Floor { in_flight } => ("bare creates".to_owned(), 1, floor_flags(*in_flight)),
@@ -65,12 +65,12 @@ impl Contestant {
     }
 }
 
-/// Whether the arguments of cronwheel let it share with nobody.
+/// Whether the arguments of cronwheel exclude other replicas.
 pub(super) fn is_alone(arguments: &[String]) -> bool {
     arguments.iter().any(|argument| argument == "--alone")
 }
 
-/// Flags by which replicas on one machine are told apart.
+/// The flags that give replicas on one machine their identity.
 pub(super) fn replica_flags(number: u32) -> [String; 3] {
     [
         format!("--pod-name=cronwheel-{number}"),

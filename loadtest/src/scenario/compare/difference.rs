@@ -1,4 +1,4 @@
-//! Two results side by side, such as before and after a change.
+//! Compares two results, such as before and after a change.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -9,7 +9,7 @@ use super::{
     table::{environment_line, heading, write_aligned},
 };
 
-/// See the module.
+/// Formats two results side by side.
 pub(super) struct Difference<'a> {
     pub(super) old: &'a ComparisonResult,
     pub(super) new: &'a ComparisonResult,
@@ -44,7 +44,7 @@ impl Display for Difference<'_> {
 }
 
 impl Difference<'_> {
-    /// What makes a ratio of figures say nothing.
+    /// The reasons why ratios of the figures would be meaningless.
     fn obstacles(&self) -> Vec<&'static str> {
         let mut obstacles = Vec::new();
         if self.old.environment != self.new.environment {
@@ -67,7 +67,7 @@ impl Difference<'_> {
         [head].into_iter().chain(rows).collect()
     }
 
-    /// None where neither result has the column.
+    /// Returns a row of the table, or `None` if neither result has the column.
     fn row(&self, controller: &str, column: Column, with_ratios: bool) -> Option<Vec<String>> {
         let (old, new) = (
             self.old.summary(controller, column),
@@ -96,17 +96,17 @@ impl Difference<'_> {
 fn ratio(old: f64, new: f64, is_marked: bool) -> String {
     let mark = if is_marked { "~" } else { "" };
     if old == 0.0 {
-        // A ratio to nothing does not exist, and the figures are there to be read.
+        // There is no ratio to zero. The figures themselves are in the table.
         return mark.to_owned();
     }
     format!("{mark}{:.2}", new / old)
 }
 
-/// The part of a plan on which figures depend. How often it was repeated is not.
+/// The part of a plan that determines the figures. The number of rounds does not.
 fn load(plan: &Plan) -> Plan {
     Plan {
         rounds: 0,
-        // Elsewhere it decides the order of turns alone.
+        // In other scenarios the seed only determines the order of turns.
         seed: if plan.scenario == Scenario::Mixed { plan.seed } else { 0 },
         ..*plan
     }
@@ -132,7 +132,7 @@ mod tests {
         Difference { old, new }.to_string()
     }
 
-    /// The lines about the p99: of the built-in controller, then of cronwheel.
+    /// The lines with the p99: of the built-in controller, then of cronwheel.
     fn p99_lines(text: &str) -> Vec<Vec<&str>> {
         text.lines()
             .filter(|line| line.contains("p99, ms"))

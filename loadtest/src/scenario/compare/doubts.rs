@@ -1,17 +1,17 @@
-//! What makes the figures of a turn doubtful: a busy machine, clocks that differ, an audit log with gaps or none.
+//! Reasons to doubt the figures of a turn: a busy machine, clocks that differ, an incomplete or missing audit log.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{scenario::Scenario, turn::Moment};
 use crate::{audit::Request, target::Target, watched};
 
-/// The user of the kubeconfig that probes the clock.
+/// The user of the kubeconfig for the clock probe.
 const ADMIN: &str = "admin";
 
-/// The clocks of machine and audit log may differ by this much before a warning says so.
+/// The maximum difference between the clocks of machine and audit log without a warning.
 const CLOCK_DIFFERENCE_MAX: SignedDuration = SignedDuration::from_millis(50);
 
-/// What makes the figures of the time between two moments doubtful.
+/// Returns the reasons to doubt the figures between two moments.
 pub(super) fn warnings(
     scenario: Scenario,
     target: &Target,
@@ -20,7 +20,8 @@ pub(super) fn warnings(
     probe: (Timestamp, Timestamp),
 ) -> anyhow::Result<Vec<String>> {
     let own = end.own.saturating_sub(begin.own);
-    // What an API server that was stopped had used is not known, so its share cannot be told from that of others.
+    // The CPU time of an API server that was stopped is unknown, so it cannot be separated from that of other
+    // processes.
     let busy = (scenario != Scenario::ApiServerAway)
         .then(|| end.machine.busy_warning(begin.machine, own))
         .flatten();
@@ -33,14 +34,14 @@ pub(super) fn warnings(
     Ok([busy, clock, dropped].into_iter().flatten().collect())
 }
 
-/// Sends a request that nobody else sends as this user, and when.
+/// Sends a request that only the probe sends as this user. Returns when it was sent.
 pub(super) fn probe_clock(target: &Target) -> anyhow::Result<(Timestamp, Timestamp)> {
     let begin = Timestamp::now();
     target.kubectl().run(&["get", "leases", "--namespace=kube-system"])?;
     Ok((begin, Timestamp::now()))
 }
 
-/// The probe must be in the audit log at the time at which it was sent.
+/// Checks that the audit log has the probe at the time at which it was sent.
 fn clock_warning(requests: &[Request], probe: (Timestamp, Timestamp)) -> Option<String> {
     let probes = requests
         .iter()

@@ -1,4 +1,4 @@
-//! The figures of one turn, from the audit log and what the processes used.
+//! Computes the figures of a turn from the audit log and the resource usage of the processes.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -15,7 +15,7 @@ use crate::{
     tracker::{Burst, JobNames, Tally},
 };
 
-/// Creates that come a minute late or later share a bucket.
+/// Creates that are a minute late or later share a bucket.
 const SECONDS_OF_MINUTE: usize = 60;
 
 const QUANTILES: [(Column, f64); 4] = [
@@ -25,25 +25,25 @@ const QUANTILES: [(Column, f64); 4] = [
     (Column::LatenessP999Ms, 0.999),
 ];
 
-/// What a turn has left behind.
+/// The records of a turn.
 pub(super) struct Evidence<'a> {
-    /// Those that are judged.
+    /// The CronJobs to judge.
     pub(super) cron_jobs: &'a [SyntheticCronJob],
     /// The measured minutes.
     pub(super) slots: &'a Slots,
     /// All requests of the controller.
     pub(super) requests: &'a [Request],
-    /// Without one the requests are creates alone, to the second.
+    /// Without an audit log, the requests are only creates, with a precision of one second.
     pub(super) has_audit_log: bool,
-    /// Until when a run could come.
+    /// Until when a run could start.
     pub(super) end: Timestamp,
-    /// Between which two moments processor time and writes count.
+    /// The period in which processor time and writes count.
     pub(super) window: (Timestamp, Timestamp),
     pub(super) cpu: Duration,
     pub(super) peak_memory_kib: u64,
 }
 
-/// See the module.
+/// The figures of a turn.
 #[derive(Debug)]
 pub(super) struct Figures {
     pub(super) expected: usize,
@@ -90,7 +90,8 @@ impl Figures {
 }
 
 impl Evidence<'_> {
-    /// Lateness of the runs of one slot, ascending. A run that never came is late by the time in which it could have come.
+    /// The lateness of the runs of a slot, in ascending order. A run that never started counts with the whole time in
+    /// which it could have started.
     fn lateness_ms(&self, slot: Slot, tally: &Tally) -> Vec<f64> {
         let burst = tally.bursts.get(&slot);
         let came = burst.map(Burst::lateness_us).unwrap_or_default();
@@ -106,7 +107,7 @@ impl Evidence<'_> {
         (self.window.0..self.window.1).contains(&request.received)
     }
 
-    /// Adds writes and processor time per run; the writes by verb and resource.
+    /// Adds writes and processor time per run. Returns the writes by verb and resource.
     fn add_costs_per_run(&self, columns: &mut BTreeMap<Column, f64>) -> BTreeMap<String, f64> {
         let writes = self
             .requests
@@ -142,7 +143,8 @@ impl Evidence<'_> {
         by_kind
     }
 
-    /// Creates of measured minutes that arrived before the previous Job of the `CronJob` can have ended.
+    /// The number of creates in measured minutes that arrived before the previous Job of the CronJob can have
+    /// completed.
     fn n_overlaps(&self) -> usize {
         let mut creates: HashMap<(&str, &str), Vec<Timestamp>> = HashMap::new();
         for create in self.requests.iter().filter(|one| one.is_job_create()) {
@@ -162,7 +164,8 @@ impl Evidence<'_> {
         self.cron_jobs.iter().map(overlaps).sum()
     }
 
-    /// From the answer to a create to the next stored status of its `CronJob`. None where no status was written at all.
+    /// The p99 of the time from the response to a create to the next stored status of its CronJob. `None` if no status
+    /// was written.
     fn status_age_p99_ms(&self) -> Option<f64> {
         let mut stored: HashMap<(&str, &str), Vec<Timestamp>> = HashMap::new();
         let is_status = |one: &&Request| one.resource == "cronjobs/status" && one.is_write() && one.code < 400;
@@ -199,7 +202,7 @@ impl Evidence<'_> {
     }
 }
 
-/// Namespace and name of the `CronJob` whose Job is created: a Job's name ends with its minute.
+/// The namespace and name of the CronJob of a created Job. The name of a Job ends with its minute.
 fn cron_job_of(create: &Request) -> (&str, &str) {
     let name = create
         .name
@@ -208,7 +211,7 @@ fn cron_job_of(create: &Request) -> (&str, &str) {
     (create.namespace.as_str(), name)
 }
 
-/// Runs that came, by whole seconds after their instant.
+/// The number of runs by full seconds after their instant.
 fn creates_by_second(tally: &Tally) -> Vec<u32> {
     let mut creates = vec![0; SECONDS_OF_MINUTE + 1];
     for microseconds in tally.measured.lateness_us() {
@@ -229,7 +232,7 @@ fn milliseconds(duration: SignedDuration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// A count, or microseconds of minutes: far below 2^52.
+/// Converts a count, or the microseconds of some minutes. Both are far below 2^52.
 fn count(number: impl TryInto<i64>) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "see above")]
     let float = number.try_into().unwrap_or(i64::MAX) as f64;

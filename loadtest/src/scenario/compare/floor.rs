@@ -1,5 +1,5 @@
-//! The floor: at every whole minute one create for each `CronJob`, with the body that a controller would send, and
-//! nothing else. It runs as a process of its own.
+//! The floor: at every full minute one create per CronJob, with the body that a controller would send, and nothing
+//! else. It runs as a separate process.
 
 use std::path::PathBuf;
 
@@ -17,20 +17,20 @@ use crate::{
     slots::Slot,
 };
 
-/// The `CronJobs` are listed and the bodies are made so long before the minute.
+/// How long before the minute the CronJobs are listed and the bodies are prepared.
 const PREPARATION: SignedDuration = SignedDuration::from_secs(3);
 
 #[derive(Debug, Args)]
 pub(crate) struct BareCreatesArguments {
-    /// As whom to create.
+    /// Kubeconfig of the client.
     #[arg(long)]
     kubeconfig: PathBuf,
-    /// Requests in flight.
+    /// Requests to keep in flight.
     #[arg(long)]
     in_flight: usize,
 }
 
-/// Creates until the process is killed.
+/// Sends creates until the process is killed.
 pub(crate) async fn run(arguments: BareCreatesArguments) -> anyhow::Result<()> {
     let bare = BareClient::connect(&arguments.kubeconfig).await?;
     let cron_jobs: Api<CronJob> = Api::all(client(&arguments.kubeconfig).await?);
@@ -42,7 +42,7 @@ pub(crate) async fn run(arguments: BareCreatesArguments) -> anyhow::Result<()> {
         let jobs = list.items.iter().map(prepare).collect::<anyhow::Result<Vec<_>>>()?;
         sleep_until(slot.start()).await;
         bare.create(&jobs, arguments.in_flight).await?;
-        // Where they were created within the same second, the next slot is the next minute all the same.
+        // All creates may be done within the same second. Wait so that the next slot is the next minute in any case.
         sleep_until(slot.start() + PREPARATION).await;
     }
 }

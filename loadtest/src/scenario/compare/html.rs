@@ -1,4 +1,4 @@
-//! A comparison as one HTML file that needs nothing from elsewhere: drawings are SVG in the text.
+//! Renders a comparison as a self-contained HTML file with inline SVG charts.
 
 mod chart;
 
@@ -12,7 +12,7 @@ use super::{
     table::{environment_line, figure_rows, floor_lines, heading, no_verdict_line, threshold_line, warnings},
 };
 
-/// One colour for each controller, apart from each other also for the colour-blind.
+/// One colour per controller. Colour-blind readers can distinguish them too.
 const COLOURS: [&str; 4] = ["#767676", "#d55e00", "#e69f00", "#0072b2"];
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:1000px;margin:2em auto;padding:0 1em;color:#222}\
@@ -115,11 +115,11 @@ fn add_controllers(page: &mut String, result: &ComparisonResult) {
     );
 }
 
-/// One series for each turn, in the colour of its controller, which is named once.
+/// One series per turn in the colour of its controller. Only the first series of each controller has a name.
 fn series(result: &ComparisonResult, points: impl Fn(&Turn) -> Vec<(f64, f64)>) -> Vec<Series> {
     let mut all = Vec::new();
     for (position, controller) in result.controllers.iter().enumerate() {
-        // The same on every page, whoever else was measured.
+        // The colour does not depend on which other controllers were measured.
         let known = NAMES.iter().position(|name| *name == controller.name);
         let colour = COLOURS[known.unwrap_or(position) % COLOURS.len()];
         for (number, turn) in result.turns_of(&controller.name).enumerate() {
@@ -153,7 +153,7 @@ fn creates_chart(result: &ComparisonResult) -> Chart {
 fn lateness_chart(result: &ComparisonResult) -> Chart {
     let points = |turn: &Turn| {
         let curve = turn.lateness_curve.iter();
-        // The API server's clock is that of this machine, but a create cannot be drawn at 0 on a logarithmic axis.
+        // The API server shares the clock of this machine. A logarithmic axis has no 0.
         curve.map(|(share, ms)| (ms.max(0.1), share * 100.0)).collect()
     };
     let is_lateness = |column: Column| {
@@ -213,7 +213,7 @@ fn over_time(result: &ComparisonResult, title: &'static str, points: impl Fn(&Tu
     }
 }
 
-/// What was done in a turn; the others did it at the same seconds.
+/// The actions in a turn. Other turns had them at the same seconds.
 fn marks(turn: &Turn) -> Vec<Line> {
     let line = |mark: &super::result::Mark| Line {
         name: mark.name.clone(),
@@ -231,7 +231,7 @@ fn push(page: &mut String, text: std::fmt::Arguments<'_>) {
     let _ = page.write_fmt(text);
 }
 
-/// Text that cannot be taken for markup.
+/// Escapes text for HTML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

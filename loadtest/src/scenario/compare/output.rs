@@ -1,4 +1,4 @@
-//! The files that a comparison is kept in.
+//! The result files of a comparison.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use super::{
     result::{ComparisonResult, FORMAT},
 };
 
-/// Where a result goes.
+/// The files for a result.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Output {
     pub(super) json: Option<PathBuf>,
@@ -21,7 +21,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Replaces the files whole, so that an interruption leaves no half of one.
+    /// Replaces the files atomically, so that an interruption leaves no partial file.
     pub(super) fn write(&self, result: &ComparisonResult) -> anyhow::Result<()> {
         if let Some(path) = &self.json {
             replace(path, &(serde_json::to_string_pretty(result)? + "\n"))?;
@@ -33,7 +33,7 @@ impl Output {
     }
 }
 
-/// Reads a result; one of another form is refused by its number.
+/// Reads a result. Other format versions are refused.
 pub(super) fn read(path: &Path) -> anyhow::Result<ComparisonResult> {
     #[derive(Deserialize)]
     struct Form {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
     use crate::scenario::compare::result::tests::result;
 
-    /// A folder that is gone with this value.
+    /// A folder that is removed on drop.
     struct Folder(PathBuf);
 
     impl Folder {

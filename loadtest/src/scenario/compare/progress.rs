@@ -1,18 +1,18 @@
-//! A bar on standard error that says how far a comparison has come.
+//! A progress bar on standard error.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
 use jiff::Timestamp;
 
-/// How many characters the bar has.
+/// The width of the bar in characters.
 const WIDTH: usize = 24;
 
-/// See the module. Where standard error is no terminal, each phase has a line instead.
+/// A progress bar. If standard error is not a terminal, each phase gets a line instead.
 #[derive(Debug)]
 pub(super) struct Progress {
     is_terminal: bool,
     n_turns: usize,
-    /// Counts from 1; 0 before the first turn.
+    /// The number of the turn, from 1. 0 before the first turn.
     turn: usize,
     controller: String,
     last_phase: String,
@@ -29,7 +29,7 @@ impl Progress {
         }
     }
 
-    /// Begins a turn; `number` counts from 1.
+    /// Starts a turn. `number` counts from 1.
     pub(super) fn turn(&mut self, number: usize, controller: &str) {
         self.turn = number;
         controller.clone_into(&mut self.controller);
@@ -40,13 +40,13 @@ impl Progress {
         self.write(phase, "");
     }
 
-    /// A phase with a known end.
+    /// Shows a phase with a known end.
     pub(super) fn say_until(&mut self, phase: &str, end: Timestamp) {
         let left = end.duration_since(Timestamp::now()).as_secs().max(0);
         self.write(phase, &format!(", {left} s left"));
     }
 
-    /// Ends the line, so that other output does not run into it.
+    /// Ends the line, so that other output starts on a new one.
     pub(super) fn end(&self) {
         if self.is_terminal {
             eprintln!();
@@ -57,7 +57,7 @@ impl Progress {
         let place = format!("turn {} of {}, {}", self.turn, self.n_turns, self.controller);
         if self.is_terminal {
             eprint!("\r\x1b[2K{} {place}: {phase}{rest}", bar(self.turn, self.n_turns));
-            // What cannot be shown is not worth ending for.
+            // A failure to show progress must not end the measurement.
             let _ = io::stderr().flush();
         } else if phase != self.last_phase {
             eprintln!("loadtest: {place}: {phase}{rest}");
@@ -66,7 +66,7 @@ impl Progress {
     }
 }
 
-/// Filled by the turns that have ended; the running one has half of its part.
+/// Filled by the completed turns. The running turn counts half.
 fn bar(turn: usize, n_turns: usize) -> String {
     let filled = (WIDTH * (2 * turn).saturating_sub(1) / (2 * n_turns).max(1)).min(WIDTH);
     format!("[{}{}]", "#".repeat(filled), "-".repeat(WIDTH - filled))

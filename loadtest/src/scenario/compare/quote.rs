@@ -1,4 +1,4 @@
-//! Figures of a result as tables of a page, in the rounding of pages.
+//! Figures of a result as tables for documents, with rounding.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use serde::{
 
 use super::{column::Column, output, result::ComparisonResult, statistics::Summary, table::SUBJECT};
 
-/// A row for each column and a cell for each controller.
+/// A table with a row per column and a cell per controller.
 pub(crate) fn figures(path: &Path, columns: &[&str]) -> anyhow::Result<String> {
     let result = whole(path)?;
     let names: Vec<&str> = result.controllers.iter().map(|one| one.name.as_str()).collect();
@@ -26,7 +26,7 @@ pub(crate) fn figures(path: &Path, columns: &[&str]) -> anyhow::Result<String> {
     Ok(rows.join("\n") + "\n")
 }
 
-/// A row for each `COLUMN/CONTROLLER<=AIM`: cronwheel in relation to the controller, beside the aim.
+/// A table with a row per `COLUMN/CONTROLLER<=AIM`: the ratio of cronwheel to the controller, with the aim.
 pub(crate) fn ratios(path: &Path, items: &[&str]) -> anyhow::Result<String> {
     let result = whole(path)?;
     let mut rows = vec![
@@ -39,7 +39,7 @@ pub(crate) fn ratios(path: &Path, items: &[&str]) -> anyhow::Result<String> {
     Ok(rows.join("\n") + "\n")
 }
 
-/// A row for each `COLUMN<=AIM` of cronwheel.
+/// A table with a row per `COLUMN<=AIM` of cronwheel.
 pub(crate) fn aims(path: &Path, items: &[&str]) -> anyhow::Result<String> {
     let result = whole(path)?;
     let mut rows = vec![row("", &[SUBJECT, "Aim, at most"]), "|---|---|---|".to_owned()];
@@ -77,7 +77,7 @@ fn ratio(result: &ComparisonResult, item: &str) -> anyhow::Result<String> {
     Ok(row(column.name(), &cells))
 }
 
-/// Without the end of the line. An empty cell is narrow.
+/// Formats a row, without the end of the line. An empty cell is narrow.
 fn row(title: &str, cells: &[impl AsRef<str>]) -> String {
     let cells = [title].into_iter().chain(cells.iter().map(AsRef::as_ref));
     let cells: Vec<String> = cells
@@ -103,7 +103,7 @@ fn column(name: &str) -> anyhow::Result<Column> {
     Column::deserialize(deserializer).with_context(|| format!("there is no column {name}"))
 }
 
-/// The median, and the range where there is more than one turn.
+/// Formats the median, and the range if there are several turns.
 fn cell(column: Column, summary: Summary) -> String {
     let median = column.quoted(summary.median);
     if summary.n_turns == 1 || summary.lowest.total_cmp(&summary.highest).is_eq() {

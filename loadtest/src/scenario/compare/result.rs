@@ -1,4 +1,4 @@
-//! What a comparison has shown, as its JSON file holds it.
+//! The result of a comparison, as stored in its JSON file.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 use super::{column::Column, scenario::Scenario, slo::Slo, statistics::Summary};
 use crate::target::TargetKind;
 
-/// The form of the file; a file of another form is refused.
+/// The version of the file format. Files with another version are refused.
 pub(crate) const FORMAT: u32 = 1;
 
-/// Fewer rounds say nothing about how figures scatter.
+/// With fewer rounds, the spread of the figures is unknown.
 pub(crate) const ROUNDS_FOR_VERDICT: u32 = 3;
 
-/// Everything about one comparison.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ComparisonResult {
     pub(crate) format: u32,
-    /// None where every turn of the plan is there; otherwise why not.
+    /// Why turns are missing. `None` if the result is complete.
     pub(crate) incomplete: Option<String>,
     pub(crate) started: Timestamp,
-    /// The commit of the working tree, with `-dirty` where it had changes; empty where git is not there.
+    /// The commit of the working tree, with `-dirty` if it had changes. Empty without git.
     pub(crate) revision: String,
-    /// The arguments that run it again.
+    /// The command that repeats the comparison.
     pub(crate) command: Vec<String>,
     pub(crate) plan: Plan,
     pub(crate) environment: Environment,
@@ -32,7 +32,7 @@ pub(crate) struct ComparisonResult {
     pub(crate) turns: Vec<Turn>,
 }
 
-/// What was to be done.
+/// The plan of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Plan {
     pub(crate) is_quick: bool,
@@ -41,14 +41,14 @@ pub(crate) struct Plan {
     #[serde(default)]
     pub(crate) target: TargetKind,
     pub(crate) rounds: u32,
-    /// Decides which controller begins, and what is in a mix.
+    /// Determines which controller starts, and the CronJobs of a mix.
     pub(crate) seed: u32,
     pub(crate) cronjobs: u32,
     pub(crate) namespaces: u32,
     pub(crate) job_seconds: u32,
     pub(crate) warm_up_minutes: u32,
     pub(crate) minutes: u32,
-    /// How long after the last minute a run may still come.
+    /// How long after the last minute a run may still start.
     pub(crate) settle_seconds: u32,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Environment {
     pub(crate) kubernetes: String,
 }
 
-/// One of those compared.
+/// A compared controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ControllerInfo {
     pub(crate) name: String,
@@ -71,32 +71,33 @@ pub(crate) struct ControllerInfo {
     pub(crate) flags: Vec<String>,
 }
 
-/// One controller in one round.
+/// The turn of one controller in one round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Turn {
     pub(crate) round: u32,
     pub(crate) controller: String,
-    /// The first instant, of the warm-up where there is one. Seconds below count from here.
+    /// The first instant, including the warm-up. Seconds below count from here.
     pub(crate) started: Timestamp,
     /// Due instants of the measured minutes.
     pub(crate) expected: usize,
     pub(crate) figures: BTreeMap<Column, f64>,
-    /// By verb and resource, as `create jobs`, and by status where they were refused.
+    /// By verb and resource, such as `create jobs`, and by status code if they failed.
     pub(crate) writes_per_run: BTreeMap<String, f64>,
-    /// Creates of the measured minutes by whole seconds after their instant; those of a minute and later come last.
+    /// Creates of the measured minutes, by full seconds after their instant. The last entry counts those a minute late
+    /// or later.
     pub(crate) creates_by_second: Vec<u32>,
-    /// Lateness at each hundredth of the runs and at p99.9, in milliseconds.
+    /// Lateness in milliseconds at each percent of the runs and at p99.9.
     pub(crate) lateness_curve: Vec<(f64, f64)>,
     pub(crate) samples: Vec<Sample>,
     pub(crate) phases: Vec<Phase>,
-    /// What was done to controllers and API server.
+    /// Actions on controllers and API server.
     #[serde(default)]
     pub(crate) marks: Vec<Mark>,
-    /// What makes the figures doubtful.
+    /// Reasons to doubt the figures.
     pub(crate) warnings: Vec<String>,
 }
 
-/// What all processes of the controller used together.
+/// The combined usage of all processes of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample {
     pub(crate) second: f64,
@@ -113,7 +114,7 @@ pub(crate) struct Phase {
     pub(crate) end_second: f64,
 }
 
-/// Something that was done at one moment of a turn.
+/// An action at one moment of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Mark {
     pub(crate) name: String,
@@ -121,7 +122,7 @@ pub(crate) struct Mark {
 }
 
 impl ComparisonResult {
-    /// Whether the ranges of figures can be told from chance.
+    /// Whether there are enough rounds to distinguish differences from chance.
     pub(crate) fn has_verdict(&self) -> bool {
         self.incomplete.is_none() && !self.plan.is_quick && self.plan.rounds >= ROUNDS_FOR_VERDICT
     }
@@ -130,7 +131,7 @@ impl ComparisonResult {
         self.turns.iter().filter(move |turn| turn.controller == controller)
     }
 
-    /// A column of a controller over all rounds; none where it was not measured.
+    /// A column of a controller over all rounds. `None` if it was not measured.
     pub(crate) fn summary(&self, controller: &str, column: Column) -> Option<Summary> {
         let figures: Vec<f64> = self
             .turns_of(controller)

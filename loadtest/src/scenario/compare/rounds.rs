@@ -1,5 +1,5 @@
-//! The rounds of a comparison: every controller has one turn in each, and the order is reversed from round to round, so
-//! that what changes with time changes for all.
+//! The rounds of a comparison. Every controller has one turn per round, and the order is reversed from round to round,
+//! so that changes over time affect all controllers.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl Plan {
-    /// The load of one turn, whose id tells it apart from all others on the same API server.
+    /// The load of a turn. Its id is unique on the API server.
     pub(super) fn load(&self, run_id: String, first: Slot) -> Load {
         Load {
             run_id,
@@ -33,7 +33,7 @@ impl Plan {
         }
     }
 
-    /// Which of `n` controllers have their turns in `round`, counted from 1.
+    /// The order of `n` controllers in `round`, counted from 1.
     fn order(&self, round: u32, n: usize) -> Vec<usize> {
         let begin = usize::try_from(self.seed).unwrap_or_default();
         let mut order: Vec<usize> = (0..n).map(|position| (begin + position) % n).collect();
@@ -56,7 +56,7 @@ impl Environment {
     }
 }
 
-/// A result without turns.
+/// Creates a result without turns.
 pub(super) fn begin(plan: Plan, slo: Slo, contestants: &[Contestant]) -> anyhow::Result<ComparisonResult> {
     let kubernetes = match plan.target {
         TargetKind::Testbed | TargetKind::ServerDefaults => {
@@ -78,7 +78,7 @@ pub(super) fn begin(plan: Plan, slo: Slo, contestants: &[Contestant]) -> anyhow:
     })
 }
 
-/// Plays all turns of the plan and adds each to the result.
+/// Runs all turns of the plan and adds them to the result.
 pub(super) async fn play(
     contestants: &[Contestant],
     result: &mut ComparisonResult,

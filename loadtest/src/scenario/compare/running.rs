@@ -1,4 +1,4 @@
-//! The processes of one contestant in one turn: they are counted together, and replaced, killed and added.
+//! The processes of one contestant in one turn: measured together, replaced, killed and added.
 
 use std::{
     collections::VecDeque,
@@ -21,15 +21,15 @@ use crate::{
     target::Target,
 };
 
-/// A contestant that runs, and ends with this value.
+/// A running contestant, which is stopped on drop.
 pub(super) struct Running {
     contestant: Contestant,
     scratch: PathBuf,
     processes: Processes,
-    /// Which replica was killed and not started again.
+    /// The replica that was killed and not restarted.
     killed: Option<u32>,
     n_started: u32,
-    /// What processes used that have ended.
+    /// Processor time of processes that have ended.
     ended_cpu: Duration,
 }
 
@@ -67,7 +67,7 @@ impl Running {
         Ok(running)
     }
 
-    /// As whom it acts.
+    /// The user that the contestant authenticates as.
     pub(super) fn user(&self) -> String {
         match self.contestant {
             Contestant::Floor { .. } | Contestant::Cronwheel { .. } => Target::candidate_user(),
@@ -75,7 +75,7 @@ impl Running {
         }
     }
 
-    /// What all processes use together, and those used that have ended.
+    /// The combined usage of all processes, including those that have ended.
     pub(super) fn usage(&self, target: &Target) -> anyhow::Result<GroupUsage> {
         let pids: Vec<u32> = match &self.processes {
             Processes::Floor(child) => vec![child.id()],
@@ -89,7 +89,7 @@ impl Running {
         Ok(usage)
     }
 
-    /// Does what a scenario asks for. Standbys of the built-in controller do nothing, so it has none.
+    /// Executes a step of a scenario. Standby replicas of the built-in controller are idle, so it has none.
     pub(super) async fn step(&mut self, step: Step, target: &mut Target) -> anyhow::Result<()> {
         let is_single = match &self.contestant {
             Contestant::Cronwheel { arguments, .. } => is_alone(arguments),
@@ -164,7 +164,7 @@ impl Running {
         Ok(())
     }
 
-    /// Takes the oldest; what it used so far counts on.
+    /// Removes the oldest replica from the list. Its usage so far is kept.
     fn take_oldest(&mut self, target: &Target) -> anyhow::Result<(u32, Controller)> {
         let Processes::Controllers(controllers) = &mut self.processes else {
             bail!("bare creates have one process");
@@ -194,7 +194,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if let Processes::Floor(child) = &mut self.processes {
-            // Both fail only where it has ended already.
+            // Both fail only if it has exited already.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -207,7 +207,8 @@ fn own(target: &mut Target) -> anyhow::Result<&mut testbed::Testbed> {
         .context("only our own control plane can be disturbed")
 }
 
-/// A process of its own, so that its processor time and memory can be told from those of the measurement.
+/// Starts the floor as a separate process, so that its processor time and memory are separate from those of the
+/// measurement.
 fn floor(target: &Target, scratch: &Path, in_flight: u32) -> anyhow::Result<Child> {
     let program = env::current_exe().context("cannot find the executable of loadtest")?;
     Command::new(program)

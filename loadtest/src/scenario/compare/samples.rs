@@ -1,4 +1,4 @@
-//! What the processes of a turn use, second by second, and whether others used the machine meanwhile.
+//! The resource usage of a turn's processes, second by second, and whether other processes used the machine.
 
 use std::{fs, time::Duration};
 
@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use super::result::Sample;
 use crate::measure::ProcessUsage;
 
-/// Others may use this share of the machine before a warning says so.
+/// The share of the machine that other processes may use without a warning.
 const BUSY_SHARE: f64 = 0.1;
 
-/// What a group of processes has used together.
+/// The combined usage of a group of processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct GroupUsage {
     pub(super) cpu: Duration,
@@ -31,7 +31,7 @@ impl GroupUsage {
         Ok(all)
     }
 
-    /// As a point of the curve, at `now` relative to the first instant.
+    /// Returns a point of the curve for `now`, relative to the first instant.
     pub(super) fn sample(&self, first: Timestamp, now: Timestamp) -> Sample {
         #[expect(clippy::cast_precision_loss, reason = "memory in KiB is far below 2^52")]
         let memory_mib = self.resident_kib as f64 / 1_024.0;
@@ -43,7 +43,7 @@ impl GroupUsage {
     }
 }
 
-/// Processor time of the machine since its start, in ticks.
+/// Processor time of the machine since boot, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MachineTicks {
     busy: u64,
@@ -57,7 +57,8 @@ impl MachineTicks {
     }
 
     fn parse(text: &str) -> Option<MachineTicks> {
-        // user, nice, system, idle, iowait, irq, softirq, steal; guest time, which follows, is part of the first two.
+        // The fields are user, nice, system, idle, iowait, irq, softirq and steal. Guest time follows and is already
+        // included in user and nice.
         let fields = text.lines().next()?.strip_prefix("cpu ")?;
         let ticks = fields.split_ascii_whitespace().take(8).map(str::parse);
         let ticks: Vec<u64> = ticks.collect::<Result<_, _>>().ok()?;
@@ -66,7 +67,7 @@ impl MachineTicks {
         Some(MachineTicks { busy: all - idle, all })
     }
 
-    /// Which share of the machine others than our own processes used since `before`.
+    /// The share of the machine that other processes used since `before`.
     fn share_of_others(self, before: MachineTicks, own: Duration) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "ticks of minutes are far below 2^52")]
         let since = |now: u64, before: u64| now.saturating_sub(before) as f64;
@@ -76,7 +77,7 @@ impl MachineTicks {
         ((since(self.busy, before.busy) - own_ticks) / all).max(0.0)
     }
 
-    /// The warning, where others used much.
+    /// A warning, if other processes used much of the machine.
     pub(super) fn busy_warning(self, before: MachineTicks, own: Duration) -> Option<String> {
         let share = self.share_of_others(before, own);
         (share > BUSY_SHARE).then(|| {
@@ -102,7 +103,7 @@ mod tests {
             MachineTicks::parse(AFTER).unwrap(),
         );
         assert_eq!(before, MachineTicks { busy: 160, all: 1_000 });
-        // Of 200 ticks 120 were busy.
+        // Of 200 ticks, 120 were busy.
         let check = |own: Duration, expected: f64| {
             let share = after.share_of_others(before, own);
             assert!((share - expected).abs() < 1e-9, "{own:?}: {share}");

@@ -1,4 +1,4 @@
-//! What happens in a turn: when the `CronJobs` are due, and what is done to controllers and API server meanwhile.
+//! The scenarios of a turn: when the CronJobs are due, and what is done to controllers and API server.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -10,49 +10,50 @@ use crate::{
     slots::{Due, Slot},
 };
 
-/// See the module.
+/// What happens in a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Scenario {
-    /// All CronJobs are due at every whole minute.
+    /// All CronJobs are due at every full minute.
     #[default]
     Minutely,
     /// All CronJobs are due at one instant, once.
     Burst,
-    /// Schedules, policies, durations, failures and template sizes are drawn from the seed.
+    /// Schedules, policies, run times, failures and template sizes are drawn from the seed.
     Mixed,
-    /// No CronJob is due: what it costs to know them.
+    /// No CronJob is due: the cost of an idle controller.
     AtRest,
-    /// Minutely; three replicas are replaced one after the other.
+    /// Minutely. Three replicas are replaced one after the other.
     RollingRestart,
-    /// Minutely; a replica that leads is killed just before a minute and started again five seconds later.
+    /// Minutely. A leading replica is killed just before a minute and restarted five seconds later.
     LeaderKilled,
-    /// Minutely; the API server is stopped for fifteen seconds around a minute.
+    /// Minutely. The API server is stopped for fifteen seconds around a minute.
     ApiServerAway,
-    /// Minutely; two replicas are added, and two others removed before the next minute.
+    /// Minutely. Two replicas are added, and two others removed before the next minute.
     Scale,
-    /// Minutely; an admission webhook delays every Job of the first namespace by five seconds. The others are judged.
+    /// Minutely. An admission webhook delays every Job of the first namespace by five seconds. The other namespaces are
+    /// judged.
     SlowTenant,
 }
 
-/// What is done in the middle of a turn.
+/// An action in the middle of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// A new replica starts, and the oldest one ends when it is ready.
+    /// Starts a new replica, and stops the oldest one when the new one is ready.
     Replace,
-    /// The oldest replica ends as in a crash.
+    /// Kills the oldest replica as in a crash.
     Kill,
-    /// The one that was killed starts again.
+    /// Restarts the replica that was killed.
     Restart,
     Add,
-    /// The oldest replica ends.
+    /// Stops the oldest replica.
     Remove,
     StopApiServer,
     StartApiServer,
 }
 
 impl Step {
-    /// How a drawing calls it.
+    /// The name in charts.
     pub(super) fn title(self) -> &'static str {
         match self {
             Step::Replace => "replaced",
@@ -67,7 +68,7 @@ impl Step {
 }
 
 impl Scenario {
-    /// The steps by seconds after the first measured instant, ascending.
+    /// The steps by seconds after the first measured instant, in ascending order.
     pub(super) fn steps(self) -> &'static [(u32, Step)] {
         match self {
             Scenario::RollingRestart => &[(25, Step::Replace), (40, Step::Replace), (57, Step::Replace)],
@@ -78,7 +79,7 @@ impl Scenario {
         }
     }
 
-    /// The measured minutes; those with steps need a minute before them and one after.
+    /// The number of measured minutes. Scenarios with steps need one minute before the steps and one after.
     pub(super) fn minutes(self, wanted: u32) -> u32 {
         if self == Scenario::Burst {
             1
@@ -89,7 +90,7 @@ impl Scenario {
         }
     }
 
-    /// What is due once has nothing to warm up with, and replicas need a while to share their work.
+    /// A burst has nothing to warm up with. Replicas need some time to distribute the shards.
     pub(super) fn warm_up_minutes(self, wanted: u32) -> u32 {
         if self == Scenario::Burst {
             0
@@ -100,7 +101,7 @@ impl Scenario {
         }
     }
 
-    /// Replicas of cronwheel, where the command line names no number.
+    /// The number of replicas of cronwheel, unless the command line sets it.
     pub(super) fn replicas(self) -> u32 {
         match self {
             Scenario::RollingRestart | Scenario::LeaderKilled | Scenario::Scale => 3,
@@ -113,12 +114,12 @@ impl Scenario {
         }
     }
 
-    /// Bare creates know no schedules and are no controller that could be disturbed.
+    /// Whether the floor is included. Bare creates ignore schedules and cannot be disturbed like a controller.
     pub(super) fn has_floor(self) -> bool {
         matches!(self, Scenario::Minutely | Scenario::Burst)
     }
 
-    /// Whether it needs a control plane of its own.
+    /// Whether the scenario needs its own control plane.
     pub(super) fn needs_own_server(self) -> bool {
         matches!(self, Scenario::ApiServerAway | Scenario::SlowTenant)
     }
@@ -137,7 +138,7 @@ impl Scenario {
         }
     }
 
-    /// Whose runs are judged. `slow` is the namespace of the slow tenant.
+    /// The CronJobs to judge. `slow` is the namespace of the slow tenant.
     pub(super) fn judged(self, mut cron_jobs: Vec<SyntheticCronJob>, slow: &str) -> Vec<SyntheticCronJob> {
         if self == Scenario::SlowTenant {
             cron_jobs.retain(|one| one.namespace != slow);

@@ -1,4 +1,4 @@
-//! Thresholds for figures, from a file: they decide the exit code.
+//! Thresholds for figures, read from a file. They determine the exit code.
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -22,23 +22,23 @@ pub(crate) struct Threshold {
     pub(crate) at_most: f64,
 }
 
-/// A threshold and what was measured.
+/// A threshold and the measured figure.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Verdict<'a> {
     pub(crate) threshold: &'a Threshold,
-    /// None where no turn of the controller has the figure.
+    /// `None` if no turn of the controller has the figure.
     pub(crate) measured: Option<f64>,
 }
 
 impl Verdict<'_> {
-    /// A figure that was not measured meets no threshold.
+    /// Whether the threshold is met. A missing figure does not meet it.
     pub(crate) fn is_met(&self) -> bool {
         self.measured.is_some_and(|measured| measured <= self.threshold.at_most)
     }
 }
 
 impl Slo {
-    /// Reads YAML. `controllers` are the names that thresholds may be about.
+    /// Parses YAML. `controllers` are the names that thresholds may refer to.
     pub(crate) fn parse(text: &str, controllers: &[&str]) -> anyhow::Result<Slo> {
         let slo: Slo = serde_saphyr::from_str(text).context("not a file of thresholds")?;
         for threshold in &slo.thresholds {
@@ -53,7 +53,7 @@ impl Slo {
         Ok(slo)
     }
 
-    /// Each threshold with the median of its column.
+    /// Returns each threshold with the median of its column.
     pub(crate) fn verdicts<'a>(&'a self, result: &ComparisonResult) -> Vec<Verdict<'a>> {
         let of = |threshold: &'a Threshold| Verdict {
             threshold,

@@ -1,14 +1,14 @@
-//! A tenant whose admission webhook accepts connections and never answers.
+//! A tenant whose admission webhook accepts connections and never responds.
 
 use serde_json::json;
 use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::target::Target;
 
-/// After so long the API server goes on without the webhook.
+/// The API server proceeds without the webhook after this time.
 const TIMEOUT_SECONDS: u32 = 5;
 
-/// The webhook, while this value is there.
+/// The webhook, which exists until this value is dropped.
 pub(super) struct SlowTenant {
     endpoint: JoinHandle<()>,
 }

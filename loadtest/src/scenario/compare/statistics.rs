@@ -1,6 +1,6 @@
 //! Medians, ranges and quantiles of a few figures.
 
-/// The figures of several turns in brief.
+/// A summary of the figures of several turns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Summary {
     pub(crate) median: f64,
@@ -10,7 +10,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// None without figures.
+    /// Returns `None` without figures.
     pub(crate) fn of(figures: &[f64]) -> Option<Summary> {
         let mut sorted = figures.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -24,13 +24,13 @@ impl Summary {
         })
     }
 
-    /// Whether the ranges have a figure in common: then a difference of the medians may be chance.
+    /// Whether the ranges overlap. If they do, a difference of the medians may be chance.
     pub(crate) fn overlaps(&self, other: &Summary) -> bool {
         self.lowest <= other.highest && other.lowest <= self.highest
     }
 }
 
-/// The figure that a share of the ascending figures does not exceed, by nearest rank; none without figures.
+/// The quantile of ascending figures, by nearest rank. `None` without figures.
 pub(crate) fn quantile(ascending: &[f64], share: f64) -> Option<f64> {
     #[expect(
         clippy::cast_possible_truncation,

@@ -1,4 +1,4 @@
-//! A comparison as text: thresholds first, then medians with ranges, then what makes them doubtful.
+//! A comparison as text: thresholds first, then medians with ranges, then reasons for doubt.
 
 use std::{
     collections::BTreeSet,
@@ -16,7 +16,7 @@ use super::{
 /// The controller that the others are compared with.
 pub(super) const SUBJECT: &str = NAMES[3];
 
-/// See the module.
+/// Formats a result as text.
 pub(super) struct Table<'a>(pub(super) &'a ComparisonResult);
 
 impl Display for Table<'_> {
@@ -98,7 +98,7 @@ impl Table<'_> {
     }
 }
 
-/// What was run.
+/// Describes what was run.
 pub(super) fn heading(result: &ComparisonResult) -> String {
     let plan = &result.plan;
     let rounds = match plan.rounds {
@@ -112,7 +112,7 @@ pub(super) fn heading(result: &ComparisonResult) -> String {
     )
 }
 
-/// Where it was run.
+/// Describes where it was run.
 pub(super) fn environment_line(result: &ComparisonResult) -> String {
     let machine = &result.environment;
     format!(
@@ -127,7 +127,7 @@ pub(super) fn environment_line(result: &ComparisonResult) -> String {
     )
 }
 
-/// A threshold, whether it is met, and the figure.
+/// A threshold, whether it is met, and the measured figure.
 pub(super) fn threshold_line(verdict: &Verdict<'_>) -> String {
     let threshold = verdict.threshold;
     let mark = if verdict.is_met() { '✓' } else { '✗' };
@@ -143,14 +143,14 @@ pub(super) fn threshold_line(verdict: &Verdict<'_>) -> String {
     )
 }
 
-/// How far each controller is from the floor, and how much of its processor time the floor leaves out.
+/// For each controller, the ratio to the floor, and the share of its processor time that the floor does not need.
 pub(super) fn floor_lines(result: &ComparisonResult) -> Vec<String> {
     let floor = NAMES[0];
     let median = |name: &str, column: Column| result.summary(name, column).map(|summary| summary.median);
     let line = |name: &str| {
         let late = median(name, Column::LastOfMinuteMs)? / median(floor, Column::LastOfMinuteMs)?;
         let left_out = 1.0 - median(floor, Column::CpuMsPerRun)? / median(name, Column::CpuMsPerRun)?;
-        // Where times are whole seconds, both may be none.
+        // If times are whole seconds, both may be zero.
         (late.is_finite() && left_out.is_finite()).then(|| {
             format!(
             "{name}: last of a minute at {late:.2} times the floor; {:.0} % of its processor time is work that the floor \
@@ -183,7 +183,7 @@ pub(super) fn no_verdict_line(result: &ComparisonResult) -> String {
     format!("No verdict, figures are indicative: {reason}.")
 }
 
-/// The head and a row for each column and each kind of write.
+/// The header, and a row for each column and each kind of write.
 pub(super) fn figure_rows(result: &ComparisonResult) -> Vec<Vec<String>> {
     let names = || result.controllers.iter().map(|controller| controller.name.as_str());
     let mut rows = vec![[""].into_iter().chain(names()).map(str::to_owned).collect()];
@@ -210,7 +210,7 @@ pub(super) fn figure_rows(result: &ComparisonResult) -> Vec<Vec<String>> {
     rows
 }
 
-/// Median and range; a mark where the range overlaps with that of `subject`.
+/// The median and the range, with a mark if the range overlaps that of `subject`.
 fn cell(column: Column, summary: Option<Summary>, subject: Option<Summary>) -> String {
     let Some(summary) = summary else {
         return "-".to_owned();
@@ -228,7 +228,7 @@ fn cell(column: Column, summary: Option<Summary>, subject: Option<Summary>) -> S
     format!("{mark}{median} ({lowest} to {highest})")
 }
 
-/// Columns by which side of another controller the subject is on.
+/// The columns, by whether the subject is lower or higher than another controller.
 #[derive(Debug, Default, PartialEq)]
 struct Sides {
     lower: Vec<String>,
@@ -257,7 +257,7 @@ fn compared(result: &ComparisonResult, other: &str) -> Sides {
     sides
 }
 
-/// The first cell of each row to the left, the others to the right.
+/// Writes rows with the first cell left-aligned and the others right-aligned.
 pub(super) fn write_aligned(f: &mut Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
     let n_columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {

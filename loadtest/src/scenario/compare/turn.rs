@@ -1,5 +1,5 @@
-//! One turn: one controller on a control plane of its own, through warm-up, measured minutes and the time in which late
-//! runs may still come.
+//! A turn: one controller on its own control plane, through the warm-up, the measured minutes and the time in which
+//! late runs may still start.
 
 use std::{collections::VecDeque, fs, path::Path, time::Duration};
 
@@ -28,7 +28,7 @@ use crate::{
 
 const SAMPLE_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 
-/// What has been noted of a turn so far.
+/// The records of a running turn.
 struct Notes<'a> {
     first: Timestamp,
     running: Running,
@@ -40,7 +40,7 @@ struct Notes<'a> {
     progress: &'a mut Progress,
 }
 
-/// What was used up to one moment.
+/// The usage up to one moment.
 pub(super) struct Moment {
     taken: Timestamp,
     controller: GroupUsage,
@@ -48,7 +48,7 @@ pub(super) struct Moment {
     pub(super) machine: MachineTicks,
 }
 
-/// Runs one turn. `scratch` is a folder for what is needed meanwhile.
+/// Runs one turn. `scratch` is a temporary folder.
 pub(super) async fn run(
     plan: &Plan,
     options: &TargetOptions,
@@ -134,7 +134,7 @@ async fn play(
     Ok(finished.into_turn(round, contestant.name(), figures, warnings))
 }
 
-/// The slots of a turn, from the first one that all `CronJobs` have in common.
+/// The slots of a turn, from the first slot that all CronJobs have in common.
 fn slots(plan: &Plan, cron_jobs: &[SyntheticCronJob]) -> anyhow::Result<Slots> {
     let first = Timestamp::now() + BEFORE_SLOT;
     let slots = Slots::starting_at(first, plan.warm_up_minutes, plan.minutes);
@@ -163,7 +163,7 @@ impl Moment {
     }
 }
 
-/// What is left of the notes when the controller has been stopped.
+/// The records of a turn after the controller has been stopped.
 struct Finished {
     first: Timestamp,
     samples: Vec<Sample>,
@@ -205,7 +205,7 @@ impl<'a> Notes<'a> {
         Ok(())
     }
 
-    /// Waits until `end`, takes the steps that are due, and samples meanwhile.
+    /// Waits until `end`, executes due steps, and takes samples.
     async fn phase(&mut self, name: &str, end: Timestamp, target: &mut Target) -> anyhow::Result<()> {
         let begin = Timestamp::now();
         while Timestamp::now() < end {
@@ -225,7 +225,7 @@ impl<'a> Notes<'a> {
         Ok(())
     }
 
-    /// A phase that took no time, as a warm-up of no minutes, is left out.
+    /// Records the end of a phase. A phase without duration, such as a warm-up of zero minutes, is skipped.
     fn end_phase(&mut self, name: &str, begin: Timestamp) {
         if Timestamp::now().duration_since(begin) < SAMPLE_INTERVAL / 2 {
             return;
@@ -237,7 +237,7 @@ impl<'a> Notes<'a> {
         });
     }
 
-    /// Waits until every run has come, or for as long as late runs may come.
+    /// Waits until every run has started, or until the time for late runs is over.
     async fn settle(
         &mut self,
         plan: &Plan,
@@ -261,7 +261,7 @@ impl<'a> Notes<'a> {
         Ok(())
     }
 
-    /// Parts with the controller, which still runs.
+    /// Ends the records and returns the controller, which still runs.
     fn end(self, target: &Target) -> anyhow::Result<(Finished, Running)> {
         let of_the_last = self.running.usage(target)?.resident_max_kib;
         let finished = Finished {

@@ -1,4 +1,4 @@
-//! The replicas of a run, youngest last, and what their logs say together.
+//! The replicas of a run, youngest last, and their combined logs.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -22,19 +22,19 @@ use crate::controller::get;
 const WAIT_MAX: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// An end is looked for so often: it is measured.
+/// Poll interval while waiting for an exit. It is short because the duration is measured.
 const END_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Logs are read whole, so seldom; what they say has its own times.
+/// Poll interval for logs. It is long because logs are read completely; their lines have their own timestamps.
 const LOG_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// See the module.
+/// The replicas of a run.
 pub(super) struct Fleet {
     template: ReplicaSetup,
     scratch: PathBuf,
     running: VecDeque<Replica>,
     last_killed: Option<ReplicaSetup>,
-    /// The logs of those that have ended.
+    /// The logs of the replicas that have ended.
     ended: Vec<PathBuf>,
     n_started: usize,
 }
@@ -62,7 +62,7 @@ impl Fleet {
         }
     }
 
-    /// Starts a replica in a new pod; the port of its endpoints.
+    /// Starts a replica in a new Pod. Returns the port of its endpoints.
     pub(super) fn add(&mut self, revision: &str) -> anyhow::Result<u16> {
         let number = self.n_started;
         self.begin(ReplicaSetup {
@@ -73,7 +73,7 @@ impl Fleet {
         })
     }
 
-    /// Starts the replica that was killed last anew, in its pod.
+    /// Restarts the replica that was killed last, in the same Pod.
     pub(super) fn restart_last_killed(&mut self) -> anyhow::Result<()> {
         let setup = self.last_killed.take().context("none was killed")?;
         self.begin(setup).map(drop)
@@ -107,7 +107,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Asks the oldest replica to end, and waits for that.
+    /// Stops the oldest replica and waits for its exit.
     pub(super) async fn drain_oldest(&mut self) -> anyhow::Result<Drain> {
         let mut replica = self.running.pop_front().context("there is no replica")?;
         let asked = Timestamp::now();
@@ -119,7 +119,7 @@ impl Fleet {
         Ok(Drain { asked, took })
     }
 
-    /// Ends the oldest replica as a crash does; when.
+    /// Kills the oldest replica as in a crash. Returns when.
     pub(super) fn kill_oldest(&mut self) -> anyhow::Result<Timestamp> {
         let mut replica = self.running.pop_front().context("there is no replica")?;
         let killed = Timestamp::now();
@@ -129,7 +129,7 @@ impl Fleet {
         Ok(killed)
     }
 
-    /// Waits until all shards are led; when the last of them came to be.
+    /// Waits until all shards are led. Returns when the last one got its leader.
     pub(super) async fn wait_until_all_led(&self) -> anyhow::Result<Timestamp> {
         let begin = Instant::now();
         loop {
@@ -156,7 +156,7 @@ impl Fleet {
         Ok(led_since(logs.iter().map(|(is_alive, turns)| (*is_alive, &turns[..]))))
     }
 
-    /// Ends all; what their logs say.
+    /// Stops all replicas. Returns the turns in their logs.
     pub(super) async fn end_all(mut self) -> anyhow::Result<Vec<Turn>> {
         for replica in &self.running {
             replica.ask_to_end()?;
@@ -189,7 +189,7 @@ async fn wait_for_end(replica: &mut Replica) -> anyhow::Result<()> {
     }
 }
 
-/// The last lines of its log.
+/// Returns the last lines of its log.
 fn tail(replica: &Replica) -> String {
     let text = fs::read_to_string(&replica.setup().log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();

@@ -1,4 +1,4 @@
-//! A client that does nothing but write one Lease, over and over: what a write costs while shards change hands.
+//! A client that only writes one Lease repeatedly: the cost of a write while shards change hands.
 
 use std::{
     sync::{
@@ -17,15 +17,15 @@ use tokio::task::JoinHandle;
 
 use crate::bare_client::BareClient;
 
-/// Its Lease, which no replica looks at.
+/// The Lease of the probe, which replicas ignore.
 pub(super) const PROBE_LEASE: &str = "loadtest-probe";
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 
-/// From one answer to the next write.
+/// From a response to the next write.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// See the module.
+/// A client that writes one Lease repeatedly.
 pub(super) struct LeaseProbe {
     is_over: Arc<AtomicBool>,
     writes: JoinHandle<anyhow::Result<Vec<Duration>>>,
@@ -45,7 +45,7 @@ impl LeaseProbe {
         Ok(LeaseProbe { is_over, writes })
     }
 
-    /// How long each write took, from its sending to its answer.
+    /// Stops the probe. Returns the time from request to response of each write.
     pub(super) async fn end(self) -> anyhow::Result<Vec<Duration>> {
         self.is_over.store(true, Ordering::Relaxed);
         self.writes.await.context("the probe has panicked")?

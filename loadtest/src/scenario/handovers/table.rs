@@ -1,4 +1,4 @@
-//! The figures of handovers as a table in Markdown, and the verdict.
+//! The figures of handovers as a Markdown table, and the verdict.
 
 use std::{
     fmt::{self, Display, Formatter},
@@ -10,18 +10,18 @@ use testbed::replica::turns::Handover;
 
 use crate::tracker::Tally;
 
-/// So long after everything was due it is busy, on a small machine.
+/// How long after a full minute a small machine is busy.
 const BURST_SECONDS: i64 = 3;
 
-/// One replica that was asked to end.
+/// A drained replica.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drain {
     pub(crate) asked: Timestamp,
-    /// Until its process was gone.
+    /// Until its process had exited.
     pub(crate) took: Duration,
 }
 
-/// What one run has shown.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct HandoverReport {
     pub(crate) machine: String,
@@ -29,18 +29,18 @@ pub(crate) struct HandoverReport {
     pub(crate) n_shards: u32,
     pub(crate) n_cron_jobs: u32,
     pub(crate) handovers: Vec<Handover>,
-    /// Seals that no handover followed.
+    /// The number of seals without a following handover.
     pub(crate) n_without: usize,
     /// Of the bare client, while replicas were drained.
     pub(crate) lease_writes: Vec<Duration>,
     pub(crate) drains: Vec<Drain>,
-    /// From a kill to all shards led, where the replica was started again at once.
+    /// Times from a kill until all shards were led, if the replica was restarted at once.
     pub(crate) restarted: Vec<Duration>,
-    /// The same where it was not.
+    /// The same for replicas that were not restarted.
     pub(crate) lost: Vec<Duration>,
     pub(crate) rest_writes_per_second: f64,
     pub(crate) tally: Tally,
-    /// What was asked about the Jobs that were missed, and what was answered.
+    /// Requests about missed Jobs, with their results.
     pub(crate) about_missed: Vec<String>,
 }
 
@@ -151,7 +151,7 @@ fn row(f: &mut Formatter<'_>, title: &str, quantiles: &Quantiles) -> fmt::Result
     writeln!(f)
 }
 
-/// Durations, ascending.
+/// Durations in ascending order.
 struct Quantiles(Vec<Duration>);
 
 impl Quantiles {
@@ -161,7 +161,7 @@ impl Quantiles {
         Quantiles(durations)
     }
 
-    /// What a share of them does not exceed, by nearest rank, in milliseconds.
+    /// The quantile in milliseconds, by nearest rank.
     fn ms(&self, share: f64) -> Option<f64> {
         #[expect(
             clippy::cast_possible_truncation,

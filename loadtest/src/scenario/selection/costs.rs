@@ -1,5 +1,5 @@
-//! What the watch and the lists of a replica that holds a fifth of the shards cost it, with `shardSelector` and without:
-//! at one API server, of the same changes, by clients that differ in nothing else.
+//! The cost of the watch and the lists of a replica with a fifth of the shards, with and without `shardSelector`. Both
+//! use the same API server and the same changes, and the clients differ in nothing else.
 
 mod watcher;
 
@@ -34,7 +34,7 @@ use serde_json::json;
 use self::watcher::Watcher;
 use super::{N_IN_FLIGHT, create, cron_jobs, decoder, report::Saving};
 
-/// How many lists of a shard of each kind.
+/// The number of lists of each kind.
 const N_LISTS: u32 = 5;
 
 /// Processor time and bytes.
@@ -53,13 +53,13 @@ impl Cost {
     }
 }
 
-/// Creates the `CronJobs` and measures what lists and a watch of them cost.
+/// Creates the CronJobs and measures the cost of listing and watching them.
 pub(super) async fn measured(kubeconfig: &Path, n_cron_jobs: usize) -> anyhow::Result<Vec<Saving>> {
     let api = cron_jobs(kubeconfig).await?;
     let names = create(&api, n_cron_jobs).await?;
     let count = ShardCount::default();
     let one: ShardSet = [ShardId(7)].into_iter().collect();
-    // What each of the others takes when one of five replicas drains.
+    // The shards that each remaining replica takes when one of five drains.
     let twentieth: ShardSet = count.shards().filter(|shard| shard.0 % 20 == 1).collect();
     let mut savings = Vec::new();
     for (what, shards) in [("list of one shard", one), ("list of a twentieth", twentieth)] {
@@ -108,7 +108,7 @@ fn savings_of(what: &str, costs: [Cost; 2]) -> [Saving; 2] {
     ]
 }
 
-/// A client that counts what it receives, and may leave `shardSelector` out of what it asks for.
+/// A client that counts received bytes, and optionally removes `shardSelector` from requests.
 fn counted(client: Client, is_selecting: bool, n_bytes: Arc<AtomicU64>) -> Client {
     let service = tower::service_fn(move |mut request: Request<Body>| {
         if !is_selecting {
@@ -133,12 +133,13 @@ fn counted(client: Client, is_selecting: bool, n_bytes: Arc<AtomicU64>) -> Clien
     Client::new(service, "default")
 }
 
-/// Processor time of this thread.
+/// The processor time of this thread.
 fn thread_cpu() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// Lists shards again and again, as a replica does that is to take them; the median time, and the rest of one.
+/// Lists shards repeatedly, as a replica does before it takes them. Returns the median time, and the average cost of a
+/// list.
 async fn list_of(
     kubeconfig: &Path,
     is_selecting: bool,
@@ -146,7 +147,7 @@ async fn list_of(
     shards: ShardSet,
 ) -> anyhow::Result<(Duration, Cost)> {
     let kubeconfig = kubeconfig.to_owned();
-    // On one thread, so that its processor time is that of the lists.
+    // On a single thread, so that its processor time is that of the lists.
     let lists = move || {
         watcher::runtime()?.block_on(async {
             let n_bytes: Arc<AtomicU64> = Arc::default();
@@ -174,7 +175,7 @@ async fn list_of(
     tokio::task::spawn_blocking(lists).await?
 }
 
-/// Changes every `CronJob` once, as somebody else's status write does.
+/// Changes every CronJob once, as a status write by another client does.
 async fn touch_all(api: &Api<CronJob>, names: &[String]) -> anyhow::Result<()> {
     let status = json!({"status": {"lastScheduleTime": "2026-01-01T00:00:00Z"}});
     let touch = |name: &String| {

@@ -1,4 +1,4 @@
-//! How long replicas take to drain: whoever is to take their shards loads them first.
+//! How long replicas take to drain. The replicas that take over their shards load them first.
 
 use std::{
     path::Path,
@@ -16,14 +16,14 @@ use crate::{
 
 const N_SHARDS: u32 = 64;
 const N_REPLICAS: u32 = 5;
-/// Drains end where so few replicas are left.
+/// Drains stop when this many replicas are left.
 const N_LEFT: usize = 2;
-/// What each leads at least before one drains.
+/// The minimum number of shards that each replica leads before a drain.
 const LED_MIN: f64 = 3.0;
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const WAIT_MAX: Duration = Duration::from_mins(3);
 
-/// Asks one of five replicas after the other to end; how long each took.
+/// Drains one of five replicas after the other. Returns how long each drain took.
 pub(super) async fn seconds(program: &Path, kubeconfig: &Path) -> anyhow::Result<Vec<f64>> {
     let mut replicas = Vec::new();
     for number in 0..N_REPLICAS {
@@ -60,7 +60,7 @@ fn start(program: &Path, kubeconfig: &Path, number: u32, port: u16) -> anyhow::R
     })?)
 }
 
-/// Waits until all is led, and some of it by each.
+/// Waits until all shards are led, and each replica leads some.
 async fn wait_until_shared_out(replicas: &[(u16, Replica)]) -> anyhow::Result<()> {
     let begun = Instant::now();
     loop {
@@ -73,7 +73,7 @@ async fn wait_until_shared_out(replicas: &[(u16, Replica)]) -> anyhow::Result<()
     }
 }
 
-/// How many shards it leads; none where it does not answer yet.
+/// The number of shards that a replica leads. 0 while it does not respond.
 fn n_led(port: u16) -> f64 {
     let metrics = get(port, "/metrics").unwrap_or_default();
     Exposition::parse(&metrics)

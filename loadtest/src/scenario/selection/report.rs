@@ -1,4 +1,4 @@
-//! What selection saves, as JSON and as text.
+//! The savings by selection, as JSON and as text.
 
 use std::{
     fmt::{self, Display, Formatter},
@@ -9,7 +9,7 @@ use std::{
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
-/// One figure without selection and with it.
+/// A figure without selection and with it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Saving {
     pub(super) what: String,
@@ -18,16 +18,16 @@ pub(super) struct Saving {
     pub(super) with: f64,
 }
 
-/// See the module.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SelectionReport {
-    /// The arguments that run it again.
+    /// The command that repeats the run.
     pub(super) command: Vec<String>,
     pub(super) revision: String,
     pub(super) n_cron_jobs: usize,
     pub(super) costs: Vec<Saving>,
     pub(super) n_cron_jobs_drained: usize,
-    /// Drains of one of five, of four and of three replicas: without the feature gate, then with it.
+    /// Drain times with five, four and three replicas: without the feature gate, then with it.
     pub(super) drain_seconds: Vec<Vec<f64>>,
 }
 

@@ -1,4 +1,4 @@
-//! Two `CronJobs` in one measured minute, and what becomes of their figures.
+//! Two CronJobs in one measured minute, and the figures that result.
 
 use super::*;
 use crate::generator::Load;
@@ -55,7 +55,7 @@ fn two_runs_in_time() {
         request("create", "events", "load-00000.1", 3),
         request("update", "cronjobs/status", "load-00000", 12),
         request("update", "cronjobs/status", "load-00001", 2_500),
-        // Before the measured time, and after it.
+        // Before the measured period, and after it.
         request("delete", "jobs", "load-00000-98", -2_000),
         request("delete", "jobs", "load-00000-99", 59_500),
     ];

@@ -1,4 +1,4 @@
-//! A drawing of lines over two axes, as SVG.
+//! A line chart as SVG.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ const RIGHT: f64 = 32.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 44.0;
 
-/// About so many marks on a linear axis.
+/// The approximate number of marks on a linear axis.
 const N_MARKS: f64 = 6.0;
 
-/// How wide a letter is, to place the names of series in a row.
+/// The estimated width of a letter, to place the names of series in a row.
 const LETTER_WIDTH: f64 = 6.4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Axis {
     }
 }
 
-/// One line; of several of one controller only the first has a name.
+/// A line. If a controller has several, only the first has a name.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     pub(super) name: Option<String>,
@@ -60,7 +60,7 @@ pub(super) struct Line {
     pub(super) x: f64,
 }
 
-/// A part of the horizontal axis with a name.
+/// A named range of the horizontal axis.
 #[derive(Clone, Debug)]
 pub(super) struct Band {
     pub(super) name: String,
@@ -68,7 +68,7 @@ pub(super) struct Band {
     pub(super) end: f64,
 }
 
-/// See the module.
+/// A line chart.
 #[derive(Clone, Debug)]
 pub(super) struct Chart {
     pub(super) x: Axis,
@@ -76,23 +76,23 @@ pub(super) struct Chart {
     pub(super) series: Vec<Series>,
     pub(super) lines: Vec<Line>,
     pub(super) bands: Vec<Band>,
-    /// Whether a figure holds until the next one, as a count of a second does.
+    /// Whether a figure holds until the next one, such as a count per second.
     pub(super) is_stepped: bool,
 }
 
-/// An axis with its range and the place that it has on the page.
+/// An axis with its range and its position in the drawing.
 #[derive(Clone, Copy, Debug)]
 struct Ruler {
     scale: Scale,
     lowest: f64,
     highest: f64,
-    /// Where the ends are on the page.
+    /// The positions of both ends in the drawing.
     begin: f64,
     end: f64,
 }
 
 impl Ruler {
-    /// None without a figure to draw.
+    /// Returns `None` without figures.
     fn of(axis: Axis, figures: &[f64], ends: (f64, f64)) -> Option<Ruler> {
         let lowest = figures.iter().copied().reduce(f64::min)?;
         let highest = figures.iter().copied().reduce(f64::max)?;
@@ -103,7 +103,7 @@ impl Ruler {
         Some(Ruler {
             scale: axis.scale,
             lowest,
-            // A range of no width cannot be drawn.
+            // An empty range cannot be drawn.
             highest: if highest > lowest { highest } else { lowest + 1.0 },
             begin: ends.0,
             end: ends.1,
@@ -126,7 +126,7 @@ impl Ruler {
                 let step = round_step((self.highest - self.lowest) / N_MARKS);
                 let mut number = (self.lowest / step).ceil();
                 while number * step <= self.highest * (1.0 + f64::EPSILON) {
-                    // A sum, so that there is no -0.
+                    // The addition turns -0 into 0.
                     marks.push(number * step + 0.0);
                     number += 1.0;
                 }
@@ -143,7 +143,7 @@ impl Ruler {
     }
 }
 
-/// The first mark of an axis from 0 that is not below `highest`.
+/// The first mark of an axis from 0 that is at least `highest`.
 fn above(highest: f64) -> f64 {
     if highest > 0.0 {
         let step = round_step(highest / N_MARKS);
@@ -153,7 +153,7 @@ fn above(highest: f64) -> f64 {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, not below `step`.
+/// 1, 2 or 5 times a power of ten, at least `step`.
 fn round_step(step: f64) -> f64 {
     let power = 10_f64.powf(step.log10().floor());
     let factor = [1.0, 2.0, 5.0, 10.0]
@@ -163,15 +163,15 @@ fn round_step(step: f64) -> f64 {
 }
 
 impl Chart {
-    /// The drawing; a sentence where there is nothing to draw.
+    /// Renders the chart, or a sentence if there is nothing to draw.
     pub(super) fn svg(&self) -> String {
         let points = || self.series.iter().flat_map(|series| series.points.iter());
         let mut xs: Vec<f64> = points().map(|point| point.0).collect();
         let mut ys: Vec<f64> = points().map(|point| point.1).collect();
-        // Lines belong to the drawing only where there is something to compare with them.
+        // Vertical lines extend the axis only if there are figures.
         if !xs.is_empty() {
             xs.extend(self.lines.iter().map(|line| line.x));
-            // From 0 to the mark above the highest, so that no line runs along the edge.
+            // From 0 to the mark above the highest figure, so that no line runs along the edge.
             let highest = ys.iter().copied().fold(0.0, f64::max);
             ys.extend([0.0, above(highest)]);
         }
@@ -206,7 +206,7 @@ impl Chart {
                 end - begin,
                 HEIGHT - BOTTOM - TOP,
             )?;
-            // A name that is wider than its band would run into the next one.
+            // A name wider than its band would overlap the next one.
             if text_width(&band.name) < end - begin {
                 write!(
                     svg,
@@ -257,7 +257,8 @@ impl Chart {
     fn write_lines(&self, svg: &mut String, x: Ruler) -> std::fmt::Result {
         for (number, line) in (0_u8..).zip(&self.lines) {
             let place = x.place(line.x);
-            // Names of lines that are close to each other stand below each other, and below those of bands.
+            // The names of lines are staggered, because lines may be close together. They start below the names of
+            // bands.
             let row = f64::from(number % 4 + u8::from(!self.bands.is_empty()));
             write!(
                 svg,
@@ -272,7 +273,7 @@ impl Chart {
         Ok(())
     }
 
-    /// With steps, the corners of each.
+    /// The points of the line. With steps, these are the corners.
     fn drawn_points(&self, series: &Series) -> Vec<(f64, f64)> {
         if !self.is_stepped {
             return series.points.clone();
@@ -317,7 +318,7 @@ fn text_width(text: &str) -> f64 {
     LETTER_WIDTH * f64::from(u32::try_from(text.chars().count()).unwrap_or_default())
 }
 
-/// Marks are round, so the shortest form is exact but for what adding up left.
+/// Formats a mark. Marks are round, so three decimals remove only rounding errors.
 fn figure_text(figure: f64) -> String {
     let text = format!("{figure:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

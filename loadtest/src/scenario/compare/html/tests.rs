@@ -1,4 +1,4 @@
-//! What the page has.
+//! The contents of the page.
 
 use super::*;
 use crate::scenario::compare::result::tests::result;

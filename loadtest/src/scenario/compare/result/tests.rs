@@ -1,4 +1,4 @@
-//! A result to test with, and what can be read from one.
+//! A result for tests, and tests of its accessors.
 
 use super::*;
 use crate::scenario::compare::slo::Threshold;

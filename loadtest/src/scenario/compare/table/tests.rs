@@ -1,4 +1,4 @@
-//! What a reader of the table sees.
+//! The text that readers see.
 
 use super::*;
 use crate::scenario::compare::result::tests::result;

@@ -1,4 +1,4 @@
-//! A replica's watch of `CronJobs`, on a thread of its own so that its processor time is known.
+//! A replica's watch of CronJobs, on a separate thread so that its processor time is known.
 
 use std::{
     path::{Path, PathBuf},
@@ -25,13 +25,13 @@ use tokio::{runtime::Runtime, sync::watch};
 
 use super::{super::decoder, Cost, counted, thread_cpu};
 
-/// What the last events may take to arrive.
+/// The time for the last events to arrive.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// How often the processor time is told.
+/// The interval for publishing the processor time.
 const TELL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// See the module.
+/// A watch on a separate thread.
 pub(super) struct Watcher {
     told: Told,
     is_open: watch::Receiver<bool>,
@@ -63,7 +63,7 @@ impl Watcher {
         }
     }
 
-    /// Once it has nothing to do.
+    /// Returns the cost once the watch is idle.
     pub(super) async fn cost(&self) -> Cost {
         tokio::time::sleep(SETTLE).await;
         Cost {
@@ -72,7 +72,7 @@ impl Watcher {
         }
     }
 
-    /// The same once the watch has begun.
+    /// Returns the cost once the watch has started.
     pub(super) async fn opened(&mut self) -> anyhow::Result<Cost> {
         let opened = self.is_open.wait_for(|is_open| *is_open).await;
         opened.context("a watch has ended before it began")?;
@@ -80,13 +80,13 @@ impl Watcher {
     }
 
     pub(super) fn stop(self) -> anyhow::Result<()> {
-        // Fails only where the thread has ended, which it then says itself.
+        // This fails only if the thread has ended, and the join below returns its error.
         let _ = self.end.send(true);
         self.thread.join().map_err(|_| anyhow!("a watch has panicked"))?
     }
 }
 
-/// A runtime that works on this thread alone.
+/// Creates a runtime that works only on this thread.
 pub(super) fn runtime() -> anyhow::Result<Runtime> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }

@@ -1,4 +1,4 @@
-//! Where figures are drawn.
+//! The positions of figures.
 
 use super::*;
 
@@ -74,7 +74,7 @@ fn a_drawing_has_its_series_lines_and_bands() {
     ] {
         assert!(svg.contains(part), "{part} is not in\n{svg}");
     }
-    // From 1 to 1,000 ms: the point at 200 ms, and at all runs.
+    // From 1 to 1,000 ms: the point at 200 ms, and at 100 % of the runs.
     assert!(svg.contains(&format!(",{TOP:.1}\" fill=\"none\"")), "{svg}");
 }
 

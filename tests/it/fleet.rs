@@ -1,18 +1,20 @@
-//! Fleets: several replicas that share CronJobs, in one process and by one virtual clock, on the in-memory API server, with
-//! everything that can happen to replicas, from a seed.
+//! Fleets: several replicas that share CronJobs, in one process and on one virtual clock, against the in-memory API
+//! server. A seed determines everything that happens to the replicas.
 //!
-//! A replica is a whole controller without endpoints on a simulated machine of its own: its clock can be wrong, stepped or fast, its
-//! way to the API server cut, its process killed (the run is dropped), asked to end, or frozen. Frozen means that no task
-//! of it is polled while time goes on: [`SimulatedWall::freeze`](cronwheel::controller::clock::SimulatedWall::freeze), through
-//! which `runtime.rs` passes every task that it spawns. What was handed to the network before arrives all the same, also
-//! when its sender is gone, until the server's own time for it (`?timeout=`) is over. A cut line is a black hole, not an error.
+//! A replica is a whole controller without endpoints, on its own simulated machine. Its clock can be wrong, stepped or
+//! fast. Its connection to the API server can be cut. Its process can be killed (the run is dropped), asked to
+//! terminate, or frozen. While frozen, none of its tasks is polled although time goes on: the controller passes every
+//! task that it spawns through [`SimulatedWall::freeze`](cronwheel::controller::clock::SimulatedWall::freeze). Requests
+//! that are already in the network still arrive, even if their sender is gone, until the server's own deadline for them
+//! (`?timeout=`). A cut connection is a black hole, not an error.
 //!
-//! One oracle judges every scenario by what the API server saw ([`oracle`]): each instant that was due has one Job, ever;
-//! none is missed; Forbid never overlaps; no write of a term of a shard comes after one of a later term; terms only grow;
-//! no shard is led twice at any instant, and nobody asks for a write of a shard that has been another's for 100 ms. `CRONWHEEL_FLEET_SEED` and `CRONWHEEL_FLEET_SEEDS` run more of what is drawn.
+//! The same oracle ([`oracle`]) judges every scenario by what the API server saw. Each due instant has exactly one Job.
+//! Forbid never overlaps. No write of a shard's term follows one of a later term, and terms only grow. No shard has two
+//! leaders at any instant. No replica requests a write for a shard that another replica has held for 100 ms.
+//! `CRONWHEEL_FLEET_SEED` and `CRONWHEEL_FLEET_SEEDS` run more of the random fleets.
 //!
-//! What this cannot show: sockets of a kernel that deliver what was buffered in them before a process was stopped or cut off
-//! (`TCP_USER_TIMEOUT`, linger) and the admission policy that refuses such a late create; how long anything takes.
+//! Limits: kernel sockets that deliver buffered data after a process was stopped or cut off (`TCP_USER_TIMEOUT`,
+//! linger), the admission policy that refuses such a late create, and real durations are not covered.
 
 mod books;
 mod cluster;
@@ -28,12 +30,12 @@ use tokio::task::LocalSet;
 
 use self::cluster::{Fleet, Size};
 
-/// Plays a scenario with a fleet that has no replica yet, and lets the oracle judge what came of it.
+/// Runs a scenario with a fleet that has no replica yet, and lets the oracle judge the result.
 fn play<T>(seed: u64, size: Size, scenario: impl AsyncFnOnce(&mut Fleet) -> T) -> T {
     play_recorded(seed, size, scenario).0
 }
 
-/// The same; and everything that was seen to happen, to the last version and instant.
+/// Runs a scenario like `play`. Also returns a record of all events, down to versions and instants.
 fn play_recorded<T>(seed: u64, size: Size, scenario: impl AsyncFnOnce(&mut Fleet) -> T) -> (T, String) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()

@@ -1,4 +1,4 @@
-//! What was seen to happen, by whom and in which order: the facts that the oracle judges.
+//! The record of a fleet's run: events with their authors, in order. The oracle judges these facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,31 +10,31 @@ use jiff::Timestamp;
 
 use super::load::Plan;
 
-/// Everything that is known of a fleet's time.
+/// Everything recorded about a fleet.
 #[derive(Debug)]
 pub(super) struct Books {
     pub(super) shard_count: ShardCount,
     pub(super) cron_jobs: BTreeMap<String, CronJob>,
-    /// Every Job that there ever was, by uid.
+    /// Every Job that ever existed, by uid.
     pub(super) jobs: BTreeMap<String, Job>,
-    /// What became of each shard's Lease.
+    /// The changes of each shard's Lease.
     pub(super) shards: BTreeMap<u16, Vec<ShardChange>>,
-    /// What became of each member's Lease, by pod uid.
+    /// The changes of each member's Lease, by Pod uid.
     pub(super) members: BTreeMap<String, Vec<MemberChange>>,
-    /// What replicas wrote of CronJobs and Jobs, in order.
+    /// The replicas' writes to CronJobs and Jobs, in order.
     pub(super) writes: Vec<Write>,
-    /// What replicas asked for, whether or not it was done, in order: when, which process, of which CronJob.
+    /// The writes that replicas requested, successful or not, in order: time, process and CronJob.
     pub(super) asked: Vec<(Timestamp, u64, String)>,
-    /// How many creates of each shard are on the way, and how many were at most.
+    /// For each shard, the number of creates in flight, and its maximum.
     pub(super) creates_on_the_way: BTreeMap<u16, (usize, usize)>,
-    /// Status cursors that went back.
+    /// Status cursors that moved backwards.
     pub(super) cursors_back: Vec<String>,
-    /// When two processes led one shard.
+    /// Times at which two processes led one shard.
     pub(super) led_twice: Vec<String>,
-    /// Processes that run everything by themselves.
+    /// Processes that run with `--alone`.
     pub(super) alone: BTreeSet<u64>,
     pub(super) n_lease_writes: u64,
-    /// What replicas were refused when they created a Job that is there.
+    /// How often replicas tried to create a Job that already existed.
     pub(super) n_exists: u64,
 }
 
@@ -50,28 +50,28 @@ pub(super) struct CronJob {
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) name: String,
-    /// The name of its CronJob.
+    /// The name of the CronJob that owns it.
     pub(super) owner: String,
     pub(super) slot: Option<Timestamp>,
     pub(super) created: Timestamp,
     pub(super) ended: Option<Timestamp>,
 }
 
-/// A shard's Lease from one version on.
+/// A version of a shard's Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ShardChange {
     pub(super) version: u64,
     pub(super) at: Timestamp,
-    /// Who holds it: which life, and of which process; none for nobody.
+    /// The holder: a process and its life. `None` if the Lease has no holder.
     pub(super) holder: Option<Holder>,
-    /// None where the Lease is gone.
+    /// `None` if the Lease is deleted.
     pub(super) term: Option<u64>,
-    /// Whether its former leader wrote this holder.
+    /// Whether the previous leader wrote this holder.
     pub(super) is_transfer: bool,
     pub(super) crashes: u64,
 }
 
-/// A life of a process.
+/// A life of a process. A process starts a new life when it joins again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Holder {
     pub(super) process: u64,
@@ -79,7 +79,7 @@ pub(super) struct Holder {
 }
 
 impl Holder {
-    /// How many lives a process can have.
+    /// The maximum number of lives of a process.
     const LIVES: u64 = 1 << 16;
 
     pub(super) fn of_incarnation(incarnation: u64) -> Holder {
@@ -93,14 +93,14 @@ impl Holder {
         self.process * Self::LIVES + self.life
     }
 
-    /// From `spec.holderIdentity`.
+    /// Parses `spec.holderIdentity`.
     pub(super) fn parse(identity: &str) -> Option<Holder> {
         let (_, incarnation) = identity.rsplit_once('/')?;
         Some(Holder::of_incarnation(u64::from_str_radix(incarnation, 16).ok()?))
     }
 }
 
-/// A member's Lease from one version on.
+/// A version of a member's Lease.
 #[derive(Clone, Debug)]
 pub(super) struct MemberChange {
     pub(super) at: Timestamp,
@@ -115,7 +115,7 @@ pub(super) enum WriteKind {
     Status,
 }
 
-/// Something that the API server did for a replica.
+/// A successful write of a replica.
 #[derive(Clone, Debug)]
 pub(super) struct Write {
     pub(super) version: u64,
@@ -157,7 +157,7 @@ impl Books {
         self.cron_jobs.insert(cron_job.plan.name.clone(), cron_job);
     }
 
-    /// Notes that a create of a CronJob's is sent; `false` that it has come back, or nobody waits for it any more.
+    /// Counts a create for a CronJob. `is_sent` is false when the create has returned or nobody waits for it any more.
     pub(super) fn count_create(&mut self, cron_job: &str, is_sent: bool) {
         let Some(shard) = self.cron_jobs.get(cron_job).map(|cron_job| cron_job.shard) else {
             return;
@@ -167,7 +167,7 @@ impl Books {
         *most = (*most).max(*now);
     }
 
-    /// Who holds each shard, as its Lease says now.
+    /// The current holder of each shard, according to its Lease.
     pub(super) fn holders(&self) -> BTreeMap<u16, Holder> {
         let holder = |(shard, changes): (&u16, &Vec<ShardChange>)| Some((*shard, changes.last()?.holder?));
         self.shards.iter().filter_map(holder).collect()
@@ -179,7 +179,8 @@ impl Books {
         held.map(|(shard, _)| *shard).collect()
     }
 
-    /// How many CronJobs are of shards that were in quarantine at an instant, or none where this one's shard was not.
+    /// If the shard of this CronJob was in quarantine at an instant, returns how many CronJobs were in quarantined
+    /// shards.
     pub(super) fn n_in_quarantine_with(&self, cron_job: &CronJob, at: Timestamp) -> Option<usize> {
         let is_in = |shard: u16| {
             let changes = self.shards.get(&shard)?.iter();
@@ -189,7 +190,7 @@ impl Books {
         is_with(&cron_job).then(|| self.cron_jobs.values().filter(is_with).count())
     }
 
-    /// How often each shard went from one process to another since an instant, by which its holder was somebody.
+    /// How often each shard has moved from one process to another since an instant, according to its holders.
     pub(super) fn moves_since(&self, since: Timestamp) -> BTreeMap<u16, usize> {
         let moves = |changes: &Vec<ShardChange>| {
             let mut holder = None;
@@ -208,7 +209,7 @@ impl Books {
             .collect()
     }
 
-    /// When a shard was taken by another life than this process's, after an instant.
+    /// When a shard was first held by another process after an instant.
     pub(super) fn taken_from(&self, process: u64, shard: u16, after: Timestamp) -> Option<Timestamp> {
         let changes = self.shards.get(&shard)?;
         let is_other = |holder: Holder| holder.process != process;

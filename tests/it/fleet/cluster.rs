@@ -1,4 +1,4 @@
-//! The fleet: the API server with its CronJobs, its pods, and what the oracle is told.
+//! The fleet: the API server with its CronJobs, the Pods, and the terms of the oracle.
 
 mod pods;
 
@@ -28,16 +28,16 @@ use super::{
 };
 use crate::random::Random;
 
-/// When every fleet begins: half a minute before 12:01.
+/// The start time of every fleet: half a minute before 12:01.
 const BEGINNING: &str = "2026-05-05T12:00:30Z";
 
-/// The longest that a request is on its way where nothing is in it.
+/// The maximum delay of a request when nothing is wrong.
 pub(super) const DELAY_MAX: Duration = Duration::from_millis(20);
 
-/// How often it is looked whether a shard is led twice.
+/// The interval of the check for shards with two leaders.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How much there is.
+/// The size of a fleet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) n_cron_jobs: usize,
@@ -115,7 +115,7 @@ impl Fleet {
         self.books().enter(plan, uid, now);
     }
 
-    /// A request of somebody who meets no troubles.
+    /// Sends a request from a client that meets no faults.
     pub(super) async fn ask(&self, method: &str, path: &str, body: &Value) -> Result<Value, kube::Error> {
         let content_type = match method {
             "PATCH" => "application/merge-patch+json",
@@ -148,7 +148,7 @@ impl Fleet {
         JobRunner::new(self.api.clone(), options).run()
     }
 
-    /// Looks, for ever, whether two processes would act on one shard.
+    /// Checks continuously whether two processes would act for one shard.
     pub(super) fn watch_leaders(&self) -> impl Future<Output = Infallible> + use<> {
         let (pods, books, clock) = (Rc::clone(&self.pods), Arc::clone(&self.books), self.clock.clone());
         let (is_shown, mut shown) = (std::env::var("CRONWHEEL_FLEET_SHOW").is_ok(), Vec::new());
@@ -184,36 +184,36 @@ impl Fleet {
         self.clock.now()
     }
 
-    /// The instant of so many minutes and seconds after 12:00.
+    /// Returns the instant this many minutes and seconds after 12:00.
     pub(super) fn instant(&self, minutes: i64, seconds: f64) -> Timestamp {
         let since = SignedDuration::from_mins(minutes) + SignedDuration::from_secs_f64(seconds);
         self.start - SignedDuration::from_secs(30) + since
     }
 
-    /// Returns at an instant.
+    /// Waits until an instant.
     pub(super) async fn until(&self, instant: Timestamp) {
         let remaining = instant.duration_since(self.now());
         sleep(remaining.try_into().unwrap_or_default()).await;
     }
 
-    /// Returns so many minutes and seconds after 12:00.
+    /// Waits until this many minutes and seconds after 12:00.
     pub(super) async fn at(&self, minutes: i64, seconds: f64) {
         self.until(self.instant(minutes, seconds)).await;
     }
 
-    /// What is due in this time may come as late as its end.
+    /// Allows runs that are due in this window to be as late as its end.
     pub(super) fn allow_late(&mut self, from: Timestamp, seconds: f64) {
         let until = from + SignedDuration::from_secs_f64(seconds);
         self.terms.late.push((from, until));
     }
 
-    /// What is due in this time, and again in it, may have no Job.
+    /// Allows runs that are due in this window, and due again in it, to have no Job.
     pub(super) fn allow_skipped(&mut self, from: Timestamp, until: Timestamp) {
         self.terms.skipped.push((from, until));
         self.terms.late.push((from, until));
     }
 
-    /// Something that began then, and may have gone on, has ended now.
+    /// Records that a fault has ended. It began at `began`; `went_on` is whether it may have lasted until now.
     pub(super) fn trouble_ended(&mut self, began: Timestamp, went_on: bool) {
         let ended = self.now();
         self.allow_skipped(began - SignedDuration::from_secs(1), ended + AFTERMATH);
@@ -222,7 +222,7 @@ impl Fleet {
         }
     }
 
-    /// Ends the scenario: what is due from now on is not judged.
+    /// Ends the scenario. Instants from now on are not judged.
     pub(super) async fn end(&mut self) {
         sleep(Duration::from_secs(2)).await;
         self.terms.end = self.now();
@@ -236,7 +236,7 @@ impl Fleet {
         }
     }
 
-    /// Panics where the oracle finds anything.
+    /// Panics if the oracle finds a problem.
     pub(super) fn judge(&self) {
         let books = self.books();
         let problems = oracle::problems(&books, &self.terms);

@@ -1,4 +1,4 @@
-//! What happens to a fleet, drawn from a seed: everything that the scenarios do, at any time and at once.
+//! Random fleets: a seed draws everything that the scenarios do, at any time and in any combination.
 
 use std::{
     collections::BTreeMap,
@@ -18,35 +18,35 @@ use super::{
 };
 use crate::random::Random;
 
-/// From the beginning to the last thing that happens.
+/// The time from the beginning to the last fault.
 const LENGTH: SignedDuration = SignedDuration::from_mins(5);
 
-/// What a kubelet gives whoever is asked to end.
+/// The grace period that a kubelet gives a terminating process.
 const TERMINATION_GRACE: SignedDuration = SignedDuration::from_secs(30);
 
-/// From the last aftermath on everything is in time, and then the shards come to rest.
+/// The time after the last aftermath in which everything must be on time again, so that the shards settle.
 const CALM: SignedDuration = SignedDuration::from_secs(75);
 
-/// The version of the protocol before.
+/// The previous version of the protocol.
 const FORMER: ProtocolRange = ProtocolRange { min: 1, max: 1 };
 
-/// Something that begins and ends.
+/// A fault with a beginning and an end.
 #[derive(Clone, Debug)]
 enum Trouble {
-    /// Killed, and started again.
+    /// A process is killed, and restarted.
     Crash(String),
-    /// Asked to end, and started again.
+    /// A process is asked to terminate, and restarted.
     Drain(String),
     Freeze(String),
     Cut(String),
-    /// For one pod, or all.
+    /// Fault rules for one Pod, or for all.
     Fault(Option<String>, Vec<Rule>),
     Lag(Duration),
     ClockStep(String, SignedDuration),
     DeleteLease(String),
 }
 
-/// What has to be taken back.
+/// What must be undone when a fault ends.
 enum Begun {
     Nothing,
     Start(String),
@@ -120,7 +120,7 @@ fn draw(random: &mut Random, pods: &[String], n_shards: u16) -> (Trouble, Signed
     (trouble, SignedDuration::from_millis(random.between(50, millis_max)))
 }
 
-/// From one thing to the next: as often as not just around a whole minute.
+/// Draws the time of the next fault. Half of them are near a full minute.
 fn next(random: &mut Random, now: Timestamp) -> Timestamp {
     if random.is_one_in(2) {
         return now + SignedDuration::from_millis(random.between(100, 15_000));
@@ -169,7 +169,7 @@ async fn begin(fleet: &mut Fleet, trouble: &Trouble) -> Begun {
         }
         Trouble::DeleteLease(name) => {
             let path = format!("/apis/coordination.k8s.io/v1/namespaces/default/leases/{name}");
-            // It may not be there.
+            // The Lease may not exist.
             let _ = fleet.ask("DELETE", &path, &json!({})).await;
             Begun::Nothing
         }
@@ -182,7 +182,7 @@ async fn end(fleet: &mut Fleet, begun: Begun) {
         Begun::Nothing => {}
         Begun::Start(pod) => {
             if fleet.names().contains(&pod) {
-                // It was asked to end, and had its time.
+                // It was asked to terminate, and its grace period is over.
                 fleet.kill(&pod).await;
             }
             fleet.start(&pod);
@@ -198,7 +198,7 @@ async fn end(fleet: &mut Fleet, begun: Begun) {
     }
 }
 
-/// Plays one seed; says what happened.
+/// Runs one seed. Returns the record of all events.
 fn play_drawn(seed: u64) -> String {
     let mut random = Random::new(seed);
     let n_shards = random.pick(&[16, 16, 32, 64]);
@@ -208,13 +208,14 @@ fn play_drawn(seed: u64) -> String {
         n_shards,
     };
     let roughness = random.pick(&[1, 2, 4]);
-    // Drawn apart from all else. One in three fleets has a replica of the version before.
+    // Drawn from its own generator, so that other choices do not change. One in three fleets has a replica with the
+    // previous version.
     let protocols: &[ProtocolRange] = if Random::new(seed.rotate_left(32)).is_one_in(3) {
         &[FORMER, ProtocolRange::OURS, ProtocolRange::OURS]
     } else {
         &[ProtocolRange::OURS]
     };
-    // Neither API server selects CronJobs by shard, one does, or both; which seed it is has no part in what else happens.
+    // Neither API server selects CronJobs by shard, one does, or both. The choice has no influence on other draws.
     let serves = [[false, false], [true, false], [true, true]][usize::try_from(seed % 3).unwrap()];
     let shown = std::env::var("CRONWHEEL_FLEET_SHOW").is_ok();
     let played = play_recorded(seed, size, async |fleet| {
@@ -232,7 +233,7 @@ fn play_drawn(seed: u64) -> String {
         }
         fleet.at(0, 50.0).await;
         let last = fleet.now() + LENGTH;
-        // When each ends, and since when it has gone on.
+        // The end of each fault, with its beginning.
         let mut agenda: BTreeMap<(Timestamp, usize), (Timestamp, Begun)> = BTreeMap::new();
         let mut number = 0;
         let mut next_at = next(&mut random, fleet.now());
@@ -269,13 +270,13 @@ fn play_drawn(seed: u64) -> String {
         let shares = fleet.shares();
         let (fewest, most) = (shares.values().min().unwrap(), shares.values().max().unwrap());
         let quarantined = fleet.look("p0", |process| process.figures().unwrap().overview.quarantined);
-        // A shard of which so many died is led by one who leads nothing else.
+        // The leader of a quarantined shard leads no other shard.
         assert!(most - fewest <= 1 || !quarantined.is_empty(), "{shares:?}");
     });
     played.1
 }
 
-/// Plays one seed, and says how to see it again where it fails.
+/// Runs one seed. If it fails, prints the command that repeats it.
 fn is_red(seed: u64) -> bool {
     let is_red = catch_unwind(AssertUnwindSafe(|| play_drawn(seed))).is_err();
     if is_red {

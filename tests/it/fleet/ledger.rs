@@ -1,4 +1,4 @@
-//! Follows the API server, and books every Job, every status cursor and every Lease.
+//! Follows the API server and records every Job, every status cursor and every Lease.
 
 use std::{
     convert::Infallible,
@@ -23,7 +23,7 @@ enum Kind {
     Leases,
 }
 
-/// Follows everything after a version, for ever.
+/// Records everything after a version, forever.
 pub(super) async fn keep(api: Api, clock: WallClock, books: Arc<Mutex<Books>>, version: u64) -> Infallible {
     let follow =
         |kind: Kind, path: &'static str| follow(api.clone(), clock.clone(), Arc::clone(&books), version, kind, path);

@@ -1,5 +1,5 @@
-//! A process's way to the API server: it waits while the process is frozen, loses everything while it is cut, and notes
-//! what the server did. What was sent is served also when whoever sent it is gone.
+//! A process's connection to the API server. It blocks while the process is frozen, loses everything while it is cut,
+//! and records what the server did. A request that was sent is served even if its sender is gone.
 
 use std::{
     future::Future,
@@ -24,13 +24,13 @@ use tower::Service;
 
 use super::books::{Books, Write, WriteKind};
 
-/// A connection without a sign of life is given up after this.
+/// A connection without traffic is closed after this time.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
-/// What an API server gives a request that names no time.
+/// The API server's deadline for a request without `timeout`.
 const SERVER_PATIENCE: Duration = Duration::from_mins(1);
 
-/// Counts down to the create at which a process is frozen; at zero it never is.
+/// The number of creates until the process is frozen. Zero means never.
 pub(super) type FreezeAtCreate = Arc<AtomicU64>;
 
 #[derive(Clone)]
@@ -38,22 +38,22 @@ pub(super) struct Line {
     pub(super) api: Api,
     pub(super) clock: WallClock,
     pub(super) service: ApiService,
-    /// Where lists of Jobs go, if elsewhere.
+    /// The API server for lists of Jobs, if different.
     pub(super) job_lists: Option<ApiService>,
     pub(super) process: u64,
     pub(super) machine: SimulatedWall,
     pub(super) is_cut: OrderedSender<bool>,
     pub(super) freeze_at_create: FreezeAtCreate,
-    /// Whether whoever asks about a Lease fails.
+    /// Whether the next request for a Lease makes its task fail.
     pub(super) is_lease_task_doomed: Arc<AtomicBool>,
-    /// Answers to writes to Leases come so much later.
+    /// The delay of responses to Lease writes.
     pub(super) lease_answer_delay_millis: Arc<AtomicU64>,
     pub(super) books: Arc<Mutex<Books>>,
-    /// Its connection, where the process is to tell it apart from others.
+    /// The connection, if the process distinguishes connections.
     pub(super) connection: Option<Arc<Mutex<Balanced>>>,
 }
 
-/// A connection through a load balancer, which leads every new one to the next API server.
+/// A connection through a load balancer, which connects every new one to the next API server.
 pub(super) struct Balanced {
     connection: ApiConnection,
     front_end: usize,
@@ -69,7 +69,7 @@ impl Balanced {
         }
     }
 
-    /// The connection and its API server; another one if it is retired.
+    /// Returns the connection and its API server. Opens another one if it is retired.
     fn open(&mut self) -> (ApiConnection, usize) {
         if self.connection.is_retired() {
             *self = Balanced::new((self.front_end + 1) % self.n_front_ends, self.n_front_ends);
@@ -78,14 +78,14 @@ impl Balanced {
     }
 }
 
-/// A request, as far as the books go.
+/// The properties of a request that are recorded.
 #[derive(Clone, Debug)]
 struct Asked {
     write: Option<WriteKind>,
     is_lease_write: bool,
     is_watch: bool,
     is_job_list: bool,
-    /// The name of the CronJob or Job that it is about.
+    /// The name of its CronJob or Job.
     name: String,
     patience: Duration,
 }
@@ -116,12 +116,12 @@ impl Asked {
     }
 }
 
-/// From the name of a Job.
+/// Returns the name of the CronJob from the name of a Job.
 fn cron_job_of(job: &str) -> &str {
     job.rsplit_once('-').map_or("", |(cron_job, _)| cron_job)
 }
 
-/// What the request says that the server may take for it.
+/// Returns the server's deadline for the request.
 fn patience(query: &str) -> Duration {
     let named = query.split('&').find_map(|pair| pair.strip_prefix("timeout="));
     let Some(named) = named else { return SERVER_PATIENCE };
@@ -131,7 +131,7 @@ fn patience(query: &str) -> Duration {
     patience.unwrap_or_else(|| panic!("timeout={named}"))
 }
 
-/// A create whose sender waits for the answer.
+/// A create whose sender waits for the response.
 struct OnTheWay {
     books: Arc<Mutex<Books>>,
     cron_job: String,
@@ -139,7 +139,7 @@ struct OnTheWay {
 
 impl Drop for OnTheWay {
     fn drop(&mut self) {
-        // Where a test has failed nobody looks at it any more.
+        // After a failed test, the lock is poisoned and nobody reads the record.
         if let Ok(mut books) = self.books.lock() {
             books.count_create(&self.cron_job, false);
         }
@@ -179,7 +179,7 @@ impl Line {
         Ok(answer)
     }
 
-    /// Nothing comes through while the line is cut, until whoever waits takes the connection for dead.
+    /// Blocks while the connection is cut, until the sender considers the connection dead.
     async fn cross(&self) -> Result<(), ConnectionLost> {
         let mut is_cut = self.is_cut.subscribe();
         let healed = is_cut.wait_for(|is_cut| !is_cut);
@@ -208,7 +208,7 @@ impl Line {
         Ok(answer)
     }
 
-    /// Counts a create as on the way for as long as this is kept.
+    /// Counts a create as in flight until the returned value is dropped.
     fn count(&self, asked: &Asked) -> Option<impl Drop + use<>> {
         if asked.write != Some(WriteKind::Create) {
             return None;
@@ -218,7 +218,7 @@ impl Line {
         Some(OnTheWay { books, cron_job })
     }
 
-    /// As of the instant at which it was decided to send.
+    /// Records the time at which the process decided to send.
     fn note_asked(&self, asked: &Asked) {
         let cron_job = match asked.write {
             Some(WriteKind::Status) => asked.name.as_str(),
@@ -229,7 +229,7 @@ impl Line {
         self.books.lock().unwrap().asked.push(asked);
     }
 
-    /// Without a pause after the write, so that the version is that of the write.
+    /// There is no await after the write, so the current version is that of the write.
     fn note(&self, asked: &Asked, status: StatusCode) {
         let mut books = self.books.lock().unwrap();
         books.n_lease_writes += u64::from(asked.is_lease_write);

@@ -1,4 +1,4 @@
-//! The CronJobs of a fleet: a third every minute, with every policy, and Jobs that run for a while.
+//! The CronJobs of a fleet: a third of them minutely, with every policy, and Jobs that run for a while.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -12,14 +12,14 @@ pub(super) enum Policy {
     Replace,
 }
 
-/// What a CronJob asks for.
+/// The specification of a CronJob.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) name: String,
     pub(super) policy: Policy,
-    /// It is due every so many minutes of the hour.
+    /// The period in minutes, aligned to the hour.
     pub(super) minutes: i64,
-    /// How long its Jobs run.
+    /// The run time of its Jobs.
     pub(super) run_seconds: i64,
     pub(super) deadline_seconds: Option<i64>,
 }
@@ -45,12 +45,12 @@ impl Plan {
         }
     }
 
-    /// One of every minute.
+    /// A minutely CronJob.
     pub(super) fn plain(name: &str) -> Plan {
         Plan::every(1, name)
     }
 
-    /// One of every so many minutes.
+    /// A CronJob with this period in minutes.
     pub(super) fn every(minutes: i64, name: &str) -> Plan {
         Plan {
             name: name.to_owned(),
@@ -91,7 +91,7 @@ impl Plan {
         })
     }
 
-    /// The instants after `from` until before `until`, in order.
+    /// The instants after `from` and before `until`, in order.
     pub(super) fn slots(&self, from: Timestamp, until: Timestamp) -> Vec<Timestamp> {
         let period = self.minutes * 60;
         let first = (from.as_second() / period + 1) * period;

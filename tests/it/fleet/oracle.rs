@@ -1,4 +1,4 @@
-//! What must hold of every fleet, whatever happened to it.
+//! The rules that every fleet must obey, whatever happened to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,29 +10,29 @@ use super::{
     load::Policy,
 };
 
-/// Where nothing is in the way, a Job is created so soon after its slot.
+/// The maximum lateness of a Job when nothing interferes.
 const ORDINARY_LATENESS: SignedDuration = SignedDuration::from_millis(500);
 
-/// What something may hold up after its end: one eviction, and the trust that it needs before.
+/// How long a fault may have effects after its end: one eviction, and the observation time that it requires.
 pub(super) const AFTERMATH: SignedDuration = SignedDuration::from_secs(25);
 
-/// So soon whoever lives has seen that a shard went to another.
+/// The maximum time until a living process knows that a shard has moved to another one.
 const NEWS: SignedDuration = SignedDuration::from_millis(100);
 
-/// What may be late, and until when what is judged was due.
+/// Exceptions to the rules, and the judged period.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
-    /// What was due in one of these may come as late as its end, and a little.
+    /// Runs due in one of these windows may be as late as its end, and a little more.
     pub(super) late: Vec<(Timestamp, Timestamp)>,
-    /// What was due in one of these, and superseded in it, may have no Job.
+    /// Runs due in one of these windows, and superseded in it, may have no Job.
     pub(super) skipped: Vec<(Timestamp, Timestamp)>,
-    /// From when until when something went on, sorted.
+    /// The beginnings and ends of faults, sorted.
     pub(super) troubles: BTreeSet<(Timestamp, Timestamp)>,
     pub(super) judged_from: Timestamp,
     pub(super) end: Timestamp,
 }
 
-/// Everything that is not as it must be.
+/// Returns all violations of the rules.
 pub(super) fn problems(books: &Books, terms: &Terms) -> Vec<String> {
     let mut problems = books.cursors_back.clone();
     problems.extend(books.led_twice.iter().cloned());
@@ -93,7 +93,7 @@ fn judge_jobs(books: &Books, cron_job: &CronJob, jobs: &[&Job], terms: &Terms, p
     }
 }
 
-/// How late a Job may be where nothing is in the way. Of shards in quarantine one create is on the way at a time.
+/// The maximum lateness of a Job when nothing interferes. Quarantined shards have one create in flight at a time.
 fn ordinary_lateness(books: &Books, cron_job: &CronJob, slot: Timestamp) -> SignedDuration {
     let n_in_a_row = books.n_in_quarantine_with(cron_job, slot).unwrap_or(0);
     ORDINARY_LATENESS + SignedDuration::try_from(DELAY_MAX).unwrap() * i32::try_from(n_in_a_row).unwrap()
@@ -109,7 +109,7 @@ fn judge_slot(
 ) {
     let plan = &cron_job.plan;
     let next = slot + plan.period();
-    // What runs holds the slot back under Forbid.
+    // Under Forbid, a running Job holds the slot back.
     let earlier = jobs.iter().filter(|job| job.slot.is_some_and(|of| of < slot));
     let free_at = earlier
         .filter(|_| plan.policy == Policy::Forbid)
@@ -142,18 +142,18 @@ fn judge_slot(
     }
 }
 
-/// What is to come within the aftermath of something has that long without trouble: so much later where others went on, and
-/// twice as long at most.
+/// An aftermath is measured in time without faults. So it is extended by the time in which other faults went on, to at
+/// most twice its length.
 fn put_off(by: Timestamp, troubles: &BTreeSet<(Timestamp, Timestamp)>) -> Timestamp {
     later(by, time_within(troubles, by - AFTERMATH, by).min(AFTERMATH))
 }
 
-/// What is due at no time stays so.
+/// Adds a delay. The maximum timestamp stays the same.
 fn later(instant: Timestamp, by: SignedDuration) -> Timestamp {
     instant.saturating_add(by).unwrap_or(Timestamp::MAX)
 }
 
-/// For how long of this time something went on. Troubles are sorted.
+/// How long any fault went on within this period. Faults are sorted.
 fn time_within(troubles: &BTreeSet<(Timestamp, Timestamp)>, from: Timestamp, until: Timestamp) -> SignedDuration {
     let (mut counted_until, mut total) = (from, SignedDuration::ZERO);
     for (began, ended) in troubles {
@@ -166,7 +166,7 @@ fn time_within(troubles: &BTreeSet<(Timestamp, Timestamp)>, from: Timestamp, unt
     total
 }
 
-/// Terms only grow, and whoever takes a shard takes it in another term.
+/// Terms only grow, and a new holder has a new term.
 fn judge_terms(shard: u16, changes: &[ShardChange], problems: &mut Vec<String>) {
     let (mut last_term, mut last_holder): (u64, Option<Holder>) = (0, None);
     for change in changes {
@@ -187,7 +187,8 @@ fn judge_terms(shard: u16, changes: &[ShardChange], problems: &mut Vec<String>) 
     }
 }
 
-/// No status write and no delete of a term comes after one of a later term. A create may: it meets the Job's name.
+/// No status write or delete of a term follows one of a later term. A create may, because the name of the Job makes it
+/// harmless.
 fn judge_writes(books: &Books, problems: &mut Vec<String>) {
     let mut latest: BTreeMap<u16, u64> = BTreeMap::new();
     for write in books.writes.iter().filter(|write| write.kind != WriteKind::Create) {
@@ -213,7 +214,7 @@ fn judge_writes(books: &Books, problems: &mut Vec<String>) {
     }
 }
 
-/// While a process runs everything by itself nobody else writes, and it does not write again after others have.
+/// While a process with `--alone` writes, no other process does. It does not write again after others have written.
 fn judge_lone_writes(books: &Books, problems: &mut Vec<String>) {
     for lone in &books.alone {
         let of_lone = |write: &&Write| write.process == *lone;
@@ -227,7 +228,7 @@ fn judge_lone_writes(books: &Books, problems: &mut Vec<String>) {
     }
 }
 
-/// Nobody so much as asks for a write of a shard that has been another's for a while.
+/// No process requests a write for a shard that another one has held for a while.
 fn judge_asked(books: &Books, problems: &mut Vec<String>) {
     let of_members = |(_, process, _): &&(_, u64, _)| !books.alone.contains(process);
     for (at, process, name) in books.asked.iter().filter(of_members) {
@@ -246,7 +247,7 @@ fn judge_asked(books: &Books, problems: &mut Vec<String>) {
     }
 }
 
-/// The last term up to a write in which whoever wrote held the shard.
+/// The last term up to a write in which its author held the shard.
 fn term_of(books: &Books, shard: u16, write: &Write) -> Option<u64> {
     let changes = books.shards.get(&shard)?;
     let is_before = |change: &&ShardChange| change.version <= write.version;
@@ -254,7 +255,8 @@ fn term_of(books: &Books, shard: u16, write: &Write) -> Option<u64> {
     changes.iter().take_while(is_before).filter(is_its).last()?.term
 }
 
-/// Writes of processes that did not hold the shard any more: none, unless what was on the way could not be waited for.
+/// The writes of processes that no longer held the shard. There are none, unless requests in flight could not be waited
+/// for.
 pub(super) fn writes_of_former_holders(books: &Books) -> Vec<&Write> {
     let is_former = |write: &&Write| {
         let Some(cron_job) = books.cron_jobs.get(&write.cron_job) else {

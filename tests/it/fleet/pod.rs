@@ -1,4 +1,4 @@
-//! A pod of the fleet: a machine, a line to the API server, and the process that runs there, if one does.
+//! A Pod of the fleet: a machine, a connection to the API server, and the process in it, if any.
 
 use std::{
     future::pending,
@@ -35,40 +35,40 @@ use super::{
     line::{Balanced, Line},
 };
 
-/// API servers on the one store.
+/// API servers on the shared store.
 pub(super) const N_FRONT_ENDS: usize = 3;
 
-/// The namespace of everything.
+/// The namespace of all objects.
 pub(super) const NAMESPACE: &str = "default";
 
 pub(super) struct Pod {
     pub(super) name: String,
-    /// By which it calls itself: name and uid.
+    /// The name and uid of the Pod.
     pub(super) identity: (String, String),
-    /// Of the machine that it runs on.
+    /// The wall clock of its machine.
     pub(super) wall: SimulatedWall,
     pub(super) is_cut: OrderedSender<bool>,
-    /// At which API server its watches are.
+    /// The API server of its watches.
     pub(super) front_end: usize,
-    /// And those of CronJobs and Jobs, if at another.
+    /// The API server of its watches of CronJobs and Jobs, if different.
     pub(super) object_watches_at: Option<usize>,
-    /// And at which its lists of Jobs, if at another.
+    /// The API server of its lists of Jobs, if different.
     pub(super) job_lists_at: Option<usize>,
-    /// At which API servers the connections for its writes begin; one that does not tell connections apart if empty.
+    /// The initial API servers of the connections for its writes. If empty, it does not distinguish connections.
     pub(super) write_connections_at: Vec<usize>,
     pub(super) revision: String,
     pub(super) default_zone: Zone,
     pub(super) preset: Preset,
     pub(super) shard_count: ShardCount,
-    /// Which versions of the protocol it can follow.
+    /// The versions of the protocol that it supports.
     pub(super) protocol: ProtocolRange,
-    /// Whether it runs everything by itself.
+    /// Whether it runs with `--alone`.
     pub(super) is_alone: bool,
-    /// At so manieth create from now its process is frozen; 0 for none.
+    /// The number of creates until its process is frozen. 0 means never.
     pub(super) freeze_at_create: Arc<AtomicU64>,
-    /// Whether its next write to a Lease makes the task fail that writes; once.
+    /// Whether its next Lease write makes the task that sends it fail. Applies once.
     pub(super) is_lease_task_doomed: Arc<AtomicBool>,
-    /// Answers to its writes to Leases come so many milliseconds late.
+    /// The delay of responses to its Lease writes, in milliseconds.
     pub(super) lease_answer_delay_millis: Arc<AtomicU64>,
     pub(super) process: Option<Process>,
 }
@@ -82,7 +82,7 @@ pub(super) struct Process {
 }
 
 impl Pod {
-    /// Starts a process, whose lives are numbered from its own number on.
+    /// Starts a process, whose lives are numbered from `first_life`.
     pub(super) fn start(
         &mut self,
         number: u64,
@@ -215,18 +215,18 @@ impl Process {
         self.run.is_finished()
     }
 
-    /// What its run came to.
+    /// Waits for the end of its run. Returns the result.
     pub(super) async fn ended(self) -> Result<(), RuntimeError> {
         self.run.await.unwrap_or_else(|error| panic!("a run: {error}"))
     }
 
-    /// Ends it as SIGKILL does: nothing of it happens any more.
+    /// Kills the process like SIGKILL: nothing of it runs any more.
     pub(super) async fn kill(self) {
         self.run.abort();
         let _ = self.run.await;
     }
 
-    /// Its endpoints, which are asked without a connection.
+    /// Its endpoints, which tests call without a connection.
     pub(super) fn admin(&self) -> Admin {
         Admin {
             metrics: self.metrics.clone(),
@@ -235,7 +235,7 @@ impl Process {
         }
     }
 
-    /// The reason for which it takes no shards, as its metrics say.
+    /// The reason why it takes no shards, from its metrics.
     pub(super) fn takes_no_shards(&self) -> Option<String> {
         let text = self.metrics.render().unwrap();
         let series = r#"cronwheel_takes_no_shards{reason=""#;
@@ -243,12 +243,12 @@ impl Process {
         Some(reason.strip_suffix(r#""} 1"#).unwrap().to_owned())
     }
 
-    /// How it sees the election.
+    /// Its view of the election.
     pub(super) fn figures(&self) -> Option<ElectionFigures> {
         self.metrics.election_snapshot.read()
     }
 
-    /// The shards that it would act on at this instant.
+    /// The shards that it would act for at this instant.
     pub(super) fn acts_on(&self) -> Vec<u16> {
         let Some(figures) = self.figures().filter(|_| !self.has_ended()) else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! The scenarios F1 to F29 of `docs/spec/sharding.md`, each with the figures that it is expected to show.
+//! The scenarios F1 to F29 of `docs/spec/sharding.md`, each with the figures that it must show.
 
 mod admission;
 mod alone;
@@ -24,10 +24,10 @@ use super::cluster::Fleet;
 const THREE: [&str; 3] = ["a", "b", "c"];
 const FOUR: [&str; 4] = ["a", "b", "c", "d"];
 
-/// From the last sign of life of a process to the last of its shards in other hands.
+/// The maximum time from the last sign of life of a process until all its shards have another holder.
 const TAKEN_WITHIN: Duration = Duration::from_millis(10_500);
 
-/// Starts replicas, and waits until they are at rest with every shard led.
+/// Starts replicas, and waits until they have settled and every shard is led.
 async fn begin(fleet: &mut Fleet, names: &[&str]) {
     fleet.start_all(names);
     fleet.at(0, 50.0).await;
@@ -37,7 +37,7 @@ async fn begin(fleet: &mut Fleet, names: &[&str]) {
     assert!(most - least <= 1, "{shares:?}");
 }
 
-/// Who was evicted, by pod uid.
+/// The evicted members, by Pod uid.
 fn evicted(fleet: &Fleet) -> Vec<String> {
     let books = fleet.books();
     let is_evicted = |changes: &Vec<_>| {
@@ -49,7 +49,7 @@ fn evicted(fleet: &Fleet) -> Vec<String> {
     evicted.map(|(pod_uid, _)| pod_uid.clone()).collect()
 }
 
-/// How often shards have gone from one process to another since an instant, where they have.
+/// How often each shard has moved from one process to another since an instant. Shards that did not move are omitted.
 fn moves(fleet: &Fleet, since: Timestamp) -> BTreeMap<u16, usize> {
     let moves = fleet.books().moves_since(since).into_iter();
     moves.filter(|(_, n_moves)| *n_moves > 0).collect()
@@ -61,7 +61,7 @@ fn assert_moved_once(fleet: &Fleet, shards: &[u16], since: Timestamp) {
     assert_eq!(moves(fleet, since), once);
 }
 
-/// Asserts that no CronJob has more complete Jobs than it is to keep, which is one: whoever leads it knows of all.
+/// Asserts that no CronJob has more complete Jobs than its history limit of one, so its leader knows all of them.
 async fn assert_history_kept(fleet: &Fleet) {
     let jobs = fleet.ask("GET", "/apis/batch/v1/jobs", &Value::Null).await.unwrap();
     let mut n_complete: BTreeMap<&str, usize> = BTreeMap::new();
@@ -74,7 +74,7 @@ async fn assert_history_kept(fleet: &Fleet) {
     assert!(n_complete.values().all(|n| *n <= 1), "{n_complete:?}");
 }
 
-/// When the last of these shards was taken by another process than this.
+/// The time until the last of these shards was held by another process.
 fn taken(fleet: &Fleet, process: u64, shards: &[u16], after: Timestamp) -> Duration {
     let books = fleet.books();
     let taken = shards.iter().map(|shard| {

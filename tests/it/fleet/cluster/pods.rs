@@ -1,4 +1,4 @@
-//! What can be done to pods, and what they lead.
+//! Actions on Pods, and queries about what they lead.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,7 @@ use super::Fleet;
 use crate::fleet::pod::{Pod, Process};
 
 impl Fleet {
-    /// A pod, without a process yet.
+    /// Adds a Pod without a process.
     pub(in crate::fleet) fn add(&mut self, name: &str) {
         let pod = Pod {
             name: name.to_owned(),
@@ -47,7 +47,7 @@ impl Fleet {
         self.pods.borrow_mut().insert(name.to_owned(), pod);
     }
 
-    /// Changes a pod, before it is started.
+    /// Changes a Pod before its start.
     pub(in crate::fleet) fn change(&self, name: &str, change: impl FnOnce(&mut Pod)) {
         change(self.pods.borrow_mut().get_mut(name).unwrap());
     }
@@ -56,13 +56,13 @@ impl Fleet {
         look(self.pods.borrow().get(name).unwrap_or_else(|| panic!("no pod {name}")))
     }
 
-    /// Starts a process in a pod, which is made if it is not there. Its number.
+    /// Starts a process in a Pod, which is added if necessary. Returns the number of the process.
     pub(in crate::fleet) fn start(&mut self, name: &str) -> u64 {
         self.n_processes += 1;
         self.start_as(name, self.n_processes, 0)
     }
 
-    /// Starts a process that takes itself for another.
+    /// Starts a process with the identity of another one.
     pub(in crate::fleet) fn start_as(&mut self, name: &str, number: u64, first_life: u64) -> u64 {
         if !self.pods.borrow().contains_key(name) {
             self.add(name);
@@ -79,7 +79,7 @@ impl Fleet {
         }
     }
 
-    /// Kills a process, frozen or not; its number.
+    /// Kills a process, frozen or not. Returns its number.
     pub(in crate::fleet) async fn kill(&self, name: &str) -> u64 {
         let process = self.pods.borrow_mut().get_mut(name).unwrap().process.take().unwrap();
         let number = process.number;
@@ -88,7 +88,7 @@ impl Fleet {
         number
     }
 
-    /// Asks a process to end.
+    /// Asks a process to terminate.
     pub(in crate::fleet) fn ask_to_end(&self, name: &str) {
         self.with(name, |pod| pod.process.as_ref().unwrap().ask_to_end());
     }
@@ -97,13 +97,13 @@ impl Fleet {
         self.with(name, |pod| pod.process.as_ref().is_none_or(Process::has_ended))
     }
 
-    /// Waits until a process has ended, and says how.
+    /// Waits until a process has ended. Returns its result.
     pub(in crate::fleet) async fn ended(&self, name: &str) -> Result<(), RuntimeError> {
         let process = self.pods.borrow_mut().get_mut(name).unwrap().process.take().unwrap();
         process.ended().await
     }
 
-    /// Asks a process to end and waits until it has; how long that took.
+    /// Asks a process to terminate and waits until it has. Returns how long that took.
     pub(in crate::fleet) async fn drain(&self, name: &str) -> Duration {
         let begun = self.now();
         self.ask_to_end(name);
@@ -119,13 +119,13 @@ impl Fleet {
         self.with(name, |pod| pod.wall.thaw());
     }
 
-    /// Something that goes wrong for every pod that there is, and for nobody else.
+    /// Adds a fault for every existing Pod, and for no other client.
     pub(in crate::fleet) fn trouble(&self, rule: Rule) -> Vec<RuleId> {
         let pods = self.pods.borrow();
         pods.keys().map(|name| self.trouble_of(name, rule.clone())).collect()
     }
 
-    /// The same for one pod.
+    /// Adds a fault for one Pod.
     pub(in crate::fleet) fn trouble_of(&self, name: &str, rule: Rule) -> RuleId {
         let client = Some(name.to_owned());
         self.api.faults().add(Rule { client, ..rule })
@@ -137,12 +137,12 @@ impl Fleet {
         }
     }
 
-    /// Freezes a process between its decision to send a create and the send: at the manieth from now.
+    /// Freezes a process after it has decided to send a create and before the send: at the nth create from now.
     pub(in crate::fleet) fn freeze_at_create(&self, name: &str, nth: u64) {
         self.with(name, |pod| pod.freeze_at_create.store(nth, Ordering::Relaxed));
     }
 
-    /// Cuts a pod off: nothing comes through, and nobody is told.
+    /// Cuts a Pod off. Nothing gets through, and neither side gets an error.
     pub(in crate::fleet) fn cut(&self, name: &str) -> [RuleId; 2] {
         self.with(name, |pod| pod.is_cut.set(true));
         let elapsed: Duration = self.since(self.start);
@@ -154,7 +154,7 @@ impl Fleet {
         };
         [
             of(Fault::StallWatch, elapsed, dead_at),
-            // What is sent now waits at the line.
+            // Requests from now on wait at the connection.
             of(Fault::Outage, dead_at, Duration::MAX),
         ]
         .map(|rule| self.api.faults().add(rule))
@@ -181,18 +181,18 @@ impl Fleet {
         running.map(|pod| pod.name.clone()).collect()
     }
 
-    /// Looks at the process in a pod.
+    /// Inspects the process in a Pod.
     pub(in crate::fleet) fn look<T>(&self, name: &str, look: impl FnOnce(&Process) -> T) -> T {
         self.with(name, |pod| look(pod.process.as_ref().unwrap()))
     }
 
-    /// Why the `/readyz` of the process in a pod says that it starts no Jobs; empty where it is ready.
+    /// The reason why the process in a Pod is not ready, from `/readyz`. Empty if it is ready.
     pub(in crate::fleet) async fn not_ready(&self, name: &str) -> String {
         let (is_ready, body) = self.readiness(name).await;
         if is_ready { String::new() } else { body }
     }
 
-    /// Whether the process in a pod is ready, and what it says of that.
+    /// Whether the process in a Pod is ready, with the body of `/readyz`.
     pub(in crate::fleet) async fn readiness(&self, name: &str) -> (bool, String) {
         let router = self.look(name, Process::admin).router();
         let request = http::Request::get("/readyz").body(axum::body::Body::empty()).unwrap();
@@ -203,7 +203,7 @@ impl Fleet {
         (is_ready, body)
     }
 
-    /// The reason for which the process in a pod takes no shards, as its metrics say.
+    /// The reason why the process in a Pod takes no shards, from its metrics.
     pub(in crate::fleet) fn takes_no_shards(&self, name: &str) -> Option<String> {
         self.look(name, Process::takes_no_shards)
     }
@@ -212,7 +212,7 @@ impl Fleet {
         self.with(name, |pod| pod.wall.clone())
     }
 
-    /// How many shards the process in each pod acts on.
+    /// The number of shards that the process in each Pod acts for.
     pub(in crate::fleet) fn shares(&self) -> BTreeMap<String, usize> {
         let pods = self.pods.borrow();
         let running = pods.values().filter_map(|pod| Some((pod, pod.process.as_ref()?)));
@@ -225,7 +225,7 @@ impl Fleet {
         self.shares().values().sum()
     }
 
-    /// Waits until every shard is led; how long that took.
+    /// Waits until every shard is led. Returns how long that took.
     pub(in crate::fleet) async fn all_led(&self, patience: Duration) -> Duration {
         let begun = self.now();
         while self.n_led() < usize::from(self.shard_count.get()) {

@@ -13,14 +13,14 @@ use crate::fleet::{
     play,
 };
 
-/// What a controller may add to the time of admission.
+/// The maximum delay that the controller adds to the admission time.
 const OWN_LATENESS: Duration = Duration::from_secs(2);
 
-/// How long a request for the former slot may still be in flight, if Forbid held that slot back until shortly before the
-/// next.
+/// How long a request for the previous slot may still be in flight, if Forbid held that slot back until shortly before
+/// the next one.
 const FORMER_SLOT: Duration = Duration::from_secs(9);
 
-/// Delays one in so many creates of Jobs from now on, as if its admission took so much longer.
+/// Delays one in `one_in` creates of Jobs from now on, as if its admission took this much longer.
 fn delay_creates(fleet: &Fleet, one_in: u32, seconds: u64) {
     let admission = Duration::from_secs(seconds);
     let fault = Fault::Delay {
@@ -42,7 +42,7 @@ async fn begin_with_admission(fleet: &mut Fleet, seconds: u64) {
     allow_each_late(fleet, seconds);
 }
 
-/// Allows every Job to be late by this time and that of the controller, whenever it is due.
+/// Allows every Job to be late by this time plus that of the controller.
 fn allow_each_late(fleet: &mut Fleet, seconds: u64) {
     let begun = fleet.now();
     for second in 0..300 {
@@ -54,7 +54,7 @@ fn allow_each_late(fleet: &mut Fleet, seconds: u64) {
     }
 }
 
-/// The greatest lateness of Jobs that nothing but admission holds back, for slots from the first minute on.
+/// The maximum lateness of Jobs that only admission delays, for slots from the first minute on.
 fn worst_lateness(fleet: &Fleet) -> SignedDuration {
     let (books, from) = (fleet.books(), fleet.instant(1, 0.0));
     let jobs = books

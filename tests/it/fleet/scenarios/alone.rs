@@ -1,4 +1,4 @@
-//! A replica with `--alone` beside replicas that share, and another of its kind.
+//! A replica with `--alone` next to replicas that share CronJobs, and next to another one with `--alone`.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::{THREE, begin};
 use crate::fleet::{Size, cluster::Fleet, play};
 
-/// Starts a replica that runs everything by itself.
+/// Starts a replica with `--alone`.
 fn start_alone(fleet: &mut Fleet, name: &str) {
     fleet.add(name);
     fleet.change(name, |pod| pod.is_alone = true);
     fleet.start(name);
 }
 
-/// Asserts that a replica waits for others, and is ready, since a rolling update would stop otherwise.
+/// Asserts that a replica waits for others. It must be ready, because a rolling update would stop otherwise.
 async fn assert_waits(fleet: &Fleet, name: &str) {
     let (is_ready, told) = fleet.readiness(name).await;
     assert!(is_ready && told.contains("this replica waits"), "{name}: {told}");
@@ -65,7 +65,7 @@ fn a_lone_replica_beside_members_starts_nothing_until_they_have_gone() {
     });
 }
 
-/// A replica that waits judges no Job and no status of the replicas that act.
+/// Asserts that a waiting replica does not report Jobs and statuses of the acting replicas.
 async fn assert_no_warnings(fleet: &Fleet) {
     let events = fleet.ask("GET", "/api/v1/events", &Value::Null).await.unwrap();
     let events = events["items"].as_array().unwrap();

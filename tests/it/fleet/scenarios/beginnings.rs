@@ -1,4 +1,4 @@
-//! The first start of an installation, and of whoever comes from elsewhere.
+//! The first start of an installation, and migrations from other controllers.
 
 use std::time::Duration;
 
@@ -67,14 +67,14 @@ fn f_25_jobs_of_the_built_in_controller_are_taken_over_and_none_is_started_again
                 .ask("POST", "/apis/batch/v1/namespaces/default/jobs", &job)
                 .await
                 .unwrap();
-            // As often as not it stopped before it wrote the status.
+            // In half of the cases it stopped before it wrote the status.
             if fleet.random.is_one_in(2) {
                 let status = json!({"status": {"lastScheduleTime": slot.to_string()}});
                 fleet.ask("PATCH", &format!("{path}/status"), &status).await.unwrap();
             }
             started.push(plan.job_name(slot));
         }
-        // Nobody was there for the rest.
+        // No controller ran for the rest.
         fleet.allow_late(fleet.start, 50.0);
         fleet.at(1, 15.0).await;
         fleet.start_all(&FOUR);
@@ -136,7 +136,8 @@ fn f_07_after_ten_minutes_without_anybody_the_latest_missed_slot_alone_is_starte
     );
 }
 
-/// So many more CronJobs, and nobody there for ten minutes until shortly before 12:12. Who begins then.
+/// Adds CronJobs, and runs no controller for ten minutes until shortly before 12:12. Returns the processes that start
+/// then.
 async fn away_for_ten_minutes(fleet: &mut Fleet, n_late: usize, plan: impl Fn(&str) -> Plan) -> [u64; 2] {
     let plans = (0..n_late).map(|number| plan(&format!("late-{number:04}")));
     join_all(plans.map(|plan| fleet.create_cron_job(plan))).await;
@@ -154,7 +155,7 @@ async fn away_for_ten_minutes(fleet: &mut Fleet, n_late: usize, plan: impl Fn(&s
 #[test]
 fn f_07_what_is_overdue_goes_by_tokens_and_behind_what_is_due() {
     const N_OVERDUE: usize = 2_400;
-    /// What the bucket of a replica holds, and what comes into it in a second.
+    /// The bucket size of a replica's rate limit, and its refill per second.
     const AT_ONCE: u32 = 1_000;
     const PER_SECOND: f64 = 500.0;
     let size = Size {
@@ -173,7 +174,7 @@ fn f_07_what_is_overdue_goes_by_tokens_and_behind_what_is_due() {
             let overdue = creates.filter(|write| write.object.starts_with("late-"));
             let at: Vec<_> = overdue.map(|write| write.at).collect();
             for (number, created) in (0_u32..).zip(&at) {
-                // A request is on its way for 20 ms at most.
+                // A request takes at most 20 ms to arrive.
                 let tokens = PER_SECOND * (created.duration_since(at[0]).as_secs_f64() + 0.05);
                 let beyond = (number + 1).saturating_sub(AT_ONCE);
                 assert!(
@@ -186,7 +187,7 @@ fn f_07_what_is_overdue_goes_by_tokens_and_behind_what_is_due() {
         assert!(n_held_back >= 100, "{n_held_back} after what was due");
         let late = books.jobs.values().filter(|job| job.name.starts_with("late-"));
         assert_eq!(late.filter(|job| job.slot == Some(missed)).count(), N_OVERDUE);
-        // Of those that nothing holds back.
+        // Only CronJobs that nothing holds back.
         let is_free = |job: &&Job| books.cron_jobs[&job.owner].plan.policy == Policy::Allow;
         let at_once = books.jobs.values().filter(|job| job.slot == Some(due)).filter(is_free);
         let at_once: Vec<_> = at_once.map(|job| job.created.duration_since(due)).collect();
@@ -214,7 +215,7 @@ fn f_07_what_is_overdue_gives_way_to_its_next_slot() {
             let of_slot = books.jobs.values().filter(move |job| job.slot == Some(slot));
             of_slot.filter(|job| job.name.starts_with("late-"))
         };
-        // There were not tokens enough for all before the next slot came.
+        // There were not enough tokens for all before the next slot.
         assert!((1_000..N_OVERDUE - 100).contains(&of_slot(missed).count()));
         assert!(of_slot(missed).all(|job| job.created < due + SignedDuration::from_millis(50)));
         assert_eq!(of_slot(due).count(), N_OVERDUE);

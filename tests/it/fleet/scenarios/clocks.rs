@@ -1,4 +1,4 @@
-//! Clocks that are wrong: Leases follow the boot clock alone, and Jobs no clock that the API server's contradicts.
+//! Wrong clocks: Leases depend only on the boot clock, and Jobs on no clock that the API server's contradicts.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{FOUR, begin, evicted, moves};
 use crate::fleet::{Size, cluster::Fleet, play};
 
-/// Asserts that a replica whose clock is wrong leads nothing, and says so.
+/// Asserts that a replica with a wrong clock leads nothing and reports it.
 async fn assert_says_wrong(fleet: &Fleet, name: &str) {
     assert_eq!(fleet.shares()[name], 0);
     let not_ready = fleet.not_ready(name).await;
@@ -20,7 +20,7 @@ async fn assert_says_wrong(fleet: &Fleet, name: &str) {
     assert_eq!(metric.as_deref(), Some("unwilling"));
 }
 
-/// Asserts that every member was renewed all the while, whatever its clock says.
+/// Asserts that every member was renewed all the time, whatever its clock.
 fn assert_renewed_since(fleet: &Fleet, since: Timestamp) {
     let books = fleet.books();
     for (pod_uid, changes) in &books.members {
@@ -53,7 +53,7 @@ fn f_16_a_step_of_an_hour_moves_nothing_and_fires_nothing() {
             let before = fleet.now();
             fleet.wall("b").step(by);
             fleet.at(1, 10.0).await;
-            // Answers of the API server contradict it: it is not followed.
+            // The API server's responses contradict the clock, so the replica does not follow it.
             assert_eq!((fleet.shares()["b"], fleet.not_ready("b").await), (8, String::new()));
             fleet.at(1, 20.0).await;
             fleet.wall("b").step(-by);
@@ -131,7 +131,7 @@ fn f_16_boot_clocks_that_run_five_percent_fast_and_slow_do_no_harm() {
         fleet.allow_late(before, 12.0);
         fleet.kill("a").await;
         fleet.all_led(Duration::from_millis(11_100)).await;
-        // The slow one is frozen: the fast one is the first to take what it has.
+        // The slow replica is frozen. The fast one is the first to take over its shards.
         fleet.at(2, 15.0).await;
         fleet.allow_late(fleet.now(), 12.0);
         fleet.freeze("c");
@@ -152,7 +152,7 @@ fn f_28_one_api_server_of_three_with_a_wrong_clock_stops_nothing() {
         (282, SignedDuration::from_secs(3)),
     ] {
         play(seed, Size::default(), async |fleet| {
-            // One replica reaches the wrong server by chance over most of its connections, or over half of them.
+            // By chance, one replica reaches the wrong server over most of its connections, or over half of them.
             let connections = if seed == 282 { [2, 2, 2, 0] } else { [2, 2, 0, 1] };
             for (name, connections) in [
                 ("a", connections),
@@ -188,7 +188,7 @@ fn f_28_a_create_that_one_api_server_fences_goes_to_another() {
     play(283, Size::default(), async |fleet| {
         for name in FOUR {
             fleet.add(name);
-            // An idle replica sends over the first of its connections.
+            // An idle replica sends over its first connection.
             fleet.change(name, |pod| pod.write_connections_at = vec![2, 0, 1]);
         }
         begin(fleet, &FOUR).await;

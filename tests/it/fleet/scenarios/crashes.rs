@@ -1,4 +1,4 @@
-//! Processes that end without a word.
+//! Processes that end without notice.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ fn f_17_a_replica_whose_lease_task_fails_ends_at_once() {
             pod.is_lease_task_doomed
                 .store(true, std::sync::atomic::Ordering::Relaxed);
         });
-        // A renewal comes every two seconds.
+        // Renewals happen every two seconds.
         while !fleet.has_ended("c") {
             assert!(fleet.since(doomed_at) < Duration::from_millis(3_200));
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -128,7 +128,7 @@ fn f_18_a_shard_that_kills_whoever_leads_it_is_put_in_quarantine_and_the_others_
                 overview.quarantined.iter().map(|shard| shard.0).collect::<Vec<_>>(),
                 [poison]
             );
-            // Its host leads nothing else, and creates its Jobs one by one; the others do as ever.
+            // Its host leads nothing else and creates its Jobs one by one. The other shards work as usual.
             tokio::time::sleep(Duration::from_secs(15)).await;
             let host = fleet.books().holders()[&poison].process;
             assert_eq!(fleet.books().held_by(host), [poison]);

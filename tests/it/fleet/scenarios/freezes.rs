@@ -1,11 +1,11 @@
-//! Processes that are stopped and go on (SIGSTOP, a frozen machine).
+//! Processes that are stopped and resumed (SIGSTOP, a frozen machine).
 
 use std::time::Duration;
 
 use super::{FOUR, TAKEN_WITHIN, assert_moved_once, begin, evicted, moves, taken};
 use crate::fleet::{Size, cluster::Fleet, oracle::writes_of_former_holders, play};
 
-/// Freezes `b` for a while, from an instant; what it held then, and its number.
+/// Freezes `b` for a while. Returns the shards that it held, and its number.
 async fn freeze(fleet: &mut Fleet, from: (i64, f64), seconds: u64, late: f64) -> (Vec<u16>, u64) {
     begin(fleet, &FOUR).await;
     fleet.at(from.0, from.1).await;
@@ -63,7 +63,7 @@ fn f_06_frozen_for_nine_seconds_what_a_replica_leads_moves_once_at_most() {
         play(seed, Size::default(), async |fleet| {
             let frozen_at = fleet.instant(from.0, from.1);
             freeze(fleet, from, 9, 11.5).await;
-            // Within the settle window of ten seconds since it came back: after that shards are evened out.
+            // Within the settle window of ten seconds after its return. Shards are rebalanced after the window.
             fleet.until(frozen_at + Duration::from_secs(9 + 9)).await;
             let moves = moves(fleet, frozen_at);
             assert!(moves.values().all(|n_moves| *n_moves == 1), "{moves:?}");

@@ -1,4 +1,4 @@
-//! Replicas that are asked to end: shards are handed over, whatever happens meanwhile.
+//! Replicas that are asked to terminate hand their shards over, whatever happens meanwhile.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use crate::fleet::{
     play,
 };
 
-/// A drain on an idle server, and on a burst.
+/// The maximum duration of a drain on an idle server, and during a burst.
 const DRAIN_MAX: Duration = Duration::from_millis(500);
 const BURST_DRAIN_MAX: Duration = Duration::from_secs(2);
 
-/// Drains a replica and asserts that everything that it held moved once, at once.
+/// Drains a replica and asserts that each of its shards moved once, at once.
 async fn drain(fleet: &Fleet, name: &str, longest: Duration) {
     let before = fleet.now();
     let number = fleet.number(name);
@@ -31,7 +31,7 @@ async fn drain(fleet: &Fleet, name: &str, longest: Duration) {
     assert_moved_once(fleet, &held, before);
 }
 
-/// Lets every request of a replica of that kind wait from now on before it is looked at.
+/// Delays every request of this kind from a replica before it is processed.
 fn delay(fleet: &Fleet, name: &str, (resource, verb): (Resource, Verb), duration: Duration) {
     let fault = Fault::Delay {
         shortest: duration,
@@ -45,7 +45,7 @@ fn delay(fleet: &Fleet, name: &str, (resource, verb): (Resource, Verb), duration
     });
 }
 
-/// Asserts that the cursor of every CronJob knows of the Jobs that a process created.
+/// Asserts that the cursor of every CronJob covers the Jobs that a process created.
 fn assert_statuses_stored(fleet: &Fleet, process: u64) {
     let books = fleet.books();
     let of_process = |write: &&Write| write.process == process && write.kind == WriteKind::Create;
@@ -85,7 +85,7 @@ fn f_01_nobody_else_leads_before_it_is_stored_what_was_fired() {
         fleet.at(1, 0.5).await;
         let (before, number) = (fleet.now(), fleet.number("a"));
         let held = fleet.books().held_by(number);
-        // Nothing else than the statuses knows then that these slots had their Jobs.
+        // After this, only the statuses show that these slots had their Jobs.
         let path = "/apis/batch/v1/namespaces/default/jobs";
         let names: Vec<String> = fleet.books().jobs.values().map(|job| job.name.clone()).collect();
         assert!(names.len() >= 10, "{names:?}");
@@ -96,7 +96,7 @@ fn f_01_nobody_else_leads_before_it_is_stored_what_was_fired() {
                 .unwrap();
         }
         fleet.ask_to_end("a");
-        // A status that was on its way when its Job went is followed by another: three seconds each.
+        // A status that was in flight when its Job was deleted is followed by another one: three seconds each.
         fleet.at(1, 7.5).await;
         assert!(fleet.books().held_by(number).is_empty());
         assert_moved_once(fleet, &held, before);
@@ -118,7 +118,7 @@ fn f_04_creates_that_hang_hold_a_handover_up_for_a_while_and_double_nothing() {
         let number = fleet.number("a");
         let held = fleet.books().held_by(number);
         fleet.ask_to_end("a");
-        // They are led until the answers are there.
+        // They are led until the responses have arrived.
         for second in [1.0, 2.0, 3.0, 4.0, 5.0] {
             fleet.at(1, second).await;
             fleet.all_led(Duration::from_millis(50)).await;
@@ -139,7 +139,7 @@ fn f_14_what_users_do_during_a_handover_is_done() {
         begin(fleet, &THREE).await;
         fleet.at(1, 20.0).await;
         fleet.ask_to_end("a");
-        // As the shards go.
+        // While the shards are handed over.
         for number in 0..20 {
             tokio::time::sleep(Duration::from_millis(fleet.random.next() % 12)).await;
             let path = format!("/apis/batch/v1/namespaces/default/cronjobs/later-{number:02}");
@@ -159,7 +159,7 @@ fn f_14_what_users_do_during_a_handover_is_done() {
         }
         fleet.ended("a").await.unwrap();
         fleet.at(1, 40.0).await;
-        // Jobs that a user deletes stay deleted, and labels that are taken away harm nobody.
+        // Jobs that a user deletes stay deleted, and removed labels do no harm.
         let jobs = fleet
             .ask("GET", "/apis/batch/v1/namespaces/default/jobs", &Value::Null)
             .await
@@ -206,7 +206,7 @@ fn f_14_a_cron_job_that_was_deleted_is_not_there_for_the_next_leader() {
             let path = format!("/apis/batch/v1/namespaces/default/cronjobs/{name}");
             fleet.ask("DELETE", &path, &json!({})).await.unwrap();
         }
-        // The others were shown these too, and may have kept them.
+        // The other replicas saw these too and may have stored them.
         fleet.drain("a").await;
         fleet.drain("b").await;
         fleet.at(3, 20.0).await;
@@ -227,7 +227,7 @@ fn f_14_a_job_whose_label_is_taken_away_still_holds_the_next_run_back() {
         let running = jobs.iter().filter(|job| job["status"]["active"] == 1);
         let names: Vec<&str> = running.map(|job| job["metadata"]["name"].as_str().unwrap()).collect();
         assert!(names.len() >= 6, "{names:?}");
-        // Some long before the next slot, some at it.
+        // Half of them long before the next slot, half of them at it.
         for (number, name) in names.iter().enumerate() {
             if number == names.len() / 2 {
                 fleet.at(1, 59.99).await;
@@ -244,7 +244,7 @@ fn f_14_a_job_whose_label_is_taken_away_still_holds_the_next_run_back() {
     });
 }
 
-/// No watch shows that it is gone.
+/// No watch reports that the Job is gone.
 #[test]
 fn f_14_a_job_that_goes_before_it_has_a_label_again_holds_nothing_back() {
     play(17, Size::default(), async |fleet| {
@@ -274,7 +274,7 @@ fn f_14_a_job_that_goes_before_it_has_a_label_again_holds_nothing_back() {
             let labels = json!({"metadata": {"labels": null}});
             fleet.ask("PATCH", &format!("{path}/{job}"), &labels).await.unwrap();
         }
-        // Some are handed over without a label; the others were looked up when they lost it.
+        // Some are handed over without a label. The others were looked up when they lost it.
         fleet.at(1, 10.0).await;
         fleet.drain("a").await;
         fleet.at(1, 15.0).await;
@@ -290,7 +290,7 @@ fn f_14_a_job_that_goes_before_it_has_a_label_again_holds_nothing_back() {
     });
 }
 
-/// Hands shards over so long after a slot to one whose lists of Jobs come from an API server that lags.
+/// Hands shards over this long after a slot to a replica whose lists of Jobs come from a lagging API server.
 fn lists_lag_after(seed: u64, seconds: f64) {
     play(seed, Size::default(), async |fleet| {
         fleet.add("b");
@@ -306,24 +306,24 @@ fn lists_lag_after(seed: u64, seconds: f64) {
     });
 }
 
-/// Jobs that run for a second have ended, and none of it is known where they are listed.
+/// Jobs that run for a second have ended, and the lagging API server does not know them.
 #[test]
 fn f_12_what_is_listed_at_an_api_server_that_lags_is_no_older_than_what_the_watch_goes_on_from() {
     lists_lag_after(122, 1.5);
 }
 
-/// They end while they are listed.
+/// The Jobs end while they are listed.
 #[test]
 fn f_12_what_is_listed_at_an_api_server_that_lags_undoes_nothing_that_the_watch_shows() {
     lists_lag_after(123, 0.6);
 }
 
-/// What shows that a slot was fired is its status alone, where somebody deletes the Job.
+/// If a user deletes the Job, only the status shows that the slot was fired.
 #[test]
 fn f_12_what_an_heir_that_lags_is_handed_it_leads_when_it_has_seen_the_last_of_it() {
     play(121, Size::default(), async |fleet| {
         fleet.add("b");
-        // It hears of the handover at once.
+        // It learns of the handover at once.
         fleet.change("b", |pod| pod.object_watches_at = Some(1));
         begin(fleet, &["a", "b"]).await;
         fleet.api.set_lag(1, Duration::from_secs(5));

@@ -1,4 +1,4 @@
-//! Leases in other hands than ours.
+//! Leases that other clients change.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn f_15_a_member_lease_that_is_deleted_ends_a_life_and_no_more() {
         fleet.at(0, 58.5).await;
         fleet.allow_late(fleet.now(), 12.0);
         delete(fleet, "cronwheel-member-uid-b").await;
-        // Its next life comes at once, and succeeds it.
+        // Its next life starts at once and succeeds this one.
         tokio::time::sleep(Duration::from_secs(1)).await;
         fleet.all_led(TAKEN_WITHIN).await;
         fleet.at(2, 20.0).await;
@@ -62,7 +62,7 @@ fn f_15_a_leader_whose_watch_shows_nothing_any_more_does_not_outlive_a_shard_lea
         fleet.at(1, 10.0).await;
         let (stalled_at, held) = (fleet.now(), fleet.books().held_by(fleet.number("b")));
         fleet.allow_late(stalled_at, 45.0);
-        // Its renewals go through, and it sees neither them nor that the shards are gone.
+        // Its renewals succeed, but it sees neither them nor the loss of its shards.
         let blind = |fault: Fault, verb: Verb| Rule {
             client: Some("b".to_owned()),
             resource: Some(Resource::Lease),
@@ -114,7 +114,7 @@ fn f_19_a_pod_that_was_deleted_by_force_while_its_process_runs_is_not_dead_befor
     play(19, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
         fleet.at(0, 55.0).await;
-        // Its line is slow, so that it does not see at once what is done to it: it may act until it fences.
+        // Its connection is slow, so that it does not see the change at once. It may act until it fences itself.
         let number = fleet.number("c");
         let held = fleet.books().held_by(number);
         let deleted_at = fleet.now();
@@ -147,7 +147,7 @@ fn f_26_of_two_processes_of_one_identity_one_ends() {
             assert!(fleet.since(begun) <= Duration::from_millis(2_500), "both live on");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        // Both took themselves for the leader, until a renewal of one did not fit.
+        // Both acted as leader, until a renewal of one of them conflicted.
         fleet.books().led_twice.clear();
         let ended = if fleet.has_ended("b") { "b" } else { "copy" };
         let _ = fleet.ended(ended).await;

@@ -1,4 +1,4 @@
-//! The API server, and the ways to it.
+//! Outages of the API server and of the connections to it.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -38,7 +38,7 @@ fn f_08_an_outage_of_the_api_server_moves_nothing() {
 fn f_09_a_replica_that_is_cut_off_fences_before_others_take_its_shards() {
     play(9, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
-        // A burst falls between its fence and the end of its time.
+        // A burst falls between its fence and its eviction.
         fleet.at(0, 52.0).await;
         let (cut_at, number) = (fleet.now(), fleet.number("b"));
         let held = fleet.books().held_by(number);
@@ -153,7 +153,7 @@ fn f_12_replicas_at_an_api_server_that_lags_lead_nothing_twice() {
         fleet.kill("a").await;
         fleet.at(1, 17.0).await;
         fleet.all_led(Duration::from_secs(2)).await;
-        // And those that see the present are asked to go: those that lag take everything.
+        // The up-to-date replicas are asked to terminate, so that the lagging ones take over everything.
         fleet.at(1, 30.0).await;
         fleet.allow_late(fleet.instant(1, 55.0), 20.0);
         fleet.drain("b").await;
@@ -178,7 +178,7 @@ fn f_06_the_fence_counts_from_the_send_of_a_renewal_when_its_answer_and_its_watc
         };
         delay(fleet, 1_300);
         fleet.at(1, 10.0).await;
-        // A renewal is done, answered, shown, and none is on its way.
+        // Wait until a renewal has been made, answered and observed, and none is in flight.
         let renewed = |fleet: &Fleet| fleet.books().members["uid-b"].last().unwrap().at;
         let former = renewed(fleet);
         while renewed(fleet) == former {

@@ -1,11 +1,11 @@
-//! Replicas that come and go as they are meant to.
+//! Replicas that are added and removed as intended.
 
 use std::time::Duration;
 
 use super::{THREE, begin, moves};
 use crate::fleet::{Size, books::Job, cluster::Fleet, play};
 
-/// How evenly shards are shared out.
+/// Asserts that the shards are evenly distributed.
 fn assert_even(fleet: &Fleet) {
     let shares = fleet.shares();
     let (least, most) = (shares.values().min().unwrap(), shares.values().max().unwrap());
@@ -21,7 +21,7 @@ fn f_02_a_rolling_update_moves_every_shard_once() {
             fleet.add(new);
             fleet.change(new, |pod| pod.revision = "2".to_owned());
             fleet.start(new);
-            // Longer than members have to be at rest for one that has nothing to be given something.
+            // Longer than members must be stable before a member without shards is given some.
             tokio::time::sleep(Duration::from_secs(14)).await;
             fleet.drain(old).await;
             fleet.all_led(Duration::from_millis(50)).await;
@@ -33,7 +33,7 @@ fn f_02_a_rolling_update_moves_every_shard_once() {
         assert_even(fleet);
         let mut late: Vec<_> = {
             let books = fleet.books();
-            // What another run holds back is not late.
+            // Runs that another run holds back do not count as late.
             let is_free = |job: &&Job| books.cron_jobs[&job.owner].plan.run_seconds < 60;
             let jobs = books.jobs.values().filter(is_free);
             jobs.filter_map(|job| Some(job.created.duration_since(job.slot?).as_millis()))
@@ -74,7 +74,7 @@ fn f_03_scaling_moves_the_fewest_shards_and_leaves_them_even() {
                 tokio::time::sleep(Duration::from_secs(12)).await;
                 assert_even(fleet);
                 let n_moves: usize = moves(fleet, before).values().sum();
-                // Each drain moves what the one before has brought there, too.
+                // Each drain also moves the shards that the previous drain moved there.
                 assert!(n_moves <= n_shards + 4, "{n_moves}");
                 let before = fleet.now();
                 fleet.drain("b").await;
@@ -95,7 +95,7 @@ fn f_20_fifty_changes_of_the_members_in_a_minute_come_to_rest() {
         },
         async |fleet| {
             begin(fleet, &["a", "b"]).await;
-            // Somebody always stays; whoever is killed is missed for a while.
+            // At least one replica always stays. The shards of a killed one are without a leader for a while.
             fleet.allow_late(fleet.instant(0, 50.0), 75.0);
             let names: Vec<String> = (0..6).map(|number| format!("p{number}")).collect();
             for _ in 0..50 {
@@ -110,7 +110,7 @@ fn f_20_fifty_changes_of_the_members_in_a_minute_come_to_rest() {
             }
             tokio::time::sleep(Duration::from_secs(11)).await;
             fleet.all_led(Duration::ZERO).await;
-            // Evictions of the last that were killed, then the settle window, then a second.
+            // The evictions of the last killed replicas, then the settle window, then a second.
             tokio::time::sleep(Duration::from_secs(11)).await;
             assert_even(fleet);
             let settled = fleet.now();

@@ -1,4 +1,4 @@
-//! API servers that leave out the CronJobs of other shards, and that do not.
+//! API servers that filter CronJobs by shard, and those that do not.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use serde_json::json;
 use super::{FOUR, TAKEN_WITHIN, THREE, begin, moves, taken};
 use crate::fleet::{Size, cluster::Fleet, load::Plan, play, pod::NAMESPACE};
 
-/// Of a replica's lists of CronJobs: those from which the API server left out the others', and the rest; and what it
-/// received of others.
+/// For a replica, the number of lists of CronJobs that the API server filtered, the number of other lists, and the
+/// number of CronJobs of other replicas that it received.
 fn selected(fleet: &Fleet, name: &str) -> (u64, u64, u64) {
     fleet.look(name, |process| {
         let selection = &process.metrics.selection;
@@ -22,7 +22,7 @@ fn selected(fleet: &Fleet, name: &str) -> (u64, u64, u64) {
     })
 }
 
-/// Replicas at two API servers, turn by turn.
+/// Distributes replicas alternately over two API servers.
 fn spread(fleet: &mut Fleet, names: &[&str]) {
     for (number, name) in names.iter().enumerate() {
         fleet.add(name);
@@ -76,7 +76,7 @@ fn f_13_an_api_server_that_takes_over_from_another_selects_or_does_not() {
         }
         spread(fleet, &FOUR);
         begin(fleet, &FOUR).await;
-        // The gate goes off at both, under watches that go on, and comes back at one.
+        // The feature gate is turned off at both servers, under open watches, and on again at one.
         for front_end in 0..2 {
             fleet.api.set_serves_shard_selectors(front_end, false);
         }
@@ -132,8 +132,8 @@ fn a_rolling_update_lists_all_cron_jobs_once_for_each_replica() {
     });
 }
 
-/// Kills one of three replicas. Returns how often the others then list all CronJobs, while one of these changes every
-/// so many milliseconds.
+/// Kills one of three replicas, while a CronJob changes at the given interval in milliseconds. Returns how often the
+/// other replicas then list all CronJobs.
 fn lists_after_a_kill(seed: u64, change_interval_millis: Option<u64>) -> u64 {
     play(seed, Size::default(), async |fleet| {
         fleet.create_cron_job(Plan::plain("changed")).await;
@@ -168,6 +168,6 @@ fn who_takes_over_after_a_kill_lists_no_cron_jobs_where_the_watch_shows_the_curr
 #[test]
 fn who_takes_over_after_a_kill_lists_all_cron_jobs_where_nothing_changes() {
     let n_lists = lists_after_a_kill(215, None);
-    // Each of two. What a replica takes while it lists, it lists next.
+    // One for each of two replicas. Shards that a replica takes during a list are covered by its next list.
     assert!((2..=4).contains(&n_lists), "{n_lists}");
 }

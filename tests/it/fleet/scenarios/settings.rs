@@ -1,4 +1,5 @@
-//! Replicas that differ in what decides when a CronJob runs: `--default-time-zone` stands for `--namespace` too.
+//! Replicas with different settings that decide when a CronJob runs. `--default-time-zone` also represents
+//! `--namespace`.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ fn start_in_berlin(fleet: &mut Fleet, name: &str) {
     fleet.start(name);
 }
 
-/// How many shards replicas lead together.
+/// How many shards these replicas lead together.
 fn n_led_by(fleet: &Fleet, names: &[&str]) -> usize {
     let shares = fleet.shares();
     names.iter().filter_map(|name| shares.get(*name)).sum()
@@ -31,7 +32,7 @@ fn a_rolling_update_of_the_default_time_zone_ends_and_no_run_is_missed() {
         for (old, new) in [("a", "x"), ("b", "y"), ("c", "z")] {
             start_in_berlin(fleet, new);
             tokio::time::sleep(Duration::from_secs(4)).await;
-            // Ready, since a rolling update would stop otherwise, and without shards.
+            // Ready, because a rolling update would stop otherwise, and without shards.
             assert_eq!(fleet.not_ready(new).await, "", "{new}");
             assert_eq!(fleet.takes_no_shards(new).as_deref(), Some("settings_differ"), "{new}");
             assert_eq!(n_led_by(fleet, &["x", "y", "z"]), 0, "{new}");

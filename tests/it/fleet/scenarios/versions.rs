@@ -1,4 +1,4 @@
-//! Members of different versions of the protocol, and those that nobody can follow (F22).
+//! Members with different versions of the protocol, including incompatible ones (F22).
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::fleet::{Size, cluster::Fleet, play};
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 
-/// The next program, which follows this one's version too.
+/// The next release, which also supports this one's version.
 const NEXT: ProtocolRange = ProtocolRange { min: 1, max: 2 };
-/// The one after it, which does not.
+/// The release after the next, which does not.
 const AFTER_NEXT: ProtocolRange = ProtocolRange { min: 2, max: 3 };
 
 fn add(fleet: &mut Fleet, name: &str, protocol: ProtocolRange) {
@@ -25,7 +25,7 @@ fn add(fleet: &mut Fleet, name: &str, protocol: ProtocolRange) {
     });
 }
 
-/// A new replica ready, then an old one asked to go.
+/// Waits until a new replica is ready, then drains an old one.
 async fn replace(fleet: &mut Fleet, old: &str, new: &str, protocol: ProtocolRange) {
     add(fleet, new, protocol);
     fleet.start(new);
@@ -36,7 +36,7 @@ async fn replace(fleet: &mut Fleet, old: &str, new: &str, protocol: ProtocolRang
     tokio::time::sleep(Duration::from_secs(3)).await;
 }
 
-/// How many shards were handed over by one write since an instant.
+/// How many shards were handed over by a single write since an instant.
 fn n_transfers(fleet: &Fleet, since: Timestamp) -> usize {
     let books = fleet.books();
     let changes = books.shards.values().flatten();
@@ -45,7 +45,7 @@ fn n_transfers(fleet: &Fleet, since: Timestamp) -> usize {
         .count()
 }
 
-/// Writes into every Lease what we know nothing of.
+/// Writes unknown metadata into every Lease.
 async fn mark(fleet: &Fleet) {
     let list = fleet.ask("GET", LEASES, &json!(null)).await.unwrap();
     let foreign = json!({
@@ -61,7 +61,7 @@ fn is_marked(lease: &Value) -> bool {
     metadata["annotations"]["example.com/other"] == "kept" && metadata["labels"]["example.com/other"] == "kept"
 }
 
-/// How many Leases of shards there are that have still what we know nothing of.
+/// How many Leases of shards still have the unknown metadata.
 async fn n_marked(fleet: &Fleet) -> usize {
     let list = fleet.ask("GET", LEASES, &json!(null)).await.unwrap();
     let of_shards = list["items"].as_array().unwrap().iter().filter(|lease| {
@@ -82,7 +82,7 @@ fn f_22_a_rollout_is_taken_back_half_way_and_made_again_and_versions_stay_mixed_
         let before = fleet.now();
         replace(fleet, "a", "x", NEXT).await;
         replace(fleet, "b", "y", NEXT).await;
-        // Mixed, through the settle window and slots.
+        // Versions are mixed, through the settle window and several slots.
         fleet.at(3, 20.0).await;
         replace(fleet, "y", "b2", ProtocolRange::OURS).await;
         replace(fleet, "x", "a2", ProtocolRange::OURS).await;

@@ -1,10 +1,10 @@
-//! The whole controller in process: its real tasks, on an in-memory API server, by simulated time, with faults and users,
-//! from one seed.
+//! The whole controller in one process: its real tasks on an in-memory API server, in simulated time, with faults and
+//! users, from one seed.
 //!
-//! A model that knows nothing of the implementation says which runs must exist and which may. Nothing waits: a day takes
-//! as long as its requests. `CRONWHEEL_SIM_SEEDS`, `CRONWHEEL_SIM_SEED` (the first of them) and `CRONWHEEL_SIM_MINUTES`
-//! run more; a seed that fails prints the command that runs it again, and
-//! `CRONWHEEL_SIM_SHOW=job-07` what became of one CronJob. `tests/mutations.py` shows that it can fail.
+//! A model that is independent of the implementation determines which runs must exist and which may. Nothing waits, so
+//! a simulated day takes only as long as its requests. `CRONWHEEL_SIM_SEEDS`, `CRONWHEEL_SIM_SEED` (the first seed) and
+//! `CRONWHEEL_SIM_MINUTES` run more. A failing seed prints the command that repeats it, and `CRONWHEEL_SIM_SHOW=job-07`
+//! prints the history of one CronJob. `tests/mutations.py` shows that the simulation can fail.
 
 mod calendar;
 mod cluster;
@@ -28,20 +28,20 @@ use scenario::{RUN_SECONDS_MAX, Scenario};
 use user::User;
 use world::World;
 
-/// After the end everything is suspended, and what runs is waited for: its Job, and then some.
+/// After the end every CronJob is suspended. This covers the longest Job and a margin.
 const SETTLING: Duration = Duration::from_secs(RUN_SECONDS_MAX.unsigned_abs() + 60);
 
-/// Then nothing may be written any more.
+/// In this period after the end, nothing may be written.
 const QUIET: Duration = Duration::from_mins(2);
 
-/// What every seed must come to, so that it shows something.
+/// The minimum for each seed, so that its result is meaningful.
 const N_RUNS_A_MINUTE_MIN: usize = 30;
 const N_TROUBLES_AN_HOUR_MIN: usize = 5;
 
-/// So long a stretch has room for that.
+/// The minimum only applies to runs of at least this length.
 const MINUTES_TO_JUDGE: u64 = 60;
 
-/// What a simulated stretch came to.
+/// The result of a simulation.
 #[expect(clippy::struct_field_names, reason = "counts, all of them")]
 #[derive(Debug, PartialEq, Eq)]
 struct Summary {
@@ -53,7 +53,7 @@ struct Summary {
 }
 
 impl Summary {
-    /// What there was too little of in so many minutes.
+    /// What is below the minimum for this length.
     fn lacks(&self, minutes: usize) -> Option<String> {
         let n_troubles = self.n_crashes + self.n_troubles;
         if self.n_runs < N_RUNS_A_MINUTE_MIN * minutes {
@@ -78,7 +78,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Simulates one seed, and panics where the model does not hold. What it came to, and what there was.
+/// Simulates one seed, and panics if the model finds a problem. Returns the result and the recorded facts.
 fn simulate(seed: u64, length: Duration) -> (Summary, World) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -115,7 +115,7 @@ fn simulate(seed: u64, length: Duration) -> (Summary, World) {
     })
 }
 
-/// What users do, from the first CronJob to the end, and what is not as it must be then.
+/// Plays the users' actions, from the first CronJob to the end. Returns the problems.
 async fn play(scenario: &Scenario, cluster: &Cluster, world: &RefCell<World>) -> Vec<String> {
     let user = User { cluster, world };
     user.begin(scenario).await;
@@ -178,7 +178,7 @@ fn is_thin((_, summary): &(u64, Option<Summary>), minutes: u64) -> bool {
     summary.as_ref().is_some_and(|summary| lacks(summary).is_some())
 }
 
-/// Simulates one seed; says how it went, and where it did not, how to see it again.
+/// Simulates one seed. Reports the result, or how to repeat a failure.
 fn tried(seed: u64, minutes: u64) -> Option<Summary> {
     let Ok((summary, _)) = catch_unwind(AssertUnwindSafe(|| simulate(seed, Duration::from_mins(minutes)))) else {
         eprintln!(
@@ -193,7 +193,7 @@ fn tried(seed: u64, minutes: u64) -> Option<Summary> {
     Some(summary)
 }
 
-/// What `make simulate` builds has no debug assertions.
+/// The build of `make simulate` has no debug assertions.
 fn with_assertions() -> &'static str {
     if cfg!(debug_assertions) {
         ", or, where an assertion failed, the same with `cargo test --profile sim` in the place of the Makefile's"

@@ -1,20 +1,20 @@
-//! When a CronJob is due, by arithmetic on minutes and a table of five nights: no schedule parser, no zone data.
+//! When a CronJob is due, by arithmetic on minutes and a table of five nights, without schedule parser and zone data.
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::random::Random;
 
-/// A time zone as far as it is needed: one change of its offset, in seconds.
+/// A time zone with a single change of its offset. Offsets are in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Zone {
     pub(super) name: &'static str,
-    /// When the offset changes, in seconds of the epoch.
+    /// When the offset changes, in seconds since the epoch.
     changes_at: i64,
     before: i64,
     after: i64,
 }
 
-/// The nights around which runs begin: each with the zone whose clocks change then.
+/// The nights around which simulations are centred, each with the zone whose clocks change in it.
 const NIGHTS: [Zone; 5] = [
     // 2026-05-05T00:00:00Z, an ordinary night.
     zone("Asia/Kolkata", 1_777_939_200, 19_800, 19_800),
@@ -40,7 +40,7 @@ impl Zone {
         random.pick(&NIGHTS)
     }
 
-    /// When a run of some length begins that is to have the night in its middle: half past a minute.
+    /// The start of a simulation of this length that is centred on the night. Starts are half past a minute.
     pub(super) fn start(&self, length: SignedDuration) -> Timestamp {
         let half = (length.as_secs() / 2).min(12 * 3600) / 60 * 60;
         Timestamp::from_second(self.changes_at - half - 150).unwrap()
@@ -60,19 +60,19 @@ impl Zone {
 /// A schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Calendar {
-    /// Every so many minutes, a divisor of 60 and of every zone's offset.
+    /// Every n minutes. A divisor of 60 and of every zone's offset.
     Minutes(i64),
-    /// At a minute of each local hour.
+    /// At this minute of each local hour.
     Hourly { minute: i64, zone: Zone },
-    /// At a minute of each local day.
+    /// At this minute of each local day.
     Daily { minute: i64, zone: Zone },
-    /// Every so many seconds from an anchor.
+    /// Every n seconds from an anchor.
     Every { seconds: i64 },
 }
 
 impl Calendar {
-    /// Mostly minutes, so that something is always going on. `zone` is that of the night; `start` and `length` say which
-    /// times of day come up at all.
+    /// Draws a schedule. Most have short periods, so that something always happens. `zone` is that of the night.
+    /// `start` and `length` determine which times of day occur at all.
     pub(super) fn draw(random: &mut Random, zone: Zone, start: Timestamp, length: SignedDuration) -> Calendar {
         match random.below(24) {
             0 => Calendar::Hourly {
@@ -116,7 +116,7 @@ impl Calendar {
         }
     }
 
-    /// The activations from `from` until before `until`, in order; those of `Every` after `anchor`.
+    /// The activations from `from` until before `until`, in order. Those of `Every` start after `anchor`.
     pub(super) fn slots(&self, anchor: Timestamp, from: Timestamp, until: Timestamp) -> Vec<Timestamp> {
         let (begun, period) = match self {
             Calendar::Every { seconds } => (anchor.as_second() + seconds, *seconds),
@@ -136,7 +136,7 @@ impl Calendar {
         slots
     }
 
-    /// Whether an instant of its grid is an activation.
+    /// Whether an instant of the grid is an activation.
     fn is_due(&self, second: i64) -> bool {
         match self {
             Calendar::Minutes(_) | Calendar::Every { .. } => true,

@@ -1,4 +1,4 @@
-//! The API server, its clock, its nodes, and the ways to it. Users and nodes meet no faults.
+//! The API server, its clock, its nodes, and the clients. Users and nodes meet no faults.
 
 mod gate;
 mod troubles;
@@ -16,18 +16,18 @@ use super::scenario::Scenario;
 
 pub(super) const NAMESPACE: &str = "default";
 
-/// A namespace whose users have nothing to do with the CronJobs.
+/// A namespace whose users are unrelated to the CronJobs.
 pub(super) const STRANGERS_NAMESPACE: &str = "strangers";
 
-/// The client that the controller is.
+/// The client name of the controller.
 const CONTROLLER: &str = "controller";
 
-/// The longest delay of a request of the controller's, where there is no trouble.
+/// The maximum delay of a request by the controller, without faults.
 pub(super) const DELAY_MAX: Duration = Duration::from_millis(40);
-/// The changes of some twenty minutes, four times as long as any watch is silent: what is kept longer costs memory alone.
+/// The changes of some twenty minutes, four times as long as any watch is silent. A longer log would only cost memory.
 const LOG_CAPACITY: usize = 4_000;
 
-/// Of a million Jobs so many fail.
+/// The failure rate of Jobs, per million.
 const FAILS_PER_MILLION: u32 = 150_000;
 
 const WRITES: [Verb; 4] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete];
@@ -35,12 +35,12 @@ const WRITES: [Verb; 4] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete
 pub(super) struct Cluster {
     pub(super) api: Api,
     clock: WallClock,
-    /// The wall clock of the machine that the controller runs on.
+    /// The wall clock of the controller's machine.
     pub(super) controller_wall: SimulatedWall,
     user: Client,
     seed: u64,
     losses: Vec<RuleId>,
-    /// Does nothing but count the controller's writes.
+    /// A rule without effect that counts the controller's writes.
     writes: RuleId,
     offences: gate::Offences,
 }
@@ -84,22 +84,22 @@ impl Cluster {
         }
     }
 
-    /// How many messages were lost so far.
+    /// The number of lost messages so far.
     pub(super) fn n_lost(&self) -> u64 {
         self.losses.iter().map(|loss| self.api.faults().count(*loss)).sum()
     }
 
-    /// How many writes the controllers have sent so far.
+    /// The number of writes by controllers so far.
     pub(super) fn n_writes(&self) -> u64 {
         self.api.faults().count(self.writes)
     }
 
-    /// What the controllers asked for when they were told to wait.
+    /// The requests that controllers sent despite a `Retry-After`.
     pub(super) fn offences(&self) -> Vec<String> {
         self.offences.lock().unwrap().clone()
     }
 
-    /// Ends Jobs when their time is over, for ever.
+    /// Runs Jobs, forever.
     pub(super) async fn run_jobs(&self) {
         let options = JobRunnerOptions {
             seed: self.seed,
@@ -113,8 +113,8 @@ impl Cluster {
         self.clock.now()
     }
 
-    /// Clients for one controller: for its writes, its Events, its watches. Every other controller's watches are at the
-    /// second API server.
+    /// Returns the clients of a controller: for its writes, its Events and its watches. The watches of every other
+    /// controller use the second API server.
     pub(super) fn controller_clients(&self, number: usize) -> [Client; 3] {
         let service = self.api.client(CONTROLLER);
         let gate = Gate::new(service.clone(), self.clock.clone(), self.offences.clone());
@@ -125,12 +125,12 @@ impl Cluster {
         ]
     }
 
-    /// A client that sees everything at once.
+    /// A client that sees everything without delay.
     pub(super) fn observer(&self) -> ApiService {
         self.api.client("observer")
     }
 
-    /// Returns at an instant.
+    /// Waits until an instant.
     pub(super) async fn stop_at(&self, instant: Timestamp) {
         let remaining = instant.duration_since(self.now());
         tokio::time::sleep(remaining.try_into().unwrap_or_default()).await;
@@ -141,7 +141,7 @@ impl Cluster {
         list["items"].as_array().unwrap().clone()
     }
 
-    /// The Events that are there: those of an hour.
+    /// Lists the existing Events, which are those of the last hour.
     pub(super) async fn events(&self) -> Vec<Value> {
         let path = format!("/api/v1/namespaces/{NAMESPACE}/events");
         let request = http::Request::get(path).body(Vec::new()).unwrap();
@@ -149,7 +149,7 @@ impl Cluster {
         list["items"].as_array().unwrap().clone()
     }
 
-    /// Makes the namespace of the strangers.
+    /// Creates the namespace of the strangers.
     pub(super) async fn let_strangers_in(&self) {
         let namespace = serde_json::json!({"metadata": {"name": STRANGERS_NAMESPACE}});
         let request = http::Request::post("/api/v1/namespaces").header("content-type", "application/json");
@@ -157,7 +157,7 @@ impl Cluster {
         let _: Value = self.user.request(request).await.unwrap();
     }
 
-    /// Sends a user's request about CronJobs or Jobs.
+    /// Sends a request of a user about CronJobs or Jobs.
     pub(super) async fn send(
         &self,
         method: &str,
@@ -168,7 +168,7 @@ impl Cluster {
         self.send_in(NAMESPACE, method, resource, name, object).await
     }
 
-    /// The same in a namespace.
+    /// Sends such a request in another namespace.
     pub(super) async fn send_in(
         &self,
         namespace: &str,
@@ -191,7 +191,8 @@ impl Cluster {
     }
 }
 
-/// Rules that add up: any time up to the longest, or whole steps of it, by which answers come together.
+/// Fault rules for delays, which add up. Delays are either uniform up to the maximum, or whole steps of it, so that
+/// responses coincide.
 fn delays(scenario: &Scenario) -> Vec<(Duration, Duration, u32)> {
     if scenario.is_delay_in_steps {
         let steps = |n: u32| (DELAY_MAX * n / 5, DELAY_MAX * n / 5, 500_000);

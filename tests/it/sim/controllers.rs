@@ -1,4 +1,5 @@
-//! One controller after the other: each runs until it crashes or is asked to end, then nothing does, until the next.
+//! Runs one controller after the other. Each runs until it crashes or is asked to stop. Then none runs until the next
+//! one starts.
 
 use std::{cell::RefCell, future::pending, time::Duration};
 
@@ -17,7 +18,7 @@ use super::{
     world::{Life, World},
 };
 
-/// Runs the controllers of a scenario, the last one for ever.
+/// Runs the controllers of a scenario, the last one forever.
 pub(super) async fn run(scenario: &Scenario, cluster: &Cluster, world: &RefCell<World>) {
     for crash in &scenario.crashes {
         live(cluster, world, Some(crash)).await;
@@ -26,7 +27,7 @@ pub(super) async fn run(scenario: &Scenario, cluster: &Cluster, world: &RefCell<
     live(cluster, world, None).await;
 }
 
-/// The life of one controller, until it ends.
+/// Runs one controller until its end.
 async fn live(cluster: &Cluster, world: &RefCell<World>, end: Option<&Crash>) {
     let number = world.borrow().lives.len();
     let metrics = Metrics::register().unwrap();
@@ -56,7 +57,7 @@ async fn live(cluster: &Cluster, world: &RefCell<World>, end: Option<&Crash>) {
     world.borrow_mut().lives[number].until = cluster.now();
 }
 
-/// Returns when it is time for an end, for none never.
+/// Waits until it is time for the end. Waits forever without one.
 async fn wait_for(cluster: &Cluster, end: Option<&Crash>) {
     match end {
         Some(end) => cluster.stop_at(end.at).await,
@@ -64,7 +65,7 @@ async fn wait_for(cluster: &Cluster, end: Option<&Crash>) {
     }
 }
 
-/// Every second controller keeps no template.
+/// Every second controller stores no templates.
 fn settings(number: usize) -> RunSettings {
     RunSettings {
         scopes: vec![Scope::Cluster],

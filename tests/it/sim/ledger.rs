@@ -1,4 +1,4 @@
-//! Follows the API server, and writes down every Job and every status.
+//! Follows the API server and records every Job and every status.
 
 use std::{cell::RefCell, convert::Infallible};
 
@@ -17,7 +17,7 @@ use super::{
     world::{Deleter, Deletion, Finish, Job, Status, Told, World},
 };
 
-/// A line of a watch. Borrows all text: names, uids and versions have no escapes.
+/// A line of a watch. It borrows all text, because names, uids and versions contain no escapes.
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(rename = "type")]
@@ -26,7 +26,7 @@ struct Line<'a> {
     object: Seen<'a>,
 }
 
-/// What happened to an object. The watches ask for no bookmarks, and an error fails the test.
+/// The kind of a change. The watches request no bookmarks, and an error fails the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 enum Kind {
@@ -110,7 +110,7 @@ impl Seen<'_> {
 }
 
 impl SeenStatus<'_> {
-    /// How a Job ended, if it did.
+    /// The outcome of a Job, if it has ended.
     fn finish(&self) -> Option<Finish> {
         self.conditions.iter().find_map(|condition| match condition.kind {
             "Complete" => Some(Finish::Complete),
@@ -120,7 +120,7 @@ impl SeenStatus<'_> {
     }
 }
 
-/// Follows the API server for ever.
+/// Follows the API server, forever.
 pub(super) async fn keep(cluster: &Cluster, world: &RefCell<World>) -> Infallible {
     let version = cluster.api.version();
     let mut jobs = std::pin::pin!(watch(cluster, "jobs", version));
@@ -139,7 +139,7 @@ pub(super) async fn keep(cluster: &Cluster, world: &RefCell<World>) -> Infallibl
     }
 }
 
-/// Every change of a kind after a version, as a line of JSON. Without a client between, which would be half of its work.
+/// Streams every change of a kind after a version, as lines of JSON. A real client in between would double the cost.
 fn watch(cluster: &Cluster, resource: &'static str, version: u64) -> impl Stream<Item = Bytes> {
     let begin = move |version: u64| {
         let mut service = cluster.observer();
@@ -165,7 +165,7 @@ fn watch(cluster: &Cluster, resource: &'static str, version: u64) -> impl Stream
     })
 }
 
-/// Of which Job an Event says that it went missing.
+/// Returns the Job that an Event reports as missing.
 pub(super) fn told_missing(event: &Value) -> Option<Told> {
     let at = event["metadata"]["creationTimestamp"].as_str().unwrap();
     let job = event["message"].as_str()?.strip_prefix("Active job went missing: ")?;
@@ -235,7 +235,7 @@ impl World {
 
 fn new_job(seen: &Seen<'_>, now: Timestamp) -> Job {
     let metadata = &seen.metadata;
-    // What a stranger writes into an annotation makes no slot.
+    // A slot in the annotation of a stranger's Job is ignored.
     let is_ours = metadata.namespace == NAMESPACE;
     Job {
         namespace: metadata.namespace.to_owned(),

@@ -1,8 +1,8 @@
-//! Which runs must exist and which may, from what users asked for, what went wrong and when Jobs ran: arithmetic on
-//! instants, no schedule parser, no controller.
+//! Determines which runs must exist and which may, from what users requested, which faults occurred and when Jobs ran.
+//! It uses arithmetic on instants, without schedule parser and controller.
 //!
-//! Where it cannot know, it allows: what a controller does while something is in its way, and for some seconds after, may
-//! rest on what was so before.
+//! Where the model cannot know, it allows. During an obstacle and for some seconds afterwards, a controller's actions
+//! may be based on an earlier state.
 
 mod account;
 mod deletions;
@@ -19,29 +19,29 @@ pub(super) use self::settled::unsettled;
 use self::{hindrances::Hindrances, view::View};
 use super::{scenario::Scenario, world::World};
 
-/// What a controller is given to notice and to act, messages that get lost and their repetition included.
+/// The time that a controller has to notice and act, including lost messages and their retries.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(25);
 
-/// So soon what is so is known to a controller that nothing is in the way of.
+/// The maximum time until an unobstructed controller knows the current state.
 const NEWS: SignedDuration = SignedDuration::from_secs(3);
 
-/// A controller's clock is within this of the API server's, or it starts nothing.
+/// A controller whose clock deviates more from the API server's starts nothing.
 const SKEW: SignedDuration = SignedDuration::from_secs(2);
 
-/// The longest that a request is on its way.
+/// The maximum time that a request is in flight.
 const ON_THE_WAY: SignedDuration = SignedDuration::from_secs(5);
 
-/// A slot that was held in time may be this late whatever its deadline says (B-9.7 and its difference).
+/// A slot that was started in time may be this late, whatever its deadline (B-9.7 and its difference).
 const LATENESS_ALLOWED: SignedDuration = SignedDuration::from_secs(10);
 
-/// What the judgement of every CronJob rests on.
+/// The context in which every CronJob is judged.
 struct Case<'a> {
     world: &'a World,
     hindrances: Hindrances,
     end: Timestamp,
 }
 
-/// Everything that is not as it must be.
+/// Returns all violations.
 pub(super) fn problems(scenario: &Scenario, world: &World, end: Timestamp) -> Vec<String> {
     let case = Case {
         world,

@@ -1,4 +1,4 @@
-//! What a seed stands for: CronJobs, what users do to them, what goes wrong, when the controller dies.
+//! The scenario of a seed: CronJobs, edits by users, faults, and crashes of the controller.
 
 mod edits;
 mod rate;
@@ -16,15 +16,15 @@ pub(super) use self::{
 use super::calendar::{Calendar, Zone};
 use crate::random::Random;
 
-/// The CronJobs that users edit, at a time.
+/// The number of CronJobs that users edit, at any time.
 const N_EDITED: usize = 40;
 
-/// A scenario is filled up with others until it is reckoned to come to so many runs, and to some more, as short stretches
-/// differ more. The reckoning errs low: in a day, fifty seeds of which were counted, by one to four hundredths.
+/// The expected number of runs. CronJobs are added until the estimate reaches it, plus a margin, because short
+/// simulations vary more. The estimate is low: over fifty seeds of a day it was one to four percent below the count.
 const N_RUNS_AN_HOUR: u64 = 1_780;
 const N_RUNS_MORE: u64 = 160;
 
-/// Nothing goes wrong and nobody edits in the last minutes.
+/// In the last minutes there are no faults and no edits.
 const CALM_END: SignedDuration = SignedDuration::from_mins(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,24 +48,24 @@ impl Policy {
     }
 }
 
-/// What a user asks for with a CronJob.
+/// The specification of a CronJob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spec {
     pub(super) calendar: Calendar,
     pub(super) policy: Policy,
     pub(super) deadline_seconds: Option<i64>,
     pub(super) is_suspended: bool,
-    /// `spec.successfulJobsHistoryLimit`; with 0 a Job goes as soon as it has ended.
+    /// `spec.successfulJobsHistoryLimit`. With 0, a Job is deleted as soon as it has completed.
     pub(super) complete_max: usize,
     /// `spec.failedJobsHistoryLimit`.
     pub(super) failed_max: usize,
-    /// How long its Jobs run.
+    /// The run time of its Jobs.
     pub(super) run_seconds: i64,
     /// `ttlSecondsAfterFinished` of its Jobs.
     pub(super) ttl_seconds: Option<i64>,
 }
 
-/// The longest that a Job runs.
+/// The maximum run time of a Job.
 pub(super) const RUN_SECONDS_MAX: i64 = 200;
 
 impl Spec {
@@ -87,12 +87,12 @@ fn draw_deadline(random: &mut Random) -> Option<i64> {
     random.pick(&[None, None, None, Some(0), Some(5), Some(30), Some(600)])
 }
 
-/// The controller ends, and another comes.
+/// The controller ends, and another one starts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Crash {
     pub(super) at: Timestamp,
     pub(super) back_at: Timestamp,
-    /// It is asked to end, and does so by itself.
+    /// Whether it is asked to stop, and stops by itself.
     pub(super) is_graceful: bool,
 }
 
@@ -100,19 +100,19 @@ pub(super) struct Crash {
 pub(super) struct Scenario {
     pub(super) start: Timestamp,
     pub(super) end: Timestamp,
-    /// What the CronJobs are at the beginning.
+    /// The specs of the CronJobs at the beginning.
     pub(super) specs: Vec<Spec>,
     /// In order.
     pub(super) edits: Vec<Edit>,
-    /// In order; none begins before the one before is over.
+    /// In order and disjoint.
     pub(super) crashes: Vec<Crash>,
-    /// In order of their beginnings.
+    /// In the order of their beginnings.
     pub(super) troubles: Vec<Trouble>,
-    /// Of a million messages of the controller's so many get lost on each way.
+    /// The loss rate of the controller's messages in each direction, per million.
     pub(super) lost_per_million: u32,
-    /// Whether requests are delayed in steps, so that there is more that comes together.
+    /// Whether requests are delayed in steps, so that more responses coincide.
     pub(super) is_delay_in_steps: bool,
-    /// How far the controller's clock is ahead of the API server's, when no step has moved it.
+    /// The offset of the controller's clock from the API server's, apart from clock steps.
     pub(super) clock_offset: SignedDuration,
 }
 
@@ -130,7 +130,7 @@ impl Scenario {
             specs.push(Spec::draw(&mut random, calendar));
         }
         let calm_at = end - CALM_END;
-        // In a rough world more goes wrong and less runs.
+        // A rough scenario has more faults and fewer runs.
         let roughness = random.pick(&[1, 1, 1, 4]);
         let mut scenario = Scenario {
             start,
@@ -144,12 +144,12 @@ impl Scenario {
             is_delay_in_steps: false,
         };
         scenario.fill_up(&mut random);
-        // Last, so that what was drawn before is as it was without it.
+        // Drawn last, so that the earlier draws of a seed do not change.
         scenario.is_delay_in_steps = random.pick(&[true, true, true, false]);
         scenario
     }
 
-    /// Adds CronJobs that nobody edits until there is enough to do.
+    /// Adds CronJobs without edits until there are enough runs.
     fn fill_up(&mut self, random: &mut Random) {
         let still = Standstills::new(&self.crashes, &self.troubles);
         let (from, end) = (self.start, self.end);
@@ -191,12 +191,12 @@ fn draw_crashes(random: &mut Random, roughness: i64, start: Timestamp, calm_at: 
     }
 }
 
-/// From one thing to the next of so many an hour: as often as not just behind a whole minute, when there is something
-/// to break.
+/// The time between events at this rate per hour. Many events are shortly after a full minute, when there is work to
+/// disturb.
 fn pause(random: &mut Random, n_an_hour: i64) -> SignedDuration {
     let minutes = random.between(1, 2 * 60 / n_an_hour);
     let millis_max = random.pick(&[400, 2_000, 60_000]);
     let millis = random.between(0, millis_max);
-    // Starts are half past a minute; what follows something else is wherever that ended.
+    // Starts are half past a minute. Later events follow the end of the previous one.
     SignedDuration::from_secs(minutes * 60 + 30) + SignedDuration::from_millis(millis)
 }

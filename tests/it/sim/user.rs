@@ -1,4 +1,4 @@
-//! What users do, and what they know of it.
+//! The actions of users, and the record of them.
 
 use std::cell::RefCell;
 
@@ -11,7 +11,7 @@ use super::{
     world::{CronJob, World},
 };
 
-/// What marks a Job of a user's.
+/// The annotation of manual Jobs.
 const MANUAL: &str = "cronjob.kubernetes.io/instantiate";
 
 pub(super) struct User<'a> {
@@ -20,7 +20,7 @@ pub(super) struct User<'a> {
 }
 
 impl User<'_> {
-    /// Makes the CronJobs with which a scenario begins.
+    /// Creates the CronJobs of a scenario.
     pub(super) async fn begin(&self, scenario: &Scenario) {
         self.cluster.let_strangers_in().await;
         for (number, spec) in scenario.specs.iter().enumerate() {
@@ -28,7 +28,7 @@ impl User<'_> {
         }
     }
 
-    /// Does what users do in a scenario.
+    /// Performs the edits of a scenario.
     pub(super) async fn edit(&self, scenario: &Scenario) {
         for (number, edit) in scenario.edits.iter().enumerate() {
             self.cluster.stop_at(edit.at).await;
@@ -58,7 +58,7 @@ impl User<'_> {
             (EditKind::Create(_), Some(_)) | (_, None) => {}
             (EditKind::Change(change), Some(_)) => self.change(&name, |spec| change.apply(spec)).await,
             (EditKind::Delete, Some(index)) => {
-                // Said first, as its Jobs go with it.
+                // Recorded first, because its Jobs are deleted with it.
                 self.world.borrow_mut().end(index, self.cluster.now());
                 self.cluster.send("DELETE", "cronjobs", &name, None).await.unwrap();
             }
@@ -119,7 +119,7 @@ impl User<'_> {
         self.cluster.send("POST", "jobs", "", Some(&job)).await.unwrap();
     }
 
-    /// Takes the name of the next slot's Job.
+    /// Creates a Job with the name of the next slot's Job.
     async fn take_name(&self, index: usize) {
         let (name, _, spec) = self.of(index);
         let Some(slot) = self.next_slot(index) else { return };
@@ -129,12 +129,12 @@ impl User<'_> {
             "metadata": {"name": job_name(&name, slot)},
             "spec": job_spec(&spec),
         });
-        // The Job may be there already, if the controller's clock is ahead.
+        // The Job may already exist if the controller's clock is ahead.
         let _ = self.cluster.send("POST", "jobs", "", Some(&job)).await;
     }
 
-    /// Makes a Job in the strangers' namespace that looks like the CronJob's run of a slot: of its next one, or of one that is
-    /// far ahead.
+    /// Creates a Job in the strangers' namespace that looks like a run of the CronJob: for its next slot, or for one in
+    /// the far future.
     async fn claim_from_elsewhere(&self, number: usize, index: usize) {
         let (name, uid, spec) = self.of(index);
         let now = self.cluster.now();
@@ -154,7 +154,7 @@ impl User<'_> {
             },
             "spec": job_spec(&spec),
         });
-        // There may be one for that slot.
+        // A Job for that slot may exist.
         let _ = self
             .cluster
             .send_in(STRANGERS_NAMESPACE, "POST", "jobs", "", Some(&job))
@@ -180,7 +180,7 @@ impl User<'_> {
             return;
         };
         self.world.borrow_mut().deleted_by_users.insert(job_uid);
-        // It may be gone already.
+        // It may be deleted already.
         let _ = self.cluster.send_in(&namespace, "DELETE", "jobs", &job, None).await;
     }
 

@@ -1,4 +1,4 @@
-//! What was so and what happened, as the API server and the users know it: the facts that the model judges.
+//! The facts that the model judges: states and events, as the API server and the users know them.
 
 mod show;
 
@@ -19,37 +19,37 @@ pub(super) struct JobsByOwner<'a> {
     pub(super) owned: HashMap<&'a str, Vec<&'a Job>>,
     /// In another namespace.
     pub(super) strangers: HashMap<&'a str, Vec<&'a Job>>,
-    /// Those that name none.
+    /// Jobs that name none.
     pub(super) free: Vec<&'a Job>,
 }
 
-/// Everything that is known about a simulated stretch.
+/// All recorded facts of a simulation.
 #[derive(Default)]
 pub(super) struct World {
-    /// Every CronJob that there ever was, in the order of creation; another one of the same name is another one.
+    /// Every CronJob that ever existed, in the order of creation. A recreated CronJob counts as a new one.
     pub(super) cron_jobs: Vec<CronJob>,
-    /// Where they are, by uid. Never walked over.
+    /// Their positions by uid. Never iterated.
     by_uid: HashMap<String, usize>,
-    /// Where those are that are there now, by name. Never walked over.
+    /// The positions of the existing ones by name. Never iterated.
     by_name: HashMap<String, usize>,
-    /// Every Job that there ever was, in the order of creation.
+    /// Every Job that ever existed, in the order of creation.
     pub(super) jobs: Vec<Job>,
-    /// Where they are, by uid. Never walked over.
+    /// Their positions by uid. Never iterated.
     job_by_uid: HashMap<String, usize>,
-    /// Where those are that are there now, by the uid of the CronJob that controls them. Never walked over.
+    /// The positions of the existing ones by the uid of the CronJob that controls them. Never iterated.
     present: HashMap<String, BTreeSet<usize>>,
     /// The Jobs that users deleted, by uid.
     pub(super) deleted_by_users: BTreeSet<String>,
-    /// The controllers, one after the other.
+    /// The controllers in order.
     pub(super) lives: Vec<Life>,
-    /// What Events say, those that are there at the end.
+    /// Jobs reported as missing by Events that exist at the end.
     pub(super) told_missing: Vec<Told>,
 }
 
-/// An Event says that a Job went missing.
+/// A report in an Event that a Job went missing.
 pub(super) struct Told {
     pub(super) job: String,
-    /// When the API server had it, at first.
+    /// When the API server first stored the Event.
     pub(super) at: Timestamp,
 }
 
@@ -59,10 +59,10 @@ pub(super) struct CronJob {
     pub(super) uid: String,
     /// `metadata.creationTimestamp`, in whole seconds.
     pub(super) created: Timestamp,
-    /// What it asked for since when; the first entry is that of its creation.
+    /// The specs with the times from which they apply. The first entry is that of the creation.
     pub(super) specs: Vec<(Timestamp, Spec)>,
     pub(super) deleted: Option<Timestamp>,
-    /// What its status became, in the order of versions.
+    /// The stored statuses, in the order of versions.
     pub(super) statuses: Vec<Status>,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Job {
     pub(super) uid: String,
     /// The uid of the CronJob that controls it.
     pub(super) owner: Option<String>,
-    /// Its slot; a Job that a user or a stranger made has none.
+    /// Its slot. `None` for Jobs of users and strangers.
     pub(super) slot: Option<Timestamp>,
     pub(super) created: Timestamp,
     pub(super) finished: Option<(Timestamp, Finish)>,
@@ -107,9 +107,9 @@ pub(super) struct Deletion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deleter {
     Controller,
-    /// A user, or its `ttlSecondsAfterFinished`.
+    /// A user, or `ttlSecondsAfterFinished`.
     Others,
-    /// It went with its CronJob.
+    /// The deletion of its CronJob.
     Garbage,
 }
 
@@ -117,7 +117,7 @@ pub(super) enum Deleter {
 pub(super) struct Life {
     pub(super) from: Timestamp,
     pub(super) until: Timestamp,
-    /// Where it published what became of the instants that were due.
+    /// The published counts of due instants by outcome.
     pub(super) snapshot: ShardSnapshot,
 }
 
@@ -126,13 +126,13 @@ impl CronJob {
         &self.specs.last().expect("that of its creation").1
     }
 
-    /// What its spec was at an instant of its life.
+    /// The spec at an instant.
     pub(super) fn spec_at(&self, instant: Timestamp) -> &Spec {
         let n_since = self.specs.partition_point(|(since, _)| *since <= instant);
         &self.specs[n_since.max(1) - 1].1
     }
 
-    /// When its status had reached a slot at the latest version before another.
+    /// The slot that its status had reached before a version.
     pub(super) fn cursor_before(&self, version: u64) -> Option<Timestamp> {
         let n_before = self.statuses.partition_point(|status| status.version < version);
         self.statuses[..n_before].last()?.last_schedule_time
@@ -151,7 +151,7 @@ impl Job {
         self.namespace != NAMESPACE
     }
 
-    /// When it ceased to run, if it did.
+    /// When it stopped running, if it did.
     pub(super) fn ended(&self) -> Option<Timestamp> {
         let finished = self.finished.map(|(at, _)| at);
         let deleted = self.deleted.map(|deletion| deletion.at);
@@ -160,12 +160,12 @@ impl Job {
 }
 
 impl World {
-    /// The Jobs that controllers started.
+    /// The number of Jobs that controllers created.
     pub(super) fn n_runs(&self) -> usize {
         self.jobs.iter().filter(|job| job.slot.is_some()).count()
     }
 
-    /// One line for each Job.
+    /// One line per Job.
     pub(super) fn history(&self) -> String {
         let mut lines = String::new();
         for job in &self.jobs {
@@ -178,7 +178,7 @@ impl World {
         lines
     }
 
-    /// The CronJob that bears a name now.
+    /// The existing CronJob with this name.
     pub(super) fn find(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }
@@ -187,7 +187,7 @@ impl World {
         self.by_uid.get(uid).copied()
     }
 
-    /// The Jobs of a CronJob that are there.
+    /// The existing Jobs of a CronJob.
     pub(super) fn jobs_of(&self, cron_job: &str) -> Vec<&Job> {
         let present = self.present.get(cron_job).into_iter().flatten();
         present.map(|index| &self.jobs[*index]).collect()
@@ -197,7 +197,7 @@ impl World {
         self.job_by_uid.get(uid).copied()
     }
 
-    /// Takes note of a new Job, and says where it is.
+    /// Records a new Job. Returns its position.
     pub(super) fn begin_job(&mut self, job: Job) -> usize {
         let index = self.jobs.len();
         self.job_by_uid.insert(job.uid.clone(), index);
@@ -208,7 +208,7 @@ impl World {
         index
     }
 
-    /// Takes note of the deletion of a Job.
+    /// Records the deletion of a Job.
     pub(super) fn end_job(&mut self, index: usize, deletion: Deletion) {
         let job = &mut self.jobs[index];
         job.deleted = Some(deletion);
@@ -218,7 +218,7 @@ impl World {
         }
     }
 
-    /// All Jobs that there ever were.
+    /// All Jobs that ever existed.
     pub(super) fn jobs_by_owner(&self) -> JobsByOwner<'_> {
         let mut jobs = JobsByOwner::default();
         for job in &self.jobs {
@@ -231,7 +231,7 @@ impl World {
         jobs
     }
 
-    /// Takes note of a new CronJob.
+    /// Records a new CronJob.
     pub(super) fn begin(&mut self, cron_job: CronJob) {
         let index = self.cron_jobs.len();
         self.by_uid.insert(cron_job.uid.clone(), index);
@@ -239,7 +239,7 @@ impl World {
         self.cron_jobs.push(cron_job);
     }
 
-    /// Takes note that a CronJob is deleted.
+    /// Records the deletion of a CronJob.
     pub(super) fn end(&mut self, index: usize, at: Timestamp) {
         let cron_job = &mut self.cron_jobs[index];
         cron_job.deleted = Some(at);

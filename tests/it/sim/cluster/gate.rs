@@ -1,4 +1,4 @@
-//! The controller's way to the API server, watched: who was told to wait must wait.
+//! Observes the controller's requests: after a `Retry-After`, it must wait.
 
 use std::{
     future::Future,
@@ -15,20 +15,20 @@ use tower::Service;
 
 pub(super) type Offences = Arc<Mutex<Vec<String>>>;
 
-/// Answers of requests that were on the way together come so close to each other.
+/// The maximum interval between responses to requests that were in flight together.
 const TOGETHER: SignedDuration = SignedDuration::from_millis(100);
 
-/// Requests that wait for each other.
+/// Kinds of requests that share a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lane {
     Jobs,
     Statuses,
     Events,
-    /// Questions about the time, which are one in a while.
+    /// Occasional requests for the time.
     Others,
 }
 
-/// When the lanes were told to wait, and until when.
+/// For each lane, when it was told to wait, and until when.
 type Waits = [Option<(Timestamp, Timestamp)>; 3];
 
 #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! Makes troubles begin and end.
+//! Starts and ends faults.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -8,11 +8,11 @@ use jiff::{SignedDuration, Timestamp};
 use super::{CONTROLLER, Cluster, WRITES};
 use crate::sim::scenario::{Scenario, Trouble, TroubleKind};
 
-/// How far the second API server is behind while it is.
+/// The lag of the second API server during such a fault.
 const BEHIND: Duration = Duration::from_secs(12);
 
 impl Cluster {
-    /// Plays the troubles of a scenario, then waits for ever.
+    /// Plays the faults of a scenario, then waits forever.
     pub(in crate::sim) async fn play_troubles(&self, scenario: &Scenario) {
         let mut agenda: BTreeMap<(Timestamp, usize), &Trouble> = BTreeMap::new();
         for (number, trouble) in scenario.troubles.iter().enumerate() {
@@ -54,7 +54,7 @@ impl Cluster {
         if kind == TroubleKind::Behind {
             self.api.set_lag(1, Duration::ZERO);
         } else if kind == TroubleKind::Outage {
-            // A server that starts knows of no former changes.
+            // A restarted server knows no earlier changes.
             self.api.compact();
         } else if let TroubleKind::ClockStep { millis } = kind {
             self.controller_wall.step(SignedDuration::from_millis(-millis));

@@ -1,7 +1,7 @@
-//! Whether the controllers account for every due instant by the reasons that the rules give.
+//! Checks that the controllers count every due instant, with the outcomes that the rules give.
 //!
-//! Of each life the model knows how many instants must have ended in a way, and how many more may have: those around its
-//! beginning and end, around edits, and while something was in its way.
+//! For each life of a controller, the model knows how many instants must have had an outcome, and how many more may
+//! have had it. The uncertain ones are near the beginning and end of the life, near edits, and during obstacles.
 
 use std::collections::BTreeMap;
 
@@ -17,20 +17,20 @@ use crate::sim::{
     world::{Job, Life},
 };
 
-/// What happens so near to a change may have been decided before it or after.
+/// An action this close to a change may have been decided before or after it.
 const NEAR: SignedDuration = SignedDuration::from_secs(60);
 
-/// So long may statuses have failed to be stored before a controller ends.
+/// For this long, status writes may have failed before a controller ends.
 const UNRECORDED: SignedDuration = SignedDuration::from_secs(300);
 
-/// How many instants ended how in one life, as the model has it.
+/// The expected number of instants per outcome in one life.
 #[derive(Debug, Default)]
 struct Expected {
-    /// With a Job, created or found to be there: so many, and no more than so many.
+    /// Instants with a Job, created or already existing: minimum and maximum.
     started: (u64, u64),
-    /// For a reason: so many, and so many more perhaps.
+    /// Instants per outcome without a Job: the certain ones, and the possible additional ones.
     by_reason: BTreeMap<&'static str, (u64, u64)>,
-    /// Jobs by hand that it saw, and that it may have seen.
+    /// Manual Jobs: the ones that it saw, and the additional ones that it may have seen.
     by_hand: (u64, u64),
 }
 
@@ -56,7 +56,7 @@ impl Expected {
     fn add(&mut self, case: &Case<'_>, view: &View<'_>, life: &Life, before_that: Timestamp) {
         let until = life.until.min(case.end);
         let begun = view.last_slot_before(life.from).unwrap_or(view.cron_job.created);
-        // What the controller before did not come to know or to store is found.
+        // The next controller finds what the previous one did not observe or store.
         let of_life = view.jobs_created(before_that - UNRECORDED, until).iter();
         self.started.1 += of_life.filter(|job| job.slot.is_some()).count() as u64;
         let first = view.slots.partition_point(|slot| slot.at <= begun);
@@ -87,8 +87,8 @@ impl Expected {
         }
     }
 
-    /// A controller that did not see the schedule change counts what it says of the time before, back to the cursor
-    /// (B-2.3).
+    /// A controller that did not see the change of a schedule counts the instants of the new schedule before the
+    /// change, back to the cursor (B-2.3).
     fn add_unknown_past(&mut self, case: &Case<'_>, view: &View<'_>, epoch: &Epoch, from: Timestamp, begun: Timestamp) {
         if begun < epoch.from && epoch.from <= case.hindrances.known_by(from) {
             let past = epoch.calendar.slots(view.cron_job.created, begun, epoch.from).len() as u64;
@@ -114,7 +114,7 @@ impl Expected {
         self.by_hand.1 += u64::from(job.created <= until && ended >= case.hindrances.known_at(from));
     }
 
-    /// One that has ended is unexpected too.
+    /// A Job that has ended is unexpected, too.
     fn add_strangers(&mut self, case: &Case<'_>, job: &Job, from: Timestamp, until: Timestamp) {
         let gone = job.deleted.map_or(case.end, |deletion| deletion.at);
         let is_seen = job.created >= from + NEAR
@@ -164,7 +164,7 @@ impl Expected {
     }
 }
 
-/// Whether the slot may have ended otherwise, for something that came near its time.
+/// Whether a change near its time may have given the slot another outcome.
 fn is_near_change(case: &Case<'_>, view: &View<'_>, slot: Slot, until: Timestamp) -> bool {
     let over = match view.runs.get(&slot.at).map(Vec::as_slice).unwrap_or_default() {
         [] => slot.over,
@@ -177,7 +177,7 @@ fn is_near_change(case: &Case<'_>, view: &View<'_>, slot: Slot, until: Timestamp
     to > until || is_edited || is_deleted || !case.hindrances.within(from, to).is_empty()
 }
 
-/// For what reasons it may have ended without a Job, at all.
+/// All outcomes that the slot may have without a Job.
 fn possible_reasons(view: &View<'_>, slot: Slot) -> Vec<InstantOutcome> {
     let (from, to) = (slot.at - NEAR, slot.over + NEAR);
     let specs = view.specs(from, to);
@@ -201,7 +201,7 @@ fn possible_reasons(view: &View<'_>, slot: Slot) -> Vec<InstantOutcome> {
     possible.map(|(reason, _)| reason).collect()
 }
 
-/// Why a slot has no run, where the spec is the same before and after, and nothing was in the way of the controller.
+/// Why a slot has no run, if the spec was constant around it and nothing obstructed the controller.
 fn reason(view: &View<'_>, slot: Slot) -> Option<InstantOutcome> {
     let [(_, spec)] = view.specs(slot.at, slot.over) else {
         return None;

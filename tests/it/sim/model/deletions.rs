@@ -1,4 +1,4 @@
-//! Whether controllers delete what they may: what is over a history limit and stored as started, and what Replace ends.
+//! Checks that controllers delete only Jobs over a history limit whose start is stored, and Jobs that Replace ends.
 
 use std::collections::BTreeMap;
 
@@ -45,8 +45,8 @@ pub(super) fn judge(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>
     }
 }
 
-/// A Job that ended is the lock on its slot until the cursor has reached it. One that runs is deleted to be replaced, and
-/// no earlier slot is ever started; it may end while its delete is on the way.
+/// A finished Job blocks its slot until the cursor has reached it. A running Job is deleted to be replaced. No earlier
+/// slot is ever started. The Job may finish while its delete is in flight.
 fn judge_one(
     case: &Case<'_>,
     view: &View<'_>,
@@ -71,13 +71,13 @@ fn judge_one(
         Finish::Complete => spec.complete_max,
         Finish::Failed => spec.failed_max,
     });
-    // Others may have deleted some of which it did not know.
+    // Others may have deleted Jobs without the controller's knowledge.
     let by_others = |job: &&&Job| {
         let of_kind = job.finished.is_some_and(|(_, kind)| kind == finish);
         let deletion = job.deleted.filter(|deletion| deletion.by == Deleter::Others);
         of_kind && deletion.is_some_and(|others| (known_at..=deletion_at).contains(&others.at))
     };
-    // Others are seldom asked for, as all Jobs are walked over.
+    // Evaluated only if needed, because it iterates over all Jobs.
     let is_over = |limit: usize| n_kept > limit || n_kept + view.jobs.iter().filter(by_others).count() > limit;
     if limit.min().is_some_and(|limit| !is_over(limit)) {
         problems.push(format!(

@@ -1,4 +1,4 @@
-//! When no controller could be relied upon: none was there, or something was in its way.
+//! The periods in which no controller was reliable, because none ran or an obstacle existed.
 
 use jiff::Timestamp;
 
@@ -8,12 +8,12 @@ use crate::sim::{
     world::{Life, World},
 };
 
-/// Stretches of time, in order and apart from each other.
+/// Periods, in order and disjoint.
 pub(super) struct Hindrances {
     spans: Vec<(Timestamp, Timestamp)>,
-    /// When watches may be behind: while no controller is there, and while something is in the way of its watches.
+    /// Periods in which watches may be behind: while no controller runs, and while a fault affects its watches.
     late_watches: Vec<(Timestamp, Timestamp)>,
-    /// When what was decided may wait to be sent, or watches may be behind.
+    /// Periods in which decided requests may wait to be sent, or watches may be behind.
     held_up: Vec<(Timestamp, Timestamp)>,
 }
 
@@ -45,22 +45,22 @@ impl Hindrances {
         }
     }
 
-    /// Those that touch a stretch of time.
+    /// The periods that touch this one.
     pub(super) fn within(&self, from: Timestamp, until: Timestamp) -> &[(Timestamp, Timestamp)] {
         touching(&self.spans, from, until)
     }
 
-    /// The instant of which a controller at `at` knows what was so, and since which it may not know what came.
+    /// Since when a controller at `at` may not know the state.
     pub(super) fn known_at(&self, at: Timestamp) -> Timestamp {
         begin_of_news(&self.late_watches, at)
     }
 
-    /// The instant of whose knowledge a delete at `at` may have been decided: it may have waited to be sent.
+    /// The time whose state a delete at `at` may be based on. The delete may have waited to be sent.
     pub(super) fn decided_at(&self, at: Timestamp) -> Timestamp {
         begin_of_news(&self.held_up, at)
     }
 
-    /// When what comes at `at` is known at the latest.
+    /// When a change at `at` is known at the latest.
     pub(super) fn known_by(&self, at: Timestamp) -> Timestamp {
         let by = at + NEWS;
         touching(&self.late_watches, at, by)
@@ -76,7 +76,7 @@ fn begin_of_news(spans: &[(Timestamp, Timestamp)], at: Timestamp) -> Timestamp {
         .map_or(since, |span| since.min(span.0 - NEWS))
 }
 
-/// Spans that are closer to each other than news take become one.
+/// Merges periods that are closer together than the time that news take.
 fn merged(mut spans: Vec<(Timestamp, Timestamp)>) -> Vec<(Timestamp, Timestamp)> {
     spans.sort_unstable();
     let mut apart: Vec<(Timestamp, Timestamp)> = Vec::new();
@@ -89,7 +89,7 @@ fn merged(mut spans: Vec<(Timestamp, Timestamp)>) -> Vec<(Timestamp, Timestamp)>
     apart
 }
 
-/// Those of the merged spans that touch a stretch of time.
+/// The merged periods that touch this one.
 fn touching(spans: &[(Timestamp, Timestamp)], from: Timestamp, until: Timestamp) -> &[(Timestamp, Timestamp)] {
     let begin = spans.partition_point(|span| span.1 < from);
     let end = spans.partition_point(|span| span.0 <= until);

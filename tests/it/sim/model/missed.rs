@@ -1,4 +1,4 @@
-//! Whether a slot without a run may have none: something stood in its way for all of its time.
+//! Checks that a slot without a run was obstructed for all of its time.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -10,7 +10,7 @@ use crate::sim::scenario::{Policy, RUN_SECONDS_MAX};
 
 pub(super) fn judge(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>) {
     for slot in &view.slots {
-        // Where a change is known late it counts from then.
+        // A change that becomes known late counts from then on.
         let is_known = slot
             .changed
             .is_none_or(|changed| case.hindrances.known_by(changed) <= slot.at);
@@ -24,25 +24,25 @@ pub(super) fn judge(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>
     }
 }
 
-/// Whether there was a time, long enough, in which nothing stood in the way of the slot's run.
+/// Whether there was a sufficiently long time in which nothing obstructed the slot's run.
 fn must_run(case: &Case<'_>, view: &View<'_>, slot: Slot) -> bool {
     if view.foreign_job(slot.at).is_some() {
         return false;
     }
     let (slot, next) = (slot.at, slot.over);
-    // What is lost to a deadline that has become longer unseen stays lost.
+    // A run that was lost to its deadline stays lost, even if the deadline was extended before the controller knew.
     let specs = view.specs(case.hindrances.known_at(slot), next).iter();
     let deadline = specs.filter_map(|(_, spec)| spec.deadline_seconds).min();
     let last = deadline.map_or(next, |seconds| next.min(slot + SignedDuration::from_secs(seconds))) - SKEW;
     if last >= slot + PATIENCE {
         return has_gap(obstacles(case, view, slot, last), slot, last);
     }
-    // Only who is there at the instant can keep such a deadline.
+    // Such a short deadline can only be met by a controller that runs at the instant.
     let (from, until) = (slot - PATIENCE, slot + LATENESS_ALLOWED);
     until < next && obstacles(case, view, from, until).is_empty()
 }
 
-/// Everything that stands in the way at some time between two instants. An edit does, as it has to become known.
+/// All obstacles between two instants. An edit is one, because it must become known.
 fn obstacles(case: &Case<'_>, view: &View<'_>, from: Timestamp, until: Timestamp) -> Vec<(Timestamp, Timestamp)> {
     let mut obstacles = case.hindrances.within(from, until).to_vec();
     let specs = view.specs(from, until);
@@ -64,7 +64,7 @@ fn obstacles(case: &Case<'_>, view: &View<'_>, from: Timestamp, until: Timestamp
     obstacles
 }
 
-/// Whether there is a stretch of patience between two instants without an obstacle.
+/// Whether there is an interval without obstacles between two instants that is as long as `PATIENCE`.
 fn has_gap(mut obstacles: Vec<(Timestamp, Timestamp)>, from: Timestamp, until: Timestamp) -> bool {
     obstacles.sort_unstable();
     let mut free_since = from;

@@ -1,4 +1,4 @@
-//! Whether each run may be: for a slot, in its time, not beside another, not twice.
+//! Checks that each run is permitted: it has a slot, it is in time, it does not overlap and it is not a duplicate.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -24,14 +24,15 @@ pub(super) fn judge(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>
     }
 }
 
-/// Somebody else deleted it, or it went with its CronJob, before its slot was stored: then nobody can know that it was.
+/// Whether the run was deleted by others or with its CronJob before its slot was stored. Then no controller can know
+/// that it existed.
 fn was_lost_to_others(view: &View<'_>, run: &Job) -> bool {
     run.deleted.is_some_and(|deletion| {
         deletion.by != Deleter::Controller && view.cron_job.cursor_before(deletion.version) < run.slot
     })
 }
 
-/// Some spec that the controller may have gone by must give the slot, and its start at that time.
+/// A spec that the controller may have used must give the slot, and allow its start at that time.
 fn timely(case: &Case<'_>, view: &View<'_>, run: &Job, problems: &mut Vec<String>) {
     let Some(slot) = run.slot else { return };
     let known_at = case.hindrances.known_at(run.created);
@@ -61,7 +62,8 @@ fn may_start(case: &Case<'_>, view: &View<'_>, since: Timestamp, spec: &Spec, ru
         .map(|seconds| slot + SignedDuration::from_secs(seconds).max(LATENESS_ALLOWED));
     let is_in_time = deadline.is_none_or(|deadline| late <= deadline);
     let begun = view.calendar_since(since);
-    // What a new schedule says of the time before it is not started, but a controller that began later cannot know (B-2.3).
+    // Slots of a new schedule before its change are not started. A controller that started later cannot know the change
+    // (B-2.3).
     let knows_change = slot < begun - SKEW;
     let is_forgotten = || {
         let lives = case.world.lives.iter().map(|life| life.from);
@@ -72,7 +74,7 @@ fn may_start(case: &Case<'_>, view: &View<'_>, since: Timestamp, spec: &Spec, ru
     is_slot && is_latest && is_in_time && !spec.is_suspended && (!knows_change || is_forgotten())
 }
 
-/// Forbid waits for the run before, Replace deletes it before it creates.
+/// Forbid waits for the previous run. Replace deletes it before it creates the next one.
 fn overlapping(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>) {
     let mut running: Vec<&Job> = Vec::new();
     for run in view.jobs.iter().filter(|job| job.slot.is_some()) {

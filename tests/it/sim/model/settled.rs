@@ -1,4 +1,4 @@
-//! What is so when everything is quiet, and what must be so of every status on the way.
+//! The invariants of the quiet state at the end, and of every status before it.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::view::View;
 use crate::sim::world::{CronJob, Deleter, Finish, Job, World};
 
-/// What is not as it must be at the end: the statuses are the truth, and no more Jobs are kept than the history limits
+/// Returns the violations at the end: the statuses must be correct, and no more Jobs may exist than the history limits
 /// allow.
 pub(in crate::sim) fn unsettled(world: &World, objects: &[Value]) -> Vec<String> {
     let mut problems = Vec::new();
@@ -31,7 +31,7 @@ fn told_truly(cron_job: &CronJob, jobs: &[&Job], status: &Value, problems: &mut 
     let name = &cron_job.name;
     let last_run = jobs.iter().max_by_key(|job| job.slot);
     let last = last_run.and_then(|job| job.slot).map(|slot| slot.to_string());
-    // Nobody can know of a run that users deleted before its slot was stored, once the schedule gives another slot.
+    // If users deleted a run before its slot was stored, and the schedule then changed, no controller can know of it.
     let may_be_unknown = last_run.is_some_and(|job| {
         let is_deleted = job.deleted.is_some_and(|deletion| deletion.by == Deleter::Others);
         is_deleted && cron_job.spec_at(job.created).calendar != cron_job.spec().calendar
@@ -68,7 +68,7 @@ fn kept(cron_job: &CronJob, jobs: &[&Job], problems: &mut Vec<String>) {
     }
 }
 
-/// Each status tells of runs that were, and none goes back.
+/// Each status corresponds to runs that existed, and none goes back.
 pub(super) fn statuses(view: &View<'_>, problems: &mut Vec<String>) {
     let cron_job = view.cron_job;
     let completions: BTreeSet<_> = view.jobs.iter().filter_map(|job| job.completed).collect();

@@ -1,4 +1,4 @@
-//! Whether Events speak of what was: a Job that "went missing" is gone, and not by the controller that says so.
+//! Checks Events: a Job that "went missing" is gone, and was not deleted by the controller that reports it.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) fn judge(case: &Case<'_>, problems: &mut Vec<String>) {
     }
 }
 
-/// Who deletes a Job, and sees it go, does not miss it.
+/// A controller that deletes a Job and sees its deletion must not report it as missing.
 fn may_miss(case: &Case<'_>, told: &Told, job: &Job) -> bool {
     let until = told.at + NEWS;
     let Some(deletion) = job.deleted.filter(|deletion| deletion.at <= until) else {

@@ -1,4 +1,4 @@
-//! One CronJob with what belongs to it.
+//! One CronJob with its Jobs and slots.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -16,22 +16,22 @@ pub(super) struct View<'a> {
     pub(super) cron_job: &'a CronJob,
     /// The Jobs that it controls, in the order of creation.
     pub(super) jobs: Vec<&'a Job>,
-    /// The latest slot of each of these and those before it.
+    /// For each of these, the latest slot among it and the Jobs before it.
     last_slots: Vec<Option<Timestamp>>,
-    /// Those that users made.
+    /// The Jobs that users created for it.
     pub(super) by_hand: Vec<&'a Job>,
-    /// Those in another namespace that name it as their controller.
+    /// The Jobs in another namespace that name it as their controller.
     pub(super) strangers: Vec<&'a Job>,
-    /// Those that controllers started, by slot.
+    /// The Jobs that controllers created, by slot.
     pub(super) runs: BTreeMap<Timestamp, Vec<&'a Job>>,
     pub(super) epochs: Vec<Epoch>,
-    /// Every activation while it was there, in order.
+    /// Every activation during its existence, in order.
     pub(super) slots: Vec<Slot>,
-    /// Jobs of nobody's, by name: one after the other.
+    /// Jobs without a controller reference, by name. Several of one name existed one after the other.
     foreign: &'a BTreeMap<&'a str, Vec<&'a Job>>,
 }
 
-/// A stretch of time with one schedule.
+/// A period with one schedule.
 pub(super) struct Epoch {
     pub(super) calendar: Calendar,
     pub(super) from: Timestamp,
@@ -42,14 +42,14 @@ pub(super) struct Epoch {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     pub(super) at: Timestamp,
-    /// When it is over: at the next one, with the schedule, or with the CronJob.
+    /// The end of the slot: the next activation, the end of the schedule, or that of the CronJob.
     pub(super) over: Timestamp,
-    /// Since when the schedule was so; none for the first one.
+    /// Since when the schedule applies. `None` for the first schedule.
     pub(super) changed: Option<Timestamp>,
 }
 
 impl<'a> View<'a> {
-    /// Of every CronJob that there ever was.
+    /// Returns the views of every CronJob that ever existed.
     pub(super) fn all(case: &Case<'a>) -> Vec<View<'a>> {
         let world = case.world;
         let mut jobs_by_owner = world.jobs_by_owner();
@@ -57,7 +57,7 @@ impl<'a> View<'a> {
         for job in std::mem::take(&mut jobs_by_owner.free) {
             by_name.entry(&job.name).or_default().push(job);
         }
-        // One for all; what a test leaks is little.
+        // Shared by all views. A test leaks only a little memory.
         let foreign: &BTreeMap<&str, Vec<&Job>> = Box::leak(Box::new(by_name));
         let view = |cron_job: &'a CronJob| {
             let mut jobs = jobs_by_owner.owned.remove(cron_job.uid.as_str()).unwrap_or_default();
@@ -90,20 +90,20 @@ impl<'a> View<'a> {
         world.cron_jobs.iter().map(view).collect()
     }
 
-    /// The latest slot of a Job that was created before an instant.
+    /// The latest slot of the Jobs created before an instant.
     pub(super) fn last_slot_before(&self, instant: Timestamp) -> Option<Timestamp> {
         let n_before = self.jobs.partition_point(|job| job.created < instant);
         self.last_slots[..n_before].last().copied().flatten()
     }
 
-    /// The Jobs that were created between two instants.
+    /// The Jobs created between two instants.
     pub(super) fn jobs_created(&self, from: Timestamp, until: Timestamp) -> &[&'a Job] {
         let begin = self.jobs.partition_point(|job| job.created < from);
         let end = self.jobs.partition_point(|job| job.created <= until);
         &self.jobs[begin..end.max(begin)]
     }
 
-    /// The specs that were in force at any time between two instants.
+    /// The specs that applied at any time between two instants.
     pub(super) fn specs(&self, from: Timestamp, until: Timestamp) -> &'a [(Timestamp, Spec)] {
         let specs = &self.cron_job.specs;
         let begin = specs.partition_point(|(since, _)| *since <= from).saturating_sub(1);
@@ -111,7 +111,7 @@ impl<'a> View<'a> {
         &specs[begin..end]
     }
 
-    /// The Job of nobody's that has the name of a slot's, the last one that was there at its time.
+    /// The last Job without a controller reference that had the name of this slot's Job at its time.
     pub(super) fn foreign_job(&self, slot: Timestamp) -> Option<&'a Job> {
         let name = job_name(&self.cron_job.name, slot);
         let jobs = self.foreign.get(name.as_str()).into_iter().flatten().copied();
@@ -119,7 +119,7 @@ impl<'a> View<'a> {
         jobs.filter(is_there).max_by_key(|job| job.created)
     }
 
-    /// The Jobs of nobody's that have the names of slots' of its.
+    /// The Jobs without a controller reference that have names of this CronJob's slots.
     pub(super) fn foreign_jobs(&self) -> impl Iterator<Item = &'a Job> {
         let prefix = format!("{}-", self.cron_job.name);
         let named = self.foreign.range(prefix.as_str()..);
@@ -128,7 +128,7 @@ impl<'a> View<'a> {
         its.into_iter()
     }
 
-    /// Since when the schedule is that of the spec with this beginning.
+    /// Since when the schedule of the spec from `since` applies.
     pub(super) fn calendar_since(&self, since: Timestamp) -> Timestamp {
         let epochs = &self.epochs;
         let after = epochs.partition_point(|epoch| epoch.from <= since);
@@ -154,7 +154,7 @@ impl<'a> View<'a> {
 fn slots(cron_job: &CronJob, epochs: &[Epoch]) -> Vec<Slot> {
     let mut slots = Vec::new();
     for (number, epoch) in epochs.iter().enumerate() {
-        // None at its creation, which has whole seconds.
+        // There is no slot at its creation, which has whole seconds.
         let from = epoch.from.max(cron_job.created + SignedDuration::from_nanos(1));
         let instants = epoch.calendar.slots(cron_job.created, from, epoch.until);
         let ends = instants.iter().copied().skip(1).chain([epoch.until]);

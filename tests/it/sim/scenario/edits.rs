@@ -1,4 +1,4 @@
-//! What users do.
+//! The actions of users.
 
 use std::ops::Range;
 
@@ -9,11 +9,11 @@ use crate::{random::Random, sim::calendar::Calendar};
 
 const EDITS_AN_HOUR: i64 = 180;
 
-/// Something that a user does to a CronJob or beside it.
+/// An action of a user on a CronJob or near it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sim) struct Edit {
     pub(in crate::sim) at: Timestamp,
-    /// Which CronJob, by number.
+    /// The number of the CronJob.
     pub(in crate::sim) cron_job: usize,
     pub(in crate::sim) kind: EditKind,
 }
@@ -22,15 +22,15 @@ pub(in crate::sim) struct Edit {
 pub(in crate::sim) enum EditKind {
     Change(Change),
     Delete,
-    /// There is another one of the name, unless there is one.
+    /// Creates a CronJob of the same name, unless one exists.
     Create(Spec),
-    /// As `kubectl create job --from` makes it.
+    /// Creates a Job like `kubectl create job --from`.
     ManualJob,
-    /// A Job of nobody's that has the name of the next slot's.
+    /// Creates a Job without a controller reference that has the name of the next slot's Job.
     ForeignJob,
-    /// A Job in another namespace that names the CronJob as its controller, and a slot of the far future.
+    /// Creates a Job in another namespace that names the CronJob as its controller, with a slot in the far future.
     StrangersJob,
-    /// One of its Jobs is deleted, the one of this number.
+    /// Deletes the CronJob's Job with this number.
     DeleteJob {
         number: usize,
     },
@@ -85,7 +85,7 @@ pub(super) fn draw(
         let kind = draw_kind(random, &calendars);
         edits.push(Edit { at, cron_job, kind });
         let (away, kind) = match kind {
-            // What is suspended is resumed, or nothing would run any more after some hours.
+            // Suspended CronJobs are resumed. Otherwise nothing would run after some hours.
             EditKind::Change(Change::Suspend(true)) => {
                 let longest = random.pick(&[5_000, 90_000, 600_000]);
                 (random.between(500, longest), EditKind::Change(Change::Suspend(false)))
@@ -109,7 +109,7 @@ pub(super) fn draw(
     edits
 }
 
-/// Just before or just behind a whole minute.
+/// Shortly before or after a full minute.
 fn near_a_minute(random: &mut Random, at: Timestamp) -> Timestamp {
     let minute = Timestamp::from_second(at.as_second() / 60 * 60 + 60).unwrap();
     minute + SignedDuration::from_millis(random.between(-3_000, 3_000))
@@ -119,7 +119,8 @@ fn draw_kind(random: &mut Random, calendars: &impl Fn(&mut Random) -> Calendar) 
     match random.below(17) {
         0..=2 => EditKind::Change(Change::Suspend(true)),
         3 | 4 => {
-            // The grid of another anchor would hang on what was known of a change; `@every` comes with a new CronJob.
+            // With another anchor, the grid would depend on when a change became known. `@every` only comes with a new
+            // CronJob.
             let calendar = match calendars(random) {
                 Calendar::Every { .. } => Calendar::Minutes(1),
                 calendar @ (Calendar::Minutes(_) | Calendar::Hourly { .. } | Calendar::Daily { .. }) => calendar,

@@ -1,4 +1,4 @@
-//! How many runs a scenario comes to, nearly: slots that somebody can start, in the order of time.
+//! Estimates the number of runs of a scenario: slots that a controller can start, in the order of time.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,10 +8,10 @@ use super::{
     troubles::{Trouble, TroubleKind},
 };
 
-/// So late a slot may start whatever its deadline says.
+/// A slot may start this late, whatever its deadline.
 const LATENESS_ALLOWED: SignedDuration = SignedDuration::from_secs(10);
 
-/// When nothing starts: in order, apart from each other.
+/// The periods in which nothing starts: in order and disjoint.
 pub(super) struct Standstills(Vec<(Timestamp, Timestamp)>);
 
 impl Standstills {
@@ -37,7 +37,7 @@ impl Standstills {
         Standstills(apart)
     }
 
-    /// The first instant from one on at which something can start.
+    /// The first instant at or after `at` at which a run can start.
     fn over(&self, at: Timestamp) -> Timestamp {
         let n_begun = self.0.partition_point(|(from, _)| *from <= at);
         self.0[..n_begun].last().map_or(at, |(_, until)| at.max(*until))
@@ -60,7 +60,7 @@ fn stops_starts(kind: TroubleKind) -> bool {
     }
 }
 
-/// How many runs a CronJob of a number comes to, whatever users do to it.
+/// Estimates the number of runs of the CronJob with this number, including the edits by users.
 pub(super) fn runs(
     number: usize,
     spec: Spec,

@@ -1,4 +1,4 @@
-//! What goes wrong between the controller and the API server, and with the controller's clock.
+//! The faults between the controller and the API server, and of the controller's clock.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -7,7 +7,7 @@ use crate::random::Random;
 
 const TROUBLES_AN_HOUR: i64 = 8;
 
-/// Something that goes wrong for a time.
+/// A fault with a limited duration.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sim) struct Trouble {
     pub(in crate::sim) from: Timestamp,
@@ -17,39 +17,39 @@ pub(in crate::sim) struct Trouble {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sim) enum TroubleKind {
-    /// There is no API server; the one that comes knows of no former changes.
+    /// There is no API server. The restarted one knows no earlier changes.
     Outage,
     /// Requests take seconds.
     Slow,
-    /// 429 with Retry-After for what is not a watch: what was begun is neither done nor refused for minutes, and its
-    /// CronJob may change meanwhile.
+    /// 429 with `Retry-After` for everything except watches. Started work may be neither done nor refused for minutes,
+    /// and its CronJob may change meanwhile.
     Throttled { retry_after_seconds: u64 },
-    /// Some answers are 500.
+    /// Some responses are 500.
     InternalErrors,
-    /// Some answers are 503.
+    /// Some responses are 503.
     Unavailable,
     /// Admission denies Jobs.
     Denied,
-    /// Status writes meet 409.
+    /// Status writes get 409.
     Conflicts,
-    /// Lists and watches meet 410.
+    /// Lists and watches get 410.
     Expired,
     /// Watches end after each event.
     WatchesEnd,
-    /// Watches stay open and say nothing.
+    /// Watches stay open without sending anything.
     WatchesStall,
-    /// Events of watches come one after the other, slowly.
+    /// Watches send their events slowly, one after the other.
     WatchesSlow,
-    /// The second API server is behind.
+    /// The second API server lags.
     Behind,
-    /// The controller's wall clock is wrong by so many milliseconds.
+    /// The controller's wall clock is wrong by this many milliseconds.
     ClockStep { millis: i64 },
 }
 
 impl Trouble {
-    /// How long after it a controller may still be busy to recover: what it put off meanwhile comes back within half a
-    /// minute and a quarter of it. A watch that was refused for long is asked for again within ten seconds, and within ten
-    /// more where that message is lost.
+    /// How long the controller may need to recover afterwards. Deferred work returns within half a minute plus a
+    /// quarter. A watch that was refused for long is requested again within ten seconds, or within twenty if that
+    /// message is lost.
     pub(in crate::sim) fn recovery(&self) -> SignedDuration {
         SignedDuration::from_secs(match self.kind {
             TroubleKind::InternalErrors | TroubleKind::Denied => 40,
@@ -59,7 +59,7 @@ impl Trouble {
         })
     }
 
-    /// Whether a controller can be held up by it in what it has to do at once.
+    /// Whether the fault can delay the controller's immediate work.
     pub(in crate::sim) fn holds_up(&self) -> bool {
         match self.kind {
             TroubleKind::Conflicts | TroubleKind::WatchesEnd | TroubleKind::ClockStep { .. } => false,
@@ -76,7 +76,7 @@ impl Trouble {
         }
     }
 
-    /// Whether watches may bring changes late: they stop, cannot begin, or each brings one event and ends.
+    /// Whether watches may deliver changes late: they stall, cannot start, or end after each event.
     pub(in crate::sim) fn delays_watches(&self) -> bool {
         match self.kind {
             TroubleKind::Throttled { .. }
@@ -95,7 +95,7 @@ impl Trouble {
         }
     }
 
-    /// Whether a controller that starts meanwhile must do nothing, as its clock is wrong.
+    /// Whether a controller that starts during the fault must do nothing, because its clock is wrong.
     pub(in crate::sim) fn stops_beginners(&self) -> bool {
         matches!(self.kind, TroubleKind::ClockStep { millis } if millis.abs() > 1_000)
     }
@@ -111,7 +111,7 @@ pub(super) fn draw(random: &mut Random, roughness: i64, start: Timestamp, calm_a
         if until >= calm_at {
             return troubles;
         }
-        // Two steps at a time could put the clock anywhere.
+        // Two clock steps at once could set the clock to any time.
         let is_step = |trouble: &Trouble| matches!(trouble.kind, TroubleKind::ClockStep { .. });
         let trouble = Trouble { from: at, until, kind };
         let is_stepped = troubles.iter().any(|other| is_step(other) && other.until >= at);
@@ -123,7 +123,7 @@ pub(super) fn draw(random: &mut Random, roughness: i64, start: Timestamp, calm_a
 
 fn draw_millis(random: &mut Random, kind: TroubleKind) -> i64 {
     let longest = longest_seconds(kind) * 1_000;
-    // While deletes wait to be done, later slots must come up.
+    // While deletes wait to be sent, later slots must become due.
     let longest = if matches!(kind, TroubleKind::Throttled { .. }) {
         random.pick(&[5_000, longest, longest, longest])
     } else {

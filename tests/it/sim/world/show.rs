@@ -1,4 +1,4 @@
-//! The life of one CronJob as text, for whoever looks into a seed that is red.
+//! The history of one CronJob as text, for analysing a failing seed.
 
 use std::fmt::{self, Write as _};
 
@@ -8,7 +8,7 @@ use super::{CronJob, World};
 use crate::sim::scenario::Scenario;
 
 impl World {
-    /// Everything about the CronJobs of a name, and what went wrong meanwhile.
+    /// Everything about the CronJobs with this name, and the faults in this period.
     pub(in crate::sim) fn show(&self, name: &str, scenario: &Scenario) -> String {
         let mut lines: Vec<(Timestamp, String)> = Vec::new();
         for cron_job in self.cron_jobs.iter().filter(|cron_job| cron_job.name == name) {
@@ -52,7 +52,7 @@ impl World {
     }
 }
 
-/// An instant, if there is one.
+/// An instant, or "none".
 struct Shown(Option<Timestamp>);
 
 impl fmt::Display for Shown {
